@@ -1,0 +1,97 @@
+"""Every exception of the project, on one page.
+
+    PrivacyFunnelError
+    ├── InputError                the user can mend it: the command line exits with 2
+    │   ├── ParameterError        an ε, gap, limit or name that cannot be
+    │   ├── DistributionError     counts or probabilities that are no joint distribution
+    │   ├── ColumnError           a column that is not there, or cannot be used this way
+    │   ├── TableError            a file that is no table, or cannot be read
+    │   ├── OutputError           somewhere the results cannot be written
+    │   ├── ProtocolFileError     a protocol file that is damaged, foreign or of another version
+    │   ├── SizeError             more than this method can hold or solve
+    │   └── GuaranteeError        a promise that does not hold: nothing weaker is returned
+    └── SolverError               ours: a solver did not finish its work; exits with 1
+
+Each message says what must hold, what was found, and what to do. It names columns and counts, never a record.
+"""
+
+import math
+from collections.abc import Callable
+
+
+class PrivacyFunnelError(Exception):
+    """Anything this library raises on purpose."""
+
+
+class InputError(PrivacyFunnelError):
+    """Something the user gave cannot be used as it is."""
+
+
+class ParameterError(InputError):
+    """A number or name that was given is outside of what is allowed."""
+
+
+class DistributionError(InputError):
+    """Counts or probabilities that do not make a joint distribution."""
+
+
+class ColumnError(InputError):
+    """A column that does not exist or cannot play the part it was given."""
+
+
+class TableError(InputError):
+    """A file that cannot be read as a table."""
+
+
+class OutputError(InputError):
+    """A place where results cannot be written."""
+
+
+class ProtocolFileError(InputError):
+    """A protocol file that cannot be trusted or understood."""
+
+
+class SizeError(InputError):
+    """More values, outputs or combinations than can be held or solved."""
+
+
+class GuaranteeError(InputError):
+    """A promise that does not hold. Nothing weaker was returned."""
+
+
+class SolverError(PrivacyFunnelError):
+    """A solver stopped without a usable answer. This is a fault of the library, not of the input."""
+
+
+def checked_epsilon(epsilon: float) -> float:
+    """ε as a float, or one sentence that says why it is none.
+
+    >>> checked_epsilon(1)
+    1.0
+    >>> checked_epsilon(-1)
+    Traceback (most recent call last):
+    ...
+    privacyfunnel.errors.ParameterError: ε must be a finite number of at least 0; it is -1.
+    """
+    return _checked("ε", epsilon, "a finite number of at least 0", lambda x: x >= 0)
+
+
+def checked_positive(name: str, value: float) -> float:
+    """`value` as a float greater than 0, or one sentence that says why it is not.
+
+    >>> checked_positive("gap", 0)
+    Traceback (most recent call last):
+    ...
+    privacyfunnel.errors.ParameterError: gap must be a finite number above 0; it is 0.
+    """
+    return _checked(name, value, "a finite number above 0", lambda x: x > 0)
+
+
+def _checked(name: str, value: float, must: str, holds: Callable[[float], bool]) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if isinstance(value, bool) or not math.isfinite(number) or not holds(number):
+        raise ParameterError(f"{name} must be {must}; it is {value}.")
+    return number
