@@ -1,0 +1,271 @@
+"""Joint: the exact distribution p(s, x) of the secret and what is to be published."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privacyfunnel.arrays import FloatArray, IntArray, frozen
+from privacyfunnel.errors import DistributionError
+
+if TYPE_CHECKING:
+    from privacyfunnel.tables.columns import Contingency
+
+INT64_TOTAL = 2**62  # below this a sum of weights cannot overflow an int64
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """A published column: its name, and the labels its values have."""
+
+    name: str
+    labels: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Joint:
+    r"""p(s, x): a row per secret value, a column per published value.
+
+    A value x is a combination :math:`(x^1, …, x^m)` of labels, one per attribute; only combinations that occur
+    take a column, in C order. Probabilities are exact: :math:`p(s, x) = w_{s,x} / \sum w` with integers w.
+
+    >>> joint = Joint.from_counts([[3, 1], [1, 3]], secret=["ill", "well"], values=["a", "b"])
+    >>> joint.p_sx
+    array([[0.375, 0.125],
+           [0.125, 0.375]])
+    """
+
+    weights: NDArray[Any]  # c × a, int64, or Python integers where those would overflow
+    secrets: tuple[str, ...]
+    attributes: tuple[Attribute, ...]
+    combos: IntArray  # a × m: the label that value x has in each attribute
+    secret_name: str = "S"
+
+    def __post_init__(self) -> None:
+        c, a = self.weights.shape
+        if len(self.secrets) != c or self.combos.shape != (a, len(self.attributes)):
+            raise DistributionError(
+                f"Labels must match the table; it has {c} secrets and {a} values, "
+                f"the labels {len(self.secrets)} and {len(self.combos)}."
+            )
+        for what, labels in [("secret", self.secrets), *((at.name, at.labels) for at in self.attributes)]:
+            if len(set(labels)) != len(labels):
+                raise DistributionError(f"Labels must differ; those of '{what}' repeat. Rename or merge them.")
+        empty_s = int((self.weights.sum(axis=1) == 0).sum())
+        empty_x = int((self.weights.sum(axis=0) == 0).sum())
+        if empty_s or empty_x:
+            raise DistributionError(
+                f"Every secret and every value must occur; {empty_s} of {c} secrets and {empty_x} of {a} values "
+                "have no mass. Remove them first."
+            )
+        object.__setattr__(self, "weights", frozen(self.weights))
+        object.__setattr__(self, "combos", frozen(self.combos))
+
+    # -- named constructors ------------------------------------------------------------------------------------
+
+    @classmethod
+    def from_counts(
+        cls,
+        counts: ArrayLike,
+        secret: Sequence[str] | None = None,
+        values: Sequence[str] | Sequence[Sequence[str]] | None = None,
+        *,
+        names: Sequence[str] | None = None,
+        secret_name: str = "S",
+    ) -> Joint:
+        """From a contingency table c × a, or c × a¹ × … × aᵐ for several attributes.
+
+        `secret` and `values` are labels; for several attributes `values` is a list of labels per attribute.
+        `names` are the attributes' names.
+        """
+        table = np.asarray(counts)
+        if table.dtype.kind == "f" and np.isfinite(table).all() and (table == np.floor(table)).all():
+            table = _exact_integers(table)
+        elif table.dtype.kind == "O" and all(isinstance(n, int) for n in table.flat):
+            pass
+        elif table.dtype.kind not in "iu":
+            raise DistributionError(
+                "Counts must be whole numbers of at least 0; these are not. "
+                "If they are probabilities, use Joint.from_probabilities."
+            )
+        return cls._from_table(table, secret, values, names, secret_name)
+
+    @classmethod
+    def from_probabilities(
+        cls,
+        p: ArrayLike,
+        secret: Sequence[str] | None = None,
+        values: Sequence[str] | Sequence[Sequence[str]] | None = None,
+        *,
+        names: Sequence[str] | None = None,
+        secret_name: str = "S",
+    ) -> Joint:
+        """From probabilities p(s, x) that sum to 1 up to rounding. A float is a dyadic rational and stays one."""
+        try:
+            table = np.asarray(p, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise DistributionError("Probabilities must be numbers; these are not.") from None
+        if not np.isfinite(table).all() or (table < 0).any():
+            raise DistributionError("Probabilities must be finite and at least 0; some are not.")
+        total = float(table.sum())
+        if abs(total - 1) > 1e-9:
+            raise DistributionError(
+                f"p(s, x) must sum to 1; it sums to {total:.6g}. If these are counts, use Joint.from_counts."
+            )
+        return cls._from_table(_exact_integers(table), secret, values, names, secret_name)
+
+    @classmethod
+    def from_table(
+        cls,
+        frame: Any,
+        *,
+        secret: str | Sequence[str],
+        publish: str | Sequence[str],
+        bins: Sequence[Any] = (),
+    ) -> Joint:
+        """From the rows of a data frame (anything narwhals reads): one secret, one or several published columns."""
+        from privacyfunnel.tables.frames import contingency_of_frame
+
+        return cls.from_contingency(contingency_of_frame(frame, secret=secret, publish=publish, bins=bins))
+
+    @classmethod
+    def from_contingency(cls, table: Contingency) -> Joint:
+        """From what a pass over a table counted."""
+        return cls(
+            weights=table.weights,
+            secrets=tuple(table.secret_labels),
+            attributes=tuple(
+                Attribute(n, tuple(ls)) for n, ls in zip(table.attribute_names, table.attribute_labels, strict=True)
+            ),
+            combos=table.combos,
+            secret_name=table.secret_name,
+        )
+
+    @classmethod
+    def _from_table(
+        cls,
+        table: NDArray[Any],
+        secret: Sequence[str] | None,
+        values: Sequence[str] | Sequence[Sequence[str]] | None,
+        names: Sequence[str] | None,
+        secret_name: str,
+    ) -> Joint:
+        if table.ndim < 2 or 0 in table.shape:
+            raise DistributionError(
+                f"A joint needs a row per secret and a column per value; this has shape {table.shape}."
+            )
+        if (table < 0).any():
+            raise DistributionError("Counts must be whole numbers of at least 0; some are negative.")
+        sizes = table.shape[1:]
+        m = len(sizes)
+        if values is None:
+            labels = [tuple(map(str, range(n))) for n in sizes]
+        elif m == 1 and all(isinstance(v, str) for v in values):
+            labels = [tuple(map(str, values))]
+        else:
+            labels = [tuple(map(str, v)) for v in values]
+        if [len(ls) for ls in labels] != list(sizes):
+            raise DistributionError(
+                f"Value labels must match the table's shape {sizes}; there are {[len(ls) for ls in labels]}."
+            )
+        names = names if names is not None else (["X"] if m == 1 else [f"X{j + 1}" for j in range(m)])
+        for j, name in enumerate(names):
+            others = tuple(k for k in range(table.ndim) if k != j + 1)
+            empty = int((table.sum(axis=others) == 0).sum())
+            if empty:
+                raise DistributionError(
+                    f"Every value must occur; {empty} of the {sizes[j]} values of '{name}' have no mass. "
+                    "Remove them first."
+                )
+        flat = table.reshape(table.shape[0], -1)
+        occurs = np.flatnonzero(flat.sum(axis=0) != 0)
+        combos = np.stack(np.unravel_index(occurs, sizes), axis=1).astype(np.int64)
+        return cls(
+            weights=_smallest(flat[:, occurs]),
+            secrets=tuple(map(str, secret if secret is not None else range(table.shape[0]))),
+            attributes=tuple(Attribute(n, ls) for n, ls in zip(names, labels, strict=True)),
+            combos=combos,
+            secret_name=secret_name,
+        )
+
+    # -- sizes and labels --------------------------------------------------------------------------------------
+
+    @property
+    def c(self) -> int:
+        """How many values the secret has."""
+        return int(self.weights.shape[0])
+
+    @property
+    def a(self) -> int:
+        """How many values may be published."""
+        return int(self.weights.shape[1])
+
+    @property
+    def m(self) -> int:
+        """How many attributes a value has."""
+        return len(self.attributes)
+
+    @property
+    def values(self) -> tuple[tuple[str, ...], ...]:
+        """Each value as its labels, one per attribute."""
+        columns = [np.array(at.labels, dtype=object)[self.combos[:, j]] for j, at in enumerate(self.attributes)]
+        return tuple(zip(*columns, strict=True))
+
+    @property
+    def total(self) -> int:
+        """The sum of all weights."""
+        return int(self.weights.sum())
+
+    # -- probabilities -----------------------------------------------------------------------------------------
+
+    @property
+    def p_sx(self) -> FloatArray:
+        """p(s, x), each entry the float nearest to it."""
+        return _divide(self.weights, self.total)
+
+    @property
+    def p_s(self) -> FloatArray:
+        """p(s)."""
+        return _divide(self.weights.sum(axis=1), self.total)
+
+    @property
+    def p_x(self) -> FloatArray:
+        """p(x)."""
+        return _divide(self.weights.sum(axis=0), self.total)
+
+    @property
+    def p_x_given_s(self) -> FloatArray:
+        """p(x | s), a row per secret."""
+        return _divide(self.weights, self.weights.sum(axis=1)[:, None])
+
+    @property
+    def p_s_given_x(self) -> FloatArray:
+        """p(s | x), a column per value."""
+        return _divide(self.weights, self.weights.sum(axis=0)[None, :])
+
+
+def _divide(numerators: NDArray[Any], denominators: Any) -> FloatArray:
+    # Python's division of integers is correctly rounded at any size; numpy's is too once both fit a double.
+    quotient = numerators / np.asarray(denominators, dtype=numerators.dtype)
+    return np.asarray(quotient, dtype=np.float64)
+
+
+def _smallest(table: NDArray[Any]) -> NDArray[Any]:
+    """The weights as int64 where their sum fits, as Python integers where it does not."""
+    exact = table.astype(object)
+    return exact.astype(np.int64) if int(exact.sum()) < INT64_TOTAL else exact
+
+
+def _exact_integers(table: FloatArray) -> NDArray[Any]:
+    """Floats times the smallest power of two that makes them all integers, as Python integers."""
+    ratios = [float(x).as_integer_ratio() for x in table.flat]
+    scale = max((d for _, d in ratios), default=1)
+    out = np.empty(len(ratios), dtype=object)
+    out[:] = [n * (scale // d) for n, d in ratios]
+    common = math.gcd(*out) or 1
+    return (out // common).reshape(table.shape)
