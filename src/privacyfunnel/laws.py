@@ -1,0 +1,246 @@
+"""Laws: the integers that are actually drawn, and what they say about the secret, exactly.
+
+A float protocol becomes a law by rounding its probabilities to multiples of 2⁻⁶⁴. From there on nothing is rounded:
+the check of the promise and the draw of every row both follow the same integers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar
+from typing import Protocol as Shape
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array, csr_array
+
+from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.errors import ProtocolFileError
+from privacyfunnel.exact import NO_LEAK, ExactLeak, exact_leak, worse, worst_ratio
+from privacyfunnel.explicit import UnaryEncoding
+from privacyfunnel.promises import Comparisons
+from privacyfunnel.protocol import Labels, Protocol
+from privacyfunnel.sampling import AliasTables, Words, draw_sets, sample
+
+BITS = 64
+UNIT = 2**BITS
+LIMB = 22  # bits: three limbs hold 65 bits, and a limb times masses below 2⁴⁰ sums up within an int64
+SMALL_MASS = 2**40
+
+
+class Law(Shape):
+    """What sealing, drawing and the protocol file need of integers that are drawn."""
+
+    kind: ClassVar[str]
+
+    @property
+    def sees_secret(self) -> bool: ...
+
+    @property
+    def columns(self) -> tuple[Labels, ...]:
+        """The labels of each published column; `draw` gives codes into them."""
+
+    def worst(self, comparisons: Comparisons) -> ExactLeak:
+        """The largest ratio that the promise compares, exactly."""
+
+    def draw(self, codes: NDArray[Any], stream: Words, first_row: int) -> NDArray[Any]:
+        """n × columns: a code for each published column of each row."""
+
+    def to_json(self) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True, eq=False)
+class ChannelLaw:
+    """q(y | z) = N(z, y) / 2⁶⁴, each row of N summing to 2⁶⁴ exactly. Rows are kept sparse."""
+
+    indptr: IntArray
+    output: IntArray
+    numerator: NDArray[Any]  # Python integers: a certain output has 2⁶⁴ itself
+    outputs: tuple[Labels, ...]
+    sees_secret: bool
+    kind: ClassVar[str] = "channel"
+
+    def __post_init__(self) -> None:
+        rows = len(self.indptr) - 1
+        sums = np.zeros(rows, dtype=object)
+        np.add.at(sums, self._row_of_entry, self.numerator)
+        if (self.numerator <= 0).any() or (sums != UNIT).any():
+            raise ProtocolFileError(
+                f"Every row of a channel must be positive integers that sum to 2^{BITS}; "
+                f"{int((sums != UNIT).sum())} of {rows} do not. The file was damaged or altered: make it again."
+            )
+        if len(self.output) and not (self.output.min() >= 0 and self.output.max() < len(self.outputs)):
+            raise ProtocolFileError(
+                "Every entry of a channel must belong to an output; one does not. Make the file again."
+            )
+
+    @classmethod
+    def of(cls, protocol: Protocol) -> ChannelLaw:
+        """The protocol's probabilities rounded down to multiples of 2⁻⁶⁴, the rest given to each row's largest."""
+        rows, output = np.nonzero(protocol.channel)
+        # A float times 2⁶⁴ is exact, and so is its integer part.
+        scaled = np.floor(np.ldexp(protocol.channel[rows, output], BITS))
+        numerator = np.array([int(x) for x in scaled], dtype=object)
+        inputs = protocol.channel.shape[0]
+        sums = np.zeros(inputs, dtype=object)
+        np.add.at(sums, rows, numerator)
+        largest = np.zeros(inputs, dtype=np.int64)
+        entry = np.full(protocol.channel.shape, -1, dtype=np.int64)
+        entry[rows, output] = np.arange(len(rows))
+        largest = entry[np.arange(inputs), protocol.channel.argmax(axis=1)]
+        numerator[largest] += UNIT - sums
+        kept = numerator > 0
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(rows[kept], minlength=inputs))])
+        return cls(indptr, output[kept], numerator[kept], protocol.outputs, protocol.sees_secret)
+
+    @property
+    def _row_of_entry(self) -> IntArray:
+        return np.repeat(np.arange(len(self.indptr) - 1), np.diff(self.indptr))
+
+    @property
+    def inputs(self) -> int:
+        """How many rows the channel has."""
+        return len(self.indptr) - 1
+
+    @property
+    def columns(self) -> tuple[Labels, ...]:
+        """Each column's label of every output."""
+        return tuple(zip(*self.outputs, strict=True))
+
+    @property
+    def channel(self) -> FloatArray:
+        """The channel as floats, each the nearest to its fraction."""
+        dense = np.zeros((self.inputs, len(self.outputs)))
+        dense[self._row_of_entry, self.output] = [int(n) / UNIT for n in self.numerator]
+        return dense
+
+    @property
+    def protocol(self) -> Protocol:
+        """The law as a protocol of floats."""
+        return Protocol(self.channel, self.outputs, self.sees_secret)
+
+    def worst(self, comparisons: Comparisons) -> ExactLeak:
+        totals = comparisons.totals
+        return worst_ratio(comparisons, self._masses(comparisons, totals), totals.astype(object))
+
+    def _masses(self, comparisons: Comparisons, totals: NDArray[Any]) -> NDArray[Any]:
+        """Σ_z weight(E, z) N(z, y), a row per event and a column per output, as Python integers."""
+        shape = (len(totals), len(self.outputs))
+        if comparisons.weight.dtype == object or int(totals.max()) >= SMALL_MASS:
+            return self._masses_of_any_size(comparisons, shape)
+        cells = (comparisons.event, comparisons.input)
+        weights = coo_array((comparisons.weight, cells), shape=(shape[0], self.inputs)).tocsr()
+        masses = np.zeros(shape, dtype=object)
+        for limb in range(3):
+            part = (self.numerator >> (LIMB * limb)) & (2**LIMB - 1)
+            limbs = csr_array((part.astype(np.int64), self.output, self.indptr), shape=(self.inputs, shape[1]))
+            masses += csr_array(weights @ limbs).toarray().astype(object) << (LIMB * limb)
+        return masses
+
+    def _masses_of_any_size(self, comparisons: Comparisons, shape: tuple[int, int]) -> NDArray[Any]:
+        masses = np.zeros(shape, dtype=object)
+        for event, z, weight in zip(comparisons.event, comparisons.input, comparisons.weight, strict=True):
+            entries = slice(self.indptr[z], self.indptr[z + 1])
+            masses[event, self.output[entries]] += self.numerator[entries] * int(weight)
+        return masses
+
+    @cached_property
+    def tables(self) -> AliasTables:
+        """The alias tables that draw from these integers."""
+        entries = list(zip(self.output.tolist(), self.numerator.tolist(), strict=True))
+        return AliasTables.of([entries[i:j] for i, j in zip(self.indptr[:-1], self.indptr[1:], strict=True)])
+
+    def draw(self, codes: NDArray[Any], stream: Words, first_row: int) -> NDArray[Any]:
+        drawn = sample(self.tables, codes, stream, first_row=first_row)
+        return np.broadcast_to(drawn[:, None], (len(drawn), len(self.columns)))
+
+    def to_json(self) -> dict[str, Any]:
+        rows = [
+            [[int(y), str(n)] for y, n in zip(self.output[i:j], self.numerator[i:j], strict=True)]
+            for i, j in zip(self.indptr[:-1], self.indptr[1:], strict=True)
+        ]
+        return {"outputs": [list(labels) for labels in self.outputs], "bits": BITS, "rows": rows}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any], sees_secret: bool) -> ChannelLaw:
+        """The law that a protocol file states."""
+        rows = content["rows"]
+        indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
+        numerator = np.array([int(n) for row in rows for _, n in row], dtype=object)
+        output = np.array([int(y) for row in rows for y, _ in row], dtype=np.int64)
+        return cls(indptr, output, numerator, tuple(tuple(map(str, o)) for o in content["outputs"]), sees_secret)
+
+
+@dataclass(frozen=True, eq=False)
+class SetsLaw:
+    r"""Unary encoding: the record's own value is in the set with chance 1/2, every other one with chance t / 2⁶⁴.
+
+    Given event E the chance of a set y is proportional to :math:`t + (2^{64} - 2t) P(X ∈ y | E)`.
+    """
+
+    values: tuple[str, ...]
+    t: int
+    kind: ClassVar[str] = "unary-encoding"
+    sees_secret: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.t <= UNIT // 2:
+            raise ProtocolFileError(f"The chance of a foreign value must lie between 0 and 2^{BITS - 1}; it does not.")
+
+    @classmethod
+    def of(cls, protocol: UnaryEncoding, sliver: float) -> SetsLaw:
+        """The chance of a foreign value rounded up to a multiple of 2⁻⁶⁴, and raised by the factor 1 + sliver."""
+        t = math.ceil(Fraction(protocol.foreign) * UNIT * (1 + Fraction(sliver)))
+        return cls(tuple(" & ".join(labels) for labels in protocol.outputs), min(t, UNIT // 2))
+
+    @property
+    def columns(self) -> tuple[Labels, ...]:
+        """A 0/1 column per value."""
+        return tuple(("0", "1") for _ in self.values)
+
+    def worst(self, comparisons: Comparisons) -> ExactLeak:
+        totals = comparisons.totals.astype(object)
+        masses = np.zeros((len(totals), len(self.values)), dtype=object)
+        np.add.at(masses, (comparisons.event, comparisons.input), comparisons.weight.astype(object))
+        worst = NO_LEAK
+        for pair, (e, f) in enumerate(comparisons.pairs):
+            for one, other in ((e, f), (f, e)):
+                ratio, members = self._largest(
+                    masses[one] * totals[other], masses[other] * totals[one], totals[e] * totals[f]
+                )
+                worst = worse(worst, exact_leak(comparisons, ratio, pair, members))
+        return worst
+
+    def _largest(self, up: NDArray[Any], down: NDArray[Any], unit: int) -> tuple[Fraction | None, tuple[int, ...]]:
+        """The largest (t·unit + k·up(y)) / (t·unit + k·down(y)) over all sets y, k = 2⁶⁴ − 2t.
+
+        At ratio r the best set is {x : up(x) > r·down(x)}; its own ratio is the next r. This grows to the largest in a
+        few steps, without sorting and without rounding.
+        """
+        k, base = UNIT - 2 * self.t, self.t * unit
+        if base == 0 and ((up > 0) & (down == 0)).any():
+            return None, tuple(np.flatnonzero((up > 0) & (down == 0)).tolist())
+        ratio, members = Fraction(1), np.zeros(len(up), dtype=bool)
+        while True:
+            better = up * ratio.denominator > down * ratio.numerator
+            top, bottom = base + k * int(up[better].sum()), base + k * int(down[better].sum())
+            if bottom == 0 or Fraction(top, bottom) <= ratio:
+                return ratio, tuple(np.flatnonzero(members).tolist())
+            ratio, members = Fraction(top, bottom), better
+
+    def draw(self, codes: NDArray[Any], stream: Words, first_row: int) -> NDArray[Any]:
+        return draw_sets(codes, len(self.values), self.t, stream, first_row=first_row)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"values": list(self.values), "bits": BITS, "foreign": str(self.t)}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any], sees_secret: bool) -> SetsLaw:
+        """The law that a protocol file states."""
+        if sees_secret:
+            raise ProtocolFileError("Unary encoding never sees the secret; this file says that it does. Make it again.")
+        return cls(tuple(map(str, content["values"])), int(content["foreign"]))

@@ -1,0 +1,186 @@
+"""Sealing: from a protocol of floats to integers on which the promise has been checked exactly."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import reduce
+from pathlib import Path
+from typing import Any, TypeVar
+
+from numpy.typing import NDArray
+
+from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.errors import GuaranteeError
+from privacyfunnel.exact import NO_LEAK, ExactLeak, exp_below, worse
+from privacyfunnel.explicit import UnaryEncoding
+from privacyfunnel.information import entropy
+from privacyfunnel.joint import Attribute, Joint
+from privacyfunnel.laws import ChannelLaw, Law, SetsLaw
+from privacyfunnel.promises import Promise
+from privacyfunnel.protocol import Protocol
+from privacyfunnel.sampling import KeyStream, Words
+
+# Integers of 64 bits cannot make S and Y exactly independent unless Y says nothing at all. A promise smaller than this
+# is certified at this size, and the certificate says so.
+SMALLEST_EPSILON = 2.0**-40
+
+Sealable = TypeVar("Sealable", Protocol, UnaryEncoding)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Domain:
+    """What a protocol's inputs are. Public: it names columns and labels, and never says how often one occurs."""
+
+    attributes: tuple[Attribute, ...]
+    combos: IntArray  # the combinations of labels that are inputs, in order
+    secret_columns: tuple[str, ...]
+    secrets: tuple[str, ...] = ()  # the secret's labels, in order; only where the protocol sees the secret
+    bins: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # the edges of columns that were numbers
+
+    @classmethod
+    def of(cls, joint: Joint, sees_secret: bool) -> Domain:
+        """The domain of a joint."""
+        return cls(joint.attributes, joint.combos, (joint.secret_name,), joint.secrets if sees_secret else ())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SealedProtocol:
+    """Integers that keep a promise, checked exactly, with all it takes to draw from them and to publish them."""
+
+    law: Law
+    promise: Promise
+    epsilon: float  # certified: the integers leak no more than this
+    domain: Domain
+    information: float  # I(X;Y) in nats
+    entropy: float  # H(X) in nats
+    bound: float | None = None  # nats: no protocol keeps more; None where nothing was proved
+    induced: FloatArray | None = None  # q(y | x), where the protocol sees the secret as well
+
+    @property
+    def sees_secret(self) -> bool:
+        """Whether the draw depends on the secret too."""
+        return self.law.sees_secret
+
+    def sample(self, codes: NDArray[Any], stream: Words | None = None, *, first_row: int = 0) -> NDArray[Any]:
+        """Codes of the published columns for input codes, one row each, from a fresh key unless a stream is given."""
+        return self.law.draw(codes, stream if stream is not None else KeyStream.fresh(), first_row)
+
+    def save(self, path: str | Path, *, force: bool = False) -> None:
+        """Write the public protocol file."""
+        from privacyfunnel.protocol_file import save
+
+        save(self, Path(path), force=force)
+
+    @staticmethod
+    def load(path: str | Path) -> SealedProtocol:
+        """Read a public protocol file."""
+        from privacyfunnel.protocol_file import load
+
+        return load(Path(path))
+
+
+def seal(
+    protocol: Protocol | UnaryEncoding, promise: Promise, joint: Joint, *, bound: float | None = None
+) -> SealedProtocol:
+    r"""Round to integers over 2⁶⁴ and check, exactly, that those integers keep the promise.
+
+    For every pair of events (E, F) of the promise, with integer weights w of the joint and integers N of the law,
+
+    .. math:: \frac{\sum_z w_E(z) N(z,y)}{\sum_z w_E(z)} \le r \frac{\sum_z w_F(z) N(z,y)}{\sum_z w_F(z)}
+       \quad\text{and the reverse},\qquad r \in \mathbb{Q},\ r \le e^{\varepsilon}.
+
+    Where rounding alone breaks this, the smallest sufficient sliver of the constant protocol is mixed in.
+
+    Raises
+    ------
+    GuaranteeError
+        If the protocol leaks more than was promised. Nothing weaker is returned.
+    """
+    law, worst = _quietest_needed(protocol, promise, joint)
+    drawn = law.protocol if isinstance(law, ChannelLaw) else protocol
+    induced = None
+    if isinstance(drawn, Protocol) and drawn.sees_secret:
+        induced = drawn.joint_with_values(joint) / joint.p_x[:, None]
+    return SealedProtocol(
+        law=law,
+        promise=promise,
+        epsilon=_certified(worst, promise),
+        domain=Domain.of(joint, law.sees_secret),
+        information=drawn.mutual_information(joint),
+        entropy=entropy(joint.p_x),
+        bound=bound,
+        induced=induced,
+    )
+
+
+def kept(protocol: Protocol, promise: Promise, joint: Joint) -> Protocol:
+    """The protocol, with the smallest sliver mixed in after which both its floats and its integers keep the promise."""
+    for quieter, law in _laws(protocol, promise, joint):
+        in_floats = promise.leakage(joint, quieter) <= max(promise.epsilon, SMALLEST_EPSILON)
+        if in_floats and not exact_worst(law, promise, joint).exceeds(_limit(promise)):
+            return quieter
+    raise _broken(promise, promise.leakage(joint, protocol))
+
+
+def certify(law: Law, promise: Promise, joint: Joint) -> float:
+    """The ε that these integers are certified for, by exact arithmetic; raises where it is above what was promised."""
+    worst = exact_worst(law, promise, joint)
+    if worst.exceeds(_limit(promise)):
+        raise _broken(promise, worst.leak.epsilon)
+    return _certified(worst, promise)
+
+
+def exact_worst(law: Law, promise: Promise, joint: Joint) -> ExactLeak:
+    """The largest ratio that the promise compares, over all its pairs of events and all outputs."""
+    return reduce(worse, (law.worst(block) for block in promise.comparisons(joint, law.sees_secret)), NO_LEAK)
+
+
+def _quietest_needed(protocol: Protocol | UnaryEncoding, promise: Promise, joint: Joint) -> tuple[Law, ExactLeak]:
+    for _, law in _laws(protocol, promise, joint):
+        worst = exact_worst(law, promise, joint)
+        if not worst.exceeds(_limit(promise)):
+            return law, worst
+    raise _broken(promise, promise.leakage(joint, protocol))
+
+
+def _laws(protocol: Sealable, promise: Promise, joint: Joint) -> Iterator[tuple[Sealable, Law]]:
+    """The protocol and its integers, then ever slightly quieter ones, as far as rounding can explain."""
+    slivers = _slivers(promise, promise.leakage(joint, protocol))
+    if isinstance(protocol, UnaryEncoding):
+        for sliver in slivers:
+            yield protocol, SetsLaw.of(protocol, sliver)
+    else:
+        p_y = protocol.joint_with_values(joint).sum(axis=0)
+        for sliver in slivers:
+            quieter = protocol.quieter(p_y, sliver) if sliver else protocol
+            yield quieter, ChannelLaw.of(quieter)
+
+
+def _slivers(promise: Promise, leakage: float) -> Iterator[float]:
+    """None, then 2⁻⁵² … 2⁻²⁰. A protocol that needs more did not keep its promise to begin with."""
+    yield 0.0
+    epsilon = max(promise.epsilon, SMALLEST_EPSILON)
+    reach = 2 * math.exp(min(epsilon, 700.0))  # a sliver δ lowers a leakage near ε by less than δ times this
+    yield from (
+        d for d in (2.0**-k for k in range(52, 19, -1)) if math.isinf(leakage) or d * reach >= leakage - epsilon
+    )
+
+
+def _limit(promise: Promise) -> Fraction:
+    return exp_below(max(promise.epsilon, SMALLEST_EPSILON))
+
+
+def _certified(worst: ExactLeak, promise: Promise) -> float:
+    # The check was passed in exact arithmetic, so rounding ln upwards must not report more than was promised.
+    return min(worst.leak.epsilon, max(promise.epsilon, SMALLEST_EPSILON))
+
+
+def _broken(promise: Promise, leakage: float) -> GuaranteeError:
+    more = "without bound" if math.isinf(leakage) else f"{max(leakage - promise.epsilon, 0):.2g} more"
+    return GuaranteeError(
+        f"{promise.name} promised ε = {promise.epsilon:g}; this protocol leaks {more}. "
+        "It was not returned and no row was sanitised."
+    )
