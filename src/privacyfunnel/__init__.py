@@ -1,1 +1,65 @@
+"""Publish a table without giving away its secret column.
+
+>>> from privacyfunnel import Joint, LIP, mutual_information, randomised_response
+>>> joint = Joint.from_counts([[3, 1], [1, 3]])
+>>> protocol = randomised_response(joint, LIP(0.2))
+>>> LIP(0.2).leakage(joint, protocol) <= 0.2
+True
+
+Names are imported when they are first used, so that `import privacyfunnel` costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from privacyfunnel.explicit import conditional_reporting, randomised_response, unary_encoding
+    from privacyfunnel.information import entropy, mutual_information
+    from privacyfunnel.joint import Joint
+    from privacyfunnel.promises import LDP, LIP, SRLIP
+    from privacyfunnel.protocol import Protocol
+    from privacyfunnel.sealing import SealedProtocol, seal
+
 __version__ = "0.1.0"
+
+_ROOMS = {
+    "conditional_reporting": "explicit",
+    "entropy": "information",
+    "Joint": "joint",
+    "LDP": "promises",
+    "LIP": "promises",
+    "mutual_information": "information",
+    "Protocol": "protocol",
+    "randomised_response": "explicit",
+    "seal": "sealing",
+    "SealedProtocol": "sealing",
+    "SRLIP": "promises",
+    "unary_encoding": "explicit",
+}
+
+__all__ = [
+    "LDP",
+    "LIP",
+    "SRLIP",
+    "Joint",
+    "Protocol",
+    "SealedProtocol",
+    "conditional_reporting",
+    "entropy",
+    "mutual_information",
+    "randomised_response",
+    "seal",
+    "unary_encoding",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _ROOMS:
+        raise AttributeError(f"module 'privacyfunnel' has no attribute '{name}'")
+    return getattr(import_module(f"privacyfunnel.{_ROOMS[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_ROOMS])
