@@ -16,6 +16,7 @@ from privacyfunnel.joint import Joint
 from privacyfunnel.promises import Comparisons, Leak, log_ratio
 
 LARGEST_CHANNEL = 2 * 10**8  # entries; 1.6 GB of floats
+WORKED_ON = 1 << 23  # entries of P(y | event) that are worked on at a time
 NEGLIGIBLE = 1e-6  # an output's label leaves out what it stands for with less than this chance
 LISTED = 8  # an output's label lists at most so many values
 
@@ -59,10 +60,20 @@ class Protocol:
             raise DistributionError(
                 f"A protocol must have a row per input; it has {self.channel.shape[0]}, the table {comparisons.inputs}."
             )
-        p_y = np.asarray(comparisons.distributions @ self.channel)
-        sizes = log_ratio(p_y[comparisons.pairs[:, 0]], p_y[comparisons.pairs[:, 1]])
-        pair, y = np.unravel_index(int(sizes.argmax()), sizes.shape)
-        return comparisons.leak(float(sizes[pair, y]), int(pair), int(y))
+        p = comparisons.distributions
+        columns = max(1, WORKED_ON // max(p.shape[0], len(comparisons.pairs)))
+        largest = Leak(0.0)
+        for first in range(0, self.channel.shape[1], columns):
+            part = self.channel[:, first : first + columns]
+            # What every input has in common is taken out of the sum, so that an output which does not depend on the
+            # input leaks exactly nothing, and one that hardly does is measured to the last digits of its difference.
+            common = part.min(axis=0)
+            p_y = common + np.asarray(p @ (part - common))
+            sizes = log_ratio(p_y[comparisons.pairs[:, 0]], p_y[comparisons.pairs[:, 1]])
+            pair, y = np.unravel_index(int(sizes.argmax()), sizes.shape)
+            if largest.output is None or sizes[pair, y] > largest.epsilon:
+                largest = comparisons.leak(float(sizes[pair, y]), int(pair), first + int(y))
+        return largest
 
     def joint_with_values(self, joint: Joint) -> FloatArray:
         """p(x, y)."""
@@ -93,9 +104,9 @@ class Protocol:
             return self
         p_xy = self.joint_with_values(joint)
         p_y = p_xy.sum(axis=0)
-        drawn = p_y > 0
-        posterior = (p_xy[:, drawn] / p_y[drawn]).T
-        channel = self.channel[:, drawn] @ posterior
+        # An output that never comes stands for nobody in particular; only inputs that never come lead to it.
+        posterior = np.divide(p_xy, p_y, out=np.repeat(joint.p_x[:, None], len(p_y), axis=1), where=p_y > 0).T
+        channel = self.channel @ posterior
         return replace(self, channel=channel / channel.sum(axis=1, keepdims=True), outputs=joint.values)
 
 
