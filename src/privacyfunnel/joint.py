@@ -83,7 +83,10 @@ class Joint:
         `secret` and `values` are labels; for several attributes `values` is a list of labels per attribute.
         `names` are the attributes' names.
         """
-        table = np.asarray(counts)
+        try:
+            table = np.asarray(counts)
+        except ValueError:
+            raise DistributionError("Counts must fill a table; these rows differ in length.") from None
         if table.dtype.kind == "f" and np.isfinite(table).all() and (table == np.floor(table)).all():
             table = _exact_integers(table)
         elif table.dtype.kind == "O" and all(isinstance(n, int) for n in table.flat):
@@ -174,16 +177,18 @@ class Joint:
                 f"Value labels must match the table's shape {sizes}; there are {[len(ls) for ls in labels]}."
             )
         names = names if names is not None else (["X"] if m == 1 else [f"X{j + 1}" for j in range(m)])
+        if len(names) != m:
+            raise DistributionError(f"Names must match the attributes; there are {len(names)} for {m}.")
         for j, name in enumerate(names):
             others = tuple(k for k in range(table.ndim) if k != j + 1)
-            empty = int((table.sum(axis=others) == 0).sum())
+            empty = sizes[j] - int((table != 0).any(axis=others).sum())
             if empty:
                 raise DistributionError(
                     f"Every value must occur; {empty} of the {sizes[j]} values of '{name}' have no mass. "
                     "Remove them first."
                 )
         flat = table.reshape(table.shape[0], -1)
-        occurs = np.flatnonzero(flat.sum(axis=0) != 0)
+        occurs = np.flatnonzero((flat != 0).any(axis=0))
         combos = np.stack(np.unravel_index(occurs, sizes), axis=1).astype(np.int64)
         return cls(
             weights=_smallest(flat[:, occurs]),
@@ -250,8 +255,9 @@ class Joint:
 
 
 def _divide(numerators: NDArray[Any], denominators: Any) -> FloatArray:
-    # Python's division of integers is correctly rounded at any size; numpy's is too once both fit a double.
-    quotient = numerators / np.asarray(denominators, dtype=numerators.dtype)
+    # Python's division of integers is correctly rounded at any size; numpy's is too where both fit a double.
+    kind = numerators.dtype if int(np.max(denominators)) <= 2**53 else np.dtype(object)
+    quotient = numerators.astype(kind) / np.asarray(denominators, dtype=kind)
     return np.asarray(quotient, dtype=np.float64)
 
 
