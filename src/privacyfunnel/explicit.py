@@ -47,7 +47,7 @@ def randomised_response(joint: Joint, promise: Promise) -> Protocol:
     :math:`C = 1`: at :math:`\alpha = 0` the output is uniform, which keeps every promise.
 
     >>> from privacyfunnel.promises import LIP
-    >>> coin = randomised_response(Joint.from_counts([[1, 0], [0, 1]]), LIP(math.log(1.5)))
+    >>> coin = randomised_response(Joint.from_counts([[1, 0], [0, 1]]), LIP(math.log(2)))
     >>> coin.channel.round(6)
     array([[0.75, 0.25],
            [0.25, 0.75]])
@@ -304,7 +304,7 @@ def _least_random(
 
 
 def _last_kept(kept: Callable[[float], bool], start: float) -> float | None:
-    """The last float that is kept: on the way up from `start` if that is kept, else the first on the way down, if any."""
+    """The last float that is kept: on the way up from `start` if that is kept, else the first on the way down."""
     inside = kept(start)
     near, step = start, start * _STEP
     for _ in range(_STEPS):
