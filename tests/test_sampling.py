@@ -29,10 +29,13 @@ FALSE_ALARM = 1e-6
 def channels(draw: st.DrawFn, bits: int) -> list[Row]:
     """Integer rows that sum to 2^bits, with certain outputs, zero entries and outputs in any order."""
     width = draw(st.integers(1, min(40, 1 << bits)))
+    # Round cuts as well, so that weights of exactly one bucket are common at every word length.
+    eighth = 1 << max(0, bits - 3)
+    cut = st.integers(0, 1 << bits) | st.integers(0, (1 << bits) // eighth).map(lambda count: count * eighth)
     labels = draw(st.permutations(range(2 * width)))[:width]
     rows = []
     for _ in range(draw(st.integers(1, 5))):
-        cuts = sorted(draw(st.lists(st.integers(0, 1 << bits), min_size=width - 1, max_size=width - 1)))
+        cuts = sorted(draw(st.lists(cut, min_size=width - 1, max_size=width - 1)))
         row = [(label, high - low) for label, low, high in zip(labels, [0, *cuts], [*cuts, 1 << bits], strict=True)]
         rows.append(row if draw(st.booleans()) else [entry for entry in row if entry[1]])
     return rows
