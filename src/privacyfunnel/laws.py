@@ -194,8 +194,8 @@ class SetsLaw:
     @classmethod
     def of(cls, protocol: UnaryEncoding, sliver: float) -> SetsLaw:
         """The chance of a foreign value rounded up to a multiple of 2⁻⁶⁴, and raised by the factor 1 + sliver."""
-        t = math.ceil(Fraction(protocol.other) * UNIT * (1 + Fraction(sliver)))
-        return cls(tuple(" & ".join(labels) for labels in protocol.values), min(t, UNIT // 2))
+        t = math.ceil(Fraction(protocol.foreign) * UNIT * (1 + Fraction(sliver)))
+        return cls(tuple(" & ".join(labels) for labels in protocol.outputs), min(t, UNIT // 2))
 
     @property
     def columns(self) -> tuple[Labels, ...]:
