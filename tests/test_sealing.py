@@ -71,7 +71,7 @@ def lip_by_definition(joint: Joint, law: ChannelLaw) -> Fraction | None:
 def test_a_protocol_one_percent_too_loud_is_refused() -> None:
     flip = math.exp(-0.5) / 2
     seal(symmetric(flip * 1.01), LIP(0.5), COIN)
-    with pytest.raises(GuaranteeError, match="promised ε = 0.5"):
+    with pytest.raises(GuaranteeError, match=r"promised ε = 0.5"):
         seal(symmetric(flip * 0.99), LIP(0.5), COIN)
 
 
@@ -134,7 +134,7 @@ def test_sets_keep_the_promise_over_every_set(joint: Joint, epsilon: float) -> N
 def test_exact_check_agrees_for_small_and_for_huge_weights() -> None:
     table = np.array([[5, 1, 3], [2, 7, 1]])
     small = Joint.from_counts(table)
-    huge = Joint.from_counts((table.astype(object) * 3**80))
+    huge = Joint.from_counts(table.astype(object) * 3**80)
     assert huge.weights.dtype == object
     for promise in (LIP(0.3), LDP(0.3), SRLIP(0.3)):
         sealed = seal(randomised_response(small, promise), promise, small)

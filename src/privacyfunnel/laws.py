@@ -22,7 +22,7 @@ from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.errors import ProtocolFileError
 from privacyfunnel.exact import NO_LEAK, ExactLeak, exact_leak, worse, worst_ratio
 from privacyfunnel.explicit import UnaryEncoding
-from privacyfunnel.promises import Comparisons
+from privacyfunnel.promises import Comparable, Comparisons
 from privacyfunnel.protocol import Labels, Protocol
 from privacyfunnel.sampling import AliasTables, Words, draw_sets, sample
 
@@ -41,8 +41,16 @@ class Law(Shape):
     def sees_secret(self) -> bool: ...
 
     @property
+    def inputs(self) -> int:
+        """How many inputs it has: the values, or the pairs of secret and value."""
+
+    @property
     def columns(self) -> tuple[Labels, ...]:
         """The labels of each published column; `draw` gives codes into them."""
+
+    @property
+    def protocol(self) -> Comparable:
+        """The same law in floats."""
 
     def worst(self, comparisons: Comparisons) -> ExactLeak:
         """The largest ratio that the promise compares, exactly."""
@@ -198,9 +206,20 @@ class SetsLaw:
         return cls(tuple(" & ".join(labels) for labels in protocol.outputs), min(t, UNIT // 2))
 
     @property
+    def inputs(self) -> int:
+        """How many values there are."""
+        return len(self.values)
+
+    @property
     def columns(self) -> tuple[Labels, ...]:
         """A 0/1 column per value."""
         return tuple(("0", "1") for _ in self.values)
+
+    @property
+    def protocol(self) -> UnaryEncoding:
+        """The law as a protocol of floats."""
+        alpha = math.log((UNIT - self.t) / self.t) if self.t else math.inf
+        return UnaryEncoding(len(self.values), alpha, tuple((label,) for label in self.values))
 
     def worst(self, comparisons: Comparisons) -> ExactLeak:
         totals = comparisons.totals.astype(object)

@@ -19,7 +19,7 @@ import numpy as np
 
 from privacyfunnel.errors import InputError, ParameterError, ProtocolFileError
 from privacyfunnel.joint import Attribute
-from privacyfunnel.laws import ChannelLaw, SetsLaw
+from privacyfunnel.laws import ChannelLaw, Law, SetsLaw
 from privacyfunnel.promises import promise as promise_called
 from privacyfunnel.sealing import SMALLEST_EPSILON, Domain, SealedProtocol
 from privacyfunnel.tables.whole import whole_file
@@ -129,8 +129,12 @@ def _sealed(content: Mapping[str, Any]) -> SealedProtocol:
     if not 0 <= epsilon <= max(promise.epsilon, SMALLEST_EPSILON):
         raise ProtocolFileError("the certified ε must lie between 0 and what was promised; it does not.")
     induced = content["induced"]
+    law: Law = LAWS[content["kind"]].from_json(content["law"], bool(content["sees_secret"]))
+    inputs = len(domain.combos) * (len(domain.secrets) if law.sees_secret else 1)
+    if law.inputs != inputs:
+        raise ProtocolFileError(f"the law must have a row for each of {inputs} inputs; it has {law.inputs}.")
     return SealedProtocol(
-        law=LAWS[content["kind"]].from_json(content["law"], bool(content["sees_secret"])),
+        law=law,
         promise=promise,
         epsilon=epsilon,
         domain=domain,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import reduce
+from functools import reduce, singledispatch
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from numpy.typing import NDArray
 
@@ -19,15 +19,13 @@ from privacyfunnel.explicit import UnaryEncoding
 from privacyfunnel.information import entropy
 from privacyfunnel.joint import Attribute, Joint
 from privacyfunnel.laws import ChannelLaw, Law, SetsLaw
-from privacyfunnel.promises import Promise
+from privacyfunnel.promises import Comparable, Promise
 from privacyfunnel.protocol import Protocol
 from privacyfunnel.sampling import KeyStream, Words
 
 # Integers of 64 bits cannot make S and Y exactly independent unless Y says nothing at all. A promise smaller than this
 # is certified at this size, and the certificate says so.
 SMALLEST_EPSILON = 2.0**-40
-
-Sealable = TypeVar("Sealable", Protocol, UnaryEncoding)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,9 +80,7 @@ class SealedProtocol:
         return load(Path(path))
 
 
-def seal(
-    protocol: Protocol | UnaryEncoding, promise: Promise, joint: Joint, *, bound: float | None = None
-) -> SealedProtocol:
+def seal(protocol: Comparable, promise: Promise, joint: Joint, *, bound: float | None = None) -> SealedProtocol:
     r"""Round to integers over 2⁶⁴ and check, exactly, that those integers keep the promise.
 
     For every pair of events (E, F) of the promise, with integer weights w of the joint and integers N of the law,
@@ -99,29 +95,29 @@ def seal(
     GuaranteeError
         If the protocol leaks more than was promised. Nothing weaker is returned.
     """
-    law, worst = _quietest_needed(protocol, promise, joint)
-    drawn = law.protocol if isinstance(law, ChannelLaw) else protocol
-    induced = None
-    if isinstance(drawn, Protocol) and drawn.sees_secret:
-        induced = drawn.joint_with_values(joint) / joint.p_x[:, None]
-    return SealedProtocol(
-        law=law,
-        promise=promise,
-        epsilon=_certified(worst, promise),
-        domain=Domain.of(joint, law.sees_secret),
-        information=drawn.mutual_information(joint),
-        entropy=entropy(joint.p_x),
-        bound=bound,
-        induced=induced,
-    )
+    for law in _laws(protocol, promise, joint):
+        worst = exact_worst(law, promise, joint)
+        if not worst.exceeds(_limit(promise)):
+            return SealedProtocol(
+                law=law,
+                promise=promise,
+                epsilon=_certified(worst, promise),
+                domain=Domain.of(joint, law.sees_secret),
+                information=law.protocol.mutual_information(joint),
+                entropy=entropy(joint.p_x),
+                bound=bound,
+                induced=_induced(law.protocol, joint),
+            )
+    raise _broken(promise, promise.leakage(joint, protocol))
 
 
 def kept(protocol: Protocol, promise: Promise, joint: Joint) -> Protocol:
     """The protocol, with the smallest sliver mixed in after which both its floats and its integers keep the promise."""
-    for quieter, law in _laws(protocol, promise, joint):
-        in_floats = promise.leakage(joint, quieter) <= max(promise.epsilon, SMALLEST_EPSILON)
+    for law in _laws(protocol, promise, joint):
+        rounded = replace(protocol, channel=law.protocol.channel) if isinstance(law, ChannelLaw) else protocol
+        in_floats = promise.leakage(joint, rounded) <= max(promise.epsilon, SMALLEST_EPSILON)
         if in_floats and not exact_worst(law, promise, joint).exceeds(_limit(promise)):
-            return quieter
+            return rounded
     raise _broken(promise, promise.leakage(joint, protocol))
 
 
@@ -138,35 +134,41 @@ def exact_worst(law: Law, promise: Promise, joint: Joint) -> ExactLeak:
     return reduce(worse, (law.worst(block) for block in promise.comparisons(joint, law.sees_secret)), NO_LEAK)
 
 
-def _quietest_needed(protocol: Protocol | UnaryEncoding, promise: Promise, joint: Joint) -> tuple[Law, ExactLeak]:
-    for _, law in _laws(protocol, promise, joint):
-        worst = exact_worst(law, promise, joint)
-        if not worst.exceeds(_limit(promise)):
-            return law, worst
-    raise _broken(promise, promise.leakage(joint, protocol))
+@singledispatch
+def law_of(protocol: Comparable, joint: Joint, sliver: float) -> Law:
+    """The integers of a protocol, after a sliver of the constant protocol was mixed in. One per kind of protocol."""
+    raise TypeError(f"{type(protocol).__name__} has no law of integers")
 
 
-def _laws(protocol: Sealable, promise: Promise, joint: Joint) -> Iterator[tuple[Sealable, Law]]:
-    """The protocol and its integers, then ever slightly quieter ones, as far as rounding can explain."""
-    slivers = _slivers(promise, promise.leakage(joint, protocol))
-    if isinstance(protocol, UnaryEncoding):
-        for sliver in slivers:
-            yield protocol, SetsLaw.of(protocol, sliver)
-    else:
-        p_y = protocol.joint_with_values(joint).sum(axis=0)
-        for sliver in slivers:
-            quieter = protocol.quieter(p_y, sliver) if sliver else protocol
-            yield quieter, ChannelLaw.of(quieter)
-
-
-def _slivers(promise: Promise, leakage: float) -> Iterator[float]:
-    """None, then 2⁻⁵² … 2⁻²⁰. A protocol that needs more did not keep its promise to begin with."""
-    yield 0.0
-    epsilon = max(promise.epsilon, SMALLEST_EPSILON)
-    reach = 2 * math.exp(min(epsilon, 700.0))  # a sliver δ lowers a leakage near ε by less than δ times this
-    yield from (
-        d for d in (2.0**-k for k in range(52, 19, -1)) if math.isinf(leakage) or d * reach >= leakage - epsilon
+@law_of.register
+def _(protocol: Protocol, joint: Joint, sliver: float) -> ChannelLaw:
+    return ChannelLaw.of(
+        protocol.quieter(protocol.joint_with_values(joint).sum(axis=0), sliver) if sliver else protocol
     )
+
+
+@law_of.register
+def _(protocol: UnaryEncoding, joint: Joint, sliver: float) -> SetsLaw:
+    return SetsLaw.of(protocol, sliver)
+
+
+def _laws(protocol: Comparable, promise: Promise, joint: Joint) -> Iterator[Law]:
+    """The integers of the protocol, then of ever slightly quieter ones, as far as rounding can explain."""
+    yield law_of(protocol, joint, 0.0)
+    # A sliver δ lowers a leakage near ε by less than δ times 2e^ε. Whoever needs more than 2⁻²⁰ did not keep its
+    # promise to begin with.
+    epsilon = max(promise.epsilon, SMALLEST_EPSILON)
+    excess = (promise.leakage(joint, protocol) - epsilon) / (2 * math.exp(min(epsilon, 700.0)))
+    for sliver in (2.0**-k for k in range(52, 19, -1)):
+        if sliver >= excess or math.isinf(excess):
+            yield law_of(protocol, joint, sliver)
+
+
+def _induced(protocol: Comparable, joint: Joint) -> FloatArray | None:
+    """q(y | x) of a protocol that sees the secret as well: all that an analyst can use of it."""
+    if isinstance(protocol, Protocol) and protocol.sees_secret:
+        return protocol.joint_with_values(joint) / joint.p_x[:, None]
+    return None
 
 
 def _limit(promise: Promise) -> Fraction:
