@@ -149,7 +149,7 @@ def test_a_word_is_the_aes_block_of_its_row_and_draw_alone(first: int, n: int, d
 def test_long_stretches_of_the_stream_agree_with_single_blocks() -> None:
     stream = KeyStream.from_seed(6)
     words = stream.words(12345, 200_001, draw=9)
-    rows = [0, 1, 32766, 32767, 32768, 32769, 65535, 65536, 131072, 200_000]
+    rows = [0, 1, 65534, 65535, 65536, 65537, 65538, 65539, 131_074, 131_076, 200_000]
     assert [int(words[i]) for i in rows] == [ecb_word(stream, 12345 + i, 9) for i in rows]
 
 
@@ -364,6 +364,10 @@ def test_codes_that_the_channel_does_not_know_are_counted_not_shown() -> None:
         ):
             with pytest.raises(ParameterError, match="between 0 and 1; 2 of 4 do not"):
                 attempt()
+    far = np.zeros(200_000, dtype=np.int64)
+    far[[3, 150_000, 199_999]] = 2
+    with pytest.raises(ParameterError, match="3 of 200000 do not"):
+        sample(tables, far, stream)
     with pytest.raises(ParameterError, match="one column of integers"):
         sample(tables, np.array([[0, 1]]), stream)
     fractions: Any = np.array([0.0, 1.0])

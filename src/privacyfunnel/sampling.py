@@ -12,7 +12,7 @@ else: chunks may have any size, come in any order, be drawn in another process o
 import hashlib
 import operator
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, Protocol
 
@@ -25,7 +25,7 @@ from privacyfunnel.errors import DistributionError, ParameterError, SizeError
 CodeArray = NDArray[np.int32]
 
 WORD_BITS = 64
-_CHUNK = 1 << 15  # words, indices and scratch of one chunk stay within the second-level cache
+_CHUNK = 1 << 16  # small enough for the cache, large enough that numpy's calls cost little
 _MOST_BUCKETS = 1 << 28  # 4 GiB of tables
 _ZEROS = memoryview(bytes(8 * (_CHUNK + 2)))
 
@@ -145,22 +145,26 @@ class AliasTables:
         """The output code of every input code, chosen by its word below 2^bits."""
         if len(words) != len(codes):
             raise ParameterError(f"every code needs one word; there are {len(codes)} codes and {len(words)} words.")
-        _check_codes(codes, self.inputs)
+        return self._draw(codes, lambda start, n: words[start : start + n])
+
+    def _draw(self, codes: NDArray[np.integer[Any]], words_of: Callable[[int, int], WordArray]) -> CodeArray:
+        """Chunk by chunk, in memory that the next chunk uses again."""
+        _check_kind(codes)
         drawn = np.empty(len(codes), dtype=np.int32)
-        scratch = _Scratch.of(len(codes))
+        scratch = _Scratch.of(min(len(codes), _CHUNK))
         for start in range(0, len(codes), _CHUNK):
-            chunk = slice(start, start + _CHUNK)
-            self._draw_chunk(codes[chunk], words[chunk], scratch, drawn[chunk])
+            chunk = codes[start : start + _CHUNK]
+            n = len(chunk)
+            _check_range(chunk, self.inputs, codes)  # chunk by chunk, while it is in the cache
+            self._draw_chunk(chunk, words_of(start, n), scratch.first(n), drawn[start : start + n])
         return drawn
 
     def _draw_chunk(
         self, codes: NDArray[np.integer[Any]], words: WordArray, scratch: "_Scratch", drawn: CodeArray
     ) -> None:
-        n = len(codes)
-        index, other, above = scratch.index[:n], scratch.other[:n], scratch.above[:n]
+        index, other, above = scratch.index, scratch.other, scratch.above
         # index = code · buckets + bucket
-        index[:] = codes
-        np.left_shift(index, self.bucket_bits, out=index)
+        np.left_shift(codes, self.bucket_bits, out=index, dtype=np.int64, casting="unsafe")
         np.bitwise_and(words.view(np.int64), (1 << self.bucket_bits) - 1, out=other)
         np.bitwise_or(index, other, out=index)
         # Indices are in range by construction; "wrap" spares numpy a buffered copy, it never wraps.
@@ -185,14 +189,7 @@ def sample(
     """The output codes of rows `first_row` …, whose input codes are `codes`, in draw number `draw` of the stream."""
     if tables.bits != WORD_BITS:
         raise ParameterError(f"the stream has words of {WORD_BITS} bits; these tables need {tables.bits}.")
-    _check_codes(codes, tables.inputs)
-    drawn = np.empty(len(codes), dtype=np.int32)
-    scratch = _Scratch.of(len(codes))
-    for start in range(0, len(codes), _CHUNK):
-        chunk = slice(start, start + _CHUNK)
-        words = stream.words(first_row + start, len(drawn[chunk]), draw=draw)
-        tables._draw_chunk(codes[chunk], words, scratch, drawn[chunk])
-    return drawn
+    return tables._draw(codes, lambda start, n: stream.words(first_row + start, n, draw=draw))
 
 
 def draw_sets(
@@ -213,11 +210,12 @@ def draw_sets(
     """
     if not 0 <= numerator_false < 1 << WORD_BITS:
         raise ParameterError(f"numerator_false must lie between 0 and 2^64 − 1; it is {numerator_false}.")
-    _check_codes(codes, a)
+    _check_kind(codes)
     false, half = np.uint64(numerator_false), np.uint64(1 << 63)
     held_by_value = np.empty((a, len(codes)), dtype=np.bool_)
     for start in range(0, len(codes), _CHUNK):
         chunk = codes[start : start + _CHUNK]
+        _check_range(chunk, a, codes)
         by_value = np.argsort(chunk, kind="stable")
         ends = np.searchsorted(chunk, np.arange(a + 1), sorter=by_value)
         for value in range(a):
@@ -238,15 +236,21 @@ class _Scratch:
     above: BoolArray
 
     @classmethod
-    def of(cls, rows: int) -> "_Scratch":
-        n = min(rows, _CHUNK)
-        return cls(np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.bool_))
+    def of(cls, size: int) -> "_Scratch":
+        return cls(np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.bool_))
+
+    def first(self, n: int) -> "_Scratch":
+        return _Scratch(self.index[:n], self.other[:n], self.above[:n])
 
 
-def _check_codes(codes: NDArray[np.integer[Any]], inputs: int) -> None:
+def _check_kind(codes: NDArray[np.integer[Any]]) -> None:
     if codes.ndim != 1 or codes.dtype.kind not in "iu":
         raise ParameterError(f"codes must be one column of integers; found {codes.ndim} dimensions of {codes.dtype}.")
-    if len(codes) and (int(codes.min()) < 0 or int(codes.max()) >= inputs):
+
+
+def _check_range(chunk: NDArray[np.integer[Any]], inputs: int, codes: NDArray[np.integer[Any]]) -> None:
+    """Every code of the chunk names an input; if not, say how many of all codes do not."""
+    if chunk.min() < 0 or chunk.max() >= inputs:
         strangers = np.count_nonzero((codes < 0) | (codes >= inputs))
         raise ParameterError(f"codes must lie between 0 and {inputs - 1}; {strangers} of {len(codes)} do not.")
 
