@@ -1,0 +1,111 @@
+"""What all commands share: how they start, what they print, and how they fail.
+
+Exit codes: 0 done; 2 the user can mend it, and one sentence says how; 1 ours.
+"""
+
+import json
+import math
+import os
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import typer
+
+from privacyfunnel import __version__
+from privacyfunnel.errors import InputError, PrivacyFunnelError
+
+OURS, THEIRS, INTERRUPTED = 1, 2, 130
+HALTED = "Interrupted. Nothing was left half-written."
+
+# Where typer keeps this class has moved; that the error of a bad parameter is one has not.
+UsageError: type[Any] = typer.BadParameter.__mro__[1]
+
+app = typer.Typer(
+    name="privacyfunnel",
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+
+
+@app.callback(epilog="Start with: privacyfunnel demo. If something breaks, add --debug to see where.")
+def _privacyfunnel(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and leave.", is_eager=True)] = False,
+) -> None:
+    """Publish a table without giving away its secret column."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; the process's exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in words
+    words = [word for word in words if word != "--debug"] or ["--help"]
+    if words[0] == "--version":
+        show(f"privacyfunnel {__version__}")
+        return 0
+    try:
+        code = app(words, prog_name="privacyfunnel", standalone_mode=False)
+    except (Exception, KeyboardInterrupt) as error:
+        if debug:
+            traceback.print_exc()
+        sentence, code = _failure(error)
+        print(sentence, file=sys.stderr)
+    if code == INTERRUPTED:  # typer turns Ctrl-C into an exit code
+        print(HALTED, file=sys.stderr)
+    return code if isinstance(code, int) else 0
+
+
+def answer(as_json: bool, content: Mapping[str, Any], text: str) -> None:
+    """Print what a command found: its content as one JSON object, or its text."""
+    show(json.dumps(plain(content), ensure_ascii=False, allow_nan=False) if as_json else text)
+
+
+def show(text: str) -> None:
+    """Print, and do not mind if nobody listens any more."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        # Python flushes once more on its way out; give it somewhere to write.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except UnicodeEncodeError:
+        encoding = sys.stdout.encoding
+        print(text.encode(encoding, "replace").decode(encoding), flush=True)
+
+
+def plain(value: Any) -> Any:
+    """The value as JSON can hold it; an infinite number becomes the word "inf"."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
+
+
+def on_terminal() -> bool:
+    """Whether somebody watches, who would like to see progress."""
+    return sys.stderr.isatty()
+
+
+def _failure(error: BaseException) -> tuple[str, int]:
+    """One sentence for what went wrong, and the exit code that says whose it is to mend."""
+    kind = type(error).__name__
+    if isinstance(error, PrivacyFunnelError):
+        return f"{kind}: {error}", THEIRS if isinstance(error, InputError) else OURS
+    if isinstance(error, UsageError):
+        message = " ".join(str(error.format_message()).split())
+        command = error.ctx.command_path if error.ctx else "privacyfunnel"
+        stop = "" if message.endswith((".", "?")) else "."
+        return f"ParameterError: {message}{stop} See '{command} --help'.", THEIRS
+    if isinstance(error, KeyboardInterrupt):
+        return HALTED, INTERRUPTED
+    if isinstance(error, MemoryError):
+        return "SizeError: this needs more memory than there is. Merge rare values or publish fewer columns.", THEIRS
+    first = (str(error).splitlines() or ["no message"])[0].rstrip(".")
+    return f"{kind}: {first}. This is a fault of privacyfunnel; add --debug to see where.", OURS

@@ -1,0 +1,58 @@
+"""Options that several commands take, each described once."""
+
+from enum import StrEnum
+from functools import partial
+from typing import Annotated
+
+import typer
+
+from privacyfunnel.errors import checked_epsilon, checked_positive
+
+
+class PromiseName(StrEnum):
+    """The promises by name."""
+
+    LIP = "lip"
+    LDP = "ldp"
+    SRLIP = "srlip"
+
+
+Epsilon = Annotated[
+    float,
+    typer.Option(
+        "--epsilon",
+        "-e",
+        help="How far a belief about the secret may move: by a factor of e^ε.",
+        parser=checked_epsilon,
+        metavar="ε",
+    ),
+]
+PromiseOption = Annotated[
+    PromiseName,
+    typer.Option(
+        "--promise", help="lip: against everybody; ldp: between any two secrets; srlip: lip with known values."
+    ),
+]
+MethodOption = Annotated[
+    str,
+    typer.Option("--method", help="optimal, randomised-response, unary-encoding or conditional-reporting."),
+]
+SeesSecret = Annotated[bool, typer.Option("--sees-secret", help="Let the protocol look at the secret as well.")]
+Gap = Annotated[
+    float,
+    typer.Option(
+        "--gap",
+        help="Stop when the proof is within this many nats of the optimum.",
+        parser=partial(checked_positive, "gap"),
+        metavar="NATS",
+    ),
+]
+TimeLimit = Annotated[
+    float | None,
+    typer.Option(
+        "--time-limit",
+        help="Stop after so many seconds with the best so far and its bound.",
+        parser=partial(checked_positive, "time limit"),
+        metavar="SECONDS",
+    ),
+]

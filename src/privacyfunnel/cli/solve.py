@@ -1,0 +1,69 @@
+"""`solve`: a contingency table in, the best protocol's numbers out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from privacyfunnel.cli import words
+from privacyfunnel.cli.frame import Json, answer
+from privacyfunnel.cli.options import Epsilon, Gap, MethodOption, PromiseName, PromiseOption, SeesSecret, TimeLimit
+
+
+def solve(
+    counts: Annotated[Path, typer.Argument(help="A CSV file: first column the secret's labels, header the values.")],
+    *,
+    epsilon: Epsilon,
+    promise: PromiseOption = PromiseName.LIP,
+    method: MethodOption = "optimal",
+    sees_secret: SeesSecret = False,
+    gap: Gap = 1e-6,
+    time_limit: TimeLimit = None,
+    as_json: Json = False,
+) -> None:
+    """Find the protocol for a table of counts, and say how good it is and how good any could be."""
+    import time
+
+    from privacyfunnel.cli.progress import proof_shown
+    from privacyfunnel.counts import read_counts
+    from privacyfunnel.information import entropy, mutual_information
+    from privacyfunnel.methods import Effort, make
+    from privacyfunnel.promises import PROMISES
+    from privacyfunnel.promises import promise as promise_called
+
+    wanted = promise_called(promise.value, epsilon)
+    joint = read_counts(counts)
+    start = time.perf_counter()
+    with proof_shown() as progress:
+        made = make(method, joint, wanted, sees_secret=sees_secret, effort=Effort(gap, time_limit, progress))
+    seconds = time.perf_counter() - start
+    content = {
+        "promise": promise.value,
+        "epsilon": wanted.epsilon,
+        "method": method,
+        "sees_secret": made.protocol.sees_secret,
+        "entropy": entropy(joint.p_x),
+        "utility": mutual_information(joint, made.protocol),
+        "bound": made.bound,
+        "leakage": {name: kind(0).leakage(joint, made.protocol) for name, kind in PROMISES.items()},
+        "outputs": made.outputs,
+        "seconds": seconds,
+    }
+    answer(as_json, content, _told(content))
+
+
+def _told(content: dict[str, Any]) -> str:
+    utility, bound, whole = content["utility"], content["bound"], content["entropy"]
+    leaks = [f"{name.upper()} {words.epsilon(value)}" for name, value in content["leakage"].items()]
+    proved = "none proved" if bound is None else f"{bound:.6f} nats, gap {max(0.0, bound - utility):.1e}"
+    return words.facts(
+        [
+            ("utility", f"{utility:.6f} nats, {words.share(utility, whole)} of H(X) = {whole:.6f}"),
+            ("bound", proved),
+            ("leakage", ", ".join(leaks)),
+            ("outputs", words.many(content["outputs"])),
+            ("seconds", f"{content['seconds']:.3f}"),
+        ]
+    )

@@ -1,0 +1,70 @@
+"""How answers are written for people."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
+    """Columns that line up, the first `left` to the left and the others to the right.
+
+    >>> print(table(["method", "nats"], [["optimal", "1.5"]]))
+    method   nats
+    optimal   1.5
+    """
+    widths = [max(len(line[i]) for line in [header, *rows]) for i in range(len(header))]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if i < left else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in [header, *rows]
+    )
+
+
+def facts(pairs: Sequence[tuple[str, str]]) -> str:
+    """A name and what there is to say about it on each line.
+
+    >>> print(facts([("rows", "12"), ("secret", "income")]))
+    rows     12
+    secret   income
+    """
+    width = max(len(name) for name, _ in pairs) + 3
+    return "\n".join(f"{name.ljust(width)}{said}" for name, said in pairs)
+
+
+def epsilon(value: float) -> str:
+    """An ε for reading; never rounded down, for a promise is not made to look smaller than it is.
+
+    >>> epsilon(0.51234), epsilon(1.0), epsilon(math.inf)
+    ('0.5124', '1', 'unbounded')
+    """
+    if math.isinf(value):
+        return "unbounded"
+    return f"{math.ceil(round(value * 1e4, 6)) / 1e4:g}"
+
+
+def nats(value: float) -> str:
+    """An amount of information for reading."""
+    return f"{value:.4f} nats"
+
+
+def share(part: float, whole: float) -> str:
+    """A part in percent of the whole.
+
+    >>> share(1, 8)
+    '12.5 %'
+    """
+    return f"{100 * part / whole if whole else 0:.1f} %"
+
+
+def many(number: int) -> str:
+    """A number that may be very large.
+
+    >>> many(48842), many(2**64)
+    ('48,842', '2^64')
+    """
+    if number.bit_length() > 40 and number & (number - 1) == 0:
+        return f"2^{number.bit_length() - 1}"
+    return f"{number:,}"
