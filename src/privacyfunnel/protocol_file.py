@@ -102,6 +102,7 @@ def _content(sealed: SealedProtocol) -> dict[str, Any]:
             for at in domain.attributes
         ],
         "combinations": None if _is_plain(domain) else domain.combos.tolist(),
+        "for_publication": sealed.for_publication,
         "sees_secret": sealed.sees_secret,
         "kind": sealed.law.kind,
         "law": sealed.law.to_json(),
@@ -142,6 +143,7 @@ def _sealed(content: Mapping[str, Any]) -> SealedProtocol:
         entropy=float(certificate["entropy_nats"]),
         bound=None if certificate["bound_nats"] is None else float(certificate["bound_nats"]),
         induced=None if induced is None else np.asarray(induced, dtype=np.float64),
+        for_publication=content["for_publication"] is True,
     )
 
 

@@ -56,6 +56,7 @@ class SealedProtocol:
     entropy: float  # H(X) in nats
     bound: float | None = None  # nats: no protocol keeps more; None where nothing was proved
     induced: FloatArray | None = None  # q(y | x), where the protocol sees the secret as well
+    for_publication: bool = True  # False where the draw came from a seed, which someone may guess
 
     @property
     def sees_secret(self) -> bool:
