@@ -216,7 +216,7 @@ class UnaryEncoding:
         return max(found, key=lambda leak: leak[0])
 
     def mutual_information(self, joint: Joint) -> float:
-        r"""I(X;Y) in nats, within :math:`10^{-12} (1 + \alpha)`, for any number of values.
+        r"""I(X;Y) in nats, within :math:`10^{-13} (1 + \alpha)`, for any number of values.
 
         Let :math:`Z = 1 + k\,p_X(Y) \ge 1`. Then :math:`\ln q(y|x)/p(y) = \alpha [x \in y] - \ln z`, and
         :math:`I = \alpha/2 - E[\ln Z]`. As :math:`\ln z = \int_0^\infty (e^{-u} - e^{-uz})\,du/u`,
@@ -227,15 +227,16 @@ class UnaryEncoding:
         :math:`|\mathrm{Im}\,v| < \pi/2` and its integral along :math:`\mathrm{Im}\,v = \theta` is at most
         :math:`\alpha/\cos\theta` in absolute value (Frullani), so the trapezoidal rule with step h is wrong by at most
         :math:`2\alpha / (\cos\theta\,(e^{2\pi\theta/h} - 1))`: under :math:`10^{-18} \alpha` at
-        :math:`\theta = 1.5, h = 0.2`. What is cut off at the ends is under :math:`10^{-17}`; the rest is rounding.
+        :math:`\theta = 1.5, h = 3/16`. What is cut off at the ends is under :math:`10^{-17}`; the rest is rounding.
         """
         p_x = joint.p_x
         if self.alpha == math.inf:  # the value itself, or the empty set
             return entropy(p_x) / 2
         if self.alpha == 0:
             return 0.0
-        k, q, h = math.expm1(self.alpha), self.foreign, 0.2
-        grid = np.arange(-41.5 - max(0.0, math.log(k)), math.log(40.0) + h, h)
+        k, q, h = math.expm1(self.alpha), self.foreign, 0.1875
+        first, last = -41.5 - max(0.0, math.log(k)), math.log(40.0)
+        grid = h * np.arange(math.floor(first / h), math.ceil(last / h) + 1)
         mean_log = 0.0
         rows = max(1, _CHUNK // self.a)
         for start in range(0, len(grid), rows):

@@ -98,7 +98,8 @@ class Protocol:
     def as_values(self, joint: Joint) -> Protocol:
         """Publish, instead of an output, a value drawn from what the output stands for.
 
-        This is post-processing: the promise stands, and the published values are distributed like the original.
+        This is post-processing: the promise stands, and the published values are distributed like the original. A
+        protocol whose outputs are called like the values already publishes values, and stays as it is.
         """
         if self.outputs == joint.values:
             return self
