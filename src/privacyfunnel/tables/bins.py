@@ -1,0 +1,92 @@
+"""Bins: how numbers become finitely many values.
+
+Edges e₁ < … < eₙ cut the line into `< e₁`, `[e₁, e₂)`, …, `>= eₙ`. Quantiles are edges taken from the data.
+"""
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+from privacyfunnel.errors import ParameterError
+
+MOST_BINS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Bins:
+    """What the owner asked for one column: edges, or a number of quantiles, or neither to keep every value as it is."""
+
+    column: str
+    edges: tuple[float, ...] = ()
+    quantiles: int | None = None
+
+    def __post_init__(self) -> None:
+        if not all(math.isfinite(edge) for edge in self.edges):
+            raise ParameterError(f"the edges of '{self.column}' must be finite numbers.")
+        if any(low >= high for low, high in pairwise(self.edges)):
+            raise ParameterError(f"the edges of '{self.column}' must increase; give them in order, each once.")
+        if self.quantiles is not None and not 2 <= self.quantiles <= MOST_BINS:
+            raise ParameterError(
+                f"quantiles of '{self.column}' must be 2 to {MOST_BINS}; {self.quantiles} were asked for."
+            )
+
+
+def parse_bin(text: str) -> Bins:
+    """The bins meant by `COLUMN=EDGE,EDGE,…`, `COLUMN=quantiles:N` or `COLUMN=values`.
+
+    >>> parse_bin("age=0,18,30,50,65").edges
+    (0.0, 18.0, 30.0, 50.0, 65.0)
+    >>> parse_bin("income=quantiles:8").quantiles
+    8
+    >>> parse_bin("age")
+    Traceback (most recent call last):
+    ...
+    privacyfunnel.errors.ParameterError: bins look like age=0,18,65 or age=quantiles:8 or age=values; 'age' does not.
+    """
+    column, equals, how = text.rpartition("=")
+    kind, _, number = how.strip().partition(":")
+    try:
+        if not equals or not column:
+            raise ValueError
+        if kind == "quantiles":
+            return Bins(column, quantiles=int(number))
+        if how.strip() == "values":
+            return Bins(column)
+        return Bins(column, edges=tuple(float(edge) for edge in how.split(",")))
+    except ValueError:
+        column = column or "age"
+        shapes = f"{column}=0,18,65 or {column}=quantiles:8 or {column}=values"
+        raise ParameterError(f"bins look like {shapes}; '{text}' does not.") from None
+
+
+def bin_labels(edges: tuple[float, ...]) -> tuple[str, ...]:
+    """A label per bin, in order.
+
+    >>> bin_labels((0.0, 18.0, 37.5))
+    ('< 0', '[0, 18)', '[18, 37.5)', '>= 37.5')
+    """
+    texts = [number_text(edge) for edge in edges]
+    inner = [f"[{low}, {high})" for low, high in pairwise(texts)]
+    return (f"< {texts[0]}", *inner, f">= {texts[-1]}")
+
+
+def number_text(number: float) -> str:
+    """The shortest text that is this number."""
+    return str(int(number)) if number.is_integer() and abs(number) < 1e15 else repr(number)
+
+
+def example_edges(low: float, high: float) -> str:
+    """Round edges that cover [low, high], as one would type them.
+
+    >>> example_edges(17, 90)
+    '0,20,40,60,80,100'
+    >>> example_edges(0.12, 0.97)
+    '0,0.2,0.4,0.6,0.8,1'
+    """
+    span = high - low
+    if not 0 < span < math.inf:
+        return number_text(low)
+    power = 10.0 ** math.floor(math.log10(span / 4))
+    step = next(power * factor for factor in (1, 2, 5, 10) if span / (power * factor) <= 6)
+    first, last = math.floor(low / step), math.ceil(high / step)
+    return ",".join(f"{i * step:.12g}" for i in range(first, last + 1))

@@ -1,0 +1,53 @@
+"""Parquet and Arrow IPC: columns with types, turned to text later."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from privacyfunnel.errors import TableError
+
+BATCH_ROWS = 1 << 17
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnarTable:
+    """A Parquet or Arrow IPC file whose footer has been read."""
+
+    path: Path
+    kind: str
+    columns: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return f"'{self.path}'"
+
+    @classmethod
+    def open(cls, path: Path, kind: str) -> "ColumnarTable":
+        table = cls(path, kind, ())
+        try:
+            return cls(path, kind, tuple(table._scan().collect_schema().names()))
+        except (pl.exceptions.PolarsError, OSError) as error:
+            raise table._damaged() from error
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+        rows = 0
+        try:
+            for batch in self._scan().select(columns).collect_batches(chunk_size=BATCH_ROWS):
+                rows += batch.height
+                yield batch
+        except (pl.exceptions.PolarsError, OSError) as error:
+            raise self._damaged() from error
+        if rows == 0:
+            raise TableError(f"{self.name} must have rows; it has none.")
+
+    def _scan(self) -> pl.LazyFrame:
+        if self.kind == "Parquet":
+            return pl.scan_parquet(self.path, glob=False)
+        return pl.scan_ipc(self.path, glob=False)
+
+    def _damaged(self) -> TableError:
+        return TableError(
+            f"{self.name} must be a whole {self.kind} file; it is damaged or something else. Get a fresh copy."
+        )

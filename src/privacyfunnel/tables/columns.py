@@ -1,0 +1,247 @@
+"""Columns with a finite domain: every entry of a column becomes the code of a label.
+
+Missing (an empty field, a null, a NaN) is a value of its own. Numbers may be binned. While a table is read for the
+first time its labels are not known yet, so each column has a coder that numbers them as they come: provisional codes, 0
+for what is missing. Once all rows were seen, the coder gives the sorted domain and the final code of each provisional
+one.
+"""
+
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from privacyfunnel.arrays import IntArray
+from privacyfunnel.errors import ColumnError, TableError
+from privacyfunnel.tables.bins import bin_labels, example_edges
+
+MISSING = "(missing)"
+MOST_NUMBERS = 50
+MOST_LABELS = 1 << 16
+UNKNOWN = -1
+NULL = (1 << 32) - 1
+
+Codes = NDArray[np.unsignedinteger[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """The values a column can take, and how an entry finds its value."""
+
+    column: str
+    labels: tuple[str, ...]
+    missing: int | None = None  # the code of a missing entry, if there is one
+    edges: tuple[float, ...] = ()  # of binned numbers; the labels are then some of bin_labels(edges)
+
+
+class Coder(Protocol):
+    """Numbers the entries of one column."""
+
+    column: str
+    size: int  # every provisional code so far is below this
+
+    def codes(self, entries: pl.Series) -> Codes:
+        """The provisional code of each entry."""
+
+    def domain(self, used: Iterable[int]) -> tuple[Domain, IntArray]:
+        """The domain, given the provisional codes that occur, and the final code of every provisional one."""
+
+
+class LabelCoder:
+    """Entries that are labels: provisional codes in order of appearance, the domain in order of the labels."""
+
+    def __init__(self, column: str, *, keep_numbers: bool = False) -> None:
+        self.column = column
+        self.size = 1
+        self._keep_numbers = keep_numbers
+        categories = pl.Categories.random()
+        self._kind = pl.Categorical(categories)
+        self._categories = categories
+        # polars forgets categories that no series refers to; this one makes it remember.
+        self._anchor = pl.Series([], dtype=self._kind)
+
+    def codes(self, entries: pl.Series) -> Codes:
+        physical = as_text(entries).cast(self._kind).to_physical()
+        codes: Codes = physical.fill_null(NULL).to_numpy() + np.uint32(1)  # null wraps around to 0
+        self.size = max(self.size, int(codes.max(initial=0)) + 1)
+        if self.size > MOST_LABELS:
+            self._refuse_numbers(self._labels())
+            raise ColumnError(
+                f"column '{self.column}' must have at most {MOST_LABELS} distinct values to be used; it has more. "
+                "Leave it out, or group its values first."
+            )
+        return codes
+
+    def domain(self, used: Iterable[int]) -> tuple[Domain, IntArray]:
+        texts = ["", *self._labels()]
+        # A quoted empty field says no more than an empty one.
+        empty = [code for code in used if not texts[code]]
+        place = {texts[code]: code for code in used if texts[code]}
+        self._refuse_numbers(place)
+        labels = sorted_labels(place)
+        final = np.full(self.size, UNKNOWN, dtype=np.int64)
+        final[[place[label] for label in labels]] = np.arange(len(labels))
+        if not empty:
+            return Domain(self.column, tuple(labels)), final
+        final[empty] = len(labels)
+        return Domain(self.column, (*labels, unlike(MISSING, labels)), missing=len(labels)), final
+
+    def _labels(self) -> list[str]:
+        return self._categories.to_series().to_list()
+
+    def _refuse_numbers(self, labels: Collection[str]) -> None:
+        numbers = [number for number in map(as_plain_number, labels) if number is not None]
+        if self._keep_numbers or len(labels) <= MOST_NUMBERS or len(numbers) < len(labels):
+            return
+        column = self.column
+        raise ColumnError(
+            f"column '{column}' holds {len(labels)} different numbers or more, too many for categories. Bin them with "
+            f"--bin {column}={example_edges(min(numbers), max(numbers))} or --bin {column}=quantiles:8, "
+            f"or keep each with --bin {column}=values."
+        )
+
+
+class BinCoder:
+    """Entries that are numbers: the provisional code is the number of the bin, from 1 on."""
+
+    def __init__(self, column: str, edges: tuple[float, ...]) -> None:
+        self.column = column
+        self.size = len(edges) + 2
+        self._edges = edges
+        self._rows = self._strangers = 0
+
+    def codes(self, entries: pl.Series) -> Codes:
+        numbers, strangers = as_numbers(entries)
+        self._rows += len(entries)
+        self._strangers += strangers
+        return bin_numbers(numbers, self._edges)
+
+    def domain(self, used: Iterable[int]) -> tuple[Domain, IntArray]:
+        refuse_strangers(self.column, self._strangers, self._rows)
+        names = bin_labels(self._edges)
+        bins = sorted(code for code in used if code)
+        labels = tuple(names[code - 1] for code in bins)
+        final = np.full(self.size, UNKNOWN, dtype=np.int64)
+        final[bins] = np.arange(len(bins))
+        if 0 not in used:
+            return Domain(self.column, labels, edges=self._edges), final
+        final[0] = len(bins)
+        return Domain(self.column, (*labels, MISSING), missing=len(bins), edges=self._edges), final
+
+
+class KnownCoder:
+    """Entries that must belong to a known domain: the provisional code is the final one plus 1, or 0 if unknown."""
+
+    def __init__(self, domain: Domain) -> None:
+        self.column = domain.column
+        self.size = len(domain.labels) + 1
+        self._domain = domain
+        self._unknown = 0
+
+    def codes(self, entries: pl.Series) -> Codes:
+        domain = self._domain
+        missing = 0 if domain.missing is None else domain.missing + 1
+        codes: Codes
+        if domain.edges:
+            numbers, strangers = as_numbers(entries)
+            place = {label: code + 1 for code, label in enumerate(domain.labels)}
+            names = bin_labels(domain.edges)
+            final = np.array([missing, *(place.get(name, 0) for name in names)], dtype=np.uint32)
+            codes = final[bin_numbers(numbers, domain.edges)]
+            if missing:  # what is no number is not missing but unknown
+                self._unknown += strangers
+        else:
+            text = as_text(entries)
+            physical = text.cast(pl.Enum(domain.labels), strict=False).to_physical().cast(pl.UInt32)
+            codes = physical.fill_null(NULL).to_numpy() + np.uint32(1)
+            if missing:
+                codes[(text.is_null() | (text == "")).to_numpy()] = missing
+        self._unknown += int(np.count_nonzero(codes == 0))
+        return codes
+
+    def domain(self, used: Iterable[int]) -> tuple[Domain, IntArray]:
+        if self._unknown:
+            raise TableError(
+                f"column '{self.column}' must hold only values the protocol knows; {self._unknown} rows hold others. "
+                "Use the table and bins the protocol was made for."
+            )
+        return self._domain, np.arange(-1, self.size - 1, dtype=np.int64)
+
+
+def as_text(entries: pl.Series) -> pl.Series:
+    """One text for each value: `3`, `0.1`, `true`, `2024-05-01`. NaN is missing, −0.0 is 0.0."""
+    kind = entries.dtype
+    if kind == pl.String:
+        return entries
+    if kind.is_float():
+        entries = entries.fill_nan(None) + 0.0
+    elif not (kind.is_integer() or kind.is_decimal() or isinstance(kind, _OTHER_KINDS)):
+        raise ColumnError(
+            f"column '{entries.name}' must hold text, numbers, dates or truth values; it holds {kind}. Leave it out."
+        )
+    return entries.cast(pl.String)
+
+
+def as_numbers(entries: pl.Series) -> tuple[pl.Series, int]:
+    """The entries as floats, missing ones null, and how many are neither a number nor missing."""
+    kind = entries.dtype
+    if kind.is_numeric() or kind == pl.Null:
+        return entries.cast(pl.Float64).fill_nan(None), 0
+    text = as_text(entries).str.strip_chars()
+    numbers = text.cast(pl.Float64, strict=False)
+    strangers = numbers.null_count() - text.null_count() - int((text == "").sum())
+    return numbers.fill_nan(None), strangers
+
+
+def bin_numbers(numbers: pl.Series, edges: tuple[float, ...]) -> Codes:
+    """1 + how many edges are at or below each number; 0 for a missing one."""
+    values = numbers.to_numpy()
+    codes = np.searchsorted(np.array(edges), values, side="right").astype(np.uint32) + np.uint32(1)
+    codes[np.isnan(values)] = 0
+    return codes
+
+
+def refuse_strangers(column: str, strangers: int, rows: int) -> None:
+    if strangers:
+        raise ColumnError(
+            f"column '{column}' must hold numbers to be binned; {strangers} of {rows} rows hold something else. "
+            "Leave it unbinned, or clear those entries."
+        )
+
+
+def as_plain_number(label: str) -> float | None:
+    """The number a label is, if it reads as one; `01` and `1_000` are codes, not numbers."""
+    return float(label) if _NUMBER.fullmatch(label.strip()) else None
+
+
+def sorted_labels(labels: Iterable[str]) -> list[str]:
+    """By size if every label is a number, else by character.
+
+    >>> sorted_labels(["10", "9"]), sorted_labels(["10", "9", "many"])
+    (['9', '10'], ['10', '9', 'many'])
+    """
+    pairs = [(as_plain_number(label), label) for label in labels]
+    if any(number is None for number, _ in pairs):
+        return sorted(label for _, label in pairs)
+    return [label for _, label in sorted(pairs)]
+
+
+def unlike(label: str, taken: Collection[str]) -> str:
+    """`label`, or `label 2`, `label 3`, … if it is taken.
+
+    >>> unlike("(missing)", {"(missing)"})
+    '(missing) 2'
+    """
+    candidate, number = label, 1
+    while candidate in taken:
+        number += 1
+        candidate = f"{label} {number}"
+    return candidate
+
+
+_NUMBER = re.compile(r"[+-]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+_OTHER_KINDS = (pl.Categorical, pl.Enum, pl.Boolean, pl.Date, pl.Datetime, pl.Time, pl.Null)

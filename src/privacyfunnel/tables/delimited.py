@@ -1,0 +1,148 @@
+"""CSV and TSV: text with a delimiter, double quotes around fields that need them (RFC 4180). Every field is text."""
+
+import csv
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TextIO
+
+import numpy as np
+import polars as pl
+
+from privacyfunnel.errors import ParameterError, TableError
+from privacyfunnel.tables.text import UTF_8, decoded, ends_blank, found_delimiter, found_encoding, zipped
+
+BATCH_ROWS = 1 << 17
+CHUNK = 1 << 23
+LONGEST_RECORD = 1 << 25
+SNIFFED_LINES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class DelimitedTable:
+    """A delimited text file whose header has been read."""
+
+    path: Path
+    columns: tuple[str, ...]
+    delimiter: str
+    encoding: str
+    plain: bool  # UTF-8 on disk, ending with a record: polars may read the file itself
+
+    @property
+    def name(self) -> str:
+        return f"'{self.path}'"
+
+    @classmethod
+    def open(cls, path: Path, *, delimiter: str | None, encoding: str | None) -> "DelimitedTable":
+        """Find out from the first lines and the last bytes how the file is to be read."""
+        if delimiter is not None and (len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n'):
+            raise ParameterError(
+                f"a delimiter must be one ASCII character; {delimiter!r} is not. Give one such as ';'."
+            )
+        encoding = found_encoding(path, encoding)
+        with decoded(path, encoding) as text:
+            lines = list(islice(iter(lambda: text.readline(CHUNK), ""), SNIFFED_LINES))
+        if not lines or not lines[0].strip():
+            raise TableError(f"'{path}' must begin with a header of column names; its first line is blank.")
+        delimiter = delimiter or found_delimiter(lines)
+        header = tuple(next(csv.reader(lines, delimiter=delimiter)))
+        repeated = [column for column in header if header.count(column) > 1]
+        if repeated:
+            raise TableError(f"'{path}' must name every column once; '{repeated[0]}' occurs twice. Rename one of them.")
+        plain = encoding == UTF_8 and not zipped(path) and not ends_blank(path)
+        return cls(path, header, delimiter, encoding, plain)
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+        """The rows in order. Raises if there is none, or if a row has too many or too few fields."""
+        # Only if it reads the last column does polars notice a row that is too long; one too short has a null there.
+        last = self.columns[-1]
+        asked = list(dict.fromkeys([*columns, last]))
+        rows = nulls = 0
+        try:
+            for batch in self._scanned(asked) if self.plain else self._parsed(asked):
+                rows += batch.height
+                nulls += batch[last].null_count()
+                yield batch.select(columns)
+        except pl.exceptions.PolarsError as error:
+            self._refuse_ragged()
+            raise TableError(
+                f"{self.name} cannot be read as CSV with the delimiter {self.delimiter!r}: its quotes do not match up. "
+                "Put a field that holds a quote in quotes, and double the quotes inside."
+            ) from error
+        if rows == 0:
+            raise TableError(f"{self.name} must have rows; it has a header only.")
+        if nulls and len(self.columns) > 1 and self._delimiters() != (rows + 1) * (len(self.columns) - 1):
+            self._refuse_ragged()
+
+    def _scanned(self, columns: list[str]) -> Iterator[pl.DataFrame]:
+        """polars reads the file itself, on all its threads."""
+        schema = dict.fromkeys(self.columns, pl.String)
+        lazy = pl.scan_csv(self.path, schema=schema, separator=self.delimiter, glob=False)
+        yield from lazy.select(columns).collect_batches(chunk_size=BATCH_ROWS)
+
+    def _parsed(self, columns: list[str]) -> Iterator[pl.DataFrame]:
+        """The text is decoded here, some megabytes of whole records at a time, and parsed by polars."""
+        schema = dict.fromkeys(self.columns, pl.String)
+        for number, records in enumerate(self._records()):
+            lazy = pl.scan_csv(records, has_header=number == 0, schema=schema, separator=self.delimiter)
+            yield lazy.select(columns).collect()
+
+    def _records(self) -> Iterator[bytes]:
+        """The file as UTF-8, cut between records, without blank lines at its end (in one column they mean missing)."""
+        with decoded(self.path, self.encoding) as text:
+            chunk = self._record_chunk(text)
+            while chunk:
+                following = self._record_chunk(text)
+                last = not following and len(self.columns) > 1
+                yield (chunk.rstrip("\r\n") if last else chunk).encode()
+                chunk = following
+
+    def _record_chunk(self, text: TextIO) -> str:
+        chunk = text.read(CHUNK) + text.readline()
+        quotes = chunk.count('"')
+        while quotes % 2:  # the line ended inside a quoted field
+            line = text.readline(CHUNK)
+            if not line or len(chunk) > CHUNK + LONGEST_RECORD:
+                raise pl.exceptions.ComputeError("a quote is not closed")
+            chunk += line
+            quotes += line.count('"')
+        return chunk
+
+    def _delimiters(self) -> int:
+        """How many delimiters stand outside quotes. As no row is too long, this tells whether one is too short."""
+        total, inside = 0, False
+        with decoded(self.path, self.encoding) as text:
+            while block := text.read(CHUNK // 8):
+                octets = np.frombuffer(block.encode(), dtype=np.uint8)
+                found = octets == ord(self.delimiter)
+                if inside or '"' in block:
+                    quoted = ((np.cumsum(octets == ord('"')) + inside) & 1).astype(np.bool_)
+                    found &= ~quoted
+                    inside = bool(quoted[-1])
+                total += int(np.count_nonzero(found))
+        return total
+
+    def _refuse_ragged(self) -> None:
+        """Look slowly for the first row with a wrong number of fields, and say where it is."""
+        width, blank = len(self.columns), 0
+        with decoded(self.path, self.encoding) as text:
+            reader = csv.reader(text, delimiter=self.delimiter)
+            line = 0
+            try:
+                for row in reader:
+                    if row and blank and width > 1:
+                        raise TableError(
+                            f"{self.name} must have a row on every line; line {blank} is blank. Remove it."
+                        )
+                    if row and len(row) != width:
+                        raise TableError(
+                            f"every row of {self.name} must have {width} fields; line {line + 1} has {len(row)}. "
+                            "Mend it, or give the delimiter with --delimiter if that is the reason."
+                        )
+                    line = reader.line_num
+                    blank = blank or (0 if row else line)
+            except csv.Error as error:
+                raise TableError(
+                    f"{self.name} must close every quote; one that opens on line {line + 1} stays open. Close it."
+                ) from error

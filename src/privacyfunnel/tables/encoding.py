@@ -1,0 +1,292 @@
+"""From a table to counts n(s, x), and to the codes of every row.
+
+A table is read once to count. Its codes are kept meanwhile, in the smallest integers that hold them, as long as they
+fit into 256 MB; a larger table is read a second time when its rows are drawn.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from privacyfunnel.arrays import IntArray, frozen
+from privacyfunnel.errors import ColumnError, SizeError, TableError
+from privacyfunnel.tables.bins import Bins
+from privacyfunnel.tables.columns import (
+    BinCoder,
+    Coder,
+    Codes,
+    Domain,
+    KnownCoder,
+    LabelCoder,
+    as_numbers,
+    refuse_strangers,
+    unlike,
+)
+from privacyfunnel.tables.files import Table
+from privacyfunnel.tables.names import checked_columns
+from privacyfunnel.tables.quantiles import QuantileSummary
+from privacyfunnel.tables.tally import Index, Tally, distinct_rows
+
+KEPT_BYTES = 1 << 28
+CHUNK_ROWS = 1 << 18
+MOST_CELLS = 1 << 25
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Variable:
+    """One or several columns read as one: S, or X = (X¹, …, Xᵐ), with the combinations of values that it takes."""
+
+    domains: tuple[Domain, ...]
+    combos: IntArray  # k × m: the code in each domain, a row per combination, in lexicographic order
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(domain.column for domain in self.domains)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """A label per combination, such as `Bachelors & Husband`, no two alike."""
+        labels: dict[str, None] = {}
+        for combo in self.combos.tolist():
+            parts = [domain.labels[code] for domain, code in zip(self.domains, combo, strict=True)]
+            labels[unlike(" & ".join(parts), labels)] = None
+        return tuple(labels)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Contingency:
+    """n(s, x): how many rows hold each secret (c of them) with each combination of published values (k of them)."""
+
+    weights: IntArray  # c × k
+    secret: Variable
+    published: Variable
+
+    @property
+    def secret_labels(self) -> tuple[str, ...]:
+        return self.secret.labels
+
+    @property
+    def attribute_names(self) -> tuple[str, ...]:
+        return self.published.columns
+
+    @property
+    def attribute_labels(self) -> tuple[tuple[str, ...], ...]:
+        return tuple(domain.labels for domain in self.published.domains)
+
+    @property
+    def combos(self) -> IntArray:
+        return self.published.combos
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chunk:
+    """Rows `start`, `start + 1`, … of a table."""
+
+    start: int
+    secret: IntArray  # position in Contingency.secret.combos
+    published: IntArray  # position in Contingency.published.combos
+    kept: pl.DataFrame | None  # the columns to pass through, if any
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Encoding:
+    """A table that was read once: its counts, and its rows as codes, in order, as often as needed."""
+
+    table: Table
+    rows: int
+    contingency: Contingency
+    _coders: tuple[Coder, ...]  # of the secret columns, then of the published ones
+    _sizes: tuple[int, ...]
+    _secret: Index
+    _published: Index
+    _codes: tuple[Codes, ...] | None  # a column of provisional codes per coder, if they fit into memory
+
+    def chunks(self, keep: Sequence[str] = ()) -> Iterator[Chunk]:
+        """The rows in order, with the columns `keep` as they are in the table."""
+        keep = checked_columns(keep, self.table.columns, "kept")
+        used = [coder.column for coder in self._coders]
+        for column in keep:
+            if column in used:
+                raise ColumnError(
+                    f"column '{column}' cannot be kept as it is and be secret or published too. Name it once."
+                )
+        start = 0
+        for kept, codes, height in self._pieces(used, list(keep)):
+            if start + height > self.rows:
+                raise self._changed()
+            yield self._chunk(start, codes, height, kept)
+            start += height
+        if start != self.rows:
+            raise self._changed()
+
+    def _pieces(self, used: list[str], keep: list[str]) -> Iterator[tuple[pl.DataFrame | None, list[Codes], int]]:
+        """What pass two walks over: the codes in memory, the file, or both side by side."""
+        if self._codes is None:
+            for batch in self.table.batches([*used, *keep]):
+                codes = [coder.codes(batch[coder.column]) for coder in self._coders]
+                if tuple(coder.size for coder in self._coders) != self._sizes:
+                    raise self._changed()
+                yield batch.select(keep) if keep else None, codes, batch.height
+        elif keep:
+            start = 0
+            for batch in self.table.batches(keep):
+                yield batch, [column[start : start + batch.height] for column in self._codes], batch.height
+                start += batch.height
+        else:
+            for start in range(0, self.rows, CHUNK_ROWS):
+                stop = min(start + CHUNK_ROWS, self.rows)
+                yield None, [column[start:stop] for column in self._codes], stop - start
+
+    def _chunk(self, start: int, codes: list[Codes], height: int, kept: pl.DataFrame | None) -> Chunk:
+        split = len(self.contingency.secret.domains)
+        secret = self._secret.positions(codes[:split], height)
+        published = self._published.positions(codes[split:], height)
+        if min(secret.min(initial=0), published.min(initial=0)) < 0:
+            raise self._changed()
+        return Chunk(start, secret, published, kept)
+
+    def _changed(self) -> TableError:
+        return TableError(f"{self.table.name} must not change while it is read; it did. Run again when it is at rest.")
+
+
+def encode(table: Table, *, secret: Sequence[str], publish: Sequence[str], bins: Sequence[Bins] = ()) -> Encoding:
+    """Read `table` once: count n(s, x), the `secret` columns together being s and the `publish` columns x."""
+    secret = checked_columns(secret, table.columns, "secret")
+    publish = checked_columns(publish, table.columns, "published")
+    for column in secret:
+        if column in publish:
+            raise ColumnError(f"column '{column}' cannot be secret and published. Take it out of one of the two.")
+    coders = column_coders(table, (*secret, *publish), bins)
+    return _encoded(table, coders, len(secret), None, None)
+
+
+def encode_against(table: Table, *, secret: Variable | None = None, published: Variable | None = None) -> Encoding:
+    """Read `table` once, its values being known: the counts have a row and a column for each combination that is known.
+
+    Raises
+    ------
+    TableError
+        If rows hold a value or a combination that is not known. It says how many.
+    """
+    nothing = Variable((), np.zeros((1, 0), dtype=np.int64))
+    secret, published = secret or nothing, published or nothing
+    columns = (*secret.columns, *published.columns)
+    checked_columns(columns, table.columns, "known")
+    coders = [KnownCoder(domain) for domain in (*secret.domains, *published.domains)]
+    return _encoded(table, coders, len(secret.domains), secret.combos, published.combos)
+
+
+def column_coders(table: Table, columns: Sequence[str], bins: Sequence[Bins]) -> list[Coder]:
+    """A coder per column. Quantiles cost a reading of the columns concerned."""
+    checked_columns([binned.column for binned in bins], table.columns, "binned")
+    asked = {binned.column: binned for binned in bins}
+    for column in asked:
+        if column not in columns:
+            raise ColumnError(
+                f"column '{column}' is binned but neither secret nor published. Name it there, or drop its bins."
+            )
+    edges = {column: binned.edges for column, binned in asked.items() if binned.edges}
+    edges |= quantile_edges(table, {name: how.quantiles for name, how in asked.items() if how.quantiles is not None})
+    return [
+        BinCoder(column, edges[column]) if column in edges else LabelCoder(column, keep_numbers=column in asked)
+        for column in columns
+    ]
+
+
+def quantile_edges(table: Table, quantiles: dict[str, int]) -> dict[str, tuple[float, ...]]:
+    """Edges for each column, from one reading of these columns."""
+    if not quantiles:
+        return {}
+    summaries = {column: QuantileSummary() for column in quantiles}
+    strangers = dict.fromkeys(quantiles, 0)
+    rows = 0
+    for batch in table.batches(list(quantiles)):
+        rows += batch.height
+        for column, summary in summaries.items():
+            numbers, others = as_numbers(batch[column])
+            strangers[column] += others
+            summary.add(numbers)
+    for column, others in strangers.items():
+        refuse_strangers(column, others, rows)
+    found = {column: summary.edges(quantiles[column]) for column, summary in summaries.items()}
+    for column, edges in found.items():
+        if not edges:
+            raise ColumnError(f"column '{column}' must hold numbers to be binned; every row is missing. Leave it out.")
+    return found
+
+
+def _encoded(
+    table: Table, coders: Sequence[Coder], split: int, secrets: IntArray | None, values: IntArray | None
+) -> Encoding:
+    tally, kept = Tally(len(coders)), _KeptCodes(len(coders))
+    rows = 0
+    for batch in table.batches([coder.column for coder in coders]):
+        codes = [coder.codes(batch[coder.column]) for coder in coders]
+        sizes = [coder.size for coder in coders]
+        tally.add(codes, sizes, batch.height)
+        kept.add(codes, sizes)
+        rows += batch.height
+    cells, counts = tally.cells()
+    secret, secret_index, s = _variable(coders[:split], cells[:, :split], counts, secrets)
+    published, published_index, x = _variable(coders[split:], cells[:, split:], counts, values)
+    shape = len(secret.combos), len(published.combos)
+    if shape[0] * shape[1] > MOST_CELLS:
+        raise SizeError(
+            f"at most {MOST_CELLS} pairs of a secret and a published combination can be counted; there are "
+            f"{shape[0]} × {shape[1]}. Publish fewer columns, or use coarser bins."
+        )
+    weights = np.zeros(shape, dtype=np.int64)
+    np.add.at(weights, (s, x), counts)
+    contingency = Contingency(frozen(weights), secret, published)
+    final_sizes = tuple(coder.size for coder in coders)
+    return Encoding(table, rows, contingency, tuple(coders), final_sizes, secret_index, published_index, kept.columns())
+
+
+def _variable(
+    coders: Sequence[Coder], cells: IntArray, counts: IntArray, known: IntArray | None
+) -> tuple[Variable, Index, IntArray]:
+    """The variable that these columns make, where its combinations are found, and the combination of each cell."""
+    domains, finals = [], [np.empty((len(cells), 0), dtype=np.int64)]
+    for coder, column in zip(coders, cells.T, strict=True):
+        domain, final = coder.domain(np.unique(column).tolist())
+        domains.append(domain)
+        finals.append(final[column][:, None])
+    final_cells = np.hstack(finals)
+    if known is None:
+        combos, positions = distinct_rows(final_cells)
+    else:
+        combos = known
+        lookup = Index(known, np.arange(len(known)), [len(domain.labels) for domain in domains])
+        positions = lookup.positions(list(final_cells.T), len(cells))
+        unknown = int(counts[positions < 0].sum())
+        if unknown:
+            names = " & ".join(coder.column for coder in coders)
+            raise TableError(
+                f"columns {names} must hold only combinations the protocol knows; {unknown} rows hold others. "
+                "Use the table the protocol was made for."
+            )
+    index = Index(cells, positions, [coder.size for coder in coders])
+    return Variable(tuple(domains), frozen(combos)), index, positions
+
+
+class _KeptCodes:
+    """Columns of provisional codes, kept as long as they are small."""
+
+    def __init__(self, width: int) -> None:
+        self._parts: list[list[Codes]] | None = [[] for _ in range(width)]
+        self._bytes = 0
+
+    def add(self, codes: Sequence[Codes], sizes: Sequence[int]) -> None:
+        if self._parts is None:
+            return
+        for parts, column, size in zip(self._parts, codes, sizes, strict=True):
+            narrow = column.astype(np.min_scalar_type(size - 1))
+            parts.append(narrow)
+            self._bytes += narrow.nbytes
+        if self._bytes > KEPT_BYTES:
+            self._parts = None
+
+    def columns(self) -> tuple[Codes, ...] | None:
+        return None if self._parts is None else tuple(np.concatenate(parts) for parts in self._parts)

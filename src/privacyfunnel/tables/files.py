@@ -1,0 +1,114 @@
+"""Table files, read and written by the end of their name.
+
+    .csv  .csv.gz    text with a delimiter, every field read as text: `01` stays `01`
+    .tsv  .tsv.gz    the same with tabs
+    .parquet         Parquet
+    .arrow .feather .ipc    Arrow IPC
+
+A table is read in batches of rows, in the order of the file, as often as needed, so its size is not bounded by memory.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from privacyfunnel.errors import OutputError, TableError
+from privacyfunnel.tables.whole import checked_target, whole_file
+
+if TYPE_CHECKING:
+    import polars as pl
+
+DELIMITED = {".csv": None, ".csv.gz": None, ".tsv": "\t", ".tsv.gz": "\t"}
+PARQUET = (".parquet",)
+ARROW = (".arrow", ".feather", ".ipc")
+SUFFIXES = (*DELIMITED, *PARQUET, *ARROW)
+
+
+class Table(Protocol):
+    """Rows under named columns."""
+
+    @property
+    def name(self) -> str:
+        """How messages speak of the table."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names in the header."""
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+        """The rows in order, `columns` only, some hundred thousand at a time; every call starts at the first row."""
+
+
+def open_table(path: str | Path, *, delimiter: str | None = None, encoding: str | None = None) -> Table:
+    """The table in the file at `path`, its header read and checked.
+
+    `delimiter` and `encoding` are for text files; left out, the delimiter is found from the first lines and the text
+    must be UTF-8, or UTF-16 with a byte order mark.
+    """
+    path = Path(path)
+    suffix = table_suffix(path)
+    if suffix is None:
+        raise TableError(
+            f"the name of a table must end in one of {', '.join(SUFFIXES)}; '{path.name}' does not. Rename it."
+        )
+    _check_readable(path)
+    if suffix in DELIMITED:
+        from privacyfunnel.tables.delimited import DelimitedTable
+
+        return DelimitedTable.open(path, delimiter=delimiter or DELIMITED[suffix], encoding=encoding)
+    from privacyfunnel.tables.columnar import ColumnarTable
+
+    return ColumnarTable.open(path, "Parquet" if suffix in PARQUET else "Arrow")
+
+
+def write_table(path: str | Path, batches: Iterable[pl.DataFrame], *, force: bool = False) -> int:
+    """Write `batches` one after another to `path`, whole or not at all; the number of rows written.
+
+    The first batch gives the columns; there must be one. Whatever `batches` raises comes through, and then nothing is
+    left behind.
+    """
+    from privacyfunnel.tables.writing import write_batches
+
+    path = Path(path)
+    suffix = checked_output(path, force=force)
+    with whole_file(path, force=force) as beside:
+        return write_batches(beside, suffix, batches)
+
+
+def checked_output(path: Path, *, force: bool) -> str:
+    """The suffix of a table that could be written to `path` now, or an :class:`OutputError`."""
+    suffix = table_suffix(path)
+    if suffix is None:
+        raise OutputError(f"the name of a table must end in one of {', '.join(SUFFIXES)}; '{path.name}' does not.")
+    checked_target(path, force=force)
+    return suffix
+
+
+def table_suffix(path: Path) -> str | None:
+    """The end of the name that tells the format, if any.
+
+    >>> table_suffix(Path("people.2024.CSV.gz"))
+    '.csv.gz'
+    """
+    name = path.name.lower()
+    return next((suffix for suffix in SUFFIXES if name.endswith(suffix)), None)
+
+
+def _check_readable(path: Path) -> None:
+    if path.is_dir():
+        raise TableError(f"'{path}' must be a file; it is a directory. Name a file inside it.")
+    if not path.exists():
+        raise TableError(f"there is no file '{path}'. Check the path.")
+    if not path.is_file():
+        raise TableError(f"'{path}' must be a regular file, because it is read twice; save it to disk first.")
+    try:
+        with path.open("rb"):
+            pass
+    except OSError as error:
+        reason = os.strerror(error.errno or 0).lower()
+        raise TableError(f"'{path}' cannot be read: {reason}. Check its permissions.") from error
+    if path.stat().st_size == 0:
+        raise TableError(f"'{path}' is empty; a table must have a header and rows.")

@@ -1,0 +1,36 @@
+"""Names of columns: found, or answered with the nearest name."""
+
+import difflib
+from collections.abc import Sequence
+
+from privacyfunnel.errors import ColumnError
+
+
+def nearest(name: str, known: Sequence[str]) -> str:
+    """A question that offers the nearest known name, or nothing if none is near.
+
+    >>> nearest("incme", ["age", "income"])
+    " Did you mean 'income'?"
+    >>> nearest("zzz", ["age", "income"])
+    ''
+    """
+    lowered = {other.casefold(): other for other in reversed(known)}
+    close = difflib.get_close_matches(name.casefold(), list(lowered), n=1)
+    return f" Did you mean '{lowered[close[0]]}'?" if close else ""
+
+
+def checked_columns(asked: Sequence[str], known: Sequence[str], role: str) -> tuple[str, ...]:
+    """`asked` as a tuple, if every name is a known column and none is repeated.
+
+    >>> checked_columns(["incme"], ["age", "income"], "published")
+    Traceback (most recent call last):
+    ...
+    privacyfunnel.errors.ColumnError: no column 'incme' among 2. Did you mean 'income'?
+    """
+    for name in asked:
+        if name not in known:
+            raise ColumnError(f"no column '{name}' among {len(known)}.{nearest(name, known)}")
+    repeated = sorted({name for name in asked if list(asked).count(name) > 1})
+    if repeated:
+        raise ColumnError(f"a {role} column must be named once; '{repeated[0]}' was named twice. Name it once.")
+    return tuple(asked)

@@ -1,0 +1,93 @@
+"""Counting rows of codes, and finding a row of codes again: both by a dense array where the codes are few."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from privacyfunnel.arrays import IntArray
+from privacyfunnel.tables.columns import UNKNOWN, Codes
+
+DENSE_CELLS = 1 << 20
+
+
+class Tally:
+    """How often each row of codes (a cell) occurs in batches that come one after another."""
+
+    def __init__(self, width: int) -> None:
+        self._names = [f"{i}" for i in range(width)]
+        self._cells = pl.DataFrame(schema={**dict.fromkeys(self._names, pl.Int64), "count": pl.Int64})
+        self._waiting: list[pl.DataFrame] = []
+
+    def add(self, codes: Sequence[Codes], sizes: Sequence[int], rows: int) -> None:
+        """Count a batch: one array of `rows` codes per column, column j's codes below `sizes[j]`."""
+        if math.prod(sizes) <= DENSE_CELLS:
+            counts = np.bincount(dense_key(codes, sizes, rows))
+            cells = np.flatnonzero(counts)
+            columns = np.unravel_index(cells, sizes) if sizes else ()
+            batch = dict(zip(self._names, columns, strict=True)) | {"count": counts[cells]}
+            self._waiting.append(pl.DataFrame(batch).cast(pl.Int64))
+        else:
+            frame = pl.DataFrame(dict(zip(self._names, codes, strict=True)))
+            self._waiting.append(frame.group_by(self._names).agg(pl.len().alias("count")).cast(pl.Int64))
+        if sum(frame.height for frame in self._waiting) >= DENSE_CELLS:
+            self._settle()
+
+    def cells(self) -> tuple[IntArray, IntArray]:
+        """The cells that occur, in order, a row each, and their counts."""
+        self._settle()
+        cells = self._cells.sort(self._names) if self._names else self._cells
+        counts: IntArray = cells["count"].to_numpy()
+        return np.column_stack([cells[name].to_numpy() for name in self._names] or [np.empty((len(counts), 0))]).astype(
+            np.int64
+        ), counts
+
+    def _settle(self) -> None:
+        everything = pl.concat([self._cells, *self._waiting])
+        total = pl.col("count").sum()
+        self._cells = everything.group_by(self._names).agg(total) if self._names else everything.select(total)
+        self._waiting = []
+
+
+class Index:
+    """The position of a row of codes in a list of cells, or -1 if it is not there."""
+
+    def __init__(self, cells: IntArray, positions: IntArray, sizes: Sequence[int]) -> None:
+        self._sizes = tuple(sizes)
+        self._dense: IntArray | None = None
+        if math.prod(sizes) <= DENSE_CELLS:
+            self._dense = np.full(math.prod(sizes), UNKNOWN, dtype=np.int64)
+            self._dense[dense_key(list(cells.T), sizes, len(cells))] = positions
+        else:
+            self._known = _frame(list(cells.T)).with_columns(position=positions)
+
+    def positions(self, codes: Sequence[Codes], rows: int) -> IntArray:
+        if self._dense is not None:
+            return self._dense[dense_key(codes, self._sizes, rows)]
+        frame = _frame(codes).join(self._known, on=self._known.columns[:-1], how="left", maintain_order="left")
+        found: IntArray = frame["position"].fill_null(UNKNOWN).to_numpy()
+        return found
+
+
+def dense_key(codes: Sequence[Codes] | Sequence[IntArray], sizes: Sequence[int], rows: int) -> IntArray | Codes:
+    """The row of codes as one number, in C order."""
+    if len(codes) == 1:
+        return codes[0]
+    key = np.zeros(rows, dtype=np.int64)
+    for column, size in zip(codes, sizes, strict=True):
+        key *= size
+        key += column
+    return key
+
+
+def distinct_rows(rows: IntArray) -> tuple[IntArray, IntArray]:
+    """The distinct rows in lexicographic order, and the position of each row among them."""
+    if rows.shape[1] == 0:
+        return rows[:1], np.zeros(len(rows), dtype=np.int64)
+    distinct, position = np.unique(rows, axis=0, return_inverse=True)
+    return distinct, position.reshape(-1)
+
+
+def _frame(codes: Sequence[Codes] | Sequence[IntArray]) -> pl.DataFrame:
+    return pl.DataFrame({f"{i}": column.astype(np.int64) for i, column in enumerate(codes)})

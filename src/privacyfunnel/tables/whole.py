@@ -1,0 +1,76 @@
+"""Files that appear whole or not at all."""
+
+import errno
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from privacyfunnel.errors import OutputError
+
+
+@contextmanager
+def whole_file(path: str | Path, *, force: bool = False) -> Iterator[Path]:
+    """A hidden name beside `path` to write to; on leaving it is synced to disk and renamed to `path`.
+
+    If the body raises, or the process dies, nothing stands under `path` that was not there before.
+    """
+    path = Path(path)
+    checked_target(path, force=force)
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
+    try:
+        beside.touch(exist_ok=False)
+        yield beside
+        _settle(beside, path, force=force)
+    except OSError as error:
+        raise write_failure(path, error) from error
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def checked_target(path: Path, *, force: bool) -> None:
+    """Refuse early what could not be renamed to at the end."""
+    if path.is_dir():
+        raise OutputError(f"'{path}' must be a file to write to; it is a directory. Name a file inside it.")
+    if not path.parent.is_dir():
+        raise OutputError(
+            f"the folder '{path.parent}' must exist to write '{path.name}'; it does not. Create it first."
+        )
+    if not force and path.exists():
+        raise _exists(path)
+
+
+def write_failure(path: Path, error: OSError) -> OutputError:
+    """One sentence for what the operating system said."""
+    if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
+        return OutputError(f"'{path}' was not written: the disk is full. Free some space or write elsewhere.")
+    reason = os.strerror(error.errno).lower() if error.errno else str(error)
+    return OutputError(f"'{path}' was not written: {reason}. Choose another place.")
+
+
+def _settle(beside: Path, path: Path, *, force: bool) -> None:
+    with beside.open("rb+") as file:
+        os.fsync(file.fileno())
+    if force:
+        beside.replace(path)
+    else:
+        # A link fails if the name was taken meanwhile, a rename would silently replace it.
+        try:
+            os.link(beside, path)
+        except FileExistsError:
+            raise _exists(path) from None
+        except OSError:  # some file systems know no links
+            if path.exists():
+                raise _exists(path) from None
+            beside.replace(path)
+    with suppress(OSError):
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def _exists(path: Path) -> OutputError:
+    return OutputError(f"'{path}' exists already and was left as it is. Remove it, name another, or use --force.")
