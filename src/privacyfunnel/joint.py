@@ -14,7 +14,7 @@ from privacyfunnel.arrays import FloatArray, IntArray, frozen
 from privacyfunnel.errors import DistributionError
 
 if TYPE_CHECKING:
-    from privacyfunnel.tables.columns import Contingency
+    from privacyfunnel.tables.encoding import Contingency
 
 INT64_TOTAL = 2**62  # below this a sum of weights cannot overflow an int64
 
@@ -146,7 +146,7 @@ class Joint:
                 Attribute(n, tuple(ls)) for n, ls in zip(table.attribute_names, table.attribute_labels, strict=True)
             ),
             combos=table.combos,
-            secret_name=table.secret_name,
+            secret_name=" & ".join(table.secret.columns),
         )
 
     @classmethod
