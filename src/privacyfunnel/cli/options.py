@@ -2,6 +2,7 @@
 
 from enum import StrEnum
 from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -56,3 +57,22 @@ TimeLimit = Annotated[
         metavar="SECONDS",
     ),
 ]
+Table = Annotated[Path, typer.Argument(help="A table: .csv, .tsv (also .gz), .parquet or .arrow.")]
+Secret = Annotated[list[str], typer.Option("--secret", "-s", help="The secret column; several by comma or repetition.")]
+Publish = Annotated[list[str], typer.Option("--publish", "-p", help="A column to publish; several likewise.")]
+BinOption = Annotated[
+    list[str] | None,
+    typer.Option("--bin", help="Bins for numbers: age=0,18,65, age=quantiles:8 or age=values.", metavar="COLUMN=EDGES"),
+]
+Delimiter = Annotated[str | None, typer.Option("--delimiter", help="What separates fields, if it is not found.")]
+Encoding = Annotated[str | None, typer.Option("--encoding", help="The text's encoding, if it is not UTF-8.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite what is there.")]
+
+
+def listed(names: list[str] | None) -> tuple[str, ...]:
+    """Column names given one by one or with commas between.
+
+    >>> listed(["age,sex", "income"])
+    ('age', 'sex', 'income')
+    """
+    return tuple(part for name in names or [] for part in name.split(",") if part)

@@ -26,7 +26,7 @@ def solve(
     """Find the protocol for a table of counts, and say how good it is and how good any could be."""
     import time
 
-    from privacyfunnel.cli.progress import proof_shown
+    from privacyfunnel.cli.progress import work_shown
     from privacyfunnel.counts import read_counts
     from privacyfunnel.information import entropy, mutual_information
     from privacyfunnel.methods import Effort, make
@@ -36,7 +36,7 @@ def solve(
     wanted = promise_called(promise.value, epsilon)
     joint = read_counts(counts)
     start = time.perf_counter()
-    with proof_shown() as progress:
+    with work_shown() as (progress, _):
         made = make(method, joint, wanted, sees_secret=sees_secret, effort=Effort(gap, time_limit, progress))
     seconds = time.perf_counter() - start
     content = {

@@ -1,0 +1,211 @@
+"""`sanitise`: a table in, its sanitised version and the public protocol out."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from privacyfunnel.cli import words
+from privacyfunnel.cli.frame import Json, answer
+from privacyfunnel.cli.options import (
+    BinOption,
+    Delimiter,
+    Encoding,
+    Epsilon,
+    Force,
+    Gap,
+    MethodOption,
+    PromiseName,
+    PromiseOption,
+    Publish,
+    Secret,
+    SeesSecret,
+    Table,
+    TimeLimit,
+    listed,
+)
+
+if TYPE_CHECKING:
+    from privacyfunnel.release import Release
+
+
+class As(StrEnum):
+    """What an output is published as."""
+
+    LABELS = "labels"
+    VALUES = "values"
+
+
+class Sets(StrEnum):
+    """How the sets of unary encoding are written."""
+
+    COLUMN = "column"
+    INDICATORS = "indicators"
+
+
+class Format(StrEnum):
+    """The format of the sanitised table."""
+
+    CSV = "csv"
+    CSV_GZ = "csv.gz"
+    TSV = "tsv"
+    TSV_GZ = "tsv.gz"
+    PARQUET = "parquet"
+    ARROW = "arrow"
+
+
+def sanitise(
+    table: Table,
+    *,
+    secret: Secret,
+    publish: Publish,
+    epsilon: Epsilon,
+    into: Annotated[Path, typer.Option("--into", help="The folder for sanitised.csv and protocol.json.")],
+    promise: PromiseOption = PromiseName.LIP,
+    method: MethodOption = "optimal",
+    sees_secret: SeesSecret = False,
+    keep: Annotated[list[str] | None, typer.Option("--keep", help="A column to pass through, unprotected.")] = None,
+    bin_: BinOption = None,
+    as_: Annotated[As, typer.Option("--as", help="labels: groups of values; values: original categories.")] = As.LABELS,
+    sets: Annotated[Sets, typer.Option("--sets", help="Write sets as one column or 0/1 columns.")] = Sets.COLUMN,
+    gap: Gap = 1e-6,
+    time_limit: TimeLimit = None,
+    format_: Annotated[Format | None, typer.Option("--format", help="The output's format, if not the input's.")] = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="For tests only: not for publication.")] = None,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Publish columns of a table so that nobody's belief about the secret moves by more than a factor of e^ε."""
+    release = sanitised(
+        table,
+        into,
+        secret=secret,
+        publish=publish,
+        epsilon=epsilon,
+        promise=promise.value,
+        method=method,
+        sees_secret=sees_secret,
+        keep=keep,
+        bins=bin_,
+        as_=as_.value,
+        sets=sets.value,
+        gap=gap,
+        time_limit=time_limit,
+        suffix=f".{format_.value}" if format_ else None,
+        delimiter=delimiter,
+        encoding=encoding,
+        seed=seed,
+        force=force,
+    )
+    answer(as_json, content(release), told(release))
+
+
+def sanitised(
+    table: Path,
+    into: Path,
+    *,
+    secret: list[str],
+    publish: list[str],
+    epsilon: float,
+    promise: str = "lip",
+    method: str = "optimal",
+    sees_secret: bool = False,
+    keep: list[str] | None = None,
+    bins: list[str] | None = None,
+    as_: str = "labels",
+    sets: str = "column",
+    gap: float = 1e-6,
+    time_limit: float | None = None,
+    seed: int | None = None,
+    **where: Any,
+) -> Release:
+    """Run the release with what the command line says."""
+    from privacyfunnel.cli.progress import work_shown
+    from privacyfunnel.methods import Effort
+    from privacyfunnel.promises import promise as promise_called
+    from privacyfunnel.release import Order, sanitise_file
+    from privacyfunnel.tables.bins import parse_bin
+
+    with work_shown() as (proof, rows):
+        order = Order(
+            secret=listed(secret),
+            publish=listed(publish),
+            promise=promise_called(promise, epsilon),
+            method=method,
+            keep=listed(keep),
+            bins=tuple(map(parse_bin, bins or [])),
+            as_=as_,
+            sets=sets,
+            sees_secret=sees_secret,
+            seed=seed,
+            effort=Effort(gap, time_limit, proof),
+        )
+        return sanitise_file(table, into, order, watch=rows, **where)
+
+
+def content(release: Release) -> dict[str, Any]:
+    """The release as one object."""
+    sealed = release.sealed
+    return {
+        "rows": release.rows,
+        "secret": sealed.domain.secret_columns,
+        "publish": [at.name for at in sealed.domain.attributes],
+        "kept": release.kept,
+        "dropped": release.dropped,
+        "promise": sealed.promise.name,
+        "epsilon": sealed.promise.epsilon,
+        "certified": sealed.epsilon,
+        "method": release.method,
+        "sees_secret": sealed.sees_secret,
+        "information_nats": sealed.information,
+        "entropy_nats": sealed.entropy,
+        "share_kept": release.share_kept,
+        "bound_nats": sealed.bound,
+        "unchanged": release.unchanged,
+        "unchanged_expected": release.unchanged_expected,
+        "for_publication": sealed.for_publication,
+        "not_promised": release.not_promised,
+        "table": str(release.table),
+        "protocol": str(release.protocol_file),
+    }
+
+
+def told(release: Release) -> str:
+    """The release as a short summary."""
+    sealed = release.sealed
+    epsilon = sealed.promise.epsilon
+    columns, secret = " & ".join(at.name for at in sealed.domain.attributes), " & ".join(sealed.domain.secret_columns)
+    kept = f"{words.nats(sealed.information)}, {words.share(sealed.information, sealed.entropy)} of H({columns})"
+    if sealed.bound is not None:
+        kept += f"; no protocol keeps more than {words.nats(sealed.bound)}"
+    lines = words.facts(
+        [
+            ("rows", f"{release.rows:,}, published as {release.table}, protocol in {release.protocol_file}"),
+            (
+                "promise",
+                f"{sealed.promise.name} about {secret}: asked ε = {words.epsilon(epsilon)}, {certified(sealed)}",
+            ),
+            ("method", release.method + (", which looks at the secret" if sealed.sees_secret else "")),
+            ("information", kept),
+            (
+                "unchanged",
+                f"{100 * release.unchanged:.1f} % of rows ({100 * release.unchanged_expected:.1f} % expected)",
+            ),
+            *([("unprotected", ", ".join(release.kept))] if release.kept else []),
+            *([("dropped", ", ".join(release.dropped))] if release.dropped else []),
+        ]
+    )
+    return "\n".join([lines, "not promised", *(f"  - {sentence}" for sentence in release.not_promised)])
+
+
+def certified(sealed: Any) -> str:
+    """What was certified, in words."""
+    asked = sealed.promise.epsilon
+    if sealed.epsilon > asked:
+        return f"certified ε = {sealed.epsilon:.1e}, the least that 64-bit integers can show"
+    return f"certified ε = {words.epsilon(sealed.epsilon)} in exact arithmetic"
