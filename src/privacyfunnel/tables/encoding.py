@@ -4,7 +4,7 @@ A table is read once to count. Its codes are kept meanwhile, in the smallest int
 fit into 256 MB; a larger table is read a second time when its rows are drawn.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -178,6 +178,18 @@ def encode_against(table: Table, *, secret: Variable | None = None, published: V
     return _encoded(table, coders, len(secret.domains), secret.combos, published.combos)
 
 
+def labelled(columns: Mapping[str, tuple[Sequence[str], IntArray]], kept: pl.DataFrame | None = None) -> pl.DataFrame:
+    """Columns of text, each from its labels and the code of each row, and after them the columns that were kept.
+
+    >>> labelled({"sex": (["F", "M"], np.array([1, 0, 1]))})["sex"].to_list()
+    ['M', 'F', 'M']
+    """
+    frame = pl.DataFrame(
+        [pl.Series(name, labels, pl.String).gather(codes) for name, (labels, codes) in columns.items()]
+    )
+    return frame if kept is None else frame.hstack(kept)
+
+
 def column_coders(table: Table, columns: Sequence[str], bins: Sequence[Bins]) -> list[Coder]:
     """A coder per column. Quantiles cost a reading of the columns concerned."""
     checked_columns([binned.column for binned in bins], table.columns, "binned")
@@ -229,8 +241,8 @@ def _encoded(
         kept.add(codes, sizes)
         rows += batch.height
     cells, counts = tally.cells()
-    secret, secret_index, s = _variable(coders[:split], cells[:, :split], counts, secrets)
-    published, published_index, x = _variable(coders[split:], cells[:, split:], counts, values)
+    secret, secret_index, s = counted_variable(coders[:split], cells[:, :split], counts, secrets)
+    published, published_index, x = counted_variable(coders[split:], cells[:, split:], counts, values)
     shape = len(secret.combos), len(published.combos)
     if shape[0] * shape[1] > MOST_CELLS:
         raise SizeError(
@@ -244,7 +256,7 @@ def _encoded(
     return Encoding(table, rows, contingency, tuple(coders), final_sizes, secret_index, published_index, kept.columns())
 
 
-def _variable(
+def counted_variable(
     coders: Sequence[Coder], cells: IntArray, counts: IntArray, known: IntArray | None
 ) -> tuple[Variable, Index, IntArray]:
     """The variable that these columns make, where its combinations are found, and the combination of each cell."""

@@ -1,0 +1,69 @@
+"""Tables in memory: any frame narwhals reads (pandas, polars, pyarrow, …), and results in the same kind of frame."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals as nw
+import polars as pl
+
+from privacyfunnel.errors import TableError
+
+BATCH_ROWS = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FrameTable:
+    """The rows of a frame in memory."""
+
+    frame: nw.DataFrame[Any]
+
+    @property
+    def name(self) -> str:
+        return "the frame"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(self.frame.columns)
+
+    @classmethod
+    def of(cls, native: Any) -> "FrameTable":
+        """The table that a frame of any library is."""
+        try:
+            frame = nw.from_native(native, eager_only=True)
+        except TypeError:
+            raise TableError(
+                "a table must be a frame in memory that narwhals reads, such as pandas, polars or pyarrow; "
+                f"it is a {type(native).__name__}. If it is lazy, collect it first."
+            ) from None
+        except ValueError:  # pandas allows two columns of one name, narwhals does not
+            raise TableError("a frame must name every column once; a name occurs twice. Rename one of them.") from None
+        return cls(frame)
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+        if len(self.frame) == 0:
+            raise TableError("the frame must have rows; it has none.")
+        yield from pl.DataFrame([_as_polars(self.frame[column]) for column in columns]).iter_slices(BATCH_ROWS)
+
+    def like(self, columns: Sequence[pl.Series], keep: Sequence[str] = ()) -> Any:
+        """A native frame of the same kind and index: `columns`, then the columns `keep` of this frame as they are."""
+        index = nw.maybe_get_index(self.frame)
+        fresh = {column.name: column.to_list() for column in columns}
+        frame = nw.from_dict(fresh, backend=self.frame.implementation)
+        if keep:
+            frame = nw.concat([frame, nw.maybe_reset_index(self.frame.select(list(keep)))], how="horizontal")
+        native = frame.to_native()
+        if index is not None:
+            native.index = index
+        return native
+
+
+def _as_polars(series: "nw.Series[Any]") -> pl.Series:
+    if series.dtype == nw.Object:  # anything may be in there; what is not missing has a text
+        missing = series.is_null().to_list()
+        entries = zip(series.to_list(), missing, strict=True)
+        return pl.Series(series.name, [None if gone else str(entry) for entry, gone in entries], dtype=pl.String)
+    try:
+        return series.to_polars()
+    except ModuleNotFoundError:  # pandas goes through pyarrow, which need not be there
+        return pl.Series(series.name, series.to_list(), strict=False)
