@@ -21,6 +21,7 @@ from privacyfunnel.tables.columns import unlike
 
 BETWEEN = " | "  # stands between the members of a set
 SETS = ("column", "indicators")
+HELD_AT_ONCE = 1 << 25  # entries of a matrix of rows × values
 
 
 class Published(Shape):
@@ -28,6 +29,10 @@ class Published(Shape):
 
     @property
     def names(self) -> tuple[str, ...]: ...
+
+    @property
+    def rows_at_once(self) -> int:
+        """How many drawn rows may be held in memory together."""
 
     def columns(self, drawn: NDArray[Any]) -> list[pl.Series]:
         """The published columns of drawn rows."""
@@ -74,6 +79,10 @@ class Outputs:
     names: tuple[str, ...]
     law: ChannelLaw
     values: tuple[tuple[str, ...], ...]  # the inputs' labels
+
+    @property
+    def rows_at_once(self) -> int:
+        return 1 << 20
 
     @cached_property
     def _labels(self) -> list[tuple[list[str], NDArray[np.uint32]]]:
@@ -122,6 +131,10 @@ class Outputs:
 class _Sets:
     name: str
     law: SetsLaw
+
+    @property
+    def rows_at_once(self) -> int:
+        return max(1, HELD_AT_ONCE // self.law.inputs)
 
     def unchanged(self, inputs: IntArray, drawn: NDArray[Any]) -> int:
         alone: BoolArray = drawn.sum(axis=1) == 1

@@ -229,16 +229,19 @@ class Drawing:
         import polars as pl
 
         law, a = self.sealed.law, self._joint.a
+        step = self._way.rows_at_once
         for chunk in self._encoding.chunks(keep):
             inputs = chunk.secret * a + chunk.published if law.sees_secret else chunk.published
-            drawn = law.draw(inputs, self._stream, chunk.start)
-            self._unchanged += self._way.unchanged(chunk.published, drawn)
-            columns = self._way.columns(drawn)
-            if chunk.kept is not None:
-                columns += chunk.kept.get_columns()
+            for start in range(0, len(inputs), step):
+                piece = slice(start, start + step)
+                drawn = law.draw(inputs[piece], self._stream, chunk.start + start)
+                self._unchanged += self._way.unchanged(chunk.published[piece], drawn)
+                columns = self._way.columns(drawn)
+                if chunk.kept is not None:
+                    columns += chunk.kept[piece].get_columns()
+                yield pl.DataFrame(columns)
             if self._watch:
                 self._watch("drawn", chunk.start + len(inputs))
-            yield pl.DataFrame(columns)
 
     def release(self, table: Any) -> Release:
         """What was done, once all batches were drawn."""

@@ -3,10 +3,13 @@
 Nothing heavy is imported before a command runs, so that `privacyfunnel --help` is there at once.
 """
 
-from privacyfunnel.cli import sanitise, solve
+from privacyfunnel.cli import audit, demo, sanitise, scan, solve
 from privacyfunnel.cli.frame import app, main
 
+app.command()(demo.demo)
+app.command()(scan.scan)
 app.command()(sanitise.sanitise)
+app.command()(audit.audit)
 app.command()(solve.solve)
 
 __all__ = ["app", "main"]

@@ -6,21 +6,19 @@ import math
 from collections.abc import Sequence
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
-    """Columns that line up, the first `left` to the left and the others to the right.
+def table(header: Sequence[str], rows: Sequence[Sequence[str]], align: str) -> str:
+    """Columns that line up, to the left (<) or to the right (>).
 
-    >>> print(table(["method", "nats"], [["optimal", "1.5"]]))
+    >>> print(table(["method", "nats"], [["optimal", "1.5"]], "<>"))
     method   nats
     optimal   1.5
     """
-    widths = [max(len(line[i]) for line in [header, *rows]) for i in range(len(header))]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if i < left else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    lines = (
+        [f"{cell:{how}{width}}" for cell, how, width in zip(line, align, widths, strict=True)]
         for line in [header, *rows]
     )
+    return "\n".join("  ".join(line).rstrip() for line in lines)
 
 
 def facts(pairs: Sequence[tuple[str, str]]) -> str:

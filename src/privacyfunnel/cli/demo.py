@@ -1,0 +1,66 @@
+"""`demo`: the whole way once, on the census data that comes with the package."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from privacyfunnel.cli import words
+from privacyfunnel.cli.frame import Json, answer
+from privacyfunnel.cli.options import Force
+
+SECRET, PUBLISH, EPSILON = "occupation", "education", 1.0
+SHOWN = 6
+
+
+def demo(
+    *,
+    into: Annotated[Path, typer.Option("--into", help="The folder for the data and the results.")] = Path("demo"),
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Sanitise the census data that comes with the package, and say what happened."""
+    from privacyfunnel.adult import write_adult_csv
+    from privacyfunnel.cli.sanitise import content, sanitised, told
+    from privacyfunnel.release import folder
+    from privacyfunnel.scan import scan
+    from privacyfunnel.tables.whole import checked_target
+
+    people = into / "adult.csv"
+    if into.exists():
+        for name in ("adult.csv", "sanitised.csv", "protocol.json"):
+            checked_target(into / name, force=force)
+    with folder(into):
+        write_adult_csv(people, force=force)
+    look = next(look for look in scan(people, secret=[SECRET]).looks if look.column == PUBLISH)
+    release = sanitised(people, into, secret=[SECRET], publish=[PUBLISH], epsilon=EPSILON, force=force)
+    before, after = _first(people, PUBLISH), _first(into / "sanitised.csv", PUBLISH)
+    text = [
+        f"{people} holds {release.rows:,} people of a US census (UCI Adult). {PUBLISH.capitalize()} is to be published,",
+        f"{SECRET} is to stay secret. Published as it is, {PUBLISH} would leak ε = {words.epsilon(look.lip)}:",
+        f"{look.value} rules out {look.secret}. So it was sanitised:",
+        "",
+        told(release),
+        "",
+        f"The first {SHOWN} people:",
+        "",
+        words.table([PUBLISH, "published as"], list(zip(before, after, strict=True)), "<<"),
+        "",
+        "What to try next:",
+        f"  privacyfunnel scan {people} --secret {SECRET}",
+        f"  privacyfunnel audit {into / 'protocol.json'} {people} --sanitised {into / 'sanitised.csv'}",
+        f"  privacyfunnel sanitise {people} --secret income --publish {PUBLISH},sex --epsilon 0.5 --into {into / 'mine'}",
+        f"  privacyfunnel curve {people} --secret {SECRET} --publish {PUBLISH} --into {into / 'curve'}",
+        "docs/limits.md says what is not promised.",
+    ]
+    answer(as_json, {"people": str(people), "leak_as_it_is": look.lip, **content(release)}, "\n".join(text))
+
+
+def _first(path: Path, column: str) -> list[str]:
+    import csv
+    from itertools import islice
+
+    with path.open(encoding="utf-8", newline="") as file:
+        return [row[column] for row in islice(csv.DictReader(file), SHOWN)]
