@@ -2,7 +2,6 @@
 
 import csv
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TextIO
@@ -10,6 +9,7 @@ from typing import TextIO
 import numpy as np
 import polars as pl
 
+from privacyfunnel.arrays import BoolArray
 from privacyfunnel.errors import ParameterError, TableError
 from privacyfunnel.tables.text import UTF_8, decoded, ends_blank, found_delimiter, found_encoding, zipped
 
@@ -19,15 +19,16 @@ LONGEST_RECORD = 1 << 25
 SNIFFED_LINES = 20
 
 
-@dataclass(frozen=True, slots=True)
 class DelimitedTable:
     """A delimited text file whose header has been read."""
 
-    path: Path
-    columns: tuple[str, ...]
-    delimiter: str
-    encoding: str
-    plain: bool  # UTF-8 on disk, ending with a record: polars may read the file itself
+    def __init__(self, path: Path, columns: tuple[str, ...], delimiter: str, encoding: str, *, plain: bool) -> None:
+        self.path = path
+        self.columns = columns
+        self.delimiter = delimiter
+        self.encoding = encoding
+        self.plain = plain  # UTF-8 on disk, ending with a record: polars may read the file itself
+        self._rectangular = False  # until the first reading has shown it
 
     @property
     def name(self) -> str:
@@ -51,18 +52,17 @@ class DelimitedTable:
         if repeated:
             raise TableError(f"'{path}' must name every column once; '{repeated[0]}' occurs twice. Rename one of them.")
         plain = encoding == UTF_8 and not zipped(path) and not ends_blank(path)
-        return cls(path, header, delimiter, encoding, plain)
+        return cls(path, header, delimiter, encoding, plain=plain)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
         """The rows in order. Raises if there is none, or if a row has too many or too few fields."""
-        # Only if it reads the last column does polars notice a row that is too long; one too short has a null there.
         last = self.columns[-1]
         asked = list(dict.fromkeys([*columns, last]))
-        rows = nulls = 0
+        rows = gaps = 0
         try:
             for batch in self._scanned(asked) if self.plain else self._parsed(asked):
                 rows += batch.height
-                nulls += batch[last].null_count()
+                gaps += batch[last].null_count()
                 yield batch.select(columns)
         except pl.exceptions.PolarsError as error:
             self._refuse_ragged()
@@ -72,8 +72,9 @@ class DelimitedTable:
             ) from error
         if rows == 0:
             raise TableError(f"{self.name} must have rows; it has a header only.")
-        if nulls and len(self.columns) > 1 and self._delimiters() != (rows + 1) * (len(self.columns) - 1):
+        if not self._rectangular and not (self._every_row_is_full() if gaps else self._delimiters_suffice(rows)):
             self._refuse_ragged()
+        self._rectangular = True
 
     def _scanned(self, columns: list[str]) -> Iterator[pl.DataFrame]:
         """polars reads the file itself, on all its threads."""
@@ -109,19 +110,42 @@ class DelimitedTable:
             quotes += line.count('"')
         return chunk
 
-    def _delimiters(self) -> int:
-        """How many delimiters stand outside quotes. As no row is too long, this tells whether one is too short."""
-        total, inside = 0, False
-        with decoded(self.path, self.encoding) as text:
-            while block := text.read(CHUNK // 8):
-                octets = np.frombuffer(block.encode(), dtype=np.uint8)
-                found = octets == ord(self.delimiter)
-                if inside or '"' in block:
-                    quoted = ((np.cumsum(octets == ord('"')) + inside) & 1).astype(np.bool_)
-                    found &= ~quoted
-                    inside = bool(quoted[-1])
-                total += int(np.count_nonzero(found))
-        return total
+    # polars fills up short rows with nulls and, asked for a few columns, overlooks what is too much in a long row.
+    # If the last column has no gap, no row is short, and the number of delimiters tells whether one is long.
+
+    def _delimiters_suffice(self, rows: int) -> bool:
+        found = sum(int(np.count_nonzero(marks)) for marks, _ in self._marks())
+        return found == (rows + 1) * (len(self.columns) - 1)
+
+    def _every_row_is_full(self) -> bool:
+        """Whether every n-th mark, and no other, ends a record: n fields have n − 1 delimiters and one end."""
+        width, before = len(self.columns), 0
+        for marks, ends in self._marks():
+            kinds = ends[np.flatnonzero(marks | ends)]
+            due = kinds[(width - 1 - before) % width :: width]
+            if not due.all() or np.count_nonzero(kinds) != len(due):
+                return False
+            before += len(kinds)
+        return before % width in {0, width - 1}  # the last record may have no end
+
+    def _marks(self) -> Iterator[tuple[BoolArray, BoolArray]]:
+        """Where delimiters are and where records end, in block after block of the file's bytes."""
+        inside = False
+        for block in self._blocks():
+            octets = np.frombuffer(block, dtype=np.uint8)
+            marks, ends = octets == ord(self.delimiter), octets == ord("\n")
+            if inside or b'"' in block:
+                quoted = ((np.cumsum(octets == ord('"')) + inside) & 1).astype(np.bool_)
+                marks, ends, inside = marks & ~quoted, ends & ~quoted, bool(quoted[-1])
+            yield marks, ends
+
+    def _blocks(self) -> Iterator[bytes]:
+        if not self.plain:
+            yield from self._records()
+            return
+        with self.path.open("rb") as file:
+            while block := file.read(CHUNK // 8):
+                yield block
 
     def _refuse_ragged(self) -> None:
         """Look slowly for the first row with a wrong number of fields, and say where it is."""

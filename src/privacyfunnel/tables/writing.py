@@ -1,5 +1,7 @@
 """Batches of rows to a file, in a stream."""
 
+import os
+import re
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
@@ -28,10 +30,14 @@ def write_batches(path: Path, suffix: str, batches: Iterable[pl.DataFrame]) -> i
         # polars wraps what the source raised; the caller should see it as it was.
         if source.failure is not None:
             raise source.failure from None
-        if isinstance(error, pl.exceptions.PolarsError):
-            raise OSError(None, str(error)) from error
-        raise
+        raise _as_os_error(error) from error
     return source.rows
+
+
+def _as_os_error(error: Exception) -> Exception:
+    """polars may hand on a failure of the disk as a text that ends in `(os error 28)`."""
+    number = re.search(r"\(os error (\d+)\)", str(error))
+    return error if number is None else OSError(int(number[1]), os.strerror(int(number[1])))
 
 
 class _Source:
