@@ -72,7 +72,7 @@ class DelimitedTable:
             ) from error
         if rows == 0:
             raise TableError(f"{self.name} must have rows; it has a header only.")
-        if not self._rectangular and not (self._every_row_is_full() if gaps else self._delimiters_suffice(rows)):
+        if not self._rectangular and not (self._every_row_is_full(rows) if gaps else self._delimiters_suffice(rows)):
             self._refuse_ragged()
         self._rectangular = True
 
@@ -117,7 +117,7 @@ class DelimitedTable:
         found = sum(int(np.count_nonzero(marks)) for marks, _ in self._marks())
         return found == (rows + 1) * (len(self.columns) - 1)
 
-    def _every_row_is_full(self) -> bool:
+    def _every_row_is_full(self, rows: int) -> bool:
         """Whether every n-th mark, and no other, ends a record: n fields have n − 1 delimiters and one end."""
         width, before = len(self.columns), 0
         for marks, ends in self._marks():
@@ -126,7 +126,7 @@ class DelimitedTable:
             if not due.all() or np.count_nonzero(kinds) != len(due):
                 return False
             before += len(kinds)
-        return before % width in {0, width - 1}  # the last record may have no end
+        return 0 <= (rows + 1) * width - before <= 1  # the last record may have no end
 
     def _marks(self) -> Iterator[tuple[BoolArray, BoolArray]]:
         """Where delimiters are and where records end, in block after block of the file's bytes."""
