@@ -74,4 +74,4 @@ def _explicit(name: str) -> Method:
 
 
 METHODS: dict[str, Method] = {name: _explicit(name) for name in EXPLICIT}
-DEFAULT_METHOD = "randomised-response"
+DEFAULT_METHOD = "optimal"

@@ -3,7 +3,7 @@
 Nothing heavy is imported before a command runs, so that `privacyfunnel --help` is there at once.
 """
 
-from privacyfunnel.cli import audit, demo, sanitise, scan, solve
+from privacyfunnel.cli import audit, curve, demo, sanitise, scan, solve
 from privacyfunnel.cli.frame import app, main
 
 app.command()(demo.demo)
@@ -11,5 +11,6 @@ app.command()(scan.scan)
 app.command()(sanitise.sanitise)
 app.command()(audit.audit)
 app.command()(solve.solve)
+app.command()(curve.curve)
 
 __all__ = ["app", "main"]

@@ -38,9 +38,9 @@ def demo(
     release = sanitised(people, into, secret=[SECRET], publish=[PUBLISH], epsilon=EPSILON, force=force)
     before, after = _first(people, PUBLISH), _first(into / "sanitised.csv", PUBLISH)
     text = [
-        f"{people} holds {release.rows:,} people of a US census (UCI Adult). {PUBLISH.capitalize()} is to be published,",
-        f"{SECRET} is to stay secret. Published as it is, {PUBLISH} would leak ε = {words.epsilon(look.lip)}:",
-        f"{look.value} rules out {look.secret}. So it was sanitised:",
+        f"{people} holds {release.rows:,} people of a US census (UCI Adult). Their {PUBLISH} is to be published,",
+        f"their {SECRET} is to stay secret. Published as it is, {PUBLISH} would leak without bound:",
+        f"{look.value}, for one, rules out {look.secret}. So it was sanitised:",
         "",
         told(release),
         "",
@@ -51,7 +51,7 @@ def demo(
         "What to try next:",
         f"  privacyfunnel scan {people} --secret {SECRET}",
         f"  privacyfunnel audit {into / 'protocol.json'} {people} --sanitised {into / 'sanitised.csv'}",
-        f"  privacyfunnel sanitise {people} --secret income --publish {PUBLISH},sex --epsilon 0.5 --into {into / 'mine'}",
+        f"  privacyfunnel sanitise {people} --secret income --publish {PUBLISH},sex -e 0.5 --into {into / 'mine'}",
         f"  privacyfunnel curve {people} --secret {SECRET} --publish {PUBLISH} --into {into / 'curve'}",
         "docs/limits.md says what is not promised.",
     ]

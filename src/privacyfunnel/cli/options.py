@@ -1,9 +1,10 @@
 """Options that several commands take, each described once."""
 
+from collections.abc import Callable
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -76,3 +77,13 @@ def listed(names: list[str] | None) -> tuple[str, ...]:
     ('age', 'sex', 'income')
     """
     return tuple(part for name in names or [] for part in name.split(",") if part)
+
+
+def several_epsilons(text: str) -> tuple[float, ...]:
+    """Several ε with commas between.
+
+    >>> several_epsilons("0.5,1")
+    (0.5, 1.0)
+    """
+    read: Callable[[Any], float] = checked_epsilon
+    return tuple(read(part) for part in text.split(","))

@@ -1,0 +1,138 @@
+"""`curve`: utility and bound of all methods against ε."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from privacyfunnel.cli import words
+from privacyfunnel.cli.frame import Json, answer
+from privacyfunnel.cli.options import (
+    BinOption,
+    Delimiter,
+    Encoding,
+    Force,
+    Gap,
+    PromiseName,
+    PromiseOption,
+    SeesSecret,
+    TimeLimit,
+    listed,
+    several_epsilons,
+)
+
+if TYPE_CHECKING:
+    from privacyfunnel.curve import Curve
+    from privacyfunnel.joint import Joint
+
+
+def curve(
+    table: Annotated[Path, typer.Argument(help="A table, with --secret and --publish; or a CSV file of counts.")],
+    *,
+    secret: Annotated[list[str] | None, typer.Option("--secret", "-s", help="The secret column.")] = None,
+    publish: Annotated[list[str] | None, typer.Option("--publish", "-p", help="A column to publish.")] = None,
+    epsilons: Annotated[
+        str | None, typer.Option("--epsilons", help="Which ε to try, with commas between.", metavar="ε,ε,…")
+    ] = None,
+    promise: PromiseOption = PromiseName.LIP,
+    sees_secret: SeesSecret = False,
+    bin_: BinOption = None,
+    gap: Gap = 1e-4,
+    time_limit: TimeLimit = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+    into: Annotated[
+        Path | None, typer.Option("--into", help="A folder for curve.csv, curve.svg and curve.png.")
+    ] = None,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Show what each method keeps, and what any could keep, as ε grows."""
+    from privacyfunnel import curve as room
+    from privacyfunnel.cli.progress import work_shown
+    from privacyfunnel.methods import Effort
+    from privacyfunnel.tables.whole import checked_target
+
+    sizes = room.EPSILONS if epsilons is None else several_epsilons(epsilons)
+    if into is not None and into.exists():
+        for name in NAMES:
+            checked_target(into / name, force=force)
+    joint = _joint(table, secret, publish, bins=bin_, delimiter=delimiter, encoding=encoding)
+    with work_shown() as (proof, _):
+        found = room.curve(
+            joint, promise.value, epsilons=sizes, sees_secret=sees_secret, effort=Effort(gap, time_limit, proof)
+        )
+    files = _written(found, into, force) if into is not None else []
+    content = {
+        "promise": found.promise,
+        "entropy": found.entropy,
+        "points": [asdict(point) for point in found.points],
+        "files": [str(path) for path in files],
+    }
+    text = f"I(X;Y) in nats under {found.promise.upper()}; H(X) = {found.entropy:.4f}\n\n{_told(found)}"
+    if files:
+        text += f"\n\nWritten: {', '.join(map(str, files))}"
+    answer(as_json, content, text)
+
+
+NAMES = ("curve.csv", "curve.svg", "curve.png")
+
+
+def _joint(
+    table: Path,
+    secret: list[str] | None,
+    publish: list[str] | None,
+    *,
+    bins: list[str] | None,
+    delimiter: str | None,
+    encoding: str | None,
+) -> Joint:
+    from privacyfunnel.counts import read_counts
+    from privacyfunnel.errors import ColumnError
+    from privacyfunnel.release import checked_joint
+    from privacyfunnel.tables.bins import parse_bin
+    from privacyfunnel.tables.encoding import encode
+    from privacyfunnel.tables.files import open_table
+
+    if not secret and not publish:
+        return read_counts(table)
+    if not secret or not publish:
+        raise ColumnError("a table needs --secret and --publish; one is missing. For a file of counts leave out both.")
+    source = open_table(table, delimiter=delimiter, encoding=encoding)
+    return checked_joint(
+        encode(source, secret=listed(secret), publish=listed(publish), bins=tuple(map(parse_bin, bins or [])))
+    )
+
+
+def _told(found: Curve) -> str:
+    rows = []
+    for name, points in found.lines():
+        rows.append([name, *("–" if p.utility is None else f"{p.utility:.4f}" for p in points)])
+        if any(p.bound is not None for p in points):
+            rows.append(["  bound", *("" if p.bound is None else f"{p.bound:.4f}" for p in points)])
+    header = ["ε", *(f"{epsilon:g}" for epsilon in found.epsilons)]
+    return words.table(header, rows, "<" + ">" * len(found.epsilons))
+
+
+def _written(found: Curve, into: Path, force: bool) -> list[Path]:
+    import csv
+    from contextlib import ExitStack
+
+    from privacyfunnel.release import folder
+    from privacyfunnel.report.trade_off import save, trade_off
+    from privacyfunnel.tables.whole import whole_file
+
+    paths = [into / name for name in NAMES]
+    figure = trade_off(found)
+    with folder(into), ExitStack() as stack:
+        table, *pictures = (stack.enter_context(whole_file(path, force=force)) for path in paths)
+        with table.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(["method", "sees_secret", "epsilon", "utility_nats", "bound_nats"])
+            writer.writerows([p.method, p.sees_secret, p.epsilon, p.utility, p.bound] for p in found.points)
+        for picture, path in zip(pictures, paths[1:], strict=True):
+            save(figure, picture, path.suffix.removeprefix("."))
+    return paths

@@ -1,0 +1,1 @@
+"""Numbers to pictures. Nothing here computes a promise or a protocol."""
