@@ -21,6 +21,7 @@ class Bins:
     quantiles: int | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "edges", tuple(float(edge) for edge in self.edges))
         if not all(math.isfinite(edge) for edge in self.edges):
             raise ParameterError(f"the edges of '{self.column}' must be finite numbers.")
         if any(low >= high for low, high in pairwise(self.edges)):
@@ -89,4 +90,5 @@ def example_edges(low: float, high: float) -> str:
     power = 10.0 ** math.floor(math.log10(span / 4))
     step = next(power * factor for factor in (1, 2, 5, 10) if span / (power * factor) <= 6)
     first, last = math.floor(low / step), math.ceil(high / step)
-    return ",".join(f"{i * step:.12g}" for i in range(first, last + 1))
+    places = max(0, -math.floor(math.log10(step)))
+    return ",".join(number_text(round(i * step, places)) for i in range(first, last + 1))

@@ -178,7 +178,7 @@ def as_text(entries: pl.Series) -> pl.Series:
     if kind == pl.String:
         return entries
     if kind.is_float():
-        entries = entries.fill_nan(None) + 0.0
+        entries = entries.fill_nan(None).set(entries == 0, 0.0)
     elif not (kind.is_integer() or kind.is_decimal() or isinstance(kind, _OTHER_KINDS)):
         raise ColumnError(
             f"column '{entries.name}' must hold text, numbers, dates or truth values; it holds {kind}. Leave it out."

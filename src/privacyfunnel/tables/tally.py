@@ -51,7 +51,7 @@ class Tally:
 
 
 class Index:
-    """The position of a row of codes in a list of cells, or -1 if it is not there."""
+    """The position given to each cell, a row of codes, and -1 to all others. A cell may be listed more than once."""
 
     def __init__(self, cells: IntArray, positions: IntArray, sizes: Sequence[int]) -> None:
         self._sizes = tuple(sizes)
@@ -60,7 +60,7 @@ class Index:
             self._dense = np.full(math.prod(sizes), UNKNOWN, dtype=np.int64)
             self._dense[dense_key(list(cells.T), sizes, len(cells))] = positions
         else:
-            self._known = _frame(list(cells.T)).with_columns(position=positions)
+            self._known = _frame(list(cells.T)).with_columns(position=positions).unique()
 
     def positions(self, codes: Sequence[Codes], rows: int) -> IntArray:
         if self._dense is not None:
