@@ -20,7 +20,7 @@ from privacyfunnel.explicit import (
 )
 from privacyfunnel.information import entropy, information, mutual_information
 from privacyfunnel.joint import Joint
-from privacyfunnel.promises import LDP, LIP, SRLIP, Comparisons, Leak, Promise
+from privacyfunnel.promises import LDP, LIP, SRLIP, Comparisons, Leak, Promise, log_ratio
 from privacyfunnel.protocol import Protocol
 from tests.strategies import joints
 
@@ -349,7 +349,7 @@ def test_prefixes_find_the_worst_of_all_sets(joint: Joint, alpha: float, kind: t
         number = sum(1 << x for x in leak.output)
         for block in kind(1).comparisons(joint, False):
             p_y = block.distributions @ every_set.channel[:, number]
-            ratios = np.abs(np.log(p_y[block.pairs[:, 0]] / p_y[block.pairs[:, 1]]))
+            ratios = log_ratio(p_y[block.pairs[:, 0]], p_y[block.pairs[:, 1]])
             named = [block.leak(0, i, None) for i in range(len(block.pairs))]
             for ratio, place in zip(ratios, named, strict=True):
                 if (place.secret, place.against, place.known) == (leak.secret, leak.against, leak.known):
