@@ -1,0 +1,30 @@
+"""Estimation: what an analyst can say about the original columns, from a sanitised table and its protocol alone.
+
+observation       what a sanitised record shows, and how that depends on its original value
+identification    what can be learned at all, and bounds for the rest
+likelihood        the most likely distribution, with a proved gap
+inversion         unbiased estimates and their exact covariance; projection onto distributions
+intervals         intervals that cover, also near 0 and 1
+shares            these together, on arrays
+reading           sanitised tables to counts
+results           tables of shares
+front             `estimate`
+imputation        the posterior of one record, completed tables, Rubin's rules
+"""
+
+from privacyfunnel.estimation.front import estimate
+from privacyfunnel.estimation.imputation import Combined, Imputation, Posterior, combine, impute, posterior
+from privacyfunnel.estimation.results import Cell, Estimates, ShareTable
+
+__all__ = [
+    "Cell",
+    "Combined",
+    "Estimates",
+    "Imputation",
+    "Posterior",
+    "ShareTable",
+    "combine",
+    "estimate",
+    "impute",
+    "posterior",
+]

@@ -1,0 +1,177 @@
+"""The front door: a protocol and a sanitised table in, tables of shares out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from privacyfunnel.arrays import BoolArray, FloatArray
+from privacyfunnel.estimation.identification import Identification, RowSpace, identify
+from privacyfunnel.estimation.intervals import FEW_ROWS
+from privacyfunnel.estimation.reading import Reading
+from privacyfunnel.estimation.results import Cell, Estimates, ShareTable
+from privacyfunnel.estimation.shares import Fit, Settings, Shares
+from privacyfunnel.protocol import Labels
+from privacyfunnel.sealing import SealedProtocol
+from privacyfunnel.tables.names import checked_columns
+
+NAMED = 6  # at most so many cells are named in a sentence
+
+
+def estimate(
+    protocol: SealedProtocol | str | Path,
+    frame: Any,
+    *,
+    by: str | Sequence[str] = (),
+    columns: Sequence[str | Sequence[str]] | str | None = None,
+    method: str | None = None,
+    level: float = 0.95,
+    target: str = "table",
+    bootstrap: int = 0,
+    seed: int = 0,
+) -> Estimates:
+    """Shares of the original values, from a sanitised table (a file or a frame) and its protocol (or protocol file).
+
+    `columns` lists what to tabulate: a name for one column, a tuple of names for a contingency table; left out, each
+    column by itself. `by` names kept columns: the shares are then those within each of their groups. `method` is `ml`,
+    `projection` or `inversion`; left out, the one with the least measured error. Intervals cover the shares of the
+    original table (`target="table"`: only the protocol is random) or of the population it was drawn from.
+    `bootstrap` replaces them by percentiles of so many redrawn tables.
+    """
+    by = (by,) if isinstance(by, str) else tuple(by)
+    reading = Reading.of(protocol, grouped=bool(by))
+    settings = Settings(method or reading.model.default_method, level, target, bootstrap, seed)
+    space = RowSpace.of(reading.model.means)
+    wanted = [_Tabulation.of(reading, space, names) for names in _asked(reading.sealed, columns)]
+    observed = reading.observed(frame, by, distinct=settings.method == "ml")
+    fits = {group: Fit.of(reading.model, space, seen, settings) for group, seen in observed.items()}
+    return Estimates(
+        tables=tuple(
+            tabulation.table(tuple(zip(by, group, strict=True)), fit)
+            for group, fit in fits.items()
+            for tabulation in wanted
+        ),
+        method=settings.method,
+        level=level,
+        target=target,
+        notes=_general_notes(reading, grouped=bool(by)),
+    )
+
+
+def _asked(sealed: SealedProtocol, columns: Sequence[str | Sequence[str]] | str | None) -> list[tuple[str, ...]]:
+    known = [at.name for at in sealed.domain.attributes]
+    if columns is None:
+        return [(name,) for name in known]
+    entries = [columns] if isinstance(columns, str) else columns
+    asked = [(entry,) if isinstance(entry, str) else tuple(entry) for entry in entries]
+    return [checked_columns(names, known, "tabulated") for names in asked]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Tabulation:
+    """The cells of one table as functions of the distribution over inputs, and what is identified of them."""
+
+    columns: tuple[str, ...]
+    labels: tuple[Labels, ...]
+    functions: FloatArray  # inputs × cells, 0 or 1
+    known: Identification
+
+    @classmethod
+    def of(cls, reading: Reading, space: RowSpace, columns: tuple[str, ...]) -> _Tabulation:
+        domain = reading.sealed.domain
+        place = {at.name: j for j, at in enumerate(domain.attributes)}
+        parts = domain.combos[:, [place[name] for name in columns]]
+        cells, cell = np.unique(parts, axis=0, return_inverse=True)
+        functions = np.zeros((len(parts), len(cells)))
+        functions[np.arange(len(parts)), cell.reshape(-1)] = 1.0
+        functions = np.tile(functions, (reading.repeats, 1))
+        labels = tuple(
+            tuple(domain.attributes[place[name]].labels[code] for name, code in zip(columns, codes, strict=True))
+            for codes in cells.tolist()
+        )
+        return cls(columns, labels, functions, identify(space, functions))
+
+    def table(self, group: tuple[tuple[str, str], ...], fit: Fit) -> ShareTable:
+        identified = self.known.identified
+        shares = fit.shares(self.functions, identified)
+        return ShareTable(
+            columns=self.columns,
+            group=group,
+            rows=fit.observed.rows,
+            cells=_cells(self.labels, shares, identified),
+            sums=self._sums(fit),
+            notes=self._notes(fit, fits=shares.fits),
+        )
+
+    def _sums(self, fit: Fit) -> tuple[tuple[tuple[Labels, ...], Cell], ...]:
+        """What is identified together though not one by one."""
+        if not self.known.sums:
+            return ()
+        functions = np.stack([self.functions[:, list(members)].sum(axis=1) for members in self.known.sums], axis=1)
+        members = [tuple(self.labels[j] for j in cells) for cells in self.known.sums]
+        names = [tuple(" + ".join(dict.fromkeys(part)) for part in zip(*cells, strict=True)) for cells in members]
+        everything = np.ones(len(names), dtype=np.bool_)
+        return tuple(zip(members, _cells(names, fit.shares(functions, everything), everything), strict=True))
+
+    def _notes(self, fit: Fit, *, fits: bool) -> tuple[str, ...]:
+        notes = []
+        untold = int((~self.known.identified).sum())
+        if untold:
+            notes.append(
+                f"The protocol does not identify {untold} of {len(self.labels)} shares, however many rows there are; "
+                "for these the bounds are what is known."
+            )
+            for members in self.known.sums:
+                notes.append(f"Only the sum of {_listed([self.labels[j] for j in members])} is identified.")
+        if fit.observed.rows < FEW_ROWS:
+            notes.append(
+                f"There are only {fit.observed.rows} rows: the intervals were widened to hold at any number of rows, "
+                "and say little."
+            )
+        if not fits:
+            notes.append(
+                f"No distribution explains these rows at level {fit.settings.level:g}: they may not come from this "
+                "protocol. The bounds were widened until one does."
+            )
+        return tuple(notes)
+
+
+def _cells(labels: Sequence[Labels], shares: Shares, identified: BoolArray) -> tuple[Cell, ...]:
+    return tuple(
+        Cell(
+            labels[j],
+            float(shares.share[j]) if told else None,
+            float(shares.standard_error[j]) if told else None,
+            float(shares.lower[j]),
+            float(shares.upper[j]),
+        )
+        for j, told in enumerate(identified.tolist())
+    )
+
+
+def _general_notes(reading: Reading, *, grouped: bool) -> tuple[str, ...]:
+    notes = []
+    if reading.sealed.sees_secret and grouped:
+        notes.append(
+            "The protocol looks at the secret, whose distribution within a group is not known: only what holds for "
+            "any is told."
+        )
+    elif reading.sealed.sees_secret:
+        notes.append(
+            "The protocol looks at the secret. The estimates hold for the whole table it was made for, not for a "
+            "part of it or for another table."
+        )
+    if not reading.sealed.for_publication:
+        notes.append("The sanitised table was drawn from a seed: it is not for publication.")
+    return tuple(notes)
+
+
+def _listed(cells: Sequence[tuple[str, ...]]) -> str:
+    names = [" & ".join(labels) for labels in cells]
+    if len(names) > NAMED:
+        return f"{', '.join(names[:NAMED])} and {len(names) - NAMED} more"
+    return f"{', '.join(names[:-1])} and {names[-1]}"

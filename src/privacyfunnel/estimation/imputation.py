@@ -1,0 +1,219 @@
+r"""Back to records: the posterior of one record, and completed tables for ordinary software.
+
+Under the published channel and a prior p, :math:`P(X = x \mid Y = y) = p_x q(y|x) / \sum_{x'} p_{x'} q(y|x')`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.random import Generator
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import t as student
+
+from privacyfunnel.arrays import FloatArray
+from privacyfunnel.errors import ParameterError
+from privacyfunnel.estimation.identification import RowSpace
+from privacyfunnel.estimation.observation import ChannelModel, Observed, SetsModel
+from privacyfunnel.estimation.reading import Group, Reading, as_table, decoded, group_labels, way_written
+from privacyfunnel.estimation.shares import fitted
+from privacyfunnel.sealing import SealedProtocol
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Posterior:
+    """P(X = x | Y = y), a row per distinct output that the table shows and a column per original value."""
+
+    outputs: pl.DataFrame  # the published columns, and how many rows show each output
+    values: tuple[tuple[str, ...], ...]  # the labels of each original value
+    probabilities: FloatArray
+    prior: FloatArray  # the estimated distribution of the original values
+
+    def to_frame(self) -> pl.DataFrame:
+        """The published columns, `rows`, and a column `P(value)` per original value: for weights elsewhere."""
+        names = [f"P({' & '.join(labels)})" for labels in self.values]
+        return self.outputs.hstack(pl.DataFrame(self.probabilities, schema=names, orient="row"))
+
+
+def posterior(protocol: SealedProtocol | str | Path, frame: Any) -> Posterior:
+    """The posterior of a record given its published output, under the prior estimated from the whole table."""
+    reading = Reading.of(protocol)
+    method = reading.model.default_method
+    observed = reading.observed(frame)[()]
+    prior = fitted(reading.model, _complete(reading), observed, method)
+    table = as_table(frame)
+    way = way_written(reading.sealed, table)
+    number = _unused("rows", way.names)
+    parts = [
+        rows.group_by(rows.columns, maintain_order=True).agg(pl.len().cast(pl.Int64).alias(number))
+        for rows in table.batches(way.names)
+    ]
+    outputs = pl.concat(parts).group_by(way.names).agg(pl.col(number).sum()).sort(way.names)
+    return Posterior(outputs, _values(reading), posteriors(reading.model, prior, decoded(way, outputs)), prior)
+
+
+def posteriors(model: ChannelModel | SetsModel, prior: FloatArray, outputs: NDArray[Any]) -> FloatArray:
+    """P(X = x | Y = y) for each of n outputs, as n × a. An output that the prior excludes is judged without it."""
+    codes = outputs[:, 0] if isinstance(model, ChannelModel) else outputs.astype(np.bool_)
+    chance = model.likelihood(Observed(len(codes), np.zeros(0), codes, np.ones(len(codes)))).T
+    joint = chance * prior
+    impossible = joint.sum(axis=1) <= 0
+    joint[impossible] = chance[impossible]
+    return np.asarray(joint / joint.sum(axis=1, keepdims=True))
+
+
+def impute(
+    protocol: SealedProtocol | str | Path, frame: Any, m: int = 5, seed: int = 0, *, by: str | Sequence[str] = ()
+) -> list[Any]:
+    """m completed frames of the kind that was given: published columns replaced by original ones drawn from X | Y.
+
+    Proper in Rubin's sense: for each frame the prior is estimated anew from resampled outputs, so that the frames
+    differ by as much as the prior is uncertain. `by` names kept columns within whose groups the prior is estimated; an
+    analysis that relates the imputed columns to a kept one needs it, or it will find too weak a relation.
+    """
+    from privacyfunnel.tables.frames import FrameTable
+
+    table = FrameTable.of(frame)
+    imputation = Imputation.prepared(protocol, frame, m, seed, by=by)
+    kept = [name for name in table.columns if name not in imputation.published]
+    return [table.like(pl.concat(imputation.batches(frame, i)).get_columns(), kept) for i in range(m)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Imputation:
+    """Priors for each of m completed tables, drawn from their uncertainty, and what it takes to complete rows."""
+
+    reading: Reading
+    by: tuple[str, ...]
+    priors: dict[Group, FloatArray]  # m × a
+    seed: int
+    published: tuple[str, ...]
+
+    @classmethod
+    def prepared(
+        cls, protocol: SealedProtocol | str | Path, source: Any, m: int, seed: int, *, by: str | Sequence[str] = ()
+    ) -> Imputation:
+        """Estimate the priors from a sanitised table, a file or a frame."""
+        if m < 1:
+            raise ParameterError(f"The number of completed tables must be at least 1; it is {m}.")
+        by = (by,) if isinstance(by, str) else tuple(by)
+        reading = Reading.of(protocol)
+        if by and reading.sealed.sees_secret:
+            raise ParameterError(
+                "A protocol that looks at the secret tells nothing certain about groups, so records cannot be imputed "
+                "group by group. Leave out the groups."
+            )
+        space = _complete(reading)
+        rng = np.random.default_rng([seed, 0])
+        method = reading.model.default_method
+        priors = {
+            group: np.stack(
+                [fitted(reading.model, space, _again(reading.model, space, seen, rng), method) for _ in range(m)]
+            )
+            for group, seen in reading.observed(source, by).items()
+        }
+        return cls(reading, by, priors, seed, way_written(reading.sealed, as_table(source), by).names)
+
+    def batches(self, source: Any, i: int) -> Iterator[pl.DataFrame]:
+        """The original columns of completed table number i, batch by batch in the order of the rows."""
+        table = as_table(source)
+        way = way_written(self.reading.sealed, table, self.by)
+        rng = np.random.default_rng([self.seed, 1, i])
+        values = _values(self.reading)
+        names = [at.name for at in self.reading.sealed.domain.attributes]
+        labels = [pl.Series(name, column) for name, column in zip(names, zip(*values, strict=True), strict=True)]
+        for rows in table.batches([*way.names, *self.by]):
+            for start in range(0, len(rows), way.rows_at_once):
+                x = self._drawn(way, rows[start : start + way.rows_at_once], i, rng)
+                yield pl.DataFrame([series.gather(x) for series in labels])
+
+    def _drawn(self, way: Any, rows: pl.DataFrame, i: int, rng: Generator) -> NDArray[np.uint32]:
+        outputs = decoded(way, rows)
+        groups = group_labels(rows, self.by) if self.by else [()] * len(rows)
+        place = {group: k for k, group in enumerate(self.priors)}
+        member = np.array([place[group] for group in groups])
+        x = np.empty(len(rows), dtype=np.uint32)
+        for group, k in place.items():
+            mine = np.flatnonzero(member == k)
+            if len(mine):
+                distinct, which = np.unique(outputs[mine], axis=0, return_inverse=True)
+                ends = posteriors(self.reading.model, self.priors[group][i], distinct).cumsum(axis=1)
+                ends[:, -1] = 1.0
+                # All rows at once: output number k owns the stretch from k to k + 1.
+                flat = (ends + np.arange(len(ends))[:, None]).ravel()
+                at = np.searchsorted(flat, which.reshape(-1) + rng.random(len(mine)), side="right")
+                x[mine] = np.minimum(at - which.reshape(-1) * ends.shape[1], ends.shape[1] - 1)
+        return x
+
+
+@dataclass(frozen=True, slots=True)
+class Combined:
+    """A number estimated on each of m completed tables, combined by Rubin's rules."""
+
+    estimate: float
+    standard_error: float
+    lower: float
+    upper: float
+    degrees: float  # of Student's t
+
+
+def combine(estimates: ArrayLike, variances: ArrayLike = 0.0, *, level: float = 0.95) -> Combined:
+    r"""Rubin's rules: :math:`\bar Q = \frac1m \sum Q_i`, variance :math:`T = \bar U + (1 + \frac1m) B`.
+
+    `estimates` are :math:`Q_i`, `variances` what each completed table's own software says of :math:`Q_i`;
+    B is the variance between the estimates. For shares of the table itself, not of a population, leave `variances` at
+    0. The interval is Student's with :math:`\nu = (m - 1) (T / ((1 + \frac1m) B))^2` degrees of freedom.
+
+    >>> combine([1.0, 2.0, 3.0], 0.5).standard_error ** 2
+    1.8333333333333333
+    """
+    q = np.atleast_1d(np.asarray(estimates, dtype=np.float64))
+    m = len(q)
+    if m < 2:
+        raise ParameterError(f"Rubin's rules need at least 2 completed tables; there is {m}.")
+    within = float(np.mean(np.broadcast_to(np.asarray(variances, dtype=np.float64), q.shape)))
+    between = float(q.var(ddof=1))
+    total = within + (1 + 1 / m) * between
+    degrees = math.inf if between == 0 else (m - 1) * (total / ((1 + 1 / m) * between)) ** 2
+    half = float(student.ppf((1 + level) / 2, degrees)) * math.sqrt(total)
+    centre = float(q.mean())
+    return Combined(centre, math.sqrt(total), centre - half, centre + half, degrees)
+
+
+def _again(model: ChannelModel | SetsModel, space: RowSpace, observed: Observed, rng: Generator) -> Observed:
+    """What another table like this one would have shown."""
+    if isinstance(model, ChannelModel):
+        again = np.zeros(model.channel.shape[1])
+        again[observed.outputs] = rng.multinomial(observed.rows, observed.counts / observed.counts.sum())
+        return model.observed(again)
+    return model.simulate(fitted(model, space, observed, "projection"), observed.rows, rng, fixed=False)
+
+
+def _complete(reading: Reading) -> RowSpace:
+    space = RowSpace.of(reading.model.means)
+    if not space.complete:
+        raise ParameterError(
+            "Records can be completed only where all shares are identified; this protocol hides "
+            f"{space.hidden.shape[1]} of {reading.model.inputs} dimensions. Use estimate, which gives bounds."
+        )
+    return space
+
+
+def _values(reading: Reading) -> tuple[tuple[str, ...], ...]:
+    domain = reading.sealed.domain
+    return tuple(
+        tuple(at.labels[code] for at, code in zip(domain.attributes, combo, strict=True))
+        for combo in domain.combos.tolist()
+    )
+
+
+def _unused(name: str, taken: Sequence[str]) -> str:
+    while name in taken:
+        name += "_"
+    return name

@@ -1,0 +1,108 @@
+r"""Intervals that cover: for the estimate of a share that is known to lie between 0 and 1.
+
+An estimate :math:`\hat\theta` has variance :math:`V(\theta)`, which itself depends on the share: to first order
+
+.. math:: V(\theta) = \hat V + (\theta - \hat\theta)\, \kappa_3 / \kappa_2,
+
+with the second and third cumulant of one row (for a plain frequency this is Wilson's interval). A share θ is kept if
+:math:`\hat\theta` is not surprising under it, where surprise is measured by the likelihood ratio against the best share
+*between 0 and 1* (Feldman and Cousins 1998). Such an interval never is empty and never leaves [0, 1], needs no special
+case near the boundary, and covers at its level on both sides of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from privacyfunnel.arrays import BoolArray, FloatArray
+from privacyfunnel.estimation.observation import ObservationModel
+
+HALVINGS = 32
+FEW_ROWS = 50  # below this the normal law is not trusted, and intervals hold at any number of rows
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spread:
+    """The variance of each of r unbiased estimates, and how it grows with the share."""
+
+    variance: FloatArray
+    slope: FloatArray
+
+
+def spread(model: ObservationModel, g: FloatArray, p: FloatArray, rows: int, *, fixed: bool) -> Spread:
+    """Variance and κ₃/κ₂ over `rows` rows of the functions g, for originals with shares p (`fixed`) or drawn from p."""
+    given = model.moments(g)
+    p = (rows * p + 1 / len(p)) / (rows + 1)  # one more row, from anywhere: what was not seen is not impossible
+    second, third = p @ given.variance, p @ given.third
+    if not fixed:
+        centred = given.mean - p @ given.mean
+        third = third + 3 * p @ (centred * given.variance) + p @ centred**3
+        second = second + p @ centred**2
+    slope = np.divide(third, second, out=np.zeros_like(third), where=second > 0)
+    return Spread(second / rows, slope / rows)
+
+
+def interval(estimate: FloatArray, spread: Spread, level: float) -> tuple[FloatArray, FloatArray]:
+    """The shares between 0 and 1 under which each estimate is not surprising at this level."""
+    r = len(estimate)
+    both = Spread(np.tile(spread.variance, 2), np.tile(spread.slope, 2))  # the lower ends, then the upper ones
+    estimates = np.tile(estimate, 2)
+    end = np.repeat([0.0, 1.0], r)
+    at_end = _kept(end, estimates, both, level)
+    kept, left_out = np.clip(estimates, 0.0, 1.0), end
+    for _ in range(HALVINGS):
+        middle = (kept + left_out) / 2
+        good = _kept(middle, estimates, both, level)
+        kept, left_out = np.where(good, middle, kept), np.where(good, left_out, middle)
+    ends = np.where(at_end, end, left_out)
+    return ends[:r], ends[r:]
+
+
+def _kept(share: FloatArray, estimate: FloatArray, spread: Spread, level: float) -> BoolArray:
+    """Whether the estimate is among the least surprising outcomes of total chance `level` under each share."""
+    variance = np.maximum(spread.variance + (share - estimate) * spread.slope, 0.05 * spread.variance)
+    known = variance <= 0  # no noise at all: the estimate is the share
+    sd = np.sqrt(np.where(known, 1.0, variance))
+    mu, room = share / sd, (1 - share) / sd
+    off = (estimate - share) / sd
+    surprise = _surprise(off, mu, room)
+    return np.where(known, np.abs(share - estimate) <= 1e-12, surprise <= _critical(mu, room, level))
+
+
+def _surprise(off: FloatArray, below: FloatArray, above: FloatArray) -> FloatArray:
+    """Log likelihood ratio of the best mean within reach (`below` down, `above` up) against the supposed one."""
+    nearest = np.clip(off, -below, above)
+    return np.asarray(off * nearest - nearest**2 / 2)
+
+
+def _critical(below: FloatArray, above: FloatArray, level: float) -> FloatArray:
+    """The surprise that a standard normal deviation stays under with chance `level`."""
+    z = float(ndtri((1 + level) / 2))
+    critical = np.full_like(below, z**2 / 2)
+    near = np.flatnonzero(np.minimum(below, above) < z)  # elsewhere the boundary is out of reach
+    if len(near):
+        low, high = np.zeros(len(near)), critical[near]
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2
+            enough = ndtr(_reach(middle, above[near])) - ndtr(-_reach(middle, below[near])) >= level
+            low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+        critical[near] = high
+    return critical
+
+
+def _reach(surprise: FloatArray, room: FloatArray) -> FloatArray:
+    """How far a deviation may go on a side with this much room before it surprises as much."""
+    free = np.sqrt(2 * surprise)
+    beyond = np.divide(surprise, room, out=np.full_like(room, np.inf), where=room > 0) + room / 2
+    return np.where(free <= room, free, beyond)
+
+
+def interval_at_any_size(
+    model: ObservationModel, g: FloatArray, estimate: FloatArray, rows: int, level: float
+) -> tuple[FloatArray, FloatArray]:
+    r"""Hoeffding's :math:`\hat\theta \pm R \sqrt{\ln(2 / (1 - level)) / 2n}`: it holds for any number of rows."""
+    half = model.ranges(g) * np.sqrt(np.log(2 / (1 - level)) / (2 * rows))
+    return np.clip(estimate - half, 0.0, 1.0), np.clip(estimate + half, 0.0, 1.0)

@@ -1,0 +1,209 @@
+r"""What a sanitised record shows: statistics h(y) of the output, and how they depend on the original value x.
+
+A law is seen here through the moments of a vector of statistics given x,
+
+.. math:: M_{xk} = E[h_k(Y) \mid x], \qquad \mathrm{Var}(g \cdot h(Y) \mid x), \qquad \kappa_3(g \cdot h(Y) \mid x),
+
+and, for the likelihood, through the chance of each distinct output that was seen. A law of another shape joins by
+offering the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+from typing import Protocol as Shape
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from privacyfunnel.arrays import FloatArray
+from privacyfunnel.errors import SizeError
+
+LARGEST_LIKELIHOOD = 10**8  # entries of P(seen output | x); 0.8 GB
+ROUNDING = 1e-13
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Observed:
+    """A sanitised table as far as estimation looks at it: mean statistics, and distinct outputs with their counts."""
+
+    rows: int
+    statistics: FloatArray  # k: the mean of h over the rows
+    outputs: NDArray[Any]  # d distinct outputs: codes, or sets as rows of booleans; none where only sums were read
+    counts: FloatArray  # d: how many rows show each
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Moments:
+    """Mean, variance and third cumulant of r linear functions of the statistics, given each x: arrays of a × r."""
+
+    mean: FloatArray
+    variance: FloatArray
+    third: FloatArray
+
+
+class ObservationModel(Shape):
+    """What estimation needs of a law."""
+
+    default_method: ClassVar[str]
+
+    @property
+    def inputs(self) -> int:
+        """a: how many original values there are."""
+
+    @property
+    def means(self) -> FloatArray:
+        """M, a × k: the mean of every statistic given x."""
+
+    @property
+    def chances(self) -> slice:
+        """The statistics that are no constants: frequencies of something that either happens to a row or does not."""
+
+    def second_moment(self, p: FloatArray) -> FloatArray:
+        """E[h hᵀ] under prior p: k × k, or its diagonal where the rest is 0."""
+
+    def moments(self, g: FloatArray) -> Moments:
+        """Of the functions g (k × r)."""
+
+    def ranges(self, g: FloatArray) -> FloatArray:
+        """How far apart two values of g · h(y) can be, for each of r functions."""
+
+    def likelihood(self, observed: Observed) -> FloatArray:
+        """P(y | x), up to a factor that depends on y only: a × d."""
+
+    def simulate(self, p: FloatArray, rows: int, rng: Generator, *, fixed: bool) -> Observed:
+        """A sanitised table whose originals have the frequencies p (`fixed`), or are drawn from p."""
+
+
+@dataclass(frozen=True, eq=False)
+class ChannelModel:
+    r"""A channel q(y | x): the statistics are the indicators :math:`h_y = [Y = y]`."""
+
+    channel: FloatArray
+    default_method: ClassVar[str] = "ml"
+
+    @property
+    def inputs(self) -> int:
+        return len(self.channel)
+
+    @property
+    def means(self) -> FloatArray:
+        return self.channel
+
+    @property
+    def chances(self) -> slice:
+        return slice(None)
+
+    def observed(self, counts: NDArray[Any]) -> Observed:
+        """A table in which output y was counted counts[y] times."""
+        seen = np.flatnonzero(counts)
+        rows = int(counts.sum())
+        return Observed(rows, counts / rows, seen, counts[seen].astype(np.float64))
+
+    def second_moment(self, p: FloatArray) -> FloatArray:
+        return p @ self.channel
+
+    def moments(self, g: FloatArray) -> Moments:
+        mean, square = self.channel @ g, self.channel @ g**2
+        variance = square - mean**2
+        third = self.channel @ g**3 - 3 * mean * square + 2 * mean**3
+        nothing = variance <= ROUNDING * square  # what is left of a certain output after rounding
+        return Moments(mean, np.where(nothing, 0.0, variance), np.where(nothing, 0.0, third))
+
+    def ranges(self, g: FloatArray) -> FloatArray:
+        drawn = g[self.channel.any(axis=0)]
+        return np.asarray(drawn.max(axis=0) - drawn.min(axis=0))
+
+    def likelihood(self, observed: Observed) -> FloatArray:
+        return np.asarray(self.channel[:, observed.outputs])
+
+    def simulate(self, p: FloatArray, rows: int, rng: Generator, *, fixed: bool) -> Observed:
+        if fixed:
+            return self.observed(rng.multinomial(whole_counts(p, rows, rng), normalised(self.channel)).sum(axis=0))
+        return self.observed(rng.multinomial(rows, normalised(p @ self.channel)))
+
+
+@dataclass(frozen=True, eq=False)
+class SetsModel:
+    r"""Unary encoding: the statistics are the bits :math:`h_{x'} = [x' \in Y]` and a constant 1.
+
+    Given x the bits are independent, with chance :math:`\tfrac12` for x itself and `foreign` for every other value.
+    The constant carries the knowledge that shares sum to 1, which the bits alone do not.
+    """
+
+    inputs: int
+    foreign: float
+    default_method: ClassVar[str] = "projection"  # needs sums of bits only, however many distinct sets there are
+
+    @property
+    def _bits(self) -> FloatArray:
+        bits = np.full((self.inputs, self.inputs), self.foreign)
+        np.fill_diagonal(bits, 0.5)
+        return bits
+
+    @cached_property
+    def means(self) -> FloatArray:
+        return np.hstack([self._bits, np.ones((self.inputs, 1))])
+
+    @property
+    def chances(self) -> slice:
+        return slice(self.inputs)
+
+    def observed(self, rows: int, sums: NDArray[Any], sets: NDArray[Any], counts: NDArray[Any]) -> Observed:
+        """A table in which value x' is in sums[x'] sets; `sets` and `counts` may be empty."""
+        return Observed(rows, np.append(sums / rows, 1.0), sets, counts.astype(np.float64))
+
+    def second_moment(self, p: FloatArray) -> FloatArray:
+        bits = self._bits
+        inside = np.diag(p @ (bits * (1 - bits)))
+        second = np.empty((self.inputs + 1,) * 2)
+        mean = p @ bits
+        second[:-1, :-1] = inside + (bits.T * p) @ bits
+        second[-1, :-1] = second[:-1, -1] = mean
+        second[-1, -1] = 1.0
+        return second
+
+    def moments(self, g: FloatArray) -> Moments:
+        bits = self._bits
+        own = g[:-1]
+        noise = bits * (1 - bits)
+        return Moments(self.means @ g, noise @ own**2, (noise * (1 - 2 * bits)) @ own**3)
+
+    def ranges(self, g: FloatArray) -> FloatArray:
+        return np.asarray(np.abs(g[:-1]).sum(axis=0))
+
+    def likelihood(self, observed: Observed) -> FloatArray:
+        # P(y | x) is ½ ∏ over x' ≠ x of t or 1 − t; divided by the same product over all x' it is ½/t or ½/(1 − t).
+        if self.inputs * len(observed.counts) > LARGEST_LIKELIHOOD:
+            raise SizeError(
+                f"Maximum likelihood needs a table of {self.inputs:,} values × {len(observed.counts):,} distinct sets; "
+                f"at most {LARGEST_LIKELIHOOD:,} entries fit. Use the method 'projection'."
+            )
+        members = observed.outputs.T.astype(np.float64)
+        return np.asarray((1 - self.foreign) * members + self.foreign * (1 - members))
+
+    def simulate(self, p: FloatArray, rows: int, rng: Generator, *, fixed: bool) -> Observed:
+        own = whole_counts(p, rows, rng) if fixed else rng.multinomial(rows, normalised(p))
+        sums = rng.binomial(own, 0.5) + rng.binomial(rows - own, self.foreign)
+        return self.observed(rows, sums, np.zeros((0, self.inputs), dtype=np.bool_), np.zeros(0))
+
+
+def normalised(p: FloatArray) -> FloatArray:
+    """The rows of p, rounded so that a multinomial accepts them."""
+    return np.asarray(p / p.sum(axis=-1, keepdims=True))
+
+
+def whole_counts(p: FloatArray, rows: int, rng: Generator) -> NDArray[np.int64]:
+    """Counts that sum to `rows` and are p · rows rounded down or up, up at random."""
+    exact = normalised(p) * rows
+    counts = np.floor(exact).astype(np.int64)
+    rest = rows - int(counts.sum())
+    if rest:
+        # Systematic sampling: each fraction is rounded up with a chance equal to it.
+        ends = np.cumsum(exact - counts)
+        picks = (np.arange(rest) + rng.random()) * (ends[-1] / rest)
+        counts += np.bincount(np.minimum(np.searchsorted(ends, picks, side="right"), len(p) - 1), minlength=len(p))
+    return counts

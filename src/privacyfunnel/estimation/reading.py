@@ -1,0 +1,172 @@
+"""From a sanitised table to what estimation looks at: counts of outputs, for the whole table or group by group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privacyfunnel.arrays import FloatArray
+from privacyfunnel.errors import ColumnError, ParameterError, TableError
+from privacyfunnel.estimation.observation import ChannelModel, Observed, SetsModel
+from privacyfunnel.laws import UNIT, ChannelLaw, SetsLaw
+from privacyfunnel.sealing import SealedProtocol
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from privacyfunnel.published import Published
+    from privacyfunnel.tables.files import Table
+
+Group = tuple[str, ...]  # the label of each kept column
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reading:
+    """The model of a protocol, the shape of its original values, and how a sanitised table shows them."""
+
+    sealed: SealedProtocol
+    model: ChannelModel | SetsModel
+    repeats: int  # inputs are the values, so many times over: once per secret where the secret is an input too
+
+    @classmethod
+    def of(cls, protocol: SealedProtocol | str | Path, *, grouped: bool = False) -> Reading:
+        """The reading of a protocol or protocol file.
+
+        A protocol that sees the secret induces a channel from values to outputs for everybody together. Within a group
+        the secret may be distributed otherwise, so there the inputs are the pairs of secret and value.
+        """
+        sealed = SealedProtocol.load(protocol) if isinstance(protocol, str | Path) else protocol
+        law = sealed.law
+        if isinstance(law, SetsLaw):
+            return cls(sealed, SetsModel(law.inputs, law.t / UNIT), 1)
+        if not isinstance(law, ChannelLaw):
+            raise ParameterError(
+                f"Estimation needs a protocol with a channel; a law of kind '{law.kind}' has none that is known here."
+            )
+        if not law.sees_secret:
+            return cls(sealed, ChannelModel(law.channel), 1)
+        if grouped:
+            return cls(sealed, ChannelModel(law.channel), law.inputs // len(sealed.domain.combos))
+        if sealed.induced is None:
+            raise ParameterError(
+                "A protocol that sees the secret must state the channel from values to outputs; this one does not. "
+                "Make the protocol file again."
+            )
+        return cls(sealed, ChannelModel(np.asarray(sealed.induced)), 1)
+
+    def observed(self, source: Any, by: Sequence[str] = (), *, distinct: bool = False) -> dict[Group, Observed]:
+        """What each group shows, groups in order of their labels; `distinct` sets are counted one by one if asked."""
+        table = as_table(source)
+        way = way_written(self.sealed, table, by)
+        tallies: dict[Group, _Tally] = {}
+        for rows in table.batches([*way.names, *by]):
+            for group, codes, counts in _counted(way, rows, by):
+                tally = tallies.setdefault(group, _Tally.empty(self.model))
+                tally.add(codes, counts, distinct=distinct)
+        if not tallies:
+            raise TableError(f"{table.name} must have rows; it has none.")
+        return {group: tallies[group].observed() for group in sorted(tallies)}
+
+
+def as_table(source: Any) -> Table:
+    """A file by its path, or a frame that narwhals reads."""
+    from privacyfunnel.tables.files import open_table
+    from privacyfunnel.tables.frames import FrameTable
+
+    return open_table(source) if isinstance(source, str | Path) else FrameTable.of(source)
+
+
+def way_written(sealed: SealedProtocol, table: Table, by: Sequence[str] = ()) -> Published:
+    """How the table shows the protocol's outputs; checks that `by` are other columns of it."""
+    from privacyfunnel.published import recognised
+    from privacyfunnel.tables.names import checked_columns
+
+    way = recognised(sealed, table.columns, table.name)
+    checked_columns(by, table.columns, "kept")
+    published = [name for name in by if name in way.names]
+    if published:
+        raise ColumnError(
+            f"groups must come from a column that was kept as it is; '{published[0]}' was published by the protocol. "
+            "Ask for a table of several columns instead."
+        )
+    return way
+
+
+def decoded(way: Published, rows: pl.DataFrame) -> NDArray[Any]:
+    """The outputs that rows show: codes of a channel (n), or sets (n × values)."""
+    drawn = way.drawn(rows.select(way.names))
+    strangers = int((drawn < 0).any(axis=1).sum())
+    if strangers:
+        raise TableError(
+            f"{' & '.join(way.names[:3])} must hold only what the protocol publishes; {strangers:,} different entries "
+            "do not occur in it. Name the sanitised table that belongs to this protocol."
+        )
+    return drawn
+
+
+def group_labels(rows: pl.DataFrame, by: Sequence[str]) -> list[Group]:
+    """The group of each row."""
+    import polars as pl
+
+    from privacyfunnel.tables.columns import MISSING
+
+    return list(rows.select(pl.col(name).cast(pl.String).fill_null(MISSING) for name in by).rows())
+
+
+def _counted(
+    way: Published, rows: pl.DataFrame, by: Sequence[str]
+) -> Iterator[tuple[Group, NDArray[Any], NDArray[np.int64]]]:
+    """The distinct outputs of each group of some rows, with how often each occurs."""
+    import polars as pl
+
+    number = "".join([*rows.columns, "#"])  # a name that no column has
+    distinct = rows.group_by(rows.columns).agg(pl.len().alias(number))
+    for start in range(0, len(distinct), way.rows_at_once):
+        piece = distinct[start : start + way.rows_at_once]
+        codes, counts = decoded(way, piece), piece[number].to_numpy().astype(np.int64)
+        if not by:
+            yield (), codes, counts
+            continue
+        groups = group_labels(piece, by)
+        place = {group: i for i, group in enumerate(dict.fromkeys(groups))}
+        member = np.array([place[group] for group in groups])
+        for group, i in place.items():
+            yield group, codes[member == i], counts[member == i]
+
+
+@dataclass(slots=True, eq=False)
+class _Tally:
+    """Counts while the batches of a table come in."""
+
+    model: ChannelModel | SetsModel
+    rows: int
+    sums: FloatArray
+    sets: dict[bytes, int]
+
+    @classmethod
+    def empty(cls, model: ChannelModel | SetsModel) -> _Tally:
+        size = model.channel.shape[1] if isinstance(model, ChannelModel) else model.inputs
+        return cls(model, 0, np.zeros(size), {})
+
+    def add(self, codes: NDArray[Any], counts: NDArray[np.int64], *, distinct: bool) -> None:
+        self.rows += int(counts.sum())
+        if isinstance(self.model, ChannelModel):
+            self.sums += np.bincount(codes[:, 0], weights=counts, minlength=len(self.sums))
+            return
+        self.sums += counts @ codes.astype(np.float64)
+        if distinct:
+            for packed, count in zip(np.packbits(codes.astype(np.bool_), axis=1), counts, strict=True):
+                key = packed.tobytes()
+                self.sets[key] = self.sets.get(key, 0) + int(count)
+
+    def observed(self) -> Observed:
+        if isinstance(self.model, ChannelModel):
+            return self.model.observed(self.sums)
+        packed = np.frombuffer(b"".join(self.sets), dtype=np.uint8).reshape(len(self.sets), (self.model.inputs + 7) // 8)
+        sets = np.unpackbits(packed, axis=1, count=self.model.inputs).astype(np.bool_)
+        return self.model.observed(self.rows, self.sums, sets, np.array(list(self.sets.values()), dtype=np.float64))

@@ -1,0 +1,126 @@
+"""What an analyst gets: tables of shares with intervals, and in words what could not be estimated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A share of the rows of a group, between `lower` and `upper` at the level asked for.
+
+    Where the protocol does not identify the share there is no number for it: `share` and `standard_error` are `None`,
+    and `lower` and `upper` are the smallest and largest share that fit what was published.
+    """
+
+    labels: tuple[str, ...]  # one per column of the table
+    share: float | None
+    standard_error: float | None
+    lower: float
+    upper: float
+
+    @property
+    def identified(self) -> bool:
+        """Whether enough rows would tell the share exactly."""
+        return self.share is not None
+
+
+@dataclass(frozen=True, slots=True)
+class ShareTable:
+    """How the rows of a group divide over the values of one original column, or the combinations of several."""
+
+    columns: tuple[str, ...]
+    group: tuple[tuple[str, str], ...]  # kept columns and their labels; empty for the whole table
+    rows: int
+    cells: tuple[Cell, ...]
+    sums: tuple[tuple[tuple[tuple[str, ...], ...], Cell], ...]  # cells that are identified only together, and their sum
+    notes: tuple[str, ...]
+
+    def __iter__(self) -> Iterator[Cell]:
+        return iter(self.cells)
+
+    def cell(self, *labels: str) -> Cell:
+        """The cell of these labels."""
+        return next(cell for cell in self.cells if cell.labels == labels)
+
+
+@dataclass(frozen=True, slots=True)
+class Estimates:
+    """Estimates of original columns from a sanitised table."""
+
+    tables: tuple[ShareTable, ...]
+    method: str  # ml, projection or inversion
+    level: float
+    target: str  # table or population
+    notes: tuple[str, ...]  # what holds for all tables
+
+    def __iter__(self) -> Iterator[ShareTable]:
+        return iter(self.tables)
+
+    def table(self, *columns: str, group: tuple[str, ...] = ()) -> ShareTable:
+        """The table of these columns in the group with these labels."""
+        return next(
+            table
+            for table in self.tables
+            if table.columns == columns and tuple(label for _, label in table.group) == group
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "method": self.method,
+            "level": self.level,
+            "target": self.target,
+            "notes": list(self.notes),
+            "tables": [
+                {
+                    "columns": list(table.columns),
+                    "group": dict(table.group),
+                    "rows": table.rows,
+                    "cells": [_cell_to_dict(cell) for cell in table.cells],
+                    "sums": [
+                        {**_cell_to_dict(cell), "labels": [list(labels) for labels in members]}
+                        for members, cell in table.sums
+                    ],
+                    "notes": list(table.notes),
+                }
+                for table in self.tables
+            ],
+        }
+
+    def to_frame(self) -> pl.DataFrame:
+        """One line per cell: kept columns, original columns, share, standard error, interval, estimated count, rows."""
+        lines = [
+            {
+                **dict(table.group),
+                **dict(zip(table.columns, cell.labels, strict=True)),
+                "share": cell.share,
+                "standard_error": cell.standard_error,
+                "lower": cell.lower,
+                "upper": cell.upper,
+                "count": None if cell.share is None else cell.share * table.rows,
+                "rows": table.rows,
+            }
+            for table in self.tables
+            for cell in table.cells
+        ]
+        numbers = ("share", "standard_error", "lower", "upper", "count")
+        names = list(dict.fromkeys(name for line in lines for name in line))
+        names = [name for name in names if name not in {*numbers, "rows"}] + [*numbers, "rows"]
+        kinds = {name: pl.Float64 if name in numbers else pl.Int64 if name == "rows" else pl.String for name in names}
+        return pl.DataFrame(lines, schema=kinds)
+
+
+def _cell_to_dict(cell: Cell) -> dict[str, Any]:
+    return {
+        "labels": list(cell.labels),
+        "share": cell.share,
+        "standard_error": cell.standard_error,
+        "lower": cell.lower,
+        "upper": cell.upper,
+        "identified": cell.identified,
+    }
