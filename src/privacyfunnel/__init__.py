@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from privacyfunnel.explicit import conditional_reporting, randomised_response, unary_encoding
     from privacyfunnel.information import entropy, mutual_information
     from privacyfunnel.joint import Joint
+    from privacyfunnel.optimal import Optimum, optimal
     from privacyfunnel.promises import LDP, LIP, SRLIP
     from privacyfunnel.protocol import Protocol
     from privacyfunnel.sealing import SealedProtocol, seal
@@ -31,6 +32,8 @@ _ROOMS = {
     "LDP": "promises",
     "LIP": "promises",
     "mutual_information": "information",
+    "optimal": "optimal",
+    "Optimum": "optimal",
     "Protocol": "protocol",
     "randomised_response": "explicit",
     "seal": "sealing",
@@ -44,11 +47,13 @@ __all__ = [
     "LIP",
     "SRLIP",
     "Joint",
+    "Optimum",
     "Protocol",
     "SealedProtocol",
     "conditional_reporting",
     "entropy",
     "mutual_information",
+    "optimal",
     "randomised_response",
     "seal",
     "unary_encoding",

@@ -1,0 +1,119 @@
+"""The most informative protocol that keeps a promise, with a proof of how good it is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from privacyfunnel.arrays import IntArray
+from privacyfunnel.envelope import Split, Splitting, split
+from privacyfunnel.errors import SizeError, checked_positive
+from privacyfunnel.information import entropy, mutual_information
+from privacyfunnel.joint import Joint
+from privacyfunnel.promises import Promise
+from privacyfunnel.protocol import Protocol, posterior_labels
+from privacyfunnel.sealing import SMALLEST_EPSILON, kept
+
+LARGEST_PROBLEM = 5000  # inputs; beyond that the atoms alone fill the memory
+# The engine solves a promise that is smaller by this sliver, so that rounding does not push its atoms, which lie on the
+# boundary, over it. The bound is paid back what that can cost.
+MARGIN = 1e-11
+
+Progress = Callable[[float, float], None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Optimum:
+    """A protocol that keeps its promise, and how far it may be from the best one."""
+
+    protocol: Protocol
+    utility: float  # nats, I(X;Y) measured on `protocol`
+    bound: float  # nats, from the dual: no protocol that keeps the promise has more
+
+
+def optimal(
+    joint: Joint,
+    promise: Promise,
+    *,
+    sees_secret: bool = False,
+    gap: float = 1e-6,
+    time_limit: float | None = None,
+    progress: Progress | None = None,
+) -> Optimum:
+    r"""Most informative protocol that keeps the promise (docs/theory.md, Theorems 5 to 7).
+
+    A protocol splits the prior :math:`p_Z` of its inputs into posteriors :math:`v_y` with weights :math:`q_y`, and keeps
+    the promise exactly when each lies in a polytope V. It is found as
+
+    .. math:: \max I(X;Y) = H(X) - \min \sum_y q_y H(T v_y) \quad\text{s.t.}\quad \sum_y q_y v_y = p_Z,\ v_y \in V,
+
+    by column generation, until `bound - utility` is at most `gap`. Stopping at `time_limit` (seconds), or when
+    interrupted, is no error: the protocol is valid, and `bound` says how far it may be from the best. `progress` is
+    called with the utility and the bound so far.
+
+    Raises
+    ------
+    GuaranteeError
+        If rounding broke the promise. Nothing weaker is returned.
+    """
+    gap = checked_positive("gap", gap)
+    time_limit = None if time_limit is None else checked_positive("time limit", time_limit)
+    h_x = entropy(joint.p_x)
+    as_it_is = _identity(joint, sees_secret)
+    if promise.leakage(joint, as_it_is) <= promise.epsilon:
+        return Optimum(as_it_is, mutual_information(joint, as_it_is), h_x)
+    problem, inputs = _problem(joint, promise, sees_secret)
+    said = None if progress is None else _in_utility(progress, h_x)
+    found = split(problem, gap=gap, time_limit=time_limit, progress=said)
+    protocol = kept(_protocol(joint, problem, inputs, found, sees_secret), promise, joint)
+    utility = mutual_information(joint, protocol)
+    return Optimum(protocol, utility, max(utility, min(h_x, h_x - found.bound + _repaid(h_x))))
+
+
+def _problem(joint: Joint, promise: Promise, sees_secret: bool) -> tuple[Splitting, IntArray]:
+    """The engine's problem over the inputs that occur, and which those are."""
+    p_z = joint.p_sx.ravel() if sees_secret else joint.p_x
+    inputs = np.flatnonzero(p_z)
+    if len(inputs) > LARGEST_PROBLEM:
+        raise SizeError(
+            f"The optimum is computed for at most {LARGEST_PROBLEM:,} inputs; this table has {len(inputs):,}. "
+            "Publish fewer columns, use coarser bins, or use --method chain or randomised-response."
+        )
+    n, d = promise.rows(joint, sees_secret)
+    # e^ε' such that (1-δ)v + δp is allowed at ε' whenever v is allowed at ε, with δ = MARGIN (theory, Lemma 4).
+    largest = max(1.0, float(n.max()) if n.nnz else 1.0, float(d.max()) if d.nnz else 1.0)
+    bound = math.exp(max(promise.epsilon, SMALLEST_EPSILON))
+    epsilon = math.log((bound * largest + MARGIN) / (largest + MARGIN))
+    group = inputs % joint.a if sees_secret else inputs
+    prior = p_z[inputs] / p_z[inputs].sum()
+    return Splitting(prior, group, n[:, inputs], d[:, inputs], epsilon), inputs
+
+
+def _protocol(joint: Joint, problem: Splitting, inputs: IntArray, found: Split, sees_secret: bool) -> Protocol:
+    """q(y|z) = q_y v_y(z) / p(z). Inputs that never occur get the outputs' own distribution."""
+    used = found.weights > 0
+    weights, atoms = found.weights[used], np.maximum(found.atoms[used], 0.0)
+    channel = np.tile(weights / weights.sum(), (joint.a * (joint.c if sees_secret else 1), 1))
+    rows = (weights[:, None] * atoms / problem.prior[None, :]).T
+    channel[inputs] = rows / rows.sum(axis=1, keepdims=True)
+    bare = Protocol(channel, sees_secret=sees_secret)
+    return Protocol(channel, posterior_labels(joint, bare.joint_with_values(joint)), sees_secret)
+
+
+def _identity(joint: Joint, sees_secret: bool) -> Protocol:
+    return Protocol(np.tile(np.eye(joint.a), (joint.c if sees_secret else 1, 1)), joint.values, sees_secret)
+
+
+def _repaid(h_x: float) -> float:
+    """How much more the promise itself may keep than the one that was solved, which is smaller by the margin.
+
+    Mixing δ of the prior into every atom of a split raises its cost by at most δH(X) + h(δ), h the binary entropy.
+    """
+    return MARGIN * h_x + entropy([MARGIN, 1 - MARGIN])
+
+
+def _in_utility(progress: Progress, h_x: float) -> Progress:
+    return lambda value, bound: progress(h_x - value, h_x - bound + _repaid(h_x))
