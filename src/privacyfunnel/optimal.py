@@ -45,8 +45,8 @@ def optimal(
 ) -> Optimum:
     r"""Most informative protocol that keeps the promise (docs/theory.md, Theorems 5 to 7).
 
-    A protocol splits the prior :math:`p_Z` of its inputs into posteriors :math:`v_y` with weights :math:`q_y`, and keeps
-    the promise exactly when each lies in a polytope V. It is found as
+    A protocol splits the prior :math:`p_Z` of its inputs into posteriors :math:`v_y` with weights :math:`q_y`, and
+    keeps the promise exactly when each lies in a polytope V. It is found as
 
     .. math:: \max I(X;Y) = H(X) - \min \sum_y q_y H(T v_y) \quad\text{s.t.}\quad \sum_y q_y v_y = p_Z,\ v_y \in V,
 
