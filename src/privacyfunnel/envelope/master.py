@@ -2,7 +2,9 @@
 
     min Σ_y q_y h_y   subject to   Σ_y q_y v_y = p,  q >= 0
 
-One HiGHS object is kept and only grows, so each solve starts from the last basis.
+One HiGHS object is kept and only grows, so each solve starts from the last basis. While few atoms are known they can
+hardly average to p, and prices would be wild; so probability may be missing or left over at a penalty M per unit, which
+keeps every price within [-M, M]. Nothing that uses such a loan is ever handed out as a split.
 """
 
 import highspy
@@ -17,9 +19,9 @@ TOLERANCE = 1e-9
 class Master:
     """Atoms with their costs, the best weights, and the prices that prove them best among these atoms."""
 
-    def __init__(self, prior: FloatArray) -> None:
+    def __init__(self, prior: FloatArray, penalty: float) -> None:
         self.prior = prior
-        self.atoms = np.empty((0, prior.size))
+        self._atoms: list[FloatArray] = []
         self.costs = np.empty(0)
         self._seen: set[bytes] = set()
         self._highs = highspy.Highs()
@@ -31,22 +33,35 @@ class Master:
             ("dual_feasibility_tolerance", TOLERANCE),
         ):
             self._highs.setOptionValue(option, setting)
-        empty = np.empty(0)
+        d = prior.size
+        none = np.empty(0)
         for p in prior:
-            self._highs.addRow(float(p), float(p), 0, empty.astype(np.int32), empty)
+            self._highs.addRow(float(p), float(p), 0, none.astype(np.int32), none)
+        each = np.concatenate([np.arange(d), np.arange(d)]).astype(np.int32)
+        self._highs.addCols(
+            2 * d,
+            np.full(2 * d, penalty),
+            np.zeros(2 * d),
+            np.full(2 * d, highspy.kHighsInf),
+            2 * d,
+            np.arange(2 * d).astype(np.int32),
+            each,
+            np.repeat([1.0, -1.0], d),
+        )
+        self._penalty = penalty
 
-    def add(self, atoms: FloatArray, costs: FloatArray) -> int:
-        """Add the atoms that are new; how many were."""
+    def add(self, atoms: FloatArray, costs: FloatArray) -> IntArray:
+        """Add the atoms that are new; which were."""
         fresh = []
-        for i, atom in enumerate(atoms):
-            key = np.round(atom, 12).tobytes()
+        for i, atom in enumerate(np.round(atoms, 12)):
+            key = atom.tobytes()
             if key not in self._seen:
                 self._seen.add(key)
                 fresh.append(i)
         if not fresh:
-            return 0
+            return np.empty(0, dtype=np.int64)
         new, cost = atoms[fresh], costs[fresh]
-        rows, columns = new.shape[0], new.shape[1]
+        rows = new.shape[0]
         of_row, index = np.nonzero(new)
         starts = np.searchsorted(of_row, np.arange(rows)).astype(np.int32)
         self._highs.addCols(
@@ -59,19 +74,33 @@ class Master:
             index.astype(np.int32),
             new[of_row, index],
         )
-        self.atoms = np.concatenate([self.atoms, new.reshape(rows, columns)])
+        self._atoms.append(new)
         self.costs = np.concatenate([self.costs, cost])
-        return rows
+        return np.array(fresh, dtype=np.int64)
 
-    def solve(self) -> tuple[FloatArray, FloatArray]:
-        """The best weights, and the prices: the dual value of each input."""
+    @property
+    def atoms(self) -> FloatArray:
+        """All atoms, in the order of the weights."""
+        return np.concatenate(self._atoms)
+
+    def solve(self) -> tuple[FloatArray, FloatArray, float]:
+        """The best weights, the prices (the dual value of each input), and how much probability is on loan."""
         self._highs.run()
         status = self._highs.getModelStatus()
         if status != highspy.HighsModelStatus.kOptimal:
             raise SolverError(f"The master problem must be solved to optimality; HiGHS said {status}. Report this.")
         solution = self._highs.getSolution()
-        return np.array(solution.col_value), np.array(solution.row_dual)
+        weights = np.array(solution.col_value)
+        loans = 2 * self.prior.size
+        return weights[loans:], np.array(solution.row_dual), float(weights[:loans].sum())
 
-    def used(self, weights: FloatArray) -> IntArray:
-        """The atoms of positive weight."""
-        return np.flatnonzero(weights > 0)
+    def raise_penalty(self) -> None:
+        """Make loans ten times dearer."""
+        self._penalty *= 10.0
+        loans = 2 * self.prior.size
+        self._highs.changeColsCost(loans, np.arange(loans, dtype=np.int32), np.full(loans, self._penalty))
+
+    def forbid_loans(self) -> None:
+        """From now on every solution is a split."""
+        loans = 2 * self.prior.size
+        self._highs.changeColsBounds(loans, np.arange(loans, dtype=np.int32), np.zeros(loans), np.zeros(loans))

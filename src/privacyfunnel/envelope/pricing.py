@@ -1,17 +1,26 @@
-"""Pricers for protocols that see X only."""
-
-import time
+"""The pricer for protocols that see X only, and the choice among all pricers."""
 
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.envelope.branching import Prover
+from privacyfunnel.envelope.interval import IntervalPricer, coordinate
 from privacyfunnel.envelope.polytope import polytope_of
-from privacyfunnel.envelope.problem import Pricing, Splitting
+from privacyfunnel.envelope.problem import Pricer, Pricing, Splitting
 from privacyfunnel.envelope.vertices import Vertices, cheapest_vertices, descend, reduced_costs
 
 STARTS = 64
 POOL = 4096
+
+
+def pricer_for(problem: Splitting) -> Pricer:
+    """The pricer that suits the structure of the problem."""
+    if not problem.sees_values_only:
+        from privacyfunnel.envelope.with_secret import with_secret_pricer
+
+        return with_secret_pricer(problem)
+    r = coordinate(problem)
+    return VertexPricer(problem) if r is None else IntervalPricer(problem, r)
 
 
 class VertexPricer:
@@ -19,40 +28,33 @@ class VertexPricer:
 
     def __init__(self, problem: Splitting) -> None:
         self.polytope = polytope_of(problem)
-        self.prover = Prover(self.polytope, self.polytope.reach())
+        self.prover = Prover(self.polytope, self.polytope.reach(), self._polished)
         self._random = np.random.default_rng(1)
         m, n = self.polytope.matrix.shape
         self._pool = Vertices(np.empty((0, n)), np.empty((0, m), dtype=np.int64))
 
     def search(self, prices: FloatArray) -> FloatArray:
         d = self.polytope.inputs
+        if not self._pool.x.shape[0]:
+            # Corners in all directions, among them one that gives each input as much as any atom does.
+            anywhere = np.concatenate([-np.eye(d), self._random.normal(size=(4 * d, d))])
+            return self._pooled(cheapest_vertices(self.polytope, anywhere))
         noise = self._random.exponential(size=(STARTS, d)) * self._random.uniform(0, 2, size=(STARTS, 1))
         starts = cheapest_vertices(self.polytope, noise - prices)
-        if self._pool.x.shape[0]:
-            cost = reduced_costs(self._pool.x[:, :d], prices)
-            near = np.argsort(cost)[:STARTS]
-            starts = _joined(starts, self._pool[near])
-        return self._descended(starts, prices)
-
-    def _descended(self, starts: Vertices, prices: FloatArray) -> FloatArray:
-        d = self.polytope.inputs
-        found = descend(self.polytope, starts, prices)
-        _, first = np.unique(np.round(found.x[:, :d], 10), axis=0, return_index=True)
-        found = found[first]
-        pool = _joined(found, self._pool)
-        _, first = np.unique(np.round(pool.x[:, :d], 10), axis=0, return_index=True)
-        first = np.sort(first)[:POOL]
-        self._pool = pool[first]
-        return found.x[:, :d]
+        near = np.argsort(reduced_costs(self._pool.x[:, :d], prices))[:STARTS]
+        return self._pooled(descend(self.polytope, starts.joined(self._pool[near]), prices))
 
     def prove(self, prices: FloatArray, target: float, deadline: float) -> Pricing:
-        proof = self.prover.prove(prices, target, deadline)
-        if not proof.atoms.shape[0]:
-            return proof
-        slopes = -np.log(np.maximum(proof.atoms, 1e-9)) - prices
-        found = self._descended(cheapest_vertices(self.polytope, slopes), prices)
-        return Pricing(proof.bound, np.concatenate([proof.atoms, found]))
+        return self.prover.prove(prices, target, deadline)
 
+    def _polished(self, atoms: FloatArray, prices: FloatArray) -> FloatArray:
+        """Vertices reached downhill from these atoms."""
+        slopes = -np.log(np.maximum(atoms, 1e-9)) - prices
+        return self._pooled(descend(self.polytope, cheapest_vertices(self.polytope, slopes), prices))
 
-def _joined(one: Vertices, other: Vertices) -> Vertices:
-    return Vertices(np.concatenate([one.x, other.x]), np.concatenate([one.basis, other.basis]))
+    def _pooled(self, found: Vertices) -> FloatArray:
+        """Remember these vertices as starts for later searches; the different ones, as atoms."""
+        found = found.distinct(self.polytope.inputs)
+        self._pool = found.joined(self._pool).distinct(self.polytope.inputs)
+        self._pool = self._pool[np.arange(min(POOL, self._pool.x.shape[0]))]
+        return found.x[:, : self.polytope.inputs]

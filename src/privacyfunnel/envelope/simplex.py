@@ -21,11 +21,12 @@ SMALLEST_PIVOT = 1e-8
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Solved:
-    """For each programme: a valid lower bound, the last basic solution, its basis, and whether it is optimal."""
+    """For each programme: a valid lower bound, and the last basic solution with its basis and multipliers."""
 
     bound: FloatArray  # (k,), infinite when infeasible
     x: FloatArray  # (k, n)
     basis: IntArray  # (k, m)
+    multipliers: FloatArray  # (k, m), the last y
     optimal: BoolArray  # (k,)
 
 
@@ -49,10 +50,11 @@ def solve(
     basis = basis.copy()
     bound = np.full(count, -np.inf)
     x_out = np.zeros((count, columns))
+    y_out = np.zeros(basis.shape)
     optimal = np.zeros(count, dtype=bool)
     live = np.arange(count)
     binv = inverses(matrix, basis)
-    c, lo, hi, B = cost, low, high, basis.copy()
+    c, lo, hi, span, B = cost, low, high, high - low, basis.copy()
     for pivots in range(max_pivots):
         rows = np.arange(live.size)
         y = np.matmul(np.take_along_axis(c, B, 1)[:, None, :], binv)[:, 0]
@@ -74,15 +76,17 @@ def solve(
         delta = broken[rows, leave]
         sign = np.where(above[rows, leave] > 0, 1.0, -1.0)
         rho = binv[rows, leave]
-        alpha = (rho @ matrix) * sign[:, None]
+        alpha = (rho * sign[:, None]) @ matrix
         np.put_along_axis(alpha, B, 0.0, 1)
         # d_j(t) = d_j - t alpha_j changes sign at t_j; each crossing lowers the slope of the dual objective.
-        crosses = np.where(d >= 0, alpha, -alpha) > SMALLEST_PIVOT
+        falls = np.where(d >= 0, alpha, -alpha)
+        crosses = falls > SMALLEST_PIVOT
         t = np.full(d.shape, np.inf)
-        np.divide(d, alpha, out=t, where=crosses)
+        np.divide(np.abs(d), falls, out=t, where=crosses)
         order = np.argsort(t, axis=1)
-        drop = np.where(crosses, np.abs(alpha) * (hi - lo), 0.0)
-        slope = np.cumsum(np.take_along_axis(drop, order, 1), axis=1)
+        falls *= span
+        np.copyto(falls, 0.0, where=~crosses)
+        slope = np.cumsum(np.take_along_axis(falls, order, 1), axis=1)
         reached = slope >= delta[:, None]
         stop = np.argmax(reached, axis=1)
         enter = order[rows, stop]
@@ -94,12 +98,14 @@ def solve(
         finished = feasible | ~blocked | (bound[live] >= cutoff[live]) | (pivots + 1 == max_pivots)
         if finished.any():
             x_out[live[finished]] = x[finished]
+            y_out[live[finished]] = y[finished]
             basis[live[finished]] = B[finished]
             optimal[live[finished]] = feasible[finished]
             keep = ~finished
             if not keep.any():
-                return Solved(bound, x_out, basis, optimal)
-            live, c, lo, hi, B, binv = live[keep], c[keep], lo[keep], hi[keep], B[keep], binv[keep]
+                return Solved(bound, x_out, basis, y_out, optimal)
+            live, c, lo, hi, span = live[keep], c[keep], lo[keep], hi[keep], span[keep]
+            B, binv = B[keep], binv[keep]
             leave, enter, rho, rows = leave[keep], enter[keep], rho[keep], rows[: live.size]
         w = np.matmul(binv, matrix.T[enter][:, :, None])[:, :, 0]
         pivot_row = rho / w[rows, leave][:, None]

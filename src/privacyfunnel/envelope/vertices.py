@@ -36,6 +36,15 @@ class Vertices:
     def __getitem__(self, which: IntArray) -> "Vertices":
         return Vertices(self.x[which], self.basis[which])
 
+    def joined(self, other: "Vertices") -> "Vertices":
+        """These and the others."""
+        return Vertices(np.concatenate([self.x, other.x]), np.concatenate([self.basis, other.basis]))
+
+    def distinct(self, inputs: int) -> "Vertices":
+        """One of each, in the order of their first appearance."""
+        _, first = np.unique(np.round(self.x[:, :inputs], 10), axis=0, return_index=True)
+        return self[np.sort(first)]
+
 
 def cheapest_vertices(polytope: Polytope, slopes: FloatArray) -> Vertices:
     """A vertex that minimises slopes·v, for every row of slopes."""

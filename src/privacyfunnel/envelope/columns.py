@@ -1,0 +1,109 @@
+"""Column generation: the master problem and a pricer in turn, until the gap between value and bound is small enough.
+
+For any prices λ, every split has value at least λ·p + min_v (H(T v) - λ·v), since its weights sum to 1. The bound is the
+best of these over all prices at which a pricer has proved something; the value is that of the best known split.
+"""
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from privacyfunnel.arrays import FloatArray
+from privacyfunnel.envelope.master import Master
+from privacyfunnel.envelope.merging import merged
+from privacyfunnel.envelope.pricing import pricer_for
+from privacyfunnel.envelope.problem import Pricer, Split, Splitting
+from privacyfunnel.envelope.vertices import entropy_terms
+
+Progress = Callable[[float, float], None]
+
+WORTH_ADDING = 1e-10
+LOAN = 1e-12
+MOST_ADDED = 2000  # per round: the cheapest ones, so that the master stays small
+SEARCHED_TO = 0.25  # of the gap: a proof is tried once the search finds nothing below this
+PROOF_SHARE = 0.4  # of a time limit: the part that is kept for proofs
+
+
+def split(
+    problem: Splitting, *, gap: float = 1e-6, time_limit: float | None = None, progress: Progress | None = None
+) -> Split:
+    """The cheapest split up to `gap` nats. At the time limit, or when interrupted: the best so far, with its bound."""
+    small = merged(problem)
+    generation = Generation(small.problem, pricer_for(small.problem))
+    try:
+        generation.run(gap, time_limit, progress)
+    except KeyboardInterrupt:
+        if generation.value == np.inf:
+            raise
+    return small.expanded(generation.best())
+
+
+class Generation:
+    """The state of a column generation: atoms, value, bound."""
+
+    def __init__(self, problem: Splitting, pricer: Pricer) -> None:
+        self.problem = problem
+        self.pricer = pricer
+        self.master = Master(problem.prior, 1.0 + float(np.log(problem.prior.size)))
+        self.values = int(problem.group.max()) + 1
+        self.value = np.inf
+        self.bound = 0.0
+
+    def entropies(self, atoms: FloatArray) -> FloatArray:
+        """H(T v) for every atom."""
+        if self.problem.sees_values_only:
+            return np.asarray(entropy_terms(atoms).sum(axis=1))
+        image = np.zeros((atoms.shape[0], self.values))
+        np.add.at(image.T, self.problem.group, atoms.T)
+        return np.asarray(entropy_terms(image).sum(axis=1))
+
+    def add(self, atoms: FloatArray, prices: FloatArray) -> float:
+        """Give the master those atoms that can lower its value; the least reduced cost among those that were new."""
+        costs = self.entropies(atoms)
+        reduced = costs - atoms @ prices
+        order = np.argsort(reduced)[:MOST_ADDED]
+        order = order[reduced[order] < -WORTH_ADDING]
+        new = order[self.master.add(atoms[order], costs[order])]
+        return float(reduced[new].min(initial=0.0))
+
+    def run(self, gap: float, time_limit: float | None, progress: Progress | None) -> None:
+        """Alternate until the gap is reached, time is up, or rounding leaves nothing to gain."""
+        begun = time.monotonic()
+        deadline = begun + time_limit if time_limit is not None else np.inf
+        prove_from = begun + (1 - PROOF_SHARE) * time_limit if time_limit is not None else np.inf
+        prior = self.problem.prior[None, :]
+        self.master.add(prior, self.entropies(prior))
+        self.value = float(self.master.costs[0])
+        while True:
+            weights, prices, loan = self.master.solve()
+            if loan <= LOAN:
+                self.value = float(self.master.costs @ weights)
+            if progress is not None:
+                progress(self.value, self.bound)
+            if self.value - self.bound <= gap or time.monotonic() >= deadline:
+                return
+            late = time.monotonic() >= prove_from
+            least = self.add(self.pricer.search(prices), prices)
+            if least < -SEARCHED_TO * gap and not late:
+                continue
+            if loan > LOAN and not late:
+                self.master.raise_penalty()
+                continue
+            # Late, atoms known to be cheaper than the target must not end the proof before it has said something.
+            target = max(0.95 * gap, -2 * least if late else 0.0)
+            proof = self.pricer.prove(prices, target, deadline)
+            self.bound = max(self.bound, float(prices @ self.problem.prior) + proof.bound)
+            if self.add(proof.atoms, prices) == 0.0 and least == 0.0:
+                return
+
+    def best(self) -> Split:
+        """The atoms in use. Their weights are computed afresh, to rounding rather than to the solver's tolerance."""
+        self.master.forbid_loans()
+        weights = self.master.solve()[0]
+        used = np.flatnonzero(weights > 0)
+        atoms, weights = self.master.atoms[used], weights[used]
+        exact = np.linalg.lstsq(atoms.T, self.problem.prior)[0]
+        if (exact >= 0).all() and np.abs(exact - weights).max() < 1e-6:
+            weights = exact
+        return Split(weights, atoms, float(self.entropies(atoms) @ weights), self.bound)

@@ -1,0 +1,73 @@
+"""Inputs that the promise cannot tell apart, merged before and split after.
+
+Two values whose columns in N and D agree are told apart for free: an atom on the merged value becomes one atom per
+part, with the same entropy, and the value of the split is the same.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.envelope.polytope import dense
+from privacyfunnel.envelope.problem import Split, Splitting
+
+ALIKE = 1e-13  # relative; equal columns that were computed differ by this much at most
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Merged:
+    """The smaller problem, and for every input of the large one its part in the small one."""
+
+    problem: Splitting
+    part_of: IntArray
+    prior: FloatArray
+
+    def expanded(self, split: Split) -> Split:
+        """The split of the large problem: every atom names one input of each merged one.
+
+        The inputs of a part lie side by side on [0, 1], each as wide as its share; a point of [0, 1] picks one in
+        every part of the atom at once.
+        """
+        if self.problem.prior.size == self.prior.size:
+            return split
+        weights, atoms = [], []
+        share = self.prior / np.bincount(self.part_of, self.prior)[self.part_of]
+        members = [np.flatnonzero(self.part_of == part) for part in range(self.problem.prior.size)]
+        edges = [np.append(np.cumsum(share[inputs])[:-1], 1.0) for inputs in members]
+        for q, atom in zip(split.weights, split.atoms, strict=True):
+            support = np.flatnonzero(atom)
+            cuts = np.unique(np.concatenate([[0.0], *(edges[part] for part in support)]))
+            for left, right in zip(cuts[:-1], cuts[1:], strict=True):
+                fine = np.zeros(self.prior.size)
+                for part in support:
+                    fine[members[part][np.searchsorted(edges[part], left, side="right")]] = atom[part]
+                weights.append(q * (right - left))
+                atoms.append(fine)
+        return Split(np.array(weights), np.array(atoms), split.value, split.bound)
+
+
+def merged(problem: Splitting) -> Merged:
+    """The problem with inputs merged whose columns agree; only where every input is a value of its own."""
+    d = problem.prior.size
+    if not problem.sees_values_only:
+        return Merged(problem, np.arange(d), problem.prior)
+    rows = np.concatenate([np.ones((1, d)), dense(problem.numerators), dense(problem.denominators)])
+    scale = np.maximum(np.abs(rows).max(axis=1, keepdims=True), 1e-300)
+    order, part_of, parts = np.lexsort(np.round(rows / scale, 10)), np.zeros(d, dtype=np.int64), 0
+    first = [int(order[0])]
+    for other in order[1:]:
+        if (np.abs(rows[:, first[-1]] - rows[:, other]) > ALIKE * scale[:, 0]).any():
+            parts += 1
+            first.append(int(other))
+        part_of[other] = parts
+    if parts + 1 == d:
+        return Merged(problem, np.arange(d), problem.prior)
+    small = Splitting(
+        np.bincount(part_of, problem.prior),
+        np.arange(parts + 1),
+        dense(problem.numerators)[:, first],
+        dense(problem.denominators)[:, first],
+        problem.epsilon,
+    )
+    return Merged(small, part_of, problem.prior)
