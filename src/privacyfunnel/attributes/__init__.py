@@ -1,0 +1,1 @@
+"""Several published attributes: product and chain protocols, their budgets, and what side channels see."""

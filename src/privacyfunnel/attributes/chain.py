@@ -1,0 +1,97 @@
+r"""Chain protocols: many attributes under LIP, published step by step with no budget to split.
+
+In the context :math:`y^{<j}` of what was published so far, attribute j is randomised so that the posterior of the
+secret stays within :math:`e^{\pm\varepsilon_j}` of its *original* prior. The posterior after the last step is the
+posterior given the whole output, so the whole output keeps :math:`\varepsilon`-LIP when :math:`\varepsilon_m \le
+\varepsilon`. Earlier steps may be kept tighter, :math:`\varepsilon_1 \le … \le \varepsilon_m`, to leave room for later
+ones: that costs nothing but information.
+
+I(X;Y) is the sum over steps of what each step adds in its context, averaged over contexts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privacyfunnel.attributes.chain_law import MOST_STEPS
+from privacyfunnel.attributes.growth import Grown, grow
+from privacyfunnel.errors import ParameterError, SizeError
+from privacyfunnel.information import entropy
+from privacyfunnel.joint import Joint
+from privacyfunnel.promises import LIP, Promise
+from privacyfunnel.sampling import Words
+from privacyfunnel.sealing import Domain, SealedProtocol, certify
+
+MARGIN = 1e-9  # of log-ratio: the last step stays this far inside the promise, more than all rounding together
+ROOM = 1e-6  # of log-ratio: every step leaves at least this much to the next, so that solvers see an inside
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chain:
+    """Which attributes each step publishes, and how far from its prior the secret's posterior may be after it."""
+
+    joint: Joint
+    promise: Promise
+    steps: tuple[tuple[int, ...], ...]
+    epsilons: tuple[float, ...]
+
+    def grow(self, codes: NDArray[Any], stream: Words) -> Grown:
+        """Draw all rows, solving each context when a row first comes to it.
+
+        The rows are held in memory: those of one step must all be drawn before the contexts of the next are known.
+        """
+        return grow(self.joint, self.steps, self.epsilons, np.asarray(codes, dtype=np.int64), stream)
+
+    def seal(self, codes: NDArray[Any], stream: Words) -> tuple[SealedProtocol, Grown]:
+        """The rows' chain, certified: every output of every context that was reached keeps the promise."""
+        grown = self.grow(codes, stream)
+        sealed = SealedProtocol(
+            law=grown.law,
+            promise=self.promise,
+            epsilon=certify(grown.law, self.promise, self.joint),
+            domain=Domain.of(self.joint, False),
+            information=grown.kept.nats,
+            entropy=entropy(self.joint.p_x),
+        )
+        return sealed, grown
+
+
+def chain_steps(joint: Joint, order: Sequence[str | Sequence[str]]) -> tuple[tuple[int, ...], ...]:
+    """An order of attributes, by name; names that stand together are published in one step."""
+    names = [attribute.name for attribute in joint.attributes]
+    steps = [[step] if isinstance(step, str) else list(step) for step in order]
+    given = [name for step in steps for name in step]
+    strangers = [name for name in given if name not in names]
+    if strangers:
+        raise ParameterError(f"An order names published columns; '{strangers[0]}' is none of {', '.join(names)}.")
+    if len(set(given)) != len(given):
+        twice = next(name for name in given if given.count(name) > 1)
+        raise ParameterError(f"An order must name every column once; '{twice}' is named {given.count(twice)} times.")
+    if len(given) != len(names):
+        missing = [name for name in names if name not in given]
+        raise ParameterError(f"An order must name every published column; it misses {', '.join(missing)}.")
+    return tuple(tuple(names.index(name) for name in step) for step in steps)
+
+
+def room_for_later(epsilon: float, steps: int, first: float) -> tuple[float, ...]:
+    """ε₁ ≤ … ≤ ε_m: from the share `first` of ε to all of it in equal strides."""
+    last = max(epsilon - MARGIN, 0.0)
+    shares = np.linspace(first, 1.0, steps) if steps > 1 else np.ones(1)
+    room = ROOM * np.arange(steps - 1, -1, -1) / max(steps - 1, 1)
+    return tuple(float(max(0.0, last * share - r)) for share, r in zip(shares, room, strict=True))
+
+
+def checked_chain(joint: Joint, promise: Promise, steps: tuple[tuple[int, ...], ...], first: float) -> Chain:
+    """A chain with these steps, if this promise can be kept by a chain at all."""
+    if not isinstance(promise, LIP):
+        raise ParameterError(
+            f"A chain keeps LIP; {promise.name} was asked. Use the methods optimal or product, or promise LIP."
+        )
+    if len(steps) > MOST_STEPS:
+        raise SizeError(f"A chain has at most {MOST_STEPS} steps; this has {len(steps)}. Publish fewer columns.")
+    return Chain(joint, promise, steps, room_for_later(promise.epsilon, len(steps), first))

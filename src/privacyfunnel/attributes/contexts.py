@@ -1,0 +1,215 @@
+r"""Splitting many small priors at once: the contexts of a chain.
+
+In a context the value :math:`x` of the next attribute has probability :math:`p_x`, and :math:`n_{s,x} = p(s|x)/p_s`
+compares the secret's posterior with its prior *before anything was published*. Atoms v are allowed iff
+
+.. math:: v \ge 0,\ \sum_x v_x = 1,\quad e^{-\varepsilon} \le \sum_x n_{s,x} v_x \le e^{\varepsilon}\ \forall s,
+
+which holds for :math:`v = p`, since the context itself was allowed, though :math:`\sum_x n_{s,x} p_x` is no longer 1.
+As always the best split minimises :math:`\sum_y q_y H(v_y)`. Column generation without a proof: contexts come in tens
+of thousands, and each is worth little.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.attributes.chain_law import BITS, FINEST, UNIT
+from privacyfunnel.attributes.many_programmes import Answers, solve_many
+from privacyfunnel.information import surprise
+
+SLACK = 5e-10  # of log-ratio: how far rounding may carry an output beyond the box that was solved
+WORTH = 1e-3  # nats: an atom whose reduced cost gains less than this is not worth another round
+PATIENCE = 2  # rounds without a new atom after which a context is done
+STEPS = 3  # linear programmes that improve an atom per round
+ROOM = 2.0  # shares never exceed 1; a bound that is never met keeps rounding from calling a programme empty
+FLATTEST = 1e-6  # slopes of entropy are taken no closer to 0 than this
+
+
+def split_contexts(tables: FloatArray, loud: float, rounds: int = 6) -> list[tuple[FloatArray, FloatArray]]:
+    """For each context weights q and atoms v.
+
+    `tables` is contexts × (1 + c) × d: p(x) in the first row, p(s|x)/p_s in the others; values of probability 0 are
+    padding. A context whose split could not be solved is left whole.
+    """
+    k, _, d = tables.shape
+    prior = tables[:, 0]
+    box, mixture = _Box(tables, loud), _Mixture(prior)
+    # For every value the atom that gives it most, then ever better atoms for the prices of the best mixture.
+    of, value = np.nonzero(prior > 0)
+    slopes = np.zeros((len(of), d))
+    slopes[np.arange(len(of)), value] = -1.0
+    found = box.cheapest(slopes, of)
+    of, at, basis = of[found.optimal], np.maximum(found.x[found.optimal, :d], 0.0), found.basis[found.optimal]
+    mixture.add(np.concatenate([at, box.rest(prior[of], at, of)]), np.concatenate([of, of]))
+    random = np.random.default_rng(1)
+    fruitless = np.zeros(len(prior), dtype=np.int64)
+    for _ in range(rounds):
+        prices = mixture.solve()
+        slopes = random.exponential(size=at.shape) * random.uniform(0.0, 2.0, size=(len(of), 1)) - prices[of]
+        for _ in range(STEPS):
+            found = box.cheapest(slopes, of, basis)
+            at, basis = np.maximum(found.x[:, :d], 0.0), found.basis
+            slopes = -np.log(np.maximum(at, FLATTEST)) - prices[of]
+        gain = (at * prices[of]).sum(axis=1) - surprise(at).sum(axis=1)
+        good = found.optimal & (gain > WORTH)
+        mixture.add(at[good], of[good])
+        fruitless[of] += 1
+        fruitless[of[good]] = 0
+        still = fruitless[of] < PATIENCE
+        of, at, basis = of[still], at[still], basis[still]
+        if not len(of):
+            break
+    mixture.solve()
+    return mixture.splits()
+
+
+class _Box:
+    """The polytopes of all contexts, with one slack per secret: Σ_x n_{s,x} v_x = z_s."""
+
+    def __init__(self, tables: FloatArray, loud: float) -> None:
+        k, rows, d = tables.shape
+        self.A = np.zeros((k, rows, d + rows - 1))
+        self.A[:, 0, :d] = 1.0
+        self.A[:, 1:, :d] = tables[:, 1:]
+        self.A[:, 1:, d:] = -np.eye(rows - 1)
+        self.b = np.zeros((k, rows))
+        self.b[:, 0] = 1.0
+        self.low = np.concatenate([np.zeros((k, d)), np.full((k, rows - 1), 1 / loud)], axis=1)
+        self.high = np.concatenate([np.where(tables[:, 0] > 0, ROOM, 0.0), np.full((k, rows - 1), loud)], axis=1)
+        # Whichever value stands for Σ v = 1 must be a real one, not padding.
+        first = np.argmax(tables[:, 0], axis=1)
+        self.basis = np.concatenate([first[:, None], np.tile(np.arange(d, d + rows - 1), (k, 1))], axis=1)
+
+    def cheapest(self, slopes: FloatArray, of: IntArray, basis: IntArray | None = None) -> Answers:
+        """For each i the vertex of polytope of[i] that minimises slopes[i]·v."""
+        cost = np.zeros((len(of), self.A.shape[2]))
+        cost[:, : slopes.shape[1]] = slopes
+        return solve_many(
+            self.A, self.b, cost, self.low[of], self.high[of], self.basis[of] if basis is None else basis, of
+        )
+
+    def rest(self, prior: FloatArray, atoms: FloatArray, of: IntArray) -> FloatArray:
+        """What is left of the prior, as an atom, when as much of v is taken out as the polytope allows.
+
+        Without these the first mixtures are often the prior alone, whose prices say nothing.
+        """
+        n = self.A[of][:, 1:, : prior.shape[1]]
+        n_p, n_v = np.matmul(n, prior[:, :, None])[:, :, 0], np.matmul(n, atoms[:, :, None])[:, :, 0]
+        low, high = self.low[of, prior.shape[1] :], self.high[of, prior.shape[1] :]
+        room = np.concatenate([prior, np.maximum(high - n_p, 0.0), np.maximum(n_p - low, 0.0)], axis=1)
+        used = np.concatenate([atoms, high - n_v, n_v - low], axis=1)
+        share = np.divide(room, used, out=np.full_like(room, np.inf), where=used > FLATTEST).min(axis=1)
+        share = np.clip(share, 0.0, 0.999)[:, None]
+        return np.asarray(np.maximum(prior - share * atoms, 0.0) / (1.0 - share))
+
+
+class _Mixture:
+    """For every context the cheapest mixture of its atoms that averages to its prior: Σ_y q_y v_y = p."""
+
+    def __init__(self, prior: FloatArray) -> None:
+        k, d = prior.shape
+        self.prior = prior
+        # Each row is divided by p, so that all of them matter alike; slacks are fixed at 0 and come first.
+        self.scale = np.where(prior > 0, prior, 1.0)
+        self.atoms, self.owner = prior, np.arange(k)
+        self.basis = np.tile(np.arange(d), (k, 1))
+        self.prices = np.zeros((k, d))
+        self.best = [(np.ones(1), prior[i : i + 1]) for i in range(k)]
+        self.waiting = np.arange(k)  # contexts with new atoms
+
+    def add(self, atoms: FloatArray, owner: IntArray) -> None:
+        """More atoms, with the context that each belongs to."""
+        # Atoms that differ by rounding alone would make a basis that cannot be inverted.
+        rounded = np.column_stack([owner, np.round(atoms / self.scale[owner], 9)])
+        fresh = np.unique(rounded, axis=0, return_index=True)[1]
+        self.atoms = np.concatenate([self.atoms, np.maximum(atoms[fresh], 0.0)])
+        self.owner = np.concatenate([self.owner, owner[fresh]])
+        self.waiting = np.unique(owner)
+
+    def solve(self) -> FloatArray:
+        """Mix again where there are new atoms; the prices of all values."""
+        who = self.waiting
+        k, d = len(who), self.prior.shape[1]
+        if not k:
+            return self.prices
+        place = np.full(len(self.prior), -1)
+        place[who] = np.arange(k)
+        mine = np.flatnonzero(place[self.owner] >= 0)
+        mine = mine[np.argsort(place[self.owner[mine]], kind="stable")]
+        owner = place[self.owner[mine]]
+        counts = np.bincount(owner, minlength=k)
+        number = np.arange(len(mine)) - np.repeat(np.cumsum(counts) - counts, counts)
+        columns = np.zeros((k, int(counts.max()), d))
+        columns[owner, number] = self.atoms[mine]
+        A = np.concatenate(
+            [np.tile(np.eye(d), (k, 1, 1)), columns.transpose(0, 2, 1) / self.scale[who][:, :, None]], axis=2
+        )
+        cost = np.concatenate([np.zeros((k, d)), surprise(columns).sum(axis=2)], axis=1)
+        present = np.arange(columns.shape[1])[None, :] < counts[:, None]
+        high = np.concatenate([np.zeros((k, d)), np.where(present, ROOM, 0.0)], axis=1)
+        b = (self.prior[who] > 0).astype(np.float64)
+        answers = solve_many(A, b, cost, np.zeros_like(high), high, self.basis[who], np.arange(k))
+        done = answers.optimal
+        self.basis[who[done]] = answers.basis[done]
+        self.prices[who[done]] = answers.y[done] / self.scale[who[done]]
+        weights = np.maximum(answers.x[:, d:], 0.0)
+        for i in np.flatnonzero(done):
+            used = weights[i] > 0
+            self.best[who[i]] = (weights[i, used], columns[i, used])
+        self.waiting = who[:0]
+        return self.prices
+
+    def splits(self) -> list[tuple[FloatArray, FloatArray]]:
+        """The best mixture of every context."""
+        return self.best
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Channel:
+    """A context's channel as integers over 2^62, a row per value, sparse and sorted by value and output."""
+
+    value: IntArray
+    output: IntArray
+    numerator: IntArray
+
+    @classmethod
+    def certain(cls, values: int) -> Channel:
+        """Every value is published as it is."""
+        every = np.arange(values)
+        return cls(every, every, np.full(values, UNIT))
+
+    @classmethod
+    def silent(cls, values: int) -> Channel:
+        """One output for all values: nothing is said."""
+        return cls(np.arange(values), np.zeros(values, dtype=np.int64), np.full(values, UNIT))
+
+
+def context_channels(tables: FloatArray, epsilon: float, rounds: int) -> list[Channel]:
+    """The channels of contexts, rounded to integers; a context is silent where those integers leave the box."""
+    loud = math.exp(epsilon)
+    return [
+        _channel(table[:, table[0] > 0], weights, atoms[:, table[0] > 0], math.exp(epsilon + SLACK))
+        for table, (weights, atoms) in zip(tables, split_contexts(tables, loud, rounds), strict=True)
+    ]
+
+
+def _channel(table: FloatArray, weights: FloatArray, atoms: FloatArray, loud: float) -> Channel:
+    d = table.shape[1]
+    chances = (weights[:, None] * atoms).T / table[0][:, None]
+    chances /= chances.sum(axis=1, keepdims=True)
+    numerators = np.floor(np.ldexp(chances, BITS)).astype(np.int64)
+    numerators[numerators < FINEST] = 0
+    numerators[np.arange(d), chances.argmax(axis=1)] += UNIT - numerators.sum(axis=1)
+    used = numerators.any(axis=0)
+    numerators = numerators[:, used]
+    p_xy = table[0][:, None] * (numerators / UNIT)
+    ratio = (table[1:] @ p_xy) / p_xy.sum(axis=0)
+    if numerators.shape[1] == 1 or not ((ratio <= loud) & (ratio * loud >= 1)).all():
+        return Channel.silent(d)
+    value, output = np.nonzero(numerators)
+    return Channel(value, output, numerators[value, output])

@@ -1,0 +1,59 @@
+"""Solving the contexts of a step on all cores: each worker gets tables of numbers and gives back integers."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+
+from privacyfunnel.arrays import FloatArray
+from privacyfunnel.attributes.contexts import Channel, context_channels
+
+BATCH = 96  # contexts per job: enough to amortise the calls, few enough to stay in the cache
+
+
+class Crew:
+    """Worker processes that live as long as one growth. Nothing but tables of the joint is sent to them."""
+
+    def __init__(self) -> None:
+        self._pool: ProcessPoolExecutor | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+
+    def channels(self, tables: Sequence[FloatArray], epsilon: float, rounds: int) -> list[Channel]:
+        """The channel of every context; tables are (1 + c) × d and may differ in d."""
+        order = sorted(range(len(tables)), key=lambda i: tables[i].shape[1])
+        jobs = [order[i : i + BATCH] for i in range(0, len(order), BATCH)]
+        padded = [_padded([tables[i] for i in job]) for job in jobs]
+        found: list[Channel] = [None] * len(tables)  # type: ignore[list-item]
+        for job, channels in zip(jobs, self._map(padded, epsilon, rounds), strict=True):
+            for i, channel in zip(job, channels, strict=True):
+                found[i] = channel
+        return found
+
+    def _map(self, jobs: Sequence[FloatArray], epsilon: float, rounds: int) -> list[list[Channel]]:
+        workers = min(len(jobs), os.cpu_count() or 1)
+        if workers < 2 or "fork" not in multiprocessing.get_all_start_methods():
+            return [context_channels(job, epsilon, rounds) for job in jobs]
+        if self._pool is None:
+            self._pool = ProcessPoolExecutor(os.cpu_count(), multiprocessing.get_context("fork"))
+        n = len(jobs)
+        return list(self._pool.map(context_channels, jobs, [epsilon] * n, [rounds] * n))
+
+
+def _padded(tables: Sequence[FloatArray]) -> FloatArray:
+    widest = max(table.shape[1] for table in tables)
+    out = np.zeros((len(tables), tables[0].shape[0], widest))
+    for i, table in enumerate(tables):
+        out[i, :, : table.shape[1]] = table
+    return out
