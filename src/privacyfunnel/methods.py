@@ -63,6 +63,20 @@ def make(
     return METHODS[method](joint, promise, sees_secret, effort or Effort())
 
 
+def _optimal(joint: Joint, promise: Promise, sees_secret: bool, effort: Effort) -> Made:
+    from privacyfunnel.optimal import optimal
+
+    best = optimal(
+        joint,
+        promise,
+        sees_secret=sees_secret,
+        gap=effort.gap,
+        time_limit=effort.time_limit,
+        progress=effort.progress,
+    )
+    return Made(best.protocol, best.bound)
+
+
 def _explicit(name: str) -> Method:
     def made(joint: Joint, promise: Promise, sees_secret: bool, effort: Effort) -> Made:
         protocol = EXPLICIT[name](joint, promise)
@@ -73,5 +87,5 @@ def _explicit(name: str) -> Method:
     return made
 
 
-METHODS: dict[str, Method] = {name: _explicit(name) for name in EXPLICIT}
+METHODS: dict[str, Method] = {"optimal": _optimal, **{name: _explicit(name) for name in EXPLICIT}}
 DEFAULT_METHOD = "optimal"
