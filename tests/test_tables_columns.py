@@ -20,7 +20,7 @@ from privacyfunnel.tables.bins import Bins, bin_labels, example_edges, parse_bin
 from privacyfunnel.tables.columns import MOST_LABELS, Domain
 from privacyfunnel.tables.encoding import Encoding, Variable, encode, encode_against, labelled
 from privacyfunnel.tables.files import open_table, write_table
-from privacyfunnel.tables.frames import FrameTable
+from privacyfunnel.tables.frames import FrameTable, contingency_of_frame
 from privacyfunnel.tables.looking import look
 from privacyfunnel.tables.quantiles import QuantileSummary
 
@@ -344,6 +344,14 @@ def test_frames_of_every_kind_give_the_same_counts_and_get_their_kind_back(kind:
     if kind == "pandas":
         assert result.index.tolist() == [7, 7, 3]
         assert result["n"].tolist() == [3, 1, 2]
+
+
+def test_a_frame_is_counted_in_one_call() -> None:
+    native = pd.DataFrame({"s": ["u", "v", "u"], "age": [3, 40, 70], "x": ["a", "b", "a"]})
+    counted = contingency_of_frame(native, secret="s", publish=["age", "x"], bins=["age=18,65"])
+    assert counted.attribute_names == ("age", "x")
+    assert counted.published.labels == ("< 18 & a", "[18, 65) & b", ">= 65 & a")
+    assert counted.weights.tolist() == [[1, 0, 1], [0, 1, 0]]
 
 
 def test_pandas_objects_are_text_and_what_is_no_frame_is_refused() -> None:

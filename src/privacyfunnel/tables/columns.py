@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import ColumnError, TableError
 from privacyfunnel.tables.bins import bin_labels, example_edges
+from privacyfunnel.tables.names import unlike
 
 MISSING = "(missing)"
 MOST_NUMBERS = 50
@@ -228,19 +229,6 @@ def sorted_labels(labels: Iterable[str]) -> list[str]:
     if any(number is None for number, _ in pairs):
         return sorted(label for _, label in pairs)
     return [label for _, label in sorted(pairs)]
-
-
-def unlike(label: str, taken: Collection[str]) -> str:
-    """`label`, or `label 2`, `label 3`, … if it is taken.
-
-    >>> unlike("(missing)", {"(missing)"})
-    '(missing) 2'
-    """
-    candidate, number = label, 1
-    while candidate in taken:
-        number += 1
-        candidate = f"{label} {number}"
-    return candidate
 
 
 _NUMBER = re.compile(r"[+-]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)

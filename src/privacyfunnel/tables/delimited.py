@@ -8,6 +8,7 @@ from typing import TextIO
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from privacyfunnel.arrays import BoolArray
 from privacyfunnel.errors import ParameterError, TableError
@@ -15,6 +16,7 @@ from privacyfunnel.tables.text import UTF_8, decoded, ends_blank, found_delimite
 
 BATCH_ROWS = 1 << 17
 CHUNK = 1 << 23
+BLOCK = 1 << 18  # fits into the cache of a core
 LONGEST_RECORD = 1 << 25
 SNIFFED_LINES = 20
 
@@ -114,37 +116,42 @@ class DelimitedTable:
     # If the last column has no gap, no row is short, and the number of delimiters tells whether one is long.
 
     def _delimiters_suffice(self, rows: int) -> bool:
-        found = sum(int(np.count_nonzero(marks)) for marks, _ in self._marks())
+        found = 0
+        for octets, quoted in self._octets():
+            marks = octets == ord(self.delimiter)
+            found += int(np.count_nonzero(marks if quoted is None else marks & ~quoted))
         return found == (rows + 1) * (len(self.columns) - 1)
 
     def _every_row_is_full(self, rows: int) -> bool:
         """Whether every n-th mark, and no other, ends a record: n fields have n − 1 delimiters and one end."""
         width, before = len(self.columns), 0
-        for marks, ends in self._marks():
-            kinds = ends[np.flatnonzero(marks | ends)]
+        for octets, quoted in self._octets():
+            ends = octets == ord("\n")
+            marks = ends | (octets == ord(self.delimiter))
+            kinds = ends[np.flatnonzero(marks if quoted is None else marks & ~quoted)]
             due = kinds[(width - 1 - before) % width :: width]
             if not due.all() or np.count_nonzero(kinds) != len(due):
                 return False
             before += len(kinds)
         return 0 <= (rows + 1) * width - before <= 1  # the last record may have no end
 
-    def _marks(self) -> Iterator[tuple[BoolArray, BoolArray]]:
-        """Where delimiters are and where records end, in block after block of the file's bytes."""
+    def _octets(self) -> Iterator[tuple[NDArray[np.uint8], BoolArray | None]]:
+        """The bytes of the file in blocks, and which of them stand in quotes, if any does."""
         inside = False
         for block in self._blocks():
             octets = np.frombuffer(block, dtype=np.uint8)
-            marks, ends = octets == ord(self.delimiter), octets == ord("\n")
+            quoted = None
             if inside or b'"' in block:
                 quoted = ((np.cumsum(octets == ord('"')) + inside) & 1).astype(np.bool_)
-                marks, ends, inside = marks & ~quoted, ends & ~quoted, bool(quoted[-1])
-            yield marks, ends
+                inside = bool(quoted[-1])
+            yield octets, quoted
 
     def _blocks(self) -> Iterator[bytes]:
         if not self.plain:
             yield from self._records()
             return
         with self.path.open("rb") as file:
-            while block := file.read(CHUNK // 8):
+            while block := file.read(BLOCK):
                 yield block
 
     def _refuse_ragged(self) -> None:

@@ -22,10 +22,9 @@ from privacyfunnel.tables.columns import (
     LabelCoder,
     as_numbers,
     refuse_strangers,
-    unlike,
 )
 from privacyfunnel.tables.files import Table
-from privacyfunnel.tables.names import checked_columns
+from privacyfunnel.tables.names import checked_columns, unlike
 from privacyfunnel.tables.quantiles import QuantileSummary
 from privacyfunnel.tables.tally import Index, Tally, distinct_rows
 

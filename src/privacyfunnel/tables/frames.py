@@ -8,6 +8,8 @@ import narwhals as nw
 import polars as pl
 
 from privacyfunnel.errors import TableError
+from privacyfunnel.tables.bins import Bins, parse_bin
+from privacyfunnel.tables.encoding import Contingency, encode
 
 BATCH_ROWS = 1 << 20
 
@@ -56,6 +58,18 @@ class FrameTable:
         if index is not None:
             native.index = index
         return native
+
+
+def contingency_of_frame(
+    native: Any, *, secret: str | Sequence[str], publish: str | Sequence[str], bins: Sequence[Bins | str] = ()
+) -> Contingency:
+    """n(s, x) of a frame of any library; one column may be named by itself, and bins as on the command line."""
+    return encode(
+        FrameTable.of(native),
+        secret=[secret] if isinstance(secret, str) else secret,
+        publish=[publish] if isinstance(publish, str) else publish,
+        bins=[parse_bin(how) if isinstance(how, str) else how for how in bins],
+    ).contingency
 
 
 def _as_polars(series: "nw.Series[Any]") -> pl.Series:

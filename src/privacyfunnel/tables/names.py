@@ -1,7 +1,7 @@
-"""Names of columns: found, or answered with the nearest name."""
+"""Names of columns: found, or answered with the nearest name; and names that must differ."""
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from privacyfunnel.errors import ColumnError
 
@@ -34,3 +34,16 @@ def checked_columns(asked: Sequence[str], known: Sequence[str], role: str) -> tu
     if repeated:
         raise ColumnError(f"a {role} column must be named once; '{repeated[0]}' was named twice. Name it once.")
     return tuple(asked)
+
+
+def unlike(label: str, taken: Collection[str]) -> str:
+    """`label`, or `label 2`, `label 3`, … if it is taken.
+
+    >>> unlike("(missing)", {"(missing)"})
+    '(missing) 2'
+    """
+    candidate, number = label, 1
+    while candidate in taken:
+        number += 1
+        candidate = f"{label} {number}"
+    return candidate

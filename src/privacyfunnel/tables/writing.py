@@ -1,37 +1,51 @@
 """Batches of rows to a file, in a stream."""
 
+import gzip
 import os
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
+from typing import IO, cast
 
 import polars as pl
 from polars.io.plugins import register_io_source
+
+from privacyfunnel.tables.files import ARROW, DELIMITED, PARQUET
+
+ROW_GROUP = 1 << 20
 
 
 def write_batches(path: Path, suffix: str, batches: Iterable[pl.DataFrame]) -> int:
     """Write `batches` in the format of `suffix`; the number of rows written. Failures of the disk are an `OSError`."""
     source = _Source(batches)
-    lazy = register_io_source(source, schema=source.schema, is_pure=False)
     try:
-        if suffix == ".parquet":
-            lazy.sink_parquet(path, row_group_size=1 << 20)
-        elif suffix in {".arrow", ".feather", ".ipc"}:
-            lazy.sink_ipc(path, compression="zstd")
+        if suffix in PARQUET:
+            source.lazy().sink_parquet(path, row_group_size=ROW_GROUP)
+        elif suffix in ARROW:
+            source.lazy().sink_ipc(path, compression="zstd")
         else:
-            lazy.sink_csv(
-                path,
-                separator="\t" if suffix.startswith(".tsv") else ",",
-                compression="gzip" if suffix.endswith(".gz") else "uncompressed",
-                check_extension=False,
-            )
+            with _opened(path, zipped=suffix.endswith(".gz")) as file:
+                for number, batch in enumerate(source()):
+                    batch.write_csv(file, include_header=number == 0, separator=DELIMITED[suffix] or ",")
     except Exception as error:
         # polars wraps what the source raised; the caller should see it as it was.
         if source.failure is not None:
             raise source.failure from None
         raise _as_os_error(error) from error
     return source.rows
+
+
+@contextmanager
+def _opened(path: Path, *, zipped: bool) -> Iterator[IO[bytes]]:
+    with path.open("wb") as raw:
+        if not zipped:
+            yield raw
+            return
+        # Neither the hidden name nor the hour belongs into the result.
+        with gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=raw, mtime=0) as file:
+            yield cast(IO[bytes], file)
 
 
 def _as_os_error(error: Exception) -> Exception:
@@ -41,23 +55,20 @@ def _as_os_error(error: Exception) -> Exception:
 
 
 class _Source:
-    """An iterable of frames that polars can pull from, and that remembers why it stopped."""
+    """Frames that polars can pull from one after another, and that remember why they stopped."""
 
     def __init__(self, batches: Iterable[pl.DataFrame]) -> None:
         iterator = iter(batches)
         first = next(iterator)
-        self.schema = first.schema
         self.rows = 0
         self.failure: Exception | None = None
+        self._schema = first.schema
         self._batches = chain([first], iterator)
 
-    def __call__(
-        self,
-        with_columns: list[str] | None,
-        predicate: pl.Expr | None,
-        n_rows: int | None,
-        batch_size: int | None,
-    ) -> Iterator[pl.DataFrame]:
+    def lazy(self) -> pl.LazyFrame:
+        return register_io_source(lambda *_: self(), schema=self._schema, is_pure=False)
+
+    def __call__(self) -> Iterator[pl.DataFrame]:
         try:
             for batch in self._batches:
                 self.rows += batch.height
