@@ -1,0 +1,105 @@
+"""`reproduce`: the paper's experiments again, each figure as SVG, PNG and CSV, and one page about all of them."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+
+from privacyfunnel.errors import OutputError, ParameterError
+from privacyfunnel.experiments.adult_curves import ADULT
+from privacyfunnel.experiments.experiment import Experiment, Progress, Record, measured
+from privacyfunnel.experiments.ldp_lip import LDP_HALF_LIP, LDP_LIP
+from privacyfunnel.experiments.lip_srlip import LIP_SRLIP
+from privacyfunnel.experiments.page import page
+from privacyfunnel.experiments.reporting import ALPHA_EPSILON, ALPHA_UTILITY, GRR_CR
+from privacyfunnel.tables.names import nearest
+from privacyfunnel.tables.whole import checked_target, whole_file
+
+EXPERIMENTS: dict[str, Experiment] = {
+    experiment.name: experiment
+    for experiment in (LDP_LIP, LDP_HALF_LIP, LIP_SRLIP, ADULT, GRR_CR, ALPHA_UTILITY, ALPHA_EPSILON)
+}
+PAGE, FOLDER = "reproduction.md", "reproduction"
+KINDS = ("csv", "svg", "png")
+
+
+@dataclass(frozen=True, slots=True)
+class Reproduction:
+    """What was written: the page, and the files of each figure; and how long it took."""
+
+    page: Path
+    files: tuple[Path, ...]
+    seconds: float
+
+
+def reproduce(
+    figures: Sequence[str] = (),
+    into: str | Path = ".",
+    *,
+    quick: bool = False,
+    force: bool = False,
+    progress: Progress | None = None,
+) -> Reproduction:
+    """Run the experiments of these figures (all by default) and write them into a folder.
+
+    The folder receives `reproduction.md` and `reproduction/FIGURE.{csv,svg,png}`. With `quick` there are fewer draws,
+    fewer ε and shorter time limits.
+
+    Raises
+    ------
+    ParameterError
+        If there is no figure of such a name.
+    OutputError
+        If a file exists already and `force` was not given. This is checked before anything is computed.
+    """
+    chosen = [_called(name) for name in dict.fromkeys(figures)] or list(EXPERIMENTS.values())
+    chosen.sort(key=lambda experiment: experiment.number)
+    into = Path(into)
+    folder = into / FOLDER
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(
+            f"'{folder}' must be a folder to write into; it cannot be made. Choose another place."
+        ) from error
+    files = [folder / f"{experiment.name}.{kind}" for experiment in chosen for kind in KINDS]
+    for file in [into / PAGE, *files]:
+        checked_target(file, force=force)
+    start = perf_counter()
+    records = measured(chosen, quick=quick, progress=progress)
+    from privacyfunnel.experiments.drawing import pictures
+
+    drawn = {experiment.name: pictures(experiment.name, records[experiment.name]) for experiment in chosen}
+    seconds = perf_counter() - start
+    text = page(
+        chosen, records, folder=FOLDER, quick=quick, seconds=seconds, everything=len(chosen) == len(EXPERIMENTS)
+    )
+    with ExitStack() as together:  # every file is written beside its name before the first is renamed
+        for experiment in chosen:
+            name = experiment.name
+            _write_csv(together.enter_context(whole_file(folder / f"{name}.csv", force=force)), records[name])
+            for kind, picture in drawn[name].items():
+                together.enter_context(whole_file(folder / f"{name}.{kind}", force=force)).write_bytes(picture)
+        together.enter_context(whole_file(into / PAGE, force=force)).write_text(text, encoding="utf-8")
+    return Reproduction(into / PAGE, tuple(files), seconds)
+
+
+def _called(name: str) -> Experiment:
+    if name not in EXPERIMENTS:
+        known = list(EXPERIMENTS)
+        raise ParameterError(
+            f"A figure is one of {', '.join(known)}; there is none called '{name}'.{nearest(name, known)}"
+        )
+    return EXPERIMENTS[name]
+
+
+def _write_csv(path: Path, records: Sequence[Record]) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(records[0]), lineterminator="\n")
+        writer.writeheader()
+        for record in records:
+            writer.writerow({k: f"{v:.9g}" if isinstance(v, float) else v for k, v in record.items()})
