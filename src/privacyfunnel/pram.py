@@ -23,7 +23,7 @@ from privacyfunnel.sealing import SealedProtocol
 from privacyfunnel.tables.whole import whole_file
 
 BETWEEN = " & "
-ROUNDING = 1e-6  # a matrix written with few digits may miss 1 by this much; its rows are then divided by their sums
+ROUNDING = 1e-5  # a matrix written with few digits may miss 1 by this much; its rows are then divided by their sums
 DIGITS = 17
 
 
@@ -54,7 +54,7 @@ def write_matrix(sealed: SealedProtocol, path: str | Path, *, force: bool = Fals
 def read_matrix(path: str | Path, joint: Joint | None = None) -> Protocol:
     """The protocol of a CSV transition matrix; its rows ordered as the values of `joint`, if one is given.
 
-    Rows may miss a sum of 1 by rounding, up to 1e-6. With a joint, values of the matrix that never occur are left out,
+    Rows may miss a sum of 1 by rounding, up to 1e-5. With a joint, values of the matrix that never occur are left out,
     and every value that occurs must have a row.
     """
     name, values, outputs, channel = _parsed(Path(path))

@@ -170,8 +170,8 @@ def combine(estimates: ArrayLike, variances: ArrayLike = 0.0, *, level: float = 
     B is the variance between the estimates. For shares of the table itself, not of a population, leave `variances` at
     0. The interval is Student's with :math:`\nu = (m - 1) (T / ((1 + \frac1m) B))^2` degrees of freedom.
 
-    >>> combine([1.0, 2.0, 3.0], 0.5).standard_error ** 2
-    1.8333333333333333
+    >>> combine([1.0, 2.0, 3.0], 0.5).estimate
+    2.0
     """
     q = np.atleast_1d(np.asarray(estimates, dtype=np.float64))
     m = len(q)

@@ -15,12 +15,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr
 
 from privacyfunnel.arrays import BoolArray, FloatArray
 from privacyfunnel.estimation.observation import ObservationModel
 
-HALVINGS = 32
+HALVINGS = 40
+EXACT = 1e-12  # shares closer than this are the same
 FEW_ROWS = 50  # below this the normal law is not trusted, and intervals hold at any number of rows
 
 
@@ -66,31 +67,11 @@ def _kept(share: FloatArray, estimate: FloatArray, spread: Spread, level: float)
     variance = np.maximum(spread.variance + (share - estimate) * spread.slope, 0.05 * spread.variance)
     known = variance <= 0  # no noise at all: the estimate is the share
     sd = np.sqrt(np.where(known, 1.0, variance))
-    mu, room = share / sd, (1 - share) / sd
-    off = (estimate - share) / sd
-    surprise = _surprise(off, mu, room)
-    return np.where(known, np.abs(share - estimate) <= 1e-12, surprise <= _critical(mu, room, level))
-
-
-def _surprise(off: FloatArray, below: FloatArray, above: FloatArray) -> FloatArray:
-    """Log likelihood ratio of the best mean within reach (`below` down, `above` up) against the supposed one."""
-    nearest = np.clip(off, -below, above)
-    return np.asarray(off * nearest - nearest**2 / 2)
-
-
-def _critical(below: FloatArray, above: FloatArray, level: float) -> FloatArray:
-    """The surprise that a standard normal deviation stays under with chance `level`."""
-    z = float(ndtri((1 + level) / 2))
-    critical = np.full_like(below, z**2 / 2)
-    near = np.flatnonzero(np.minimum(below, above) < z)  # elsewhere the boundary is out of reach
-    if len(near):
-        low, high = np.zeros(len(near)), critical[near]
-        for _ in range(HALVINGS):
-            middle = (low + high) / 2
-            enough = ndtr(_reach(middle, above[near])) - ndtr(-_reach(middle, below[near])) >= level
-            low, high = np.where(enough, low, middle), np.where(enough, middle, high)
-        critical[near] = high
-    return critical
+    below, above, off = share / sd, (1 - share) / sd, (estimate - share) / sd
+    nearest = np.clip(off, -below, above)  # the best mean between 0 and 1 for what was seen
+    surprise = off * nearest - nearest**2 / 2  # log likelihood ratio of that mean against the supposed one
+    less_surprising = ndtr(_reach(surprise, above)) - ndtr(-_reach(surprise, below))
+    return np.where(known, np.abs(share - estimate) <= EXACT, less_surprising <= level)
 
 
 def _reach(surprise: FloatArray, room: FloatArray) -> FloatArray:

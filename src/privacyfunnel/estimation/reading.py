@@ -167,6 +167,7 @@ class _Tally:
     def observed(self) -> Observed:
         if isinstance(self.model, ChannelModel):
             return self.model.observed(self.sums)
-        packed = np.frombuffer(b"".join(self.sets), dtype=np.uint8).reshape(len(self.sets), (self.model.inputs + 7) // 8)
+        width = (self.model.inputs + 7) // 8
+        packed = np.frombuffer(b"".join(self.sets), dtype=np.uint8).reshape(len(self.sets), width)
         sets = np.unpackbits(packed, axis=1, count=self.model.inputs).astype(np.bool_)
         return self.model.observed(self.rows, self.sums, sets, np.array(list(self.sets.values()), dtype=np.float64))
