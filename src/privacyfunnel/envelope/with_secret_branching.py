@@ -113,7 +113,7 @@ def prove_on_marginals(
     fresh, costs, atoms = _bounded(corners, prices, low[None], high[None], np.array([-np.inf]))
     while True:
         best = np.argsort(costs)[:KEPT_PER_BATCH]
-        found.append(atoms[best[costs[best] < -EXACT]])
+        found.append(atoms[best[costs[best] < max(-EXACT, -target)]])
         unproved = fresh.bound < -target
         settled = min(settled, float(fresh.bound[~unproved].min(initial=np.inf)))
         live = _joined(live, fresh[np.flatnonzero(unproved)])

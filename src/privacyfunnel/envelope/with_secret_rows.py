@@ -64,9 +64,10 @@ class SecretRows:
             above[i], below[i] = multipliers[-2 * rows : -rows], -multipliers[-rows:]
         atoms[atoms < DUST] = 0.0
         atoms /= atoms.sum(axis=1, keepdims=True)
-        return Cheapest(self._bound(costs, np.maximum(above, 0.0), np.maximum(below, 0.0)), atoms)
+        return Cheapest(self.bound(costs, np.maximum(above, 0.0), np.maximum(below, 0.0)), atoms)
 
-    def _bound(self, costs: FloatArray, above: FloatArray, below: FloatArray) -> FloatArray:
+    def bound(self, costs: FloatArray, above: FloatArray, below: FloatArray) -> FloatArray:
+        """The lower bound above, for multipliers y = `above` and w = `below` of every cost."""
         on_n, on_d = above - below, self._loud * below - above / self._loud
         rest = costs - on_n @ self._N - on_d @ self._D
         size = np.abs(costs) + (above + below) @ self._N + (above + self._loud * below) @ self._D
@@ -105,7 +106,7 @@ class SecretRows:
         lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
         lp.a_matrix_.start_, lp.a_matrix_.index_ = matrix.indptr, matrix.indices
         lp.a_matrix_.value_ = np.asarray(matrix.data, dtype=np.float64)
-        highs = highspy.Highs()
+        highs = _new_solver()
         for option, setting in (
             ("output_flag", False),
             ("threads", 1),
@@ -118,6 +119,11 @@ class SecretRows:
         if highs.passModel(lp) == highspy.HighsStatus.kError:
             raise SolverError("HiGHS must accept the pricing problem; it did not. Report this.")
         return highs
+
+
+def _new_solver() -> Any:
+    make: Any = highspy.Highs
+    return make()
 
 
 def _distinct(rows: csr_array) -> tuple[csr_array, IntArray]:
