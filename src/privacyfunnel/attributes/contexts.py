@@ -30,13 +30,36 @@ ROOM = 2.0  # shares never exceed 1; a bound that is never met keeps rounding fr
 FLATTEST = 1e-6  # slopes of entropy are taken no closer to 0 than this
 
 
+def split_in_two(tables: FloatArray, loud: float) -> list[tuple[FloatArray, FloatArray]]:
+    """The same for contexts with two values: v = (t, 1 − t) with t in an interval, whose ends are the best atoms."""
+    at_one, at_zero = tables[:, 1:, 0], tables[:, 1:, 1]
+    slope = at_one - at_zero
+    prior = tables[:, 0, 0]
+    ends = [
+        np.divide(bound - at_zero, slope, out=np.full_like(slope, np.nan), where=slope != 0)
+        for bound in (1 / loud, loud)
+    ]
+    least, most = np.fmin(*ends), np.fmax(*ends)
+    low = np.minimum(np.fmax.reduce(least, axis=1, initial=0.0), prior)
+    high = np.maximum(np.fmin.reduce(most, axis=1, initial=1.0), prior)
+    q = np.divide(prior - low, high - low, out=np.ones_like(prior), where=high > low)
+    return [
+        (np.array([1 - share, share]), np.array([[a, 1 - a], [b, 1 - b]]))
+        if 0 < share < 1
+        else (np.ones(1), np.array([[p, 1 - p]]))
+        for a, b, share, p in zip(low.tolist(), high.tolist(), q.tolist(), prior.tolist(), strict=True)
+    ]
+
+
 def split_contexts(tables: FloatArray, loud: float, rounds: int = 6) -> list[tuple[FloatArray, FloatArray]]:
     """For each context weights q and atoms v.
 
     `tables` is contexts × (1 + c) × d: p(x) in the first row, p(s|x)/p_s in the others; values of probability 0 are
     padding. A context whose split could not be solved is left whole.
     """
-    k, _, d = tables.shape
+    d = tables.shape[2]
+    if d == 2:
+        return split_in_two(tables, loud)
     prior = tables[:, 0]
     box, mixture = _Box(tables, loud), _Mixture(prior)
     # For every value the atom that gives it most, then ever better atoms for the prices of the best mixture.
@@ -187,6 +210,30 @@ class Channel:
     def silent(cls, values: int) -> Channel:
         """One output for all values: nothing is said."""
         return cls(np.arange(values), np.zeros(values, dtype=np.int64), np.full(values, UNIT))
+
+    def spread(self, group: IntArray) -> Channel:
+        """The channel of finer values, each with the row of its group."""
+        starts = np.searchsorted(self.value, np.arange(self.value[-1] + 2))
+        rows = [slice(starts[g], starts[g + 1]) for g in group]
+        lengths = [row.stop - row.start for row in rows]
+        return Channel(
+            np.repeat(np.arange(len(group)), lengths),
+            np.concatenate([self.output[row] for row in rows]),
+            np.concatenate([self.numerator[row] for row in rows]),
+        )
+
+
+def lumped(table: FloatArray, most: int) -> tuple[FloatArray, IntArray]:
+    """The table with all but the likeliest values lumped into one, so that it has at most so many, and who is where."""
+    d = table.shape[1]
+    if d <= most:
+        return table, np.arange(d)
+    group = np.full(d, most - 1)
+    group[np.argsort(-table[0], kind="stable")[: most - 1]] = np.arange(most - 1)
+    members = np.zeros((d, most))
+    members[np.arange(d), group] = 1.0
+    prior = table[0] @ members
+    return np.vstack([prior, (table[1:] * table[0]) @ members / prior]), group
 
 
 def context_channels(tables: FloatArray, epsilon: float, rounds: int) -> list[Channel]:

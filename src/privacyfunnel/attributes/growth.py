@@ -12,7 +12,7 @@ from scipy.sparse import coo_array, csr_array
 
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.attributes.chain_law import UNIT, ChainLaw, Step
-from privacyfunnel.attributes.contexts import Channel
+from privacyfunnel.attributes.contexts import Channel, lumped
 from privacyfunnel.attributes.crew import Crew
 from privacyfunnel.errors import ParameterError, SizeError
 from privacyfunnel.information import surprise
@@ -21,7 +21,8 @@ from privacyfunnel.protocol import LISTED, NEGLIGIBLE
 from privacyfunnel.sampling import Words
 
 FEW = 64  # up to so many contexts of a step are solved with more effort
-ROUNDS, MORE_ROUNDS = 6, 30
+ROUNDS, MORE_ROUNDS = 4, 30
+MOST_VALUES = 8  # where there are more contexts, rare values of a context beyond these are treated alike
 ALIKE = 12  # digits in which two contexts must agree to share a channel
 LARGEST_GROWTH = 4 * 10**7  # pairs of a context and a combination it may be; about 1 GB
 PART = 1 << 21  # such pairs that are worked on at a time
@@ -123,11 +124,13 @@ def _solved(
     channels = [Channel.certain(int(n)) for n in np.diff(starts)] if not len(hard) else []
     if len(hard):
         tables = [np.vstack([prior[i:j], ratio[i:j].T]) for i, j in zip(starts[hard], starts[hard + 1], strict=True)]
+        most = MOST_VALUES if len(tables) > FEW else values.shape[0]
+        groups, tables = zip(*((group, table) for table, group in (lumped(t, most) for t in tables)), strict=True)
         shared: dict[bytes, int] = {}
         which = [shared.setdefault(np.round(table, ALIKE).tobytes(), len(shared)) for table in tables]
         different = [tables[which.index(i)] for i in range(len(shared))] if len(shared) < len(tables) else tables
         found = crew.channels(different, epsilon, MORE_ROUNDS if len(different) <= FEW else ROUNDS)
-        solved = dict(zip(hard.tolist(), (found[i] for i in which), strict=True))
+        solved = {k: found[i].spread(g) for k, i, g in zip(hard.tolist(), which, groups, strict=True)}
         sizes = np.diff(starts).tolist()
         channels = [solved[k] if k in solved else Channel.certain(n) for k, n in enumerate(sizes)]
     lengths = np.array([len(channel.value) for channel in channels])
