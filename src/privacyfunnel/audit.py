@@ -110,8 +110,6 @@ class Found:
         encoding = encode(table, secret=domain.secret_columns, publish=publish, bins=[*stated, *bins])
         joint = Joint.from_contingency(encoding.contingency)
         values = _labels(sealed)
-        if sealed.law.inputs != len(values) * (len(domain.secrets) if sealed.sees_secret else 1):
-            raise ProtocolFileError("a protocol file must have a row per input; this one has not. Make it again.")
         x = _looked_up(joint.values, values, joint.weights.sum(axis=0), publish)
         if not sealed.sees_secret:
             return cls(encoding, joint, x, _restricted(sealed.law, x))

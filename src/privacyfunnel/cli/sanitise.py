@@ -194,7 +194,8 @@ def told(release: Release) -> str:
             ("information", kept),
             (
                 "unchanged",
-                f"{100 * release.unchanged:.1f} % of rows ({100 * release.unchanged_expected:.1f} % expected)",
+                f"{words.share(release.unchanged, 1)} of rows show just the value they had, "
+                f"{words.share(release.unchanged_expected, 1)} expected",
             ),
             *([("unprotected", ", ".join(release.kept))] if release.kept else []),
             *([("dropped", ", ".join(release.dropped))] if release.dropped else []),
