@@ -1,16 +1,16 @@
 """The engine: the cheapest split of a prior into allowed posteriors, with its proof.
 
-    problem.py     what is asked, what is answered, what a pricer offers
-    columns.py     column generation: master and pricer in turn
-    master.py      the linear programme over known atoms (HiGHS)
-    merging.py     inputs that the promise cannot tell apart
-    polytope.py    the promise's polytope as boxes and rows
-    simplex.py     many small linear programmes at once
-    vertices.py    walks over vertices: the search
-    branching.py   chords and boxes: the proof
-    interval.py    one-dimensional promises: all atoms in a table
-    pricing.py     which pricer suits which problem
-    with_secret.py protocols that see S
+problem.py     what is asked, what is answered, what a pricer offers
+columns.py     column generation: master and pricer in turn
+master.py      the linear programme over known atoms (HiGHS)
+merging.py     inputs that the promise cannot tell apart
+polytope.py    the promise's polytope as boxes and rows
+simplex.py     many small linear programmes at once
+vertices.py    walks over vertices: the search
+branching.py   chords and boxes: the proof
+interval.py    one-dimensional promises: all atoms in a table
+pricing.py     which pricer suits which problem
+with_secret.py protocols that see S
 """
 
 from privacyfunnel.envelope.columns import Progress, split

@@ -129,9 +129,7 @@ class Prover:
         high = np.tile(np.minimum(self.reach, 0.5), (d, 1))
         np.fill_diagonal(high, self.reach)
         possible = np.flatnonzero(np.diag(low) <= np.diag(high))
-        nodes = Nodes(
-            low, high, np.arange(d), np.tile(self.polytope.basis, (d, 1)), np.full(d, -np.inf)
-        )
+        nodes = Nodes(low, high, np.arange(d), np.tile(self.polytope.basis, (d, 1)), np.full(d, -np.inf))
         return tightened(nodes[possible])
 
     def prove(self, prices: FloatArray, target: float, deadline: float) -> Pricing:

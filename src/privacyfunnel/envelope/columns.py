@@ -20,6 +20,8 @@ Progress = Callable[[float, float], None]
 
 WORTH_ADDING = 1e-10
 LOAN = 1e-12
+DUST = 1e-13
+ROW_ROUNDING = 1e-11
 MOST_ADDED = 2000  # per round: the cheapest ones, so that the master stays small
 SEARCHED_TO = 0.25  # of the gap: a proof is tried once the search finds nothing below this
 PROOF_SHARE = 0.4  # of a time limit: the part that is kept for proofs
@@ -51,15 +53,30 @@ class Generation:
         self.bound = 0.0
 
     def entropies(self, atoms: FloatArray) -> FloatArray:
-        """H(T v) for every atom."""
-        if self.problem.sees_values_only:
-            return np.asarray(entropy_terms(atoms).sum(axis=1))
-        image = np.zeros((atoms.shape[0], self.values))
-        np.add.at(image.T, self.problem.group, atoms.T)
-        return np.asarray(entropy_terms(image).sum(axis=1))
+        """H(T v) for every atom. Atoms have few non-zero entries, so only those are looked at."""
+        row, z = np.nonzero(atoms)
+        image = atoms[row, z]
+        if not self.problem.sees_values_only:
+            cell, where = np.unique(row * self.values + self.problem.group[z], return_inverse=True)
+            row, image = cell // self.values, np.bincount(where, image).astype(np.float64)
+        return np.bincount(row, entropy_terms(image), minlength=atoms.shape[0]).astype(np.float64)
+
+    def cleaned(self, atoms: FloatArray) -> FloatArray:
+        """The atoms without the dust of rounding; those that then break a row by more than rounding are left out.
+
+        A row compares two sums, and where both are dust their ratio can be anything.
+        """
+        ratio = atoms / self.problem.prior
+        atoms = np.where(ratio > DUST * ratio.max(axis=1, initial=0.0, keepdims=True), atoms, 0.0)
+        atoms /= atoms.sum(axis=1, keepdims=True)
+        one = np.asarray(self.problem.numerators @ atoms.T)
+        other = np.asarray(self.problem.denominators @ atoms.T)
+        most = np.exp(self.problem.epsilon) * (1 + ROW_ROUNDING)
+        return np.asarray(atoms[((one <= most * other) & (other <= most * one)).all(axis=0)])
 
     def add(self, atoms: FloatArray, prices: FloatArray) -> float:
         """Give the master those atoms that can lower its value; the least reduced cost among those that were new."""
+        atoms = self.cleaned(atoms)
         costs = self.entropies(atoms)
         reduced = costs - atoms @ prices
         order = np.argsort(reduced)[:MOST_ADDED]
@@ -75,6 +92,8 @@ class Generation:
         prior = self.problem.prior[None, :]
         self.master.add(prior, self.entropies(prior))
         self.value = float(self.master.costs[0])
+        begin = self.cleaned(self.pricer.start())
+        self.master.add(begin, self.entropies(begin))
         while True:
             weights, prices, loan = self.master.solve()
             if loan <= LOAN:
@@ -103,7 +122,10 @@ class Generation:
         weights = self.master.solve()[0]
         used = np.flatnonzero(weights > 0)
         atoms, weights = self.master.atoms[used], weights[used]
-        exact = np.linalg.lstsq(atoms.T, self.problem.prior)[0]
+        # Divided by p, so that rare inputs get back their whole probability to the same relative precision.
+        ratios = (atoms / self.problem.prior).T
+        largest = ratios.max(axis=0)
+        exact = np.asarray(np.linalg.lstsq(ratios / largest, np.ones(ratios.shape[0]))[0] / largest, dtype=np.float64)
         if (exact >= 0).all() and np.abs(exact - weights).max() < 1e-6:
             weights = exact
         return Split(weights, atoms, float(self.entropies(atoms) @ weights), self.bound)

@@ -5,6 +5,8 @@ Then an atom is allowed exactly when :math:`l \le r\cdot v \le h` for one vector
 :math:`v_x = (r_y - t) / (r_y - r_x)`. Pricing all of them is a table, and needs no search and no branching.
 """
 
+from collections import deque
+
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray
@@ -15,6 +17,7 @@ from privacyfunnel.envelope.vertices import entropy_terms
 ONE_DIMENSION = 1e-12
 BLOCK = 1 << 22  # entries of a table of pairs that are priced together
 ROUNDING = 1e-14
+STAIRCASES = 12
 
 
 def coordinate(problem: Splitting) -> FloatArray | None:
@@ -51,8 +54,55 @@ class IntervalPricer:
 
     def __init__(self, problem: Splitting, r: FloatArray) -> None:
         self.r = r
+        self.prior = problem.prior
+        self._random = np.random.default_rng(1)
         self.low, self.high = ends(problem, r)
         self.singles = np.flatnonzero((r >= self.low) & (r <= self.high))
+
+    def start(self) -> FloatArray:
+        """Splits of the prior, made by pairing values from below with values from above in several orders."""
+        rising = np.argsort(self.r)
+        orders = [(i, j) for i in (rising, rising[::-1]) for j in (rising, rising[::-1])]
+        orders += [(self._random.permutation(rising), self._random.permutation(rising)) for _ in range(STAIRCASES)]
+        atoms = [np.eye(self.r.size)[self.singles]]
+        atoms += [self._staircase(below, above) for below, above in orders]
+        return np.concatenate(atoms)
+
+    def _staircase(self, below: IntArray, above: IntArray) -> FloatArray:
+        """Pair the first value left over from below with the first from above, until one of them is used up.
+
+        The end is the one farther from the mean of what is left, so that the mean stays inside. Values in between
+        serve as partners once the other side has run out.
+        """
+        r, left = self.r, self.prior.copy()
+        inside = (r >= self.low) & (r <= self.high)
+        low_side = deque([*below[r[below] < self.low], *below[inside[below] & (r[below] < self.high)]])
+        high_side = deque([*above[r[above] > self.high], *above[inside[above] & (r[above] > self.low)]])
+        pairs = []
+        mass, mean = 1.0, float(r @ left)
+        while low_side and high_side:
+            x, y = low_side[0], high_side[0]
+            end = self.low if mean <= 0.5 * (self.low + self.high) * mass else self.high
+            if inside[x] and inside[y]:
+                break
+            if inside[x]:
+                end = self.high
+            elif inside[y]:
+                end = self.low
+            if not r[x] < end < r[y]:
+                (low_side if r[x] >= end else high_side).popleft()
+                continue
+            share = (r[y] - end) / (r[y] - r[x])
+            amount = min(left[x] / share, left[y] / (1.0 - share))
+            pairs.append((x, y, end))
+            mass, mean = mass - amount, mean - amount * end
+            used_up = low_side if left[x] / share <= amount else high_side
+            left[x], left[y] = left[x] - amount * share, left[y] - amount * (1.0 - share)
+            used_up.popleft()
+        if not pairs:
+            return np.empty((0, r.size))
+        x_all, y_all, end_all = (np.array(column) for column in zip(*pairs, strict=True))
+        return self._pairs(x_all.astype(np.int64), y_all.astype(np.int64), end_all)
 
     def search(self, prices: FloatArray) -> FloatArray:
         return self._priced(prices)[0]
@@ -88,7 +138,7 @@ class IntervalPricer:
             atoms.append(self._pairs(partner, above, end))
         return np.concatenate(atoms), least
 
-    def _pairs(self, x: IntArray, y: IntArray, end: float) -> FloatArray:
+    def _pairs(self, x: IntArray, y: IntArray, end: float | FloatArray) -> FloatArray:
         atoms = np.zeros((x.size, self.r.size))
         share = (self.r[y] - end) / (self.r[y] - self.r[x])
         atoms[np.arange(x.size), x] = share

@@ -64,7 +64,7 @@ def merged(problem: Splitting) -> Merged:
     if parts + 1 == d:
         return Merged(problem, np.arange(d), problem.prior)
     small = Splitting(
-        np.bincount(part_of, problem.prior),
+        np.bincount(part_of, problem.prior).astype(np.float64),
         np.arange(parts + 1),
         dense(problem.numerators)[:, first],
         dense(problem.denominators)[:, first],

@@ -32,6 +32,7 @@ class Polytope:
     basis: IntArray  # (m,), a basis to start from
     inputs: int
     support: int  # a vertex has at most this many non-zero entries
+    scales: tuple[FloatArray, FloatArray]  # of rows and columns: A scaled by both has entries of comparable size
 
     def reach(self) -> FloatArray:
         """For every input the largest probability that any allowed atom gives it, (inputs,), rounded up."""
@@ -66,11 +67,12 @@ def polytope_of(problem: Splitting) -> Polytope:
     else:
         L, everyone = _all_pairs(N, D)
         A, low, high = _floors(L, loud) if everyone else _inequalities(N, D, loud)
-    return _assembled(A, low, high, problem.prior.size, support)
+    return _assembled(A, low, high, problem.prior, support)
 
 
-def _assembled(A: FloatArray, low: FloatArray, high: FloatArray, d: int, support: int) -> Polytope:
+def _assembled(A: FloatArray, low: FloatArray, high: FloatArray, prior: FloatArray, support: int) -> Polytope:
     """Add Σ v = 1, and one slack per row with its bounds; `A` may have a column t after the inputs."""
+    d = prior.size
     m, extra = A.shape[0], A.shape[1] - d
     matrix = np.zeros((m + 1, d + extra + m))
     matrix[0, :d] = 1.0
@@ -81,7 +83,10 @@ def _assembled(A: FloatArray, low: FloatArray, high: FloatArray, d: int, support
     bottom = np.concatenate([np.zeros(d + extra), low])
     top = np.concatenate([np.ones(d), np.full(extra, np.abs(A[:, :d]).max(initial=0.0)), high])
     basis = np.concatenate([[0], np.arange(d + extra, d + extra + m)])
-    return Polytope(matrix, rhs, bottom, top, basis, d, min(support, m + 1))
+    by_prior = np.concatenate([prior, np.ones(extra)])
+    row_scale = 1.0 / np.abs(matrix[:, : d + extra] * by_prior).max(axis=1)
+    scales = (row_scale, np.concatenate([by_prior, 1.0 / row_scale[1:]]))
+    return Polytope(matrix, rhs, bottom, top, basis, d, min(support, m + 1), scales)
 
 
 def _ranges(N: FloatArray, loud: float) -> tuple[FloatArray, FloatArray, FloatArray]:

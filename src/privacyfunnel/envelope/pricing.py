@@ -16,9 +16,9 @@ POOL = 4096
 def pricer_for(problem: Splitting) -> Pricer:
     """The pricer that suits the structure of the problem."""
     if not problem.sees_values_only:
-        from privacyfunnel.envelope.with_secret import with_secret_pricer
+        from privacyfunnel.envelope.with_secret import pricer_with_secret
 
-        return with_secret_pricer(problem)
+        return pricer_with_secret(problem)
     r = coordinate(problem)
     return VertexPricer(problem) if r is None else IntervalPricer(problem, r)
 
@@ -33,12 +33,12 @@ class VertexPricer:
         m, n = self.polytope.matrix.shape
         self._pool = Vertices(np.empty((0, n)), np.empty((0, m), dtype=np.int64))
 
+    def start(self) -> FloatArray:
+        d = self.polytope.inputs
+        return self._pooled(cheapest_vertices(self.polytope, -np.eye(d)))
+
     def search(self, prices: FloatArray) -> FloatArray:
         d = self.polytope.inputs
-        if not self._pool.x.shape[0]:
-            # Corners in all directions, among them one that gives each input as much as any atom does.
-            anywhere = np.concatenate([-np.eye(d), self._random.normal(size=(4 * d, d))])
-            return self._pooled(cheapest_vertices(self.polytope, anywhere))
         noise = self._random.exponential(size=(STARTS, d)) * self._random.uniform(0, 2, size=(STARTS, 1))
         starts = cheapest_vertices(self.polytope, noise - prices)
         near = np.argsort(reduced_costs(self._pool.x[:, :d], prices))[:STARTS]

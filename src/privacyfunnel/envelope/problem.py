@@ -1,7 +1,7 @@
 """The problem of the engine, the answer, and what a pricer must offer.
 
-A protocol splits the prior p over its inputs z into posteriors ("atoms") v with weights q, and keeps its promise
-exactly when every atom lies in the polytope
+A protocol splits the prior p over its inputs z into posteriors ("atoms") v with weights q, and keeps its
+promise exactly when every atom lies in the polytope
 
     V = {v >= 0, Σ v = 1,  N_i·v <= e^ε D_i·v,  D_i·v <= e^ε N_i·v  for every row i}.
 
@@ -58,6 +58,10 @@ class Pricing:
 class Pricer(Protocol):
     """Looks for allowed atoms v with small reduced cost H(T v) - prices·v."""
 
+    def start(self) -> FloatArray:
+        """(k, d) allowed atoms to begin with, among them for every input one that gives it much probability."""
+        ...
+
     def search(self, prices: FloatArray) -> FloatArray:
         """(k, d) allowed atoms of small reduced cost, found fast and without proof."""
         ...
@@ -65,7 +69,7 @@ class Pricer(Protocol):
     def prove(self, prices: FloatArray, target: float, deadline: float) -> Pricing:
         """A bound of at least -target on the reduced cost of every allowed atom.
 
-        The bound is always valid. It may stay below -target when the clock (time.monotonic) passes the deadline, or
-        when atoms were found whose reduced cost shows that -target cannot be proved: those are returned.
+        The bound is always valid. It may stay below -target when the clock (time.monotonic) passes the deadline,
+        or when atoms were found whose reduced cost shows that -target cannot be proved: those are returned.
         """
         ...

@@ -32,7 +32,7 @@ class Solved:
 
 def inverses(matrix: FloatArray, basis: IntArray) -> FloatArray:
     """The inverse of every basis matrix, (k, m, m)."""
-    return np.linalg.inv(matrix.T[basis].transpose(0, 2, 1))
+    return np.asarray(np.linalg.inv(matrix.T[basis].transpose(0, 2, 1)), dtype=np.float64)
 
 
 def solve(
@@ -122,4 +122,4 @@ def _excluded(matrix: FloatArray, rhs: FloatArray, low: FloatArray, high: FloatA
     least = np.minimum(alpha * low, alpha * high).sum(axis=1)
     most = np.maximum(alpha * low, alpha * high).sum(axis=1)
     margin = 10 * FEASIBLE * np.maximum(1.0, np.abs(rho).sum(axis=1))
-    return (least > aim + margin) | (most < aim - margin)
+    return np.asarray((least > aim + margin) | (most < aim - margin))

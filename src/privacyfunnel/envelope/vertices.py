@@ -23,7 +23,7 @@ def entropy_terms(v: FloatArray) -> FloatArray:
 
 def reduced_costs(v: FloatArray, prices: FloatArray) -> FloatArray:
     """H(v) - prices·v for every row of v."""
-    return entropy_terms(v).sum(axis=-1) - v @ prices
+    return np.asarray(entropy_terms(v).sum(axis=-1) - v @ prices)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,7 +126,11 @@ def settled(polytope: Polytope, vertices: Vertices) -> Vertices:
     snapped = np.where(x - polytope.low <= polytope.high - x, polytope.low, polytope.high)
     np.put_along_axis(snapped, basis, 0.0, 1)
     rest = polytope.rhs - snapped @ polytope.matrix.T
-    x_basic = np.matmul(inverses(polytope.matrix, basis), rest[:, :, None])[:, :, 0]
+    # Rows about rare inputs compare tiny probabilities: equilibrated, these come out to full relative precision.
+    row_scale, column_scale = polytope.scales
+    scaled = polytope.matrix * row_scale[:, None] * column_scale
+    unscaled = np.matmul(inverses(scaled, basis), (rest * row_scale)[:, :, None])[:, :, 0]
+    x_basic = unscaled * column_scale[basis]
     np.put_along_axis(snapped, basis, x_basic, 1)
     sound = ((snapped >= polytope.low - STEP) & (snapped <= polytope.high + STEP)).all(axis=1)
     return Vertices(np.clip(snapped, polytope.low, polytope.high), basis)[np.flatnonzero(sound)]
