@@ -11,7 +11,9 @@ Names are imported when they are first used, so that `import privacyfunnel` cost
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from privacyfunnel.optimal import Optimum, optimal
     from privacyfunnel.promises import LDP, LIP, SRLIP
     from privacyfunnel.protocol import Protocol
+    from privacyfunnel.release import Release, sanitise
     from privacyfunnel.sealing import SealedProtocol, seal
 
 __version__ = "0.1.0"
@@ -36,6 +39,8 @@ _ROOMS = {
     "Optimum": "optimal",
     "Protocol": "protocol",
     "randomised_response": "explicit",
+    "Release": "release",
+    "sanitise": "release",
     "seal": "sealing",
     "SealedProtocol": "sealing",
     "SRLIP": "promises",
@@ -49,12 +54,14 @@ __all__ = [
     "Joint",
     "Optimum",
     "Protocol",
+    "Release",
     "SealedProtocol",
     "conditional_reporting",
     "entropy",
     "mutual_information",
     "optimal",
     "randomised_response",
+    "sanitise",
     "seal",
     "unary_encoding",
 ]
@@ -64,6 +71,17 @@ def __getattr__(name: str) -> object:
     if name not in _ROOMS:
         raise AttributeError(f"module 'privacyfunnel' has no attribute '{name}'")
     return getattr(import_module(f"privacyfunnel.{_ROOMS[name]}"), name)
+
+
+class _Package(ModuleType):
+    """Keeps `privacyfunnel.optimal` the function: importing a room would bind the module under the same name."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (name in _ROOMS and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
 
 
 def __dir__() -> list[str]:
