@@ -1,0 +1,129 @@
+r"""The factors of a product: the best protocol of one attribute, alone or next to the others.
+
+Alone (the inequalities of the paper's Theorem "budget"): factor j keeps :math:`\varepsilon^j`-LIP w.r.t.
+:math:`p(S, X \mid x^J)` for every J without j,
+
+.. math:: e^{-\varepsilon^j} \le P(y^j \mid s, x^J) / P(y^j \mid x^J) \le e^{\varepsilon^j}.
+
+That theorem promises :math:`\sum_j \varepsilon^j`-SRLIP for the product. It is false; what the product keeps is measured.
+
+Next to the others: with all other factors fixed, the product keeps :math:`\varepsilon`-SRLIP exactly when
+
+.. math:: e^{-\varepsilon} \le P(y^{-j}, y^j \mid s, x^J) / P(y^{-j}, y^j \mid x^J) \le e^{\varepsilon}
+
+for every J and every output :math:`y^{-j}` of the others. Both are linear and homogeneous in :math:`Q^j(y^j|\cdot)`:
+rows for the same engine, with posteriors over :math:`x^j`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse import coo_array, csr_array
+
+from privacyfunnel.arrays import FloatArray
+from privacyfunnel.attributes.contraction import contracted
+from privacyfunnel.attributes.product import ProductProtocol
+from privacyfunnel.envelope import Splitting, split
+from privacyfunnel.errors import SizeError
+from privacyfunnel.joint import Joint
+from privacyfunnel.promises import Comparisons, Promise
+from privacyfunnel.protocol import Protocol, posterior_labels
+
+GAP = 1e-3  # nats: factors are many and each is only a candidate
+INSIDE = 1e-9  # of ε: the engine's atoms may break a row by as much
+MOST_ROWS = 20_000
+SECONDS = 20.0  # for one factor
+
+
+class Factors:
+    """All that one joint's factors have in common."""
+
+    def __init__(self, joint: Joint, promise: Promise) -> None:
+        self.joint = joint
+        self.blocks = tuple(promise.comparisons(joint, False))
+        self.marginals = tuple(_marginal(joint, j) for j in range(joint.m))
+        self._rows_alone: dict[int, tuple[FloatArray, FloatArray]] = {}
+        self._alone: dict[tuple[int, float], Protocol] = {}
+
+    def alone(self, j: int, epsilon: float) -> Protocol:
+        """The best factor j that keeps ε-LIP given every x^J."""
+        key = (j, epsilon)
+        if key not in self._alone:
+            if j not in self._rows_alone:
+                self._rows_alone[j] = _rows_alone(self.blocks, self.joint, j)
+            self._alone[key] = self._best(j, *self._rows_alone[j], epsilon)
+        return self._alone[key]
+
+    def beside(self, j: int, product: ProductProtocol, epsilon: float) -> Protocol:
+        """The best factor j next to the product's other factors."""
+        n, d = _rows_beside(self.blocks, self.joint, j, product)
+        return self._best(j, n, d, epsilon)
+
+    def product(self, factors: tuple[Protocol, ...]) -> ProductProtocol:
+        """These factors over the joint's combinations."""
+        return ProductProtocol(factors, self.joint.combos)
+
+    def _best(self, j: int, n: FloatArray, d: FloatArray, epsilon: float) -> Protocol:
+        marginal = self.marginals[j]
+        prior = marginal.p_x
+        problem = Splitting(prior, np.arange(len(prior)), n, d, epsilon * (1 - INSIDE))
+        found = split(problem, gap=GAP, time_limit=SECONDS)
+        used = found.weights > 0
+        p_yx = found.weights[used][:, None] * np.maximum(found.atoms[used], 0.0)
+        channel = (p_yx / p_yx.sum(axis=0)).T
+        return Protocol(channel, posterior_labels(marginal, prior[:, None] * channel))
+
+
+def _marginal(joint: Joint, j: int) -> Joint:
+    """p(s, x^j)."""
+    size = len(joint.attributes[j].labels)
+    weights = np.zeros((joint.c, size), dtype=joint.weights.dtype)
+    np.add.at(weights.T, joint.combos[:, j], joint.weights.T)
+    return Joint(weights, joint.secrets, (joint.attributes[j],), np.arange(size)[:, None], joint.secret_name)
+
+
+def _rows_alone(blocks: tuple[Comparisons, ...], joint: Joint, j: int) -> tuple[FloatArray, FloatArray]:
+    """P(x^j | s, x^J) / p(x^j) against P(x^j | x^J) / p(x^j)."""
+    prior = _marginal(joint, j).p_x
+    to_value = csr_array(coo_array((np.ones(joint.a), (np.arange(joint.a), joint.combos[:, j]))))
+    numerators, denominators = [], []
+    for block in blocks:
+        if j not in block.known:
+            lifts = csr_array(block.distributions @ to_value).toarray() / prior
+            numerators.append(lifts[block.pairs[:, 0]])
+            denominators.append(lifts[block.pairs[:, 1]])
+    return _distinct(np.concatenate(numerators), np.concatenate(denominators))
+
+
+def _rows_beside(
+    blocks: tuple[Comparisons, ...], joint: Joint, j: int, product: ProductProtocol
+) -> tuple[FloatArray, FloatArray]:
+    """P(x^j, y^-j | s, x^J) / p(x^j) against the same for everybody, for every y^-j."""
+    prior = _marginal(joint, j).p_x
+    as_it_is = [np.eye(len(prior)) if k == j else channel for k, channel in enumerate(product.channels)]
+    numerators, denominators = [], []
+    for block in blocks:
+        if j in block.known:
+            continue
+        for part in contracted(as_it_is, joint.combos, block):
+            place = part.unknown.index(j)
+            for side, rows in ((part.one, numerators), (part.other, denominators)):
+                table = np.moveaxis(side.reshape(-1, *part.shape), 1 + place, -1).reshape(-1, len(prior))
+                rows.append(table / prior)
+    return _distinct(np.concatenate(numerators), np.concatenate(denominators))
+
+
+def _distinct(numerators: FloatArray, denominators: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The rows that say something, each once; their scale does not matter."""
+    both = np.concatenate([numerators, denominators], axis=1)
+    scale = denominators.max(axis=1, keepdims=True)
+    both = both[scale[:, 0] > 0] / scale[scale[:, 0] > 0]
+    d = numerators.shape[1]
+    both = both[np.abs(both[:, :d] - both[:, d:]).max(axis=1, initial=0.0) > 0]
+    kept = np.sort(np.unique(np.round(both, 12), axis=0, return_index=True)[1])
+    if len(kept) > MOST_ROWS:
+        raise SizeError(
+            f"A factor of a product is solved for at most {MOST_ROWS:,} comparisons; this table makes {len(kept):,}. "
+            "Publish fewer columns, use coarser bins, or use the method chain."
+        )
+    return both[kept, :d], both[kept, d:]
