@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from privacyfunnel.errors import GuaranteeError, ParameterError
 from privacyfunnel.information import entropy, mutual_information
 from privacyfunnel.joint import Joint
-from privacyfunnel.methods import METHODS, Effort, make
+from privacyfunnel.methods import METHODS, SEE_SECRET, Effort, make
 from privacyfunnel.promises import Promise
 from privacyfunnel.promises import promise as promise_called
 
@@ -19,16 +19,10 @@ EPSILONS = (0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
 class Point:
     """I(X;Y) of one method at one ε; None where no member of its family keeps the promise."""
 
-    method: str
-    sees_secret: bool
+    name: str  # the method, and that it looks at the secret where it does
     epsilon: float
     utility: float | None
     bound: float | None  # nats: no protocol keeps more; None where nothing was proved
-
-    @property
-    def name(self) -> str:
-        """The method, and whether it was let look at the secret."""
-        return f"{self.method}, sees secret" if self.sees_secret else self.method
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,20 +55,21 @@ def curve(
     """Utility and bound of every method at every ε; with `sees_secret` also of the best that looks at the secret."""
     if not epsilons:
         raise ParameterError("a curve needs at least one ε; there is none. Name some, such as 0.5,1,2.")
-    names = [(name, False) for name in methods or METHODS]
+    lines = [(name, name in SEE_SECRET) for name in methods or METHODS]
     if sees_secret:
-        names.insert(1, ("optimal", True))
+        lines.insert(1, ("optimal", True))
     points = [
         _point(joint, promise_called(promise, epsilon), name, seeing, effort)
-        for name, seeing in names
+        for name, seeing in lines
         for epsilon in sorted(epsilons)
     ]
     return Curve(promise, entropy(joint.p_x), tuple(points))
 
 
-def _point(joint: Joint, promise: Promise, name: str, seeing: bool, effort: Effort | None) -> Point:
+def _point(joint: Joint, promise: Promise, method: str, seeing: bool, effort: Effort | None) -> Point:
+    name = f"{method}, sees secret" if seeing else method
     try:
-        made = make(name, joint, promise, sees_secret=seeing, effort=effort)
+        made = make(method, joint, promise, sees_secret=seeing, effort=effort)
     except GuaranteeError:
-        return Point(name, seeing, promise.epsilon, None, None)
-    return Point(name, seeing, promise.epsilon, mutual_information(joint, made.protocol), made.bound)
+        return Point(name, promise.epsilon, None, None)
+    return Point(name, promise.epsilon, mutual_information(joint, made.protocol), made.bound)

@@ -89,3 +89,4 @@ def _explicit(name: str) -> Method:
 
 METHODS: dict[str, Method] = {"optimal": _optimal, **{name: _explicit(name) for name in EXPLICIT}}
 DEFAULT_METHOD = "optimal"
+SEE_SECRET = frozenset({"conditional-reporting"})  # whether asked to or not

@@ -3,7 +3,7 @@
 Nothing heavy is imported before a command runs, so that `privacyfunnel --help` is there at once.
 """
 
-from privacyfunnel.cli import audit, curve, demo, sanitise, scan, solve
+from privacyfunnel.cli import audit, curve, demo, reproduce, sanitise, scan, solve
 from privacyfunnel.cli.frame import app, main
 
 app.command()(demo.demo)
@@ -12,5 +12,6 @@ app.command()(sanitise.sanitise)
 app.command()(audit.audit)
 app.command()(solve.solve)
 app.command()(curve.curve)
+app.command()(reproduce.reproduce)
 
 __all__ = ["app", "main"]

@@ -40,7 +40,7 @@ def curve(
     promise: PromiseOption = PromiseName.LIP,
     sees_secret: SeesSecret = False,
     bin_: BinOption = None,
-    gap: Gap = 1e-4,
+    gap: Gap = 1e-6,
     time_limit: TimeLimit = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
@@ -131,8 +131,8 @@ def _written(found: Curve, into: Path, force: bool) -> list[Path]:
         table, *pictures = (stack.enter_context(whole_file(path, force=force)) for path in paths)
         with table.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(["method", "sees_secret", "epsilon", "utility_nats", "bound_nats"])
-            writer.writerows([p.method, p.sees_secret, p.epsilon, p.utility, p.bound] for p in found.points)
+            writer.writerow(["method", "epsilon", "utility_nats", "bound_nats"])
+            writer.writerows([p.name, p.epsilon, p.utility, p.bound] for p in found.points)
         for picture, path in zip(pictures, paths[1:], strict=True):
             save(figure, picture, path.suffix.removeprefix("."))
     return paths
