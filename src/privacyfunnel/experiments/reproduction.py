@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 
-from privacyfunnel.errors import OutputError, ParameterError
+from privacyfunnel.errors import ParameterError
 from privacyfunnel.experiments.adult_curves import ADULT
 from privacyfunnel.experiments.experiment import Experiment, Progress, Record, measured
 from privacyfunnel.experiments.ldp_lip import LDP_HALF_LIP, LDP_LIP
 from privacyfunnel.experiments.lip_srlip import LIP_SRLIP
 from privacyfunnel.experiments.page import page
 from privacyfunnel.experiments.reporting import ALPHA_EPSILON, ALPHA_UTILITY, GRR_CR
+from privacyfunnel.release import folder
 from privacyfunnel.tables.names import nearest
 from privacyfunnel.tables.whole import checked_target, whole_file
 
@@ -58,34 +60,28 @@ def reproduce(
     """
     chosen = [_called(name) for name in dict.fromkeys(figures)] or list(EXPERIMENTS.values())
     chosen.sort(key=lambda experiment: experiment.number)
-    into = Path(into)
-    folder = into / FOLDER
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(
-            f"'{folder}' must be a folder to write into; it cannot be made. Choose another place."
-        ) from error
-    files = [folder / f"{experiment.name}.{kind}" for experiment in chosen for kind in KINDS]
-    for file in [into / PAGE, *files]:
-        checked_target(file, force=force)
-    start = perf_counter()
-    records = measured(chosen, quick=quick, progress=progress)
-    from privacyfunnel.experiments.drawing import pictures
+    page_file, figures_folder = Path(into) / PAGE, Path(into) / FOLDER
+    files = {
+        (experiment.name, kind): figures_folder / f"{experiment.name}.{kind}" for experiment in chosen for kind in KINDS
+    }
+    with folder(figures_folder):
+        for file in (page_file, *files.values()):
+            checked_target(file, force=force)
+        start = perf_counter()
+        records = measured(chosen, quick=quick, progress=progress)
+        from privacyfunnel.experiments.drawing import pictures
 
-    drawn = {experiment.name: pictures(experiment.name, records[experiment.name]) for experiment in chosen}
-    seconds = perf_counter() - start
-    text = page(
-        chosen, records, folder=FOLDER, quick=quick, seconds=seconds, everything=len(chosen) == len(EXPERIMENTS)
-    )
-    with ExitStack() as together:  # every file is written beside its name before the first is renamed
-        for experiment in chosen:
-            name = experiment.name
-            _write_csv(together.enter_context(whole_file(folder / f"{name}.csv", force=force)), records[name])
-            for kind, picture in drawn[name].items():
-                together.enter_context(whole_file(folder / f"{name}.{kind}", force=force)).write_bytes(picture)
-        together.enter_context(whole_file(into / PAGE, force=force)).write_text(text, encoding="utf-8")
-    return Reproduction(into / PAGE, tuple(files), seconds)
+        content = {(name, "csv"): _csv(found) for name, found in records.items()}
+        for name, found in records.items():
+            content |= {(name, kind): picture for kind, picture in pictures(name, found).items()}
+        seconds = perf_counter() - start
+        whole = len(chosen) == len(EXPERIMENTS)
+        text = page(chosen, records, folder=FOLDER, quick=quick, seconds=seconds, everything=whole)
+        with ExitStack() as together:  # every file is written beside its name before the first is renamed
+            for key, file in files.items():
+                together.enter_context(whole_file(file, force=force)).write_bytes(content[key])
+            together.enter_context(whole_file(page_file, force=force)).write_text(text, encoding="utf-8")
+    return Reproduction(page_file, tuple(files.values()), seconds)
 
 
 def _called(name: str) -> Experiment:
@@ -97,9 +93,10 @@ def _called(name: str) -> Experiment:
     return EXPERIMENTS[name]
 
 
-def _write_csv(path: Path, records: Sequence[Record]) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(records[0]), lineterminator="\n")
-        writer.writeheader()
-        for record in records:
-            writer.writerow({k: f"{v:.9g}" if isinstance(v, float) else v for k, v in record.items()})
+def _csv(records: Sequence[Record]) -> bytes:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(records[0]), lineterminator="\n")
+    writer.writeheader()
+    for record in records:
+        writer.writerow({k: f"{v:.9g}" if isinstance(v, float) else v for k, v in record.items()})
+    return text.getvalue().encode()
