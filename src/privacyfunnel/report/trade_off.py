@@ -13,9 +13,9 @@ COLOURS = ("#0b6e4f", "#08415c", "#cc2936", "#e3a008", "#6b4e9b", "#5f6b6d")
 MARKS = "osD^vP"
 
 
-def trade_off(curve: Curve, title: str = "") -> Figure:
+def trade_off(curve: Curve, title: str = "", *, size: tuple[float, float] = (7.2, 4.4)) -> Figure:
     """Draw the curve."""
-    figure = Figure(figsize=(7.2, 4.4), layout="constrained")
+    figure = Figure(figsize=size, layout="constrained")
     axes = figure.add_subplot()
     axes.axhline(curve.entropy, color="#999999", linewidth=1, linestyle=":", label="H(X), everything")
     for i, (name, points) in enumerate(curve.lines()):

@@ -1,0 +1,207 @@
+"""Pictures and words to one HTML page that needs nothing but itself."""
+
+from __future__ import annotations
+
+import math
+import platform
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from importlib.metadata import version
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from privacyfunnel.errors import ParameterError
+from privacyfunnel.estimation import Estimates, estimate
+from privacyfunnel.joint import Joint
+from privacyfunnel.methods import Effort
+from privacyfunnel.release import Release
+from privacyfunnel.report import numbers, pictures
+
+MEANING = {
+    "LIP": "No published record moves anybody's belief about {secret}, from what it is for a person picked at random, "
+    "by more than a factor of {factor}, in either direction.",
+    "LDP": "Every published record is almost as likely for one value of {secret} as for any other: the chances differ "
+    "by at most a factor of {factor}.",
+    "SRLIP": "No published record moves anybody's belief about {secret} by more than a factor of {factor}, in either "
+    "direction, whichever of the published attributes they knew before.",
+}
+NO_OUTPUTS = {
+    "unary-encoding": "Each record is published as a set of values: its own with chance one half, each other one by a "
+    "draw of its own. The sets are too many to be drawn here.",
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Occasion:
+    """What the page says of the occasion: when, from what, and by which command."""
+
+    when: datetime
+    source: str
+    command: str
+
+
+def owner_page(
+    release: Release,
+    joint: Joint,
+    occasion: Occasion,
+    *,
+    effort: Effort = numbers.LOOSE,
+    watch: Callable[[str], None] | None = None,
+) -> str:
+    """The report for the owner of the data. It shows figures about the secret and is not for publication."""
+    say = watch or (lambda doing: None)
+    sealed = release.sealed
+    say("drawing the trade-off")
+    curve = numbers.trade_off_curve(joint, sealed, effort)
+    say("estimating back")
+    estimates = _estimates(release)
+    say("drawing the report")
+    shown, seen, beliefs = (
+        numbers.outputs(joint, sealed),
+        numbers.attacker(joint, sealed),
+        numbers.beliefs(joint, sealed),
+    )
+    columns = [(pictures.column_picture(column), column.notes) for column in numbers.columns(joint, sealed, estimates)]
+    return _page(
+        **_shared(release),
+        owner=True,
+        title=f"Publishing {_columns(release)} without giving away {_secret(release)}",
+        sentence=pictures.beliefs_sentence(beliefs[0], _secret(release)),
+        curve=pictures.curve_picture(curve, release.method, sealed.promise.epsilon, sealed.information),
+        outputs=[pictures.outputs_picture(shown), pictures.channel_picture(shown)] if shown else [],
+        left_out=shown.left_out if shown else 0,
+        unchanged=f"{100 * release.unchanged:.1f} %",
+        attacker=pictures.attacker_picture(seen, sealed.epsilon) if seen else None,
+        side=_side(numbers.side_channel(joint, sealed), release),
+        columns=columns,
+        associations=numbers.associations(joint, sealed),
+        beliefs=beliefs,
+        provenance=_provenance(release, occasion),
+        command=occasion.command,
+    )
+
+
+def public_page(release: Release, occasion: Occasion) -> str:
+    """A page for everybody: nothing on it that is not in the public protocol."""
+    sealed = release.sealed
+    channel = _public_channel(release)
+    return _page(
+        **_shared(release),
+        owner=False,
+        title=f"{_columns(release)}: a sanitised table",
+        sentence="",
+        curve=None,
+        outputs=[pictures.channel_picture(channel)] if channel else [],
+        left_out=channel.left_out if channel else 0,
+        unchanged="",
+        attacker=None,
+        side="",
+        columns=[],
+        associations=(),
+        beliefs=(),
+        provenance=[
+            ("published columns", _columns(release)),
+            ("secret columns", ", ".join(sealed.domain.secret_columns)),
+            ("made with", f"privacyfunnel {version('privacyfunnel')}"),
+            ("date", f"{occasion.when:%Y-%m-%d}"),
+            ("to use it", "privacyfunnel estimate protocol.json sanitised.csv"),
+        ],
+        command="",
+    )
+
+
+def _page(**said: Any) -> str:
+    environment = Environment(
+        loader=PackageLoader("privacyfunnel", "report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+    return environment.get_template("page.html.jinja").render(**said)
+
+
+def _shared(release: Release) -> dict[str, Any]:
+    sealed = release.sealed
+    secret, columns = _secret(release), _columns(release)
+    factor = f"{math.ceil(math.exp(sealed.promise.epsilon) * 100 - 1e-9) / 100:g}"
+    kept = f"{100 * release.share_kept:.1f} %"
+    facts = [
+        ("promised", f"ε = {sealed.promise.epsilon:g}", sealed.promise.name),
+        ("certified", f"ε = {sealed.epsilon:.6g}", "in exact arithmetic, on the integers that were drawn from"),
+        ("information kept", kept, f"{sealed.information:.4f} of {sealed.entropy:.4f} nats"),
+    ]
+    if sealed.bound is not None:
+        share = f"{100 * sealed.bound / sealed.entropy:.1f} %" if sealed.entropy else "–"
+        facts.append(("best possible", share, f"proved: no protocol keeps more than {sealed.bound:.4f} nats"))
+    return {
+        "secret": secret,
+        "for_publication": sealed.for_publication,
+        "meaning": MEANING[sealed.promise.name].format(secret=secret, factor=factor),
+        "facts": facts,
+        "not_promised": release.not_promised,
+        "no_outputs": NO_OUTPUTS.get(
+            sealed.law.kind, f"The outputs of {release.method} over {columns} are too many to be drawn here."
+        ),
+    }
+
+
+def _estimates(release: Release) -> Estimates | None:
+    try:
+        return estimate(release.sealed, release.table)
+    except ParameterError:  # a kind of law that estimation does not know
+        return None
+
+
+def _side(side: numbers.SideChannel | None, release: Release) -> str:
+    if side is None:
+        return ""
+    size = "without bound" if math.isinf(side.epsilon) else f"up to ε = {side.epsilon:.3g}"
+    covered = "This is covered by the promise." if side.promised else "The promise does not cover this."
+    return f"Someone who knows more can learn more, {size}: {side.words}. {covered}"
+
+
+def _public_channel(release: Release) -> numbers.Outputs | None:
+    """The channel as the protocol file states it; no prior, so no posterior."""
+    import numpy as np
+
+    from privacyfunnel.laws import ChannelLaw
+
+    sealed = release.sealed
+    if not isinstance(sealed.law, ChannelLaw):
+        return None
+    channel = sealed.law.channel if sealed.induced is None else np.asarray(sealed.induced)
+    labels = [
+        np.array(at.labels, dtype=object)[sealed.domain.combos[:, j]] for j, at in enumerate(sealed.domain.attributes)
+    ]
+    shown = np.arange(channel.shape[1])[: numbers.SHOWN_OUTPUTS]
+    return numbers.Outputs(
+        labels=tuple(numbers.text(sealed.law.outputs[y]) for y in shown),
+        share=np.full(len(shown), np.nan),
+        posterior=np.full((len(shown), channel.shape[0]), np.nan),
+        channel=channel[:, shown],
+        values=tuple(" & ".join(parts) for parts in zip(*labels, strict=True)),
+        left_out=channel.shape[1] - len(shown),
+    )
+
+
+def _provenance(release: Release, occasion: Occasion) -> list[tuple[str, str]]:
+    sealed = release.sealed
+    libraries = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "highspy", "polars", "cryptography"))
+    return [
+        ("table", occasion.source),
+        ("records", f"{release.rows:,}"),
+        ("secret", ", ".join(sealed.domain.secret_columns)),
+        ("published", _columns(release)),
+        ("kept as they are, unprotected", ", ".join(release.kept) or "none"),
+        ("dropped", ", ".join(release.dropped) or "none"),
+        ("method", release.method + (", which looks at the secret" if sealed.sees_secret else "")),
+        ("date", f"{occasion.when:%Y-%m-%d %H:%M %Z}".strip()),
+        ("made with", f"privacyfunnel {version('privacyfunnel')}, Python {platform.python_version()}, {libraries}"),
+    ]
+
+
+def _secret(release: Release) -> str:
+    return " & ".join(release.sealed.domain.secret_columns)
+
+
+def _columns(release: Release) -> str:
+    return ", ".join(at.name for at in release.sealed.domain.attributes)
