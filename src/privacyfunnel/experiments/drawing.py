@@ -105,18 +105,22 @@ def _legend(figure: Figure, axes: Axes, columns: int) -> None:
 def _over_draws(
     axes: Axes, records: Sequence[Record], looks: Mapping[str, Look], column: str, methods: Iterable[str]
 ) -> None:
-    """Every draw as a small dot, their mean as a line, the methods side by side at each ε."""
+    """Every draw as a small dot, their mean as a line with its bound, the methods side by side at each ε."""
     methods = [method for method in methods if of(records, method=method)]
     epsilons = sorted({float(record["epsilon"]) for record in records})
     for place, method in enumerate(methods):
         look, offset = looks[method], 0.045 * (place - (len(methods) - 1) / 2)
-        x, means = [], []
+        x, means, bounds = [], [], []
         for epsilon in epsilons:
             values = numbers(of(records, method=method, epsilon=epsilon), column)
             axes.plot([epsilon + offset] * len(values), values, ".", color=look.colour, alpha=0.35, markersize=4)
             if values:
                 x.append(epsilon + offset)
                 means.append(float(np.mean(values)))
+                proved = numbers(of(records, method=method, epsilon=epsilon), "bound")
+                bounds.append(float(np.mean(proved)) if proved else means[-1])
+        if column == "utility":
+            axes.fill_between(x, means, bounds, color=look.colour, alpha=0.25, linewidth=0)
         axes.plot(x, means, look.dashes, color=look.colour, marker=look.marker, label=look.label)
     axes.set_xticks(epsilons)
     axes.set_xlabel("ε")

@@ -10,7 +10,7 @@ import numpy as np
 from privacyfunnel.experiments.draws import uniform_joint
 from privacyfunnel.experiments.enumeration import available, enumerated, ldp_conditions
 from privacyfunnel.experiments.experiment import Experiment, Findings, Record, Task, numbers, of, timed
-from privacyfunnel.experiments.telling import prose, times
+from privacyfunnel.experiments.telling import counted, prose, times
 from privacyfunnel.optimal import optimal
 from privacyfunnel.promises import LDP, LIP, Promise
 
@@ -138,7 +138,7 @@ def _same_findings(records: Sequence[Record]) -> Findings:
             more than LDP, but not much; both differences shrink as ε grows."""
         ),
         ours=prose(
-            f"""{len({record["seed"] for record in records})} distributions. Mean computing time:
+            f"""{counted(len({record["seed"] for record in records}), "distribution")}. Mean computing time:
 
             {times(records, methods)}
 

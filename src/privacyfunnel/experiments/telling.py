@@ -23,6 +23,15 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     )
 
 
+def counted(number: int, what: str) -> str:
+    """How many there are.
+
+    >>> counted(1, "draw"), counted(10, "draw")
+    ('1 draw', '10 draws')
+    """
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
 def duration(seconds: float) -> str:
     """A time for reading.
 
