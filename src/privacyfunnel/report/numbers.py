@@ -172,7 +172,9 @@ def columns(joint: Joint, sealed: SealedProtocol, estimates: Estimates | None) -
         return ()
     found = []
     for j, attribute in enumerate(joint.attributes):
-        original = np.bincount(joint.combos[:, j], weights=joint.p_x, minlength=len(attribute.labels))
+        original = np.bincount(joint.combos[:, j], weights=joint.p_x, minlength=len(attribute.labels)).astype(
+            np.float64
+        )
         table = estimates.table(attribute.name)
         cells = {cell.labels[0]: cell for cell in table}
         found.append(
