@@ -1,6 +1,7 @@
 """Bad input through the real command: one sentence that says what to do, exit code 2, nothing written."""
 
 import csv
+import ctypes
 import hashlib
 import json
 import os
@@ -120,9 +121,21 @@ def test_a_missing_file_a_directory_and_an_unknown_kind_are_refused(tmp_path: Pa
     assert not into.exists()
 
 
-def test_an_unreadable_file_is_refused(into: Path) -> None:
-    # /proc/self/mem is there for everybody and cannot be read from the start, even by the superuser.
-    refused(["solve", "/proc/self/mem", "--epsilon", 1], "TableError", "could not be read")
+def bound_by_permissions() -> None:
+    """The superuser reads any file, unless the child's bounding set lacks the two capabilities that say so."""
+    libc = ctypes.CDLL(None)
+    for overrides in (1, 2):  # CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH
+        libc.prctl(24, overrides)  # PR_CAPBSET_DROP
+
+
+def test_an_unreadable_file_is_refused(tmp_path: Path, into: Path) -> None:
+    path = tmp_path / "people.csv"
+    path.write_text("occupation,education\na,b\nc,d\n")
+    path.chmod(0)
+    done = run(*sanitise(path, into), preexec_fn=bound_by_permissions)
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.startswith("TableError: ")
+    assert "permission denied" in done.stderr
     assert not into.exists()
 
 

@@ -40,7 +40,7 @@ class Published(Shape):
     def drawn(self, rows: pl.DataFrame) -> NDArray[Any]:
         """The codes that these columns show; an output that the law does not have is -1."""
 
-    def unchanged(self, inputs: IntArray, drawn: NDArray[Any]) -> int:
+    def unchanged(self, values: IntArray, drawn: NDArray[Any]) -> int:
         """How many rows show exactly the value they had."""
 
     def expected_unchanged(self, joint: Joint) -> float:
@@ -118,8 +118,8 @@ class Outputs:
         found = text.join(labels, on=list(self.names), how="left", maintain_order="left")["y"]
         return found.cast(pl.Int64).fill_null(-1).to_numpy()[:, None]
 
-    def unchanged(self, inputs: IntArray, drawn: NDArray[Any]) -> int:
-        return int(np.count_nonzero(self._same[inputs % len(self.values)] == drawn[:, 0]))
+    def unchanged(self, values: IntArray, drawn: NDArray[Any]) -> int:
+        return int(np.count_nonzero(self._same[values] == drawn[:, 0]))
 
     def expected_unchanged(self, joint: Joint) -> float:
         p_xy = self.law.protocol.joint_with_values(joint)
@@ -136,9 +136,9 @@ class _Sets:
     def rows_at_once(self) -> int:
         return max(1, HELD_AT_ONCE // self.law.inputs)
 
-    def unchanged(self, inputs: IntArray, drawn: NDArray[Any]) -> int:
+    def unchanged(self, values: IntArray, drawn: NDArray[Any]) -> int:
         alone: BoolArray = drawn.sum(axis=1) == 1
-        return int(np.count_nonzero(drawn[alone, inputs[alone]]))
+        return int(np.count_nonzero(drawn[alone, values[alone]]))
 
     def expected_unchanged(self, joint: Joint) -> float:
         return float(0.5 * (1 - self.law.t / UNIT) ** (joint.a - 1))

@@ -182,7 +182,8 @@ def told(release: Release) -> str:
     columns, secret = " & ".join(at.name for at in sealed.domain.attributes), " & ".join(sealed.domain.secret_columns)
     kept = f"{words.nats(sealed.information)}, {words.share(sealed.information, sealed.entropy)} of H({columns})"
     if sealed.bound is not None:
-        kept += f"; no protocol keeps more than {words.nats(sealed.bound)}"
+        seen = f"{secret} and {columns}" if sealed.sees_secret else f"only {columns}"
+        kept += f"; no protocol that sees {seen} keeps more than {sealed.bound:.4f}"
     lines = words.facts(
         [
             ("rows", f"{release.rows:,}, published as {release.table}, protocol in {release.protocol_file}"),
