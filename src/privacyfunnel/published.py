@@ -17,7 +17,7 @@ from privacyfunnel.errors import ColumnError, ParameterError
 from privacyfunnel.joint import Joint
 from privacyfunnel.laws import UNIT, ChannelLaw, SetsLaw
 from privacyfunnel.sealing import SealedProtocol
-from privacyfunnel.tables.columns import unlike
+from privacyfunnel.tables.names import unlike
 
 BETWEEN = " | "  # stands between the members of a set
 SETS = ("column", "indicators")

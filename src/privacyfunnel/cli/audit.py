@@ -13,7 +13,7 @@ from privacyfunnel.cli.options import BinOption, Delimiter, Encoding, Table, lis
 
 
 def audit(
-    protocol: Annotated[Path, typer.Argument(help="The protocol.json that sanitise wrote.")],
+    protocol: Annotated[Path, typer.Argument(readable=False, help="The protocol.json that sanitise wrote.")],
     table: Table,
     *,
     secret: Annotated[

@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 
 
 def curve(
-    table: Annotated[Path, typer.Argument(help="A table, with --secret and --publish; or a CSV file of counts.")],
+    table: Annotated[
+        Path, typer.Argument(readable=False, help="A table, with --secret and --publish; or a CSV file of counts.")
+    ],
     *,
     secret: Annotated[list[str] | None, typer.Option("--secret", "-s", help="The secret column.")] = None,
     publish: Annotated[list[str] | None, typer.Option("--publish", "-p", help="A column to publish.")] = None,

@@ -58,7 +58,7 @@ TimeLimit = Annotated[
         metavar="SECONDS",
     ),
 ]
-Table = Annotated[Path, typer.Argument(help="A table: .csv, .tsv (also .gz), .parquet or .arrow.")]
+Table = Annotated[Path, typer.Argument(readable=False, help="A table: .csv, .tsv (also .gz), .parquet or .arrow.")]
 Secret = Annotated[list[str], typer.Option("--secret", "-s", help="The secret column; several by comma or repetition.")]
 Publish = Annotated[list[str], typer.Option("--publish", "-p", help="A column to publish; several likewise.")]
 BinOption = Annotated[

@@ -13,7 +13,9 @@ from privacyfunnel.cli.options import Epsilon, Gap, MethodOption, PromiseName, P
 
 
 def solve(
-    counts: Annotated[Path, typer.Argument(help="A CSV file: first column the secret's labels, header the values.")],
+    counts: Annotated[
+        Path, typer.Argument(readable=False, help="A CSV file: first column the secret's labels, header the values.")
+    ],
     *,
     epsilon: Epsilon,
     promise: PromiseOption = PromiseName.LIP,
