@@ -18,7 +18,7 @@ from privacyfunnel.envelope.master import Master
 from privacyfunnel.envelope.merging import merged
 from privacyfunnel.envelope.polytope import polytope_of
 from privacyfunnel.envelope.pricing import VertexPricer, pricer_for
-from privacyfunnel.envelope.simplex import solve
+from privacyfunnel.envelope.simplex import Programmes, solve
 from privacyfunnel.envelope.vertices import cheapest_vertices, descend, entropy_terms, reduced_costs
 from privacyfunnel.errors import SolverError
 from tests.enumeration import corners
@@ -55,9 +55,9 @@ def test_many_small_programmes_are_solved_as_highs_solves_them(seed: int, m: int
     high = low + random.choice([0.0, 0.3, 1.0], size=low.shape)
     cost = np.hstack([random.normal(size=(5, n)), np.zeros((5, m))])
     basis = np.tile(np.arange(n, n + m), (5, 1))
-    solved = solve(A, np.zeros(m), cost, low, high, basis, np.full(5, np.inf))
+    solved = solve(Programmes(A, np.zeros(m), cost, low, high, basis))
     for k in range(5):
-        reference = linprog(cost[k], A_eq=A, b_eq=np.zeros(m), bounds=np.stack([low[k], high[k]], axis=1))
+        reference = linprog(cost[k], A_eq=A, b_eq=np.zeros(m), bounds=list(zip(low[k], high[k], strict=True)))
         expected = math.inf if reference.status == 2 else reference.fun
         assert solved.bound[k] == pytest.approx(expected, abs=1e-8)
         if reference.status == 0:
@@ -148,7 +148,9 @@ def test_a_bound_that_is_too_high_is_caught_by_enumeration() -> None:
     problem = lip(1, 3, 4, 0.3)
     vertices = vertices_of(problem)
     costs = entropy_terms(vertices).sum(axis=1)
-    truth = linprog(costs, A_eq=vertices.T, b_eq=problem.prior).fun
+    answer = linprog(costs, A_eq=vertices.T, b_eq=problem.prior)
+    assert answer.fun is not None
+    truth = float(answer.fun)
     honest, liar = Generation(problem, VertexPricer(problem)), Generation(problem, Overconfident(problem))
     honest.run(1e-6, None, None)
     liar.run(1e-6, None, None)

@@ -8,7 +8,7 @@ the first branching asks which input is the largest; after that the box is cut w
 import heapq
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -138,38 +138,40 @@ class Prover:
         rounding = ROUNDING * (1.0 + float(np.abs(prices).max()))
         goal = -target + rounding
         queue = Queue(self.roots(), max(64, BATCH_ENTRIES // p.low.size))
-        closed = np.inf  # smallest bound among the boxes that were finished
+        # What was set aside so far costs at least this. Boxes are trimmed by the goal, so it is never more.
+        closed = goal
         batches = 0
         while queue.heap:
             if time.monotonic() > deadline:
                 break
             nodes = queue.worst()
+            self.visited += len(nodes)
             slope, intercept = chords(nodes.low, nodes.high)
-            k = len(nodes)
-            self.visited += k
-            cost = np.zeros((k, p.low.size))
+            cost = np.zeros((len(nodes), p.low.size))
             cost[:, :d] = slope - prices
-            low, high = np.tile(p.low, (k, 1)), np.tile(p.high, (k, 1))
-            low[:, :d], high[:, :d] = nodes.low, nodes.high
             constant = intercept.sum(axis=1)
-            solved = solve(p.matrix, p.rhs, cost, low, high, nodes.basis, goal - constant)
+            programmes = replace(p.programmes(cost, nodes.low, nodes.high), basis=nodes.basis)
+            solved = solve(programmes, goal - constant)
             bound = np.maximum(solved.bound + constant, nodes.bound)
-            beyond = bound >= goal
-            closed = min(closed, float(bound[beyond].min(initial=np.inf)))
-            inside = np.flatnonzero(~beyond)
-            nodes = self._worthwhile(nodes, inside, cost, constant, solved.multipliers, goal)
             atoms = np.maximum(solved.x[:, :d], 0.0)
             found = self._improving(atoms[solved.optimal], prices, -target - rounding, batches)
             batches += 1
-            v = np.clip(atoms, nodes.low, nodes.high)
+            inside = np.flatnonzero(bound < goal)
+            optimal, v = solved.optimal[inside], atoms[inside]
+            nodes = Nodes(
+                nodes.low[inside], nodes.high[inside], nodes.largest[inside], solved.basis[inside], bound[inside]
+            )
+            nodes = self._worthwhile(
+                nodes, cost[inside], solved.multipliers[inside], goal - constant[inside] + rounding
+            )
+            v = np.clip(v, nodes.low, nodes.high)
             slope, intercept = chords(nodes.low, nodes.high)
             error = entropy_terms(v) - slope * v - intercept
             # Where the chords no longer err, cutting cannot help: what the box says is final.
-            settled = solved.optimal[inside] & (error[inside].sum(axis=1) <= rounding)
-            closed = min(closed, float(bound[inside[settled]].min(initial=np.inf)))
-            inside = inside[~settled]
-            children = self._cut(nodes, v, error, solved.basis, bound, inside)
-            queue.push(children)
+            final = optimal & (error.sum(axis=1) <= rounding)
+            closed = min(closed, float(nodes.bound[final].min(initial=np.inf)))
+            rest = np.flatnonzero(~final)
+            queue.push(_halves(nodes[rest], v[rest], error[rest]))
             if found.size:
                 return Pricing(min(closed, queue.bound) - rounding, found)
         return Pricing(min(closed, queue.bound) - rounding, np.empty((0, d)))
@@ -183,50 +185,30 @@ class Prover:
         better = self.polish(atoms[first], prices)
         return better[reduced_costs(better, prices) < below]
 
-    def _worthwhile(
-        self,
-        nodes: Nodes,
-        which: IntArray,
-        cost: FloatArray,
-        constant: FloatArray,
-        multipliers: FloatArray,
-        goal: float,
-    ) -> Nodes:
-        """The boxes `which` without the parts where the relaxation alone exceeds the goal.
+    def _worthwhile(self, nodes: Nodes, cost: FloatArray, multipliers: FloatArray, goal: FloatArray) -> Nodes:
+        """The boxes without the parts where the relaxation alone exceeds the goal.
 
         Moving v_j away from the bound that its reduced cost d_j prefers costs |d_j| per unit.
         """
         p, d = self.polytope, self.polytope.inputs
-        k = which.size
-        y = multipliers[which]
-        reduced = cost[which] - y @ p.matrix
-        low, high = np.tile(p.low, (k, 1)), np.tile(p.high, (k, 1))
-        low[:, :d], high[:, :d] = nodes.low[which], nodes.high[which]
-        value = constant[which] + y @ p.rhs + np.minimum(reduced * low, reduced * high).sum(axis=1)
-        room = np.maximum(goal - value, 0.0)[:, None] + SLOP
+        box = p.programmes(cost, nodes.low, nodes.high)
+        reduced = cost - multipliers @ p.matrix
+        value = multipliers @ p.rhs + np.minimum(reduced * box.low, reduced * box.high).sum(axis=1)
         reduced = reduced[:, :d]
-        step = room / np.maximum(np.abs(reduced), 1e-12)
-        new_low, new_high = nodes.low.copy(), nodes.high.copy()
-        new_high[which] = np.where(reduced > 0, np.minimum(high[:, :d], low[:, :d] + step), high[:, :d])
-        new_low[which] = np.where(reduced < 0, np.maximum(low[:, :d], high[:, :d] - step), low[:, :d])
-        return Nodes(new_low, new_high, nodes.largest, nodes.basis, nodes.bound)
+        step = np.maximum(goal - value, 0.0)[:, None] / np.maximum(np.abs(reduced), 1e-12)
+        high = np.where(reduced > 0, np.minimum(nodes.high, nodes.low + step), nodes.high)
+        low = np.where(reduced < 0, np.maximum(nodes.low, nodes.high - step), nodes.low)
+        return Nodes(low, high, nodes.largest, nodes.basis, nodes.bound)
 
-    def _cut(
-        self, nodes: Nodes, v: FloatArray, error: FloatArray, basis: IntArray, bound: FloatArray, which: IntArray
-    ) -> Nodes:
-        """Both halves of the boxes `which`, cut where the chord errs most."""
-        rows = np.arange(which.size)
-        at = np.argmax(error[which] * v[which], axis=1)
-        low, high = nodes.low[which], nodes.high[which]
-        left, right = low[rows, at], high[rows, at]
-        # Halfway between the relaxation's solution and the middle: measured to need a third of the boxes of either.
-        cut = 0.5 * np.clip(v[which][rows, at], left, right) + 0.25 * (left + right)
-        lower_high, upper_low = high.copy(), low.copy()
-        lower_high[rows, at] = cut
-        upper_low[rows, at] = cut
-        largest = nodes.largest[which]
-        halves = [
-            Nodes(low, lower_high, largest, basis[which], bound[which]),
-            Nodes(upper_low, high, largest, basis[which], bound[which]),
-        ]
-        return tightened(Nodes.joined(halves))
+
+def _halves(nodes: Nodes, v: FloatArray, error: FloatArray) -> Nodes:
+    """Both halves of the boxes, cut where the chord errs most."""
+    rows = np.arange(len(nodes))
+    at = np.argmax(error * v, axis=1)
+    left, right = nodes.low[rows, at], nodes.high[rows, at]
+    # Halfway between the relaxation's solution and the middle: measured to need a third of the boxes of either.
+    cut = 0.5 * v[rows, at] + 0.25 * (left + right)
+    lower_high, upper_low = nodes.high.copy(), nodes.low.copy()
+    lower_high[rows, at] = cut
+    upper_low[rows, at] = cut
+    return tightened(Nodes.joined([replace(nodes, high=lower_high), replace(nodes, low=upper_low)]))

@@ -1,7 +1,7 @@
-"""Column generation: the master problem and a pricer in turn, until the gap between value and bound is small enough.
+"""Column generation: the master problem and a pricer in turn, until value and bound are close enough.
 
-For any prices λ, every split has value at least λ·p + min_v (H(T v) - λ·v), since its weights sum to 1. The bound is the
-best of these over all prices at which a pricer has proved something; the value is that of the best known split.
+For any prices λ, every split has value at least λ·p + min_v (H(T v) - λ·v), since its weights sum to 1. The bound is
+the best of these over all prices at which a pricer has proved something; the value is that of the best known split.
 """
 
 import time

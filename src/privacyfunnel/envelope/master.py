@@ -7,6 +7,8 @@ hardly average to p, and prices would be wild; so probability may be missing or 
 keeps every price within [-M, M]. Nothing that uses such a loan is ever handed out as a split.
 """
 
+from typing import Any
+
 import highspy
 import numpy as np
 
@@ -24,7 +26,8 @@ class Master:
         self._atoms: list[FloatArray] = []
         self.costs = np.empty(0)
         self._seen: set[bytes] = set()
-        self._highs = highspy.Highs()
+        solver: Any = highspy.Highs  # it comes without types
+        self._highs = solver()
         for option, setting in (
             ("output_flag", False),
             ("threads", 1),

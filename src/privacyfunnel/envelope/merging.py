@@ -5,6 +5,7 @@ part, with the same entropy, and the value of the split is the same.
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -38,7 +39,7 @@ class Merged:
         for q, atom in zip(split.weights, split.atoms, strict=True):
             support = np.flatnonzero(atom)
             cuts = np.unique(np.concatenate([[0.0], *(edges[part] for part in support)]))
-            for left, right in zip(cuts[:-1], cuts[1:], strict=True):
+            for left, right in pairwise(cuts):
                 fine = np.zeros(self.prior.size)
                 for part in support:
                     fine[members[part][np.searchsorted(edges[part], left, side="right")]] = atom[part]

@@ -16,7 +16,7 @@ from scipy.sparse import issparse
 
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.envelope.problem import Splitting
-from privacyfunnel.envelope.simplex import solve
+from privacyfunnel.envelope.simplex import Programmes, solve
 
 SAFE = 1e-9
 
@@ -34,20 +34,24 @@ class Polytope:
     support: int  # a vertex has at most this many non-zero entries
     scales: tuple[FloatArray, FloatArray]  # of rows and columns: A scaled by both has entries of comparable size
 
+    def programmes(
+        self, cost: FloatArray, v_low: FloatArray | None = None, v_high: FloatArray | None = None
+    ) -> Programmes:
+        """min cost·x over the polytope, for every row of `cost`; with bounds on v of their own where given."""
+        k, d = cost.shape[0], self.inputs
+        low, high = np.tile(self.low, (k, 1)), np.tile(self.high, (k, 1))
+        if v_low is not None:
+            low[:, :d] = v_low
+        if v_high is not None:
+            high[:, :d] = v_high
+        return Programmes(self.matrix, self.rhs, cost, low, high, np.tile(self.basis, (k, 1)))
+
     def reach(self) -> FloatArray:
         """For every input the largest probability that any allowed atom gives it, (inputs,), rounded up."""
         d = self.inputs
         cost = np.zeros((d, self.low.size))
         cost[np.arange(d), np.arange(d)] = -1.0
-        most = -solve(
-            self.matrix,
-            self.rhs,
-            cost,
-            np.tile(self.low, (d, 1)),
-            np.tile(self.high, (d, 1)),
-            np.tile(self.basis, (d, 1)),
-            np.full(d, np.inf),
-        ).bound
+        most = -solve(self.programmes(cost)).bound
         return np.clip(most + SAFE, 0.0, 1.0)
 
 
@@ -110,7 +114,7 @@ def _floors(L: FloatArray, loud: float) -> tuple[FloatArray, FloatArray, FloatAr
     """t <= L_s·v <= e^ε t. The upper row of s is needed only where L_s can exceed e^ε times the least."""
     t = np.ones((L.shape[0], 1))
     needs_upper = (L > loud * L.min(axis=0)).any(axis=1)
-    needs_lower = (loud * L < L.max(axis=0)).any(axis=1)
+    needs_lower = (loud * L - L.max(axis=0) < 0).any(axis=1)
     A = np.concatenate([np.hstack([L, -t])[needs_lower], np.hstack([-L, loud * t])[needs_upper]])
     most = np.concatenate([L.max(axis=1)[needs_lower], np.full(int(needs_upper.sum()), loud * L.max())])
     return A, np.zeros(A.shape[0]), most

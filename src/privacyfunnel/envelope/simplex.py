@@ -17,6 +17,19 @@ from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
 
 FEASIBLE = 1e-10
 SMALLEST_PIVOT = 1e-8
+MOST_PIVOTS = 200
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Programmes:
+    """k programmes with the same A and b, and a basis to start each from."""
+
+    matrix: FloatArray  # (m, n)
+    rhs: FloatArray  # (m,)
+    cost: FloatArray  # (k, n)
+    low: FloatArray  # (k, n)
+    high: FloatArray  # (k, n)
+    basis: IntArray  # (k, m)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,90 +48,91 @@ def inverses(matrix: FloatArray, basis: IntArray) -> FloatArray:
     return np.asarray(np.linalg.inv(matrix.T[basis].transpose(0, 2, 1)), dtype=np.float64)
 
 
-def solve(
-    matrix: FloatArray,
-    rhs: FloatArray,
-    cost: FloatArray,
-    low: FloatArray,
-    high: FloatArray,
-    basis: IntArray,
-    cutoff: FloatArray,
-    max_pivots: int = 200,
-) -> Solved:
-    """Bounds on a batch of programmes that share A and b; each stops once its bound reaches its cutoff."""
-    count, columns = cost.shape
-    basis = basis.copy()
-    bound = np.full(count, -np.inf)
-    x_out = np.zeros((count, columns))
-    y_out = np.zeros(basis.shape)
-    optimal = np.zeros(count, dtype=bool)
+def solve(programmes: Programmes, cutoff: FloatArray | None = None) -> Solved:
+    """Bounds on a batch of programmes; each stops at its optimum, or once its bound reaches its cutoff."""
+    A, rhs = programmes.matrix, programmes.rhs
+    count = programmes.cost.shape[0]
+    if cutoff is None:
+        cutoff = np.full(count, np.inf)
+    out = Solved(
+        np.full(count, -np.inf),
+        np.zeros(programmes.cost.shape),
+        programmes.basis.copy(),
+        np.zeros(programmes.basis.shape),
+        np.zeros(count, dtype=bool),
+    )
     live = np.arange(count)
-    binv = inverses(matrix, basis)
-    c, lo, hi, span, B = cost, low, high, high - low, basis.copy()
-    for pivots in range(max_pivots):
+    c, lo, hi, basis = programmes.cost, programmes.low, programmes.high, programmes.basis.copy()
+    span = hi - lo
+    binv = inverses(A, basis)
+    for pivots in range(1, MOST_PIVOTS + 1):
         rows = np.arange(live.size)
-        y = np.matmul(np.take_along_axis(c, B, 1)[:, None, :], binv)[:, 0]
-        d = c - y @ matrix
+        y = np.matmul(np.take_along_axis(c, basis, 1)[:, None, :], binv)[:, 0]
+        d = c - y @ A
         x = np.where(d >= 0, lo, hi)
-        value = y @ rhs + np.einsum("ij,ij->i", d, x)
-        bound[live] = np.maximum(bound[live], value)
-        np.put_along_axis(x, B, 0.0, 1)
-        np.put_along_axis(d, B, 0.0, 1)
-        x_basic = np.matmul(binv, (rhs - x @ matrix.T)[:, :, None])[:, :, 0]
-        np.put_along_axis(x, B, x_basic, 1)
-        above = x_basic - np.take_along_axis(hi, B, 1)
-        below = np.take_along_axis(lo, B, 1) - x_basic
-        broken = np.maximum(above, below)
+        out.bound[live] = np.maximum(out.bound[live], y @ rhs + np.einsum("ij,ij->i", d, x))
+        np.put_along_axis(x, basis, 0.0, 1)
+        np.put_along_axis(d, basis, 0.0, 1)
+        x_basic = np.matmul(binv, (rhs - x @ A.T)[:, :, None])[:, :, 0]
+        np.put_along_axis(x, basis, x_basic, 1)
+        above = x_basic - np.take_along_axis(hi, basis, 1)
+        broken = np.maximum(above, np.take_along_axis(lo, basis, 1) - x_basic)
         # Steepest edge: the explicit inverse gives the exact weights.
         score = np.where(broken > FEASIBLE, broken * broken, 0.0) / np.einsum("ijk,ijk->ij", binv, binv)
         leave = np.argmax(score, axis=1)
         feasible = score[rows, leave] <= 0.0
-        delta = broken[rows, leave]
-        sign = np.where(above[rows, leave] > 0, 1.0, -1.0)
         rho = binv[rows, leave]
-        alpha = (rho * sign[:, None]) @ matrix
-        np.put_along_axis(alpha, B, 0.0, 1)
-        # d_j(t) = d_j - t alpha_j changes sign at t_j; each crossing lowers the slope of the dual objective.
-        falls = np.where(d >= 0, alpha, -alpha)
-        crosses = falls > SMALLEST_PIVOT
-        t = np.full(d.shape, np.inf)
-        np.divide(np.abs(d), falls, out=t, where=crosses)
-        order = np.argsort(t, axis=1)
-        falls *= span
-        np.copyto(falls, 0.0, where=~crosses)
-        slope = np.cumsum(np.take_along_axis(falls, order, 1), axis=1)
-        reached = slope >= delta[:, None]
-        stop = np.argmax(reached, axis=1)
-        enter = order[rows, stop]
-        blocked = reached[rows, stop] & crosses[rows, enter]
+        alpha = (rho * np.where(above[rows, leave] > 0, 1.0, -1.0)[:, None]) @ A
+        np.put_along_axis(alpha, basis, 0.0, 1)
+        enter, blocked = _entering(d, alpha, span, broken[rows, leave])
         stuck = np.flatnonzero(~feasible & ~blocked)
         if stuck.size:
-            empty = _excluded(matrix, rhs, lo[stuck], hi[stuck], rho[stuck])
-            bound[live[stuck[empty]]] = np.inf
-        finished = feasible | ~blocked | (bound[live] >= cutoff[live]) | (pivots + 1 == max_pivots)
+            empty = _excluded(programmes, lo[stuck], hi[stuck], rho[stuck])
+            out.bound[live[stuck[empty]]] = np.inf
+        finished = feasible | ~blocked | (out.bound[live] >= cutoff[live]) | (pivots == MOST_PIVOTS)
         if finished.any():
-            x_out[live[finished]] = x[finished]
-            y_out[live[finished]] = y[finished]
-            basis[live[finished]] = B[finished]
-            optimal[live[finished]] = feasible[finished]
+            done = live[finished]
+            out.x[done], out.basis[done], out.multipliers[done] = x[finished], basis[finished], y[finished]
+            out.optimal[done] = feasible[finished]
             keep = ~finished
-            if not keep.any():
-                return Solved(bound, x_out, basis, y_out, optimal)
             live, c, lo, hi, span = live[keep], c[keep], lo[keep], hi[keep], span[keep]
-            B, binv = B[keep], binv[keep]
-            leave, enter, rho, rows = leave[keep], enter[keep], rho[keep], rows[: live.size]
-        w = np.matmul(binv, matrix.T[enter][:, :, None])[:, :, 0]
+            basis, binv, leave, enter, rho = basis[keep], binv[keep], leave[keep], enter[keep], rho[keep]
+            if not live.size:
+                break
+        rows = np.arange(live.size)
+        basis[rows, leave] = enter
+        w = np.matmul(binv, A.T[enter][:, :, None])[:, :, 0]
         pivot_row = rho / w[rows, leave][:, None]
         w[rows, leave] -= 1.0
         binv = binv - w[:, :, None] * pivot_row[:, None, :]
-        B[rows, leave] = enter
-    raise AssertionError("the last pivot finishes every programme")
+    return out
 
 
-def _excluded(matrix: FloatArray, rhs: FloatArray, low: FloatArray, high: FloatArray, rho: FloatArray) -> BoolArray:
+def _entering(d: FloatArray, alpha: FloatArray, span: FloatArray, delta: FloatArray) -> tuple[IntArray, BoolArray]:
+    """Which variable enters, and whether any does: the ratio test with long steps.
+
+    Along the step t the reduced costs are d_j - t alpha_j. Where one changes sign its variable jumps to its other
+    bound, which lowers the slope of the dual objective; the step goes on until that slope is gone.
+    """
+    falls = np.where(d >= 0, alpha, -alpha)
+    crosses = falls > SMALLEST_PIVOT
+    t = np.full(d.shape, np.inf)
+    np.divide(np.abs(d), falls, out=t, where=crosses)
+    order = np.argsort(t, axis=1)
+    falls *= span
+    np.copyto(falls, 0.0, where=~crosses)
+    slope = np.cumsum(np.take_along_axis(falls, order, 1), axis=1)
+    reached = slope >= delta[:, None]
+    rows = np.arange(d.shape[0])
+    stop = np.argmax(reached, axis=1)
+    enter = order[rows, stop]
+    return enter, reached[rows, stop] & crosses[rows, enter]
+
+
+def _excluded(programmes: Programmes, low: FloatArray, high: FloatArray, rho: FloatArray) -> BoolArray:
     """Whether rho·A x = rho·b has no solution in the box: a proof that the programme is empty, for any rho."""
-    alpha = rho @ matrix
-    aim = rho @ rhs
+    alpha = rho @ programmes.matrix
+    aim = rho @ programmes.rhs
     least = np.minimum(alpha * low, alpha * high).sum(axis=1)
     most = np.maximum(alpha * low, alpha * high).sum(axis=1)
     margin = 10 * FEASIBLE * np.maximum(1.0, np.abs(rho).sum(axis=1))

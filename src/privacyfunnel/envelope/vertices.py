@@ -51,73 +51,64 @@ def cheapest_vertices(polytope: Polytope, slopes: FloatArray) -> Vertices:
     k = slopes.shape[0]
     cost = np.zeros((k, polytope.low.size))
     cost[:, : polytope.inputs] = slopes
-    solved = solve(
-        polytope.matrix,
-        polytope.rhs,
-        cost,
-        np.tile(polytope.low, (k, 1)),
-        np.tile(polytope.high, (k, 1)),
-        np.tile(polytope.basis, (k, 1)),
-        np.full(k, np.inf),
-    )
+    solved = solve(polytope.programmes(cost))
     return Vertices(solved.x, solved.basis)[np.flatnonzero(solved.optimal)]
 
 
 def descend(polytope: Polytope, start: Vertices, prices: FloatArray, rounds: int = 30) -> Vertices:
     """From each vertex to a vertex none of whose neighbours has smaller reduced cost."""
-    A, d, n = polytope.matrix, polytope.inputs, polytope.low.size
-    out_x, out_basis = start.x.copy(), start.basis.copy()
-    live = np.arange(start.x.shape[0])
-    padded_prices = np.concatenate([prices, np.zeros(n - d)])
+    x, basis = start.x.copy(), start.basis.copy()
+    live = np.arange(x.shape[0])
     for _ in range(rounds):
         if not live.size:
             break
-        x, basis = out_x[live], out_basis[live]
-        k = np.arange(live.size)
-        binv = inverses(A, basis)
-        W = np.matmul(binv, A)  # (k, m, n): how the basic variables fall as variable j rises
-        x_basic = np.take_along_axis(x, basis, 1)
-        room_down = np.maximum(x_basic - polytope.low[basis], 0.0)[:, :, None]
-        room_up = np.maximum(polytope.high[basis] - x_basic, 0.0)[:, :, None]
-        rises = x - polytope.low <= polytope.high - x
-        W *= np.where(rises, 1.0, -1.0)[:, None, :]
-        limit = np.full(W.shape, np.inf)
-        np.divide(room_down, W, out=limit, where=W > STEP)
-        np.divide(-room_up, W, out=limit, where=W < -STEP)
-        leave = np.argmin(limit, axis=1)
-        step = np.take_along_axis(limit, leave[:, None, :], 1)[:, 0]
-        span = polytope.high - polytope.low
-        flips = step >= span
-        step = np.minimum(step, span)
-        np.put_along_axis(step, basis, 0.0, 1)
-        moved = x_basic[:, :, None] - W * step[:, None, :]
-        np.maximum(moved, 0.0, out=moved)
-        structural = (basis < d)[:, :, None]
-        terms = np.where(structural, entropy_terms(moved), 0.0)
-        cost = terms.sum(axis=1) - np.matmul(padded_prices[basis][:, None, :], moved)[:, 0]
-        entering = x + np.where(rises, step, -step)
-        cost[:, :d] += entropy_terms(np.maximum(entering[:, :d], 0.0)) - prices * entering[:, :d]
-        at_top = x.copy()
-        np.put_along_axis(at_top, basis, 0.0, 1)
-        rest = entropy_terms(at_top[:, :d]) - prices * at_top[:, :d]
-        cost += rest.sum(axis=1, keepdims=True)
-        cost[:, :d] -= rest
-        np.put_along_axis(cost, basis, np.inf, 1)
-        now = reduced_costs(np.maximum(x[:, :d], 0.0), prices)
-        best = np.argmin(cost, axis=1)
-        better = cost[k, best] < now - IMPROVES
-        k, best = k[better], best[better]
+        better, new_x, new_basis = _best_neighbours(polytope, x[live], basis[live], prices)
         live = live[better]
-        if not live.size:
-            break
-        new_x, new_basis = x[better], basis[better]
-        rows = np.arange(live.size)
-        np.put_along_axis(new_x, new_basis, moved[k, :, best], 1)
-        new_x[rows, best] = entering[k, best]
-        turns = ~flips[k, best]
-        new_basis[rows[turns], leave[k, best][turns]] = best[turns]
-        out_x[live], out_basis[live] = new_x, new_basis
-    return settled(polytope, Vertices(out_x, out_basis))
+        x[live], basis[live] = new_x, new_basis
+    return settled(polytope, Vertices(x, basis))
+
+
+def _best_neighbours(
+    polytope: Polytope, x: FloatArray, basis: IntArray, prices: FloatArray
+) -> tuple[IntArray, FloatArray, IntArray]:
+    """Which vertices have a neighbour of smaller reduced cost, and the best such neighbours with their bases."""
+    d = polytope.inputs
+    W = np.matmul(inverses(polytope.matrix, basis), polytope.matrix)  # (k, m, n): how basic variables fall as j rises
+    x_basic = np.take_along_axis(x, basis, 1)
+    rises = x - polytope.low <= polytope.high - x
+    W *= np.where(rises, 1.0, -1.0)[:, None, :]
+    limit = np.full(W.shape, np.inf)
+    np.divide(np.maximum(x_basic - polytope.low[basis], 0.0)[:, :, None], W, out=limit, where=W > STEP)
+    np.divide(-np.maximum(polytope.high[basis] - x_basic, 0.0)[:, :, None], W, out=limit, where=W < -STEP)
+    leave = np.argmin(limit, axis=1)
+    step = np.take_along_axis(limit, leave[:, None, :], 1)[:, 0]
+    span = polytope.high - polytope.low
+    turns = step < span  # otherwise j goes to its other bound and the basis stays
+    step = np.minimum(step, span)
+    np.put_along_axis(step, basis, 0.0, 1)
+    moved = np.maximum(x_basic[:, :, None] - W * step[:, None, :], 0.0)
+    entering = x + np.where(rises, step, -step)
+    # The reduced cost of a neighbour: its basic entries, the one that enters, and the others, which stay.
+    padded = np.concatenate([prices, np.zeros(x.shape[1] - d)])
+    cost = np.where((basis < d)[:, :, None], entropy_terms(moved), 0.0).sum(axis=1)
+    cost -= np.matmul(padded[basis][:, None, :], moved)[:, 0]
+    cost[:, :d] += entropy_terms(np.maximum(entering[:, :d], 0.0)) - prices * entering[:, :d]
+    others = x.copy()
+    np.put_along_axis(others, basis, 0.0, 1)
+    rest = entropy_terms(others[:, :d]) - prices * others[:, :d]
+    cost += rest.sum(axis=1, keepdims=True)
+    cost[:, :d] -= rest
+    np.put_along_axis(cost, basis, np.inf, 1)
+    best = np.argmin(cost, axis=1)
+    lowest = np.take_along_axis(cost, best[:, None], 1)[:, 0]
+    better = np.flatnonzero(lowest < reduced_costs(np.maximum(x[:, :d], 0.0), prices) - IMPROVES)
+    best, rows = best[better], np.arange(better.size)
+    new_x, new_basis = x[better], basis[better]
+    np.put_along_axis(new_x, new_basis, moved[better, :, best], 1)
+    new_x[rows, best] = entering[better, best]
+    pivots = turns[better, best]
+    new_basis[rows[pivots], leave[better, best][pivots]] = best[pivots]
+    return better, new_x, new_basis
 
 
 def settled(polytope: Polytope, vertices: Vertices) -> Vertices:
