@@ -154,7 +154,8 @@ def test_a_real_browser_shows_every_figure_without_errors_or_sideways_scrolling(
         [
             BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
             "--disable-background-networking", "--disable-component-update", "--disable-sync",
-            "--enable-logging=stderr", f"--user-data-dir={tmp_path / 'profile'}", "--window-size=1300,1000", "--virtual-time-budget=5000",
+            "--enable-logging=stderr", f"--user-data-dir={tmp_path / 'profile'}", "--window-size=1300,1000",
+            "--virtual-time-budget=5000",
             "--dump-dom", probe.as_uri(),
         ],
         capture_output=True, text=True, timeout=120, check=True,
