@@ -45,7 +45,7 @@ def posterior(protocol: SealedProtocol | str | Path, frame: Any) -> Posterior:
     """The posterior of a record given its published output, under the prior estimated from the whole table."""
     reading = Reading.of(protocol)
     method = reading.model.default_method
-    observed = reading.observed(frame)[()]
+    observed = reading.observed(frame, distinct=method == "ml")[()]
     prior = fitted(reading.model, _complete(reading), observed, method)
     table = as_table(frame)
     way = way_written(reading.sealed, table)
@@ -116,7 +116,7 @@ class Imputation:
             group: np.stack(
                 [fitted(reading.model, space, _again(reading.model, space, seen, rng), method) for _ in range(m)]
             )
-            for group, seen in reading.observed(source, by).items()
+            for group, seen in reading.observed(source, by, distinct=method == "ml").items()
         }
         return cls(reading, by, priors, seed, way_written(reading.sealed, as_table(source), by).names)
 
@@ -187,12 +187,17 @@ def combine(estimates: ArrayLike, variances: ArrayLike = 0.0, *, level: float = 
 
 
 def _again(model: ChannelModel | SetsModel, space: RowSpace, observed: Observed, rng: Generator) -> Observed:
-    """What another table like this one would have shown."""
-    if isinstance(model, ChannelModel):
-        again = np.zeros(model.channel.shape[1])
-        again[observed.outputs] = rng.multinomial(observed.rows, observed.counts / observed.counts.sum())
-        return model.observed(again)
-    return model.simulate(fitted(model, space, observed, "projection"), observed.rows, rng, fixed=False)
+    """What another table like this one would have shown: its outputs resampled, or drawn again where it has no list."""
+    if not len(observed.counts):
+        return model.simulate(fitted(model, space, observed, "projection"), observed.rows, rng, fixed=False)
+    counts = rng.multinomial(observed.rows, observed.counts / observed.counts.sum()).astype(np.float64)
+    seen = counts > 0
+    outputs, counts = observed.outputs[seen], counts[seen]
+    if isinstance(model, SetsModel):
+        return model.observed(observed.rows, counts @ outputs.astype(np.float64), outputs, counts)
+    again = np.zeros(model.channel.shape[1])
+    again[outputs] = counts
+    return model.observed(again)
 
 
 def _complete(reading: Reading) -> RowSpace:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 from typing import Protocol as Shape
 
 import numpy as np
@@ -24,6 +24,7 @@ from privacyfunnel.errors import SizeError
 
 LARGEST_LIKELIHOOD = 10**8  # entries of P(seen output | x); 0.8 GB
 ROUNDING = 1e-13
+COUNTED_SETS = 20  # values: up to 2²⁰ distinct sets
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,7 +49,9 @@ class Moments:
 class ObservationModel(Shape):
     """What estimation needs of a law."""
 
-    default_method: ClassVar[str]
+    @property
+    def default_method(self) -> str:
+        """The method with the least measured error that is affordable."""
 
     @property
     def inputs(self) -> int:
@@ -83,7 +86,10 @@ class ChannelModel:
     r"""A channel q(y | x): the statistics are the indicators :math:`h_y = [Y = y]`."""
 
     channel: FloatArray
-    default_method: ClassVar[str] = "ml"
+
+    @property
+    def default_method(self) -> str:
+        return "ml"
 
     @property
     def inputs(self) -> int:
@@ -136,7 +142,11 @@ class SetsModel:
 
     inputs: int
     foreign: float
-    default_method: ClassVar[str] = "projection"  # needs sums of bits only, however many distinct sets there are
+
+    @property
+    def default_method(self) -> str:
+        # Whole sets tell more than the sums of their bits, if there are not too many different ones to count.
+        return "ml" if self.inputs <= COUNTED_SETS else "projection"
 
     @property
     def _bits(self) -> FloatArray:

@@ -146,12 +146,13 @@ class _Tally:
     model: ChannelModel | SetsModel
     rows: int
     sums: FloatArray
-    sets: dict[bytes, int]
+    sets: list[NDArray[np.uint8]]  # of each batch, eight values to a byte
+    counts: list[NDArray[np.int64]]
 
     @classmethod
     def empty(cls, model: ChannelModel | SetsModel) -> _Tally:
         size = model.channel.shape[1] if isinstance(model, ChannelModel) else model.inputs
-        return cls(model, 0, np.zeros(size), {})
+        return cls(model, 0, np.zeros(size), [], [])
 
     def add(self, codes: NDArray[Any], counts: NDArray[np.int64], *, distinct: bool) -> None:
         self.rows += int(counts.sum())
@@ -160,14 +161,15 @@ class _Tally:
             return
         self.sums += counts @ codes.astype(np.float64)
         if distinct:
-            for packed, count in zip(np.packbits(codes.astype(np.bool_), axis=1), counts, strict=True):
-                key = packed.tobytes()
-                self.sets[key] = self.sets.get(key, 0) + int(count)
+            self.sets.append(np.packbits(codes.astype(np.bool_), axis=1))
+            self.counts.append(counts)
 
     def observed(self) -> Observed:
         if isinstance(self.model, ChannelModel):
             return self.model.observed(self.sums)
-        width = (self.model.inputs + 7) // 8
-        packed = np.frombuffer(b"".join(self.sets), dtype=np.uint8).reshape(len(self.sets), width)
+        if not self.sets:
+            return self.model.observed(self.rows, self.sums, np.zeros((0, self.model.inputs)), np.zeros(0))
+        packed, which = np.unique(np.concatenate(self.sets), axis=0, return_inverse=True)
+        counts = np.bincount(which.reshape(-1), weights=np.concatenate(self.counts))
         sets = np.unpackbits(packed, axis=1, count=self.model.inputs).astype(np.bool_)
-        return self.model.observed(self.rows, self.sums, sets, np.array(list(self.sets.values()), dtype=np.float64))
+        return self.model.observed(self.rows, self.sums, sets, counts)

@@ -16,6 +16,7 @@ from privacyfunnel.estimation.observation import ObservationModel, Observed
 
 METHODS = ("ml", "projection", "inversion")
 TARGETS = ("table", "population")
+WHOLE = 1e-3  # of a row: what is nearer to a whole number of rows is one
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,8 @@ class Fit:
         g = unbiased_weights(model, self.space, functions, _smoothed(self.p, rows))
         unbiased = self.observed.statistics @ g
         around = spread(model, g, self.p, rows, fixed=settings.fixed)
-        share = unbiased if settings.method == "inversion" else self.p @ functions
+        exact = around.variance <= 0  # certain outputs: counted, not estimated
+        share = unbiased if settings.method == "inversion" else np.where(exact, unbiased, self.p @ functions)
         if settings.bootstrap:
             lower, upper = self._percentiles(functions)
         else:
@@ -112,11 +114,16 @@ class Fit:
         if rows < FEW_ROWS:
             widest = interval_at_any_size(model, g, unbiased, rows, settings.level)
             lower, upper = np.minimum(lower, widest[0]), np.maximum(upper, widest[1])
+        if settings.fixed:  # a table holds whole rows
+            lower, upper = np.floor(rows * lower + WHOLE) / rows, np.ceil(rows * upper - WHOLE) / rows
         inside = np.clip(share, 0.0, 1.0)
         return share, np.sqrt(around.variance), np.minimum(lower, inside), np.maximum(upper, inside)
 
     def _percentiles(self, functions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Of the estimates from tables that were drawn again, from the fitted distribution: a parametric bootstrap."""
+        """Of the estimates from tables that were drawn again, from the fitted distribution: a parametric bootstrap.
+
+        Sets are drawn again as the sums of their bits, and estimated from those.
+        """
         settings = self.settings
         rng = np.random.default_rng(settings.seed)
         again = np.empty((settings.bootstrap, functions.shape[1]))
