@@ -18,21 +18,21 @@ def test_entropy_of_a_fair_die_is_ln_6_and_of_certainty_0() -> None:
 
 
 @given(joint=joints())
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 def test_information_is_what_the_entropies_leave(joint: Joint) -> None:
     by_entropies = entropy(joint.p_s) + entropy(joint.p_x) - entropy(joint.p_sx.ravel())
     assert information(joint.p_sx) == pytest.approx(by_entropies, abs=1e-12)
 
 
 @given(data=st.data(), joint=joints(), sees_secret=st.booleans())
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 def test_no_protocol_keeps_more_than_the_values_hold(data: st.DataObject, joint: Joint, sees_secret: bool) -> None:
     protocol = data.draw(protocols_for(joint, sees_secret))
     assert 0 <= mutual_information(joint, protocol) <= entropy(joint.p_x) + 1e-12
 
 
 @given(data=st.data(), joint=joints())
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 def test_a_protocol_that_sees_values_only_tells_no_more_about_the_secret_than_about_the_value(
     data: st.DataObject, joint: Joint
 ) -> None:
@@ -43,7 +43,7 @@ def test_a_protocol_that_sees_values_only_tells_no_more_about_the_secret_than_ab
 
 
 @given(joint=joints())
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 def test_the_identity_keeps_everything_and_a_constant_nothing(joint: Joint) -> None:
     assert mutual_information(joint, identity(joint)) == pytest.approx(entropy(joint.p_x), abs=1e-12)
     assert mutual_information(joint, Protocol(np.full((joint.a, 3), 1 / 3))) == pytest.approx(0, abs=1e-15)

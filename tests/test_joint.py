@@ -11,7 +11,7 @@ from tests.strategies import joints
 
 
 @given(joint=joints(max_c=4, max_a=4, attributes=2))
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 def test_the_conditionals_and_marginals_are_those_of_one_distribution(joint: Joint) -> None:
     assert joint.p_sx.sum() == pytest.approx(1)
     assert joint.p_x_given_s * joint.p_s[:, None] == pytest.approx(joint.p_sx)
@@ -19,7 +19,7 @@ def test_the_conditionals_and_marginals_are_those_of_one_distribution(joint: Joi
 
 
 @given(joint=joints(max_c=4, max_a=4, attributes=3))
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 def test_only_combinations_that_occur_take_a_column_in_c_order(joint: Joint) -> None:
     assert (joint.p_x > 0).all()
     assert joint.m == 3
@@ -45,7 +45,7 @@ def test_several_attributes_keep_their_labels_and_names() -> None:
 
 
 @given(st.lists(st.floats(1e-300, 1.0), min_size=4, max_size=4))
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 def test_a_float_stays_the_dyadic_rational_it_is(p: list[float]) -> None:
     shares = [x / sum(p) for x in p]
     joint = Joint.from_probabilities(np.reshape(shares, (2, 2)))
@@ -69,7 +69,7 @@ def test_counts_whose_sum_overflows_64_bits_are_not_mistaken_for_none() -> None:
 
 
 @given(st.lists(st.integers(2**53, 2**60), min_size=4, max_size=4))
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 def test_every_probability_is_the_nearest_float_even_where_the_weights_are_none(counts: list[int]) -> None:
     joint = Joint.from_counts(np.reshape(counts, (2, 2)))
     assert joint.weights.dtype == np.int64

@@ -116,7 +116,7 @@ def test_the_worst_place_has_the_leak_it_is_named_with(data: st.DataObject, join
 
 
 @given(data=st.data(), joint=joints(), sees_secret=st.booleans())
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 def test_lemma_1_ldp_implies_lip_and_lip_implies_twice_ldp(
     data: st.DataObject, joint: Joint, sees_secret: bool
 ) -> None:
@@ -127,7 +127,7 @@ def test_lemma_1_ldp_implies_lip_and_lip_implies_twice_ldp(
 
 
 @given(data=st.data(), joint=joints(), sees_secret=st.booleans())
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 def test_lip_bounds_the_information_about_the_secret_by_epsilon_tanh_half_epsilon(
     data: st.DataObject, joint: Joint, sees_secret: bool
 ) -> None:
@@ -146,14 +146,14 @@ def test_epsilon_tanh_half_epsilon_is_reached(n: int) -> None:
 
 
 @given(data=st.data(), joint=joints(max_c=3, max_a=3, attributes=2), sees_secret=st.booleans())
-@settings(max_examples=100)
+@settings(max_examples=100, deadline=None)
 def test_lemma_2_srlip_implies_lip(data: st.DataObject, joint: Joint, sees_secret: bool) -> None:
     protocol = data.draw(protocols_for(joint, sees_secret))
     assert LIP(1).leakage(joint, protocol) <= SRLIP(1).leakage(joint, protocol)
 
 
 @given(data=st.data(), joint=joints(max_a=4))
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 def test_for_one_attribute_and_no_sight_of_the_secret_srlip_is_lip(data: st.DataObject, joint: Joint) -> None:
     protocol = data.draw(protocols_for(joint))
     assert SRLIP(1).leakage(joint, protocol) == LIP(1).leakage(joint, protocol)
@@ -193,7 +193,7 @@ def test_an_output_that_never_comes_and_a_secret_with_one_value_leak_nothing() -
 
 
 @given(joint=joints(max_c=4, max_a=3, attributes=2), sees_secret=st.booleans(), b=st.integers(1, 7))
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 def test_an_output_that_does_not_depend_on_the_input_leaks_exactly_nothing(
     joint: Joint, sees_secret: bool, b: int
 ) -> None:
@@ -270,7 +270,7 @@ def test_a_rare_value_published_twice_leaks_far_more_than_its_budget(percent: in
 
 
 @given(data=st.data(), kind=st.sampled_from([LIP, LDP, SRLIP]))
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 def test_for_several_priors_the_leakage_is_the_largest_of_theirs(data: st.DataObject, kind: type[Promise]) -> None:
     joint, prior = (data.draw(joints(max_c=3, min_c=2, min_a=3, max_a=3)) for _ in range(2))
     protocol = data.draw(protocols_for(joint))

@@ -50,7 +50,7 @@ def test_a_protocol_fits_the_inputs_it_has_rows_for() -> None:
 
 
 @given(data=st.data(), joint=joints(max_c=3, max_a=3, attributes=2), sees_secret=st.booleans())
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 def test_the_joints_with_values_and_secret_have_the_right_marginals(
     data: st.DataObject, joint: Joint, sees_secret: bool
 ) -> None:
@@ -62,7 +62,7 @@ def test_the_joints_with_values_and_secret_have_the_right_marginals(
 
 
 @given(data=st.data(), joint=joints(max_c=3, max_a=3, attributes=2), sees_secret=st.booleans())
-@settings(max_examples=80)
+@settings(max_examples=80, deadline=None)
 def test_as_values_publishes_the_original_distribution_and_never_leaks_or_tells_more(
     data: st.DataObject, joint: Joint, sees_secret: bool
 ) -> None:
@@ -89,7 +89,7 @@ def test_as_values_holds_where_a_pair_that_never_occurs_leads_to_an_output_that_
 
 
 @given(data=st.data(), joint=joints(max_c=3, max_a=3, attributes=2), sliver=st.floats(1e-6, 1))
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 def test_quieter_moves_every_ratio_towards_1(data: st.DataObject, joint: Joint, sliver: float) -> None:
     protocol = data.draw(protocols_for(joint))
     p_y = protocol.joint_with_secret(joint).sum(axis=0)
@@ -141,7 +141,7 @@ def test_a_long_list_says_how_many_it_leaves_out() -> None:
 
 
 @given(data=st.data(), joint=joints(max_c=2, max_a=3, attributes=2))
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 def test_no_two_outputs_are_called_alike(data: st.DataObject, joint: Joint) -> None:
     p_xy = data.draw(protocols_for(joint, max_b=8)).joint_with_values(joint)
     p_xy = p_xy[:, p_xy.sum(axis=0) > 0]
