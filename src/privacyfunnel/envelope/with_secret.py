@@ -93,4 +93,4 @@ class WithSecret:
 def pricer_with_secret(problem: Splitting) -> WithSecret:
     """The pricer for inputs that are more than values: closed form for LIP, a linear solver for everything else."""
     box = sees_secret_lip(problem)
-    return WithSecret(SecretRows(problem), starts=6) if box is None else WithSecret(box, starts=96)
+    return WithSecret(SecretRows(problem), starts=3) if box is None else WithSecret(box, starts=96)

@@ -18,11 +18,11 @@ from scipy.sparse import block_array, coo_array, csr_array, eye_array
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.envelope.problem import Splitting
 from privacyfunnel.envelope.with_secret_box import UNIT, cheapest_in_box
-from privacyfunnel.envelope.with_secret_branching import Cheapest
+from privacyfunnel.envelope.with_secret_branching import Cheapest, marginals
 from privacyfunnel.errors import SolverError
 
 TOLERANCE = 1e-9
-DUST = 1e-13
+DUST = 1e-15
 
 
 class SecretRows:
@@ -62,7 +62,8 @@ class SecretRows:
             atoms[i] = np.array(solution.col_value)[:d] * self._prior
             multipliers = np.array(solution.row_dual)
             above[i], below[i] = multipliers[-2 * rows : -rows], -multipliers[-rows:]
-        atoms[atoms < DUST] = 0.0
+        # A value goes as a whole: what a promise compares within it would not survive the loss of a part.
+        atoms = np.where(marginals(atoms, self.group)[:, self.group] > DUST, np.maximum(atoms, 0.0), 0.0)
         atoms /= atoms.sum(axis=1, keepdims=True)
         return Cheapest(self.bound(costs, np.maximum(above, 0.0), np.maximum(below, 0.0)), atoms)
 
