@@ -11,22 +11,22 @@ and on average :math:`I(S;X)`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from privacyfunnel.errors import ColumnError, InputError, SizeError
+from privacyfunnel.arrays import IntArray
+from privacyfunnel.errors import ColumnError
 from privacyfunnel.information import entropy, information
 from privacyfunnel.joint import Joint
 from privacyfunnel.promises import LDP, Promise, log_ratio
 from privacyfunnel.tables.bins import Bins
-from privacyfunnel.tables.encoding import Encoding, encode
-from privacyfunnel.tables.files import Table, open_table
+from privacyfunnel.tables.encoding import Contingency
+from privacyfunnel.tables.files import open_table
+from privacyfunnel.tables.looking import look
 from privacyfunnel.tables.names import checked_columns
-
-QUANTILES = 8  # numbers are cut into so many bins for the look
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,47 +66,36 @@ def scan(
     bins: Sequence[Bins] = (),
     delimiter: str | None = None,
     encoding: str | None = None,
-    watch: Callable[[str, int], None] | None = None,
 ) -> Scan:
     """Look at every other column of the table, one at a time."""
     table = open_table(path, delimiter=delimiter, encoding=encoding)
     secret = checked_columns(secret, table.columns, "secret")
-    checked_columns([b.column for b in bins], table.columns, "binned")
     others = [column for column in table.columns if column not in secret]
     if not others:
         raise ColumnError(f"a scan needs columns besides the secret; {table.name} has none. Name fewer secret columns.")
-    for_secret = [b for b in bins if b.column in secret]
-    alone = encode(table, secret=secret, publish=[], bins=for_secret)
-    weights = alone.contingency.weights.sum(axis=1)
-    if len(weights) < 2:
+    counted = look(table, secret=secret, columns=others, bins=bins)
+    looks = [
+        Look(column, 0, math.inf, math.inf, None, "", "", note="too many values to count")
+        if isinstance(counts, ColumnError)
+        else measured(Joint.from_contingency(counts), column, binned=bool(counts.published.domains[0].edges))
+        for column, counts in counted.items()
+    ]
+    looks.sort(key=lambda look: (-look.lip, -(look.information or 0), look.column))
+    rows = _secrets(counted)
+    if len(rows) < 2:
         raise ColumnError(
-            f"what is secret must have at least two values; {' & '.join(secret)} has one in all {alone.rows} rows. "
+            f"what is secret must have at least two values; {' & '.join(secret)} has one in all {rows.sum():,} rows. "
             "There is nothing to hide: name another column."
         )
-    looks = []
-    for column in others:
-        if watch:
-            watch(f"looking at {column},", alone.rows)
-        looks.append(_look(table, secret, column, [b for b in bins if b.column in (*secret, column)]))
-    looks.sort(key=lambda look: (-look.lip, -(look.information or 0), look.column))
-    return Scan(alone.rows, tuple(secret), len(weights), entropy(weights / weights.sum()), tuple(looks))
+    return Scan(int(rows.sum()), tuple(secret), len(rows), entropy(rows / rows.sum()), tuple(looks))
 
 
-def _look(table: Table, secret: Sequence[str], column: str, bins: Sequence[Bins]) -> Look:
-    def encoded(*more: Bins) -> Encoding:
-        return encode(table, secret=secret, publish=[column], bins=[*bins, *more])
-
-    binned = any(b.column == column for b in bins)
-    try:
-        try:
-            encoding = encoded()
-        except (ColumnError, SizeError):  # too many values, perhaps because they are numbers
-            if binned:
-                raise
-            encoding, binned = encoded(Bins(column, quantiles=QUANTILES)), True
-    except InputError:
-        return Look(column, 0, math.inf, math.inf, None, "", "", note="too many values, or no plain column")
-    return measured(Joint.from_contingency(encoding.contingency), column, binned)
+def _secrets(counted: Mapping[str, Contingency | ColumnError]) -> IntArray:
+    """How often each secret occurs; raises where no column could be counted."""
+    for counts in counted.values():
+        if not isinstance(counts, ColumnError):
+            return np.asarray(counts.weights.sum(axis=1))
+    raise next(counts for counts in counted.values() if isinstance(counts, ColumnError))
 
 
 def measured(joint: Joint, column: str, binned: bool = False) -> Look:
@@ -118,12 +107,9 @@ def measured(joint: Joint, column: str, binned: bool = False) -> Look:
     """
     p_x_given_s = joint.p_x_given_s
     against_all = log_ratio(p_x_given_s, np.broadcast_to(joint.p_x, p_x_given_s.shape))
-    s, x = np.unravel_index(int(against_all.argmax()), against_all.shape)
-    # Of several infinite ones, tell of the pair that most rows are in.
-    if math.isinf(against_all[s, x]):
-        s, x = np.unravel_index(
-            int(np.where(np.isinf(against_all), joint.p_s[:, None] * joint.p_x, -1).argmax()), (joint.c, joint.a)
-        )
+    # Of several that leak most, tell of the pair whose absence or presence says it of most rows.
+    worst = np.where(against_all == against_all.max(), joint.p_s[:, None] * joint.p_x, -1)
+    s, x = np.unravel_index(int(worst.argmax()), worst.shape)
     against_each = log_ratio(p_x_given_s.max(axis=0), p_x_given_s.min(axis=0))
     return Look(
         column=column,

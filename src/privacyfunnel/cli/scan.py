@@ -37,20 +37,17 @@ def scan(
 ) -> None:
     """Look at every other column: what would it say about the secret if it were published as it is?"""
     from privacyfunnel import scan as room
-    from privacyfunnel.cli.progress import work_shown
     from privacyfunnel.promises import promise as promise_called
     from privacyfunnel.tables.bins import parse_bin
 
     wanted = promise_called(promise.value, epsilon)
-    with work_shown() as (_, rows):
-        found = room.scan(
-            table,
-            secret=listed(secret),
-            bins=tuple(map(parse_bin, bin_ or [])),
-            delimiter=delimiter,
-            encoding=encoding,
-            watch=rows,
-        )
+    found = room.scan(
+        table,
+        secret=listed(secret),
+        bins=tuple(map(parse_bin, bin_ or [])),
+        delimiter=delimiter,
+        encoding=encoding,
+    )
     columns = [{**asdict(look), "safe": look.safe(wanted)} for look in found.looks]
     content = {
         "rows": found.rows,
