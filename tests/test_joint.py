@@ -134,3 +134,9 @@ def test_labels_must_be_as_many_as_what_they_name_and_differ() -> None:
         Joint.from_counts([[1, 2], [3, 4]], secret=["a", "a"])
     with pytest.raises(DistributionError, match="2 for 1"):
         Joint.from_counts([[1, 2], [3, 4]], names=["a", "b"])
+
+
+def test_labels_may_be_numbers() -> None:
+    joint = Joint.from_counts([[1, 2], [3, 4]], secret=[0, 1], values=[10, 20])  # type: ignore[list-item]
+    assert joint.values == (("10",), ("20",))
+    assert joint.secrets == ("0", "1")

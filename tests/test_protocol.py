@@ -161,3 +161,9 @@ def test_a_table_too_large_for_memory_is_refused_with_what_to_do() -> None:
     checked_size(14_000, 14_000, "This", "")
     with pytest.raises(SizeError, match=r"This needs a table of 1,000,000 × 1,000,000 probabilities.* Do that\.$"):
         checked_size(10**6, 10**6, "This", "Do that.")
+
+
+def test_an_output_that_never_comes_is_labelled_like_the_prior() -> None:
+    joint = Joint.from_counts([[1, 2], [3, 4]])
+    labels = posterior_labels(joint, np.array([[0.4, 0.0], [0.6, 0.0]]))
+    assert len(set(labels)) == 2

@@ -168,7 +168,7 @@ class Joint:
         m = len(sizes)
         if values is None:
             labels = [tuple(map(str, range(n))) for n in sizes]
-        elif m == 1 and all(isinstance(v, str) for v in values):
+        elif m == 1 and not any(isinstance(v, list | tuple | np.ndarray) for v in values):
             labels = [tuple(map(str, values))]
         else:
             labels = [tuple(map(str, v)) for v in values]

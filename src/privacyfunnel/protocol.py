@@ -127,7 +127,9 @@ def posterior_labels(joint: Joint, p_xy: ArrayLike) -> tuple[Labels, ...]:
     be called alike get percentages, and a number where even those agree.
     """
     p_xy = np.asarray(p_xy, dtype=np.float64)
-    posterior = p_xy / p_xy.sum(axis=0, keepdims=True)
+    p_y = p_xy.sum(axis=0, keepdims=True)
+    # An output that never comes stands for nobody in particular.
+    posterior = np.divide(p_xy, p_y, out=np.repeat(joint.p_x[:, None], p_xy.shape[1], axis=1), where=p_y > 0)
     values = joint.values
     plain, detailed = [], []
     for v in posterior.T:
