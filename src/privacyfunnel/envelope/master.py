@@ -16,6 +16,13 @@ from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.errors import SolverError
 
 TOLERANCE = 1e-9
+RETRIES: tuple[tuple[str, object], ...] = (
+    ("", None),
+    ("simplex_strategy", 1),  # dual simplex, from nothing
+    ("simplex_strategy", 4),  # primal simplex, from nothing
+    ("primal_feasibility_tolerance", 1e-7),
+    ("dual_feasibility_tolerance", 1e-7),
+)
 
 
 class Master:
@@ -88,14 +95,25 @@ class Master:
 
     def solve(self) -> tuple[FloatArray, FloatArray, float]:
         """The best weights, the prices (the dual value of each input), and how much probability is on loan."""
-        self._highs.run()
-        status = self._highs.getModelStatus()
-        if status != highspy.HighsModelStatus.kOptimal:
-            raise SolverError(f"The master problem must be solved to optimality; HiGHS said {status}. Report this.")
+        self._run()
         solution = self._highs.getSolution()
         weights = np.array(solution.col_value)
         loans = 2 * self.prior.size
         return weights[loans:], np.array(solution.row_dual), float(weights[:loans].sum())
+
+    def _run(self) -> None:
+        """Solve; where a start from the last basis ends in numerical trouble, afresh and with other settings."""
+        for option, setting in RETRIES:
+            if option:
+                self._highs.clearSolver()
+                self._highs.setOptionValue(option, setting)
+            self._highs.run()
+            status = self._highs.getModelStatus()
+            if status == highspy.HighsModelStatus.kOptimal:
+                return
+            if status == highspy.HighsModelStatus.kInfeasible:
+                break
+        raise SolverError(f"The master problem must be solved to optimality; HiGHS said {status}. Report this.")
 
     def raise_penalty(self) -> None:
         """Make loans ten times dearer."""
