@@ -21,6 +21,7 @@ LARGEST_PROBLEM = 5000  # inputs; beyond that the atoms alone fill the memory
 # The engine solves a promise that is smaller by this sliver, so that rounding does not push its atoms, which lie on the
 # boundary, over it. The bound is paid back what that can cost.
 MARGIN = 1e-11
+RAREST_OUTPUT = 1e-9  # outputs rarer than this are merged: they carry no information to speak of
 
 Progress = Callable[[float, float], None]
 
@@ -93,14 +94,22 @@ def _problem(joint: Joint, promise: Promise, sees_secret: bool) -> tuple[Splitti
 
 
 def _protocol(joint: Joint, problem: Splitting, inputs: IntArray, found: Split, sees_secret: bool) -> Protocol:
-    """q(y|z) = q_y v_y(z) / p(z). Inputs that never occur get the outputs' own distribution."""
-    used = found.weights > 0
-    weights, atoms = found.weights[used], np.maximum(found.atoms[used], 0.0)
-    channel = np.tile(weights / weights.sum(), (joint.a * (joint.c if sees_secret else 1), 1))
+    """q(y|z) = q_y v_y(z) / p(z). Inputs that never occur get the outputs' own distribution.
+
+    Outputs too rare for integers to follow their posteriors are published as the most frequent one: that output's
+    posterior becomes an average of allowed ones, which is allowed too.
+    """
+    weights, atoms = found.weights, np.maximum(found.atoms, 0.0)
     rows = (weights[:, None] * atoms / problem.prior[None, :]).T
-    channel[inputs] = rows / rows.sum(axis=1, keepdims=True)
-    bare = Protocol(channel, sees_secret=sees_secret)
-    return Protocol(channel, posterior_labels(joint, bare.joint_with_values(joint)), sees_secret)
+    frequent = np.flatnonzero(weights >= min(RAREST_OUTPUT, float(weights.max())))
+    most = frequent[np.argmax(weights[frequent])]
+    rare = np.setdiff1d(np.arange(len(weights)), frequent)
+    rows[:, most] += rows[:, rare].sum(axis=1)
+    rows = rows[:, frequent] / rows[:, frequent].sum(axis=1, keepdims=True)
+    channel = np.tile(problem.prior @ rows, (joint.a * (joint.c if sees_secret else 1), 1))
+    channel[inputs] = rows
+    bare = Protocol(channel / channel.sum(axis=1, keepdims=True), sees_secret=sees_secret)
+    return Protocol(bare.channel, posterior_labels(joint, bare.joint_with_values(joint)), sees_secret)
 
 
 def _identity(joint: Joint, sees_secret: bool) -> Protocol:
