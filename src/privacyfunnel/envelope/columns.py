@@ -14,6 +14,7 @@ from privacyfunnel.envelope.master import Master
 from privacyfunnel.envelope.merging import merged
 from privacyfunnel.envelope.pricing import pricer_for
 from privacyfunnel.envelope.problem import Pricer, Split, Splitting
+from privacyfunnel.envelope.starting import contracted
 from privacyfunnel.envelope.vertices import entropy_terms
 
 Progress = Callable[[float, float], None]
@@ -92,8 +93,8 @@ class Generation:
         prior = self.problem.prior[None, :]
         self.master.add(prior, self.entropies(prior))
         self.value = float(self.master.costs[0])
-        begin = self.cleaned(self.pricer.start())
-        self.master.add(begin, self.entropies(begin))
+        for begin in (contracted(self.problem), self.cleaned(self.pricer.start())):
+            self.master.add(begin, self.entropies(begin))
         while True:
             weights, prices, loan = self.master.solve()
             if loan <= LOAN:

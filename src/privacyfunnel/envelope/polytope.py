@@ -113,7 +113,7 @@ def _all_pairs(N: FloatArray, D: FloatArray) -> tuple[FloatArray, bool]:
 def _floors(L: FloatArray, loud: float) -> tuple[FloatArray, FloatArray, FloatArray]:
     """t <= L_s·v <= e^ε t. The upper row of s is needed only where L_s can exceed e^ε times the least."""
     t = np.ones((L.shape[0], 1))
-    needs_upper = (L > loud * L.min(axis=0)).any(axis=1)
+    needs_upper = (loud * L.min(axis=0) < L).any(axis=1)
     needs_lower = (loud * L - L.max(axis=0) < 0).any(axis=1)
     A = np.concatenate([np.hstack([L, -t])[needs_lower], np.hstack([-L, loud * t])[needs_upper]])
     most = np.concatenate([L.max(axis=1)[needs_lower], np.full(int(needs_upper.sum()), loud * L.max())])
