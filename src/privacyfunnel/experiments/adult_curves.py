@@ -185,6 +185,6 @@ ADULT = Experiment(
         "utility": "I(X;Y) in nats",
         "bound": "no protocol of this kind keeps more, in nats; empty for the explicit ones",
         "entropy": "H(X) in nats",
-        "seconds": "computing time, one run",
+        "seconds": "processor time, one run",
     },
 )

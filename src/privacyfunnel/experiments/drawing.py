@@ -140,7 +140,7 @@ def _time_and_utility(records: Sequence[Record], looks: Mapping[str, Look], colu
             label="not finished in time",
         )
     time.set_yscale("log")
-    time.set_ylabel("computing time (s)")
+    time.set_ylabel("processor time (s)")
     time.set_title("Computing time")
     kept = [r for r in records if r["method"] not in {ldp_lip.GAMMA, lip_srlip.LISTED}]
     _over_draws(utility, kept, looks, "utility", looks)

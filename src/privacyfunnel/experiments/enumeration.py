@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import combinations
-from time import perf_counter
+from time import process_time
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from privacyfunnel.joint import Joint
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Enumerated:
-    """The best vertex of Γ, how many there are, and the seconds it took to list and to value them."""
+    """The best vertex of Γ, how many there are, and the seconds of processor time it took to list and to value them."""
 
     channel: FloatArray  # a × a, a row per input
     utility: float
@@ -103,7 +103,7 @@ def _best_vertex(conditions: FloatArray, p_x: FloatArray) -> dict[str, object]:
     import cdd
 
     a = len(p_x)
-    start = perf_counter()
+    start = process_time()
     signs = np.concatenate([np.eye(a), conditions])
     cone = cdd.matrix_from_array(np.pad(signs, ((0, 0), (1, 0))).tolist(), rep_type=cdd.RepType.INEQUALITY)
     signs = np.delete(signs, sorted(cdd.redundant_rows(cone)), axis=0)
@@ -122,7 +122,7 @@ def _best_vertex(conditions: FloatArray, p_x: FloatArray) -> dict[str, object]:
     p_yx = vertices * p_x
     utilities = surprise(p_yx.sum(axis=2)).sum(axis=1) + surprise(p_x).sum() - surprise(p_yx).sum(axis=(1, 2))
     best = int(utilities.argmax())
-    seconds = perf_counter() - start
+    seconds = process_time() - start
     return {
         "channel": vertices[best].T.tolist(),
         "utility": float(utilities[best]),

@@ -13,7 +13,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
-from time import perf_counter
+from time import process_time
 from typing import TypeVar
 
 Record = Mapping[str, str | int | float]  # one row of a figure's CSV file
@@ -72,12 +72,12 @@ def measured(
 
 
 def timed(make: Callable[[], Result], repeat: int = 3) -> tuple[Result, float]:
-    """What `make` makes, and the least seconds that it took: other work on the machine only ever adds to them."""
+    """What `make` makes, and the least seconds of processor time it took: what else runs only ever adds."""
     least = float("inf")
     for _ in range(repeat):
-        start = perf_counter()
+        start = process_time()
         result = make()
-        least = min(least, perf_counter() - start)
+        least = min(least, process_time() - start)
     return result, least
 
 

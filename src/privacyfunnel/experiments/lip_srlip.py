@@ -174,7 +174,7 @@ LIP_SRLIP = Experiment(
         "utility": "I(X;Y) in nats",
         "bound": "no protocol under this promise keeps more, in nats; empty where nothing is proved",
         "leakage": "the smallest ε for which the protocol keeps SRLIP",
-        "seconds": "computing time, the least of three runs for LIP, else one; empty when the time was up",
+        "seconds": "processor time, the least of three runs for LIP, else one; empty when the time was up",
         "time_limit": "seconds given to the enumeration",
     },
 )

@@ -70,8 +70,8 @@ def _provenance(command: str, seconds: float) -> str:
 
     return f"""## How this was made
 
-- Command: `{command}`, {seconds / 60:.1f} minutes on {os.cpu_count()} cores, a process per core. Times in the figures
-  were taken while the other cores were at work.
+- Command: `{command}`, {seconds / 60:.1f} minutes on {os.cpu_count()} cores, a process per core. Times in figures
+  are processor time of one thread; time limits are by the clock on the wall.
 - Seeds: draw i of a figure is `numpy.random.default_rng([i, c, a¹, …, aᵐ])`; the CSV files name the seed of every row.
 - Versions: privacyfunnel {__version__}, Python {platform.python_version()}, {", ".join(map(_version, LIBRARIES))}.
 - Data: UCI Adult (Becker and Kohavi 1996, CC BY 4.0), all 48,842 records, `?` as a category of its own.
