@@ -8,12 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privacyfunnel.arrays import IntArray
+from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.envelope import Split, Splitting, split
 from privacyfunnel.errors import SizeError, checked_positive
+from privacyfunnel.explicit import conditional_reporting
 from privacyfunnel.information import entropy, mutual_information
 from privacyfunnel.joint import Joint
-from privacyfunnel.promises import Promise
+from privacyfunnel.promises import LDP, LIP, Promise
 from privacyfunnel.protocol import Protocol, posterior_labels
 from privacyfunnel.sealing import SMALLEST_EPSILON, kept
 
@@ -21,6 +22,7 @@ LARGEST_PROBLEM = 5000  # inputs; beyond that the atoms alone fill the memory
 # The engine solves a promise that is smaller by this sliver, so that rounding does not push its atoms, which lie on the
 # boundary, over it. The bound is paid back what that can cost.
 MARGIN = 1e-11
+HEAD_START = 5.0  # seconds for the protocol that does not see the secret, from which the one that does begins
 RAREST_OUTPUT = 1e-9  # outputs rarer than this are merged: they carry no information to speak of
 
 Progress = Callable[[float, float], None]
@@ -68,7 +70,8 @@ def optimal(
         return Optimum(as_it_is, mutual_information(joint, as_it_is), h_x)
     problem, inputs = _problem(joint, promise, sees_secret)
     said = None if progress is None else _in_utility(progress, h_x)
-    found = split(problem, gap=gap, time_limit=time_limit, progress=said)
+    start = _known_atoms(joint, promise, problem, inputs, gap, time_limit) if sees_secret else None
+    found = split(problem, gap=gap, time_limit=time_limit, progress=said, start=start)
     protocol = kept(_protocol(joint, problem, inputs, found, sees_secret), promise, joint)
     utility = mutual_information(joint, protocol)
     return Optimum(protocol, utility, max(utility, min(h_x, h_x - found.bound + _repaid(h_x))))
@@ -91,6 +94,22 @@ def _problem(joint: Joint, promise: Promise, sees_secret: bool) -> tuple[Splitti
     group = inputs % joint.a if sees_secret else inputs
     prior = p_z[inputs] / p_z[inputs].sum()
     return Splitting(prior, group, n[:, inputs], d[:, inputs], epsilon), inputs
+
+
+def _known_atoms(
+    joint: Joint, promise: Promise, problem: Splitting, inputs: IntArray, gap: float, time_limit: float | None
+) -> FloatArray:
+    """What a protocol that sees the secret can begin with: the best one that does not, and conditional reporting."""
+    limit = HEAD_START if time_limit is None else min(HEAD_START, time_limit / 5)
+    blind = split(_problem(joint, promise, False)[0], gap=gap, time_limit=limit)
+    s, x = inputs // joint.a, inputs % joint.a
+    atoms = [blind.atoms[blind.weights > 0][:, x] * joint.p_s_given_x[s, x]]
+    if isinstance(promise, LIP | LDP):
+        # At the engine's own ε, so that these atoms too keep their distance from the boundary.
+        channel = conditional_reporting(joint, type(promise)(problem.epsilon)).channel[inputs]
+        reported = (problem.prior[:, None] * channel).T
+        atoms.append(reported[reported.sum(axis=1) > 0])
+    return np.concatenate([atom / atom.sum(axis=1, keepdims=True) for atom in atoms])
 
 
 def _protocol(joint: Joint, problem: Splitting, inputs: IntArray, found: Split, sees_secret: bool) -> Protocol:

@@ -29,13 +29,21 @@ PROOF_SHARE = 0.4  # of a time limit: the part that is kept for proofs
 
 
 def split(
-    problem: Splitting, *, gap: float = 1e-6, time_limit: float | None = None, progress: Progress | None = None
+    problem: Splitting,
+    *,
+    gap: float = 1e-6,
+    time_limit: float | None = None,
+    progress: Progress | None = None,
+    start: FloatArray | None = None,
 ) -> Split:
-    """The cheapest split up to `gap` nats. At the time limit, or when interrupted: the best so far, with its bound."""
+    """The cheapest split up to `gap` nats. At the time limit, or when interrupted: the best so far, with its bound.
+
+    `start` are allowed atoms that are known already; the split is never worse than the best one of these.
+    """
     small = merged(problem)
     generation = Generation(small.problem, pricer_for(small.problem))
     try:
-        generation.run(gap, time_limit, progress)
+        generation.run(gap, time_limit, progress, None if start is None else small.reduced(start))
     except KeyboardInterrupt:
         if generation.value == np.inf:
             raise
@@ -85,7 +93,9 @@ class Generation:
         new = order[self.master.add(atoms[order], costs[order])]
         return float(reduced[new].min(initial=0.0))
 
-    def run(self, gap: float, time_limit: float | None, progress: Progress | None) -> None:
+    def run(
+        self, gap: float, time_limit: float | None, progress: Progress | None, start: FloatArray | None = None
+    ) -> None:
         """Alternate until the gap is reached, time is up, or rounding leaves nothing to gain."""
         begun = time.monotonic()
         deadline = begun + time_limit if time_limit is not None else np.inf
@@ -93,7 +103,8 @@ class Generation:
         prior = self.problem.prior[None, :]
         self.master.add(prior, self.entropies(prior))
         self.value = float(self.master.costs[0])
-        for begin in (contracted(self.problem), self.cleaned(self.pricer.start())):
+        known = np.empty((0, prior.size)) if start is None else start
+        for begin in (known, contracted(self.problem), self.cleaned(self.pricer.start())):
             self.master.add(begin, self.entropies(begin))
         while True:
             weights, prices, loan = self.master.solve()

@@ -24,6 +24,12 @@ class Merged:
     part_of: IntArray
     prior: FloatArray
 
+    def reduced(self, atoms: FloatArray) -> FloatArray:
+        """Atoms of the large problem as atoms of the small one."""
+        small = np.zeros((self.problem.prior.size, len(atoms)))
+        np.add.at(small, self.part_of, atoms.T)
+        return small.T
+
     def expanded(self, split: Split) -> Split:
         """The split of the large problem: every atom names one input of each merged one.
 
