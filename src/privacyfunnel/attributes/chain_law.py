@@ -13,7 +13,7 @@ every output that these could have published is checked.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -26,7 +26,8 @@ from scipy.sparse import coo_array, csr_array
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import ProtocolFileError
 from privacyfunnel.exact import NO_LEAK, ExactLeak, exact_leak, worse
-from privacyfunnel.promises import Comparisons
+from privacyfunnel.joint import Joint
+from privacyfunnel.promises import Comparisons, Leak
 from privacyfunnel.protocol import Labels
 from privacyfunnel.sampling import Words
 
@@ -35,6 +36,7 @@ UNIT = 1 << BITS
 FINEST = 1 << (BITS - 40)  # no smaller chance is drawn: products along a path then stay far from underflow
 MOST_STEPS = 20
 ROUNDING = 2.0**-53
+WORKED_ON = 1 << 23  # entries of P(y | E) that are worked on at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,18 +58,14 @@ class Step:
 
     def __post_init__(self) -> None:
         contexts, outputs = len(self.came_by), len(self.context_of_output)
-        ordered = (
-            not len(self.cell)
-            or bool((np.diff(self.cell) >= 0).all())
-            and bool((np.diff(self.context_of_output) >= 0).all())
-        )
+        ordered = bool((np.diff(self.context_of_output) >= 0).all())
         inside = (
             self.labels.shape == (outputs, len(self.attributes))
             and bool(((self.output >= 0) & (self.output < outputs)).all())
             and bool(((self.value >= 0) & (self.value < len(self.values))).all())
             and bool(((self.context_of_output >= 0) & (self.context_of_output < contexts)).all())
         )
-        if not (ordered and inside):
+        if not (ordered and inside and bool((np.diff(self.cell) >= 0).all())):
             raise ProtocolFileError("Contexts of a chain must be listed in order and within bounds; some are not.")
         starts = self.cell_starts[:-1]
         # Each entry is at most 2^62 and a row has few: a sum that wrapped would not come back to 2^62 exactly.
@@ -137,23 +135,20 @@ class Step:
         return place, starts[rows[place]] + within
 
     def to_json(self) -> dict[str, Any]:
-        """A line per context: where it came from, its outputs' labels, and its rows."""
+        """A line per context: where it came from, its outputs' labels, and its rows, those of several values where alike."""
         lines = []
-        ends = np.searchsorted(self.context, np.arange(len(self.came_by) + 1))
-        outs = np.searchsorted(self.context_of_output, np.arange(len(self.came_by) + 1))
+        ends = np.searchsorted(self.context, np.arange(len(self.came_by) + 1)).tolist()
+        outs = np.searchsorted(self.context_of_output, np.arange(len(self.came_by) + 1)).tolist()
+        value, output, numerator = self.value.tolist(), self.output.tolist(), self.numerator.tolist()
         for k, origin in enumerate(self.came_by.tolist()):
             labels = ",".join("/".join(map(str, row)) for row in self.labels[outs[k] : outs[k + 1]].tolist())
-            entries = slice(ends[k], ends[k + 1])
-            rows = ",".join(
-                f"{x}:{y}:{n}"
-                for x, y, n in zip(
-                    self.value[entries].tolist(),
-                    (self.output[entries] - outs[k]).tolist(),
-                    self.numerator[entries].tolist(),
-                    strict=True,
-                )
-            )
-            lines.append(f"{origin} {labels} {rows}")
+            rows: dict[int, str] = {}
+            for i in range(ends[k], ends[k + 1]):
+                rows[value[i]] = rows.get(value[i], "") + f",{output[i] - outs[k]}:{numerator[i]:x}"
+            alike: dict[str, list[str]] = {}
+            for x, row in rows.items():
+                alike.setdefault(row, []).append(str(x))
+            lines.append(f"{origin} {labels} " + ";".join("/".join(xs) + row for row, xs in alike.items()))
         return {
             "attributes": list(self.attributes),
             "values": ["/".join(map(str, row)) for row in self.values.tolist()],
@@ -163,7 +158,10 @@ class Step:
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Step:
         """The step that a protocol file states."""
-        came_by, of_output, labels, entries = [], [], [], []
+        came_by: list[int] = []
+        of_output: list[int] = []
+        labels: list[list[int]] = []
+        entries: list[tuple[int, int, int]] = []
         for k, line in enumerate(content["contexts"]):
             origin, named, rows = line.split(" ")
             came_by.append(int(origin))
@@ -171,11 +169,15 @@ class Step:
             for label in named.split(","):
                 labels.append([int(code) for code in label.split("/")])
                 of_output.append(k)
-            for row in rows.split(","):
-                x, y, n = map(int, row.split(":"))
-                if not 0 <= y < len(labels) - first:
-                    raise ProtocolFileError("Contexts of a chain must be listed in order; some are not.")
-                entries.append((x, first + y, n))
+            listed = []
+            for row in rows.split(";"):
+                xs, *channel = row.split(",")
+                for x in xs.split("/"):
+                    for y, n in (entry.split(":") for entry in channel):
+                        if not 0 <= int(y) < len(labels) - first:
+                            raise ProtocolFileError("Outputs of a context must be listed; some are not.")
+                        listed.append((int(x), first + int(y), int(n, 16)))
+            entries += sorted(listed)
         table = np.array(entries, dtype=np.int64).reshape(-1, 3)
         attributes = tuple(map(int, content["attributes"]))
         return cls(
@@ -212,6 +214,32 @@ class ChainLaw:
         """For each step the value that every input has in it."""
         return tuple(value_numbers(self.combos, step.attributes, step.values) for step in self.steps)
 
+    @property
+    def inputs(self) -> int:
+        """How many combinations are inputs."""
+        return len(self.combos)
+
+    @property
+    def protocol(self) -> ReachedChain:
+        """The law as something to measure."""
+        return ReachedChain(self)
+
+    def paths(self) -> Iterator[tuple[Step, csr_array]]:
+        """For every step P(y^1, …, y^j | x), a row per output that its contexts could publish."""
+        path = coo_array(np.ones((1, len(self.combos))))
+        for number, (step, values) in enumerate(zip(self.steps, self._values, strict=True)):
+            node, combo = path.coords
+            rows = step.rows_of(node.astype(np.int64), values[combo])
+            if (rows < 0).any():
+                raise ProtocolFileError("Every context must have a row for every value that it can hold; one has not.")
+            pair, entry = step.spread(rows)
+            chance = path.data[pair] * (step.numerator[entry] / UNIT)
+            shape = (len(step.context_of_output), len(self.combos))
+            outputs = csr_array(coo_array((chance, (step.output[entry], combo[pair])), shape=shape))
+            yield step, outputs
+            if number + 1 < len(self.steps):
+                path = coo_array(csr_array(outputs[self.steps[number + 1].came_by]))
+
     def worst(self, comparisons: Comparisons) -> ExactLeak:
         r"""An upper bound on the largest ratio, over every output that a reached context could have published.
 
@@ -225,19 +253,9 @@ class ChainLaw:
         given = csr_array(comparisons.distributions.T)
         error = math.expm1(2 * (len(self.combos) + 2 * len(self.steps) + 8) * ROUNDING)
         largest = NO_LEAK
-        path = coo_array(np.ones((1, len(self.combos))))
-        for number, (step, values) in enumerate(zip(self.steps, self._values, strict=True)):
-            node, combo = path.coords
-            rows = step.rows_of(node, values[combo])
-            if (rows < 0).any():
-                raise ProtocolFileError("Every context must have a row for every value that it can hold; one has not.")
-            pair, entry = step.spread(rows)
-            chance = path.data[pair] * (step.numerator[entry] / UNIT)
-            shape = (len(step.context_of_output), len(self.combos))
-            outputs = csr_array(coo_array((chance, (step.output[entry], combo[pair])), shape=shape))
-            largest = worse(largest, _outward(comparisons, csr_array(outputs[step.chosen]), given, step.chosen, error))
-            if number + 1 < len(self.steps):
-                path = coo_array(csr_array(outputs[self.steps[number + 1].came_by]))
+        for step, outputs in self.paths():
+            for part in np.array_split(step.chosen, 1 + len(step.chosen) * given.shape[1] // WORKED_ON):
+                largest = worse(largest, _outward(comparisons, csr_array(outputs[part]), given, part, error))
         return largest
 
     def draw(self, codes: NDArray[Any], stream: Words, first_row: int) -> NDArray[Any]:
@@ -272,6 +290,38 @@ class ChainLaw:
         columns = tuple(tuple(map(str, labels)) for labels in content["columns"])
         combos = _table([row.split("/") for row in content["combinations"]], len(columns))
         return cls(tuple(Step.from_json(step) for step in content["steps"]), columns, combos)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReachedChain:
+    """A chain as a protocol. What it could have published in contexts that no row came to counts as not published."""
+
+    law: ChainLaw
+    sees_secret: ClassVar[bool] = False
+
+    def worst(self, comparisons: Comparisons) -> Leak:
+        """The largest log-ratio, rounded upwards."""
+        return self.law.worst(comparisons).leak
+
+    def mutual_information(self, joint: Joint) -> float:
+        """I(X;Y) in nats: what each step adds in each context, H(p) − Σ_y q_y H(v_y), times the context's chance."""
+        p_x, total = joint.p_x, 0.0
+        for number, (step, outputs) in enumerate(self.law.paths()):
+            p = csr_array(outputs.multiply(p_x[None, :]))
+            values = self.law._values[number]
+            sums = coo_array((np.ones(len(values)), (np.arange(len(values)), values)))
+            p_yx = coo_array(csr_array(p @ csr_array(sums)))  # output × value of the step
+            output, value = p_yx.coords
+            context = step.context_of_output[output]
+            size = len(step.values)
+            p_cx = np.bincount(context * size + value, p_yx.data, minlength=len(step.came_by) * size)
+            p_c = p_cx.reshape(-1, size).sum(axis=1)
+            p_y = np.bincount(output, p_yx.data, minlength=outputs.shape[0])
+            # Σ p(x,y) ln p(x,y) p(c) / (p(x,c) p(y)), over all contexts c of the step
+            cell = context * size + value
+            terms = p_yx.data * np.log(p_yx.data * p_c[context] / (p_cx[cell] * p_y[output]))
+            total += float(terms.sum())
+        return max(0.0, total)
 
 
 def value_numbers(combos: IntArray, attributes: tuple[int, ...], values: IntArray) -> IntArray:

@@ -65,7 +65,7 @@ def grow(
     joint: Joint, steps: Sequence[tuple[int, ...]], epsilons: Sequence[float], codes: IntArray, stream: Words
 ) -> Grown:
     """Draw all rows through these steps; the rows of a step must be drawn before the next step's contexts are known."""
-    if len(codes) and not (0 <= codes.min() and codes.max() < joint.a):
+    if len(codes) and not (codes.min() >= 0 and codes.max() < joint.a):
         raise ParameterError("Rows must hold combinations that were counted; some do not.")
     labels = _LabelCodes(joint)
     reach = _Reach(np.zeros(joint.a, np.int64), np.arange(joint.a), np.ones(joint.a), np.zeros(1, np.int64))

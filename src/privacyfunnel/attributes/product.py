@@ -14,7 +14,7 @@ from privacyfunnel.attributes.contraction import contracted
 from privacyfunnel.errors import DistributionError, SizeError
 from privacyfunnel.information import entropy, surprise
 from privacyfunnel.joint import Joint
-from privacyfunnel.promises import Comparisons, Leak, Promise, log_ratio
+from privacyfunnel.promises import Comparisons, Leak, Promise
 from privacyfunnel.protocol import Protocol
 
 LARGEST_PRODUCT = 5 * 10**7  # outputs that are gone through; more would take hours
@@ -51,11 +51,12 @@ class ProductProtocol:
         wanted = bounds_of_pairs(self.channels, self.combos, comparisons) > floor
         largest = Leak(0.0)
         for part in contracted(self.channels, self.combos, comparisons, wanted):
-            sizes = log_ratio(part.one, part.other)
-            pair, y = np.unravel_index(int(sizes.argmax()), sizes.shape)
-            if largest.output is None or sizes[pair, y] > largest.epsilon:
-                output = part.output(int(y), len(self.factors))
-                largest = comparisons.leak(float(sizes[pair, y]), int(part.pairs[pair]), output)
+            size, pair, y = part.largest()
+            if largest.output is None or size > largest.epsilon:
+                output = part.output(y, len(self.factors))
+                largest = comparisons.leak(size, int(part.pairs[pair]), output)
+                if math.isinf(size):
+                    break
         return largest
 
     def check(self, comparisons: Comparisons) -> None:
@@ -73,12 +74,13 @@ class ProductProtocol:
     def mutual_information(self, joint: Joint) -> float:
         """I(X;Y) = H(Y) − Σ_j H(Y^j | X^j) in nats."""
         everybody = _everybody(joint)
-        p_y = next(iter(contracted(self.channels, self.combos, everybody))).one[0]
+        parts = contracted(self.channels, self.combos, everybody)
+        h_y = sum(entropy(part.one[0]) for part in parts)
         given = sum(
             float(joint.p_x @ surprise(channel).sum(axis=1)[self.combos[:, j]])
             for j, channel in enumerate(self.channels)
         )
-        return max(0.0, entropy(p_y) - given)
+        return max(0.0, h_y - given)
 
     def quieter(self, joint: Joint, sliver: float) -> ProductProtocol:
         """With chance `sliver` each attribute's output is drawn from its distribution whatever the value."""

@@ -22,7 +22,7 @@ from privacyfunnel.exact import NO_LEAK, ExactLeak, exact_leak, worse
 from privacyfunnel.information import entropy
 from privacyfunnel.joint import Joint
 from privacyfunnel.laws import ChannelLaw
-from privacyfunnel.promises import Comparisons, Promise, log_ratio
+from privacyfunnel.promises import Comparisons, Promise
 from privacyfunnel.protocol import Labels
 from privacyfunnel.sampling import Words, sample
 from privacyfunnel.sealing import Domain, SealedProtocol, certify
@@ -76,7 +76,7 @@ class ProductLaw:
         near: list[tuple[float, int, tuple[int, ...]]] = []
         top = 0.0
         for part in contracted(protocol.channels, self.combos, comparisons, wanted):
-            sizes = log_ratio(part.one, part.other)
+            sizes = part.sizes()
             top = max(top, float(sizes.max(initial=0.0)))
             pairs, ys = np.nonzero(sizes >= top - NEAR)
             if math.isinf(top):
