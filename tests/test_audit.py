@@ -55,11 +55,13 @@ def test_sets_are_audited_in_both_shapes(adult: Path, tmp_path: Path, sets: str)
     assert found.draw.degrees > 50
 
 
-def test_a_protocol_that_sees_the_secret_is_audited_with_several_columns(adult: Path, tmp_path: Path) -> None:
-    out = released(
-        adult, tmp_path, SRLIP(1), sees_secret=True, secret=("sex", "income"), publish=("race",), as_="values"
-    )
-    assert audit(out / "protocol.json", adult, sanitised=out / "sanitised.csv").sealed.sees_secret
+@pytest.mark.parametrize("as_", ["labels", "values"])
+def test_a_protocol_that_sees_the_secret_is_audited_with_several_columns(adult: Path, tmp_path: Path, as_: str) -> None:
+    out = released(adult, tmp_path, SRLIP(0.2), sees_secret=True, secret=("sex", "income"), publish=("race",), as_=as_)
+    found = audit(out / "protocol.json", adult, sanitised=out / "sanitised.csv")
+    assert found.sealed.sees_secret
+    assert found.draw is not None
+    assert found.draw.degrees > 4
 
 
 def test_bins_are_taken_from_the_protocol_file(adult: Path, tmp_path: Path) -> None:
@@ -128,6 +130,14 @@ def test_fewer_rows_or_unknown_outputs_are_found_out(adult: Path, tmp_path: Path
         audit(out / "protocol.json", adult, sanitised=out / "strange.csv")
 
 
+def test_members_the_protocol_does_not_know_are_found_out(adult: Path, tmp_path: Path) -> None:
+    out = released(adult, tmp_path, method="unary-encoding")
+    lines = (out / "sanitised.csv").read_text().splitlines()
+    (out / "strange.csv").write_text("\n".join([lines[0], f"{lines[1]} | Bootcamp", *lines[2:]]) + "\n")
+    with pytest.raises(GuaranteeError, match="1 of 48,842 are not"):
+        audit(out / "protocol.json", adult, sanitised=out / "strange.csv")
+
+
 def test_rows_without_some_values_are_audited_on_the_values_they_have(adult: Path, tmp_path: Path) -> None:
     out = released(adult, tmp_path, LIP(0.3), method="unary-encoding", publish=("sex",), secret=("income",))
     some = tmp_path / "some.csv"
@@ -157,10 +167,10 @@ def test_the_statistic_is_chi_square_for_true_draws() -> None:
     from scipy.stats import chi2
 
     rng = np.random.default_rng(5)
-    channel = np.array([[0.7, 0.2, 0.06, 0.03, 0.01], [0.1, 0.1, 0.1, 0.1, 0.6], [0.0, 0.0, 0.0, 1.0, 0.0]])
+    channel = np.array([[0.7, 0.2, 0.0997, 0.0002, 0.0001], [0.1, 0.1, 0.1, 0.1, 0.6], [0.0, 0.0, 0.0, 1.0, 0.0]])
     p = []
     for _ in range(2000):
-        counts = np.stack([rng.multinomial(n, q) for n, q in zip((900, 400, 50), channel, strict=True)])
+        counts = np.stack([rng.multinomial(n, q) for n, q in zip((90_000, 40_000, 500), channel, strict=True)])
         statistic, degrees = chi_square(counts, channel)
         assert degrees == 3 + 4  # in the first row the last two cells are joined
         p.append(chi2.sf(statistic, degrees))

@@ -142,6 +142,20 @@ def test_every_format_holds_the_same_release(adult: pl.DataFrame, adult_csv: Pat
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted(["protocol.json", path.name])
 
 
+@pytest.mark.parametrize("method", ["optimal", "conditional-reporting", "unary-encoding"])
+def test_every_row_has_a_draw_of_its_own_however_the_table_is_cut(
+    adult_csv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    asked = order(method=method, publish=("race",), promise=LIP(0.5), keep=("sex",))
+    sanitise_file(adult_csv, tmp_path / "whole", asked)
+    monkeypatch.setattr("privacyfunnel.tables.encoding.CHUNK_ROWS", 5000)
+    monkeypatch.setattr("privacyfunnel.tables.delimited.BATCH_ROWS", 5000)
+    monkeypatch.setattr("privacyfunnel.published.HELD_AT_ONCE", 5 * 999)
+    sanitise_file(adult_csv, tmp_path / "cut", asked)
+    both = [(tmp_path / name / "sanitised.csv").read_bytes() for name in ("whole", "cut")]
+    assert both[0] == both[1]
+
+
 def test_a_seed_marks_the_release_as_not_for_publication(adult_csv: Path, tmp_path: Path) -> None:
     seeded = sanitise_file(adult_csv, tmp_path / "seeded", order())
     assert "NOT FOR PUBLICATION" in seeded.not_promised[0]
