@@ -9,6 +9,7 @@ import polars as pl
 from privacyfunnel.errors import TableError
 
 BATCH_ROWS = 1 << 17
+SLICE_ROWS = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +35,22 @@ class ColumnarTable:
     def batches(self, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
         rows = 0
         try:
-            for batch in self._scan().select(columns).collect_batches(chunk_size=BATCH_ROWS):
+            for batch in self._parts(columns):
                 rows += batch.height
                 yield batch
         except (pl.exceptions.PolarsError, OSError) as error:
             raise self._damaged() from error
         if rows == 0:
             raise TableError(f"{self.name} must have rows; it has none.")
+
+    def _parts(self, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+        lazy = self._scan().select(columns)
+        if self.kind == "Arrow":
+            yield from lazy.collect_batches(chunk_size=BATCH_ROWS)
+            return
+        # As a stream, polars reads a Parquet file ahead without bound; a slice reads its own row groups only.
+        for start in range(0, self._scan().select(pl.len()).collect().item(), SLICE_ROWS):
+            yield from lazy.slice(start, SLICE_ROWS).collect().iter_slices(BATCH_ROWS)
 
     def _scan(self) -> pl.LazyFrame:
         if self.kind == "Parquet":
