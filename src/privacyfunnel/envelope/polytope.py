@@ -12,7 +12,7 @@ An inequality that holds at every corner of the simplex, or follows from another
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import issparse
+from scipy.sparse import csr_array
 
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.envelope.problem import Splitting
@@ -55,9 +55,9 @@ class Polytope:
         return np.clip(most + SAFE, 0.0, 1.0)
 
 
-def dense(rows: object) -> FloatArray:
+def dense(rows: FloatArray | csr_array) -> FloatArray:
     """Comparison rows as a plain array."""
-    return np.asarray(rows.toarray() if issparse(rows) else rows, dtype=np.float64)  # type: ignore[attr-defined]
+    return np.asarray(rows.toarray() if isinstance(rows, csr_array) else rows, dtype=np.float64)
 
 
 def polytope_of(problem: Splitting) -> Polytope:
