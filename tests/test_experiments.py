@@ -175,10 +175,10 @@ def test_every_point_of_adult_is_there_and_within_its_bounds(rows: Rows) -> None
     for point, best in found["opt-lip"].items():
         assert best["bound"] - best["utility"] <= 1e-4
         assert max(found["grr"][point]["utility"], found["oue"][point]["utility"]) <= best["bound"]
-        assert found["oue"][point]["utility"] < best["entropy"] / 2
+        assert found["oue"][point]["utility"] <= best["entropy"] / 2 + 1e-9
         if point in sees:
             assert found["cr"][point]["utility"] <= sees[point]["bound"]
-            assert best["utility"] <= sees[point]["bound"] <= best["entropy"] + NOISE
+            assert best["utility"] - NOISE <= sees[point]["utility"] <= sees[point]["bound"] <= best["entropy"] + NOISE
 
 
 def test_adult_has_the_reference_values(rows: Rows) -> None:

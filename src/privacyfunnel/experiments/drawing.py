@@ -12,6 +12,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from privacyfunnel.experiments import adult_curves, ldp_lip, lip_srlip, reporting
 from privacyfunnel.experiments.experiment import Record, numbers, of
@@ -139,8 +140,8 @@ def _time_and_utility(records: Sequence[Record], looks: Mapping[str, Look], colu
             markerfacecolor="none",
             label="not finished in time",
         )
-    time.set_yscale("log")
-    time.set_ylabel("processor time (s)")
+    _decades(time)
+    time.set_ylabel("processor time")
     time.set_title("Computing time")
     kept = [r for r in records if r["method"] not in {ldp_lip.GAMMA, lip_srlip.LISTED}]
     _over_draws(utility, kept, looks, "utility", looks)
@@ -148,6 +149,18 @@ def _time_and_utility(records: Sequence[Record], looks: Mapping[str, Look], colu
     utility.set_title("Information kept")
     _legend(figure, time, columns)
     return figure
+
+
+def _decades(axes: Axes) -> None:
+    """A logarithmic axis of times, whole decades long."""
+    axes.set_yscale("log")
+    shown = [line.get_ydata() for line in axes.get_lines()]
+    seconds = np.concatenate([np.asarray(y, dtype=float) for y in shown])
+    low, high = np.floor(np.log10(seconds.min())), np.ceil(np.log10(seconds.max()))
+    axes.set_ylim(10.0**low, 10.0**high)
+    axes.yaxis.set_major_locator(LogLocator(numticks=12))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g} s" if y >= 1 else f"{1000 * y:g} ms"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
 
 
 def _ldp_lip(records: Sequence[Record]) -> Figure:
