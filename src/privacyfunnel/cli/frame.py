@@ -6,9 +6,12 @@ Exit codes: 0 done; 2 the user can mend it, and one sentence says how; 1 ours.
 import json
 import math
 import os
+import signal
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import FrameType
 from typing import Annotated, Any
 
 import typer
@@ -17,7 +20,6 @@ from privacyfunnel import __version__
 from privacyfunnel.errors import InputError, PrivacyFunnelError
 
 OURS, THEIRS, INTERRUPTED = 1, 2, 130
-HALTED = "Interrupted. Nothing was left half-written."
 
 # Where typer keeps this class has moved; that the error of a bad parameter is one has not.
 UsageError: type[Any] = typer.BadParameter.__mro__[1]
@@ -48,15 +50,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if words[0] == "--version":
         show(f"privacyfunnel {__version__}")
         return 0
-    try:
-        code = app(words, prog_name="privacyfunnel", standalone_mode=False)
-    except (Exception, KeyboardInterrupt) as error:
-        if debug:
-            traceback.print_exc()
-        sentence, code = _failure(error)
-        print(sentence, file=sys.stderr)
-    if code == INTERRUPTED:  # typer turns Ctrl-C into an exit code
-        print(HALTED, file=sys.stderr)
+    with _interrupts_noted() as interrupts:
+        try:
+            code = app(words, prog_name="privacyfunnel", standalone_mode=False)
+        except SystemExit:
+            raise
+        except BaseException as error:
+            if debug:
+                traceback.print_exc()
+            sentence, code = _failure(error)
+            if interrupts and not isinstance(error, PrivacyFunnelError):
+                code = INTERRUPTED  # libraries may turn Ctrl-C into an error of their own
+            if code != INTERRUPTED:
+                print(sentence, file=sys.stderr)
+    if code == INTERRUPTED:  # and typer turns it into an exit code
+        print("Interrupted. Nothing was left half-written.", file=sys.stderr)
     return code if isinstance(code, int) else 0
 
 
@@ -93,6 +101,22 @@ def on_terminal() -> bool:
     return sys.stderr.isatty()
 
 
+@contextmanager
+def _interrupts_noted() -> Iterator[list[int]]:
+    """Ctrl-C raises as ever, and leaves a note that it came."""
+    interrupts: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        interrupts.append(number)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield interrupts
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def _failure(error: BaseException) -> tuple[str, int]:
     """One sentence for what went wrong, and the exit code that says whose it is to mend."""
     kind = type(error).__name__
@@ -104,7 +128,7 @@ def _failure(error: BaseException) -> tuple[str, int]:
         stop = "" if message.endswith((".", "?")) else "."
         return f"ParameterError: {message}{stop} See '{command} --help'.", THEIRS
     if isinstance(error, KeyboardInterrupt):
-        return HALTED, INTERRUPTED
+        return "", INTERRUPTED
     if isinstance(error, MemoryError):
         return "SizeError: this needs more memory than there is. Merge rare values or publish fewer columns.", THEIRS
     first = (str(error).splitlines() or ["no message"])[0].rstrip(".")
