@@ -10,8 +10,10 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from privacyfunnel.experiments import adult_curves, ldp_lip, lip_srlip, reporting
@@ -42,6 +44,8 @@ STYLE: Any = {
 }
 WIDTH = 8.6  # inches; the PNG is then as wide as a page of text likes, twice over
 DPI = 160
+BAND = 0.25  # opacity
+VISIBLE = 1e-3  # nats
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +103,10 @@ def _panels(rows: int, columns: int, height: float, **shared: Any) -> tuple[Figu
 
 def _legend(figure: Figure, axes: Axes, columns: int) -> None:
     """Below all panels, where it covers nothing."""
-    handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=columns, handlelength=3.2)
+    handles, _ = axes.get_legend_handles_labels()
+    if any(isinstance(drawn, PolyCollection) for panel in figure.axes for drawn in panel.collections):
+        handles = [*handles, Patch(facecolor=GREY, alpha=BAND, label="up to the proved bound")]
+    figure.legend(handles=handles, loc="outside lower center", ncols=columns, handlelength=3.2)
 
 
 def _over_draws(
@@ -121,10 +127,16 @@ def _over_draws(
                 proved = numbers(of(records, method=method, epsilon=epsilon), "bound")
                 bounds.append(float(np.mean(proved)) if proved else means[-1])
         if column == "utility":
-            axes.fill_between(x, means, bounds, color=look.colour, alpha=0.25, linewidth=0)
+            _band(axes, look, x, means, bounds)
         axes.plot(x, means, look.dashes, color=look.colour, marker=look.marker, label=look.label)
     axes.set_xticks(epsilons)
     axes.set_xlabel("ε")
+
+
+def _band(axes: Axes, look: Look, x: Sequence[float], kept: Sequence[float], bounds: Sequence[float]) -> None:
+    """From what is kept to what is proved possible, where that is wide enough to see."""
+    if bounds and max(np.subtract(bounds, kept)) > VISIBLE:
+        axes.fill_between(x, kept, bounds, color=look.colour, alpha=BAND, linewidth=0)
 
 
 def _time_and_utility(records: Sequence[Record], looks: Mapping[str, Look], columns: int) -> Figure:
@@ -182,8 +194,7 @@ def _adult(records: Sequence[Record]) -> Figure:
         for method, look in ADULT_LOOKS.items():
             points = sorted(of(case, method=method), key=lambda r: float(r["epsilon"]))
             epsilons, kept = numbers(points, "epsilon"), numbers(points, "utility")
-            if bounds := numbers(points, "bound"):
-                axes.fill_between(epsilons, kept, bounds, color=look.colour, alpha=0.25, linewidth=0)
+            _band(axes, look, epsilons, kept, numbers(points, "bound"))
             axes.plot(
                 epsilons, kept, look.dashes, color=look.colour, marker=look.marker, markersize=4.5, label=look.label
             )
