@@ -113,7 +113,7 @@ def print_coverage(joint: Joint) -> None:
 
 
 def print_bootstrap(joint: Joint) -> None:
-    """Why the parametric bootstrap is not the default."""
+    """The parametric bootstrap beside the default."""
     print("   the same at n 10⁴, target table, by percentiles of 200 redrawn tables (60 tables)")
     for name in ("GRR", "optimal"):
         found, width = coverage(joint, name, 0.5, 10**4, Settings("ml", bootstrap=200), tables=60)
