@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from privacyfunnel.attributes.chain_law import ChainLaw
+from privacyfunnel.attributes.product_law import ProductLaw
 from privacyfunnel.errors import InputError, ParameterError, ProtocolFileError
 from privacyfunnel.joint import Attribute
 from privacyfunnel.laws import ChannelLaw, Law, SetsLaw
@@ -26,7 +28,7 @@ from privacyfunnel.tables.whole import whole_file
 
 FORMAT = "privacyfunnel protocol"
 VERSION = 1
-LAWS: Mapping[str, Any] = {law.kind: law for law in (ChannelLaw, SetsLaw)}
+LAWS: Mapping[str, Any] = {law.kind: law for law in (ChannelLaw, SetsLaw, ProductLaw, ChainLaw)}
 
 
 def save(sealed: SealedProtocol, path: Path, *, force: bool = False) -> None:

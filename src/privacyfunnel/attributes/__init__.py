@@ -1,1 +1,16 @@
-"""Several published attributes: product and chain protocols, their budgets, and what side channels see."""
+"""Several published attributes: product and chain protocols, their budgets, and what side channels see.
+
+contraction.py      P(y | E) of a product, one attribute at a time
+product.py          product protocols, and where they leak most
+product_law.py      their integers, checked exactly
+factors.py          the best protocol of one attribute, alone or next to the others
+budgets.py          how much of ε each attribute gets
+many_programmes.py  thousands of small linear programmes at once
+contexts.py         the best split in each context of a chain
+crew.py             contexts on all cores
+growth.py           a chain grown along a table's rows
+chain_law.py        its integers, checked outward
+chain.py            what a chain is
+order.py            which attributes come first
+choice.py           joint or chain, and why
+"""

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-
 from privacyfunnel.attributes.factors import Factors
 from privacyfunnel.attributes.product import ProductProtocol, worst_leak
 from privacyfunnel.errors import ParameterError, checked_epsilon
@@ -46,8 +45,8 @@ class Product:
 def product_protocol(joint: Joint, promise: Promise, budgets: str | Sequence[float] | None = None) -> Product:
     """The most informative product of per-attribute protocols that was found to keep the promise.
 
-    With `budgets` (an ε' per attribute, or "paper" for ε/m each) the product is what these give, and `leak` and `excess`
-    say whether it keeps its promise: nothing assures that it does, and sealing refuses it where it does not.
+    With `budgets` (an ε' per attribute, or "paper" for ε/m each) the product is what these give. `leak`, `excess` say
+    whether it keeps its promise: nothing assures that it does, and sealing refuses it where it does not.
     """
     factors = Factors(joint, promise)
     if budgets is None:
@@ -79,7 +78,8 @@ def _judged(factors: Factors, promise: Promise, product: ProductProtocol, budget
 def _searched(factors: Factors, promise: Promise) -> Product:
     m = factors.joint.m
     low, high = 0.0, LARGEST_SCALE
-    best = _measured(factors, promise, (0.0,) * m)
+    silent = factors.product(tuple(factors.silent(j) for j in range(m)))
+    best = _judged(factors, promise, silent, (0.0,) * m)
     whole = _measured(factors, promise, (LARGEST_SCALE * promise.epsilon,) * m)
     if whole.excess == 0:
         return whole
@@ -90,6 +90,8 @@ def _searched(factors: Factors, promise: Promise) -> Product:
             low, best = middle, found if found.information > best.information else best
         else:
             high = middle
+    if low == 0:
+        return best
     starts = (_measured(factors, promise, (share * low * promise.epsilon,) * m) for share in STARTS)
     improved = [_improved(factors, start) for start in starts if start.excess == 0]
     return max([best, *improved], key=lambda product: product.information)
@@ -101,6 +103,8 @@ def _improved(factors: Factors, product: Product) -> Product:
         before = product.information
         for j in range(factors.joint.m):
             factor = factors.beside(j, product.protocol, product.promise.epsilon)
+            if factor is None:
+                continue
             exchanged = tuple(factor if k == j else old for k, old in enumerate(product.protocol.factors))
             found = _judged(factors, product.promise, factors.product(exchanged), product.budgets)
             if found.excess == 0 and found.information > product.information:

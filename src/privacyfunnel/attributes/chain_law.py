@@ -135,7 +135,7 @@ class Step:
         return place, starts[rows[place]] + within
 
     def to_json(self) -> dict[str, Any]:
-        """A line per context: where it came from, its outputs' labels, and its rows, those of several values where alike."""
+        """A line per context: where it came from, its outputs' labels, and its rows; values alike share one."""
         lines = []
         ends = np.searchsorted(self.context, np.arange(len(self.came_by) + 1)).tolist()
         outs = np.searchsorted(self.context_of_output, np.arange(len(self.came_by) + 1)).tolist()

@@ -35,11 +35,10 @@ class Crew:
         order = sorted(range(len(tables)), key=lambda i: tables[i].shape[1])
         jobs = [order[i : i + BATCH] for i in range(0, len(order), BATCH)]
         padded = [_padded([tables[i] for i in job]) for job in jobs]
-        found: list[Channel] = [None] * len(tables)  # type: ignore[list-item]
+        found: dict[int, Channel] = {}
         for job, channels in zip(jobs, self._map(padded, epsilon, rounds), strict=True):
-            for i, channel in zip(job, channels, strict=True):
-                found[i] = channel
-        return found
+            found |= dict(zip(job, channels, strict=True))
+        return [found[i] for i in range(len(tables))]
 
     def _map(self, jobs: Sequence[FloatArray], epsilon: float, rounds: int) -> list[list[Channel]]:
         workers = min(len(jobs), os.cpu_count() or 1)

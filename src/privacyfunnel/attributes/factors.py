@@ -5,7 +5,7 @@ Alone (the inequalities of the paper's Theorem "budget"): factor j keeps :math:`
 
 .. math:: e^{-\varepsilon^j} \le P(y^j \mid s, x^J) / P(y^j \mid x^J) \le e^{\varepsilon^j}.
 
-That theorem promises :math:`\sum_j \varepsilon^j`-SRLIP for the product. It is false; what the product keeps is measured.
+That theorem promises :math:`\sum_j \varepsilon^j`-SRLIP for the product. It is false; what holds is measured.
 
 Next to the others: with all other factors fixed, the product keeps :math:`\varepsilon`-SRLIP exactly when
 
@@ -30,6 +30,7 @@ from privacyfunnel.promises import Comparisons, Promise
 from privacyfunnel.protocol import Protocol, posterior_labels
 
 GAP = 1e-3  # nats: factors are many and each is only a candidate
+LEAST_ROOM = 1e-6  # of ε: with less than this left, a factor is not solved again
 INSIDE = 1e-9  # of ε: the engine's atoms may break a row by as much
 MOST_ROWS = 20_000
 SECONDS = 20.0  # for one factor
@@ -54,10 +55,18 @@ class Factors:
             self._alone[key] = self._best(j, *self._rows_alone[j], epsilon)
         return self._alone[key]
 
-    def beside(self, j: int, product: ProductProtocol, epsilon: float) -> Protocol:
-        """The best factor j next to the product's other factors."""
+    def beside(self, j: int, product: ProductProtocol, epsilon: float) -> Protocol | None:
+        """The best factor j next to the product's other factors; none where those use up ε among themselves."""
         n, d = _rows_beside(self.blocks, self.joint, j, product)
+        p = self.marginals[j].p_x
+        at_prior = np.log((n @ p) / (d @ p))
+        if np.abs(at_prior).max(initial=0.0) > epsilon * (1 - LEAST_ROOM):
+            return None
         return self._best(j, n, d, epsilon)
+
+    def silent(self, j: int) -> Protocol:
+        """The factor that says nothing."""
+        return Protocol(np.ones((self.marginals[j].a, 1)))
 
     def product(self, factors: tuple[Protocol, ...]) -> ProductProtocol:
         """These factors over the joint's combinations."""
@@ -101,7 +110,8 @@ def _rows_beside(
     """P(x^j, y^-j | s, x^J) / p(x^j) against the same for everybody, for every y^-j."""
     prior = _marginal(joint, j).p_x
     as_it_is = [np.eye(len(prior)) if k == j else channel for k, channel in enumerate(product.channels)]
-    numerators, denominators = [], []
+    numerators: list[FloatArray] = []
+    denominators: list[FloatArray] = []
     for block in blocks:
         if j in block.known:
             continue

@@ -113,7 +113,7 @@ def _solved(
     p_cell = p_cell_s.sum(axis=1)
     context = cells // V
     contexts = len(reach.came_by)
-    mass = np.bincount(context, p_cell, minlength=contexts)
+    mass: FloatArray = np.bincount(context, p_cell, minlength=contexts).astype(np.float64)
     prior = p_cell / mass[context]
     ratio = p_cell_s / p_cell[:, None] / joint.p_s
     starts = np.searchsorted(context, np.arange(contexts + 1))
@@ -125,7 +125,8 @@ def _solved(
     if len(hard):
         tables = [np.vstack([prior[i:j], ratio[i:j].T]) for i, j in zip(starts[hard], starts[hard + 1], strict=True)]
         most = MOST_VALUES if len(tables) > FEW else values.shape[0]
-        groups, tables = zip(*((group, table) for table, group in (lumped(t, most) for t in tables)), strict=True)
+        small = [lumped(table, most) for table in tables]
+        tables, groups = [table for table, _ in small], [group for _, group in small]
         shared: dict[bytes, int] = {}
         which = [shared.setdefault(np.round(table, ALIKE).tobytes(), len(shared)) for table in tables]
         different = [tables[which.index(i)] for i in range(len(shared))] if len(shared) < len(tables) else tables
@@ -144,7 +145,7 @@ def _solved(
     p_output = np.bincount(output, p_entry)
     entry_context = context[cell_of_entry]
     information = (
-        np.bincount(context, surprise(prior), minlength=contexts)
+        np.bincount(context, surprise(prior), minlength=contexts).astype(np.float64)
         + np.bincount(np.repeat(np.arange(contexts), widths), surprise(p_output), minlength=contexts)
         - np.bincount(entry_context, surprise(p_entry), minlength=contexts)
     )

@@ -87,9 +87,15 @@ def solve_many(
                 break
             live, B, binv = live[keep], B[keep], binv[keep]
             leave, enter, rho, rows = leave[keep], enter[keep], rho[keep], rows[: live.size]
-        w = np.matmul(binv, transposed[which[live], enter][:, :, None])[:, :, 0]
-        pivot_row = rho / w[rows, leave][:, None]
-        w[rows, leave] -= 1.0
-        binv = binv - w[:, :, None] * pivot_row[:, None, :]
+        binv = _pivoted(np.asarray(binv), transposed[which[live], enter], rho, leave)
         B[rows, leave] = enter
     return Answers(x_out, y_out, basis_out, optimal)
+
+
+def _pivoted(binv: FloatArray, column: FloatArray, rho: FloatArray, leave: IntArray) -> FloatArray:
+    """The inverses after `column` has taken the place `leave` in each basis; rho was that row of the inverse."""
+    rows = np.arange(len(leave))
+    w = np.matmul(binv, column[:, :, None])[:, :, 0]
+    pivot_row = rho / w[rows, leave][:, None]
+    w[rows, leave] -= 1.0
+    return np.asarray(binv - w[:, :, None] * pivot_row[:, None, :])

@@ -164,7 +164,8 @@ def seal_product(
         if worst_leak(joint, promise, protocol).epsilon > promise.epsilon + 1e-6:
             break
     leak = worst_leak(joint, promise, protocol)
+    excess = leak.epsilon - promise.epsilon
     raise GuaranteeError(
-        f"{promise.name} promised ε = {promise.epsilon:g}; this product leaks {leak.epsilon - promise.epsilon:.2g} more "
+        f"{promise.name} promised ε = {promise.epsilon:g}; this product leaks {excess:.2g} more "
         f"({leak.describe(joint)}). It was not returned and no row was sanitised."
     )

@@ -1,0 +1,224 @@
+"""Chain protocols: exact checks along every path, draws, files, and what they keep."""
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privacyfunnel.adult import adult_counts
+from privacyfunnel.arrays import IntArray
+from privacyfunnel.attributes.chain import chain_steps, checked_chain
+from privacyfunnel.attributes.chain_law import UNIT, ChainLaw
+from privacyfunnel.attributes.choice import choose_method, sparseness
+from privacyfunnel.attributes.contexts import lumped, split_contexts, split_in_two
+from privacyfunnel.attributes.order import chain_protocol
+from privacyfunnel.attributes.product import ProductProtocol
+from privacyfunnel.errors import GuaranteeError, ParameterError, ProtocolFileError, SizeError
+from privacyfunnel.exact import exp_below
+from privacyfunnel.information import entropy, surprise
+from privacyfunnel.joint import Joint
+from privacyfunnel.optimal import optimal
+from privacyfunnel.promises import LDP, LIP, SRLIP
+from privacyfunnel.sampling import KeyStream
+from privacyfunnel.sealing import SealedProtocol, certify
+from tests.strategies import joints
+
+
+def rows_of(joint: Joint, at_most: int = 400) -> IntArray:
+    """Every combination as often as it counts, within reason."""
+    codes = np.repeat(np.arange(joint.a), np.minimum(joint.weights.sum(axis=0), 50).astype(np.int64))
+    return np.random.default_rng(0).permutation(codes)[:at_most]
+
+
+def largest_ratio_published(law: ChainLaw, joint: Joint, codes: IntArray, seed: int) -> Fraction:
+    """max P(y|s)/P(y) or its inverse over the outputs that were published, along their paths, in fractions."""
+    largest = Fraction(1)
+    stream = KeyStream.from_seed(seed)
+    node, values = np.zeros(len(codes), dtype=np.int64), law._values
+    paths: list[list[tuple[int, int]]] = [[] for _ in codes]
+    for number, step in enumerate(law.steps):
+        output = step.draw(step.rows_of(node, values[number][codes]), stream.words(0, len(codes), draw=number))
+        for path, o in zip(paths, output.tolist(), strict=True):
+            path.append((number, o))
+        if number + 1 < len(law.steps):
+            came_by = law.steps[number + 1].came_by.tolist()
+            node = np.array([came_by.index(o) for o in output.tolist()])
+    for published in {tuple(path) for path in paths}:
+        mass = [Fraction(0)] * joint.c
+        for x in range(joint.a):
+            chance = Fraction(1)
+            for number, o in published:
+                step = law.steps[number]
+                entry = np.flatnonzero((step.output == o) & (step.value == values[number][x]))
+                chance *= Fraction(int(step.numerator[entry].sum()), UNIT)
+            for s in range(joint.c):
+                mass[s] += chance * int(joint.weights[s, x])
+        p_y = sum(mass, Fraction(0)) / joint.total
+        for s in range(joint.c):
+            ratio = mass[s] / int(joint.weights[s].sum()) / p_y
+            largest = max(largest, ratio, 1 / ratio if ratio else Fraction(10**9))
+    return largest
+
+
+@settings(max_examples=20, deadline=None)
+@given(joint=joints(max_c=3, max_a=3, attributes=3, min_c=2), epsilon=st.sampled_from([0.1, 0.7, 2.0]))
+def test_a_chain_keeps_its_promise_exactly_on_every_published_path_and_never_beats_the_optimum(
+    joint: Joint, epsilon: float
+) -> None:
+    codes = rows_of(joint)
+    chain = checked_chain(joint, LIP(epsilon), ((0,), (1, 2)), 0.7)
+    sealed, grown = chain.seal(codes, KeyStream.from_seed(3))
+    assert sealed.epsilon <= epsilon
+    assert largest_ratio_published(grown.law, joint, codes, 3) <= exp_below(epsilon)
+    assert (sealed.sample(codes, KeyStream.from_seed(3)) == grown.drawn).all()
+    reached = grown.law.protocol.mutual_information(joint)
+    assert reached <= optimal(joint, LIP(epsilon), gap=1e-4).bound + 1e-9
+    if grown.kept.exact:
+        assert reached == pytest.approx(grown.kept.nats, abs=1e-9)
+
+
+def test_a_chain_of_identities_is_refused_where_the_table_tells_the_secret() -> None:
+    joint = Joint.from_counts(np.random.default_rng(0).integers(1, 30, size=(2, 3, 3)))
+    codes = rows_of(joint)
+    loud = checked_chain(joint, LIP(9.0), ((0,), (1,)), 1.0).grow(codes, KeyStream.from_seed(0))
+    assert loud.kept.nats == pytest.approx(entropy(joint.p_x), abs=1e-9)
+    assert certify(loud.law, LIP(9.0), joint) == pytest.approx(
+        float(np.abs(np.log(joint.p_s_given_x / joint.p_s[:, None])).max()), abs=1e-9
+    )
+    with pytest.raises(GuaranteeError, match=r"promised ε = 0\.1"):
+        certify(loud.law, LIP(0.1), joint)
+
+
+def adult(secret: str, *columns: str) -> Joint:
+    counts, labels = adult_counts(secret, *columns)
+    return Joint.from_counts(counts, labels[0], labels[1:], names=columns, secret_name=secret)
+
+
+def test_one_step_of_a_chain_is_the_optimum_of_one_column() -> None:
+    joint = adult("occupation", "relationship")
+    grown = checked_chain(joint, LIP(1.0), ((0,),), 1.0).grow(rows_of(joint), KeyStream.from_seed(0))
+    assert grown.kept.exact
+    assert grown.kept.nats == pytest.approx(1.2786, abs=2e-3)
+
+
+def test_a_chain_on_adult_is_certified_shared_out_in_columns_and_survives_its_file(tmp_path: Path) -> None:
+    joint = adult("occupation", "education", "relationship", "sex")
+    codes = rows_of(joint, 2000)
+    chain = checked_chain(joint, LIP(1.0), chain_steps(joint, ["education", ["relationship", "sex"]]), 0.6)
+    sealed, grown = chain.seal(codes, KeyStream.from_seed(5))
+    assert 0.5 < sealed.epsilon <= 1.0
+    assert 0.6 * entropy(joint.p_x) < grown.kept.nats < entropy(joint.p_x)
+    sealed.save(tmp_path / "protocol.json")
+    again = SealedProtocol.load(tmp_path / "protocol.json")
+    assert (again.sample(codes, KeyStream.from_seed(5)) == grown.drawn).all()
+    assert certify(again.law, LIP(1.0), joint) == sealed.epsilon
+    assert len(again.law.columns) == 3
+
+
+def test_rows_that_a_chain_was_not_grown_for_are_refused() -> None:
+    joint = adult("occupation", "education", "relationship", "sex")
+    chain = checked_chain(joint, LIP(1.0), ((0,), (1,), (2,)), 0.6)
+    grown = chain.grow(rows_of(joint, 3), KeyStream.from_seed(5))
+    assert not grown.kept.exact
+    with pytest.raises(ProtocolFileError, match="context that is not in it"):
+        grown.law.draw(np.arange(joint.a), KeyStream.from_seed(6), 0)
+
+
+def test_altered_integers_are_noticed() -> None:
+    joint = adult("occupation", "relationship", "sex")
+    grown = checked_chain(joint, LIP(1.0), ((0,), (1,)), 0.8).grow(rows_of(joint), KeyStream.from_seed(1))
+    step = grown.law.steps[0]
+    lighter = step.numerator.copy()
+    lighter[0] -= 1
+    with pytest.raises(ProtocolFileError, match=r"sum to 2\^62; 1 of"):
+        replace(step, numerator=lighter)
+    moved = step.value.copy()
+    moved[0] = len(step.values)
+    with pytest.raises(ProtocolFileError, match="within bounds"):
+        replace(step, value=moved)
+    # A context without a row for a value that it may hold says nothing about that value: refused, not ignored.
+    last = grown.law.steps[1]
+    kept = last.cell != last.cell[-1]
+    hole = replace(last, value=last.value[kept], output=last.output[kept], numerator=last.numerator[kept])
+    with pytest.raises(ProtocolFileError, match="a row for every value"):
+        certify(ChainLaw((step, hole), grown.law.columns, grown.law.combos), LIP(1.0), joint)
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10**6), epsilon=st.sampled_from([0.1, 0.5, 1.0]))
+def test_two_values_are_split_alike_by_interval_and_by_columns(seed: int, epsilon: float) -> None:
+    rng = np.random.default_rng(seed)
+    p_sx = rng.random((3, 2))
+    p_sx /= p_sx.sum()
+    p_x, p_s = p_sx.sum(axis=0), p_sx.sum(axis=1)
+    table = np.vstack([p_x, p_sx / p_x / p_s[:, None]])[None]
+    padded = np.concatenate([table, np.zeros((1, 4, 1))], axis=2)
+    (q, v), (r, w) = split_in_two(table, math.exp(epsilon))[0], split_contexts(padded, math.exp(epsilon))[0]
+    assert q @ v == pytest.approx(p_x)
+    assert r @ w[:, :2] == pytest.approx(p_x)
+    assert q @ surprise(v).sum(axis=1) == pytest.approx(r @ surprise(w).sum(axis=1), abs=1e-6)
+
+
+def test_lumping_keeps_the_likeliest_values_and_every_total() -> None:
+    table = np.vstack([[0.1, 0.4, 0.2, 0.3], [1.0, 0.5, 2.0, 1.0]])
+    small, group = lumped(table, 3)
+    assert group.tolist() == [2, 0, 2, 1]
+    assert small[0] == pytest.approx([0.4, 0.3, 0.3])
+    assert small[1] @ small[0] == pytest.approx(table[1] @ table[0])
+
+
+def test_an_order_names_every_column_once() -> None:
+    joint = adult("income", "relationship", "sex", "race")
+    with pytest.raises(ParameterError, match="misses race"):
+        chain_protocol(joint, LIP(1.0), order=["sex", "relationship"])
+    with pytest.raises(ParameterError, match="'sex' is named 2 times"):
+        chain_protocol(joint, LIP(1.0), order=["sex", "relationship", ["race", "sex"]])
+    with pytest.raises(ParameterError, match="'age' is none of"):
+        chain_protocol(joint, LIP(1.0), order=["age", "relationship"])
+    with pytest.raises(ParameterError, match="A chain keeps LIP; LDP was asked"):
+        chain_protocol(joint, LDP(1.0))
+
+
+def test_the_chosen_order_names_every_column_once() -> None:
+    joint = adult("income", "relationship", "sex", "race")
+    chain = chain_protocol(joint, LIP(0.5), seconds=1e-3)
+    assert sorted(j for step in chain.steps for j in step) == [0, 1, 2]
+    assert chain.epsilons[-1] <= 0.5
+
+
+def test_the_choice_is_joint_while_small_and_chain_beyond_and_says_why() -> None:
+    small = choose_method(adult("occupation", "relationship", "sex"), LIP(1.0))
+    assert (small.method, "12 combinations of 2 columns" in small.reason) == ("optimal", True)
+    large = adult("occupation", "education", "relationship", "race", "sex")
+    assert choose_method(large, LIP(1.0)).method == "chain"
+    assert "617 combinations" in choose_method(large, LIP(1.0)).reason
+    wide = Joint(
+        np.ones((3, 6000), dtype=np.int64),
+        ("a", "b", "c"),
+        adult("income", "sex", "race").attributes,
+        np.zeros((6000, 2), dtype=np.int64),
+    )
+    with pytest.raises(SizeError, match=r"6,000 combinations.*chain"):
+        choose_method(wide, SRLIP(1.0))
+
+
+def test_sparseness_says_how_many_rows_their_combination_gives_away() -> None:
+    joint = Joint.from_counts([[[1, 0], [4, 3]], [[0, 2], [4, 3]]], names=["place", "day"])
+    found = sparseness(joint)
+    assert found.once == pytest.approx(1 / 4)
+    assert found.told == pytest.approx(3 / 17)
+    assert [other.told for other in found.without] == [0, 0]
+    assert "18% of the rows have a combination that tells the secret. Without place it would be 0%." in str(found)
+
+
+def test_a_product_and_a_chain_fit_only_their_own_table() -> None:
+    joint = adult("income", "relationship", "sex")
+    grown = checked_chain(joint, LIP(1.0), ((0,), (1,)), 0.8).grow(rows_of(joint), KeyStream.from_seed(1))
+    with pytest.raises(ProtocolFileError, match="a row per input"):
+        certify(grown.law, LIP(1.0), adult("income", "sex"))
+    assert not ProductProtocol.sees_secret
