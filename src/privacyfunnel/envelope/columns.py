@@ -25,9 +25,6 @@ DUST = 1e-13
 ROW_ROUNDING = 1e-11
 MOST_ADDED = 2000  # per round: the cheapest ones, so that the master stays small
 SEARCHED_TO = 0.25  # of the gap: a proof is tried once the search finds nothing below this
-# Prices jump from round to round while many splits cost the same; atoms that are cheap at their running average, of
-# which the past has this weight, serve many later rounds.
-STEADY = 0.8
 PROOF_SHARE = 0.4  # of a time limit: the part that is kept for proofs
 
 
@@ -109,7 +106,7 @@ class Generation:
         known = np.empty((0, prior.size)) if start is None else start
         for begin in (known, contracted(self.problem), self.cleaned(self.pricer.start())):
             self.master.add(begin, self.entropies(begin))
-        steady = None
+        steady, past = None, self.pricer.steadiness
         while True:
             weights, prices, loan = self.master.solve()
             if loan <= LOAN:
@@ -119,9 +116,9 @@ class Generation:
             if self.value - self.bound <= gap or time.monotonic() >= deadline:
                 return
             late = time.monotonic() >= prove_from
-            steady = prices if steady is None else STEADY * steady + (1 - STEADY) * prices
+            steady = prices if steady is None else past * steady + (1 - past) * prices
             least = self.add(self.pricer.search(steady), prices)
-            if least == 0.0:
+            if least == 0.0 and past > 0.0:
                 steady = prices
                 least = self.add(self.pricer.search(prices), prices)
             if least < -SEARCHED_TO * gap and not late:

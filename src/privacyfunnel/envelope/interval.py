@@ -6,6 +6,7 @@ Then an atom is allowed exactly when :math:`l \le r\cdot v \le h` for one vector
 """
 
 from collections import deque
+from typing import ClassVar
 
 import numpy as np
 
@@ -51,6 +52,8 @@ def ends(problem: Splitting, r: FloatArray) -> tuple[float, float]:
 
 class IntervalPricer:
     """Prices every single value and every pair."""
+
+    steadiness: ClassVar[float] = 0.0
 
     def __init__(self, problem: Splitting, r: FloatArray) -> None:
         self.r = r

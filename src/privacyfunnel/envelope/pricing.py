@@ -1,5 +1,7 @@
 """The pricer for protocols that see X only, and the choice among all pricers."""
 
+from typing import ClassVar
+
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray
@@ -25,6 +27,8 @@ def pricer_for(problem: Splitting) -> Pricer:
 
 class VertexPricer:
     """Local search over vertices of the polytope, and branch and bound for the proof."""
+
+    steadiness: ClassVar[float] = 0.0
 
     def __init__(self, problem: Splitting) -> None:
         self.polytope = polytope_of(problem)

@@ -13,7 +13,7 @@ where (T v)_x sums v over the inputs that belong to value x, and H is entropy in
 """
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -56,7 +56,13 @@ class Pricing:
 
 
 class Pricer(Protocol):
-    """Looks for allowed atoms v with small reduced cost H(T v) - prices·v."""
+    """Looks for allowed atoms v with small reduced cost H(T v) - prices·v.
+
+    Prices jump from round to round while many splits cost the same. `steadiness` is the weight of the past in the
+    running average of prices at which the search is called: 0 where the search finds all that is cheap anyway.
+    """
+
+    steadiness: ClassVar[float]
 
     def start(self) -> FloatArray:
         """(k, d) allowed atoms to begin with, among them for every input one that gives it much probability."""

@@ -10,6 +10,8 @@ search alternates between the cheapest corner for costs :math:`-\ln t_x - \lambd
 gets worse.
 """
 
+from typing import ClassVar
+
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray
@@ -32,6 +34,8 @@ MOST_ATOMS = 128
 
 class WithSecret:
     """Local search and branch and bound on the marginal of X, over any polytope with linear minima."""
+
+    steadiness: ClassVar[float] = 0.8
 
     def __init__(self, corners: Corners, starts: int) -> None:
         self.corners = corners
