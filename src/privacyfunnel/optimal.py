@@ -10,7 +10,7 @@ import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.envelope import Split, Splitting, split
-from privacyfunnel.errors import SizeError, checked_positive
+from privacyfunnel.errors import SizeError, SolverError, checked_positive
 from privacyfunnel.explicit import conditional_reporting
 from privacyfunnel.information import entropy, mutual_information
 from privacyfunnel.joint import Joint
@@ -22,6 +22,7 @@ LARGEST_PROBLEM = 5000  # inputs; beyond that the atoms alone fill the memory
 # The engine solves a promise that is smaller by this sliver, so that rounding does not push its atoms, which lie on the
 # boundary, over it. The bound is paid back what that can cost.
 MARGIN = 1e-11
+ROUNDING = 1e-12  # relative: how far the measured utility may exceed a bound that it meets
 HEAD_START = 5.0  # seconds for the protocol that does not see the secret, from which the one that does begins
 RAREST_OUTPUT = 1e-9  # outputs rarer than this are merged: they carry no information to speak of
 
@@ -74,7 +75,12 @@ def optimal(
     found = split(problem, gap=gap, time_limit=time_limit, progress=said, start=start)
     protocol = kept(_protocol(joint, problem, inputs, found, sees_secret), promise, joint)
     utility = mutual_information(joint, protocol)
-    return Optimum(protocol, utility, max(utility, min(h_x, h_x - found.bound + _repaid(h_x))))
+    bound = min(h_x, h_x - found.bound + _repaid(h_x))
+    if bound < utility - ROUNDING * (1 + h_x):
+        raise SolverError(
+            f"A bound must not lie below what a protocol keeps; it lies {utility - bound:.1e} nats below. Report this."
+        )
+    return Optimum(protocol, utility, max(utility, bound))
 
 
 def _problem(joint: Joint, promise: Promise, sees_secret: bool) -> tuple[Splitting, IntArray]:

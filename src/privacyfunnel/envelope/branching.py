@@ -206,7 +206,7 @@ def _halves(nodes: Nodes, v: FloatArray, error: FloatArray) -> Nodes:
     rows = np.arange(len(nodes))
     at = np.argmax(error * v, axis=1)
     left, right = nodes.low[rows, at], nodes.high[rows, at]
-    # Halfway between the relaxation's solution and the middle: measured to need a third of the boxes of either.
+    # Halfway between the relaxation's solution and the box's middle: fewer boxes than at either end.
     cut = 0.5 * v[rows, at] + 0.25 * (left + right)
     lower_high, upper_low = nodes.high.copy(), nodes.low.copy()
     lower_high[rows, at] = cut
