@@ -9,7 +9,7 @@ import polars as pl
 from privacyfunnel.errors import TableError
 
 BATCH_ROWS = 1 << 17
-SLICE_ROWS = 1 << 20
+SLICE_ROWS = {"Parquet": 1 << 20, "Arrow": 1 << 23}  # record batches may be long, and a slice reads whole ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +44,10 @@ class ColumnarTable:
             raise TableError(f"{self.name} must have rows; it has none.")
 
     def _parts(self, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
-        lazy = self._scan().select(columns)
-        if self.kind == "Arrow":
-            yield from lazy.collect_batches(chunk_size=BATCH_ROWS)
-            return
-        # As a stream, polars reads a Parquet file ahead without bound; a slice reads its own row groups only.
-        for start in range(0, self._scan().select(pl.len()).collect().item(), SLICE_ROWS):
-            yield from lazy.slice(start, SLICE_ROWS).collect().iter_slices(BATCH_ROWS)
+        # As one stream, polars would read a Parquet file ahead without bound, and keep all of an Arrow file mapped.
+        step = SLICE_ROWS[self.kind]
+        for start in range(0, self._scan().select(pl.len()).collect().item(), step):
+            yield from self._scan().select(columns).slice(start, step).collect_batches(chunk_size=BATCH_ROWS)
 
     def _scan(self) -> pl.LazyFrame:
         if self.kind == "Parquet":
