@@ -33,7 +33,7 @@ def refused(words: Sequence[object], kind: str, *parts: str) -> None:
 
 
 def sanitise(people: Path, into: Path, *more: object, **changed: object) -> list[object]:
-    """The words of a sanitise command, some of them changed."""
+    """The words of a sanitise command without its report, some of them changed."""
     options: dict[str, object] = {
         "secret": "occupation",
         "publish": "education",
@@ -42,4 +42,5 @@ def sanitise(people: Path, into: Path, *more: object, **changed: object) -> list
         "into": into,
         **changed,
     }
-    return ["sanitise", people, *(word for key, value in options.items() for word in (f"--{key}", value)), *more]
+    words = [word for key, value in options.items() for word in (f"--{key}", value)]
+    return ["sanitise", people, "--no-report", *words, *more]

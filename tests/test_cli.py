@@ -149,12 +149,30 @@ def test_scan_bins_numbers_for_the_look_and_survives_what_it_cannot_read(tmp_pat
     refused(["scan", path, "--secret", "id,secret,income,side"], "ColumnError", "besides the secret")
 
 
+def test_sanitise_writes_the_reports_that_are_asked_for(adult: Path, tmp_path: Path) -> None:
+    into = tmp_path / "out"
+    words = [word for word in sanitise(adult, into, "--public-report", publish="race") if word != "--no-report"]
+    done = run(*words)
+    assert done.returncode == 0, done.stderr
+    owner, public = ((into / name).read_text(encoding="utf-8") for name in ("report.html", "public-report.html"))
+    assert "not for publication" in owner
+    assert "sanitise" in owner
+    assert "Armed-Forces" in owner
+    assert "Armed-Forces" not in public
+    assert f"{into / 'report.html'}" in done.stdout
+    (into / "sanitised.csv").unlink()
+    (into / "protocol.json").unlink()
+    refused(words, "OutputError", "report.html", "--force")
+    assert not (into / "sanitised.csv").exists()
+
+
 def test_the_demo_runs_twice_only_when_forced_and_what_it_proposes_works(tmp_path: Path) -> None:
     first = run("demo", cwd=tmp_path)
     assert first.returncode == 0, first.stderr
     assert sorted(path.name for path in (tmp_path / "demo").iterdir()) == [
         "adult.csv",
         "protocol.json",
+        "report.html",
         "sanitised.csv",
     ]
     again = run("demo", cwd=tmp_path)

@@ -48,8 +48,8 @@ def released(
 
 @pytest.fixture(scope="module")
 def page() -> str:
-    release, joint = released(LIP(0.5), ["city", "sex"])
-    return owner_page(release, joint, OCCASION, effort=QUICK)
+    release, _ = released(LIP(0.5), ["city", "sex"])
+    return owner_page(release, OCCASION, effort=QUICK)
 
 
 def test_nothing_is_fetched_and_nothing_runs(page: str) -> None:
@@ -86,8 +86,8 @@ def test_an_upper_limit_is_never_rounded_down() -> None:
 def test_the_owners_page_says_that_it_is_not_for_publication_and_the_public_one_shows_no_more_than_the_protocol() -> (
     None
 ):
-    release, joint = released(LIP(0.5), ["city"])
-    owner = owner_page(release, joint, OCCASION, effort=QUICK)
+    release, _ = released(LIP(0.5), ["city"])
+    owner = owner_page(release, OCCASION, effort=QUICK)
     public = public_page(release, OCCASION)
     assert "not for publication" in owner
     assert "belief before" in owner
@@ -107,8 +107,8 @@ def test_the_owners_page_says_that_it_is_not_for_publication_and_the_public_one_
     ],
 )
 def test_every_kind_of_release_has_a_report(promise: Promise, publish: list[str], method: str, sees: bool) -> None:
-    release, joint = released(promise, publish, method, sees=sees)
-    text = owner_page(release, joint, OCCASION, effort=QUICK)
+    release, _ = released(promise, publish, method, sees=sees)
+    text = owner_page(release, OCCASION, effort=QUICK)
     assert f"ε = {promise.epsilon:g}" in text
     assert "What is not promised" in text
     if sees or method == "conditional-reporting":

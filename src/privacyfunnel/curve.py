@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from privacyfunnel.errors import GuaranteeError, ParameterError
+from privacyfunnel.errors import GuaranteeError, ParameterError, SizeError
 from privacyfunnel.information import entropy, mutual_information
 from privacyfunnel.joint import Joint
 from privacyfunnel.methods import METHODS, SEE_SECRET, Effort, make
@@ -17,7 +17,7 @@ EPSILONS = (0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """I(X;Y) of one method at one ε; None where no member of its family keeps the promise."""
+    """I(X;Y) of one method at one ε; None where no member of its family keeps the promise or fits."""
 
     name: str  # the method, and that it looks at the secret where it does
     epsilon: float
@@ -70,6 +70,6 @@ def _point(joint: Joint, promise: Promise, method: str, seeing: bool, effort: Ef
     name = f"{method}, sees secret" if seeing else method
     try:
         made = make(method, joint, promise, sees_secret=seeing, effort=effort)
-    except GuaranteeError:
+    except (GuaranteeError, SizeError):
         return Point(name, promise.epsilon, None, None)
     return Point(name, promise.epsilon, mutual_information(joint, made.protocol), made.bound)

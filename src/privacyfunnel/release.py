@@ -15,7 +15,7 @@ from privacyfunnel.errors import ColumnError, OutputError, ParameterError
 from privacyfunnel.explicit import UnaryEncoding
 from privacyfunnel.joint import Joint
 from privacyfunnel.laws import ChannelLaw
-from privacyfunnel.methods import DEFAULT_METHOD, Effort, make
+from privacyfunnel.methods import BY_COLUMN, DEFAULT_METHOD, Effort, make
 from privacyfunnel.promises import SRLIP, Promise
 from privacyfunnel.sampling import KeyStream
 from privacyfunnel.sealing import SealedProtocol, seal
@@ -74,6 +74,8 @@ class Release:
     unchanged_expected: float  # and the share that the law expects
     known_values_leak: float | None = None  # ε against someone who knows X, where the protocol sees S
     protocol_file: Path | None = None
+    pages: tuple[Path, ...] = ()  # the reports that were written
+    joint: Joint | None = None  # the owner's own: it holds counts, and is in no public file
 
     @property
     def information(self) -> float:
@@ -198,14 +200,20 @@ class Drawing:
     """A table on its way out: counted, sealed, and now drawn batch by batch while the unchanged rows are counted."""
 
     def __init__(
-        self, encoding: Encoding, joint: Joint, sealed: SealedProtocol, order: Order, watch: Watch | None
+        self,
+        encoding: Encoding,
+        joint: Joint,
+        sealed: SealedProtocol,
+        order: Order,
+        stream: KeyStream,
+        watch: Watch | None,
     ) -> None:
         from privacyfunnel.published import published
 
         self.sealed = sealed
         self._encoding, self._joint, self._order, self._watch = encoding, joint, order, watch
         self._way: Published = published(sealed, order.sets)
-        self._stream = KeyStream.fresh() if order.seed is None else KeyStream.from_seed(order.seed)
+        self._stream = stream
         self._unchanged = 0
         taken = [name for name in order.keep if name in self._way.names]
         if taken:
@@ -222,7 +230,8 @@ class Drawing:
             watch("counting", 0)
         encoding = encode(table, secret=order.secret, publish=order.publish, bins=order.bins)
         joint = checked_joint(encoding)
-        return cls(encoding, joint, sealed_protocol(encoding, joint, order), order, watch)
+        stream = KeyStream.fresh() if order.seed is None else KeyStream.from_seed(order.seed)
+        return cls(encoding, joint, sealed_protocol(encoding, joint, order, stream), order, stream, watch)
 
     def batches(self, keep: Sequence[str] = ()) -> Iterator[pl.DataFrame]:
         """The sanitised rows in the order of the table: the published columns, then those to `keep`."""
@@ -259,6 +268,7 @@ class Drawing:
             unchanged=self._unchanged / encoding.rows,
             unchanged_expected=self._way.expected_unchanged(self._joint),
             known_values_leak=SRLIP(0).leakage(self._joint, law.protocol) if sees else None,
+            joint=self._joint,
         )
 
 
@@ -278,15 +288,9 @@ def checked_joint(encoding: Encoding) -> Joint:
     return joint
 
 
-def sealed_protocol(encoding: Encoding, joint: Joint, order: Order) -> SealedProtocol:
+def sealed_protocol(encoding: Encoding, joint: Joint, order: Order, stream: KeyStream) -> SealedProtocol:
     """The protocol that the order asks for, sealed, with the columns and bins of the table in its domain."""
-    made = make(order.method, joint, order.promise, sees_secret=order.sees_secret, effort=order.effort)
-    protocol = made.protocol
-    if order.as_ == VALUES:
-        if isinstance(protocol, UnaryEncoding):
-            raise ParameterError(f"{order.method} publishes sets, not values; use --as labels or another method.")
-        protocol = protocol.as_values(joint)
-    sealed = seal(protocol, order.promise, joint, bound=made.bound)
+    sealed = _by_column(encoding, joint, order, stream) if order.method in BY_COLUMN else _whole(joint, order)
     contingency = encoding.contingency
     domain = replace(
         sealed.domain,
@@ -294,6 +298,32 @@ def sealed_protocol(encoding: Encoding, joint: Joint, order: Order) -> SealedPro
         bins={domain.column: domain.edges for domain in contingency.published.domains if domain.edges},
     )
     return replace(sealed, domain=domain, for_publication=order.seed is None)
+
+
+def _by_column(encoding: Encoding, joint: Joint, order: Order, stream: KeyStream) -> SealedProtocol:
+    """A product or a chain. A chain is made for the very rows that will be drawn, with the same stream."""
+    import numpy as np
+
+    from privacyfunnel.attributes.budgets import product_protocol
+    from privacyfunnel.attributes.order import chain_protocol
+    from privacyfunnel.attributes.product_law import seal_product
+
+    if order.sees_secret or order.as_ == VALUES:
+        raise ParameterError(f"{order.method} never looks at the secret and publishes labels; use another method.")
+    if order.method == "product":
+        return seal_product(product_protocol(joint, order.promise).protocol, order.promise, joint)
+    codes = np.concatenate([chunk.published for chunk in encoding.chunks()])
+    return chain_protocol(joint, order.promise).seal(codes, stream)[0]
+
+
+def _whole(joint: Joint, order: Order) -> SealedProtocol:
+    made = make(order.method, joint, order.promise, sees_secret=order.sees_secret, effort=order.effort)
+    protocol = made.protocol
+    if order.as_ == VALUES:
+        if isinstance(protocol, UnaryEncoding):
+            raise ParameterError(f"{order.method} publishes sets, not values; use --as labels or another method.")
+        protocol = protocol.as_values(joint)
+    return seal(protocol, order.promise, joint, bound=made.bound)
 
 
 @contextmanager

@@ -30,12 +30,21 @@ def demo(
 
     people = into / "adult.csv"
     if into.exists():
-        for name in ("adult.csv", "sanitised.csv", "protocol.json"):
+        for name in ("adult.csv", "sanitised.csv", "protocol.json", "report.html"):
             checked_target(into / name, force=force)
     with folder(into):
         write_adult_csv(people, force=force)
     look = next(look for look in scan(people, secret=[SECRET]).looks if look.column == PUBLISH)
-    release = sanitised(people, into, secret=[SECRET], publish=[PUBLISH], epsilon=EPSILON, force=force)
+    command = ["sanitise", str(people), "--secret", SECRET, "--publish", PUBLISH, "--epsilon", f"{EPSILON:g}"]
+    release = sanitised(
+        people,
+        into,
+        secret=[SECRET],
+        publish=[PUBLISH],
+        epsilon=EPSILON,
+        command=[*command, "--into", str(into), "--force"],
+        force=force,
+    )
     before, after = _first(people, PUBLISH), _first(into / "sanitised.csv", PUBLISH)
     text = [
         f"{people} holds {release.rows:,} people of a US census (UCI Adult). Their {PUBLISH} is to be published,",
@@ -48,7 +57,10 @@ def demo(
         "",
         words.table([PUBLISH, "published as"], list(zip(before, after, strict=True)), "<<"),
         "",
+        f"Open {into / 'report.html'} in a browser: it is for the owner of the data, not for publication.",
+        "",
         "What to try next:",
+        f"  privacyfunnel estimate {into / 'protocol.json'} {into / 'sanitised.csv'}",
         f"  privacyfunnel scan {people} --secret {SECRET}",
         f"  privacyfunnel audit {into / 'protocol.json'} {people} --sanitised {into / 'sanitised.csv'}",
         f"  privacyfunnel sanitise {people} --secret income --publish {PUBLISH},sex -e 0.5 --into {into / 'mine'}",

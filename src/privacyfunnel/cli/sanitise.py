@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -29,7 +31,7 @@ from privacyfunnel.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from privacyfunnel.release import Release
+    from privacyfunnel.release import Release, Watch
 
 
 class As(StrEnum):
@@ -77,6 +79,8 @@ def sanitise(
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     seed: Annotated[int | None, typer.Option("--seed", help="For tests only: not for publication.")] = None,
+    report: Annotated[bool, typer.Option(help="Write report.html, for the owner only.")] = True,
+    public_report: Annotated[bool, typer.Option("--public-report", help="Write a page for everybody too.")] = False,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -100,6 +104,8 @@ def sanitise(
         delimiter=delimiter,
         encoding=encoding,
         seed=seed,
+        report=report,
+        public_report=public_report,
         force=force,
     )
     answer(as_json, content(release), told(release))
@@ -122,15 +128,24 @@ def sanitised(
     gap: float = 1e-6,
     time_limit: float | None = None,
     seed: int | None = None,
+    report: bool = True,
+    public_report: bool = False,
+    command: Sequence[str] = (),
+    force: bool = False,
     **where: Any,
 ) -> Release:
-    """Run the release with what the command line says."""
+    """Run the release with what the command line says, and draw its reports."""
     from privacyfunnel.cli.progress import work_shown
     from privacyfunnel.methods import Effort
     from privacyfunnel.promises import promise as promise_called
     from privacyfunnel.release import Order, sanitise_file
+    from privacyfunnel.report import OWNERS, PUBLIC
     from privacyfunnel.tables.bins import parse_bin
+    from privacyfunnel.tables.whole import checked_target
 
+    if into.exists():  # before hours are spent
+        for name in ([OWNERS] if report else []) + ([PUBLIC] if public_report else []):
+            checked_target(into / name, force=force)
     with work_shown() as (proof, rows):
         order = Order(
             secret=listed(secret),
@@ -145,7 +160,28 @@ def sanitised(
             seed=seed,
             effort=Effort(gap, time_limit, proof),
         )
-        return sanitise_file(table, into, order, watch=rows, **where)
+        release = sanitise_file(table, into, order, watch=rows, force=force, **where)
+        if report or public_report:
+            pages = _reports(
+                release, into, table, command, owners=report, public=public_report, force=force, watch=rows
+            )
+            release = replace(release, pages=pages)
+    return release
+
+
+def _reports(
+    release: Release, into: Path, table: Path, command: Sequence[str], *, watch: Watch | None, **which: bool
+) -> tuple[Path, ...]:
+    import shlex
+    import sys
+    from datetime import datetime
+
+    from privacyfunnel.report.page import Occasion, write_reports
+
+    repeat = shlex.join(["privacyfunnel", *(command or sys.argv[1:])])
+    say = None if watch is None else lambda doing: watch(doing, 0)
+    occasion = Occasion(datetime.now().astimezone(), str(table), repeat)
+    return tuple(write_reports(release, into, occasion, watch=say, **which))
 
 
 def content(release: Release) -> dict[str, Any]:
@@ -172,6 +208,7 @@ def content(release: Release) -> dict[str, Any]:
         "not_promised": release.not_promised,
         "table": str(release.table),
         "protocol": str(release.protocol_file),
+        "reports": [str(page) for page in release.pages],
     }
 
 
@@ -199,6 +236,7 @@ def told(release: Release) -> str:
                 f"{words.share(release.unchanged_expected, 1)} expected",
             ),
             *([("unprotected", ", ".join(release.kept))] if release.kept else []),
+            *([("reports", ", ".join(map(str, release.pages)))] if release.pages else []),
             *([("dropped", ", ".join(release.dropped))] if release.dropped else []),
         ]
     )

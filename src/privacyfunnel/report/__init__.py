@@ -1,1 +1,3 @@
 """Numbers to pictures. Nothing here computes a promise or a protocol."""
+
+OWNERS, PUBLIC = "report.html", "public-report.html"  # what the pages are called

@@ -98,19 +98,18 @@ class Association:
 def beliefs(joint: Joint, sealed: SealedProtocol) -> tuple[Belief, ...]:
     """One per secret value, the one whose belief moves most (relative to its prior) first."""
     p_s, factor = joint.p_s, math.exp(sealed.epsilon)
-    protocol = sealed.law.protocol
-    posterior = None
+    posterior, first = None, int(p_s.argmin())
     if isinstance(sealed.law, ChannelLaw):
         p_sy = sealed.law.protocol.joint_with_secret(joint)
         p_y = p_sy.sum(axis=0)
         posterior = p_sy[:, p_y > 0] / p_y[p_y > 0]
+        worst = sealed.promise.worst(joint, sealed.law.protocol)
+        first = worst.secret if worst.output is not None else first
     found = []
     for s, prior in enumerate(p_s):
         low, high = (prior / factor, min(1.0, prior * factor))
         seen_low, seen_high = (low, high) if posterior is None else (posterior[s].min(), posterior[s].max())
         found.append(Belief(joint.secrets[s], float(prior), float(seen_low), float(seen_high), float(low), float(high)))
-    worst = sealed.promise.worst(joint, protocol)
-    first = worst.secret if worst.output is not None else int(p_s.argmin())
     return (found[first], *(b for s, b in enumerate(found) if s != first))
 
 

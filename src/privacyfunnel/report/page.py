@@ -8,16 +8,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from privacyfunnel.errors import ParameterError
 from privacyfunnel.estimation import Estimates, estimate
-from privacyfunnel.joint import Joint
 from privacyfunnel.methods import Effort
 from privacyfunnel.release import Release
-from privacyfunnel.report import numbers, pictures
+from privacyfunnel.report import OWNERS, PUBLIC, numbers, pictures
+from privacyfunnel.tables.whole import whole_file
 
 MEANING = {
     "LIP": "No published record moves anybody's belief about {secret}, from what it is for a person picked at random, "
@@ -42,9 +43,28 @@ class Occasion:
     command: str
 
 
+def write_reports(
+    release: Release,
+    into: Path,
+    occasion: Occasion,
+    *,
+    owners: bool = True,
+    public: bool = False,
+    force: bool = False,
+    watch: Callable[[str], None] | None = None,
+) -> list[Path]:
+    """Write the owner's page and the public one, as asked for, each whole or not at all."""
+    pages = {OWNERS: owner_page(release, occasion, watch=watch)} if owners else {}
+    if public:
+        pages[PUBLIC] = public_page(release, occasion)
+    for name, page in pages.items():
+        with whole_file(into / name, force=force) as beside:
+            beside.write_text(page, encoding="utf-8")
+    return [into / name for name in pages]
+
+
 def owner_page(
     release: Release,
-    joint: Joint,
     occasion: Occasion,
     *,
     effort: Effort = numbers.LOOSE,
@@ -52,7 +72,9 @@ def owner_page(
 ) -> str:
     """The report for the owner of the data. It shows figures about the secret and is not for publication."""
     say = watch or (lambda doing: None)
-    sealed = release.sealed
+    sealed, joint = release.sealed, release.joint
+    if joint is None:
+        raise ParameterError("The owner's report needs the counts of the table; this release carries none.")
     say("drawing the trade-off")
     curve = numbers.trade_off_curve(joint, sealed, effort)
     say("estimating back")
