@@ -153,7 +153,9 @@ def _shared(release: Release) -> dict[str, Any]:
     ]
     if sealed.bound is not None:
         share = f"{100 * sealed.bound / sealed.entropy:.1f} %" if sealed.entropy else "–"
-        facts.append(("best possible", share, f"proved: no protocol keeps more than {sealed.bound:.4f} nats"))
+        facts.append(
+            ("best possible", share, f"proved: none that looks at the same keeps more than {sealed.bound:.4f} nats")
+        )
     return {
         "secret": secret,
         "for_publication": sealed.for_publication,

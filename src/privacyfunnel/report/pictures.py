@@ -134,6 +134,7 @@ def attacker_picture(shown: Attacker, epsilon: float) -> Picture:
         axes.plot(shown.typical, places, "o", color=TEAL, markersize=5, label="after the most frequent output")
         axes.plot(shown.worst, places, "D", color=RED, markersize=4.5, label="after the worst output")
         axes.set_xscale("log")
+        axes.margins(x=0.06)
         axes.xaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g} %"))
         axes.xaxis.set_minor_formatter(NullFormatter())
         axes.set_yticks(places, [_short(s, 22) for s in shown.secrets], fontsize=7.5)

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from privacyfunnel.curve import Curve
 
-COLOURS = ("#0b6e4f", "#08415c", "#cc2936", "#e3a008", "#6b4e9b", "#5f6b6d")
+COLOURS = ("#1b8a6b", "#3b82b5", "#d1495b", "#d99000", "#8f6fc9", "#7b868b")  # readable on light and dark
 MARKS = "osD^vP"
 
 
