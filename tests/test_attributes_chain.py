@@ -39,7 +39,7 @@ def largest_ratio_published(law: ChainLaw, joint: Joint, codes: IntArray, seed: 
     """max P(y|s)/P(y) or its inverse over the outputs that were published, along their paths, in fractions."""
     largest = Fraction(1)
     stream = KeyStream.from_seed(seed)
-    node, values = np.zeros(len(codes), dtype=np.int64), law._values
+    node, values = np.zeros(len(codes), dtype=np.int64), [law.values_of(number) for number in range(len(law.steps))]
     paths: list[list[tuple[int, int]]] = [[] for _ in codes]
     for number, step in enumerate(law.steps):
         output = step.draw(step.rows_of(node, values[number][codes]), stream.words(0, len(codes), draw=number))

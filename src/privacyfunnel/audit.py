@@ -15,6 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.attributes.chain_law import ChainLaw
+from privacyfunnel.attributes.columns import ChainTally, ProductTally
+from privacyfunnel.attributes.product_law import ProductLaw
 from privacyfunnel.errors import ColumnError, GuaranteeError, ProtocolFileError, TableError
 from privacyfunnel.joint import Joint
 from privacyfunnel.laws import UNIT, ChannelLaw, Law, SetsLaw
@@ -158,7 +161,7 @@ def _judged(sealed: SealedProtocol, found: Found, table: Table) -> Draw:
     published = (
         way.drawn(piece) for batch in table.batches(way.names) for piece in batch.iter_slices(way.rows_at_once)
     )
-    tally = _SetTally(sealed.law) if isinstance(sealed.law, SetsLaw) else _OutputTally(sealed.law)
+    tally = _tally(sealed.law)
     rows = 0
     for inputs, drawn in _side_by_side(found.codes(), published, found.encoding.rows, table.name):
         tally.add(inputs, drawn)
@@ -176,6 +179,30 @@ def _judged(sealed: SealedProtocol, found: Found, table: Table) -> Draw:
             f"freedom, which a true draw shows with a chance below {FALSE_ALARM:g}. It was altered, or drawn otherwise."
         )
     return Draw(rows, statistic, degrees, p_value)
+
+
+def _tally(law: Law) -> _OutputTally | _SetTally | _ColumnsTally:
+    if isinstance(law, ProductLaw | ChainLaw):
+        return _ColumnsTally(law)
+    return _SetTally(law) if isinstance(law, SetsLaw) else _OutputTally(law)
+
+
+class _ColumnsTally:
+    """The same for products and chains, channel by channel."""
+
+    def __init__(self, law: ProductLaw | ChainLaw) -> None:
+        self._tally = ProductTally(law) if isinstance(law, ProductLaw) else ChainTally(law)
+
+    def add(self, inputs: IntArray, drawn: NDArray[Any]) -> None:
+        self._tally.add(inputs, drawn)
+
+    @property
+    def impossible(self) -> int:
+        return self._tally.impossible
+
+    def compared(self) -> tuple[float, int]:
+        judged = [chi_square(counts, chances) for counts, chances in self._tally.rows]
+        return sum(statistic for statistic, _ in judged), sum(degrees for _, degrees in judged)
 
 
 class _OutputTally:
@@ -301,6 +328,8 @@ def _restricted(law: Law, inputs: IntArray) -> Law:
     """The law on some of its inputs. Values that never occur make no set more telling."""
     if isinstance(law, SetsLaw):
         return SetsLaw(tuple(law.values[x] for x in inputs), law.t)
+    if isinstance(law, ProductLaw | ChainLaw):
+        return replace(law, combos=law.combos[inputs])
     assert isinstance(law, ChannelLaw)
     sizes = np.diff(law.indptr)[inputs]
     indptr = np.concatenate([[0], np.cumsum(sizes)])

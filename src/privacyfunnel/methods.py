@@ -56,9 +56,12 @@ def make(
     >>> make("randomised-response", Joint.from_counts([[1, 0], [0, 1]]), LIP(9)).protocol.channel.shape
     (2, 2)
     """
+    if method in BY_COLUMN:
+        raise ParameterError(f"{method} works on the rows of a table, column by column; use it with sanitise.")
     if method not in METHODS:
+        known = [*METHODS, *BY_COLUMN]
         raise ParameterError(
-            f"A method is one of {', '.join(METHODS)}; there is none called '{method}'.{nearest(method, list(METHODS))}"
+            f"A method is one of {', '.join(known)}; there is none called '{method}'.{nearest(method, known)}"
         )
     return METHODS[method](joint, promise, sees_secret, effort or Effort())
 
@@ -88,5 +91,6 @@ def _explicit(name: str) -> Method:
 
 
 METHODS: dict[str, Method] = {"optimal": _optimal, **{name: _explicit(name) for name in EXPLICIT}}
+BY_COLUMN = ("product", "chain")  # for several published columns, each randomised in turn: see `attributes`
 DEFAULT_METHOD = "optimal"
 SEE_SECRET = frozenset({"conditional-reporting"})  # whether asked to or not

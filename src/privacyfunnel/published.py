@@ -13,6 +13,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from privacyfunnel.arrays import BoolArray, IntArray
+from privacyfunnel.attributes.chain_law import ChainLaw
+from privacyfunnel.attributes.columns import SeparateColumns
+from privacyfunnel.attributes.product_law import ProductLaw
 from privacyfunnel.errors import ColumnError, ParameterError
 from privacyfunnel.joint import Joint
 from privacyfunnel.laws import UNIT, ChannelLaw, SetsLaw
@@ -59,6 +62,8 @@ def published(sealed: SealedProtocol, sets: str = "column") -> Published:
     if isinstance(law, SetsLaw):
         name = " & ".join(names)
         return Indicators(name, law) if sets == "indicators" else Members(name, law)
+    if isinstance(law, ProductLaw | ChainLaw):
+        return SeparateColumns(sealed.domain.attributes, law)
     raise TypeError(f"no way is known to write a law of kind {law.kind}")
 
 

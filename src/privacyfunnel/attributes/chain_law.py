@@ -214,6 +214,10 @@ class ChainLaw:
         """For each step the value that every input has in it."""
         return tuple(value_numbers(self.combos, step.attributes, step.values) for step in self.steps)
 
+    def values_of(self, number: int) -> IntArray:
+        """The value that every input has in that step."""
+        return self._values[number]
+
     @property
     def inputs(self) -> int:
         """How many combinations are inputs."""
@@ -308,7 +312,7 @@ class ReachedChain:
         p_x, total = joint.p_x, 0.0
         for number, (step, outputs) in enumerate(self.law.paths()):
             p = csr_array(outputs.multiply(p_x[None, :]))
-            values = self.law._values[number]
+            values = self.law.values_of(number)
             sums = coo_array((np.ones(len(values)), (np.arange(len(values)), values)))
             p_yx = coo_array(csr_array(p @ csr_array(sums)))  # output × value of the step
             output, value = p_yx.coords

@@ -43,8 +43,8 @@ def choose_method(joint: Joint, promise: Promise) -> Choice:
         return Choice(CHAIN, reason)
     if joint.a > MOST_COMBINATIONS:
         raise SizeError(
-            f"{promise.name} is solved for at most {MOST_COMBINATIONS:,} combinations; {size}. Publish fewer columns, use "
-            "coarser bins, or promise LIP with the method chain."
+            f"{promise.name} is solved for at most {MOST_COMBINATIONS:,} combinations; {size}. Publish fewer columns, "
+            "use coarser bins, or promise LIP with the method chain."
         )
     return Choice(JOINT, f"{size}; {promise.name} is not kept by a chain, so the optimum is sought, with a wide gap")
 

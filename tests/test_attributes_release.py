@@ -1,0 +1,62 @@
+"""Products and chains from table to files and back: released, certified again from the file, and judged by an audit."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from privacyfunnel.adult import write_adult_csv
+from privacyfunnel.audit import audit
+from privacyfunnel.errors import GuaranteeError, ParameterError
+from privacyfunnel.promises import LIP, SRLIP, Promise
+from privacyfunnel.release import Order, sanitise, sanitise_file
+
+CASES = [("chain", LIP(1.0)), ("product", SRLIP(0.5))]
+SECRET, PUBLISH = ("income",), ("relationship", "sex")
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Some thousand records of Adult."""
+    folder = tmp_path_factory.mktemp("adult")
+    write_adult_csv(folder / "all.csv")
+    pl.read_csv(folder / "all.csv").head(3000).write_csv(folder / "some.csv")
+    return folder / "some.csv"
+
+
+@pytest.mark.parametrize(("method", "promise"), CASES)
+def test_a_release_by_column_is_certified_again_and_judged_by_an_audit(
+    method: str, promise: Promise, table: Path, tmp_path: Path
+) -> None:
+    done = sanitise_file(table, tmp_path / "out", Order(SECRET, PUBLISH, promise, method))
+    assert done.sealed.law.kind == method
+    assert done.sealed.epsilon <= promise.epsilon
+    assert done.unchanged == pytest.approx(done.unchanged_expected, abs=0.05)
+    published = pl.read_csv(tmp_path / "out" / "sanitised.csv")
+    assert published.columns == list(PUBLISH)
+    protocol = tmp_path / "out" / "protocol.json"
+    found = audit(protocol, table, sanitised=tmp_path / "out" / "sanitised.csv")
+    assert found.certified == pytest.approx(done.sealed.epsilon, abs=1e-9)
+    assert found.draw is not None
+    # The original rows, published as they are, are not what this protocol draws.
+    pl.read_csv(table).select(PUBLISH).write_csv(tmp_path / "raw.csv")
+    with pytest.raises(GuaranteeError):
+        audit(protocol, table, sanitised=tmp_path / "raw.csv")
+
+
+def test_frames_are_sanitised_by_chain_and_the_same_seed_draws_the_same(table: Path) -> None:
+    frame = pl.read_csv(table).head(300)
+    one, two = (
+        sanitise(frame, secret="income", publish=PUBLISH, promise=LIP(1.0), method="chain", seed=4).table
+        for _ in range(2)
+    )
+    assert one.equals(two)
+
+
+def test_methods_by_column_publish_labels_and_never_see_the_secret(table: Path) -> None:
+    frame = pl.read_csv(table).head(300)
+    for more in ({"as_": "values"}, {"sees_secret": True}):
+        with pytest.raises(ParameterError, match="chain never looks at the secret and publishes labels"):
+            sanitise(frame, secret="income", publish=PUBLISH, promise=LIP(1.0), method="chain", **more)
+    with pytest.raises(ParameterError, match="A chain keeps LIP; SRLIP was asked"):
+        sanitise(frame, secret="income", publish=PUBLISH, promise=SRLIP(1.0), method="chain")
