@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
+import numpy as np
+
 from privacyfunnel.experiments.draws import adult_joint
 from privacyfunnel.experiments.experiment import Experiment, Findings, Record, Task, numbers, of, timed
 from privacyfunnel.experiments.telling import counted, duration, prose, table
@@ -135,12 +137,16 @@ def _findings(records: Sequence[Record]) -> Findings:
 
             {table(head, rows)}
 
-            OUE keeps at most {100 * oue:.1f} % of H(X). CR is ahead of GRR at {len(above(records, CR, GRR))} of
-            {points} points."""
+            OUE keeps at most {100 * oue:.1f} % of H(X). At the largest ε, GRR keeps at least
+            {100 * min(_shares_of_best(records, GRR)):.0f} % of what Opt-LIP does, and
+            {100 * float(np.mean(_shares_of_best(records, GRR))):.0f} % on average over the tables; CR at least
+            {100 * min(_shares_of_best(records, CR)):.0f} %, and
+            {100 * float(np.mean(_shares_of_best(records, CR))):.0f} % on average. CR is ahead of GRR at
+            {len(above(records, CR, GRR))} of {points} points."""
         ),
         verdict=prose(
             f"""**We agree** that OUE {"never exceeds" if oue <= 0.5 + 1e-9 else "exceeds"} ½ H(X), that GRR and CR
-            come close to the optimum as ε grows, and that the table decides between the two. **Where the paper is too
+            come closer to the optimum as ε grows, and that the table decides between the two. **Where the paper is too
             general:** {_qualified("OUE is ahead of GRR", above(records, OUE, GRR))}
             {_qualified("OUE is ahead of CR", above(records, OUE, CR))}
             {_qualified("CR is ahead of Opt-LIP", above(records, CR, OPT))} Opt-LIP is no upper limit for CR, since CR
@@ -148,6 +154,13 @@ def _findings(records: Sequence[Record]) -> Findings:
             warning: under plain LIP such a protocol may tell a good deal about S to someone who already knows X."""
         ),
     )
+
+
+def _shares_of_best(records: Sequence[Record], method: str) -> list[float]:
+    """What a method keeps of the optimum at the largest ε, table by table."""
+    largest = max(float(record["epsilon"]) for record in records)
+    kept, best_kept = _points(of(records, epsilon=largest), method), _points(of(records, epsilon=largest), OPT)
+    return [float(kept[point]["utility"]) / float(best_kept[point]["utility"]) for point in kept]
 
 
 def _proved(record: Record | None) -> str:

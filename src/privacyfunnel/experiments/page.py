@@ -21,13 +21,11 @@ def page(
     records: Mapping[str, Sequence[Record]],
     *,
     folder: str,
+    command: str,
     quick: bool,
     seconds: float,
-    everything: bool,
 ) -> str:
     """The page in Markdown, its pictures in `folder` beside it."""
-    names = "" if everything else " ".join(experiment.name for experiment in experiments) + " "
-    command = f"privacyfunnel reproduce {names}--into DIR{' --quick' if quick else ''}"
     parts = [
         "# The paper's experiments, again\n",
         f"Written by `{command}`: each figure of section VII of {PAPER}, beside what the paper reports. "

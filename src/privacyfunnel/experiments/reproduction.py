@@ -75,13 +75,21 @@ def reproduce(
         for name, found in records.items():
             content |= {(name, kind): picture for kind, picture in pictures(name, found).items()}
         seconds = perf_counter() - start
-        whole = len(chosen) == len(EXPERIMENTS)
-        text = page(chosen, records, folder=FOLDER, quick=quick, seconds=seconds, everything=whole)
+        command = _command(chosen, Path(into), quick)
+        text = page(chosen, records, folder=FOLDER, command=command, quick=quick, seconds=seconds)
         with ExitStack() as together:  # every file is written beside its name before the first is renamed
             for key, file in files.items():
                 together.enter_context(whole_file(file, force=force)).write_bytes(content[key])
             together.enter_context(whole_file(page_file, force=force)).write_text(text, encoding="utf-8")
     return Reproduction(page_file, tuple(files.values()), seconds)
+
+
+def _command(chosen: Sequence[Experiment], into: Path, quick: bool) -> str:
+    """What to type to do this again; where a folder lies on this machine is nobody's business."""
+    words = ["privacyfunnel", "reproduce"]
+    if len(chosen) < len(EXPERIMENTS):
+        words += [experiment.name for experiment in chosen]
+    return " ".join([*words, "--into", "DIR" if into.is_absolute() else into.as_posix(), *["--quick"] * quick])
 
 
 def _called(name: str) -> Experiment:
