@@ -1,0 +1,140 @@
+"""Several attributes: what products, chains and the joint optimum keep, and what it takes, beside the goals.
+
+python -m benchmarks.attributes               every case
+python -m benchmarks.attributes chain product  the cases whose name has one of these words
+"""
+
+import sys
+import time
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import polars as pl
+from rich.console import Console
+from rich.table import Table
+
+from privacyfunnel.adult import ADULT_COLUMNS, write_adult_csv
+from privacyfunnel.attributes.budgets import product_protocol
+from privacyfunnel.attributes.measurement import measured
+from privacyfunnel.attributes.order import chain_protocol
+from privacyfunnel.attributes.product import ProductProtocol
+from privacyfunnel.attributes.product_law import seal_product
+from privacyfunnel.information import entropy
+from privacyfunnel.joint import Joint
+from privacyfunnel.optimal import optimal
+from privacyfunnel.promises import LIP, SRLIP
+from privacyfunnel.protocol import Protocol
+from privacyfunnel.release import sanitise
+from privacyfunnel.sampling import KeyStream
+
+TABLES = 10
+FOUR = ("education", "relationship", "race", "sex")
+EIGHT = tuple(name for name in ADULT_COLUMNS if name != "occupation")
+
+
+@cache
+def adult() -> pl.DataFrame:
+    """All records."""
+    with TemporaryDirectory() as folder:
+        write_adult_csv(Path(folder) / "adult.csv")
+        return pl.read_csv(Path(folder) / "adult.csv")
+
+
+@cache
+def adult_joint(secret: str, *publish: str) -> Joint:
+    """p(secret, publish) of all records."""
+    return Joint.from_table(adult(), secret=secret, publish=list(publish))
+
+
+def random_joints() -> list[Joint]:
+    """c = 2, (3, 3, 4), uniform random p."""
+    tables = [np.random.default_rng(seed).random((2, 3, 3, 4)) for seed in range(TABLES)]
+    return [Joint.from_probabilities(p / p.sum()) for p in tables]
+
+
+def products(epsilon: float) -> str:
+    """Mean I(X;Y) of the searched product and of the paper's recipe."""
+    found, recipe = [], []
+    for joint in random_joints():
+        made = product_protocol(joint, SRLIP(epsilon))
+        found.append(seal_product(made.protocol, SRLIP(epsilon), joint).information)
+        recipe.append(product_protocol(joint, SRLIP(epsilon), "paper").information)
+    return f"{np.mean(found):.3f} nats, certified (paper's recipe {np.mean(recipe):.3f})"
+
+
+def joints_together(epsilon: float) -> str:
+    """Mean I(X;Y) of the joint optimum, and the largest gap."""
+    best = [optimal(joint, SRLIP(epsilon), gap=1e-3, time_limit=60) for joint in random_joints()]
+    gap = max(found.bound - found.utility for found in best)
+    return f"{np.mean([found.utility for found in best]):.3f} nats, gap at most {gap:.1e}"
+
+
+def joint_on_adult(secret: str, seconds: float) -> str:
+    """The joint optimum on four columns and its gap."""
+    joint = adult_joint(secret, *FOUR)
+    h = entropy(joint.p_x)
+    found = optimal(joint, LIP(1.0), gap=0.005 * h, time_limit=seconds)
+    gap = (found.bound - found.utility) / h
+    return f"{found.utility:.3f} of {h:.3f} nats, gap {gap:.2%} of H(X), {joint.a} combinations"
+
+
+def chain_on_four() -> str:
+    """A chain on four columns, for every row."""
+    joint = adult_joint("occupation", *FOUR)
+    codes = np.repeat(np.arange(joint.a), joint.weights.sum(axis=0))
+    sealed, grown = chain_protocol(joint, LIP(1.0)).seal(codes, KeyStream.from_seed(0))
+    h = entropy(joint.p_x)
+    return (
+        f"{grown.kept.nats:.3f} ± {grown.kept.standard_error:.3f} of {h:.3f} nats, certified ε = {sealed.epsilon:.9f}"
+    )
+
+
+def chain_on_eight() -> str:
+    """The whole table sanitised by a chain."""
+    done = sanitise(adult(), secret="occupation", publish=EIGHT, promise=LIP(1.0), method="chain", seed=0)
+    return (
+        f"{done.information:.3f} of {done.sealed.entropy:.3f} nats ({done.share_kept:.0%}), {done.rows:,} rows, "
+        f"certified ε = {done.sealed.epsilon:.9f}"
+    )
+
+
+def side_channels(seconds: float) -> str:
+    """SRLIP of randomised response per column, eight columns."""
+    joint = adult_joint("occupation", *EIGHT)
+    factors = []
+    for attribute in joint.attributes:
+        n = len(attribute.labels)
+        factors.append(Protocol((np.eye(n) * (np.exp(0.3) - 1) + 1) / (n - 1 + np.exp(0.3))))
+    found = measured(joint, SRLIP(0), ProductProtocol(tuple(factors), joint.combos), seconds)
+    return f"ε between {found.leak.epsilon:.4f} and {found.bound:.4f}: {found.leak.describe(joint)}"
+
+
+CASES: dict[str, tuple[str, Callable[[], str]]] = {
+    "product, c = 2, (3, 3, 4), ε = 0.5": ("about 1.4", lambda: products(0.5)),
+    "product, c = 2, (3, 3, 4), ε = 1": ("about 2.3", lambda: products(1.0)),
+    "joint SRLIP, c = 2, (3, 3, 4), ε = 0.5": ("≥ 2.75, gap 1e-3", lambda: joints_together(0.5)),
+    "joint SRLIP, c = 2, (3, 3, 4), ε = 1": ("≥ 3.2, gap 1e-3", lambda: joints_together(1.0)),
+    "joint LIP, Adult income, four columns": ("gap ≤ 1 % in 60 s", lambda: joint_on_adult("income", 60)),
+    "joint LIP, Adult occupation, four columns": ("gap reported", lambda: joint_on_adult("occupation", 60)),
+    "chain LIP, Adult occupation, four columns": ("120 s", chain_on_four),
+    "chain LIP, Adult occupation, eight columns": ("300 s", chain_on_eight),
+    "SRLIP measured, Adult, eight columns": ("60 s", lambda: side_channels(50)),
+}
+
+
+def main(words: tuple[str, ...] = ()) -> None:
+    """Run the cases and print them."""
+    table = Table("case", "goal", "reached", "seconds")
+    for name, (goal, run) in CASES.items():
+        if not words or any(word in name for word in words):
+            start = time.perf_counter()
+            reached = run()
+            table.add_row(name, goal, reached, f"{time.perf_counter() - start:.1f}")
+    Console(width=200).print(table)
+
+
+if __name__ == "__main__":
+    main(tuple(sys.argv[1:]))
