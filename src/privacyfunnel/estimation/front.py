@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from privacyfunnel.arrays import BoolArray, FloatArray
+from privacyfunnel.errors import ColumnError, SizeError
 from privacyfunnel.estimation.identification import Identification, RowSpace, identify
 from privacyfunnel.estimation.intervals import FEW_ROWS
-from privacyfunnel.estimation.reading import Reading
+from privacyfunnel.estimation.reading import Group, Reading, covered_by, default_method, loaded
 from privacyfunnel.estimation.results import Cell, Estimates, ShareTable
 from privacyfunnel.estimation.shares import Fit, Settings, Shares
 from privacyfunnel.protocol import Labels
@@ -20,6 +21,7 @@ from privacyfunnel.sealing import SealedProtocol
 from privacyfunnel.tables.names import checked_columns
 
 NAMED = 6  # at most so many cells are named in a sentence
+NEGLIGIBLE = 1e-3  # a share that the protocol file may leave untold without a word
 
 
 def estimate(
@@ -41,25 +43,56 @@ def estimate(
     `projection` or `inversion`; left out, the one with the least measured error. Intervals cover the shares of the
     original table (`target="table"`: only the protocol is random) or of the population it was drawn from.
     `bootstrap` replaces them by percentiles of so many redrawn tables.
+
+    Raises
+    ------
+    SizeError
+        If a table that was asked for by name would take too large a channel of a product or a chain.
     """
     by = (by,) if isinstance(by, str) else tuple(by)
-    reading = Reading.of(protocol, grouped=bool(by))
-    settings = Settings(method or reading.model.default_method, level, target, bootstrap, seed)
-    space = RowSpace.of(reading.model.means)
-    wanted = [_Tabulation.of(reading, space, names) for names in _asked(reading.sealed, columns)]
-    observed = reading.observed(frame, by, distinct=settings.method == "ml")
-    fits = {group: Fit.of(reading.model, space, seen, settings) for group, seen in observed.items()}
+    sealed = loaded(protocol)
+    asked = _asked(sealed, columns)
+    settings = Settings(method or default_method(sealed), level, target, bootstrap, seed)
+    tables: dict[Group, dict[int, ShareTable]] = {}
+    too_large: dict[int, SizeError] = {}
+    for together in _read_together(sealed, asked):
+        try:
+            reading = Reading.of(sealed, columns=asked[together[0]], grouped=bool(by))
+        except SizeError as error:
+            if columns is not None:
+                raise
+            too_large.update(dict.fromkeys(together, error))
+            continue
+        space = RowSpace.of(reading.model.means)
+        wanted = {i: _Tabulation.of(reading, space, asked[i]) for i in together}
+        for group, seen in reading.observed(frame, by, distinct=settings.method == "ml").items():
+            fit = Fit.of(reading.model, space, seen, settings)
+            named = tuple(zip(by, group, strict=True))
+            tables.setdefault(group, {}).update({i: wanted[i].table(named, fit) for i in together})
+    for told in tables.values():
+        told.update({i: _untold(sealed, asked[i], next(iter(told.values())), why) for i, why in too_large.items()})
     return Estimates(
-        tables=tuple(
-            tabulation.table(tuple(zip(by, group, strict=True)), fit)
-            for group, fit in fits.items()
-            for tabulation in wanted
-        ),
+        tables=tuple(told[i] for told in tables.values() for i in range(len(asked))),
         method=settings.method,
         level=level,
         target=target,
-        notes=_general_notes(reading, grouped=bool(by)),
+        notes=_general_notes(sealed, grouped=bool(by)),
     )
+
+
+def _read_together(sealed: SealedProtocol, asked: Sequence[tuple[str, ...]]) -> list[list[int]]:
+    """The numbers of the tables that one look at the sanitised table serves, those of one look together."""
+    looks: dict[tuple[int, ...], list[int]] = {}
+    for i, names in enumerate(asked):
+        looks.setdefault(covered_by(sealed, names), []).append(i)
+    return list(looks.values())
+
+
+def _untold(sealed: SealedProtocol, columns: tuple[str, ...], other: ShareTable, why: SizeError) -> ShareTable:
+    """The table of columns about which nothing is said, beside another one of the same group."""
+    attributes = {at.name: at for at in sealed.domain.attributes}
+    cells = tuple(Cell((label,), None, None, 0.0, 1.0) for label in attributes[columns[0]].labels)
+    return ShareTable(columns, other.group, other.rows, cells, (), (f"Not estimated: {why}",))
 
 
 def _asked(sealed: SealedProtocol, columns: Sequence[str | Sequence[str]] | str | None) -> list[tuple[str, ...]]:
@@ -68,6 +101,8 @@ def _asked(sealed: SealedProtocol, columns: Sequence[str | Sequence[str]] | str 
         return [(name,) for name in known]
     entries = [columns] if isinstance(columns, str) else columns
     asked = [(entry,) if isinstance(entry, str) else tuple(entry) for entry in entries]
+    if not all(asked):
+        raise ColumnError("a table must be of at least one column; one names none. Name one.")
     return [checked_columns(names, known, "tabulated") for names in asked]
 
 
@@ -79,21 +114,23 @@ class _Tabulation:
     labels: tuple[Labels, ...]
     functions: FloatArray  # inputs × cells, 0 or 1
     known: Identification
+    unseen: int  # how many of the last statistics count outputs that the protocol file does not tell
 
     @classmethod
     def of(cls, reading: Reading, space: RowSpace, columns: tuple[str, ...]) -> _Tabulation:
-        domain = reading.sealed.domain
-        place = {at.name: j for j, at in enumerate(domain.attributes)}
-        parts = domain.combos[:, [place[name] for name in columns]]
+        attributes = [reading.sealed.domain.attributes[j] for j in reading.attributes]
+        place = {at.name: j for j, at in enumerate(attributes)}
+        parts = reading.combos[:, [place[name] for name in columns]]
         cells, cell = np.unique(parts, axis=0, return_inverse=True)
         functions = np.zeros((len(parts), len(cells)))
         functions[np.arange(len(parts)), cell.reshape(-1)] = 1.0
         functions = np.tile(functions, (reading.repeats, 1))
         labels = tuple(
-            tuple(domain.attributes[place[name]].labels[code] for name, code in zip(columns, codes, strict=True))
+            tuple(attributes[place[name]].labels[code] for name, code in zip(columns, codes, strict=True))
             for codes in cells.tolist()
         )
-        return cls(columns, labels, functions, identify(space, functions))
+        unseen = 0 if reading.part is None else reading.part.unseen
+        return cls(columns, labels, functions, identify(space, functions), unseen)
 
     def table(self, group: tuple[tuple[str, str], ...], fit: Fit) -> ShareTable:
         identified = self.known.identified
@@ -132,6 +169,12 @@ class _Tabulation:
                 f"There are only {fit.observed.rows} rows: the intervals were widened to hold at any number of rows, "
                 "and say little."
             )
+        untold_mass = float((fit.p @ fit.model.means[:, fit.model.means.shape[1] - self.unseen :]).sum())
+        if untold_mass > NEGLIGIBLE:
+            notes.append(
+                f"The protocol file holds only what its own rows came to: {100 * untold_mass:.1f} % of records like "
+                "these would have been published in ways it does not tell. The intervals may be too narrow."
+            )
         if not fits:
             notes.append(
                 f"No distribution explains these rows at level {fit.settings.level:g}: they may not come from this "
@@ -153,19 +196,19 @@ def _cells(labels: Sequence[Labels], shares: Shares, identified: BoolArray) -> t
     )
 
 
-def _general_notes(reading: Reading, *, grouped: bool) -> tuple[str, ...]:
+def _general_notes(sealed: SealedProtocol, *, grouped: bool) -> tuple[str, ...]:
     notes = []
-    if reading.sealed.sees_secret and grouped:
+    if sealed.sees_secret and grouped:
         notes.append(
             "The protocol looks at the secret, whose distribution within a group is not known: only what holds for "
             "any is told."
         )
-    elif reading.sealed.sees_secret:
+    elif sealed.sees_secret:
         notes.append(
             "The protocol looks at the secret. The estimates hold for the whole table it was made for, not for a "
             "part of it or for another table."
         )
-    if not reading.sealed.for_publication:
+    if not sealed.for_publication:
         notes.append("The sanitised table was drawn from a seed: it is not for publication.")
     return tuple(notes)
 

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.linalg
 from scipy.optimize import linprog
 from scipy.sparse.csgraph import connected_components
-from scipy.special import ndtri
+from scipy.special import betaincinv
 
 from privacyfunnel.arrays import BoolArray, FloatArray
 from privacyfunnel.errors import SolverError
@@ -34,6 +34,8 @@ class RowSpace:
     @classmethod
     def of(cls, means: FloatArray) -> RowSpace:
         """Of the statistics' means (a × k), by their singular vectors."""
+        if means.shape[1] > means.shape[0]:  # the same singular vectors on the left, from a square matrix
+            means = np.asarray(np.linalg.qr(means.T, mode="r")).T
         u, s, _ = scipy.linalg.svd(means, full_matrices=True)
         rank = int((s > RANK_TOLERANCE * s[0]).sum())
         return cls(u[:, :rank], u[:, rank:])
@@ -109,11 +111,15 @@ def bounds(model: ObservationModel, observed: Observed, functions: FloatArray, l
 
 
 def frequency_band(seen: FloatArray, rows: int, level: float) -> tuple[FloatArray, FloatArray]:
-    """Wilson's interval for each of k frequencies of `rows` rows, each at level 1 − (1 − level) / k."""
-    z2 = float(ndtri(1 - (1 - level) / (2 * len(seen)))) ** 2
-    centre = (seen + z2 / (2 * rows)) / (1 + z2 / rows)
-    half = np.sqrt(z2 * seen * (1 - seen) / rows + z2**2 / (4 * rows**2)) / (1 + z2 / rows)
-    return np.maximum(centre - half, 0.0), np.minimum(centre + half, 1.0)
+    """Clopper and Pearson's interval for each of k frequencies of `rows` rows, each at level 1 − (1 − level) / k.
+
+    It holds for rare outputs too, of which a protocol over several columns has thousands.
+    """
+    tail = (1 - level) / (2 * len(seen))
+    count = np.round(seen * rows)
+    low = np.where(count > 0, betaincinv(np.maximum(count, 1), rows - count + 1, tail), 0.0)
+    high = np.where(count < rows, betaincinv(count + 1, np.maximum(rows - count, 1), 1 - tail), 1.0)
+    return low, high
 
 
 def _needed_widening(means: FloatArray, low: FloatArray, high: FloatArray) -> float:

@@ -21,7 +21,7 @@ from privacyfunnel.arrays import FloatArray
 from privacyfunnel.errors import ParameterError
 from privacyfunnel.estimation.identification import RowSpace
 from privacyfunnel.estimation.observation import ChannelModel, Observed, SetsModel
-from privacyfunnel.estimation.reading import Group, Reading, as_table, decoded, group_labels, way_written
+from privacyfunnel.estimation.reading import Group, Reading, as_table, decoded, group_labels
 from privacyfunnel.estimation.shares import fitted
 from privacyfunnel.sealing import SealedProtocol
 
@@ -48,14 +48,14 @@ def posterior(protocol: SealedProtocol | str | Path, frame: Any) -> Posterior:
     observed = reading.observed(frame, distinct=method == "ml")[()]
     prior = fitted(reading.model, _complete(reading), observed, method)
     table = as_table(frame)
-    way = way_written(reading.sealed, table)
+    way = reading.way(table)
     number = _unused("rows", way.names)
     parts = [
         rows.group_by(rows.columns, maintain_order=True).agg(pl.len().cast(pl.Int64).alias(number))
         for rows in table.batches(way.names)
     ]
     outputs = pl.concat(parts).group_by(way.names).agg(pl.col(number).sum()).sort(way.names)
-    return Posterior(outputs, _values(reading), posteriors(reading.model, prior, decoded(way, outputs)), prior)
+    return Posterior(outputs, reading.values, posteriors(reading.model, prior, decoded(way, outputs)), prior)
 
 
 def posteriors(model: ChannelModel | SetsModel, prior: FloatArray, outputs: NDArray[Any]) -> FloatArray:
@@ -118,15 +118,15 @@ class Imputation:
             )
             for group, seen in reading.observed(source, by, distinct=method == "ml").items()
         }
-        return cls(reading, by, priors, seed, way_written(reading.sealed, as_table(source), by).names)
+        return cls(reading, by, priors, seed, reading.way(as_table(source), by).names)
 
     def batches(self, source: Any, i: int) -> Iterator[pl.DataFrame]:
         """The original columns of completed table number i, batch by batch in the order of the rows."""
         table = as_table(source)
-        way = way_written(self.reading.sealed, table, self.by)
+        way = self.reading.way(table, self.by)
         rng = np.random.default_rng([self.seed, 1, i])
-        values = _values(self.reading)
-        names = [at.name for at in self.reading.sealed.domain.attributes]
+        values = self.reading.values
+        names = [self.reading.sealed.domain.attributes[j].name for j in self.reading.attributes]
         labels = [pl.Series(name, column) for name, column in zip(names, zip(*values, strict=True), strict=True)]
         for rows in table.batches([*way.names, *self.by]):
             for start in range(0, len(rows), way.rows_at_once):
@@ -208,14 +208,6 @@ def _complete(reading: Reading) -> RowSpace:
             f"{space.hidden.shape[1]} of {reading.model.inputs} dimensions. Use estimate, which gives bounds."
         )
     return space
-
-
-def _values(reading: Reading) -> tuple[tuple[str, ...], ...]:
-    domain = reading.sealed.domain
-    return tuple(
-        tuple(at.labels[code] for at, code in zip(domain.attributes, combo, strict=True))
-        for combo in domain.combos.tolist()
-    )
 
 
 def _unused(name: str, taken: Sequence[str]) -> str:

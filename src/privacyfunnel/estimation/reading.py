@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privacyfunnel.arrays import FloatArray
+from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.attributes.chain_law import ChainLaw
+from privacyfunnel.attributes.product_law import ProductLaw
 from privacyfunnel.errors import ColumnError, ParameterError, TableError
+from privacyfunnel.estimation.columnwise import Columnwise, covering
 from privacyfunnel.estimation.observation import ChannelModel, Observed, SetsModel
 from privacyfunnel.laws import UNIT, ChannelLaw, SetsLaw
 from privacyfunnel.sealing import SealedProtocol
@@ -31,25 +34,33 @@ class Reading:
 
     sealed: SealedProtocol
     model: ChannelModel | SetsModel
-    repeats: int  # inputs are the values, so many times over: once per secret where the secret is an input too
+    repeats: int = 1  # inputs are the values, so many times over: once per secret where the secret is an input too
+    part: Columnwise | None = None  # where only some columns are looked at
 
     @classmethod
-    def of(cls, protocol: SealedProtocol | str | Path, *, grouped: bool = False) -> Reading:
-        """The reading of a protocol or protocol file.
+    def of(
+        cls, protocol: SealedProtocol | str | Path, *, columns: Sequence[str] | None = None, grouped: bool = False
+    ) -> Reading:
+        """The reading of a protocol or protocol file, as far as it tells about `columns` (left out: about all).
 
         A protocol that sees the secret induces a channel from values to outputs for everybody together. Within a group
         the secret may be distributed otherwise, so there the inputs are the pairs of secret and value.
         """
-        sealed = SealedProtocol.load(protocol) if isinstance(protocol, str | Path) else protocol
+        sealed = loaded(protocol)
         law = sealed.law
+        if isinstance(law, ProductLaw | ChainLaw):
+            names = [at.name for at in sealed.domain.attributes]
+            wanted = range(len(names)) if columns is None else [names.index(name) for name in columns]
+            part = Columnwise.of(law, names, wanted)
+            return cls(sealed, ChannelModel(part.channel), part=part)
         if isinstance(law, SetsLaw):
-            return cls(sealed, SetsModel(law.inputs, law.t / UNIT), 1)
+            return cls(sealed, SetsModel(law.inputs, law.t / UNIT))
         if not isinstance(law, ChannelLaw):
             raise ParameterError(
                 f"Estimation needs a protocol with a channel; a law of kind '{law.kind}' has none that is known here."
             )
         if not law.sees_secret:
-            return cls(sealed, ChannelModel(law.channel), 1)
+            return cls(sealed, ChannelModel(law.channel))
         if grouped:
             return cls(sealed, ChannelModel(law.channel), law.inputs // len(sealed.domain.combos))
         if sealed.induced is None:
@@ -57,12 +68,35 @@ class Reading:
                 "A protocol that sees the secret must state the channel from values to outputs; this one does not. "
                 "Make the protocol file again."
             )
-        return cls(sealed, ChannelModel(np.asarray(sealed.induced)), 1)
+        return cls(sealed, ChannelModel(np.asarray(sealed.induced)))
+
+    @property
+    def attributes(self) -> tuple[int, ...]:
+        """The attributes whose values are its inputs."""
+        return tuple(range(len(self.sealed.domain.attributes))) if self.part is None else self.part.attributes
+
+    @property
+    def combos(self) -> IntArray:
+        """Those attributes' labels in each of its values."""
+        return self.sealed.domain.combos if self.part is None else self.part.combos
+
+    @property
+    def values(self) -> tuple[tuple[str, ...], ...]:
+        """The same as text."""
+        attributes = [self.sealed.domain.attributes[j] for j in self.attributes]
+        return tuple(
+            tuple(at.labels[code] for at, code in zip(attributes, combo, strict=True)) for combo in self.combos.tolist()
+        )
+
+    def way(self, table: Table, by: Sequence[str] = ()) -> Published | Columnwise:
+        """How the table shows the outputs; checks that it fits the protocol, and that `by` are other columns of it."""
+        whole = _way_written(self.sealed, table, by)
+        return whole if self.part is None else self.part
 
     def observed(self, source: Any, by: Sequence[str] = (), *, distinct: bool = False) -> dict[Group, Observed]:
         """What each group shows, groups in order of their labels; `distinct` sets are counted one by one if asked."""
         table = as_table(source)
-        way = way_written(self.sealed, table, by)
+        way = self.way(table, by)
         tallies: dict[Group, _Tally] = {}
         for rows in table.batches([*way.names, *by]):
             for group, codes, counts in _counted(way, rows, by):
@@ -73,6 +107,25 @@ class Reading:
         return {group: tallies[group].observed() for group in sorted(tallies)}
 
 
+def loaded(protocol: SealedProtocol | str | Path) -> SealedProtocol:
+    """A sealed protocol, from its file if it is a path."""
+    return SealedProtocol.load(protocol) if isinstance(protocol, str | Path) else protocol
+
+
+def default_method(sealed: SealedProtocol) -> str:
+    """The method with the least measured error that is affordable."""
+    law = sealed.law
+    return SetsModel(law.inputs, law.t / UNIT).default_method if isinstance(law, SetsLaw) else "ml"
+
+
+def covered_by(sealed: SealedProtocol, columns: Sequence[str]) -> tuple[int, ...]:
+    """The attributes that one reading covers which tells about `columns`."""
+    names = [at.name for at in sealed.domain.attributes]
+    if isinstance(sealed.law, ProductLaw | ChainLaw):
+        return covering(sealed.law, [names.index(name) for name in columns])
+    return tuple(range(len(names)))
+
+
 def as_table(source: Any) -> Table:
     """A file by its path, or a frame that narwhals reads."""
     from privacyfunnel.tables.files import open_table
@@ -81,7 +134,7 @@ def as_table(source: Any) -> Table:
     return open_table(source) if isinstance(source, str | Path) else FrameTable.of(source)
 
 
-def way_written(sealed: SealedProtocol, table: Table, by: Sequence[str] = ()) -> Published:
+def _way_written(sealed: SealedProtocol, table: Table, by: Sequence[str] = ()) -> Published:
     """How the table shows the protocol's outputs; checks that `by` are other columns of it."""
     from privacyfunnel.published import recognised
     from privacyfunnel.tables.names import checked_columns
@@ -97,7 +150,7 @@ def way_written(sealed: SealedProtocol, table: Table, by: Sequence[str] = ()) ->
     return way
 
 
-def decoded(way: Published, rows: pl.DataFrame) -> NDArray[Any]:
+def decoded(way: Published | Columnwise, rows: pl.DataFrame) -> NDArray[Any]:
     """The outputs that rows show: codes of a channel (n), or sets (n × values)."""
     drawn = way.drawn(rows.select(way.names))
     strangers = int((drawn < 0).any(axis=1).sum())
@@ -119,7 +172,7 @@ def group_labels(rows: pl.DataFrame, by: Sequence[str]) -> list[Group]:
 
 
 def _counted(
-    way: Published, rows: pl.DataFrame, by: Sequence[str]
+    way: Published | Columnwise, rows: pl.DataFrame, by: Sequence[str]
 ) -> Iterator[tuple[Group, NDArray[Any], NDArray[np.int64]]]:
     """The distinct outputs of each group of some rows, with how often each occurs."""
     import polars as pl
