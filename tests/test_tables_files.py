@@ -99,11 +99,15 @@ def test_polars_reads_what_the_csv_module_writes(
 
 
 @settings(max_examples=80, deadline=None)
-@given(widths=st.lists(st.sampled_from([1, 2, 3, 3, 3, 3, 4, 5]), min_size=1, max_size=6), column=st.integers(0, 2))
+@given(
+    widths=st.lists(st.sampled_from([1, 2, 3, 3, 3, 3, 4, 5]), min_size=1, max_size=6),
+    last=st.sampled_from(["", "w"]),
+    column=st.integers(0, 2),
+)
 def test_rows_are_refused_exactly_if_one_is_ragged(
-    tmp_path_factory: pytest.TempPathFactory, widths: list[int], column: int
+    tmp_path_factory: pytest.TempPathFactory, widths: list[int], last: str, column: int
 ) -> None:
-    lines = [["x", "y", "z"], *(["v", '"q,q"', "", "v", "v"][:width] for width in widths)]
+    lines = [["x", "y", "z"], *(["v", '"q,q"', last, "v", "v"][:width] for width in widths)]
     content = "".join(",".join(line) + "\n" for line in lines).encode()
     for name, data in {"plain.csv": content, "zipped.csv.gz": gzip.compress(content)}.items():
         path = written(tmp_path_factory.mktemp("csv") / name, data)
@@ -223,12 +227,22 @@ def test_a_failing_source_leaves_nothing_behind_and_its_error_comes_through(tmp_
 def test_an_existing_file_stays_unless_forced(tmp_path: Path, suffix: str) -> None:
     path = written(tmp_path / f"out{suffix}", b"mine")
     with pytest.raises(OutputError, match="exists already and was left as it is"):
-        write_table(path, [FRAME])
+        write_table(path, failing())  # refused before anything is drawn
     with pytest.raises(TableError):
         write_table(path, failing(), force=True)
     assert path.read_bytes() == b"mine"
     write_table(path, [FRAME], force=True)
     assert read(path) == ROWS
+
+
+def test_a_file_that_appears_meanwhile_is_not_replaced(tmp_path: Path) -> None:
+    def batches() -> Iterator[pl.DataFrame]:
+        yield FRAME
+        (tmp_path / "out.csv").write_bytes(b"mine")
+
+    with pytest.raises(OutputError, match="exists already and was left as it is"):
+        write_table(tmp_path / "out.csv", batches())
+    assert [file.read_bytes() for file in tmp_path.iterdir()] == [b"mine"]
 
 
 def test_places_where_nothing_can_be_written(tmp_path: Path) -> None:

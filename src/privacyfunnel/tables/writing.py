@@ -29,11 +29,12 @@ def write_batches(path: Path, suffix: str, batches: Iterable[pl.DataFrame]) -> i
             with _opened(path, zipped=suffix.endswith(".gz")) as file:
                 for number, batch in enumerate(source()):
                     batch.write_csv(file, include_header=number == 0, separator=DELIMITED[suffix] or ",")
-    except Exception as error:
-        # polars wraps what the source raised; the caller should see it as it was.
-        if source.failure is not None:
-            raise source.failure from None
-        raise _as_os_error(error) from error
+    except (pl.exceptions.PolarsError, OSError) as error:
+        # polars may hand on a failure of the disk as a text that ends in `(os error 28)`.
+        failed = re.search(r"\(os error (\d+)\)", str(error))
+        if failed is None:
+            raise
+        raise OSError(int(failed[1]), os.strerror(int(failed[1]))) from error
     return source.rows
 
 
@@ -48,20 +49,13 @@ def _opened(path: Path, *, zipped: bool) -> Iterator[IO[bytes]]:
             yield cast(IO[bytes], file)
 
 
-def _as_os_error(error: Exception) -> Exception:
-    """polars may hand on a failure of the disk as a text that ends in `(os error 28)`."""
-    number = re.search(r"\(os error (\d+)\)", str(error))
-    return error if number is None else OSError(int(number[1]), os.strerror(int(number[1])))
-
-
 class _Source:
-    """Frames that polars can pull from one after another, and that remember why they stopped."""
+    """Frames that polars can pull from one after another, and how many rows were pulled."""
 
     def __init__(self, batches: Iterable[pl.DataFrame]) -> None:
         iterator = iter(batches)
         first = next(iterator)
         self.rows = 0
-        self.failure: Exception | None = None
         self._schema = first.schema
         self._batches = chain([first], iterator)
 
@@ -69,10 +63,6 @@ class _Source:
         return register_io_source(lambda *_: self(), schema=self._schema, is_pure=False)
 
     def __call__(self) -> Iterator[pl.DataFrame]:
-        try:
-            for batch in self._batches:
-                self.rows += batch.height
-                yield batch
-        except Exception as error:
-            self.failure = error
-            raise
+        for batch in self._batches:
+            self.rows += batch.height
+            yield batch
