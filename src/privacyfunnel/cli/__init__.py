@@ -3,13 +3,14 @@
 Nothing heavy is imported before a command runs, so that `privacyfunnel --help` is there at once.
 """
 
-from privacyfunnel.cli import audit, curve, demo, reproduce, sanitise, scan, solve
+from privacyfunnel.cli import audit, curve, demo, estimate, reproduce, sanitise, scan, solve
 from privacyfunnel.cli.frame import app, main
 
 app.command()(demo.demo)
 app.command()(scan.scan)
 app.command()(sanitise.sanitise)
 app.command()(audit.audit)
+app.command()(estimate.estimate)
 app.command()(solve.solve)
 app.command()(curve.curve)
 app.command()(reproduce.reproduce)

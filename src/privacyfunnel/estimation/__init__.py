@@ -14,7 +14,7 @@ imputation        the posterior of one record, completed tables, Rubin's rules
 """
 
 from privacyfunnel.estimation.front import estimate
-from privacyfunnel.estimation.imputation import Combined, Imputation, Posterior, combine, impute, posterior
+from privacyfunnel.estimation.imputation import Combined, Imputation, Posterior, combine, impute, impute_file, posterior
 from privacyfunnel.estimation.results import Cell, Estimates, ShareTable
 
 __all__ = [
@@ -27,5 +27,6 @@ __all__ = [
     "combine",
     "estimate",
     "impute",
+    "impute_file",
     "posterior",
 ]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import t as student
 
 from privacyfunnel.arrays import FloatArray
-from privacyfunnel.errors import ParameterError
+from privacyfunnel.errors import ColumnError, ParameterError
 from privacyfunnel.estimation.identification import RowSpace
 from privacyfunnel.estimation.observation import ChannelModel, Observed, SetsModel
 from privacyfunnel.estimation.reading import Group, Reading, as_table, decoded, group_labels
@@ -85,6 +86,44 @@ def impute(
     return [table.like(pl.concat(imputation.batches(frame, i)).get_columns(), kept) for i in range(m)]
 
 
+def impute_file(
+    protocol: SealedProtocol | str | Path,
+    source: str | Path,
+    into: str | Path,
+    m: int = 5,
+    seed: int = 0,
+    *,
+    by: str | Sequence[str] = (),
+    force: bool = False,
+) -> list[Path]:
+    """The same for a file of any size: `imputed-1.csv` … in the folder `into`, all of them whole or none.
+
+    They have the format of the sanitised table and its other columns as they are.
+    """
+    from privacyfunnel.tables.files import checked_output, open_table, table_suffix
+    from privacyfunnel.tables.whole import whole_file
+    from privacyfunnel.tables.writing import write_batches
+
+    source, into = Path(source), Path(into)
+    table = open_table(source)
+    imputation = Imputation.prepared(protocol, source, m, seed, by=by)
+    kept = [name for name in table.columns if name not in imputation.published]
+    originals = [imputation.reading.sealed.domain.attributes[j].name for j in imputation.reading.attributes]
+    twice = [name for name in kept if name in originals]
+    if twice:
+        raise ColumnError(
+            f"a completed table gets a column '{twice[0]}', but {table.name} has one besides what was published. "
+            "Rename that one."
+        )
+    paths = [into / f"imputed-{i + 1}{table_suffix(source)}" for i in range(m)]
+    suffixes = [checked_output(path, force=force) for path in paths]
+    with ExitStack() as stack:
+        beside = [stack.enter_context(whole_file(path, force=force)) for path in paths]
+        for i, (path, suffix) in enumerate(zip(beside, suffixes, strict=True)):
+            write_batches(path, suffix, imputation.batches(source, i, kept))
+    return paths
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Imputation:
     """Priors for each of m completed tables, drawn from their uncertainty, and what it takes to complete rows."""
@@ -120,18 +159,18 @@ class Imputation:
         }
         return cls(reading, by, priors, seed, reading.way(as_table(source), by).names)
 
-    def batches(self, source: Any, i: int) -> Iterator[pl.DataFrame]:
-        """The original columns of completed table number i, batch by batch in the order of the rows."""
+    def batches(self, source: Any, i: int, keep: Sequence[str] = ()) -> Iterator[pl.DataFrame]:
+        """Completed table number i, batch by batch: the original columns, then those to `keep` as they are."""
         table = as_table(source)
         way = self.reading.way(table, self.by)
         rng = np.random.default_rng([self.seed, 1, i])
         values = self.reading.values
         names = [self.reading.sealed.domain.attributes[j].name for j in self.reading.attributes]
         labels = [pl.Series(name, column) for name, column in zip(names, zip(*values, strict=True), strict=True)]
-        for rows in table.batches([*way.names, *self.by]):
-            for start in range(0, len(rows), way.rows_at_once):
-                x = self._drawn(way, rows[start : start + way.rows_at_once], i, rng)
-                yield pl.DataFrame([series.gather(x) for series in labels])
+        for rows in table.batches(list(dict.fromkeys([*way.names, *self.by, *keep]))):
+            for piece in rows.iter_slices(way.rows_at_once):
+                x = self._drawn(way, piece, i, rng)
+                yield pl.DataFrame([series.gather(x) for series in labels]).hstack(piece.select(keep))
 
     def _drawn(self, way: Any, rows: pl.DataFrame, i: int, rng: Generator) -> NDArray[np.uint32]:
         outputs = decoded(way, rows)

@@ -8,6 +8,10 @@ from typing import Any
 
 import polars as pl
 
+from privacyfunnel.tables.names import unlike
+
+NUMBERS = ("share", "standard_error", "lower", "upper", "count", "rows")
+
 
 @dataclass(frozen=True, slots=True)
 class Cell:
@@ -94,25 +98,23 @@ class Estimates:
 
     def to_frame(self) -> pl.DataFrame:
         """One line per cell: kept columns, original columns, share, standard error, interval, estimated count, rows."""
-        lines = [
-            {
-                **dict(table.group),
-                **dict(zip(table.columns, cell.labels, strict=True)),
-                "share": cell.share,
-                "standard_error": cell.standard_error,
-                "lower": cell.lower,
-                "upper": cell.upper,
-                "count": None if cell.share is None else cell.share * table.rows,
-                "rows": table.rows,
-            }
-            for table in self.tables
-            for cell in table.cells
-        ]
-        numbers = ("share", "standard_error", "lower", "upper", "count")
-        names = list(dict.fromkeys(name for line in lines for name in line))
-        names = [name for name in names if name not in {*numbers, "rows"}] + [*numbers, "rows"]
-        kinds = {name: pl.Float64 if name in numbers else pl.Int64 if name == "rows" else pl.String for name in names}
-        return pl.DataFrame(lines, schema=kinds)
+        columns = list(
+            dict.fromkeys(
+                name for table in self.tables for name in (*(name for name, _ in table.group), *table.columns)
+            )
+        )
+        text: dict[str, list[str | None]] = {name: [] for name in columns}
+        numbers = []
+        for table in self.tables:
+            for cell in table.cells:
+                labels = {**dict(table.group), **dict(zip(table.columns, cell.labels, strict=True))}
+                for name in columns:
+                    text[name].append(labels.get(name))
+                count = None if cell.share is None else cell.share * table.rows
+                numbers.append((cell.share, cell.standard_error, cell.lower, cell.upper, count, table.rows))
+        kinds = {unlike(name, columns): pl.Int64 if name == "rows" else pl.Float64 for name in NUMBERS}
+        told = pl.DataFrame(numbers, schema=kinds, orient="row")
+        return pl.DataFrame(text, schema=dict.fromkeys(columns, pl.String)).hstack(told)
 
 
 def _cell_to_dict(cell: Cell) -> dict[str, Any]:

@@ -1,0 +1,198 @@
+"""`estimate`: shares of the original values, from a sanitised table and its protocol alone."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from privacyfunnel.cli import words
+from privacyfunnel.cli.frame import Json, answer
+from privacyfunnel.cli.options import Force, listed
+
+if TYPE_CHECKING:
+    from privacyfunnel.estimation import Cell, Estimates, ShareTable
+    from privacyfunnel.sealing import SealedProtocol
+
+NAMES = ("estimates.csv", "estimates.svg", "estimates.png")
+
+
+class Method(StrEnum):
+    """The ways back from outputs to originals."""
+
+    ML = "ml"
+    PROJECTION = "projection"
+    INVERSION = "inversion"
+
+
+class Target(StrEnum):
+    """Whose shares the intervals cover."""
+
+    TABLE = "table"
+    POPULATION = "population"
+
+
+def estimate(
+    protocol: Annotated[Path, typer.Argument(readable=False, help="The protocol.json of the sanitised table.")],
+    sanitised: Annotated[Path, typer.Argument(readable=False, help="The sanitised table.")],
+    *,
+    by: Annotated[
+        list[str] | None, typer.Option("--by", help="A kept column: estimate within each of its groups.")
+    ] = None,
+    columns: Annotated[
+        list[str] | None,
+        typer.Option("--columns", help="What to tabulate: a column, or a,b for the two together. Repeat for more."),
+    ] = None,
+    method: Annotated[Method | None, typer.Option("--method", help="Left out: the one with the least error.")] = None,
+    level: Annotated[float, typer.Option("--level", help="How often intervals should cover.")] = 0.95,
+    target: Annotated[
+        Target, typer.Option("--target", help="Cover the original table's shares, or those of its population.")
+    ] = Target.TABLE,
+    into: Annotated[
+        Path | None, typer.Option("--into", help="A folder for estimates.csv, estimates.svg and estimates.png.")
+    ] = None,
+    impute: Annotated[
+        int, typer.Option("--impute", help="Also write so many completed tables into the folder.", min=0)
+    ] = 0,
+    posterior: Annotated[
+        Path | None, typer.Option("--posterior", help="A file for P(original | published) of every output.")
+    ] = None,
+    matrix: Annotated[
+        Path | None, typer.Option("--matrix", help="A CSV file for the channel, as a PRAM transition matrix.")
+    ] = None,
+    original: Annotated[
+        Path | None, typer.Option("--original", help="For the owner: the original table, to draw its shares beside.")
+    ] = None,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Estimate how the original values were distributed, with intervals, from the two public files alone."""
+    from privacyfunnel import estimation
+    from privacyfunnel.errors import ParameterError
+    from privacyfunnel.sealing import SealedProtocol
+    from privacyfunnel.tables.whole import checked_target
+
+    if into is None and (impute or original):
+        option = "--impute" if impute else "--original"
+        raise ParameterError(f"{option} needs a folder to write to; there is none. Add --into FOLDER.")
+    for path in [posterior, matrix, *([into / name for name in NAMES] if into is not None and into.exists() else [])]:
+        if path is not None:
+            checked_target(path, force=force)
+    sealed = SealedProtocol.load(protocol)
+    groups = listed(by)
+    found = estimation.estimate(
+        sealed,
+        sanitised,
+        by=groups,
+        columns=[listed([names]) for names in columns] if columns else None,
+        method=method.value if method else None,
+        level=level,
+        target=target.value,
+    )
+    files: list[Path] = []
+    if into is not None:
+        files += _written(found, sealed, sanitised, into, groups, impute, original, force=force)
+    if posterior is not None:
+        files.append(_posterior_written(sealed, sanitised, posterior, force=force))
+    if matrix is not None:
+        from privacyfunnel.pram import write_matrix
+
+        write_matrix(sealed, matrix, force=force)
+        files.append(matrix)
+    answer(as_json, {**found.to_dict(), "files": [str(path) for path in files]}, told(found, files))
+
+
+def told(found: Estimates, files: list[Path]) -> str:
+    """The estimates as tables of text."""
+    whose = "the original table" if found.target == "table" else "the population"
+    lines = [f"Shares in {whose}, by {_METHODS[found.method]}, with {100 * found.level:g} % intervals"]
+    for table in found:
+        lines += ["", _headed(table), "", _table(table)]
+        lines += [f"  - {note}" for note in table.notes]
+    if found.notes:
+        lines += ["", *found.notes]
+    if files:
+        lines += ["", f"Written: {', '.join(map(str, files))}"]
+    return "\n".join(lines)
+
+
+_METHODS = {"ml": "maximum likelihood", "projection": "projection", "inversion": "inversion"}
+
+
+def _headed(table: ShareTable) -> str:
+    return ", ".join([*(f"{column} = {label}" for column, label in table.group), f"{table.rows:,} rows"])
+
+
+def _table(table: ShareTable) -> str:
+    """One line per cell; cells that are identified only together are followed by their sums."""
+    cells = [*table.cells, *(cell for _, cell in table.sums)]
+    lines = [[*cell.labels, *_numbers(cell, table.rows)] for cell in cells]
+    header = [*table.columns, "share", "from", "to", "count"]
+    return words.table(header, lines, "<" * len(table.columns) + ">>>>")
+
+
+def _numbers(cell: Cell, rows: int) -> list[str]:
+    known = [words.share(cell.share, 1)] if cell.share is not None else ["unknown"]
+    count = [f"{cell.share * rows:,.0f}"] if cell.share is not None else [""]
+    return [*known, words.share(cell.lower, 1), words.share(cell.upper, 1), *count]
+
+
+def _written(
+    found: Estimates,
+    sealed: SealedProtocol,
+    sanitised: Path,
+    into: Path,
+    by: tuple[str, ...],
+    impute: int,
+    original: Path | None,
+    *,
+    force: bool,
+) -> list[Path]:
+    """The estimates, their picture and the completed tables: all of them, whole, or none."""
+    from contextlib import ExitStack
+
+    from privacyfunnel.estimation import impute_file
+    from privacyfunnel.release import folder
+    from privacyfunnel.report.shares import shares_figure
+    from privacyfunnel.report.trade_off import save
+    from privacyfunnel.tables.whole import whole_file
+
+    figure = shares_figure(found, None if original is None else _original_shares(found, sealed, original))
+    paths = [into / name for name in NAMES]
+    with folder(into), ExitStack() as stack:
+        table, *pictures = (stack.enter_context(whole_file(path, force=force)) for path in paths)
+        found.to_frame().write_csv(table)
+        for picture, path in zip(pictures, paths[1:], strict=True):
+            save(figure, picture, path.suffix.removeprefix("."))
+        if impute:
+            paths += impute_file(sealed, sanitised, into, impute, by=by, force=force)
+    return paths
+
+
+def _original_shares(
+    found: Estimates, sealed: SealedProtocol, original: Path
+) -> dict[tuple[str, ...], dict[tuple[str, ...], float]]:
+    """The true shares of each table that was estimated."""
+    from privacyfunnel.audit import Found
+    from privacyfunnel.tables.files import open_table
+
+    joint = Found.of(open_table(original), sealed, ()).joint
+    place = {at.name: j for j, at in enumerate(joint.attributes)}
+    shares: dict[tuple[str, ...], dict[tuple[str, ...], float]] = {}
+    for table in found:
+        counted = shares.setdefault(table.columns, {})
+        if not counted:
+            for labels, share in zip(joint.values, joint.p_x.tolist(), strict=True):
+                cell = tuple(labels[place[name]] for name in table.columns)
+                counted[cell] = counted.get(cell, 0.0) + share
+    return shares
+
+
+def _posterior_written(sealed: SealedProtocol, sanitised: Path, path: Path, *, force: bool) -> Path:
+    from privacyfunnel.estimation import posterior
+    from privacyfunnel.tables.files import write_table
+
+    write_table(path, [posterior(sealed, sanitised).to_frame()], force=force)
+    return path
