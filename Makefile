@@ -4,12 +4,12 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo test bench lint clean
+.PHONY: demo test bench lint clean browser
 
 demo: $(VENV)/installed
 	$(BIN)/privacyfunnel demo --into demo --force
 
-test: $(VENV)/installed-test
+test: $(VENV)/installed-test browser
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 lint: $(VENV)/installed-lint
@@ -19,6 +19,13 @@ lint: $(VENV)/installed-lint
 
 bench: $(VENV)/installed-bench
 	$(BIN)/python -m benchmarks
+
+# The report is tested in a real browser.
+browser:
+	@for name in chromium chromium-browser google-chrome chrome; do \
+	  command -v $$name >/dev/null && exit 0; done; \
+	echo "Installing Chromium, in which the report is tested."; \
+	apt-get update -qq && apt-get install -y -qq chromium >/dev/null
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
