@@ -18,8 +18,9 @@ from scipy.sparse import coo_array, csr_array
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
 from privacyfunnel.promises import Comparisons, log_ratio
 
-WORKED_ON = 1 << 21  # entries of P(y | E) that are worked on at a time
+WORKED_ON = 1 << 18  # entries of P(y | E) that are worked on at a time
 SHARED = 64  # pairs that go together at least, so that an F they share is computed once
+TOGETHER = 90  # values of the last attributes that are contracted in one go
 FILLED = 0.2  # of all combinations of the attributes to come: from here on a plain table is faster
 
 
@@ -107,8 +108,14 @@ class _Route:
             values, left = rest, left[1:]
             if left and FILLED * math.prod(len(channels[j]) for j in left) <= len(values):
                 break
-        self.sizes = [len(channels[j]) for j in left]
-        self.grid = np.ravel_multi_index(tuple(values.T), self.sizes) if left else None
+        sizes = [len(channels[j]) for j in left]
+        self.grid = np.ravel_multi_index(tuple(values.T), sizes) if left else None
+        # The last few attributes go together: one product with a matrix of some size beats many with tiny ones.
+        self.last = np.ones((1, 1))
+        while left and len(self.last) * sizes[-1] <= TOGETHER:
+            self.last = np.kron(channels[left.pop()], self.last)
+            sizes.pop()
+        self.sizes = [*sizes, len(self.last)]
         self.dense = [np.ascontiguousarray(channels[j].T) for j in left]
 
     def through(self, table: FloatArray, first: int, last: int) -> FloatArray:
@@ -123,4 +130,4 @@ class _Route:
             table = filled
         for k, channel in enumerate(self.dense):
             table = np.matmul(channel, table.reshape(-1, self.sizes[k], math.prod(self.sizes[k + 1 :])))
-        return table.reshape(events, -1)
+        return np.asarray(table.reshape(-1, len(self.last)) @ self.last).reshape(events, -1)

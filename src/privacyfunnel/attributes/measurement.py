@@ -33,8 +33,8 @@ def measured(
 ) -> Measured:
     """Where the protocol leaks most. A plain protocol is given as its sparse table, a row per combination.
 
-    Side channels that know least come first: what they show lets most of the others be skipped, since the more is known,
-    the less an output can add. What is not reached in time is bounded by that (see `bounds_of_pairs`).
+    Side channels that know least come first: what they show lets most others be skipped, since the more is known, the
+    less an output can add. What is not reached in time is bounded by that (see `bounds_of_pairs`).
     """
     deadline = time.monotonic() + seconds
     worst, bound = Leak(0.0), 0.0
