@@ -72,6 +72,12 @@ def read_matrix(path: str | Path, joint: Joint | None = None) -> Protocol:
     return Protocol(channel[[place[label] for label in wanted]], _output_labels(outputs, joint))
 
 
+def matrix_columns(path: str | Path) -> tuple[str, ...]:
+    """The columns that the corner of a CSV transition matrix names; none if it is empty."""
+    name = _parsed(Path(path))[0].strip()
+    return tuple(name.split(BETWEEN)) if name else ()
+
+
 def decimals(row: FloatArray) -> list[str]:
     """The entries of a distribution as decimals of 17 digits behind the point that sum to exactly 1.
 

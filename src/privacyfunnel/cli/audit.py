@@ -3,42 +3,93 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from privacyfunnel.cli import words
 from privacyfunnel.cli.frame import Json, answer
-from privacyfunnel.cli.options import BinOption, Delimiter, Encoding, Table, listed
+from privacyfunnel.cli.options import BinOption, Delimiter, Encoding, PromiseName, PromiseOption, listed
+from privacyfunnel.errors import checked_epsilon
+
+if TYPE_CHECKING:
+    from privacyfunnel.promises import Promise
+    from privacyfunnel.tables.bins import Bins
 
 
 def audit(
-    protocol: Annotated[Path, typer.Argument(readable=False, help="The protocol.json that sanitise wrote.")],
-    table: Table,
+    protocol: Annotated[
+        Path, typer.Argument(readable=False, help="The protocol.json that sanitise wrote. With --matrix: the table.")
+    ],
+    table: Annotated[
+        Path | None, typer.Argument(readable=False, help="The original table that the protocol was made for.")
+    ] = None,
     *,
     secret: Annotated[
-        list[str] | None, typer.Option("--secret", "-s", help="The secret column, if you want it checked by name.")
+        list[str] | None, typer.Option("--secret", "-s", help="The secret column; with a protocol, checked by name.")
     ] = None,
     sanitised: Annotated[
         Path | None, typer.Option("--sanitised", help="The sanitised table: test that it was drawn from the protocol.")
     ] = None,
+    matrix: Annotated[
+        Path | None, typer.Option("--matrix", help="Measure this PRAM transition matrix (CSV) instead of a protocol.")
+    ] = None,
+    publish: Annotated[
+        list[str] | None,
+        typer.Option("--publish", "-p", help="The matrix's columns, if its corner does not name them."),
+    ] = None,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(
+            "--epsilon", "-e", help="Fail unless the matrix keeps this ε.", parser=checked_epsilon, metavar="ε"
+        ),
+    ] = None,
+    promise: PromiseOption = PromiseName.LIP,
     bin_: BinOption = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     as_json: Json = False,
 ) -> None:
-    """Check from the files alone that the promise holds and that the sanitised table was drawn as stated."""
-    from privacyfunnel import audit as room
+    """Check from the files alone that the promise holds and that the sanitised table was drawn as stated.
+
+    With --matrix: measure what a transition matrix from other software says about the secret.
+    """
+    from privacyfunnel.errors import ParameterError
+    from privacyfunnel.promises import promise as promise_called
     from privacyfunnel.tables.bins import parse_bin
 
+    bins = tuple(map(parse_bin, bin_ or []))
+    if matrix is None:
+        if table is None or publish or epsilon is not None:
+            raise ParameterError(
+                "An audit takes a protocol file and the original table; --publish and --epsilon are for --matrix. "
+                "Name both files, or a matrix."
+            )
+        _of_protocol(protocol, table, listed(secret), sanitised, bins, delimiter, encoding, as_json=as_json)
+        return
+    if table is not None or sanitised is not None:
+        raise ParameterError(
+            "With --matrix an audit takes the original table alone, no protocol and no sanitised table. Leave them out."
+        )
+    wanted = None if epsilon is None else promise_called(promise.value, epsilon)
+    _of_matrix(matrix, protocol, listed(secret), listed(publish), wanted, bins, delimiter, encoding, as_json=as_json)
+
+
+def _of_protocol(
+    protocol: Path,
+    table: Path,
+    secret: tuple[str, ...],
+    sanitised: Path | None,
+    bins: tuple[Bins, ...],
+    delimiter: str | None,
+    encoding: str | None,
+    *,
+    as_json: bool,
+) -> None:
+    from privacyfunnel import audit as room
+
     found = room.audit(
-        protocol,
-        table,
-        secret=listed(secret),
-        sanitised=sanitised,
-        bins=tuple(map(parse_bin, bin_ or [])),
-        delimiter=delimiter,
-        encoding=encoding,
+        protocol, table, secret=secret, sanitised=sanitised, bins=bins, delimiter=delimiter, encoding=encoding
     )
     sealed, draw = found.sealed, found.draw
     content = {
@@ -74,4 +125,65 @@ def audit(
         )
     if not sealed.for_publication:
         told.append(("beware", "drawn from a seed: not for publication"))
+    answer(as_json, content, words.facts(told))
+
+
+def _of_matrix(
+    matrix: Path,
+    table: Path,
+    secret: tuple[str, ...],
+    publish: tuple[str, ...],
+    promise: Promise | None,
+    bins: tuple[Bins, ...],
+    delimiter: str | None,
+    encoding: str | None,
+    *,
+    as_json: bool,
+) -> None:
+    from privacyfunnel.matrix_audit import audit_matrix
+
+    found = audit_matrix(
+        matrix,
+        table,
+        secret=secret,
+        publish=publish,
+        promise=promise,
+        bins=bins,
+        delimiter=delimiter,
+        encoding=encoding,
+    )
+    joint = found.joint
+    columns = " & ".join(at.name for at in joint.attributes)
+    content = {
+        "rows": found.rows,
+        "secret": joint.secret_name,
+        "publish": [at.name for at in joint.attributes],
+        "outputs": len(found.protocol.outputs),
+        "leakage": {name: leak.epsilon for name, leak in found.leaks.items()},
+        "worst": {name: found.where(name) for name in found.leaks},
+        "information_nats": found.information,
+        "entropy_nats": found.entropy,
+        "share_kept": found.information / found.entropy,
+        "promise": None if promise is None else promise.name,
+        "epsilon": None if promise is None else promise.epsilon,
+        "certified": found.certified,
+        "holds": None if promise is None else True,
+    }
+    kept = f"{words.nats(found.information)}, {words.share(found.information, found.entropy)} of H({columns})"
+    told = [
+        ("rows", f"{found.rows:,}; {columns} as {len(found.protocol.outputs)} outputs, {joint.secret_name} secret"),
+        *(
+            (name.upper(), f"ε = {words.epsilon(leak.epsilon)}, worst for {found.where(name)}")
+            for name, leak in found.leaks.items()
+        ),
+        ("information", kept),
+    ]
+    if promise is not None and found.certified is not None:
+        told.append(
+            (
+                "promise",
+                f"{promise.name} ε = {words.epsilon(promise.epsilon)} holds, certified at {found.certified:.6g} "
+                "in exact arithmetic",
+            )
+        )
     answer(as_json, content, words.facts(told))

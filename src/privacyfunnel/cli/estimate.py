@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -134,9 +135,12 @@ def _table(table: ShareTable) -> str:
 
 
 def _numbers(cell: Cell, rows: int) -> list[str]:
-    known = [words.share(cell.share, 1)] if cell.share is not None else ["unknown"]
-    count = [f"{cell.share * rows:,.0f}"] if cell.share is not None else [""]
-    return [*known, words.share(cell.lower, 1), words.share(cell.upper, 1), *count]
+    """Share, interval and count; ends of an interval are rounded outwards."""
+    lower, upper = math.floor(cell.lower * 1e4 + 1e-6) / 100, math.ceil(cell.upper * 1e4 - 1e-6) / 100
+    ends = [f"{lower:.2f} %", f"{upper:.2f} %"]
+    if cell.share is None:
+        return ["unknown", *ends, ""]
+    return [f"{100 * cell.share:.2f} %", *ends, f"{cell.share * rows:,.0f}"]
 
 
 def _written(
