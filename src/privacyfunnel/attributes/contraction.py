@@ -111,9 +111,9 @@ class _Route:
         sizes = [len(channels[j]) for j in left]
         self.grid = np.ravel_multi_index(tuple(values.T), sizes) if left else None
         # The last few attributes go together: one product with a matrix of some size beats many with tiny ones.
-        self.last = np.ones((1, 1))
+        self.last: FloatArray = np.ones((1, 1))
         while left and len(self.last) * sizes[-1] <= TOGETHER:
-            self.last = np.kron(channels[left.pop()], self.last)
+            self.last = np.asarray(np.kron(channels[left.pop()], self.last), dtype=np.float64)
             sizes.pop()
         self.sizes = [*sizes, len(self.last)]
         self.dense = [np.ascontiguousarray(channels[j].T) for j in left]
