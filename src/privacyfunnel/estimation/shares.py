@@ -9,7 +9,7 @@ import numpy as np
 from privacyfunnel.arrays import BoolArray, FloatArray
 from privacyfunnel.errors import ParameterError
 from privacyfunnel.estimation.identification import RowSpace, bounds
-from privacyfunnel.estimation.intervals import FEW_ROWS, interval, interval_at_any_size, spread
+from privacyfunnel.estimation.intervals import EXACT, FEW_ROWS, interval, interval_at_any_size, spread
 from privacyfunnel.estimation.inversion import on_simplex, unbiased_weights
 from privacyfunnel.estimation.likelihood import maximum_likelihood
 from privacyfunnel.estimation.observation import ObservationModel, Observed
@@ -105,7 +105,7 @@ class Fit:
         g = unbiased_weights(model, self.space, functions, _smoothed(self.p, rows))
         unbiased = self.observed.statistics @ g
         around = spread(model, g, self.p, rows, fixed=settings.fixed)
-        exact = around.variance <= 0  # certain outputs: counted, not estimated
+        exact = around.variance <= EXACT**2  # certain outputs: counted, not estimated
         share = unbiased if settings.method == "inversion" else np.where(exact, unbiased, self.p @ functions)
         if settings.bootstrap:
             lower, upper = self._percentiles(functions)
