@@ -23,6 +23,7 @@ from privacyfunnel.experiments.reproduction import EXPERIMENTS, KINDS, Reproduct
 from privacyfunnel.information import information
 from privacyfunnel.optimal import optimal
 from privacyfunnel.promises import LDP, SRLIP
+from tests import commands
 
 NOISE = 1e-6  # nats: what optima are proved to, and what nine digits of a CSV file leave
 Rows = dict[str, list[dict[str, Any]]]
@@ -245,6 +246,15 @@ def test_only_named_figures_are_drawn_and_the_page_says_how(tmp_path: Path) -> N
     with pytest.raises(OutputError, match="exists already"):
         reproduce(["alpha-epsilon"], tmp_path / "new", quick=True)
     assert done.page.stat().st_mtime_ns == before
+
+
+def test_the_command_writes_a_figure_and_says_where(tmp_path: Path) -> None:
+    told = commands.told("reproduce", "alpha-epsilon", "--into", tmp_path, "--quick")
+    assert Path(told["page"]) == tmp_path / "reproduction.md"
+    assert {Path(file).name for file in told["files"]} == {f"alpha-epsilon.{kind}" for kind in KINDS}
+    assert all(Path(file).is_file() for file in told["files"])
+    commands.refused(["reproduce", "alpha-epsilon", "--into", tmp_path], "OutputError", "exists already")
+    commands.refused(["reproduce", "alpha-epsilom", "--into", tmp_path], "ParameterError", "mean 'alpha-epsilon'")
 
 
 def test_a_figure_that_does_not_exist_is_refused_with_the_nearest_name(tmp_path: Path) -> None:
