@@ -17,7 +17,7 @@ import numpy as np
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.errors import DistributionError, ParameterError, TableError
 from privacyfunnel.joint import Joint
-from privacyfunnel.laws import ChannelLaw
+from privacyfunnel.laws import ChannelLaw, SetsLaw
 from privacyfunnel.protocol import Labels, Protocol
 from privacyfunnel.sealing import SealedProtocol
 from privacyfunnel.tables.whole import whole_file
@@ -35,7 +35,8 @@ def write_matrix(sealed: SealedProtocol, path: str | Path, *, force: bool = Fals
     law = sealed.law
     if not isinstance(law, ChannelLaw):
         raise ParameterError(
-            "A transition matrix needs a protocol with one output per record; unary encoding publishes sets. "
+            "A transition matrix needs a protocol with one channel for the whole record; "
+            f"{'unary encoding publishes sets' if isinstance(law, SetsLaw) else f'a {law.kind} has several'}. "
             "Use randomised-response or optimal."
         )
     channel = law.channel if sealed.induced is None else np.asarray(sealed.induced)

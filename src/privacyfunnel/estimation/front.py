@@ -47,7 +47,7 @@ def estimate(
     Raises
     ------
     SizeError
-        If a table that was asked for by name would take too large a channel of a product or a chain.
+        If a table that was asked for by name, or all of them, would take too large a channel of a product or a chain.
     """
     by = (by,) if isinstance(by, str) else tuple(by)
     sealed = loaded(protocol)
@@ -69,6 +69,8 @@ def estimate(
             fit = Fit.of(reading.model, space, seen, settings)
             named = tuple(zip(by, group, strict=True))
             tables.setdefault(group, {}).update({i: wanted[i].table(named, fit) for i in together})
+    if not tables:
+        raise next(iter(too_large.values()))
     for told in tables.values():
         told.update({i: _untold(sealed, asked[i], next(iter(told.values())), why) for i, why in too_large.items()})
     return Estimates(
