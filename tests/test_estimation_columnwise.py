@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 from privacyfunnel.attributes.budgets import product_protocol
+from privacyfunnel.attributes.chain import Chain
 from privacyfunnel.attributes.chain_law import UNIT, ChainLaw
 from privacyfunnel.attributes.order import chain_protocol
 from privacyfunnel.attributes.product_law import ProductLaw, seal_product
@@ -42,6 +43,10 @@ PLACE = {labels: x for x, labels in enumerate(JOINT.values)}
 CODES = np.array([PLACE[row] for row in PEOPLE.select(NAMES).rows()])
 
 
+def chained() -> Chain:
+    return chain_protocol(JOINT, LIP(0.5), order=("colour", ("age", "size")), first=0.6)
+
+
 @cache
 def product_sealed() -> SealedProtocol:
     return seal_product(product_protocol(JOINT, SRLIP(0.5)).protocol, SRLIP(0.5), JOINT)
@@ -54,8 +59,7 @@ def released(method: str, seed: int = 1) -> tuple[SealedProtocol, pl.DataFrame]:
     if method == "product":
         sealed = product_sealed()
     else:
-        chain = chain_protocol(JOINT, LIP(0.5), order=("colour", ("age", "size")), first=0.6)
-        sealed, _ = chain.seal(CODES, stream)
+        sealed, _ = chained().seal(CODES, stream)
     drawn = sealed.law.draw(CODES, stream, 0)
     return sealed, pl.DataFrame(published(sealed).columns(drawn))
 
@@ -96,11 +100,13 @@ def path_chance(law: ChainLaw, x: int, shown: dict[int, int]) -> float:
     return chance
 
 
-def test_the_channel_of_a_chain_follows_its_paths_and_leaves_nothing_out() -> None:
-    law = released("chain")[0].law
+@pytest.mark.parametrize("rows", [ROWS, 1])
+def test_the_channel_of_a_chain_follows_its_paths_and_leaves_nothing_out(rows: int) -> None:
+    law = chained().seal(CODES[:rows], KeyStream.from_seed(1))[0].law
     assert isinstance(law, ChainLaw)
     assert len(law.steps) == 2
     part = Columnwise.of(law, NAMES, range(3))
+    assert (part.unseen > 0) == (rows == 1)  # a single row comes to one context; what the others hold is not told
     np.testing.assert_allclose(part.channel.sum(axis=1), 1)
     assert {tuple(row) for row in part.combos.tolist()} == {
         tuple(law.combos[i, list(part.attributes)].tolist()) for i in range(len(law.combos))
@@ -130,6 +136,16 @@ def test_intervals_from_columnwise_protocols_cover(method: str) -> None:
             cells += len(table.cells)
     # Cells of one draw hang together, so 132 of them count like about 50: below 80 % is 5 standard errors away.
     assert covered / cells > 0.8
+
+
+def test_contexts_that_the_file_of_a_chain_does_not_hold_identify_nothing() -> None:
+    stream = KeyStream.from_seed(1)
+    sealed, _ = chained().seal(CODES[:4], stream)
+    frame = pl.DataFrame(published(sealed).columns(sealed.law.draw(CODES[:4], stream, 0)))
+    found = estimate(sealed, frame)
+    assert all(cell.identified for cell in found.table("colour"))
+    assert not any(cell.identified for cell in found.table("size"))
+    assert "does not identify 2 of 2" in found.table("size").notes[0]
 
 
 def test_columns_beyond_the_size_that_is_worked_with_are_said_to_be_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
