@@ -15,7 +15,7 @@ from privacyfunnel.information import mutual_information
 from privacyfunnel.joint import Joint
 from privacyfunnel.optimal import optimal
 from privacyfunnel.promises import LDP, LIP, SRLIP, Promise
-from privacyfunnel.sealing import seal
+from privacyfunnel.sealing import SMALLEST_EPSILON, seal
 from tests.strategies import joints
 
 EPSILONS = st.floats(0.05, 2)
@@ -87,3 +87,15 @@ def test_a_bound_below_the_utility_is_an_error_not_an_answer(monkeypatch: pytest
     monkeypatch.setattr(import_module("privacyfunnel.optimal"), "split", boastful)
     with pytest.raises(SolverError, match="bound"):
         optimal(Joint.from_counts([[5, 1, 3], [2, 7, 1]]), LIP(0.2))
+
+
+@pytest.mark.parametrize("kind", [LIP, LDP, SRLIP])
+@pytest.mark.parametrize("epsilon", [0.0, 1e-12, 1e-9, 1e-7])
+@pytest.mark.parametrize("sees_secret", [False, True])
+def test_tiny_promises_are_kept_too(kind: type[Promise], epsilon: float, sees_secret: bool) -> None:
+    weights = np.array([[231, 247, 287, 387, 310, 229], [80, 250, 145, 358, 486, 990]])
+    joint = Joint.from_counts(weights.reshape(2, 3, 2))
+    best = optimal(joint, kind(epsilon), sees_secret=sees_secret, gap=1e-3)
+    certified = seal(best.protocol, kind(epsilon), joint).epsilon
+    assert certified <= max(epsilon, SMALLEST_EPSILON)
+    assert best.utility <= best.bound <= best.utility + 1.1e-3

@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from privacyfunnel.estimation import estimate
     from privacyfunnel.explicit import conditional_reporting, randomised_response, unary_encoding
     from privacyfunnel.information import entropy, mutual_information
     from privacyfunnel.joint import Joint
@@ -31,6 +32,7 @@ __version__ = "0.1.0"
 _ROOMS = {
     "conditional_reporting": "explicit",
     "entropy": "information",
+    "estimate": "estimation",
     "Joint": "joint",
     "LDP": "promises",
     "LIP": "promises",
@@ -58,6 +60,7 @@ __all__ = [
     "SealedProtocol",
     "conditional_reporting",
     "entropy",
+    "estimate",
     "mutual_information",
     "optimal",
     "randomised_response",

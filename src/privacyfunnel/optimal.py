@@ -22,6 +22,9 @@ LARGEST_PROBLEM = 5000  # inputs; beyond that the atoms alone fill the memory
 # The engine solves a promise that is smaller by this sliver, so that rounding does not push its atoms, which lie on the
 # boundary, over it. The bound is paid back what that can cost.
 MARGIN = 1e-11
+# At tiny ε rounding can be as large as ε itself, and the sliver that mends it is no sliver any more, at worst the whole.
+# What it costs shows in the gap.
+LARGEST_SLIVER_BITS = 0
 ROUNDING = 1e-12  # relative: how far the measured utility may exceed a bound that it meets
 HEAD_START = 5.0  # seconds for the protocol that does not see the secret, from which the one that does begins
 RAREST_OUTPUT = 1e-9  # outputs rarer than this are merged: they carry no information to speak of
@@ -73,7 +76,7 @@ def optimal(
     said = None if progress is None else _in_utility(progress, h_x)
     start = _known_atoms(joint, promise, problem, inputs, gap, time_limit) if sees_secret else None
     found = split(problem, gap=gap, time_limit=time_limit, progress=said, start=start)
-    protocol = kept(_protocol(joint, problem, inputs, found, sees_secret), promise, joint)
+    protocol = kept(_protocol(joint, problem, inputs, found, sees_secret), promise, joint, most=LARGEST_SLIVER_BITS)
     utility = mutual_information(joint, protocol)
     bound = min(h_x, h_x - found.bound + _repaid(h_x))
     if bound < utility - ROUNDING * (1 + h_x):
@@ -93,9 +96,10 @@ def _problem(joint: Joint, promise: Promise, sees_secret: bool) -> tuple[Splitti
             "Publish fewer columns, use coarser bins, or use --method chain or randomised-response."
         )
     n, d = promise.rows(joint, sees_secret)
+    # Below the smallest certified size there is room to solve for half of it: still more than what was asked.
     # e^ε' such that (1-δ)v + δp is allowed at ε' whenever v is allowed at ε, with δ = MARGIN (theory, Lemma 4).
     largest = max(1.0, float(n.max()) if n.nnz else 1.0, float(d.max()) if d.nnz else 1.0)
-    bound = math.exp(max(promise.epsilon, SMALLEST_EPSILON))
+    bound = math.exp(promise.epsilon if promise.epsilon >= SMALLEST_EPSILON else SMALLEST_EPSILON / 2)
     epsilon = math.log((bound * largest + MARGIN) / (largest + MARGIN))
     group = inputs % joint.a if sees_secret else inputs
     prior = p_z[inputs] / p_z[inputs].sum()

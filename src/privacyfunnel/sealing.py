@@ -25,7 +25,8 @@ from privacyfunnel.sampling import KeyStream, Words
 
 # Integers of 64 bits cannot make S and Y exactly independent unless Y says nothing at all. A promise smaller than this
 # is certified at this size, and the certificate says so.
-SMALLEST_EPSILON = 2.0**-40
+SMALLEST_EPSILON = 2.0**-30
+FEWEST_BITS = 20  # a sliver of up to 2^-20 makes up for rounding
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,9 +113,12 @@ def seal(protocol: Comparable, promise: Promise, joint: Joint, *, bound: float |
     raise _broken(promise, promise.leakage(joint, protocol))
 
 
-def kept(protocol: Protocol, promise: Promise, joint: Joint) -> Protocol:
-    """The protocol, with the smallest sliver mixed in after which both its floats and its integers keep the promise."""
-    for law in _laws(protocol, promise, joint):
+def kept(protocol: Protocol, promise: Promise, joint: Joint, *, most: int = FEWEST_BITS) -> Protocol:
+    """The protocol, with the smallest sliver mixed in after which both its floats and its integers keep the promise.
+
+    Slivers of up to 2^-most are tried; whoever allows large ones measures the utility of what comes back.
+    """
+    for law in _laws(protocol, promise, joint, most):
         rounded = replace(protocol, channel=law.protocol.channel) if isinstance(law, ChannelLaw) else protocol
         in_floats = promise.leakage(joint, rounded) <= max(promise.epsilon, SMALLEST_EPSILON)
         if in_floats and not exact_worst(law, promise, joint).exceeds(_limit(promise)):
@@ -153,14 +157,14 @@ def _(protocol: UnaryEncoding, joint: Joint, sliver: float) -> SetsLaw:
     return SetsLaw.of(protocol, sliver)
 
 
-def _laws(protocol: Comparable, promise: Promise, joint: Joint) -> Iterator[Law]:
+def _laws(protocol: Comparable, promise: Promise, joint: Joint, most: int = FEWEST_BITS) -> Iterator[Law]:
     """The integers of the protocol, then of ever slightly quieter ones, as far as rounding can explain."""
     yield law_of(protocol, joint, 0.0)
     # A sliver δ lowers a leakage near ε by less than δ times 2e^ε. Whoever needs more than 2⁻²⁰ did not keep its
     # promise to begin with.
     epsilon = max(promise.epsilon, SMALLEST_EPSILON)
     excess = (promise.leakage(joint, protocol) - epsilon) / (2 * math.exp(min(epsilon, 700.0)))
-    for sliver in (2.0**-k for k in range(52, 19, -1)):
+    for sliver in (2.0**-k for k in range(52, most - 1, -1)):
         if sliver >= excess or math.isinf(excess):
             yield law_of(protocol, joint, sliver)
 
