@@ -8,6 +8,8 @@ polytope.py    the promise's polytope as boxes and rows
 simplex.py     many small linear programmes at once
 vertices.py    walks over vertices: the search
 branching.py   chords and boxes: the proof
+cones.py       cones by their extreme rays
+lines.py       promises that compare within classes of inputs; lines_branching.py and lines_programme.py: their proof
 interval.py    one-dimensional promises: all atoms in a table
 pricing.py     which pricer suits which problem
 with_secret.py protocols that see S

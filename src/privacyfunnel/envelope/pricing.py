@@ -7,6 +7,8 @@ import numpy as np
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.envelope.branching import Prover
 from privacyfunnel.envelope.interval import IntervalPricer, coordinate
+from privacyfunnel.envelope.lines import lines_of
+from privacyfunnel.envelope.lines_branching import LinesProver
 from privacyfunnel.envelope.polytope import polytope_of
 from privacyfunnel.envelope.problem import Pricer, Pricing, Splitting
 from privacyfunnel.envelope.vertices import Vertices, cheapest_vertices, descend, reduced_costs
@@ -22,7 +24,7 @@ def pricer_for(problem: Splitting) -> Pricer:
 
         return pricer_with_secret(problem)
     r = coordinate(problem)
-    return VertexPricer(problem) if r is None else IntervalPricer(problem, r)
+    return VertexPricer(problem, by_classes=True) if r is None else IntervalPricer(problem, r)
 
 
 class VertexPricer:
@@ -30,9 +32,14 @@ class VertexPricer:
 
     steadiness: ClassVar[float] = 0.0
 
-    def __init__(self, problem: Splitting) -> None:
+    def __init__(self, problem: Splitting, by_classes: bool = False) -> None:
         self.polytope = polytope_of(problem)
-        self.prover = Prover(self.polytope, self.polytope.reach(), self._polished)
+        lines = lines_of(problem, self.polytope) if by_classes else None
+        self.prover: Prover | LinesProver
+        if lines is None:
+            self.prover = Prover(self.polytope, self.polytope.reach(), self._polished)
+        else:
+            self.prover = LinesProver(lines, self._polished)
         self._random = np.random.default_rng(1)
         m, n = self.polytope.matrix.shape
         self._pool = Vertices(np.empty((0, n)), np.empty((0, m), dtype=np.int64))
