@@ -119,12 +119,13 @@ def _over_draws(
         look, offset = looks[method], 0.045 * (place - (len(methods) - 1) / 2)
         x, means, bounds = [], [], []
         for epsilon in epsilons:
-            values = numbers(of(records, method=method, epsilon=epsilon), column)
+            runs = of(records, method=method, epsilon=epsilon)
+            values = numbers(runs, column)
             axes.plot([epsilon + offset] * len(values), values, ".", color=look.colour, alpha=0.35, markersize=4)
-            if values:
+            if values and len(values) == len(runs):  # of runs that were stopped there is no mean
                 x.append(epsilon + offset)
                 means.append(float(np.mean(values)))
-                proved = numbers(of(records, method=method, epsilon=epsilon), "bound")
+                proved = numbers(runs, "bound")
                 bounds.append(float(np.mean(proved)) if proved else means[-1])
         if column == "utility":
             _band(axes, look, x, means, bounds)
@@ -169,7 +170,7 @@ def _decades(axes: Axes) -> None:
     shown = [line.get_ydata() for line in axes.get_lines()]
     seconds = np.concatenate([np.asarray(y, dtype=float) for y in shown])
     low, high = np.floor(np.log10(seconds.min())), np.ceil(np.log10(seconds.max()))
-    axes.set_ylim(10.0**low, 10.0**high)
+    axes.set_ylim(10.0**low, 1.3 * 10.0**high)  # room for markers that stand on the last line
     axes.yaxis.set_major_locator(LogLocator(numticks=12))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g} s" if y >= 1 else f"{1000 * y:g} ms"))
     axes.yaxis.set_minor_formatter(NullFormatter())

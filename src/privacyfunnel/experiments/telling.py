@@ -44,14 +44,13 @@ def duration(seconds: float) -> str:
 
 
 def mean_duration(records: Sequence[Record]) -> str:
-    """The mean of their times, and how many it is the mean of if not all finished."""
+    """The mean of their times; where some did not finish there is none, and it says how many did not."""
     seconds = numbers(records, "seconds")
     if not records:
         return "not run"
-    if not seconds:
-        return f"none of {len(records)} finished"
-    mean = duration(float(np.mean(seconds)))
-    return mean if len(seconds) == len(records) else f"{mean} ({len(seconds)} of {len(records)} finished)"
+    if stopped := len(records) - len(seconds):
+        return f"{stopped} of {len(records)} stopped after {duration(max(numbers(records, 'time_limit')))}"
+    return duration(float(np.mean(seconds)))
 
 
 def times(records: Sequence[Record], methods: Sequence[tuple[str, str]]) -> str:
