@@ -145,6 +145,7 @@ def test_lines_are_seen_from_the_rows_alone_and_only_where_there_are_some() -> N
     small = seen(splitting(0, (2, 2, 3), SRLIP(0.3)))
     assert small is not None
     assert len(small.classes) == 1  # few rays in all: every atom is in the table
+    assert seen(splitting(0, (2, 6, 6), SRLIP(0.3))) is None  # many rays, and nothing nested
     problem = splitting(3, (2, 3, 3, 4), SRLIP(1.0))
     large = seen(problem)
     assert large is not None

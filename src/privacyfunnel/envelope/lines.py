@@ -54,7 +54,7 @@ def lines_of(problem: Splitting, polytope: Polytope) -> Lines | None:
     if touched.all():
         return None
     best: Lines | None = None
-    most: float = MOST_CLASSES
+    most: float = MOST_CLASSES if _nested(touched) else 1
     for classes in _partitions(touched):
         if len(classes) > most:
             break
@@ -63,6 +63,16 @@ def lines_of(problem: Splitting, polytope: Polytope) -> Lines | None:
             most = min(most, len(classes) if len(classes) == 1 else WORTH_CLASSES * len(classes))
             best = lines
     return best
+
+
+def _nested(touched: BoolArray) -> bool:
+    """Whether some rows look at a part of what other local rows look at, as with three attributes or more.
+
+    With two attributes chords on the entries were measured to be two to four times faster.
+    """
+    local = touched[~touched.all(axis=1)].astype(np.float64)
+    common, size = local @ local.T, local.sum(axis=1)
+    return bool(((common == size[:, None]) & (size[:, None] < size)).any())
 
 
 def _partitions(touched: BoolArray) -> list[tuple[IntArray, ...]]:
