@@ -36,6 +36,7 @@ class Law(Shape):
     """What sealing, drawing and the protocol file need of integers that are drawn."""
 
     kind: ClassVar[str]
+    checked: ClassVar[str]  # how `worst` computes, in words
 
     @property
     def sees_secret(self) -> bool: ...
@@ -71,6 +72,7 @@ class ChannelLaw:
     outputs: tuple[Labels, ...]
     sees_secret: bool
     kind: ClassVar[str] = "channel"
+    checked: ClassVar[str] = "in exact arithmetic"
 
     def __post_init__(self) -> None:
         rows = len(self.indptr) - 1
@@ -193,6 +195,7 @@ class SetsLaw:
     values: tuple[str, ...]
     t: int
     kind: ClassVar[str] = "unary-encoding"
+    checked: ClassVar[str] = "in exact arithmetic"
     sees_secret: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

@@ -92,5 +92,6 @@ def _explicit(name: str) -> Method:
 
 METHODS: dict[str, Method] = {"optimal": _optimal, **{name: _explicit(name) for name in EXPLICIT}}
 BY_COLUMN = ("product", "chain")  # for several published columns, each randomised in turn: see `attributes`
-DEFAULT_METHOD = "optimal"
+AUTO = "auto"  # the optimum, or a chain where too many combinations occur
+DEFAULT_METHOD = AUTO
 SEE_SECRET = frozenset({"conditional-reporting"})  # whether asked to or not

@@ -22,8 +22,8 @@ LARGEST_PROBLEM = 5000  # inputs; beyond that the atoms alone fill the memory
 # The engine solves a promise that is smaller by this sliver, so that rounding does not push its atoms, which lie on the
 # boundary, over it. The bound is paid back what that can cost.
 MARGIN = 1e-11
-# At tiny ε rounding can be as large as ε itself, and the sliver that mends it is no sliver any more, at worst the whole.
-# What it costs shows in the gap.
+# At tiny ε rounding can be as large as ε itself, and the sliver that mends it is no sliver any more; at worst it is
+# the whole protocol. What it costs shows in the gap.
 LARGEST_SLIVER_BITS = 0
 ROUNDING = 1e-12  # relative: how far the measured utility may exceed a bound that it meets
 HEAD_START = 5.0  # seconds for the protocol that does not see the secret, from which the one that does begins

@@ -15,7 +15,7 @@ from privacyfunnel.errors import ColumnError, OutputError, ParameterError
 from privacyfunnel.explicit import UnaryEncoding
 from privacyfunnel.joint import Joint
 from privacyfunnel.laws import ChannelLaw
-from privacyfunnel.methods import BY_COLUMN, DEFAULT_METHOD, Effort, make
+from privacyfunnel.methods import AUTO, BY_COLUMN, DEFAULT_METHOD, Effort, make
 from privacyfunnel.promises import SRLIP, Promise
 from privacyfunnel.sampling import KeyStream
 from privacyfunnel.sealing import SealedProtocol, seal
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from privacyfunnel.tables.encoding import Encoding
 
 LABELS, VALUES = "labels", "values"
+TELLING = 0.02  # the share of rows whose combination tells the secret from which on the summary says so
 Watch = Callable[[str, int], None]  # told what is being done, and with how many rows
 
 
@@ -39,6 +40,7 @@ class Order:
     publish: tuple[str, ...]
     promise: Promise
     method: str = DEFAULT_METHOD
+    chain_order: tuple[str, ...] = ()  # the columns of a chain in order; chosen by what they keep if empty
     keep: tuple[str, ...] = ()
     bins: tuple[Bins, ...] = ()
     as_: str = LABELS
@@ -74,6 +76,8 @@ class Release:
     unchanged_expected: float  # and the share that the law expects
     known_values_leak: float | None = None  # ε against someone who knows X, where the protocol sees S
     protocol_file: Path | None = None
+    reason: str = ""  # why this method, where it was chosen for the owner
+    sparse: str = ""  # how far the combinations of several columns give the secret away
     pages: tuple[Path, ...] = ()  # the reports that were written
     joint: Joint | None = None  # the owner's own: it holds counts, and is in no public file
 
@@ -207,13 +211,14 @@ class Drawing:
         order: Order,
         stream: KeyStream,
         watch: Watch | None,
+        reason: str,
     ) -> None:
         from privacyfunnel.published import published
 
         self.sealed = sealed
         self._encoding, self._joint, self._order, self._watch = encoding, joint, order, watch
         self._way: Published = published(sealed, order.sets)
-        self._stream = stream
+        self._stream, self._reason = stream, reason
         self._unchanged = 0
         taken = [name for name in order.keep if name in self._way.names]
         if taken:
@@ -230,8 +235,9 @@ class Drawing:
             watch("counting", 0)
         encoding = encode(table, secret=order.secret, publish=order.publish, bins=order.bins)
         joint = checked_joint(encoding)
+        order, reason = _chosen(joint, order)
         stream = KeyStream.fresh() if order.seed is None else KeyStream.from_seed(order.seed)
-        return cls(encoding, joint, sealed_protocol(encoding, joint, order, stream), order, stream, watch)
+        return cls(encoding, joint, sealed_protocol(encoding, joint, order, stream), order, stream, watch, reason)
 
     def batches(self, keep: Sequence[str] = ()) -> Iterator[pl.DataFrame]:
         """The sanitised rows in the order of the table: the published columns, then those to `keep`."""
@@ -268,6 +274,8 @@ class Drawing:
             unchanged=self._unchanged / encoding.rows,
             unchanged_expected=self._way.expected_unchanged(self._joint),
             known_values_leak=SRLIP(0).leakage(self._joint, law.protocol) if sees else None,
+            reason=self._reason,
+            sparse=_sparse(self._joint),
             joint=self._joint,
         )
 
@@ -286,6 +294,32 @@ def checked_joint(encoding: Encoding) -> Joint:
                 f"rows. There is nothing to {nothing}: name another column."
             )
     return joint
+
+
+def _chosen(joint: Joint, order: Order) -> tuple[Order, str]:
+    """The order with its method settled, and why where it was not given."""
+    from privacyfunnel.attributes.choice import choose_method
+
+    if order.chain_order and order.method not in {AUTO, "chain"}:
+        raise ParameterError(f"an order of columns is for the method chain; {order.method} needs none. Leave it out.")
+    if order.method != AUTO:
+        return order, ""
+    if order.chain_order:
+        return replace(order, method="chain"), ""
+    if joint.m == 1 or order.sees_secret or order.as_ == VALUES:
+        return replace(order, method="optimal"), ""
+    choice = choose_method(joint, order.promise)
+    return replace(order, method=choice.method), choice.reason
+
+
+def _sparse(joint: Joint) -> str:
+    """A sentence where the combinations of several columns tell the secret of many rows."""
+    from privacyfunnel.attributes.choice import sparseness
+
+    if joint.m == 1:
+        return ""
+    found = sparseness(joint)
+    return str(found) if found.told >= TELLING else ""
 
 
 def sealed_protocol(encoding: Encoding, joint: Joint, order: Order, stream: KeyStream) -> SealedProtocol:
@@ -313,7 +347,7 @@ def _by_column(encoding: Encoding, joint: Joint, order: Order, stream: KeyStream
     if order.method == "product":
         return seal_product(product_protocol(joint, order.promise).protocol, order.promise, joint)
     codes = np.concatenate([chunk.published for chunk in encoding.chunks()])
-    return chain_protocol(joint, order.promise).seal(codes, stream)[0]
+    return chain_protocol(joint, order.promise, order=order.chain_order or None).seal(codes, stream)[0]
 
 
 def _whole(joint: Joint, order: Order) -> SealedProtocol:

@@ -200,6 +200,7 @@ class ChainLaw:
     columns: tuple[Labels, ...]
     combos: IntArray
     kind: ClassVar[str] = "chain"
+    checked: ClassVar[str] = "with every rounding outwards"
     sees_secret: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

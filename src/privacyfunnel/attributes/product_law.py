@@ -37,6 +37,7 @@ class ProductLaw:
     factors: tuple[ChannelLaw, ...]
     combos: IntArray
     kind: ClassVar[str] = "product"
+    checked: ClassVar[str] = "in exact arithmetic"
     sees_secret: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

@@ -113,7 +113,7 @@ def _of_protocol(
     told = [
         ("rows", f"{found.rows:,}"),
         ("promise", f"{sealed.promise.name} ε = {words.epsilon(sealed.promise.epsilon)} holds"),
-        ("certified", f"ε = {found.certified:.6g} now, {sealed.epsilon:.6g} stated, in exact arithmetic"),
+        ("certified", f"ε = {found.certified:.6g} now, {sealed.epsilon:.6g} stated, {sealed.law.checked}"),
     ]
     if draw is not None:
         told.append(

@@ -19,7 +19,6 @@ from privacyfunnel.cli.options import (
     Epsilon,
     Force,
     Gap,
-    MethodOption,
     PromiseName,
     PromiseOption,
     Publish,
@@ -32,6 +31,12 @@ from privacyfunnel.cli.options import (
 
 if TYPE_CHECKING:
     from privacyfunnel.release import Release, Watch
+
+
+METHOD_HELP = (
+    "auto (the optimum, or a chain where too many combinations occur), optimal, chain, product, randomised-response, "
+    "unary-encoding or conditional-reporting."
+)
 
 
 class As(StrEnum):
@@ -67,7 +72,10 @@ def sanitise(
     epsilon: Epsilon,
     into: Annotated[Path, typer.Option("--into", help="The folder for sanitised.csv and protocol.json.")],
     promise: PromiseOption = PromiseName.LIP,
-    method: MethodOption = "optimal",
+    method: Annotated[str, typer.Option("--method", help=METHOD_HELP)] = "auto",
+    order: Annotated[
+        list[str] | None, typer.Option("--order", help="For chain: the columns in the order they are published in.")
+    ] = None,
     sees_secret: SeesSecret = False,
     keep: Annotated[list[str] | None, typer.Option("--keep", help="A column to pass through, unprotected.")] = None,
     bin_: BinOption = None,
@@ -93,6 +101,7 @@ def sanitise(
         epsilon=epsilon,
         promise=promise.value,
         method=method,
+        order=order,
         sees_secret=sees_secret,
         keep=keep,
         bins=bin_,
@@ -119,7 +128,8 @@ def sanitised(
     publish: list[str],
     epsilon: float,
     promise: str = "lip",
-    method: str = "optimal",
+    method: str = "auto",
+    order: list[str] | None = None,
     sees_secret: bool = False,
     keep: list[str] | None = None,
     bins: list[str] | None = None,
@@ -147,11 +157,12 @@ def sanitised(
         for name in ([OWNERS] if report else []) + ([PUBLIC] if public_report else []):
             checked_target(into / name, force=force)
     with work_shown() as (proof, rows):
-        order = Order(
+        asked = Order(
             secret=listed(secret),
             publish=listed(publish),
             promise=promise_called(promise, epsilon),
             method=method,
+            chain_order=listed(order),
             keep=listed(keep),
             bins=tuple(map(parse_bin, bins or [])),
             as_=as_,
@@ -160,7 +171,7 @@ def sanitised(
             seed=seed,
             effort=Effort(gap, time_limit, proof),
         )
-        release = sanitise_file(table, into, order, watch=rows, force=force, **where)
+        release = sanitise_file(table, into, asked, watch=rows, force=force, **where)
         if report or public_report:
             pages = _reports(
                 release, into, table, command, owners=report, public=public_report, force=force, watch=rows
@@ -197,6 +208,8 @@ def content(release: Release) -> dict[str, Any]:
         "epsilon": sealed.promise.epsilon,
         "certified": sealed.epsilon,
         "method": release.method,
+        "reason": release.reason,
+        "sparse": release.sparse,
         "sees_secret": sealed.sees_secret,
         "information_nats": sealed.information,
         "entropy_nats": sealed.entropy,
@@ -228,13 +241,14 @@ def told(release: Release) -> str:
                 "promise",
                 f"{sealed.promise.name} about {secret}: asked ε = {words.epsilon(epsilon)}, {certified(sealed)}",
             ),
-            ("method", release.method + (", which looks at the secret" if sealed.sees_secret else "")),
+            ("method", release.method + (", which looks at the secret" if sealed.sees_secret else "") + _why(release)),
             ("information", kept),
             (
                 "unchanged",
                 f"{words.share(release.unchanged, 1)} of rows show just the value they had, "
                 f"{words.share(release.unchanged_expected, 1)} expected",
             ),
+            *([("sparse", release.sparse)] if release.sparse else []),
             *([("unprotected", ", ".join(release.kept))] if release.kept else []),
             *([("reports", ", ".join(map(str, release.pages)))] if release.pages else []),
             *([("dropped", ", ".join(release.dropped))] if release.dropped else []),
@@ -243,9 +257,13 @@ def told(release: Release) -> str:
     return "\n".join([lines, "not promised", *(f"  - {sentence}" for sentence in release.not_promised)])
 
 
+def _why(release: Release) -> str:
+    return f": {release.reason}" if release.reason else ""
+
+
 def certified(sealed: Any) -> str:
     """What was certified, in words."""
     asked = sealed.promise.epsilon
     if sealed.epsilon > asked:
         return f"certified ε = {sealed.epsilon:.1e}, the least that 64-bit integers can show"
-    return f"certified ε = {words.epsilon(sealed.epsilon)} in exact arithmetic"
+    return f"certified ε = {words.epsilon(sealed.epsilon)} {sealed.law.checked}"

@@ -25,7 +25,7 @@ def contracted(problem: Splitting) -> FloatArray:
     factor = np.exp(problem.epsilon)
     reach = np.ones(len(towards))
     for one, other in ((n, d), (d, n)):
-        at_prior = np.asarray(one @ p - factor * (other @ p))[:, None]
+        at_prior = np.minimum(np.asarray(one @ p - factor * (other @ p)), 0.0)[:, None]  # above 0 by rounding alone
         at_end = np.asarray(one @ towards.T - factor * (other @ towards.T))
         room = np.divide(at_prior, at_prior - at_end, out=np.ones_like(at_end), where=at_end > 0)
         reach = np.minimum(reach, room.min(axis=0, initial=1.0))

@@ -22,6 +22,7 @@ from privacyfunnel.sealing import SealedProtocol
 
 SHOWN_OUTPUTS = 24
 SHOWN_SECRETS = 30
+MOST_INPUTS, MOST_IN_TWO = 300, 1500  # inputs for which a curve is drawn; more of them where the secret has two values
 LOOSE = Effort(gap=1e-3, time_limit=3.0)  # a curve is looked at, not published: a thousandth of a nat is enough
 
 
@@ -214,8 +215,11 @@ def associations(joint: Joint, sealed: SealedProtocol) -> tuple[Association, ...
     return tuple(found)
 
 
-def trade_off_curve(joint: Joint, sealed: SealedProtocol, effort: Effort = LOOSE) -> Curve:
-    """What every method keeps on this very data, at the usual ε and at the chosen one."""
+def trade_off_curve(joint: Joint, sealed: SealedProtocol, effort: Effort = LOOSE) -> Curve | None:
+    """What every method keeps on this very data, at the usual ε and the chosen one; None where it would take long."""
+    inputs = joint.a * (joint.c if sealed.sees_secret else 1)
+    if inputs > (MOST_IN_TWO if joint.c == 2 else MOST_INPUTS):
+        return None
     sizes = sorted({*EPSILONS, sealed.promise.epsilon} - {0.0})
     return curve(joint, sealed.promise.name.lower(), epsilons=sizes, sees_secret=sealed.sees_secret, effort=effort)
 

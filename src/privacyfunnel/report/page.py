@@ -91,7 +91,7 @@ def owner_page(
         owner=True,
         title=f"Publishing {_columns(release)} without giving away {_secret(release)}",
         sentence=pictures.beliefs_sentence(beliefs[0], _secret(release)),
-        curve=pictures.curve_picture(curve, release.method, sealed.promise.epsilon, sealed.information),
+        curve=curve and pictures.curve_picture(curve, release.method, sealed.promise.epsilon, sealed.information),
         outputs=[pictures.outputs_picture(shown), pictures.channel_picture(shown)] if shown else [],
         left_out=shown.left_out if shown else 0,
         unchanged=f"{100 * release.unchanged:.1f} %",
@@ -148,7 +148,7 @@ def _shared(release: Release) -> dict[str, Any]:
     kept = f"{100 * release.share_kept:.1f} %"
     facts = [
         ("promised", f"ε = {sealed.promise.epsilon:g}", sealed.promise.name),
-        ("certified", f"ε = {sealed.epsilon:.6g}", "in exact arithmetic, on the integers that were drawn from"),
+        ("certified", f"ε = {sealed.epsilon:.6g}", f"{sealed.law.checked}, on the integers that were drawn from"),
         ("information kept", kept, f"{sealed.information:.4f} of {sealed.entropy:.4f} nats"),
     ]
     if sealed.bound is not None:
@@ -218,6 +218,8 @@ def _provenance(release: Release, occasion: Occasion) -> list[tuple[str, str]]:
         ("kept as they are, unprotected", ", ".join(release.kept) or "none"),
         ("dropped", ", ".join(release.dropped) or "none"),
         ("method", release.method + (", which looks at the secret" if sealed.sees_secret else "")),
+        *([("because", release.reason)] if release.reason else []),
+        *([("sparseness", release.sparse)] if release.sparse else []),
         ("date", f"{occasion.when:%Y-%m-%d %H:%M %Z}".strip()),
         ("made with", f"privacyfunnel {version('privacyfunnel')}, Python {platform.python_version()}, {libraries}"),
     ]
