@@ -33,3 +33,8 @@ def test_no_ratio_is_no_leak() -> None:
     assert log_above(Fraction(1)) == 0.0
     assert exp_below(0.0) == 1
     assert log_above(exp_below(0.25)) <= math.nextafter(0.25, 1)
+
+
+def test_a_huge_epsilon_is_bounded_on_the_safe_side_at_once() -> None:
+    assert exp_below(1e300) == exp_below(700.0)
+    assert exp_below(700.0) < exp_below(math.nextafter(700.0, 0)) * 2

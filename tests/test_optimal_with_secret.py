@@ -99,3 +99,22 @@ def test_tiny_promises_are_kept_too(kind: type[Promise], epsilon: float, sees_se
     certified = seal(best.protocol, kind(epsilon), joint).epsilon
     assert certified <= max(epsilon, SMALLEST_EPSILON)
     assert best.utility <= best.bound <= best.utility + 1.1e-3
+
+
+@pytest.mark.parametrize(
+    ("promise", "weights"),
+    [
+        (LDP(50), [[2, 3, 1, 1, 0], [3, 3, 0, 0, 0], [1, 2, 0, 1, 2]]),
+        (LIP(5000), [[1, 0, 4], [2, 5, 6]]),
+        (SRLIP(5), [[10**15, 1, 1, 1, 1], [1, 1, 1, 1, 1]]),
+        (LDP(5), [[10**11, 10**7, 10**10, 10**10, 10**5, 10**13], [1000, 1, 10**5, 10**5, 1, 10**5]]),
+    ],
+)
+@pytest.mark.parametrize("sees_secret", [False, True])
+def test_huge_promises_and_huge_counts_are_kept_too(
+    promise: Promise, weights: list[list[int]], sees_secret: bool
+) -> None:
+    joint = Joint.from_counts(weights)
+    best = optimal(joint, promise, sees_secret=sees_secret, gap=1e-3, time_limit=20)
+    assert seal(best.protocol, promise, joint).epsilon <= promise.epsilon
+    assert best.utility <= best.bound

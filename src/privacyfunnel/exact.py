@@ -16,11 +16,12 @@ from privacyfunnel.promises import Comparisons, Leak
 # `decimal` rounds exp and ln correctly in the last of these digits; one unit there is given away on the safe side.
 DIGITS = 60
 _CONTEXT = Context(prec=DIGITS, Emax=10**9, Emin=-(10**9))
+LARGEST = 700.0  # a larger ε is certified at this one: the safe side, and e^ε keeps a size that can be computed with
 TIE = 1e-12  # floats closer than this are compared again as fractions; their own error is below 1e-14
 
 
 def exp_below(epsilon: float) -> Fraction:
-    """A rational number just below e^ε, and at least 1.
+    """A rational number just below e^ε (below e^700 where ε is larger), and at least 1.
 
     >>> exp_below(0.0)
     Fraction(1, 1)
@@ -29,7 +30,7 @@ def exp_below(epsilon: float) -> Fraction:
     """
     if epsilon == 0:
         return Fraction(1)
-    rounded = _CONTEXT.exp(Decimal(epsilon))
+    rounded = _CONTEXT.exp(Decimal(min(epsilon, LARGEST)))
     return max(Fraction(1), Fraction(_CONTEXT.next_minus(rounded)))
 
 

@@ -62,6 +62,12 @@ class Law(Shape):
     def to_json(self) -> dict[str, Any]: ...
 
 
+def check_bits(content: Mapping[str, Any]) -> None:
+    """Refuse integers of another width than is drawn with."""
+    if content["bits"] != BITS:
+        raise ProtocolFileError(f"a law's integers must have {BITS} bits; these have {content['bits']}.")
+
+
 @dataclass(frozen=True, eq=False)
 class ChannelLaw:
     """q(y | z) = N(z, y) / 2⁶⁴, each row of N summing to 2⁶⁴ exactly. Rows are kept sparse."""
@@ -178,6 +184,7 @@ class ChannelLaw:
     @classmethod
     def from_json(cls, content: Mapping[str, Any], sees_secret: bool) -> ChannelLaw:
         """The law that a protocol file states."""
+        check_bits(content)
         rows = content["rows"]
         indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
         numerator = np.array([int(n) for row in rows for _, n in row], dtype=object)
@@ -265,4 +272,5 @@ class SetsLaw:
         """The law that a protocol file states."""
         if sees_secret:
             raise ProtocolFileError("Unary encoding never sees the secret; this file says that it does. Make it again.")
+        check_bits(content)
         return cls(tuple(map(str, content["values"])), int(content["foreign"]))

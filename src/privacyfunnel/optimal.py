@@ -25,6 +25,7 @@ MARGIN = 1e-11
 # At tiny ε rounding can be as large as ε itself, and the sliver that mends it is no sliver any more; at worst it is
 # the whole protocol. What it costs shows in the gap.
 LARGEST_SLIVER_BITS = 0
+LARGEST_EPSILON = 20.0  # what the engine solves for where more is asked: factors beyond e^20 are beyond its floats
 ROUNDING = 1e-12  # relative: how far the measured utility may exceed a bound that it meets
 HEAD_START = 5.0  # seconds for the protocol that does not see the secret, from which the one that does begins
 RAREST_OUTPUT = 1e-9  # outputs rarer than this are merged: they carry no information to speak of
@@ -78,7 +79,8 @@ def optimal(
     found = split(problem, gap=gap, time_limit=time_limit, progress=said, start=start)
     protocol = kept(_protocol(joint, problem, inputs, found, sees_secret), promise, joint, most=LARGEST_SLIVER_BITS)
     utility = mutual_information(joint, protocol)
-    bound = min(h_x, h_x - found.bound + _repaid(h_x))
+    # What was solved for a smaller ε bounds nothing at the larger one, but then all but everything is kept anyway.
+    bound = min(h_x, h_x - found.bound + _repaid(h_x)) if promise.epsilon <= LARGEST_EPSILON else h_x
     if bound < utility - ROUNDING * (1 + h_x):
         raise SolverError(
             f"A bound must not lie below what a protocol keeps; it lies {utility - bound:.1e} nats below. Report this."
@@ -99,7 +101,8 @@ def _problem(joint: Joint, promise: Promise, sees_secret: bool) -> tuple[Splitti
     # Below the smallest certified size there is room to solve for half of it: still more than what was asked.
     # e^ε' such that (1-δ)v + δp is allowed at ε' whenever v is allowed at ε, with δ = MARGIN (theory, Lemma 4).
     largest = max(1.0, float(n.max()) if n.nnz else 1.0, float(d.max()) if d.nnz else 1.0)
-    bound = math.exp(promise.epsilon if promise.epsilon >= SMALLEST_EPSILON else SMALLEST_EPSILON / 2)
+    wanted = promise.epsilon if promise.epsilon >= SMALLEST_EPSILON else SMALLEST_EPSILON / 2
+    bound = math.exp(min(wanted, LARGEST_EPSILON))
     epsilon = math.log((bound * largest + MARGIN) / (largest + MARGIN))
     group = inputs % joint.a if sees_secret else inputs
     prior = p_z[inputs] / p_z[inputs].sum()
@@ -134,7 +137,9 @@ def _protocol(joint: Joint, problem: Splitting, inputs: IntArray, found: Split, 
     most = frequent[np.argmax(weights[frequent])]
     rare = np.setdiff1d(np.arange(len(weights)), frequent)
     rows[:, most] += rows[:, rare].sum(axis=1)
-    rows = rows[:, frequent] / rows[:, frequent].sum(axis=1, keepdims=True)
+    rows, own = rows[:, frequent], weights[frequent] / weights[frequent].sum()
+    told = rows.sum(axis=1, keepdims=True)  # 0 for an input so rare that no output names it
+    rows = np.divide(rows, told, out=np.tile(own, (len(rows), 1)), where=told > 0)
     channel = np.tile(problem.prior @ rows, (joint.a * (joint.c if sees_secret else 1), 1))
     channel[inputs] = rows
     bare = Protocol(channel / channel.sum(axis=1, keepdims=True), sees_secret=sees_secret)

@@ -28,6 +28,7 @@ from privacyfunnel.tables.whole import whole_file
 
 FORMAT = "privacyfunnel protocol"
 VERSION = 1
+NATS = 1e-9  # by how much rounding may bring stated amounts of information out of order
 LAWS: Mapping[str, Any] = {law.kind: law for law in (ChannelLaw, SetsLaw, ProductLaw, ChainLaw)}
 
 
@@ -126,14 +127,20 @@ def _sealed(content: Mapping[str, Any]) -> SealedProtocol:
         secrets=tuple(map(str, content["secret"]["labels"])),
         bins={p["column"]: tuple(map(float, p["bins"])) for p in content["publish"] if p["bins"] is not None},
     )
+    _check_columns(domain)
     certificate = content["certificate"]
     promise = promise_called(content["promise"]["name"], content["promise"]["epsilon"])
     epsilon = float(certificate["epsilon"])
     if not 0 <= epsilon <= max(promise.epsilon, SMALLEST_EPSILON):
         raise ProtocolFileError("the certified ε must lie between 0 and what was promised; it does not.")
+    kept, whole, bound = (certificate[f"{name}_nats"] for name in ("information", "entropy", "bound"))
+    if not (0 <= kept <= whole + NATS and (bound is None or bound >= kept - NATS)):
+        raise ProtocolFileError("the information kept must lie between 0 and its bounds; it does not.")
     induced = content["induced"]
     law: Law = LAWS[content["kind"]].from_json(content["law"], bool(content["sees_secret"]))
     inputs = len(domain.combos) * (len(domain.secrets) if law.sees_secret else 1)
+    if isinstance(law, ChannelLaw) and any(len(labels) != len(attributes) for labels in law.outputs):
+        raise ProtocolFileError(f"every output must have a label for each of {len(attributes)} columns; one has not.")
     if law.inputs != inputs:
         raise ProtocolFileError(f"the law must have a row for each of {inputs} inputs; it has {law.inputs}.")
     return SealedProtocol(
@@ -141,12 +148,19 @@ def _sealed(content: Mapping[str, Any]) -> SealedProtocol:
         promise=promise,
         epsilon=epsilon,
         domain=domain,
-        information=float(certificate["information_nats"]),
-        entropy=float(certificate["entropy_nats"]),
-        bound=None if certificate["bound_nats"] is None else float(certificate["bound_nats"]),
+        information=float(kept),
+        entropy=float(whole),
+        bound=None if bound is None else float(bound),
         induced=None if induced is None else np.asarray(induced, dtype=np.float64),
         for_publication=content["for_publication"] is True,
     )
+
+
+def _check_columns(domain: Domain) -> None:
+    """A file that names no secret, or publishes it, would be certified for nothing."""
+    secret, published = domain.secret_columns, [at.name for at in domain.attributes]
+    if not secret or len({*secret, *published}) != len(secret) + len(published):
+        raise ProtocolFileError("secret and published columns must be named, each once; they are not.")
 
 
 def _is_plain(domain: Domain) -> bool:

@@ -131,5 +131,5 @@ def _failure(error: BaseException) -> tuple[str, int]:
         return "", INTERRUPTED
     if isinstance(error, MemoryError):
         return "SizeError: this needs more memory than there is. Merge rare values or publish fewer columns.", THEIRS
-    first = (str(error).splitlines() or ["no message"])[0].rstrip(".")
-    return f"{kind}: {first}. This is a fault of privacyfunnel; add --debug to see where.", OURS
+    # The text of a foreign error may quote the data.
+    return f"{kind}: this is a fault of privacyfunnel; add --debug to see where, and report it.", OURS

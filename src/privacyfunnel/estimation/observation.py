@@ -193,7 +193,9 @@ class SetsModel:
                 f"at most {LARGEST_LIKELIHOOD:,} entries fit. Use the method 'projection'."
             )
         members = observed.outputs.T.astype(np.float64)
-        return np.asarray((1 - self.foreign) * members + self.foreign * (1 - members))
+        chance = np.asarray((1 - self.foreign) * members + self.foreign * (1 - members))
+        chance[:, members.sum(axis=0) == 0] = 1.0  # the empty set is as likely for every value, also where t = 0
+        return chance
 
     def simulate(self, p: FloatArray, rows: int, rng: Generator, *, fixed: bool) -> Observed:
         own = whole_counts(p, rows, rng) if fixed else rng.multinomial(rows, normalised(p))

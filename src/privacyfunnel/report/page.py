@@ -13,7 +13,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from privacyfunnel.errors import ParameterError, SizeError
+from privacyfunnel.errors import ParameterError, SizeError, SolverError
 from privacyfunnel.estimation import Estimates, estimate
 from privacyfunnel.methods import Effort
 from privacyfunnel.release import Release
@@ -171,7 +171,7 @@ def _shared(release: Release) -> dict[str, Any]:
 def _estimates(release: Release) -> Estimates | None:
     try:
         return estimate(release.sealed, release.table)
-    except (ParameterError, SizeError):  # a law that estimation does not know, or cannot hold
+    except (ParameterError, SizeError, SolverError):  # the report says what it can; the release stands without it
         return None
 
 

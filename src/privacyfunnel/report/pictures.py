@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -215,7 +216,9 @@ def _short(label: str, longest: int = LONGEST) -> str:
 
 def _picture(name: str, figure: Figure, words: str) -> Picture:
     buffer = io.StringIO()
-    with rc_context({"svg.hashsalt": name}):
+    with rc_context({"svg.hashsalt": name}), warnings.catch_warnings():
+        # Letters are drawn by the page's own fonts, not by those that are missing here.
+        warnings.filterwarnings("ignore", message="Glyph")
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     svg = buffer.getvalue()
     svg = svg[svg.index("<svg") :]
