@@ -21,6 +21,7 @@ from privacyfunnel.joint import Joint
 from privacyfunnel.laws import UNIT, ChannelLaw, SetsLaw
 from privacyfunnel.sealing import SealedProtocol
 from privacyfunnel.tables.names import unlike
+from privacyfunnel.tables.picking import nameless
 
 BETWEEN = " | "  # stands between the members of a set
 SETS = ("column", "indicators")
@@ -54,6 +55,13 @@ def published(sealed: SealedProtocol, sets: str = "column") -> Published:
     """How the protocol's outputs are written; `sets` says how sets are: as one column or as 0/1 indicators."""
     if sets not in SETS:
         raise ParameterError(f"Sets are written as one of {', '.join(SETS)}; not as '{sets}'.")
+    way = _way(sealed, sets)
+    if isinstance(way, Members):
+        way.refuse_ambiguous()
+    return way
+
+
+def _way(sealed: SealedProtocol, sets: str) -> Published:
     names = tuple(at.name for at in sealed.domain.attributes)
     law = sealed.law
     if isinstance(law, ChannelLaw):
@@ -69,11 +77,10 @@ def published(sealed: SealedProtocol, sets: str = "column") -> Published:
 
 def recognised(sealed: SealedProtocol, header: tuple[str, ...], table: str) -> Published:
     """The way a published table with this header was written."""
-    ways = [published(sealed, sets) for sets in SETS]
-    for way in ways:
-        if set(way.names) <= set(header):
-            return way
-    missing = next(name for name in ways[0].names if name not in header)
+    for sets in SETS:
+        if set(_way(sealed, sets).names) <= set(header):
+            return published(sealed, sets)
+    missing = next(name for name in _way(sealed, SETS[0]).names if name not in header)
     raise ColumnError(f"{table} must have the published column '{missing}'; it has not. Name the sanitised table.")
 
 
@@ -108,19 +115,20 @@ class Outputs:
     def columns(self, drawn: NDArray[Any]) -> list[pl.Series]:
         y = drawn[:, 0]
         return [
-            pl.Series(name, labels).gather(codes[y])
+            pl.Series(labels).gather(codes[y]).alias(name)
             for name, (labels, codes) in zip(self.names, self._labels, strict=True)
         ]
 
     def drawn(self, rows: pl.DataFrame) -> NDArray[Any]:
+        # Numbers for names: a published column may be called `y`, or look like a pattern.
+        numbers = [f"{j}" for j in range(len(self.names))]
         labels = pl.DataFrame(
-            {
-                name: [labels[code] for code in codes]
-                for name, (labels, codes) in zip(self.names, self._labels, strict=True)
-            }
+            [pl.Series(j, labels).gather(codes) for j, (labels, codes) in zip(numbers, self._labels, strict=True)]
         ).with_row_index("y")
-        text = rows.select(pl.col(name).cast(pl.String).fill_null("") for name in self.names)
-        found = text.join(labels, on=list(self.names), how="left", maintain_order="left")["y"]
+        text = pl.DataFrame(
+            [_text(rows[name]).fill_null("").alias(j) for j, name in zip(numbers, self.names, strict=True)]
+        )
+        found = text.join(labels, on=numbers, how="left", maintain_order="left")["y"]
         return found.cast(pl.Int64).fill_null(-1).to_numpy()[:, None]
 
     def unchanged(self, values: IntArray, drawn: NDArray[Any]) -> int:
@@ -161,17 +169,17 @@ class Indicators(_Sets):
         return [pl.Series(name, held.astype(np.uint8)) for name, held in zip(self.names, drawn.T, strict=True)]
 
     def drawn(self, rows: pl.DataFrame) -> NDArray[Any]:
-        text = rows.select(
-            pl.col(name).cast(pl.String).replace_strict({"0": 0, "1": 1}, default=-1) for name in self.names
-        )
-        return text.cast(pl.Int8).to_numpy()
+        codes = {"0": 0, "1": 1}
+        shown = [_text(rows[name]).replace_strict(codes, default=-1, return_dtype=pl.Int8) for name in self.names]
+        return np.column_stack([codes.to_numpy() for codes in shown])
 
 
 @dataclass(frozen=True, eq=False)
 class Members(_Sets):
     """One column that lists the members of the set."""
 
-    def __post_init__(self) -> None:
+    def refuse_ambiguous(self) -> None:
+        """Refuse values that could not be told apart in a list."""
         ambiguous = sum(BETWEEN in value for value in self.law.values)
         if ambiguous:
             raise ColumnError(
@@ -197,7 +205,7 @@ class Members(_Sets):
         return [listed.fill_null(self._none).rename(self.name)]
 
     def drawn(self, rows: pl.DataFrame) -> NDArray[Any]:
-        text = rows[self.name].cast(pl.String).fill_null("")
+        text = _text(rows[self.name]).fill_null("")
         members = pl.DataFrame({"row": np.arange(len(text)), "member": text.str.split(BETWEEN)}).explode("member")
         members = members.filter(pl.col("member") != self._none)
         codes = members["member"].cast(pl.Enum(self.law.values), strict=False).to_physical().cast(pl.Int64)
@@ -207,6 +215,10 @@ class Members(_Sets):
         held[row[known], codes.drop_nulls().to_numpy()] = 1
         held[row[~known]] = -1
         return held
+
+
+def _text(entries: pl.Series) -> pl.Series:
+    return nameless(entries).cast(pl.String)
 
 
 def _attribute_codes(sealed: SealedProtocol) -> list[tuple[Any, IntArray]]:

@@ -25,6 +25,7 @@ from privacyfunnel.estimation.observation import ChannelModel, Observed, SetsMod
 from privacyfunnel.estimation.reading import Group, Reading, as_table, decoded, group_labels
 from privacyfunnel.estimation.shares import fitted
 from privacyfunnel.sealing import SealedProtocol
+from privacyfunnel.tables.picking import named, picked
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,10 +53,11 @@ def posterior(protocol: SealedProtocol | str | Path, frame: Any) -> Posterior:
     way = reading.way(table)
     number = _unused("rows", way.names)
     parts = [
-        rows.group_by(rows.columns, maintain_order=True).agg(pl.len().cast(pl.Int64).alias(number))
+        rows.group_by(pl.all(), maintain_order=True).agg(pl.len().cast(pl.Int64).alias(number))
         for rows in table.batches(way.names)
     ]
-    outputs = pl.concat(parts).group_by(way.names).agg(pl.col(number).sum()).sort(way.names)
+    published, total = named(way.names), named([number]).sum()
+    outputs = pl.concat(parts).group_by(published).agg(total).sort(published)
     return Posterior(outputs, reading.values, posteriors(reading.model, prior, decoded(way, outputs)), prior)
 
 
@@ -166,11 +168,13 @@ class Imputation:
         rng = np.random.default_rng([self.seed, 1, i])
         values = self.reading.values
         names = [self.reading.sealed.domain.attributes[j].name for j in self.reading.attributes]
-        labels = [pl.Series(name, column) for name, column in zip(names, zip(*values, strict=True), strict=True)]
+        labels = {name: pl.Series(column) for name, column in zip(names, zip(*values, strict=True), strict=True)}
         for rows in table.batches(list(dict.fromkeys([*way.names, *self.by, *keep]))):
             for piece in rows.iter_slices(way.rows_at_once):
                 x = self._drawn(way, piece, i, rng)
-                yield pl.DataFrame([series.gather(x) for series in labels]).hstack(piece.select(keep))
+                yield pl.DataFrame({name: series.gather(x) for name, series in labels.items()}).hstack(
+                    picked(piece, keep)
+                )
 
     def _drawn(self, way: Any, rows: pl.DataFrame, i: int, rng: Generator) -> NDArray[np.uint32]:
         outputs = decoded(way, rows)

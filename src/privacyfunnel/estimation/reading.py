@@ -152,7 +152,7 @@ def _way_written(sealed: SealedProtocol, table: Table, by: Sequence[str] = ()) -
 
 def decoded(way: Published | Columnwise, rows: pl.DataFrame) -> NDArray[Any]:
     """The outputs that rows show: codes of a channel (n), or sets (n × values)."""
-    drawn = way.drawn(rows.select(way.names))
+    drawn = way.drawn(rows)
     strangers = int((drawn < 0).any(axis=1).sum())
     if strangers:
         raise TableError(
@@ -167,8 +167,9 @@ def group_labels(rows: pl.DataFrame, by: Sequence[str]) -> list[Group]:
     import polars as pl
 
     from privacyfunnel.tables.columns import MISSING
+    from privacyfunnel.tables.picking import nameless
 
-    return list(rows.select(pl.col(name).cast(pl.String).fill_null(MISSING) for name in by).rows())
+    return list(zip(*(nameless(rows[name]).cast(pl.String).fill_null(MISSING).to_list() for name in by), strict=True))
 
 
 def _counted(
@@ -178,7 +179,7 @@ def _counted(
     import polars as pl
 
     number = "".join([*rows.columns, "#"])  # a name that no column has
-    distinct = rows.group_by(rows.columns).agg(pl.len().alias(number))
+    distinct = rows.group_by(pl.all()).agg(pl.len().alias(number))
     for start in range(0, len(distinct), way.rows_at_once):
         piece = distinct[start : start + way.rows_at_once]
         codes, counts = decoded(way, piece), piece[number].to_numpy().astype(np.int64)

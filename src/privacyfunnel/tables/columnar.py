@@ -7,6 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from privacyfunnel.errors import TableError
+from privacyfunnel.tables.picking import exactly, named
 
 BATCH_ROWS = 1 << 17
 SLICE_ROWS = {"Parquet": 1 << 20, "Arrow": 1 << 23}  # record batches may be long, and a slice reads whole ones
@@ -37,7 +38,7 @@ class ColumnarTable:
         try:
             for batch in self._parts(columns):
                 rows += batch.height
-                yield batch
+                yield exactly(batch, columns, self.name)
         except (pl.exceptions.PolarsError, OSError) as error:
             raise self._damaged() from error
         if rows == 0:
@@ -47,7 +48,7 @@ class ColumnarTable:
         # As one stream, polars would read a Parquet file ahead without bound, and keep all of an Arrow file mapped.
         step = SLICE_ROWS[self.kind]
         for start in range(0, self._scan().select(pl.len()).collect().item(), step):
-            yield from self._scan().select(columns).slice(start, step).collect_batches(chunk_size=BATCH_ROWS)
+            yield from self._scan().select(named(columns)).slice(start, step).collect_batches(chunk_size=BATCH_ROWS)
 
     def _scan(self) -> pl.LazyFrame:
         if self.kind == "Parquet":

@@ -19,6 +19,7 @@ from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import ColumnError, TableError
 from privacyfunnel.tables.bins import bin_labels, example_edges
 from privacyfunnel.tables.names import unlike
+from privacyfunnel.tables.picking import nameless
 
 MISSING = "(missing)"
 MOST_NUMBERS = 50
@@ -175,14 +176,15 @@ class KnownCoder:
 
 def as_text(entries: pl.Series) -> pl.Series:
     """One text for each value: `3`, `0.1`, `true`, `2024-05-01`. NaN is missing, −0.0 is 0.0."""
-    kind = entries.dtype
+    kind, column = entries.dtype, entries.name
+    entries = nameless(entries)
     if kind == pl.String:
         return entries
     if kind.is_float():
         entries = entries.fill_nan(None).set(entries == 0, 0.0)
     elif not (kind.is_integer() or kind.is_decimal() or isinstance(kind, _OTHER_KINDS)):
         raise ColumnError(
-            f"column '{entries.name}' must hold text, numbers, dates or truth values; it holds {kind}. Leave it out."
+            f"column '{column}' must hold text, numbers, dates or truth values; it holds {kind}. Leave it out."
         )
     return entries.cast(pl.String)
 
@@ -191,7 +193,7 @@ def as_numbers(entries: pl.Series) -> tuple[pl.Series, int]:
     """The entries as floats, missing ones null, and how many are neither a number nor missing."""
     kind = entries.dtype
     if kind.is_numeric() or kind == pl.Null:
-        return entries.cast(pl.Float64).fill_nan(None), 0
+        return nameless(entries).cast(pl.Float64).fill_nan(None), 0
     text = as_text(entries).str.strip_chars()
     numbers = text.cast(pl.Float64, strict=False)
     strangers = numbers.null_count() - text.null_count() - int((text == "").sum())

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from privacyfunnel.arrays import BoolArray
 from privacyfunnel.errors import ParameterError, TableError
+from privacyfunnel.tables.picking import exactly, named, picked
 from privacyfunnel.tables.text import UTF_8, decoded, ends_blank, found_delimiter, found_encoding, zipped
 
 BATCH_ROWS = 1 << 17
@@ -65,7 +66,7 @@ class DelimitedTable:
             for batch in self._scanned(asked) if self.plain else self._parsed(asked):
                 rows += batch.height
                 gaps += batch[last].null_count()
-                yield batch.select(columns)
+                yield picked(exactly(batch, asked, self.name), columns)
         except pl.exceptions.PolarsError as error:
             self._refuse_ragged()
             raise TableError(
@@ -80,16 +81,19 @@ class DelimitedTable:
 
     def _scanned(self, columns: list[str]) -> Iterator[pl.DataFrame]:
         """polars reads the file itself, on all its threads."""
-        schema = dict.fromkeys(self.columns, pl.String)
-        lazy = pl.scan_csv(self.path, schema=schema, separator=self.delimiter, glob=False)
-        yield from lazy.select(columns).collect_batches(chunk_size=BATCH_ROWS)
+        yield from self._lazy(self.path, header=True).select(named(columns)).collect_batches(chunk_size=BATCH_ROWS)
 
     def _parsed(self, columns: list[str]) -> Iterator[pl.DataFrame]:
         """The text is decoded here, some megabytes of whole records at a time, and parsed by polars."""
-        schema = dict.fromkeys(self.columns, pl.String)
         for number, records in enumerate(self._records()):
-            lazy = pl.scan_csv(records, has_header=number == 0, schema=schema, separator=self.delimiter)
-            yield lazy.select(columns).collect()
+            yield self._lazy(records, header=number == 0).select(named(columns)).collect()
+
+    def _lazy(self, source: Path | bytes, *, header: bool) -> pl.LazyFrame:
+        # The header has been read; polars would not undouble the quotes in it.
+        schema, skipped = dict.fromkeys(self.columns, pl.String), 1 if header else 0
+        return pl.scan_csv(
+            source, has_header=False, skip_rows=skipped, schema=schema, separator=self.delimiter, glob=False
+        )
 
     def _records(self) -> Iterator[bytes]:
         """The file as UTF-8, cut between records, without blank lines at its end (in one column they mean missing)."""

@@ -25,6 +25,7 @@ from privacyfunnel.tables.columns import (
 )
 from privacyfunnel.tables.files import Table
 from privacyfunnel.tables.names import checked_columns, unlike
+from privacyfunnel.tables.picking import picked
 from privacyfunnel.tables.quantiles import QuantileSummary
 from privacyfunnel.tables.tally import Index, Tally, distinct_rows
 
@@ -127,7 +128,7 @@ class Encoding:
                 codes = [coder.codes(batch[coder.column]) for coder in self._coders]
                 if tuple(coder.size for coder in self._coders) != self._sizes:
                     raise self._changed()
-                yield batch.select(keep) if keep else None, codes, batch.height
+                yield picked(batch, keep) if keep else None, codes, batch.height
         elif keep:
             start = 0
             for batch in self.table.batches(keep):
@@ -184,7 +185,7 @@ def labelled(columns: Mapping[str, tuple[Sequence[str], IntArray]], kept: pl.Dat
     ['M', 'F', 'M']
     """
     frame = pl.DataFrame(
-        [pl.Series(name, labels, pl.String).gather(codes) for name, (labels, codes) in columns.items()]
+        {name: pl.Series(labels, dtype=pl.String).gather(codes) for name, (labels, codes) in columns.items()}
     )
     return frame if kept is None else frame.hstack(kept)
 

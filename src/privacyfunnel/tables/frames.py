@@ -10,6 +10,7 @@ import polars as pl
 from privacyfunnel.errors import TableError
 from privacyfunnel.tables.bins import Bins, parse_bin
 from privacyfunnel.tables.encoding import Contingency, encode
+from privacyfunnel.tables.picking import exactly
 
 BATCH_ROWS = 1 << 20
 
@@ -45,7 +46,8 @@ class FrameTable:
     def batches(self, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
         if len(self.frame) == 0:
             raise TableError("the frame must have rows; it has none.")
-        yield from pl.DataFrame([_as_polars(self.frame[column]) for column in columns]).iter_slices(BATCH_ROWS)
+        rows = pl.DataFrame({column: _as_polars(self.frame[column]) for column in columns})
+        yield from exactly(rows, columns, self.name).iter_slices(BATCH_ROWS)
 
     def like(self, columns: Sequence[pl.Series], keep: Sequence[str] = ()) -> Any:
         """A native frame of the same kind and index: `columns`, then the columns `keep` of this frame as they are."""
@@ -53,7 +55,7 @@ class FrameTable:
         fresh = {column.name: column.to_list() for column in columns}
         frame = nw.from_dict(fresh, backend=self.frame.implementation)
         if keep:
-            frame = nw.concat([frame, nw.maybe_reset_index(self.frame.select(list(keep)))], how="horizontal")
+            frame = nw.concat([frame, nw.maybe_reset_index(self.frame[list(keep)])], how="horizontal")
         native = frame.to_native()
         if index is not None:
             native.index = index

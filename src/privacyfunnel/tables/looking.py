@@ -63,7 +63,7 @@ def many_numbers(table: Table, columns: Sequence[str]) -> list[str]:
             if not _number_like(entries) or as_numbers(entries)[1]:
                 del seen[column]
             elif len(seen[column]) <= MOST_NUMBERS:
-                labels = as_text(entries.drop_nulls().unique()).to_list()
+                labels = as_text(entries).drop_nulls().unique().to_list()
                 seen[column].update(label for label in labels if label)
     return [
         column
