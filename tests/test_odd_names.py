@@ -1,6 +1,7 @@
 """Columns with names that mean something elsewhere: they are names here and nothing else."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from privacyfunnel import LIP
 from privacyfunnel.audit import audit
 from privacyfunnel.errors import TableError
 from privacyfunnel.estimation import estimate, impute, posterior
+from privacyfunnel.laws import SetsLaw
 from privacyfunnel.release import Order, sanitise, sanitise_file
 from privacyfunnel.tables.files import open_table, write_table
 from privacyfunnel.tables.picking import exactly
@@ -108,3 +110,33 @@ def test_frames_keep_publish_and_hide_odd_names(library: Callable[..., Any], odd
 def test_a_batch_with_other_columns_than_those_asked_for_is_refused() -> None:
     with pytest.raises(TableError, match="it gave others"):
         exactly(pl.DataFrame({"a": [1], "b": [2]}), ["a"], "'people.csv'")
+
+
+def test_combinations_that_join_to_one_label_are_told_apart() -> None:
+    pairs = [("a", "b & c"), ("a & b", "c"), ("a", "c"), ("a & b", "b & c")]
+    rows = [(f"s{i % 2}", *pairs[(i // 2 + i % 2) % 4]) for i in range(200)]
+    frame = pl.DataFrame(rows, schema=["s", "x", "z"], orient="row")
+    for sets in ("column", "indicators"):
+        release = sanitise(frame, secret="s", publish=["x", "z"], promise=LIP(1), method="unary-encoding", sets=sets)
+        law = release.sealed.law
+        assert isinstance(law, SetsLaw)
+        assert len(set(law.values)) == 4
+        assert estimate(release.sealed, release.table).tables
+
+
+def test_values_with_bars_in_them_are_audited_and_estimated_from_indicators(tmp_path: Path) -> None:
+    frame = people("x").with_columns(pl.col("x").str.replace("odd", "a | b"))
+    write_table(tmp_path / "people.csv", [frame])
+    asked = replace(order("other", "x", method="unary-encoding"), sets="indicators")
+    release = sanitise_file(tmp_path / "people.csv", tmp_path / "out", asked)
+    table = tmp_path / "out" / "sanitised.csv"
+    assert audit(tmp_path / "out" / "protocol.json", tmp_path / "people.csv", sanitised=table).draw is not None
+    assert estimate(release.sealed, table).tables
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz"])
+def test_quotes_commas_and_line_ends_in_a_header_are_read(tmp_path: Path, suffix: str) -> None:
+    odd = "e\"d'u, or\nmore"
+    write_table(tmp_path / f"people{suffix}", [people(odd)])
+    assert open_table(tmp_path / f"people{suffix}").columns == ("other", odd, "plain")
+    assert content(tmp_path / f"people{suffix}").equals(people(odd))

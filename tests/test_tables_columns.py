@@ -198,6 +198,13 @@ def test_a_stream_too_long_for_exact_quantiles_is_within_the_stated_error(monkey
     assert 0.0 in summary.edges(6)
 
 
+def test_numbers_too_large_for_bins_are_refused_without_bins() -> None:
+    frame = pl.DataFrame({"s": ["a", "b"] * 30, "x": [f"{i + 1}{'0' * 400}" for i in range(60)]})
+    with pytest.raises(ColumnError, match="They are too large for bins: leave it out") as refusal:
+        contingency_of_frame(frame, secret="s", publish="x")
+    assert "inf" not in str(refusal.value)
+
+
 def test_many_numbers_are_refused_with_bins_that_would_do() -> None:
     table = frame(s=["u", "v"] * 37, age=[str(i) for i in range(17, 91)])
     with pytest.raises(ColumnError) as caught:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 
 import polars as pl
@@ -15,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privacyfunnel.errors import OutputError, ParameterError, PrivacyFunnelError, TableError
+from privacyfunnel.errors import ColumnError, OutputError, ParameterError, PrivacyFunnelError, TableError
 from privacyfunnel.tables import delimited
 from privacyfunnel.tables.files import SUFFIXES, open_table, write_table
 
@@ -307,3 +308,35 @@ def test_every_error_is_one_of_the_library(tmp_path: Path) -> None:
 def test_importing_the_room_does_not_import_polars() -> None:
     code = "import sys, privacyfunnel.tables.files, privacyfunnel.adult; print('polars' in sys.modules)"
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "False\n"
+
+
+def test_lines_that_end_with_a_carriage_return_alone_are_refused(tmp_path: Path) -> None:
+    path = written(tmp_path / "old.csv", b"a,b\r1,2\r3,4\r")
+    with pytest.raises(TableError, match="end with a line feed"):
+        open_table(path)
+    with pytest.raises(TableError, match="end with a line feed"):
+        open_table(path, delimiter=",")
+
+
+@pytest.mark.parametrize("encoding", ["rot13", "base64", "hex", "zip"])
+def test_what_encodes_no_text_is_refused(tmp_path: Path, encoding: str) -> None:
+    path = written(tmp_path / "people.csv", b"a,b\n1,2\n")
+    with pytest.raises(ParameterError, match="an encoding of text"):
+        open_table(path, encoding=encoding)
+
+
+@pytest.mark.parametrize(
+    "entries", [[[1], [2]], [b"x", b"y"], [timedelta(1), timedelta(2)], [{"a": 1}, {"a": 2}]], ids=str
+)
+def test_what_has_no_text_is_not_written_as_text(tmp_path: Path, entries: list[object]) -> None:
+    frame = pl.DataFrame({"k": entries})
+    with pytest.raises(ColumnError, match=r"column 'k' must hold text.*--format parquet"):
+        write_table(tmp_path / "people.csv", [frame])
+    assert list(tmp_path.iterdir()) == []
+    write_table(tmp_path / "people.parquet", [frame])
+
+
+def test_a_file_where_a_folder_is_needed_is_called_a_file(tmp_path: Path) -> None:
+    path = written(tmp_path / "h.csv", b"a\n1\n")
+    with pytest.raises(OutputError, match=r"h.csv' must be a folder to write to; it is a file"):
+        write_table(path / "sanitised.csv", [FRAME])

@@ -25,6 +25,7 @@ from privacyfunnel.explicit import UnaryEncoding
 from privacyfunnel.promises import Comparable, Comparisons
 from privacyfunnel.protocol import Labels, Protocol
 from privacyfunnel.sampling import AliasTables, Words, draw_sets, sample
+from privacyfunnel.tables.names import joined_labels
 
 BITS = 64
 UNIT = 2**BITS
@@ -213,7 +214,7 @@ class SetsLaw:
     def of(cls, protocol: UnaryEncoding, sliver: float) -> SetsLaw:
         """The chance of a foreign value rounded up to a multiple of 2⁻⁶⁴, and raised by the factor 1 + sliver."""
         t = math.ceil(Fraction(protocol.foreign) * UNIT * (1 + Fraction(sliver)))
-        return cls(tuple(" & ".join(labels) for labels in protocol.outputs), min(t, UNIT // 2))
+        return cls(joined_labels(protocol.outputs), min(t, UNIT // 2))
 
     @property
     def inputs(self) -> int:

@@ -6,6 +6,7 @@ for what is missing. Once all rows were seen, the coder gives the sorted domain 
 one.
 """
 
+import math
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -99,11 +100,15 @@ class LabelCoder:
         numbers = [number for number in map(as_plain_number, labels) if number is not None]
         if self._keep_numbers or len(labels) <= MOST_NUMBERS or len(numbers) < len(labels):
             return
-        column = self.column
+        column, finite = self.column, [number for number in numbers if math.isfinite(number)]
+        found = f"column '{column}' holds {len(labels)} different numbers or more, too many for categories."
+        if not finite:  # whole numbers of hundreds of digits
+            raise ColumnError(
+                f"{found} They are too large for bins: leave it out, or keep each with --bin {column}=values."
+            )
         raise ColumnError(
-            f"column '{column}' holds {len(labels)} different numbers or more, too many for categories. Bin them with "
-            f"--bin {column}={example_edges(min(numbers), max(numbers))} or --bin {column}=quantiles:8, "
-            f"or keep each with --bin {column}=values."
+            f"{found} Bin them with --bin {column}={example_edges(min(finite), max(finite))} or "
+            f"--bin {column}=quantiles:8, or keep each with --bin {column}=values."
         )
 
 

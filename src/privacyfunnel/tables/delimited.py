@@ -49,8 +49,14 @@ class DelimitedTable:
             lines = list(islice(iter(lambda: text.readline(CHUNK), ""), SNIFFED_LINES))
         if not lines or not lines[0].strip():
             raise TableError(f"'{path}' must begin with a header of column names; its first line is blank.")
-        delimiter = delimiter or found_delimiter(lines)
-        header = tuple(next(csv.reader(lines, delimiter=delimiter)))
+        try:
+            delimiter = delimiter or found_delimiter(lines)
+            header = tuple(next(csv.reader(lines, delimiter=delimiter)))
+        except csv.Error as error:
+            raise TableError(
+                f"'{path}' must have lines that end with a line feed, and fields of at most {csv.field_size_limit():,} "
+                "characters; it has not. Save it as CSV with the line ends of Unix or Windows."
+            ) from error
         repeated = [column for column in header if header.count(column) > 1]
         if repeated:
             raise TableError(f"'{path}' must name every column once; '{repeated[0]}' occurs twice. Rename one of them.")

@@ -24,7 +24,7 @@ from privacyfunnel.tables.columns import (
     refuse_strangers,
 )
 from privacyfunnel.tables.files import Table
-from privacyfunnel.tables.names import checked_columns, unlike
+from privacyfunnel.tables.names import checked_columns, joined_labels
 from privacyfunnel.tables.picking import picked
 from privacyfunnel.tables.quantiles import QuantileSummary
 from privacyfunnel.tables.tally import Index, Tally, distinct_rows
@@ -48,11 +48,10 @@ class Variable:
     @property
     def labels(self) -> tuple[str, ...]:
         """A label per combination, such as `Bachelors & Husband`, no two alike."""
-        labels: dict[str, None] = {}
-        for combo in self.combos.tolist():
-            parts = [domain.labels[code] for domain, code in zip(self.domains, combo, strict=True)]
-            labels[unlike(" & ".join(parts), labels)] = None
-        return tuple(labels)
+        return joined_labels(
+            [domain.labels[code] for domain, code in zip(self.domains, combo, strict=True)]
+            for combo in self.combos.tolist()
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,7 +1,7 @@
 """Names of columns: found, or answered with the nearest name; and names that must differ."""
 
 import difflib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from privacyfunnel.errors import ColumnError
 
@@ -34,6 +34,18 @@ def checked_columns(asked: Sequence[str], known: Sequence[str], role: str) -> tu
     if repeated:
         raise ColumnError(f"a {role} column must be named once; '{repeated[0]}' was named twice. Name it once.")
     return tuple(asked)
+
+
+def joined_labels(combos: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    """A label per combination of labels, no two alike.
+
+    >>> joined_labels([("Bachelors", "Husband"), ("a", "b & c"), ("a & b", "c")])
+    ('Bachelors & Husband', 'a & b & c', 'a & b & c 2')
+    """
+    labels: dict[str, None] = {}
+    for combo in combos:
+        labels[unlike(" & ".join(combo), labels)] = None
+    return tuple(labels)
 
 
 def unlike(label: str, taken: Collection[str]) -> str:

@@ -66,8 +66,11 @@ def found_encoding(path: Path, asked: str | None) -> str:
     if asked is not None:
         try:
             name = codecs.lookup(asked).name
+            io.TextIOWrapper(io.BytesIO(), encoding=name)  # refuses what is no encoding of text, such as base64
         except LookupError:
-            raise ParameterError(f"'{asked}' must be the name of an encoding, such as utf-8 or windows-1252.") from None
+            raise ParameterError(
+                f"'{asked}' must be the name of an encoding of text, such as utf-8 or windows-1252."
+            ) from None
         return UTF_8 if name == "utf-8" else name
     try:
         with opened(path) as file:

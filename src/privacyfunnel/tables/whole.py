@@ -33,6 +33,8 @@ def checked_target(path: Path, *, force: bool) -> None:
     """Refuse early what could not be renamed to at the end."""
     if path.is_dir():
         raise OutputError(f"'{path}' must be a file to write to; it is a directory. Name a file inside it.")
+    if path.parent.exists() and not path.parent.is_dir():
+        raise OutputError(f"'{path.parent}' must be a folder to write to; it is a file. Name a folder.")
     if not path.parent.is_dir():
         raise OutputError(
             f"the folder '{path.parent}' must exist to write '{path.name}'; it does not. Create it first."

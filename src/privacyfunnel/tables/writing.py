@@ -12,6 +12,7 @@ from typing import IO, cast
 import polars as pl
 from polars.io.plugins import register_io_source
 
+from privacyfunnel.errors import ColumnError
 from privacyfunnel.tables.files import ARROW, DELIMITED, PARQUET
 
 ROW_GROUP = 1 << 20
@@ -26,6 +27,7 @@ def write_batches(path: Path, suffix: str, batches: Iterable[pl.DataFrame]) -> i
         elif suffix in ARROW:
             source.lazy().sink_ipc(path, compression="zstd")
         else:
+            source.refuse_unwritable()
             with _opened(path, zipped=suffix.endswith(".gz")) as file:
                 for number, batch in enumerate(source()):
                     batch.write_csv(file, include_header=number == 0, separator=DELIMITED[suffix] or ",")
@@ -61,6 +63,15 @@ class _Source:
 
     def lazy(self) -> pl.LazyFrame:
         return register_io_source(lambda *_: self(), schema=self._schema, is_pure=False)
+
+    def refuse_unwritable(self) -> None:
+        """Refuse what has no text in a delimited file."""
+        for column, kind in self._schema.items():
+            if kind.is_nested() or isinstance(kind, pl.Binary | pl.Duration | pl.Object):
+                raise ColumnError(
+                    f"column '{column}' must hold text, numbers, dates or truth values to be written as text; it holds "
+                    f"{kind}. Use --format parquet, or leave it out."
+                )
 
     def __call__(self) -> Iterator[pl.DataFrame]:
         for batch in self._batches:
