@@ -19,6 +19,7 @@ from privacyfunnel.laws import SetsLaw
 from privacyfunnel.release import Order, sanitise, sanitise_file
 from privacyfunnel.tables.files import open_table, write_table
 from privacyfunnel.tables.picking import exactly
+from tests.commands import run
 
 PATTERNS = ["*", "^.*$", "^o.*$", "a.b", " ", "^(?i)OTHER$"]
 OURS = ["y", "row", "member", "position", "count", "index", "len", "#", "rows", "0", "1", "value", "literal"]
@@ -140,3 +141,11 @@ def test_quotes_commas_and_line_ends_in_a_header_are_read(tmp_path: Path, suffix
     write_table(tmp_path / f"people{suffix}", [people(odd)])
     assert open_table(tmp_path / f"people{suffix}").columns == ("other", odd, "plain")
     assert content(tmp_path / f"people{suffix}").equals(people(odd))
+
+
+def test_the_command_takes_a_name_with_a_comma_in_double_quotes(tmp_path: Path) -> None:
+    write_table(tmp_path / "people.csv", [people("last, first")])
+    words = ["sanitise", tmp_path / "people.csv", "-s", "other", "-p", '"last, first",plain', "-e", 1]
+    done = run(*words, "--into", tmp_path / "out", "--no-report", "--method", "randomised-response")
+    assert done.returncode == 0, done.stderr
+    assert open_table(tmp_path / "out" / "sanitised.csv").columns == ("last, first", "plain")

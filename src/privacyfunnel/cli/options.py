@@ -1,5 +1,6 @@
 """Options that several commands take, each described once."""
 
+import csv
 from collections.abc import Callable
 from enum import StrEnum
 from functools import partial
@@ -59,7 +60,12 @@ TimeLimit = Annotated[
     ),
 ]
 Table = Annotated[Path, typer.Argument(readable=False, help="A table: .csv, .tsv (also .gz), .parquet or .arrow.")]
-Secret = Annotated[list[str], typer.Option("--secret", "-s", help="The secret column; several by comma or repetition.")]
+Secret = Annotated[
+    list[str],
+    typer.Option(
+        "--secret", "-s", help="The secret column; several by comma (a name with a comma in quotes) or repetition."
+    ),
+]
 Publish = Annotated[list[str], typer.Option("--publish", "-p", help="A column to publish; several likewise.")]
 BinOption = Annotated[
     list[str] | None,
@@ -71,12 +77,21 @@ Force = Annotated[bool, typer.Option("--force", help="Overwrite what is there.")
 
 
 def listed(names: list[str] | None) -> tuple[str, ...]:
-    """Column names given one by one or with commas between.
+    """Column names given one by one or with commas between; one that has a comma stands in double quotes, as in CSV.
 
     >>> listed(["age,sex", "income"])
     ('age', 'sex', 'income')
+    >>> listed(['"last, first",sex', 'a"b'])
+    ('last, first', 'sex', 'a"b')
     """
-    return tuple(part for name in names or [] for part in name.split(",") if part)
+    return tuple(part for name in names or [] for part in _parts(name) if part)
+
+
+def _parts(names: str) -> list[str]:
+    try:
+        return next(csv.reader([names], strict=True), [])
+    except csv.Error:  # a quote that belongs to the name
+        return names.split(",")
 
 
 def several_epsilons(text: str) -> tuple[float, ...]:
