@@ -254,7 +254,7 @@ class Drawing:
                 columns = self._way.columns(drawn)
                 if chunk.kept is not None:
                     columns += chunk.kept[piece].get_columns()
-                yield pl.DataFrame(columns)
+                yield pl.DataFrame({column.name: column for column in columns})
             if self._watch:
                 self._watch("drawn", chunk.start + len(inputs))
 

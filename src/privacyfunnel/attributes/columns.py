@@ -14,6 +14,7 @@ from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.attributes.chain_law import UNIT, ChainLaw, arrivals
 from privacyfunnel.attributes.product_law import ProductLaw
 from privacyfunnel.joint import Attribute, Joint
+from privacyfunnel.tables.picking import nameless
 
 ROWS_AT_ONCE = 1 << 20
 
@@ -38,7 +39,7 @@ class SeparateColumns:
     def columns(self, drawn: NDArray[Any]) -> list[pl.Series]:
         """The labels of drawn rows."""
         return [
-            pl.Series(name, labels, dtype=pl.String).gather(drawn[:, j].astype(np.uint32))
+            pl.Series(labels, dtype=pl.String).gather(drawn[:, j].astype(np.uint32)).alias(name)
             for j, (name, labels) in enumerate(zip(self.names, self.law.columns, strict=True))
         ]
 
@@ -46,7 +47,7 @@ class SeparateColumns:
         """The codes of the labels; one that the law does not have is −1."""
         found = []
         for name, labels in zip(self.names, self.law.columns, strict=True):
-            text = rows[name].cast(pl.String).fill_null("")
+            text = nameless(rows[name]).cast(pl.String).fill_null("")
             codes = text.cast(pl.Enum(labels), strict=False).to_physical().cast(pl.Int64)
             found.append(codes.fill_null(-1).to_numpy())
         return np.stack(found, axis=1)

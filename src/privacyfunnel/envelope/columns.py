@@ -60,6 +60,7 @@ class Generation:
         self.values = int(problem.group.max()) + 1
         self.value = np.inf
         self.bound = 0.0
+        self.secure = problem.prior[None, :]  # atoms that average to the prior
 
     def entropies(self, atoms: FloatArray) -> FloatArray:
         """H(T v) for every atom. Atoms have few non-zero entries, so only those are looked at."""
@@ -104,7 +105,8 @@ class Generation:
         self.master.add(prior, self.entropies(prior))
         self.value = float(self.master.costs[0])
         known = np.empty((0, prior.size)) if start is None else start
-        for begin in (known, contracted(self.problem), self.cleaned(self.pricer.start())):
+        self.secure = np.concatenate([prior, known, contracted(self.problem)])
+        for begin in (self.secure, self.cleaned(self.pricer.start())):
             self.master.add(begin, self.entropies(begin))
         steady, past = None, self.pricer.steadiness
         while True:
@@ -136,10 +138,17 @@ class Generation:
 
     def best(self) -> Split:
         """The atoms in use. Their weights are computed afresh, to rounding rather than to the solver's tolerance."""
-        self.master.forbid_loans()
-        weights = self.master.solve()[0]
-        used = np.flatnonzero(weights > 0)
-        atoms, weights = self.master.atoms[used], weights[used]
+        weights, _, loan = self.master.solve()
+        atoms = self.master.atoms[weights > 0]
+        if loan > LOAN:
+            # Without loans only the atoms in use and those known to average to p: all of them could take very long.
+            debtless = Master(self.problem.prior, 1.0)
+            pool = np.concatenate([self.secure, atoms])
+            debtless.add(pool, self.entropies(pool))
+            debtless.forbid_loans()
+            weights = debtless.solve()[0]
+            atoms = debtless.atoms[weights > 0]
+        weights = weights[weights > 0]
         # Divided by p, so that rare inputs get back their whole probability to the same relative precision.
         ratios = (atoms / self.problem.prior).T
         largest = ratios.max(axis=0)

@@ -12,7 +12,9 @@ import numpy as np
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.envelope.polytope import dense
 from privacyfunnel.envelope.problem import Split, Splitting
+from privacyfunnel.envelope.vertices import entropy_terms
 
+MOST_CUTS = 64
 ALIKE = 1e-13  # relative; equal columns that were computed differ by this much at most
 
 
@@ -41,17 +43,25 @@ class Merged:
         weights, atoms = [], []
         share = self.prior / np.bincount(self.part_of, self.prior)[self.part_of]
         members = [np.flatnonzero(self.part_of == part) for part in range(self.problem.prior.size)]
+        count = np.array([len(inputs) for inputs in members])
         edges = [np.append(np.cumsum(share[inputs])[:-1], 1.0) for inputs in members]
         for q, atom in zip(split.weights, split.atoms, strict=True):
             support = np.flatnonzero(atom)
             cuts = np.unique(np.concatenate([[0.0], *(edges[part] for part in support)]))
+            if len(cuts) > MOST_CUTS:  # an atom on very many values, which a solve cut short may leave: told no finer
+                weights.append(q)
+                atoms.append(atom[self.part_of] * share)
+                continue
+            alone = np.where(count[self.part_of] == 1, atom[self.part_of], 0.0)
+            several = support[count[support] > 1]
             for left, right in pairwise(cuts):
-                fine = np.zeros(self.prior.size)
-                for part in support:
+                fine = alone.copy()
+                for part in several:
                     fine[members[part][np.searchsorted(edges[part], left, side="right")]] = atom[part]
                 weights.append(q * (right - left))
                 atoms.append(fine)
-        return Split(np.array(weights), np.array(atoms), split.value, split.bound)
+        value = float(np.array(weights) @ entropy_terms(np.array(atoms)).sum(axis=1))
+        return Split(np.array(weights), np.array(atoms), value, split.bound)
 
 
 def merged(problem: Splitting) -> Merged:
