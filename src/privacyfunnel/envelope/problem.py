@@ -13,7 +13,7 @@ where (T v)_x sums v over the inputs that belong to value x, and H is entropy in
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -62,7 +62,8 @@ class Pricer(Protocol):
     running average of prices at which the search is called: 0 where the search finds all that is cheap anyway.
     """
 
-    steadiness: ClassVar[float]
+    @property
+    def steadiness(self) -> float: ...
 
     def start(self) -> FloatArray:
         """(k, d) allowed atoms to begin with, among them for every input one that gives it much probability."""

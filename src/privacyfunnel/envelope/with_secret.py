@@ -10,8 +10,6 @@ search alternates between the cheapest corner for costs :math:`-\ln t_x - \lambd
 gets worse.
 """
 
-from typing import ClassVar
-
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray
@@ -35,10 +33,9 @@ MOST_ATOMS = 128
 class WithSecret:
     """Local search and branch and bound on the marginal of X, over any polytope with linear minima."""
 
-    steadiness: ClassVar[float] = 0.8
-
-    def __init__(self, corners: Corners, starts: int) -> None:
+    def __init__(self, corners: Corners, starts: int, steadiness: float) -> None:
         self.corners = corners
+        self.steadiness = steadiness
         self._low, self._high = marginal_ranges(corners)
         self._starts = starts
         self._random = np.random.default_rng(1)
@@ -97,4 +94,6 @@ class WithSecret:
 def pricer_with_secret(problem: Splitting) -> WithSecret:
     """The pricer for inputs that are more than values: closed form for LIP, a linear solver for everything else."""
     box = sees_secret_lip(problem)
-    return WithSecret(SecretRows(problem), starts=3) if box is None else WithSecret(box, starts=96)
+    if box is None:  # where each atom costs a linear programme, it is sought at the very prices it is wanted for
+        return WithSecret(SecretRows(problem), starts=3, steadiness=0.0)
+    return WithSecret(box, starts=96, steadiness=0.8)
