@@ -50,9 +50,10 @@ def test_the_script_the_module_and_no_words_at_all_say_the_same() -> None:
 
 
 def test_help_names_the_default_method_and_every_other() -> None:
-    text = " ".join(run("solve", "--help").stdout.split())
-    assert f"[default: {DEFAULT_METHOD}]" in text
-    assert all(name in text for name in METHODS)
+    for command, default in (("solve", "optimal"), ("sanitise", DEFAULT_METHOD)):
+        text = " ".join(run(command, "--help").stdout.split())
+        assert f"[default: {default}]" in text
+        assert all(name in text for name in METHODS)
 
 
 @pytest.mark.parametrize(

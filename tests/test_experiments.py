@@ -117,7 +117,6 @@ def test_lip_keeps_at_least_as_much_as_ldp_and_half_of_it_at_most_as_much(rows: 
 
 
 def test_both_ways_to_ldp_find_the_same_utility(rows: Rows) -> None:
-    pytest.importorskip("cdd")
     ours = _by(rows["ldp-lip"], ldp_lip.OURS_LDP, "seed", "epsilon")
     for point, row in _by(rows["ldp-lip"], ldp_lip.GAMMA, "seed", "epsilon").items():
         if row["utility"] != "":
@@ -151,7 +150,6 @@ def test_the_optimal_srlip_protocol_lies_between_every_product_and_lip(rows: Row
 
 
 def test_the_recipe_keeps_each_attributes_inequalities_and_is_what_the_vertices_say() -> None:
-    pytest.importorskip("cdd")
     joint = uniform_joint(lip_srlip.C, lip_srlip.SIZES, seed=1)
     recipe = product_protocol(joint, SRLIP(0.75), "paper").protocol
     for j, contexts in enumerate((1 + 3 + 4 + 12, 1 + 3 + 4 + 12, 1 + 3 + 3 + 9)):

@@ -66,11 +66,18 @@ def test_what_is_certified_never_exceeds_what_was_asked(adult: pl.DataFrame, pro
     assert 0 < release.share_kept <= 1
 
 
-@pytest.mark.parametrize("method", ["optimal", "randomised-response", "conditional-reporting", "unary-encoding"])
-@pytest.mark.parametrize("as_", ["labels", "values"])
+@pytest.mark.parametrize(
+    ("method", "as_"),
+    [
+        ("unary-encoding", "labels"),  # it publishes sets, not values
+        *(
+            (m, as_)
+            for m in ("optimal", "randomised-response", "conditional-reporting")
+            for as_ in ("labels", "values")
+        ),
+    ],
+)
 def test_as_many_rows_stay_unchanged_as_the_law_expects(adult: pl.DataFrame, method: str, as_: str) -> None:
-    if (method, as_) == ("unary-encoding", "values"):
-        pytest.skip("unary encoding publishes sets")
     release = sanitise(adult, secret="occupation", publish="education", promise=LIP(1), method=method, as_=as_)
     same = float((release.table["education"] == adult["education"]).mean())
     assert release.unchanged == pytest.approx(same)
