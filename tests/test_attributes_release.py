@@ -8,8 +8,12 @@ import pytest
 from privacyfunnel.adult import write_adult_csv
 from privacyfunnel.audit import audit
 from privacyfunnel.errors import GuaranteeError, ParameterError
+from privacyfunnel.information import entropy
+from privacyfunnel.joint import Joint
+from privacyfunnel.optimal import optimal
 from privacyfunnel.promises import LIP, SRLIP, Promise
 from privacyfunnel.release import Order, sanitise, sanitise_file
+from privacyfunnel.sealing import seal
 
 CASES = [("chain", LIP(1.0)), ("product", SRLIP(0.5))]
 SECRET, PUBLISH = ("income",), ("relationship", "sex")
@@ -42,6 +46,17 @@ def test_a_release_by_column_is_certified_again_and_judged_by_an_audit(
     pl.read_csv(table).select(PUBLISH).write_csv(tmp_path / "raw.csv")
     with pytest.raises(GuaranteeError):
         audit(protocol, table, sanitised=tmp_path / "raw.csv")
+
+
+def test_hundreds_of_combinations_are_solved_together_to_a_small_gap(table: Path) -> None:
+    joint = Joint.from_table(
+        pl.read_csv(table.parent / "all.csv"), secret="income", publish=["education", "relationship", "race", "sex"]
+    )
+    assert joint.a == 617
+    h = entropy(joint.p_x)
+    best = optimal(joint, LIP(1.0), gap=0.005 * h)
+    assert best.bound - best.utility <= 0.005 * h
+    assert seal(best.protocol, LIP(1.0), joint).information >= best.bound - 0.006 * h
 
 
 def test_frames_are_sanitised_by_chain_and_the_same_seed_draws_the_same(table: Path) -> None:

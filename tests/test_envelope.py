@@ -173,6 +173,30 @@ def test_values_alike_are_merged_and_split_again_at_no_cost(seed: int, parts: in
     assert other.weights @ entropy_terms(other.atoms).sum(axis=1) == pytest.approx(other.value, abs=1e-9)
 
 
+def test_very_many_values_alike_are_told_apart_at_no_cost() -> None:
+    small = lip(3, 2, 4, 0.4)
+    parts = 200
+    N = np.repeat(np.asarray(small.numerators), parts, axis=1)
+    large = Splitting(np.repeat(small.prior, parts) / parts, np.arange(4 * parts), N, np.ones_like(N), 0.4)
+    told = split(large)
+    assert told.value == pytest.approx(split(small).value, abs=2e-6)
+    assert told.weights @ told.atoms == pytest.approx(large.prior, abs=1e-12)
+
+
+def test_an_expanded_split_leaves_its_lightest_atoms_whole_when_it_would_grow_too_large(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("privacyfunnel.envelope.merging.MOST_ENTRIES", 0)
+    shares = np.random.default_rng(0).dirichlet(np.ones(9), size=4)
+    small = lip(1, 3, 4, 0.4)
+    N = np.repeat(np.asarray(small.numerators), 9, axis=1)
+    large = Splitting((small.prior[:, None] * shares).ravel(), np.arange(36), N, np.ones_like(N), 0.4)
+    cut_short = split(large, time_limit=1e-9)
+    assert cut_short.weights @ cut_short.atoms == pytest.approx(large.prior, abs=1e-12)
+    assert len(cut_short.weights) <= 2 * 36 + len(small.prior) + 1
+    assert cut_short.value >= split(large).value - 1e-9
+
+
 def test_rows_that_cannot_bind_are_left_out() -> None:
     assert polytope_of(lip(0, 4, 6, 50.0)).matrix.shape == (1, 6)
     assert polytope_of(ldp(0, 4, 6, 50.0)).matrix.shape[0] == 1

@@ -9,12 +9,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
 from privacyfunnel.envelope.polytope import dense
 from privacyfunnel.envelope.problem import Split, Splitting
 from privacyfunnel.envelope.vertices import entropy_terms
 
-MOST_CUTS = 64
+MOST_ENTRIES = 2 * 10**7  # numbers in the atoms of an expanded split
 ALIKE = 1e-13  # relative; equal columns that were computed differ by this much at most
 
 
@@ -45,16 +45,17 @@ class Merged:
         members = [np.flatnonzero(self.part_of == part) for part in range(self.problem.prior.size)]
         count = np.array([len(inputs) for inputs in members])
         edges = [np.append(np.cumsum(share[inputs])[:-1], 1.0) for inputs in members]
-        for q, atom in zip(split.weights, split.atoms, strict=True):
-            support = np.flatnonzero(atom)
-            cuts = np.unique(np.concatenate([[0.0], *(edges[part] for part in support)]))
-            if len(cuts) > MOST_CUTS:  # an atom on very many values, which a solve cut short may leave: told no finer
+        supports = [np.flatnonzero(atom) for atom in split.atoms]
+        cuts = [np.unique(np.concatenate([[0.0], *(edges[part] for part in support)])) for support in supports]
+        whole = self._left_whole(split.weights, np.array([len(places) - 1 for places in cuts]))
+        for i, (q, atom, support) in enumerate(zip(split.weights, split.atoms, supports, strict=True)):
+            if whole[i]:
                 weights.append(q)
                 atoms.append(atom[self.part_of] * share)
                 continue
             alone = np.where(count[self.part_of] == 1, atom[self.part_of], 0.0)
             several = support[count[support] > 1]
-            for left, right in pairwise(cuts):
+            for left, right in pairwise(cuts[i]):
                 fine = alone.copy()
                 for part in several:
                     fine[members[part][np.searchsorted(edges[part], left, side="right")]] = atom[part]
@@ -62,6 +63,17 @@ class Merged:
                 atoms.append(fine)
         value = float(np.array(weights) @ entropy_terms(np.array(atoms)).sum(axis=1))
         return Split(np.array(weights), np.array(atoms), value, split.bound)
+
+    def _left_whole(self, weights: FloatArray, pieces: IntArray) -> BoolArray:
+        """The atoms that are told no finer: a solve cut short may leave many on very many values each.
+
+        What cutting an atom gains grows with its weight, so the heaviest per piece are cut first.
+        """
+        d = self.prior.size
+        order = np.argsort(-weights / pieces, kind="stable")
+        whole = np.ones(len(weights), dtype=bool)
+        whole[order] = np.cumsum(pieces[order]) * d > max(MOST_ENTRIES, 2 * d * d)
+        return whole
 
 
 def merged(problem: Splitting) -> Merged:
