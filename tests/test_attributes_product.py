@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from privacyfunnel.adult import adult_counts
 from privacyfunnel.attributes.budgets import Product, product_protocol
+from privacyfunnel.attributes.factors import Factors
 from privacyfunnel.attributes.product import ProductProtocol, worst_leak
 from privacyfunnel.attributes.product_law import ProductLaw, seal_product
 from privacyfunnel.errors import GuaranteeError, ParameterError
@@ -167,6 +168,42 @@ def test_a_product_keeps_its_promise_on_near_duplicates_and_the_joint_optimum_is
     assert sealed.epsilon <= epsilon
     assert optimal(joint, SRLIP(epsilon), gap=1e-4).bound >= sealed.information
     assert optimal(joint, LIP(epsilon), gap=1e-4).bound >= sealed.information
+
+
+@settings(max_examples=8, deadline=None)
+@given(seed=st.integers(0, 10**6), data=st.data())
+def test_factors_chosen_after_one_another_keep_the_sum_of_their_budgets(seed: int, data: st.DataObject) -> None:
+    joint = near_duplicates(seed)
+    order = data.draw(st.permutations(range(joint.m)))
+    budgets = {j: data.draw(st.sampled_from([0.1, 0.4, 1.0])) for j in order}
+    factors = Factors(joint, SRLIP(sum(budgets.values())))
+    chosen: dict[int, Protocol] = {}
+    for j in order:
+        chosen[j] = factors.after(j, chosen, budgets[j])
+    product = factors.product(tuple(chosen[j] for j in range(joint.m)))
+    assert seal_product(product, factors.promise, joint).epsilon <= sum(budgets.values())
+
+
+def test_where_the_sum_fails_for_factors_alone_it_holds_for_factors_after_one_another() -> None:
+    joint = Joint.from_counts([[[1, 0], [0, 0]], [[0, 0], [0, 1]]])  # one fair bit, three times
+    budget = math.log(2)
+    factors = Factors(joint, SRLIP(2 * budget))
+    alone = factors.product((factors.alone(0, budget), factors.alone(1, budget)))
+    assert worst_leak(joint, SRLIP(0), alone).epsilon > 2 * budget + 0.2
+    first = factors.alone(0, budget)
+    after = factors.product((first, factors.after(1, {0: first}, budget)))
+    assert worst_leak(joint, SRLIP(0), after).epsilon <= 2 * budget
+    assert after.mutual_information(joint) > 0
+
+
+def test_sound_budgets_mend_the_recipe_where_it_breaks_its_promise() -> None:
+    counts, labels = adult_counts("income", "relationship", "sex")
+    joint = Joint.from_counts(counts, labels[0], labels[1:], names=["relationship", "sex"], secret_name="income")
+    sound = product_protocol(joint, SRLIP(0.25), "sound")
+    assert sum(sound.budgets) == pytest.approx(0.25)
+    assert sound.excess == 0
+    assert seal_product(sound.protocol, SRLIP(0.25), joint).information == pytest.approx(sound.information, abs=1e-6)
+    assert 0 < sound.information <= product_protocol(joint, SRLIP(0.25)).information + 1e-3
 
 
 def test_scaled_budgets_keep_far_more_than_the_papers_recipe() -> None:

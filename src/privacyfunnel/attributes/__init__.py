@@ -3,7 +3,7 @@
 contraction.py      P(y | E) of a product, one attribute at a time
 product.py          product protocols, and where they leak most
 product_law.py      their integers, checked exactly
-factors.py          the best protocol of one attribute, alone or next to the others
+factors.py          the best protocol of one attribute, alone, after or next to the others
 budgets.py          how much of ε each attribute gets
 many_programmes.py  thousands of small linear programmes at once
 contexts.py         the best split in each context of a chain

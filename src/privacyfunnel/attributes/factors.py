@@ -1,4 +1,4 @@
-r"""The factors of a product: the best protocol of one attribute, alone or next to the others.
+r"""The factors of a product: the best protocol of one attribute, alone, after those before it, or next to all others.
 
 Alone (the inequalities of the paper's Theorem "budget"): factor j keeps :math:`\varepsilon^j`-LIP w.r.t.
 :math:`p(S, X \mid x^J)` for every J without j,
@@ -7,15 +7,23 @@ Alone (the inequalities of the paper's Theorem "budget"): factor j keeps :math:`
 
 That theorem promises :math:`\sum_j \varepsilon^j`-SRLIP for the product. It is false; what holds is measured.
 
+After those before it: the same given, besides, every output :math:`y^K` of the earlier attributes K outside J,
+
+.. math:: e^{-\varepsilon^j} \le P(y^j \mid s, x^J, y^K) / P(y^j \mid x^J, y^K) \le e^{\varepsilon^j}.
+
+Then the sum does hold, by the chain rule (docs/theory.md, Theorem 20).
+
 Next to the others: with all other factors fixed, the product keeps :math:`\varepsilon`-SRLIP exactly when
 
 .. math:: e^{-\varepsilon} \le P(y^{-j}, y^j \mid s, x^J) / P(y^{-j}, y^j \mid x^J) \le e^{\varepsilon}
 
-for every J and every output :math:`y^{-j}` of the others. Both are linear and homogeneous in :math:`Q^j(y^j|\cdot)`:
-rows for the same engine, with posteriors over :math:`x^j`.
+for every J and every output :math:`y^{-j}` of the others. All three are linear and homogeneous in
+:math:`Q^j(y^j|\cdot)`: rows for the same engine, with posteriors over :math:`x^j`.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array
@@ -40,7 +48,7 @@ class Factors:
     """All that one joint's factors have in common."""
 
     def __init__(self, joint: Joint, promise: Promise) -> None:
-        self.joint = joint
+        self.joint, self.promise = joint, promise
         self.blocks = tuple(promise.comparisons(joint, False))
         self.marginals = tuple(_marginal(joint, j) for j in range(joint.m))
         self._rows_alone: dict[int, tuple[FloatArray, FloatArray]] = {}
@@ -54,6 +62,10 @@ class Factors:
                 self._rows_alone[j] = _rows_alone(self.blocks, self.joint, j)
             self._alone[key] = self._best(j, *self._rows_alone[j], epsilon)
         return self._alone[key]
+
+    def after(self, j: int, earlier: Mapping[int, Protocol], epsilon: float) -> Protocol:
+        """The best factor j that keeps ε-LIP given every x^J and every output of the earlier factors outside J."""
+        return self._best(j, *_rows_after(self.blocks, self.joint, j, earlier), epsilon)
 
     def beside(self, j: int, product: ProductProtocol, epsilon: float) -> Protocol | None:
         """The best factor j next to the product's other factors; none where those use up ε among themselves."""
@@ -104,12 +116,32 @@ def _rows_alone(blocks: tuple[Comparisons, ...], joint: Joint, j: int) -> tuple[
     return _distinct(np.concatenate(numerators), np.concatenate(denominators))
 
 
+def _rows_after(
+    blocks: tuple[Comparisons, ...], joint: Joint, j: int, earlier: Mapping[int, Protocol]
+) -> tuple[FloatArray, FloatArray]:
+    """P(x^j | s, x^J, y^K) / p(x^j) against the same for everybody, for every y^K; later attributes say nothing yet."""
+    sizes = [len(attribute.labels) for attribute in joint.attributes]
+    channels = [earlier[k].channel if k in earlier else np.ones((size, 1)) for k, size in enumerate(sizes)]
+    numerators, denominators = _rows_with(blocks, joint, j, channels)
+    prior = _marginal(joint, j).p_x
+    p_one, p_other = (side @ prior for side in (numerators, denominators))
+    seen = (p_one > 0) & (p_other > 0)  # an output that either never sees is one that neither sees: ε is finite
+    return _distinct(numerators[seen] / p_one[seen][:, None], denominators[seen] / p_other[seen][:, None])
+
+
 def _rows_beside(
     blocks: tuple[Comparisons, ...], joint: Joint, j: int, product: ProductProtocol
 ) -> tuple[FloatArray, FloatArray]:
     """P(x^j, y^-j | s, x^J) / p(x^j) against the same for everybody, for every y^-j."""
+    return _distinct(*_rows_with(blocks, joint, j, product.channels))
+
+
+def _rows_with(
+    blocks: tuple[Comparisons, ...], joint: Joint, j: int, channels: Sequence[FloatArray]
+) -> tuple[FloatArray, FloatArray]:
+    """P(x^j, y^-j | E) / p(x^j) for both sides of every comparison that does not know x^j, and every y^-j."""
     prior = _marginal(joint, j).p_x
-    as_it_is = [np.eye(len(prior)) if k == j else channel for k, channel in enumerate(product.channels)]
+    as_it_is = [np.eye(len(prior)) if k == j else channel for k, channel in enumerate(channels)]
     numerators: list[FloatArray] = []
     denominators: list[FloatArray] = []
     for block in blocks:
@@ -120,7 +152,7 @@ def _rows_beside(
             for side, rows in ((part.one, numerators), (part.other, denominators)):
                 table = np.moveaxis(side.reshape(-1, *part.shape), 1 + place, -1).reshape(-1, len(prior))
                 rows.append(table / prior)
-    return _distinct(np.concatenate(numerators), np.concatenate(denominators))
+    return np.concatenate(numerators), np.concatenate(denominators)
 
 
 def _distinct(numerators: FloatArray, denominators: FloatArray) -> tuple[FloatArray, FloatArray]:
