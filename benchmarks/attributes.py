@@ -107,9 +107,11 @@ def side_channels(seconds: float) -> str:
     factors = []
     for attribute in joint.attributes:
         n = len(attribute.labels)
-        factors.append(Protocol((np.eye(n) * (np.exp(0.3) - 1) + 1) / (n - 1 + np.exp(0.3))))
-    found = measured(joint, SRLIP(0), ProductProtocol(tuple(factors), joint.combos), seconds)
-    return f"ε between {found.leak.epsilon:.4f} and {found.bound:.4f}: {found.leak.describe(joint)}"
+        labels = tuple((label,) for label in attribute.labels)
+        factors.append(Protocol((np.eye(n) * (np.exp(0.3) - 1) + 1) / (n - 1 + np.exp(0.3)), labels))
+    product = ProductProtocol(tuple(factors), joint.combos)
+    found = measured(joint, SRLIP(0), product, seconds)
+    return f"ε between {found.leak.epsilon:.4f} and {found.bound:.4f}: {product.describe(found.leak, joint)}"
 
 
 CASES: dict[str, tuple[str, Callable[[], str]]] = {

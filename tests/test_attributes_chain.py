@@ -14,10 +14,11 @@ from privacyfunnel.adult import adult_counts
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.attributes.chain import chain_steps, checked_chain
 from privacyfunnel.attributes.chain_law import UNIT, ChainLaw
-from privacyfunnel.attributes.choice import choose_method, sparseness
+from privacyfunnel.attributes.choice import choose_method
 from privacyfunnel.attributes.contexts import lumped, split_contexts, split_in_two
 from privacyfunnel.attributes.order import chain_protocol
 from privacyfunnel.attributes.product import ProductProtocol
+from privacyfunnel.attributes.sparseness import sparseness
 from privacyfunnel.errors import GuaranteeError, ParameterError, ProtocolFileError, SizeError
 from privacyfunnel.exact import exp_below
 from privacyfunnel.information import entropy, surprise
@@ -66,12 +67,16 @@ def largest_ratio_published(law: ChainLaw, joint: Joint, codes: IntArray, seed: 
 
 
 @settings(max_examples=20, deadline=None)
-@given(joint=joints(max_c=3, max_a=3, attributes=3, min_c=2), epsilon=st.sampled_from([0.1, 0.7, 2.0]))
+@given(
+    joint=joints(max_c=3, max_a=3, attributes=3, min_c=2),
+    epsilon=st.sampled_from([0.1, 0.7, 2.0]),
+    as_values=st.booleans(),
+)
 def test_a_chain_keeps_its_promise_exactly_on_every_published_path_and_never_beats_the_optimum(
-    joint: Joint, epsilon: float
+    joint: Joint, epsilon: float, as_values: bool
 ) -> None:
     codes = rows_of(joint)
-    chain = checked_chain(joint, LIP(epsilon), ((0,), (1, 2)), 0.7)
+    chain = checked_chain(joint, LIP(epsilon), ((0,), (1, 2)), 0.7, as_values=as_values)
     sealed, grown = chain.seal(codes, KeyStream.from_seed(3))
     assert sealed.epsilon <= epsilon
     assert largest_ratio_published(grown.law, joint, codes, 3) <= exp_below(epsilon)
@@ -118,6 +123,23 @@ def test_a_chain_on_adult_is_certified_shared_out_in_columns_and_survives_its_fi
     assert (again.sample(codes, KeyStream.from_seed(5)) == grown.drawn).all()
     assert certify(again.law, LIP(1.0), joint) == sealed.epsilon
     assert len(again.law.columns) == 3
+
+
+def test_a_chain_of_values_publishes_values_as_often_as_they_are() -> None:
+    joint = adult("income", "relationship", "sex")
+    codes = np.repeat(np.arange(joint.a), joint.weights.sum(axis=0).astype(np.int64))
+    groups, values = (
+        checked_chain(joint, LIP(0.5), ((0,), (1,)), 0.7, as_values=how).seal(codes, KeyStream.from_seed(2))
+        for how in (False, True)
+    )
+    for attribute, labels in zip(joint.attributes, values[0].law.columns, strict=True):
+        assert set(labels) <= set(attribute.labels)
+    assert 0 < values[0].information < groups[0].information
+    shares = np.bincount(values[1].drawn[:, 0], minlength=6) / len(codes)
+    labels = values[0].law.columns[0]
+    wanted = joint.onto([0]).p_x[[joint.attributes[0].labels.index(label) for label in labels]]
+    # Five standard deviations; the seed is fixed.
+    assert np.abs(shares - wanted).max() < 5 * 0.5 / math.sqrt(len(codes))
 
 
 def test_rows_that_a_chain_was_not_grown_for_are_refused() -> None:
@@ -212,8 +234,23 @@ def test_sparseness_says_how_many_rows_their_combination_gives_away() -> None:
     found = sparseness(joint)
     assert found.once == pytest.approx(1 / 4)
     assert found.told == pytest.approx(3 / 17)
-    assert [other.told for other in found.without] == [0, 0]
+    assert [other.told for other in found.smaller] == [0, 0]
     assert "18% of the rows have a combination that tells the secret. Without place it would be 0%." in str(found)
+
+
+def test_sparseness_says_what_fewer_columns_and_coarser_bins_would_keep() -> None:
+    counts = np.zeros((2, 4, 2), dtype=int)
+    counts[0], counts[1] = [[5, 0], [0, 5], [5, 5], [5, 5]], [[0, 5], [5, 0], [5, 5], [5, 5]]
+    labels = ["< 10", "[10, 20)", "[20, 30)", ">= 30"]
+    joint = Joint.from_counts(counts, values=[labels, ["f", "m"]], names=["age", "sex"])
+    found = sparseness(joint, {"age": (10.0, 20.0, 30.0)}, lambda table: optimal(table, LIP(0.1)).utility)
+    assert found.told == pytest.approx(20 / 60)
+    changes = {other.change: other for other in found.smaller}
+    assert set(changes) == {"without age", "without sex", "with --bin age=20"}
+    coarser = changes["with --bin age=20"]
+    assert (coarser.combinations, coarser.told) == (4, 0)
+    assert coarser.kept == pytest.approx(coarser.entropy)  # what is left says nothing about the secret
+    assert "With --bin age=20 it would be 0%, and about 1.33 of 1.33 nats (100%) would be kept." in str(found)
 
 
 def test_a_product_and_a_chain_fit_only_their_own_table() -> None:

@@ -1,5 +1,6 @@
 """Products and chains from table to files and back: released, certified again from the file, and judged by an audit."""
 
+from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -11,8 +12,9 @@ from privacyfunnel.errors import GuaranteeError, ParameterError
 from privacyfunnel.information import entropy
 from privacyfunnel.joint import Joint
 from privacyfunnel.optimal import optimal
+from privacyfunnel.orders import Order
 from privacyfunnel.promises import LIP, SRLIP, Promise
-from privacyfunnel.release import Order, sanitise, sanitise_file
+from privacyfunnel.release import sanitise, sanitise_file
 from privacyfunnel.sealing import seal
 
 CASES = [("chain", LIP(1.0)), ("product", SRLIP(0.5))]
@@ -68,10 +70,54 @@ def test_frames_are_sanitised_by_chain_and_the_same_seed_draws_the_same(table: P
     assert one.equals(two)
 
 
-def test_methods_by_column_publish_labels_and_never_see_the_secret(table: Path) -> None:
+@pytest.mark.parametrize(("method", "promise"), CASES)
+def test_methods_by_column_publish_original_values_on_request(
+    method: str, promise: Promise, table: Path, tmp_path: Path
+) -> None:
+    done = sanitise_file(table, tmp_path / "out", Order(SECRET, PUBLISH, promise, method, as_="values"))
+    before, after = pl.read_csv(table), pl.read_csv(tmp_path / "out" / "sanitised.csv")
+    for column in PUBLISH:
+        assert set(after[column]) <= set(before[column])
+    assert done.sealed.epsilon <= promise.epsilon
+    assert done.unchanged == pytest.approx(done.unchanged_expected, abs=0.05)
+    assert audit(tmp_path / "out" / "protocol.json", table, sanitised=tmp_path / "out" / "sanitised.csv").draw
+
+
+def test_a_factor_with_one_output_is_published(table: Path) -> None:
+    frame = pl.read_csv(table)
+    done = sanitise(
+        frame, secret="income", publish=PUBLISH, promise=SRLIP(0.5), method="product", budgets="sound", seed=1
+    )
+    assert 1 in {len(set(labels)) for labels in done.sealed.law.columns}
+    assert done.unchanged == pytest.approx(done.unchanged_expected, abs=0.05)
+
+
+def test_the_papers_budgets_are_refused_with_the_worst_side_channel_in_words(table: Path) -> None:
+    frame = pl.read_csv(table.parent / "all.csv")
+    ask = partial(sanitise, frame, secret="income", publish=PUBLISH, promise=SRLIP(0.25), budgets="paper")
+    with pytest.raises(
+        GuaranteeError, match=r"013 more \(someone who knows nothing else, for output \(.* \| .*>50K"
+    ):
+        ask(method="product")
+    with pytest.raises(ParameterError, match="budgets are for the method product"):
+        ask(method="optimal")
+
+
+@pytest.mark.parametrize(("method", "promise"), [*CASES, ("optimal", LIP(1.0))])
+def test_an_audit_names_the_worst_side_channel(method: str, promise: Promise, table: Path, tmp_path: Path) -> None:
+    sanitise_file(table, tmp_path / "out", Order(SECRET, PUBLISH, promise, method))
+    found = audit(tmp_path / "out" / "protocol.json", table).side_channel
+    assert found is not None
+    assert found.exact
+    assert found.words.startswith("someone who knows ")
+    assert "about income = " in found.words
+    if isinstance(promise, SRLIP):
+        assert found.epsilon <= promise.epsilon * (1 + 1e-9)
+
+
+def test_methods_by_column_never_see_the_secret(table: Path) -> None:
     frame = pl.read_csv(table).head(300)
-    for more in ({"as_": "values"}, {"sees_secret": True}):
-        with pytest.raises(ParameterError, match="chain never looks at the secret and publishes labels"):
-            sanitise(frame, secret="income", publish=PUBLISH, promise=LIP(1.0), method="chain", **more)
+    with pytest.raises(ParameterError, match="chain never looks at the secret"):
+        sanitise(frame, secret="income", publish=PUBLISH, promise=LIP(1.0), method="chain", sees_secret=True)
     with pytest.raises(ParameterError, match="A chain keeps LIP; SRLIP was asked"):
         sanitise(frame, secret="income", publish=PUBLISH, promise=SRLIP(1.0), method="chain")

@@ -14,8 +14,9 @@ from privacyfunnel import LDP, LIP, SRLIP, SealedProtocol
 from privacyfunnel.adult import write_adult_csv
 from privacyfunnel.audit import FALSE_ALARM, audit, chi_square
 from privacyfunnel.errors import ColumnError, GuaranteeError, TableError
+from privacyfunnel.orders import Order
 from privacyfunnel.promises import Promise
-from privacyfunnel.release import Order, sanitise_file
+from privacyfunnel.release import sanitise_file
 from privacyfunnel.tables.bins import Bins
 
 METHODS = ["optimal", "randomised-response", "conditional-reporting", "unary-encoding"]

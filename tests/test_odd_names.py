@@ -16,7 +16,8 @@ from privacyfunnel.audit import audit
 from privacyfunnel.errors import TableError
 from privacyfunnel.estimation import estimate, impute, posterior
 from privacyfunnel.laws import SetsLaw
-from privacyfunnel.release import Order, sanitise, sanitise_file
+from privacyfunnel.orders import Order
+from privacyfunnel.release import sanitise, sanitise_file
 from privacyfunnel.tables.files import open_table, write_table
 from privacyfunnel.tables.picking import exactly
 from tests.commands import run

@@ -13,8 +13,9 @@ import pytest
 from privacyfunnel import LDP, LIP, SRLIP, Joint, SealedProtocol
 from privacyfunnel.adult import write_adult_csv
 from privacyfunnel.errors import ColumnError, ParameterError
+from privacyfunnel.orders import Order
 from privacyfunnel.promises import Promise
-from privacyfunnel.release import Order, sanitise, sanitise_file
+from privacyfunnel.release import sanitise, sanitise_file
 from privacyfunnel.tables.bins import Bins
 
 

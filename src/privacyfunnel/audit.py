@@ -18,6 +18,7 @@ from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.attributes.chain_law import ChainLaw
 from privacyfunnel.attributes.columns import ChainTally, ProductTally
 from privacyfunnel.attributes.product_law import ProductLaw
+from privacyfunnel.attributes.side_channels import SideChannel, side_channel
 from privacyfunnel.errors import ColumnError, GuaranteeError, ProtocolFileError, TableError
 from privacyfunnel.joint import Joint
 from privacyfunnel.laws import UNIT, ChannelLaw, Law, SetsLaw
@@ -51,6 +52,7 @@ class Audit:
     rows: int
     certified: float  # ε now, on these rows, in exact arithmetic
     draw: Draw | None  # None where no sanitised table was given
+    side_channel: SideChannel | None = None  # the worst for several columns; None where there is none or too many
 
 
 def audit(
@@ -86,7 +88,7 @@ def audit(
     draw = None
     if sanitised is not None:
         draw = _judged(sealed, found, open_table(sanitised))
-    return Audit(sealed, found.encoding.rows, now, draw)
+    return Audit(sealed, found.encoding.rows, now, draw, side_channel(found.joint, found.law))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -226,6 +226,37 @@ class Joint:
         """The sum of all weights."""
         return int(self.weights.sum())
 
+    # -- smaller tables ----------------------------------------------------------------------------------------
+
+    def onto(self, attributes: Sequence[int]) -> Joint:
+        """The joint of the secret and only some of the attributes.
+
+        >>> Joint.from_counts([[[3, 1], [0, 2]], [[1, 1], [1, 1]]]).onto([1]).weights
+        array([[3, 3],
+               [2, 2]])
+        """
+        return self._grouped(self.combos[:, attributes], tuple(self.attributes[j] for j in attributes))
+
+    def relabelled(self, j: int, labels: Sequence[str]) -> Joint:
+        """The joint in which the labels of attribute j are these; values whose labels become equal are one.
+
+        >>> Joint.from_counts([[3, 1, 2], [1, 1, 4]]).relabelled(0, ["few", "few", "many"]).weights
+        array([[4, 2],
+               [2, 4]])
+        """
+        different = tuple(dict.fromkeys(labels))
+        combos = self.combos.copy()
+        combos[:, j] = np.array([different.index(label) for label in labels])[combos[:, j]]
+        attributes = list(self.attributes)
+        attributes[j] = Attribute(attributes[j].name, different)
+        return self._grouped(combos, tuple(attributes))
+
+    def _grouped(self, combos: IntArray, attributes: tuple[Attribute, ...]) -> Joint:
+        found, place = np.unique(combos, axis=0, return_inverse=True)
+        weights = np.zeros((self.c, len(found)), dtype=self.weights.dtype)
+        np.add.at(weights.T, place.reshape(-1), self.weights.T)
+        return Joint(weights, self.secrets, attributes, found, self.secret_name)
+
     # -- probabilities -----------------------------------------------------------------------------------------
 
     @property

@@ -96,6 +96,7 @@ def _content(sealed: SealedProtocol) -> dict[str, Any]:
         "certificate": {
             "epsilon": sealed.epsilon,
             "information_nats": sealed.information,
+            "information_error_nats": sealed.information_error,
             "entropy_nats": sealed.entropy,
             "bound_nats": sealed.bound,
         },
@@ -136,6 +137,9 @@ def _sealed(content: Mapping[str, Any]) -> SealedProtocol:
     kept, whole, bound = (certificate[f"{name}_nats"] for name in ("information", "entropy", "bound"))
     if not (0 <= kept <= whole + NATS and (bound is None or bound >= kept - NATS)):
         raise ProtocolFileError("the information kept must lie between 0 and its bounds; it does not.")
+    error = float(certificate.get("information_error_nats", 0.0))
+    if not 0 <= error < math.inf:
+        raise ProtocolFileError("the standard error of the information kept must not be negative; it is.")
     induced = content["induced"]
     law: Law = LAWS[content["kind"]].from_json(content["law"], bool(content["sees_secret"]))
     inputs = len(domain.combos) * (len(domain.secrets) if law.sees_secret else 1)
@@ -149,6 +153,7 @@ def _sealed(content: Mapping[str, Any]) -> SealedProtocol:
         epsilon=epsilon,
         domain=domain,
         information=float(kept),
+        information_error=error,
         entropy=float(whole),
         bound=None if bound is None else float(bound),
         induced=None if induced is None else np.asarray(induced, dtype=np.float64),

@@ -5,20 +5,19 @@ table ──columns──▶ Joint ──promise + method──▶ Protocol ─�
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privacyfunnel.errors import ColumnError, OutputError, ParameterError
-from privacyfunnel.explicit import UnaryEncoding
+from privacyfunnel.errors import ColumnError, OutputError
 from privacyfunnel.joint import Joint
 from privacyfunnel.laws import ChannelLaw
-from privacyfunnel.methods import AUTO, BY_COLUMN, DEFAULT_METHOD, Effort, make
+from privacyfunnel.methods import DEFAULT_METHOD, Effort
+from privacyfunnel.orders import LABELS, Order, Watch, sealed_protocol, settled, sparse_words
 from privacyfunnel.promises import SRLIP, Promise
 from privacyfunnel.sampling import KeyStream
-from privacyfunnel.sealing import SealedProtocol, seal
+from privacyfunnel.sealing import SealedProtocol
 from privacyfunnel.tables.bins import Bins
 
 if TYPE_CHECKING:
@@ -26,40 +25,6 @@ if TYPE_CHECKING:
 
     from privacyfunnel.published import Published
     from privacyfunnel.tables.encoding import Encoding
-
-LABELS, VALUES = "labels", "values"
-TELLING = 0.02  # the share of rows whose combination tells the secret from which on the summary says so
-Watch = Callable[[str, int], None]  # told what is being done, and with how many rows
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """What the owner asks for."""
-
-    secret: tuple[str, ...]
-    publish: tuple[str, ...]
-    promise: Promise
-    method: str = DEFAULT_METHOD
-    chain_order: tuple[str, ...] = ()  # the columns of a chain in order; chosen by what they keep if empty
-    keep: tuple[str, ...] = ()
-    bins: tuple[Bins, ...] = ()
-    as_: str = LABELS
-    sets: str = "column"
-    sees_secret: bool = False
-    seed: int | None = None  # for tests only
-    effort: Effort = field(default_factory=Effort)
-
-    def __post_init__(self) -> None:
-        if self.as_ not in {LABELS, VALUES}:
-            raise ParameterError(f"Outputs are published as {LABELS} or {VALUES}; not as '{self.as_}'.")
-        for role, columns in (("secret", self.secret), ("published", self.publish)):
-            if not columns:
-                raise ColumnError(f"at least one {role} column must be named; none was. Name one.")
-        twice = [name for name in self.keep if name in (*self.secret, *self.publish)]
-        if twice:
-            raise ColumnError(
-                f"column '{twice[0]}' cannot be kept as it is and be secret or published too. Name it once."
-            )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,7 +42,7 @@ class Release:
     known_values_leak: float | None = None  # ε against someone who knows X, where the protocol sees S
     protocol_file: Path | None = None
     reason: str = ""  # why this method, where it was chosen for the owner
-    sparse: str = ""  # how far the combinations of several columns give the secret away
+    sparse: str = ""  # how far combinations give the secret away, and what a smaller table would change
     pages: tuple[Path, ...] = ()  # the reports that were written
     joint: Joint | None = None  # the owner's own: it holds counts, and is in no public file
 
@@ -128,6 +93,8 @@ def sanitise(
     publish: str | Sequence[str],
     promise: Promise,
     method: str = DEFAULT_METHOD,
+    chain_order: Sequence[str] = (),
+    budgets: str | Sequence[float] | None = None,
     keep: str | Sequence[str] = (),
     bins: Sequence[Bins] = (),
     as_: str = LABELS,
@@ -136,7 +103,10 @@ def sanitise(
     seed: int | None = None,
     effort: Effort | None = None,
 ) -> Release:
-    """Sanitise a frame in memory (anything narwhals reads); `Release.table` is a frame of the same kind."""
+    """Sanitise a frame in memory (anything narwhals reads); `Release.table` is a frame of the same kind.
+
+    What each argument means is what `Order` says of it.
+    """
     import polars as pl
 
     from privacyfunnel.tables.frames import FrameTable
@@ -146,6 +116,8 @@ def sanitise(
         publish=_names(publish),
         promise=promise,
         method=method,
+        chain_order=tuple(chain_order),
+        budgets=budgets if budgets is None or isinstance(budgets, str) else tuple(budgets),
         keep=_names(keep),
         bins=tuple(bins),
         as_=as_,
@@ -177,7 +149,7 @@ def sanitise_file(
     """
     from privacyfunnel.protocol_file import to_text
     from privacyfunnel.tables.files import checked_output, open_table, table_suffix
-    from privacyfunnel.tables.whole import checked_target, whole_file
+    from privacyfunnel.tables.whole import checked_target, folder, whole_file
     from privacyfunnel.tables.writing import write_batches
 
     source, into = Path(source), Path(into)
@@ -235,7 +207,7 @@ class Drawing:
             watch("counting", 0)
         encoding = encode(table, secret=order.secret, publish=order.publish, bins=order.bins)
         joint = checked_joint(encoding)
-        order, reason = _chosen(joint, order)
+        order, reason = settled(joint, order)
         stream = KeyStream.fresh() if order.seed is None else KeyStream.from_seed(order.seed)
         return cls(encoding, joint, sealed_protocol(encoding, joint, order, stream), order, stream, watch, reason)
 
@@ -275,7 +247,7 @@ class Drawing:
             unchanged_expected=self._way.expected_unchanged(self._joint),
             known_values_leak=SRLIP(0).leakage(self._joint, law.protocol) if sees else None,
             reason=self._reason,
-            sparse=_sparse(self._joint),
+            sparse=sparse_words(self._joint, order, self.sealed, self._watch),
             joint=self._joint,
         )
 
@@ -294,88 +266,6 @@ def checked_joint(encoding: Encoding) -> Joint:
                 f"rows. There is nothing to {nothing}: name another column."
             )
     return joint
-
-
-def _chosen(joint: Joint, order: Order) -> tuple[Order, str]:
-    """The order with its method settled, and why where it was not given."""
-    from privacyfunnel.attributes.choice import choose_method
-
-    if order.chain_order and order.method not in {AUTO, "chain"}:
-        raise ParameterError(f"an order of columns is for the method chain; {order.method} needs none. Leave it out.")
-    if order.method != AUTO:
-        return order, ""
-    if order.chain_order:
-        return replace(order, method="chain"), ""
-    if joint.m == 1 or order.sees_secret or order.as_ == VALUES:
-        return replace(order, method="optimal"), ""
-    choice = choose_method(joint, order.promise)
-    return replace(order, method=choice.method), choice.reason
-
-
-def _sparse(joint: Joint) -> str:
-    """A sentence where the combinations of several columns tell the secret of many rows."""
-    from privacyfunnel.attributes.choice import sparseness
-
-    if joint.m == 1:
-        return ""
-    found = sparseness(joint)
-    return str(found) if found.told >= TELLING else ""
-
-
-def sealed_protocol(encoding: Encoding, joint: Joint, order: Order, stream: KeyStream) -> SealedProtocol:
-    """The protocol that the order asks for, sealed, with the columns and bins of the table in its domain."""
-    sealed = _by_column(encoding, joint, order, stream) if order.method in BY_COLUMN else _whole(joint, order)
-    contingency = encoding.contingency
-    domain = replace(
-        sealed.domain,
-        secret_columns=contingency.secret.columns,
-        bins={domain.column: domain.edges for domain in contingency.published.domains if domain.edges},
-    )
-    return replace(sealed, domain=domain, for_publication=order.seed is None)
-
-
-def _by_column(encoding: Encoding, joint: Joint, order: Order, stream: KeyStream) -> SealedProtocol:
-    """A product or a chain. A chain is made for the very rows that will be drawn, with the same stream."""
-    import numpy as np
-
-    from privacyfunnel.attributes.budgets import product_protocol
-    from privacyfunnel.attributes.order import chain_protocol
-    from privacyfunnel.attributes.product_law import seal_product
-
-    if order.sees_secret or order.as_ == VALUES:
-        raise ParameterError(f"{order.method} never looks at the secret and publishes labels; use another method.")
-    if order.method == "product":
-        return seal_product(product_protocol(joint, order.promise).protocol, order.promise, joint)
-    codes = np.concatenate([chunk.published for chunk in encoding.chunks()])
-    return chain_protocol(joint, order.promise, order=order.chain_order or None).seal(codes, stream)[0]
-
-
-def _whole(joint: Joint, order: Order) -> SealedProtocol:
-    made = make(order.method, joint, order.promise, sees_secret=order.sees_secret, effort=order.effort)
-    protocol = made.protocol
-    if order.as_ == VALUES:
-        if isinstance(protocol, UnaryEncoding):
-            raise ParameterError(f"{order.method} publishes sets, not values; use --as labels or another method.")
-        protocol = protocol.as_values(joint)
-    return seal(protocol, order.promise, joint, bound=made.bound)
-
-
-@contextmanager
-def folder(path: Path) -> Iterator[None]:
-    """The folder exists inside; if it had to be made and the work fails, it is gone again."""
-    new = [p for p in (path, *path.parents) if not p.exists()]
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise OutputError(f"the folder '{path}' could not be made: {reason}. Choose another place.") from None
-    try:
-        yield
-    except BaseException:
-        with suppress(OSError):
-            for made in new:
-                made.rmdir()
-        raise
 
 
 def _names(columns: str | Sequence[str]) -> tuple[str, ...]:

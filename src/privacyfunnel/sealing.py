@@ -57,6 +57,7 @@ class SealedProtocol:
     entropy: float  # H(X) in nats
     bound: float | None = None  # nats: no protocol keeps more; None where nothing was proved
     induced: FloatArray | None = None  # q(y | x), where the protocol sees the secret as well
+    information_error: float = 0.0  # nats: the standard error of `information` where rows were averaged over; else 0
     for_publication: bool = True  # False where the draw came from a seed, which someone may guess
 
     @property

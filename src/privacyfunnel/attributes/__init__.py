@@ -12,5 +12,7 @@ growth.py           a chain grown along a table's rows
 chain_law.py        its integers, checked outward
 chain.py            what a chain is
 order.py            which attributes come first
+side_channels.py    the worst side channel of any law, in words
 choice.py           joint or chain, and why
+sparseness.py       what combinations give away, and what fewer columns or coarser bins would change
 """

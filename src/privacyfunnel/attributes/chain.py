@@ -39,13 +39,16 @@ class Chain:
     promise: Promise
     steps: tuple[tuple[int, ...], ...]
     epsilons: tuple[float, ...]
+    as_values: bool = False  # whether original values are published, not groups of them
 
     def grow(self, codes: NDArray[Any], stream: Words) -> Grown:
         """Draw all rows, solving each context when a row first comes to it.
 
         The rows are held in memory: those of one step must all be drawn before the contexts of the next are known.
         """
-        return grow(self.joint, self.steps, self.epsilons, np.asarray(codes, dtype=np.int64), stream)
+        return grow(
+            self.joint, self.steps, self.epsilons, np.asarray(codes, dtype=np.int64), stream, as_values=self.as_values
+        )
 
     def seal(self, codes: NDArray[Any], stream: Words) -> tuple[SealedProtocol, Grown]:
         """The rows' chain, certified: every output of every context that was reached keeps the promise."""
@@ -56,6 +59,7 @@ class Chain:
             epsilon=certify(grown.law, self.promise, self.joint),
             domain=Domain.of(self.joint, False),
             information=grown.kept.nats,
+            information_error=grown.kept.standard_error,
             entropy=entropy(self.joint.p_x),
         )
         return sealed, grown
@@ -86,7 +90,9 @@ def room_for_later(epsilon: float, steps: int, first: float) -> tuple[float, ...
     return tuple(float(max(0.0, last * share - r)) for share, r in zip(shares, room, strict=True))
 
 
-def checked_chain(joint: Joint, promise: Promise, steps: tuple[tuple[int, ...], ...], first: float) -> Chain:
+def checked_chain(
+    joint: Joint, promise: Promise, steps: tuple[tuple[int, ...], ...], first: float, *, as_values: bool = False
+) -> Chain:
     """A chain with these steps, if this promise can be kept by a chain at all."""
     if not isinstance(promise, LIP):
         raise ParameterError(
@@ -94,4 +100,4 @@ def checked_chain(joint: Joint, promise: Promise, steps: tuple[tuple[int, ...], 
         )
     if len(steps) > MOST_STEPS:
         raise SizeError(f"A chain has at most {MOST_STEPS} steps; this has {len(steps)}. Publish fewer columns.")
-    return Chain(joint, promise, steps, room_for_later(promise.epsilon, len(steps), first))
+    return Chain(joint, promise, steps, room_for_later(promise.epsilon, len(steps), first), as_values)

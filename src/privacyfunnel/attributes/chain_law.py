@@ -245,6 +245,15 @@ class ChainLaw:
             if number + 1 < len(self.steps):
                 path = coo_array(csr_array(outputs[self.steps[number + 1].came_by]))
 
+    def whole_outputs(self) -> tuple[IntArray, csr_array]:
+        """Every whole output that reached contexts could publish: the codes of its labels, and P(y | x), a row each."""
+        shown, chances = np.zeros((1, len(self.columns)), dtype=np.int64), csr_array(np.ones((1, len(self.combos))))
+        for step, outputs in self.paths():
+            shown = shown[step.came_by][step.context_of_output]
+            shown[:, list(step.attributes)] = step.labels
+            chances = outputs
+        return shown, chances
+
     def worst(self, comparisons: Comparisons) -> ExactLeak:
         r"""An upper bound on the largest ratio, over every output that a reached context could have published.
 

@@ -70,21 +70,15 @@ class SeparateColumns:
         """The chance of that under the law; for a chain, in the contexts that were reached."""
         same, p_x = self._same, joint.p_x
         if isinstance(self.law, ProductLaw):
-            stays = np.where((same >= 0).all(axis=1), p_x, 0.0)
+            can = (same >= 0).all(axis=1)
+            stays, combos = p_x[can], self.law.combos[can]
             for j, factor in enumerate(self.law.factors):
-                stays = stays * factor.channel[self.law.combos[:, j], same[:, j]]
+                stays = stays * factor.channel[combos[:, j], same[can, j]]
             return float(stays.sum())
-        total, shown = 0.0, np.zeros((1, len(self.attributes)), dtype=np.int64)
-        for number, (step, outputs) in enumerate(self.law.paths()):
-            shown = shown[step.context_of_output]
-            shown[:, list(step.attributes)] = step.labels
-            if number + 1 < len(self.law.steps):
-                shown = shown[self.law.steps[number + 1].came_by]
-                continue
-            paths = outputs.tocoo()
-            output, x = paths.coords
-            total = float((paths.data * p_x[x] * (shown[output] == same[x]).all(axis=1)).sum())
-        return total
+        shown, outputs = self.law.whole_outputs()
+        paths = outputs.tocoo()
+        output, x = paths.coords
+        return float((paths.data * p_x[x] * (shown[output] == same[x]).all(axis=1)).sum())
 
 
 class ProductTally:

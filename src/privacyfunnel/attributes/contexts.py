@@ -211,6 +211,19 @@ class Channel:
         """One output for all values: nothing is said."""
         return cls(np.arange(values), np.zeros(values, dtype=np.int64), np.full(values, UNIT))
 
+    def as_values(self, table: FloatArray, loud: float) -> tuple[Channel, IntArray]:
+        """Instead of an output a value, drawn from what the output stands for; and the value that each output shows.
+
+        This is post-processing: whatever box the outputs were in, these averages of them are in it too. Where rounding
+        carries them out of it, the likeliest value is shown whatever the value was.
+        """
+        d = table.shape[1]
+        p_xy = np.zeros((d, int(self.output.max()) + 1))
+        p_xy[self.value, self.output] = table[0, self.value] * (self.numerator / UNIT)
+        posterior = p_xy / p_xy.sum(axis=0)
+        drawn, shown = rounded(table, (p_xy / table[0][:, None]) @ posterior.T, loud)
+        return (drawn, shown) if len(shown) > 1 else (drawn, np.array([table[0].argmax()]))
+
     def spread(self, group: IntArray) -> Channel:
         """The channel of finer values, each with the row of its group."""
         starts = np.searchsorted(self.value, np.arange(self.value[-1] + 2))
@@ -246,17 +259,21 @@ def context_channels(tables: FloatArray, epsilon: float, rounds: int) -> list[Ch
 
 
 def _channel(table: FloatArray, weights: FloatArray, atoms: FloatArray, loud: float) -> Channel:
+    return rounded(table, (weights[:, None] * atoms).T / table[0][:, None], loud)[0]
+
+
+def rounded(table: FloatArray, chances: FloatArray, loud: float) -> tuple[Channel, IntArray]:
+    """A channel of integers, and which outputs it has; silent where those integers leave the box."""
     d = table.shape[1]
-    chances = (weights[:, None] * atoms).T / table[0][:, None]
-    chances /= chances.sum(axis=1, keepdims=True)
+    chances = chances / chances.sum(axis=1, keepdims=True)
     numerators = np.floor(np.ldexp(chances, BITS)).astype(np.int64)
     numerators[numerators < FINEST] = 0
     numerators[np.arange(d), chances.argmax(axis=1)] += UNIT - numerators.sum(axis=1)
-    used = numerators.any(axis=0)
+    used = np.flatnonzero(numerators.any(axis=0))
     numerators = numerators[:, used]
     p_xy = table[0][:, None] * (numerators / UNIT)
     ratio = (table[1:] @ p_xy) / p_xy.sum(axis=0)
     if numerators.shape[1] == 1 or not ((ratio <= loud) & (ratio * loud >= 1)).all():
-        return Channel.silent(d)
+        return Channel.silent(d), np.zeros(1, dtype=np.int64)
     value, output = np.nonzero(numerators)
-    return Channel(value, output, numerators[value, output])
+    return Channel(value, output, numerators[value, output]), used

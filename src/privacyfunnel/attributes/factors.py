@@ -50,7 +50,7 @@ class Factors:
     def __init__(self, joint: Joint, promise: Promise) -> None:
         self.joint, self.promise = joint, promise
         self.blocks = tuple(promise.comparisons(joint, False))
-        self.marginals = tuple(_marginal(joint, j) for j in range(joint.m))
+        self.marginals = tuple(joint.onto([j]) for j in range(joint.m))
         self._rows_alone: dict[int, tuple[FloatArray, FloatArray]] = {}
         self._alone: dict[tuple[int, float], Protocol] = {}
 
@@ -95,17 +95,9 @@ class Factors:
         return Protocol(channel, posterior_labels(marginal, prior[:, None] * channel))
 
 
-def _marginal(joint: Joint, j: int) -> Joint:
-    """p(s, x^j)."""
-    size = len(joint.attributes[j].labels)
-    weights = np.zeros((joint.c, size), dtype=joint.weights.dtype)
-    np.add.at(weights.T, joint.combos[:, j], joint.weights.T)
-    return Joint(weights, joint.secrets, (joint.attributes[j],), np.arange(size)[:, None], joint.secret_name)
-
-
 def _rows_alone(blocks: tuple[Comparisons, ...], joint: Joint, j: int) -> tuple[FloatArray, FloatArray]:
     """P(x^j | s, x^J) / p(x^j) against P(x^j | x^J) / p(x^j)."""
-    prior = _marginal(joint, j).p_x
+    prior = joint.onto([j]).p_x
     to_value = csr_array(coo_array((np.ones(joint.a), (np.arange(joint.a), joint.combos[:, j]))))
     numerators, denominators = [], []
     for block in blocks:
@@ -123,7 +115,7 @@ def _rows_after(
     sizes = [len(attribute.labels) for attribute in joint.attributes]
     channels = [earlier[k].channel if k in earlier else np.ones((size, 1)) for k, size in enumerate(sizes)]
     numerators, denominators = _rows_with(blocks, joint, j, channels)
-    prior = _marginal(joint, j).p_x
+    prior = joint.onto([j]).p_x
     p_one, p_other = (side @ prior for side in (numerators, denominators))
     seen = (p_one > 0) & (p_other > 0)  # an output that either never sees is one that neither sees: ε is finite
     return _distinct(numerators[seen] / p_one[seen][:, None], denominators[seen] / p_other[seen][:, None])
@@ -140,7 +132,7 @@ def _rows_with(
     blocks: tuple[Comparisons, ...], joint: Joint, j: int, channels: Sequence[FloatArray]
 ) -> tuple[FloatArray, FloatArray]:
     """P(x^j, y^-j | E) / p(x^j) for both sides of every comparison that does not know x^j, and every y^-j."""
-    prior = _marginal(joint, j).p_x
+    prior = joint.onto([j]).p_x
     as_it_is = [np.eye(len(prior)) if k == j else channel for k, channel in enumerate(channels)]
     numerators: list[FloatArray] = []
     denominators: list[FloatArray] = []

@@ -12,7 +12,7 @@ from scipy.sparse import coo_array, csr_array
 
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.attributes.chain_law import UNIT, ChainLaw, Step
-from privacyfunnel.attributes.contexts import Channel, lumped
+from privacyfunnel.attributes.contexts import SLACK, Channel, lumped
 from privacyfunnel.attributes.crew import Crew
 from privacyfunnel.errors import ParameterError, SizeError
 from privacyfunnel.information import surprise
@@ -62,9 +62,18 @@ class _Reach:
 
 
 def grow(
-    joint: Joint, steps: Sequence[tuple[int, ...]], epsilons: Sequence[float], codes: IntArray, stream: Words
+    joint: Joint,
+    steps: Sequence[tuple[int, ...]],
+    epsilons: Sequence[float],
+    codes: IntArray,
+    stream: Words,
+    *,
+    as_values: bool = False,
 ) -> Grown:
-    """Draw all rows through these steps; the rows of a step must be drawn before the next step's contexts are known."""
+    """Draw all rows through these steps; the rows of a step must be drawn before the next step's contexts are known.
+
+    With `as_values` every step publishes original values, and the contexts of the next are those.
+    """
     if len(codes) and not (codes.min() >= 0 and codes.max() < joint.a):
         raise ParameterError("Rows must hold combinations that were counted; some do not.")
     labels = _LabelCodes(joint)
@@ -77,7 +86,9 @@ def grow(
         for number, (attributes, epsilon) in enumerate(zip(steps, epsilons, strict=True)):
             values, of_combo = np.unique(joint.combos[:, attributes], axis=0, return_inverse=True)
             of_combo = of_combo.reshape(-1)
-            step, mass, information = _solved(joint, attributes, values, of_combo, reach, epsilon, crew, labels)
+            step, mass, information = _solved(
+                joint, attributes, values, of_combo, reach, epsilon, crew, labels, as_values
+            )
             grown.append(step)
             added += information[node]
             total += float(mass @ information)
@@ -104,6 +115,7 @@ def _solved(
     epsilon: float,
     crew: Crew,
     labels: _LabelCodes,
+    as_values: bool,
 ) -> tuple[Step, FloatArray, FloatArray]:
     """The step's channels, the probability of each of its contexts, and what the step adds in each, in nats."""
     V = len(values)
@@ -134,6 +146,13 @@ def _solved(
         solved = {k: found[i].spread(g) for k, i, g in zip(hard.tolist(), which, groups, strict=True)}
         sizes = np.diff(starts).tolist()
         channels = [solved[k] if k in solved else Channel.certain(n) for k, n in enumerate(sizes)]
+    shown = [np.zeros(0, dtype=np.int64)]
+    if as_values:
+        whole = np.vstack([prior, ratio.T])
+        parts = zip(channels, starts[:-1], starts[1:], strict=True)
+        drawn = [channel.as_values(whole[:, i:j], math.exp(epsilon + SLACK)) for channel, i, j in parts]
+        channels, shown = [channel for channel, _ in drawn], [cells[i:] % V for i in starts[:-1]]
+        shown = [mine[value] for mine, (_, value) in zip(shown, drawn, strict=True)]
     lengths = np.array([len(channel.value) for channel in channels])
     widths = np.array([channel.output.max() + 1 for channel in channels])
     first_output = np.cumsum(widths) - widths
@@ -154,7 +173,9 @@ def _solved(
         values=values,
         came_by=reach.came_by,
         context_of_output=np.repeat(np.arange(contexts), widths),
-        labels=labels.of_outputs(attributes, values, (cells % V)[cell_of_entry], output, p_entry, widths),
+        labels=labels.of_values(attributes, values[np.concatenate(shown)])
+        if as_values
+        else labels.of_outputs(attributes, values, (cells % V)[cell_of_entry], output, p_entry, widths),
         value=(cells % V)[cell_of_entry],
         output=output,
         numerator=numerator,
@@ -195,6 +216,14 @@ class _LabelCodes:
     def columns(self) -> tuple[tuple[str, ...], ...]:
         """The labels of each column, in the order of their codes."""
         return tuple(tuple(codes) for codes in self._codes)
+
+    def of_values(self, attributes: tuple[int, ...], values: IntArray) -> IntArray:
+        """The codes of values that are published just so, a row per output."""
+        codes = np.zeros(values.shape, dtype=np.int64)
+        for i, j in enumerate(attributes):
+            known, labels = self._codes[j], self._joint.attributes[j].labels
+            codes[:, i] = [known.setdefault(labels[value], len(known)) for value in values[:, i].tolist()]
+        return codes
 
     def of_outputs(
         self,

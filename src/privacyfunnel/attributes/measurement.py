@@ -19,6 +19,8 @@ from privacyfunnel.errors import DistributionError
 from privacyfunnel.joint import Joint
 from privacyfunnel.promises import Comparisons, Leak, Promise
 
+WORKED_ON = 1 << 22  # entries of P(y | E) that are worked on at a time
+
 
 @dataclass(frozen=True, slots=True)
 class Measured:
@@ -34,19 +36,24 @@ def measured(
     """Where the protocol leaks most. A plain protocol is given as its sparse table, a row per combination.
 
     Side channels that know least come first: what they show lets most others be skipped, since the more is known, the
-    less an output can add. What is not reached in time is bounded by that (see `bounds_of_pairs`).
+    less an output can add. What is not reached in time is bounded by that (see `bounds_of_pairs`); of a sparse table
+    nothing is known then.
     """
     deadline = time.monotonic() + seconds
     worst, bound = Leak(0.0), 0.0
     for block in promise.comparisons(joint, False):
+        if time.monotonic() >= deadline:
+            if not isinstance(protocol, ProductProtocol):
+                bound = math.inf
+                break
+            limits = bounds_of_pairs(protocol.channels, protocol.combos, block)
+            bound = max(bound, float(limits.max(initial=0.0)))
+            continue
         if isinstance(protocol, ProductProtocol):
-            if time.monotonic() >= deadline:
-                limits = bounds_of_pairs(protocol.channels, protocol.combos, block)
-                bound = max(bound, float(limits.max(initial=0.0)))
-                continue
             found = protocol.worst(block, worst.epsilon)
         else:
-            found = sparse_worst(protocol, block)
+            found, whole = sparse_worst(protocol, block, deadline)
+            bound = bound if whole else math.inf
         if found.output is not None and (worst.output is None or found.epsilon > worst.epsilon):
             worst = found
         if math.isinf(worst.epsilon):
@@ -54,12 +61,31 @@ def measured(
     return Measured(worst, max(bound, worst.epsilon))
 
 
-def sparse_worst(channel: csr_array, comparisons: Comparisons) -> Leak:
-    """The output and pair of events with the largest |ln P(y|E)/P(y|F)|, for a sparse table q(y | input)."""
+def sparse_worst(channel: csr_array, comparisons: Comparisons, deadline: float = math.inf) -> tuple[Leak, bool]:
+    """The output and pair of events with the largest |ln P(y|E)/P(y|F)|, for a sparse table q(y | input).
+
+    Some outputs at a time, so that memory stays small; whether all were looked at before the deadline.
+    """
     if comparisons.inputs != channel.shape[0]:
         raise DistributionError(
             f"A protocol must have a row per input; it has {channel.shape[0]}, the table {comparisons.inputs}."
         )
+    outputs = channel.shape[1]
+    # An event has at most as many outputs as its inputs have together.
+    entries = int(np.diff(channel.indptr)[comparisons.input].sum())
+    worst = Leak(0.0)
+    for part in np.array_split(np.arange(outputs), min(outputs, 1 + entries // WORKED_ON)):
+        if time.monotonic() >= deadline:
+            return worst, False
+        found = _worst_among(csr_array(channel[:, part]), comparisons, int(part[0]))
+        if found.output is not None and (worst.output is None or found.epsilon > worst.epsilon):
+            worst = found
+        if math.isinf(worst.epsilon):
+            break
+    return worst, True
+
+
+def _worst_among(channel: csr_array, comparisons: Comparisons, first: int) -> Leak:
     p = csr_array(comparisons.distributions @ channel)
     p.eliminate_zeros()
     p.sort_indices()
@@ -70,10 +96,10 @@ def sparse_worst(channel: csr_array, comparisons: Comparisons) -> Leak:
         only = (here - there).tocoo()
         at = int(np.flatnonzero(only.data)[0])
         pair, output = (int(axis[at]) for axis in only.coords)
-        return comparisons.leak(math.inf, pair, output)
+        return comparisons.leak(math.inf, pair, first + output)
     if not one.nnz:
         return Leak(0.0)
     sizes = np.abs(np.log(one.data / other.data))
     at = int(sizes.argmax())
     pair = int(np.searchsorted(one.indptr, at, side="right")) - 1
-    return comparisons.leak(float(sizes[at]), pair, int(one.indices[at]))
+    return comparisons.leak(float(sizes[at]), pair, first + int(one.indices[at]))

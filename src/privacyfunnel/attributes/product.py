@@ -59,6 +59,17 @@ class ProductProtocol:
                     break
         return largest
 
+    def describe(self, leak: Leak, joint: Joint) -> str:
+        """The leak in words. What is shown of an attribute that the attacker knows does not matter."""
+        if leak.output is None:
+            return leak.describe(joint)
+        known = {j for j, _ in leak.known}
+        shown = [
+            "anything" if j in known else " & ".join(factor.outputs[y])
+            for j, (factor, y) in enumerate(zip(self.factors, leak.output, strict=True))
+        ]
+        return leak.describe(joint, f"({', '.join(shown)})")
+
     def check(self, comparisons: Comparisons) -> None:
         """Refuse events over other inputs, and more outputs than can be gone through."""
         if comparisons.inputs != len(self.combos):
@@ -81,6 +92,11 @@ class ProductProtocol:
             for j, channel in enumerate(self.channels)
         )
         return max(0.0, h_y - given)
+
+    def as_values(self, joint: Joint) -> ProductProtocol:
+        """Every attribute's output replaced by a value drawn from what it stands for; the promise stands."""
+        factors = (factor.as_values(joint.onto([j])) for j, factor in enumerate(self.factors))
+        return ProductProtocol(tuple(factors), self.combos)
 
     def quieter(self, joint: Joint, sliver: float) -> ProductProtocol:
         """With chance `sliver` each attribute's output is drawn from its distribution whatever the value."""

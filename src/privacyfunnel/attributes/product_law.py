@@ -168,5 +168,5 @@ def seal_product(
     excess = leak.epsilon - promise.epsilon
     raise GuaranteeError(
         f"{promise.name} promised ε = {promise.epsilon:g}; this product leaks {excess:.2g} more "
-        f"({leak.describe(joint)}). It was not returned and no row was sanitised."
+        f"({protocol.describe(leak, joint)}). It was not returned and no row was sanitised."
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -87,11 +88,12 @@ def _of_protocol(
     as_json: bool,
 ) -> None:
     from privacyfunnel import audit as room
+    from privacyfunnel.attributes.side_channels import in_words
 
     found = room.audit(
         protocol, table, secret=secret, sanitised=sanitised, bins=bins, delimiter=delimiter, encoding=encoding
     )
-    sealed, draw = found.sealed, found.draw
+    sealed, draw, side = found.sealed, found.draw, found.side_channel
     content = {
         "holds": True,
         "rows": found.rows,
@@ -99,6 +101,9 @@ def _of_protocol(
         "epsilon": sealed.promise.epsilon,
         "stated": sealed.epsilon,
         "certified": found.certified,
+        "side_channel": None
+        if side is None
+        else {"epsilon": side.epsilon, "bound": side.bound if math.isfinite(side.bound) else None, "worst": side.words},
         "for_publication": sealed.for_publication,
         "draw": None
         if draw is None
@@ -115,6 +120,8 @@ def _of_protocol(
         ("promise", f"{sealed.promise.name} ε = {words.epsilon(sealed.promise.epsilon)} holds"),
         ("certified", f"ε = {found.certified:.6g} now, {sealed.epsilon:.6g} stated, {sealed.law.checked}"),
     ]
+    if side is not None:
+        told.append(("side channels", in_words(side)))
     if draw is not None:
         told.append(
             (

@@ -123,9 +123,8 @@ def _written(found: Curve, into: Path, force: bool) -> list[Path]:
     import csv
     from contextlib import ExitStack
 
-    from privacyfunnel.release import folder
     from privacyfunnel.report.trade_off import save, trade_off
-    from privacyfunnel.tables.whole import whole_file
+    from privacyfunnel.tables.whole import folder, whole_file
 
     paths = [into / name for name in NAMES]
     figure = trade_off(found)

@@ -24,9 +24,8 @@ def demo(
     """Sanitise the census data that comes with the package, and say what happened."""
     from privacyfunnel.adult import write_adult_csv
     from privacyfunnel.cli.sanitise import content, sanitised, told
-    from privacyfunnel.release import folder
     from privacyfunnel.scan import scan
-    from privacyfunnel.tables.whole import checked_target
+    from privacyfunnel.tables.whole import checked_target, folder
 
     people = into / "adult.csv"
     if into.exists():

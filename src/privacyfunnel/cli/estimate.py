@@ -158,10 +158,9 @@ def _written(
     from contextlib import ExitStack
 
     from privacyfunnel.estimation import impute_file
-    from privacyfunnel.release import folder
     from privacyfunnel.report.shares import shares_figure
     from privacyfunnel.report.trade_off import save
-    from privacyfunnel.tables.whole import whole_file
+    from privacyfunnel.tables.whole import folder, whole_file
 
     figure = shares_figure(found, None if original is None else _original_shares(found, sealed, original))
     paths = [into / name for name in NAMES]

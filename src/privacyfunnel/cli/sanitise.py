@@ -30,7 +30,8 @@ from privacyfunnel.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from privacyfunnel.release import Release, Watch
+    from privacyfunnel.orders import Watch
+    from privacyfunnel.release import Release
 
 
 METHOD_HELP = (
@@ -76,6 +77,12 @@ def sanitise(
     order: Annotated[
         list[str] | None, typer.Option("--order", help="For chain: the columns in the order they are published in.")
     ] = None,
+    budgets: Annotated[
+        str | None,
+        typer.Option(
+            "--budgets", help="For product: sound, paper, or an ε per column (0.2,0.3); searched if not given."
+        ),
+    ] = None,
     sees_secret: SeesSecret = False,
     keep: Annotated[list[str] | None, typer.Option("--keep", help="A column to pass through, unprotected.")] = None,
     bin_: BinOption = None,
@@ -102,6 +109,7 @@ def sanitise(
         promise=promise.value,
         method=method,
         order=order,
+        budgets=budgets,
         sees_secret=sees_secret,
         keep=keep,
         bins=bin_,
@@ -130,6 +138,7 @@ def sanitised(
     promise: str = "lip",
     method: str = "auto",
     order: list[str] | None = None,
+    budgets: str | None = None,
     sees_secret: bool = False,
     keep: list[str] | None = None,
     bins: list[str] | None = None,
@@ -145,10 +154,12 @@ def sanitised(
     **where: Any,
 ) -> Release:
     """Run the release with what the command line says, and draw its reports."""
+    from privacyfunnel.attributes.budgets import parse_budgets
     from privacyfunnel.cli.progress import work_shown
     from privacyfunnel.methods import Effort
+    from privacyfunnel.orders import Order
     from privacyfunnel.promises import promise as promise_called
-    from privacyfunnel.release import Order, sanitise_file
+    from privacyfunnel.release import sanitise_file
     from privacyfunnel.report import OWNERS, PUBLIC
     from privacyfunnel.tables.bins import parse_bin
     from privacyfunnel.tables.whole import checked_target
@@ -163,6 +174,7 @@ def sanitised(
             promise=promise_called(promise, epsilon),
             method=method,
             chain_order=listed(order),
+            budgets=parse_budgets(budgets),
             keep=listed(keep),
             bins=tuple(map(parse_bin, bins or [])),
             as_=as_,
@@ -212,6 +224,7 @@ def content(release: Release) -> dict[str, Any]:
         "sparse": release.sparse,
         "sees_secret": sealed.sees_secret,
         "information_nats": sealed.information,
+        "information_error_nats": sealed.information_error,
         "entropy_nats": sealed.entropy,
         "share_kept": release.share_kept,
         "bound_nats": sealed.bound,
@@ -230,7 +243,8 @@ def told(release: Release) -> str:
     sealed = release.sealed
     epsilon = sealed.promise.epsilon
     columns, secret = " & ".join(at.name for at in sealed.domain.attributes), " & ".join(sealed.domain.secret_columns)
-    kept = f"{words.nats(sealed.information)}, {words.share(sealed.information, sealed.entropy)} of H({columns})"
+    kept = words.nats(sealed.information, sealed.information_error)
+    kept += f", {words.share(sealed.information, sealed.entropy)} of H({columns})"
     if sealed.bound is not None:
         seen = f"{secret} and {columns}" if sealed.sees_secret else f"only {columns}"
         kept += f"; no protocol that sees {seen} keeps more than {sealed.bound:.4f}"

@@ -46,8 +46,14 @@ def epsilon(value: float) -> str:
     return f"{math.ceil(round(value / 10.0**power * 100, 6)) / 100:g}e{power:03d}"
 
 
-def nats(value: float) -> str:
-    """An amount of information for reading."""
+def nats(value: float, error: float = 0.0) -> str:
+    """An amount of information for reading, with its standard error where it is a mean over rows.
+
+    >>> nats(1.25), nats(1.25, 0.004)
+    ('1.2500 nats', '1.2500 ± 0.0040 nats (mean and standard error over the rows)')
+    """
+    if error:
+        return f"{value:.4f} ± {error:.4f} nats (mean and standard error over the rows)"
     return f"{value:.4f} nats"
 
 

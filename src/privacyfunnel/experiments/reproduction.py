@@ -17,9 +17,8 @@ from privacyfunnel.experiments.ldp_lip import LDP_HALF_LIP, LDP_LIP
 from privacyfunnel.experiments.lip_srlip import LIP_SRLIP
 from privacyfunnel.experiments.page import page
 from privacyfunnel.experiments.reporting import ALPHA_EPSILON, ALPHA_UTILITY, GRR_CR
-from privacyfunnel.release import folder
 from privacyfunnel.tables.names import nearest
-from privacyfunnel.tables.whole import checked_target, whole_file
+from privacyfunnel.tables.whole import checked_target, folder, whole_file
 
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: experiment

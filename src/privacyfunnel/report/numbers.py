@@ -16,7 +16,6 @@ from privacyfunnel.information import information
 from privacyfunnel.joint import Joint
 from privacyfunnel.laws import ChannelLaw
 from privacyfunnel.methods import Effort
-from privacyfunnel.promises import SRLIP, Leak
 from privacyfunnel.protocol import Labels
 from privacyfunnel.sealing import SealedProtocol
 
@@ -61,15 +60,6 @@ class Attacker:
     typical: FloatArray  # after the most frequent output
     typical_output: str
     left_out: int
-
-
-@dataclass(frozen=True, slots=True)
-class SideChannel:
-    """The worst that someone learns who knows some of the published attributes already."""
-
-    epsilon: float
-    promised: bool
-    words: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -154,16 +144,6 @@ def attacker(joint: Joint, sealed: SealedProtocol) -> Attacker | None:
         typical_output=text(law.outputs[typical]),
         left_out=joint.c - len(order),
     )
-
-
-def side_channel(joint: Joint, sealed: SealedProtocol) -> SideChannel | None:
-    """The worst over everyone who knows some attributes; None where nobody can know one without knowing all."""
-    law = sealed.law
-    if not isinstance(law, ChannelLaw) or (joint.m == 1 and not law.sees_secret):
-        return None
-    leak: Leak = SRLIP(0).worst(joint, law.protocol)
-    label = text(law.outputs[leak.output]) if leak.output is not None else None
-    return SideChannel(leak.epsilon, isinstance(sealed.promise, SRLIP), leak.describe(joint, label))
 
 
 def columns(joint: Joint, sealed: SealedProtocol, estimates: Estimates | None) -> tuple[Column, ...]:

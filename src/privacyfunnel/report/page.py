@@ -13,11 +13,14 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from privacyfunnel.attributes.side_channels import SideChannel, side_channel
 from privacyfunnel.errors import ParameterError, SizeError, SolverError
 from privacyfunnel.estimation import Estimates, estimate
 from privacyfunnel.methods import Effort
+from privacyfunnel.promises import SRLIP
 from privacyfunnel.release import Release
 from privacyfunnel.report import OWNERS, PUBLIC, numbers, pictures
+from privacyfunnel.sealing import SealedProtocol
 from privacyfunnel.tables.whole import whole_file
 
 MEANING = {
@@ -96,7 +99,7 @@ def owner_page(
         left_out=shown.left_out if shown else 0,
         unchanged=f"{100 * release.unchanged:.1f} %",
         attacker=pictures.attacker_picture(seen, sealed.epsilon) if seen else None,
-        side=_side(numbers.side_channel(joint, sealed), release),
+        side=_side(side_channel(joint, sealed.law), release),
         columns=columns,
         associations=numbers.associations(joint, sealed),
         beliefs=beliefs,
@@ -141,6 +144,12 @@ def _page(**said: Any) -> str:
     return environment.get_template("page.html.jinja").render(**said)
 
 
+def _nats(sealed: SealedProtocol) -> str:
+    """What is kept of what there is; a mean over the rows has a standard error."""
+    error = f" ± {sealed.information_error:.4f} (standard error over the rows)" if sealed.information_error else ""
+    return f"{sealed.information:.4f}{error} of {sealed.entropy:.4f} nats"
+
+
 def _shared(release: Release) -> dict[str, Any]:
     sealed = release.sealed
     secret, columns = _secret(release), _columns(release)
@@ -149,7 +158,11 @@ def _shared(release: Release) -> dict[str, Any]:
     facts = [
         ("promised", f"ε = {sealed.promise.epsilon:g}", sealed.promise.name),
         ("certified", f"ε = {sealed.epsilon:.6g}", f"{sealed.law.checked}, on the integers that were drawn from"),
-        ("information kept", kept, f"{sealed.information:.4f} of {sealed.entropy:.4f} nats"),
+        (
+            "information kept",
+            kept,
+            _nats(sealed),
+        ),
     ]
     if sealed.bound is not None:
         share = f"{100 * sealed.bound / sealed.entropy:.1f} %" if sealed.entropy else "–"
@@ -175,11 +188,13 @@ def _estimates(release: Release) -> Estimates | None:
         return None
 
 
-def _side(side: numbers.SideChannel | None, release: Release) -> str:
+def _side(side: SideChannel | None, release: Release) -> str:
     if side is None:
         return ""
-    size = "without bound" if math.isinf(side.epsilon) else f"up to ε = {side.epsilon:.3g}"
-    covered = "This is covered by the promise." if side.promised else "The promise does not cover this."
+    limit = "up to" if side.exact else "at least"
+    size = "without bound" if math.isinf(side.epsilon) else f"{limit} ε = {side.epsilon:.3g}"
+    promised = isinstance(release.sealed.promise, SRLIP)
+    covered = "This is covered by the promise." if promised else "The promise does not cover this."
     return f"Someone who knows more can learn more, {size}: {side.words}. {covered}"
 
 

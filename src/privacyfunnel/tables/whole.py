@@ -76,3 +76,21 @@ def _settle(beside: Path, path: Path, *, force: bool) -> None:
 
 def _exists(path: Path) -> OutputError:
     return OutputError(f"'{path}' exists already and was left as it is. Remove it, name another, or use --force.")
+
+
+@contextmanager
+def folder(path: Path) -> Iterator[None]:
+    """The folder exists inside; if it had to be made and the work fails, it is gone again."""
+    new = [p for p in (path, *path.parents) if not p.exists()]
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise OutputError(f"the folder '{path}' could not be made: {reason}. Choose another place.") from None
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):
+            for made in new:
+                made.rmdir()
+        raise
