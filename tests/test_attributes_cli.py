@@ -1,0 +1,370 @@
+"""Several published columns through the real command: what it refuses, what it says, and what its files prove.
+
+The promise is recomputed here from protocol.json and the original table alone, in fractions, output by output.
+"""
+
+import csv
+import hashlib
+import itertools
+import json
+import math
+import random
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from privacyfunnel.adult import write_adult_csv
+from tests.commands import refused, run, told
+
+Column = dict[int, int]  # combination -> integer proportional to P(output | combination)
+UNIT = 1 << 62
+
+
+def written(path: Path, header: list[str], rows: list[list[str]]) -> Path:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([header, *rows])
+    return path
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture(scope="module")
+def adult(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("adult") / "adult.csv"
+    write_adult_csv(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def some(adult: Path) -> Path:
+    """Eight hundred records of Adult."""
+    lines = adult.read_text(encoding="utf-8").splitlines(keepends=True)
+    path = adult.with_name("some.csv")
+    path.write_text("".join(lines[:801]), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three columns of which more than 250 combinations occur, many of them once, and a secret of three values."""
+    chance = random.Random(1)
+    rows = []
+    for _ in range(900):
+        secret = chance.choice("pqr")
+        leaning = chance.randrange(4) if chance.random() < 0.8 else "pqr".index(secret)
+        rows.append([secret, f"a{leaning}", f"b{chance.randrange(9)}", f"c{chance.randrange(9)}"])
+    return written(tmp_path_factory.mktemp("many") / "many.csv", ["secret", "one", "two", "three"], rows)
+
+
+def words(table: Path, into: Path, publish: str, *more: object, secret: str = "occupation", epsilon: float = 1) -> Any:
+    """The words of a sanitise command for several columns."""
+    asked = ["--secret", secret, "--publish", publish, "--epsilon", epsilon, "--into", into]
+    return ["sanitise", table, "--no-report", *asked, *more]
+
+
+@pytest.mark.parametrize("method", ["auto", "chain"])
+def test_an_attribute_named_twice_is_refused(some: Path, tmp_path: Path, method: str) -> None:
+    into = tmp_path / "out"
+    refused(words(some, into, "sex,race,sex", "--method", method), "ColumnError", "'sex' was named twice")
+    assert not into.exists()
+
+
+@pytest.mark.parametrize(
+    ("more", "part"),
+    [
+        (["--method", "chain", "--order", "sex,race"], "it misses education"),
+        (["--method", "chain", "--order", "sex,race,education,sex"], "'sex' is named 2 times"),
+        (["--method", "chain", "--order", "sex,race,education,income"], "'income' is none of"),
+        (["--method", "optimal", "--order", "sex,race,education"], "an order of columns is for the method chain"),
+        (["--method", "chain", "--promise", "ldp"], "A chain keeps LIP; LDP was asked"),
+        (["--method", "chain", "--promise", "srlip"], "A chain keeps LIP; SRLIP was asked"),
+        (["--method", "product", "--sees-secret"], "never looks at the secret"),
+    ],
+)
+def test_an_order_or_a_promise_that_does_not_fit_is_refused_and_nothing_is_written(
+    some: Path, tmp_path: Path, more: list[str], part: str
+) -> None:
+    into = tmp_path / "out"
+    refused(words(some, into, "education,race,sex", *more), "ParameterError", part)
+    assert not into.exists()
+
+
+def test_a_secret_that_is_published_too_is_refused(some: Path, tmp_path: Path) -> None:
+    into = tmp_path / "out"
+    refused(words(some, into, "sex,occupation", "--method", "chain"), "ColumnError", "cannot be secret and published")
+    assert not into.exists()
+
+
+def test_more_combinations_than_can_be_solved_are_counted_and_a_chain_is_suggested(adult: Path, tmp_path: Path) -> None:
+    others = [name for name in adult.read_text(encoding="utf-8").split("\n", 1)[0].split(",") if name != "occupation"]
+    for more in (["--promise", "srlip"], ["--method", "optimal"]):
+        refused(words(adult, tmp_path / "out", ",".join(others), *more), "SizeError", "6,883", "5,000", "chain")
+
+
+def test_the_choice_of_a_chain_is_explained_and_sparseness_is_told_in_text_and_json(many: Path, tmp_path: Path) -> None:
+    secrets = defaultdict(list)
+    for row in rows_of(many):
+        secrets[row["one"], row["two"], row["three"]].append(row["secret"])
+    size = len(secrets)
+    assert size > 250
+    once = sum(len(found) == 1 for found in secrets.values()) / size
+    tells = sum(len(found) for found in secrets.values() if len(set(found)) == 1) / 900
+    found = told(*words(many, tmp_path / "out", "one,two,three", secret="secret"))
+    assert found["method"] == "chain"
+    assert found["reason"].startswith(f"{size} combinations of 3 columns occur, more than the 250")
+    assert f"{size} combinations occur, {once:.0%} of them once" in found["sparse"]
+    assert f"{tells:.0%} of the rows have a combination that tells the secret" in found["sparse"]
+    assert 0 < found["share_kept"] < 1
+    assert any("may learn more about secret" in sentence for sentence in found["not_promised"])
+    text = run(*words(many, tmp_path / "out", "one,two,three", "--force", secret="secret")).stdout
+    assert f"method        chain: {found['reason']}" in text
+    assert f"sparse        {found['sparse']}" in text
+
+
+def test_few_combinations_are_solved_together_and_the_summary_says_so(some: Path, tmp_path: Path) -> None:
+    found = told(*words(some, tmp_path / "out", "race,sex"))
+    assert found["method"] == "optimal"
+    assert "few enough for the optimum over all of them together" in found["reason"]
+    asked = told(*words(some, tmp_path / "out", "race,sex", "--method", "optimal", "--force"))
+    assert asked["reason"] == ""
+
+
+# What follows reads protocol.json itself: nothing of the project checks its own work here.
+
+
+def combinations_of(content: dict[str, Any]) -> list[tuple[int, ...]]:
+    combos = [tuple(combo) for combo in content["combinations"]]
+    if content["kind"] != "channel":
+        assert [tuple(map(int, row.split("/"))) for row in content["law"]["combinations"]] == combos
+    return combos
+
+
+def counted(content: dict[str, Any], table: Path) -> dict[tuple[str, int], int]:
+    """How many rows have each pair of secret and combination."""
+    (secret,) = content["secret"]["columns"]
+    labels = [(at["column"], {label: code for code, label in enumerate(at["labels"])}) for at in content["publish"]]
+    place = {combo: x for x, combo in enumerate(combinations_of(content))}
+    return Counter((row[secret], place[tuple(codes[row[name]] for name, codes in labels)]) for row in rows_of(table))
+
+
+def columns_of(rows: list[list[Any]]) -> list[Column]:
+    """N(x, y) of every output of a channel."""
+    found: dict[int, Column] = defaultdict(dict)
+    for x, row in enumerate(rows):
+        assert sum(int(n) for _, n in row) == 1 << 64
+        for y, n in row:
+            found[y][x] = int(n)
+    return list(found.values())
+
+
+def outputs_of_product(content: dict[str, Any]) -> Iterator[Column]:
+    combos = combinations_of(content)
+    for chosen in itertools.product(*(columns_of(factor["rows"]) for factor in content["law"]["factors"])):
+        column = {
+            x: math.prod(factor.get(value, 0) for factor, value in zip(chosen, combo, strict=True))
+            for x, combo in enumerate(combos)
+        }
+        if any(column.values()):
+            yield column
+
+
+def outputs_of_chain(content: dict[str, Any]) -> Iterator[Column]:
+    """Every output that every context could publish, after every step."""
+    combos = combinations_of(content)
+    before: list[Column] = [dict.fromkeys(range(len(combos)), 1)]
+    for step in content["law"]["steps"]:
+        place = {tuple(map(int, value.split("/"))): v for v, value in enumerate(step["values"])}
+        value_of = [place[tuple(combo[j] for j in step["attributes"])] for combo in combos]
+        after: list[Column] = []
+        for line in step["contexts"]:
+            origin, labels, rows = line.split(" ")
+            mine: list[Column] = [{} for _ in labels.split(",")]
+            channel: dict[int, dict[int, int]] = {}
+            for row in rows.split(";"):
+                values, *entries = row.split(",")
+                chances = {int(y): int(n, 16) for y, n in (entry.split(":") for entry in entries)}
+                assert sum(chances.values()) == UNIT
+                channel |= {int(value): chances for value in values.split("/")}
+            for x, path in before[int(origin)].items():
+                for y, n in channel[value_of[x]].items():
+                    mine[y][x] = path * n
+            after += mine
+        yield from after
+        before = after
+
+
+def worst_ratio(content: dict[str, Any], table: Path, sides: list[tuple[int, ...]], outputs: Iterator[Column]) -> float:
+    """ln of the largest P(y | s, x^J) / P(y | x^J), or its inverse, over the side channels J and all outputs."""
+    combos, weights = combinations_of(content), counted(content, table)
+    pairs = []
+    for known in sides:
+        groups: dict[tuple[int, ...], dict[str, Column]] = defaultdict(lambda: defaultdict(dict))
+        for (secret, x), n in weights.items():
+            groups[tuple(combos[x][j] for j in known)][secret][x] = n
+        for events in groups.values():
+            everybody: Counter[int] = Counter()
+            for event in events.values():
+                everybody.update(event)
+            pairs += [(event, everybody) for event in events.values()]
+    worst = Fraction(1)
+    for output in outputs:
+        for event, everybody in pairs:
+            here, there = (
+                Fraction(sum(n * output.get(x, 0) for x, n in mass.items()), sum(mass.values()))
+                for mass in (event, everybody)
+            )
+            if here != there:
+                worst = max(worst, here / there, there / here)  # a zero on one side alone raises
+    return math.log(worst)
+
+
+@pytest.mark.parametrize("epsilon", [0.2, 2])
+def test_every_path_of_a_chain_keeps_the_promise_by_the_public_file_alone(
+    some: Path, tmp_path: Path, epsilon: float
+) -> None:
+    order = ["--method", "chain", "--order", "sex,workclass,relationship"]
+    found = told(*words(some, tmp_path / "out", "workclass,relationship,sex", *order, epsilon=epsilon))
+    content = json.loads((tmp_path / "out" / "protocol.json").read_text(encoding="utf-8"))
+    assert [step["attributes"] for step in content["law"]["steps"]] == [[2], [0], [1]]
+    worst = worst_ratio(content, some, [()], outputs_of_chain(content))
+    assert 0.9 * epsilon < worst <= found["certified"] <= epsilon
+
+
+def test_every_output_of_a_product_keeps_the_promise_for_all_side_channels(some: Path, tmp_path: Path) -> None:
+    chosen = ["--method", "product", "--promise", "srlip"]
+    found = told(*words(some, tmp_path / "out", "relationship,sex", *chosen, secret="income", epsilon=0.5))
+    content = json.loads((tmp_path / "out" / "protocol.json").read_text(encoding="utf-8"))
+    sides = [known for size in range(2) for known in itertools.combinations(range(2), size)]
+    worst = worst_ratio(content, some, sides, outputs_of_product(content))
+    assert 0.4 < worst <= found["certified"] + 1e-12
+    assert found["certified"] <= 0.5
+
+
+def test_the_columns_of_a_product_are_drawn_independently_of_each_other(adult: Path, tmp_path: Path) -> None:
+    into = tmp_path / "out"
+    chosen = ["--method", "product", "--promise", "srlip", "--seed", 3]
+    told(*words(adult, into, "relationship,sex", *chosen, secret="income", epsilon=0.5))
+    content = json.loads((into / "protocol.json").read_text(encoding="utf-8"))
+    factors = content["law"]["factors"]
+    labels = [{label: x for x, label in enumerate(at["labels"])} for at in content["publish"]]
+    names = [at["column"] for at in content["publish"]]
+    outputs = [{label: y for y, (label,) in enumerate(factor["outputs"])} for factor in factors]
+    chances = [[{y: int(n) / 2**64 for y, n in row} for row in factor["rows"]] for factor in factors]
+    seen: dict[tuple[int, ...], Counter[tuple[int, ...]]] = defaultdict(Counter)
+    for before, after in zip(rows_of(adult), rows_of(into / "sanitised.csv"), strict=True):
+        x = tuple(codes[before[name]] for codes, name in zip(labels, names, strict=True))
+        seen[x][tuple(codes[after[name]] for codes, name in zip(outputs, names, strict=True))] += 1
+    statistic, degrees = 0.0, 0
+    for (one, two), counts in seen.items():
+        rows = counts.total()
+        expected = {
+            (y, z): rows * p * q
+            for (y, p), (z, q) in itertools.product(chances[0][one].items(), chances[1][two].items())
+        }
+        assert set(counts) <= set(expected)
+        common = {output: n for output, n in expected.items() if n >= 10}
+        statistic += sum((counts[output] - n) ** 2 / n for output, n in common.items())
+        degrees += max(0, len(common) - 1)
+    assert degrees >= 10
+    assert abs(statistic - degrees) < 6 * math.sqrt(2 * degrees)
+
+
+@pytest.fixture(scope="module")
+def released(some: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A chain of three columns, released."""
+    into = tmp_path_factory.mktemp("chain")
+    order = ["--method", "chain", "--order", "sex,race,relationship", "--seed", 7]
+    told(*words(some, into, "relationship,race,sex", *order, epsilon=0.5))
+    return into
+
+
+def with_contexts(change: Callable[[list[str]], object]) -> Callable[[dict[str, Any]], None]:
+    """An alteration of the contexts of the last step."""
+
+    def altered(content: dict[str, Any]) -> None:
+        change(content["law"]["steps"][-1]["contexts"])
+
+    return altered
+
+
+def moved(contexts: list[str]) -> None:
+    """In one context nearly all of one output's chance goes to another one; every row still sums to 2^62."""
+    for k, line in enumerate(contexts):
+        head, rows = line.rsplit(" ", 1)
+        values, *entries = rows.split(";")[0].split(",")
+        if len(entries) > 1:
+            (y, n), (z, m) = (entry.split(":") for entry in entries[:2])
+            shift = int(m, 16) - (1 << 22)
+            changed = [f"{y}:{int(n, 16) + shift:x}", f"{z}:{1 << 22:x}", *entries[2:]]
+            contexts[k] = f"{head} {';'.join([','.join([values, *changed]), *rows.split(';')[1:]])}"
+
+
+def exchanged(contexts: list[str]) -> None:
+    """Every context gets the channel of the next one."""
+    bodies = [line.split(" ", 1)[1] for line in contexts]
+    origins = [line.split(" ", 1)[0] for line in contexts]
+    contexts[:] = [f"{origin} {body}" for origin, body in zip(origins, [*bodies[1:], bodies[0]], strict=True)]
+
+
+def one_more(contexts: list[str]) -> None:
+    """One integer is larger by one."""
+    body, last = contexts[0].rsplit(":", 1)
+    contexts[0] = f"{body}:{int(last, 16) + (1 if int(last, 16) < UNIT else -1):x}"
+
+
+ALTERED: dict[str, tuple[Callable[[dict[str, Any]], Any], str, str]] = {
+    "one integer": (with_contexts(one_more), "ProtocolFileError", "Every row of a channel must sum to 2^62"),
+    "chances": (with_contexts(moved), "GuaranteeError", "LIP promised ε = 0.5"),
+    "contexts exchanged": (with_contexts(exchanged), "GuaranteeError", "LIP promised ε = 0.5"),
+    "a context deleted": (with_contexts(lambda contexts: contexts.pop()), "GuaranteeError", "must be an output"),
+    "a label": (lambda c: c["law"]["columns"][0].__setitem__(0, "nothing"), "GuaranteeError", "must be an output"),
+    "a value": (lambda c: c["publish"][0]["labels"].__setitem__(0, "nothing"), "TableError", "the protocol knows"),
+    "a step deleted": (lambda c: c["law"]["steps"].pop(), "ProtocolFileError", "every attribute in exactly one step"),
+    "a column": (lambda c: c["publish"][0].update(column="education"), "TableError", "the protocol knows"),
+    "the secret": (lambda c: c["secret"].update(columns=["marital-status"]), "GuaranteeError", "LIP promised"),
+    "the promise": (lambda c: c["promise"].update(name="LDP"), "GuaranteeError", "LDP promised ε = 0.5"),
+    "a smaller ε": (lambda c: c["promise"].update(epsilon=0.1), "ProtocolFileError", "the certified ε"),
+    "a smaller certificate": (lambda c: c["certificate"].update(epsilon=0.1), "GuaranteeError", "certifies ε = 0.1"),
+    "both": (
+        lambda c: (c["promise"].update(epsilon=0.1), c["certificate"].update(epsilon=0.1)),
+        "GuaranteeError",
+        "LIP promised ε = 0.1",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", ALTERED)
+def test_an_audit_refuses_an_altered_chain_even_with_a_digest_that_fits(
+    some: Path, released: Path, tmp_path: Path, what: str
+) -> None:
+    change, kind, part = ALTERED[what]
+    content = json.loads((released / "protocol.json").read_text(encoding="utf-8"))
+    del content["digest"]
+    change(content)
+    canonical = json.dumps(content, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    content["digest"] = hashlib.sha256(canonical.encode()).hexdigest()
+    altered = tmp_path / "protocol.json"
+    altered.write_text(json.dumps(content), encoding="utf-8")
+    audited = ["audit", altered, some, "--sanitised", released / "sanitised.csv"]
+    refused(audited, kind, part)
+
+
+def test_an_audit_passes_the_chain_as_it_was_released(some: Path, released: Path) -> None:
+    found = told("audit", released / "protocol.json", some, "--sanitised", released / "sanitised.csv")
+    assert found["holds"] is True
+    assert found["certified"] == found["stated"] <= 0.5
+    assert found["draw"]["consistent"] is True
+
+
+def test_the_public_file_of_a_chain_names_no_value_of_the_secret(some: Path, released: Path) -> None:
+    text = (released / "protocol.json").read_text(encoding="utf-8")
+    assert {row["occupation"] for row in rows_of(some)} - {"?"}
+    assert not [value for value in {row["occupation"] for row in rows_of(some)} - {"?"} if value in text]
+    assert json.loads(text)["secret"] == {"columns": ["occupation"], "labels": []}
