@@ -5,6 +5,7 @@ table ──columns──▶ Joint ──promise + method──▶ Protocol ─�
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -41,6 +42,7 @@ class Release:
     unchanged_expected: float  # and the share that the law expects
     known_values_leak: float | None = None  # ε against someone who knows X, where the protocol sees S
     protocol_file: Path | None = None
+    seconds: float = 0.0  # what making and certifying the protocol took
     reason: str = ""  # why this method, where it was chosen for the owner
     sparse: str = ""  # how far combinations give the secret away, and what a smaller table would change
     pages: tuple[Path, ...] = ()  # the reports that were written
@@ -184,13 +186,14 @@ class Drawing:
         stream: KeyStream,
         watch: Watch | None,
         reason: str,
+        seconds: float,
     ) -> None:
         from privacyfunnel.published import published
 
         self.sealed = sealed
         self._encoding, self._joint, self._order, self._watch = encoding, joint, order, watch
         self._way: Published = published(sealed, order.sets)
-        self._stream, self._reason = stream, reason
+        self._stream, self._reason, self._seconds = stream, reason, seconds
         self._unchanged = 0
         taken = [name for name in order.keep if name in self._way.names]
         if taken:
@@ -209,7 +212,9 @@ class Drawing:
         joint = checked_joint(encoding)
         order, reason = settled(joint, order)
         stream = KeyStream.fresh() if order.seed is None else KeyStream.from_seed(order.seed)
-        return cls(encoding, joint, sealed_protocol(encoding, joint, order, stream), order, stream, watch, reason)
+        begun = time.monotonic()
+        sealed = sealed_protocol(encoding, joint, order, stream)
+        return cls(encoding, joint, sealed, order, stream, watch, reason, time.monotonic() - begun)
 
     def batches(self, keep: Sequence[str] = ()) -> Iterator[pl.DataFrame]:
         """The sanitised rows in the order of the table: the published columns, then those to `keep`."""
@@ -246,6 +251,7 @@ class Drawing:
             unchanged=self._unchanged / encoding.rows,
             unchanged_expected=self._way.expected_unchanged(self._joint),
             known_values_leak=SRLIP(0).leakage(self._joint, law.protocol) if sees else None,
+            seconds=self._seconds,
             reason=self._reason,
             sparse=sparse_words(self._joint, order, self.sealed, self._watch),
             joint=self._joint,
