@@ -176,13 +176,14 @@ def column_picture(column: Column) -> Picture:
         axes.set_xlabel(f"share of records, {column.name}")
         axes.legend(fontsize=7.5, loc="upper center", bbox_to_anchor=(0.4, -0.6 / (0.55 + 0.27 * rows)), ncols=2)
         error = np.abs(column.estimated - column.original)[~np.isnan(column.estimated)]
-        largest = f"{100 * float(error.max()):.2f}" if len(error) else "–"
-        return _picture(
-            f"column-{re.sub(r'[^A-Za-z0-9]+', '-', column.name)}",
-            figure,
-            f"Shares of the {len(column.labels)} values of {column.name}: original, published just so, and estimated "
-            f"back from the sanitised table. The largest error of an estimate is {largest} percentage points.",
-        )
+        said = f"Shares of the {len(column.labels)} values of {column.name}: original, "
+        said += "published just so, " if column.exact is not None else ""
+        said += "and estimated back from the sanitised table."
+        if len(error):
+            said += f" The largest error of an estimate is {100 * float(error.max()):.2f} percentage points."
+        else:
+            said += " The sanitised table alone does not say what they are; lines show what is known."
+        return _picture(f"column-{re.sub(r'[^A-Za-z0-9]+', '-', column.name)}", figure, said)
 
 
 def beliefs_sentence(belief: Belief, secret: str) -> str:
