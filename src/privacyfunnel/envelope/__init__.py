@@ -2,6 +2,11 @@
 
 problem.py     what is asked, what is answered, what a pricer offers
 columns.py     column generation: master and pricer in turn
+splitting.py   from a problem to its split
+many_inputs.py the same for hundreds of inputs, from coarse to fine
+coarsening.py  alike inputs treated as one
+grouping.py    secrets grouped: problems that are easier, and bound this one
+rest.py        their master: what atoms do not cover yet is an atom too
 master.py      the linear programme over known atoms (HiGHS)
 merging.py     inputs that the promise cannot tell apart
 polytope.py    the promise's polytope as boxes and rows
@@ -15,7 +20,8 @@ pricing.py     which pricer suits which problem
 with_secret.py protocols that see S
 """
 
-from privacyfunnel.envelope.columns import Progress, split
+from privacyfunnel.envelope.columns import Progress
 from privacyfunnel.envelope.problem import Pricer, Pricing, Split, Splitting
+from privacyfunnel.envelope.splitting import split
 
 __all__ = ["Pricer", "Pricing", "Progress", "Split", "Splitting", "split"]

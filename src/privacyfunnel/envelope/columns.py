@@ -6,13 +6,12 @@ the best of these over all prices at which a pricer has proved something; the va
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.envelope.master import Master
-from privacyfunnel.envelope.merging import merged
-from privacyfunnel.envelope.pricing import pricer_for
 from privacyfunnel.envelope.problem import Pricer, Split, Splitting
 from privacyfunnel.envelope.starting import contracted
 from privacyfunnel.envelope.vertices import entropy_terms
@@ -28,26 +27,12 @@ SEARCHED_TO = 0.25  # of the gap: a proof is tried once the search finds nothing
 PROOF_SHARE = 0.4  # of a time limit: the part that is kept for proofs
 
 
-def split(
-    problem: Splitting,
-    *,
-    gap: float = 1e-6,
-    time_limit: float | None = None,
-    progress: Progress | None = None,
-    start: FloatArray | None = None,
-) -> Split:
-    """The cheapest split up to `gap` nats. At the time limit, or when interrupted: the best so far, with its bound.
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """When a run began and when it must end (time.monotonic)."""
 
-    `start` are allowed atoms that are known already; the split is never worse than the best one of these.
-    """
-    small = merged(problem)
-    generation = Generation(small.problem, pricer_for(small.problem))
-    try:
-        generation.run(gap, time_limit, progress, None if start is None else small.reduced(start))
-    except KeyboardInterrupt:
-        if generation.value == np.inf:
-            raise
-    return small.expanded(generation.best())
+    begun: float
+    deadline: float
 
 
 class Generation:
@@ -60,6 +45,9 @@ class Generation:
         self.values = int(problem.group.max()) + 1
         self.value = np.inf
         self.bound = 0.0
+        self.prices = np.zeros(problem.prior.size)  # at which the search was last called
+        self.steadiness = pricer.steadiness
+        self.progress: Progress | None = None
         self.secure = problem.prior[None, :]  # atoms that average to the prior
 
     def entropies(self, atoms: FloatArray) -> FloatArray:
@@ -95,46 +83,80 @@ class Generation:
         return float(reduced[new].min(initial=0.0))
 
     def run(
-        self, gap: float, time_limit: float | None, progress: Progress | None, start: FloatArray | None = None
+        self,
+        gap: float,
+        time_limit: float | None,
+        progress: Progress | None,
+        start: FloatArray | None = None,
+        proofs: bool = True,
     ) -> None:
-        """Alternate until the gap is reached, time is up, or rounding leaves nothing to gain."""
+        """Alternate until the gap is reached, time is up, or rounding leaves nothing to gain.
+
+        Without `proofs` until the search finds nothing that is worth a gap of this size.
+        """
+        self.progress = progress
         begun = time.monotonic()
         deadline = begun + time_limit if time_limit is not None else np.inf
-        prove_from = begun + (1 - PROOF_SHARE) * time_limit if time_limit is not None else np.inf
+        prove_from = begun + (1 - PROOF_SHARE) * time_limit if time_limit is not None and proofs else np.inf
         prior = self.problem.prior[None, :]
         self.master.add(prior, self.entropies(prior))
         self.value = float(self.master.costs[0])
-        known = np.empty((0, prior.size)) if start is None else start
-        self.secure = np.concatenate([prior, known, contracted(self.problem)])
-        for begin in (self.secure, self.cleaned(self.pricer.start())):
-            self.master.add(begin, self.entropies(begin))
-        steady, past = None, self.pricer.steadiness
+        steady, past = self.begin(start, gap, Clock(begun, deadline)), self.steadiness
         while True:
             weights, prices, loan = self.master.solve()
-            if loan <= LOAN:
-                self.value = float(self.master.costs @ weights)
-            if progress is not None:
-                progress(self.value, self.bound)
+            self.value = min(self.value, self.worth(weights, loan))
+            self.say()
             if self.value - self.bound <= gap or time.monotonic() >= deadline:
                 return
             late = time.monotonic() >= prove_from
-            steady = prices if steady is None else past * steady + (1 - past) * prices
-            least = self.add(self.pricer.search(steady), prices)
+            self.prices = steady = prices if steady is None else past * steady + (1 - past) * prices
+            least = self.add(self.search(steady), prices)
             if least == 0.0 and past > 0.0:
-                steady = prices
-                least = self.add(self.pricer.search(prices), prices)
-            if least < -SEARCHED_TO * gap and not late:
-                continue
-            if loan > LOAN and not late:
+                self.prices = steady = prices
+                least = self.add(self.search(prices), prices)
+            if loan > LOAN and least >= -self.dearer_from(gap) and not late:
                 self.master.raise_penalty()
                 continue
+            if least < -SEARCHED_TO * gap and not late:
+                continue
+            if not proofs:
+                return
             # Late, atoms known to be cheaper than the target must not end the proof before it has said something.
             target = max(0.95 * gap, -2 * least if late else 0.0)
-            proved_at = steady if late else prices
-            proof = self.pricer.prove(proved_at, target, deadline)
-            self.bound = max(self.bound, float(proved_at @ self.problem.prior) + proof.bound)
-            if self.add(proof.atoms, prices) == 0.0 and least == 0.0:
+            atoms = self.prove(steady if late else prices, target, Clock(begun, deadline))
+            if self.add(atoms, prices) == 0.0 and least == 0.0:
                 return
+
+    def say(self) -> None:
+        """Tell how far things are."""
+        if self.progress is not None:
+            self.progress(self.value, self.bound)
+
+    def begin(self, start: FloatArray | None, gap: float, clock: Clock) -> FloatArray | None:
+        """Give the master its first atoms; prices that are about right, where such are known."""
+        known = np.empty((0, self.problem.prior.size)) if start is None else start
+        self.secure = np.concatenate([self.secure, known, contracted(self.problem)])
+        for begin in (self.secure, self.cleaned(self.pricer.start())):
+            self.master.add(begin, self.entropies(begin))
+        return None
+
+    def worth(self, weights: FloatArray, loan: float) -> float:
+        """What the master's solution costs as a split; infinite if it is none."""
+        return float(self.master.costs @ weights) if loan <= LOAN else np.inf
+
+    def search(self, prices: FloatArray) -> FloatArray:
+        """Atoms of small reduced cost."""
+        return self.pricer.search(prices)
+
+    def dearer_from(self, gap: float) -> float:
+        """Loans become dearer once no reduced cost is known to be further below 0 than this."""
+        return SEARCHED_TO * gap
+
+    def prove(self, prices: FloatArray, target: float, clock: Clock) -> FloatArray:
+        """Raise the bound by a proof at these prices; the atoms met on the way."""
+        proof = self.pricer.prove(prices, target, clock.deadline)
+        self.bound = max(self.bound, float(prices @ self.problem.prior) + proof.bound)
+        return proof.atoms
 
     def best(self) -> Split:
         """The atoms in use. Their weights are computed afresh, to rounding rather than to the solver's tolerance."""
@@ -143,7 +165,7 @@ class Generation:
         if loan > LOAN:
             # Without loans only the atoms in use and those known to average to p: all of them could take very long.
             debtless = Master(self.problem.prior, 1.0)
-            pool = np.concatenate([self.secure, atoms])
+            pool = np.concatenate([self.secure, self.remainder(), atoms])
             debtless.add(pool, self.entropies(pool))
             debtless.forbid_loans()
             weights = debtless.solve()[0]
@@ -156,3 +178,7 @@ class Generation:
         if (exact >= 0).all() and np.abs(exact - weights).max() < 1e-6:
             weights = exact
         return Split(weights, atoms, float(self.entropies(atoms) @ weights), self.bound)
+
+    def remainder(self) -> FloatArray:
+        """An allowed atom for what the atoms in use leave over, if there is one."""
+        return np.empty((0, self.problem.prior.size))

@@ -96,6 +96,9 @@ class IntervalPricer:
                 (low_side if r[x] >= end else high_side).popleft()
                 continue
             share = (r[y] - end) / (r[y] - r[x])
+            if not 0.0 < share < 1.0:  # the end is one of the two, to rounding
+                (low_side if share == 1.0 else high_side).popleft()
+                continue
             amount = min(left[x] / share, left[y] / (1.0 - share))
             pairs.append((x, y, end))
             mass, mean = mass - amount, mean - amount * end

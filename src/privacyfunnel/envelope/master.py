@@ -43,14 +43,20 @@ class Master:
             ("dual_feasibility_tolerance", TOLERANCE),
         ):
             self._highs.setOptionValue(option, setting)
-        d = prior.size
         none = np.empty(0)
         for p in prior:
             self._highs.addRow(float(p), float(p), 0, none.astype(np.int32), none)
+        self._penalty = penalty
+        self._loans = self._add_loans()
+        self.loans_taken = np.zeros(self._loans)  # by the last solution
+
+    def _add_loans(self) -> int:
+        """Columns of probability that is missing or left over; how many."""
+        d = self.prior.size
         each = np.concatenate([np.arange(d), np.arange(d)]).astype(np.int32)
         self._highs.addCols(
             2 * d,
-            np.full(2 * d, penalty),
+            np.full(2 * d, self._penalty),
             np.zeros(2 * d),
             np.full(2 * d, highspy.kHighsInf),
             2 * d,
@@ -58,7 +64,7 @@ class Master:
             each,
             np.repeat([1.0, -1.0], d),
         )
-        self._penalty = penalty
+        return 2 * d
 
     def add(self, atoms: FloatArray, costs: FloatArray) -> IntArray:
         """Add the atoms that are new; which were."""
@@ -98,8 +104,8 @@ class Master:
         self._run()
         solution = self._highs.getSolution()
         weights = np.array(solution.col_value)
-        loans = 2 * self.prior.size
-        return weights[loans:], np.array(solution.row_dual), float(weights[:loans].sum())
+        self.loans_taken = weights[: self._loans]
+        return weights[self._loans :], np.array(solution.row_dual), float(self.loans_taken.sum())
 
     def _run(self) -> None:
         """Solve; where a start from the last basis ends in numerical trouble, afresh and with other settings."""
@@ -118,10 +124,12 @@ class Master:
     def raise_penalty(self) -> None:
         """Make loans ten times dearer."""
         self._penalty *= 10.0
-        loans = 2 * self.prior.size
-        self._highs.changeColsCost(loans, np.arange(loans, dtype=np.int32), np.full(loans, self._penalty))
+        self._charge(np.full(self._loans, self._penalty))
+
+    def _charge(self, costs: FloatArray) -> None:
+        self._highs.changeColsCost(self._loans, np.arange(self._loans, dtype=np.int32), costs)
 
     def forbid_loans(self) -> None:
         """From now on every solution is a split."""
-        loans = 2 * self.prior.size
-        self._highs.changeColsBounds(loans, np.arange(loans, dtype=np.int32), np.zeros(loans), np.zeros(loans))
+        none = np.zeros(self._loans)
+        self._highs.changeColsBounds(self._loans, np.arange(self._loans, dtype=np.int32), none, none)

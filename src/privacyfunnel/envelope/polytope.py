@@ -69,7 +69,7 @@ def polytope_of(problem: Splitting) -> Polytope:
     if np.abs(D - 1.0).max(initial=0.0) <= 1e-12:
         A, low, high = _ranges(N, loud)
     else:
-        L, everyone = _all_pairs(N, D)
+        L, everyone = all_pairs(N, D)
         A, low, high = _floors(L, loud) if everyone else _inequalities(N, D, loud)
     return _assembled(A, low, high, problem.prior, support)
 
@@ -100,7 +100,7 @@ def _ranges(N: FloatArray, loud: float) -> tuple[FloatArray, FloatArray, FloatAr
     return N[says], np.maximum(least, 1 / loud)[says], np.minimum(most, loud)[says]
 
 
-def _all_pairs(N: FloatArray, D: FloatArray) -> tuple[FloatArray, bool]:
+def all_pairs(N: FloatArray, D: FloatArray) -> tuple[FloatArray, bool]:
     """The distinct functionals among the rows, and whether each is compared with each."""
     L, index = np.unique(np.concatenate([N, D]), axis=0, return_inverse=True)
     index = index.reshape(-1)

@@ -11,10 +11,12 @@ from privacyfunnel.envelope.lines import lines_of
 from privacyfunnel.envelope.lines_branching import LinesProver
 from privacyfunnel.envelope.polytope import polytope_of
 from privacyfunnel.envelope.problem import Pricer, Pricing, Splitting
-from privacyfunnel.envelope.vertices import Vertices, cheapest_vertices, descend, reduced_costs
+from privacyfunnel.envelope.vertices import Vertices, cheapest_vertices, descend, passed, reduced_costs
 
 STARTS = 64
 POOL = 4096
+SHORT_WALK = 8  # steps
+PREFERENCE = (0.3, 2.0)  # nats: by how much an input that is missing is made cheaper where a walk starts
 
 
 def pricer_for(problem: Splitting) -> Pricer:
@@ -35,6 +37,7 @@ class VertexPricer:
     def __init__(self, problem: Splitting, by_classes: bool = False) -> None:
         self.polytope = polytope_of(problem)
         lines = lines_of(problem, self.polytope) if by_classes else None
+        self.by_classes = lines is not None
         self.prover: Prover | LinesProver
         if lines is None:
             self.prover = Prover(self.polytope, self.polytope.reach(), self._polished)
@@ -43,6 +46,7 @@ class VertexPricer:
         self._random = np.random.default_rng(1)
         m, n = self.polytope.matrix.shape
         self._pool = Vertices(np.empty((0, n)), np.empty((0, m), dtype=np.int64))
+        self._known: dict[bytes, None] = {}  # what is in the pool, in the same order
 
     def start(self) -> FloatArray:
         d = self.polytope.inputs
@@ -55,6 +59,19 @@ class VertexPricer:
         near = np.argsort(reduced_costs(self._pool.x[:, :d], prices))[:STARTS]
         return self._pooled(descend(self.polytope, starts.joined(self._pool[near]), prices))
 
+    def cover(self, prices: FloatArray, missing: FloatArray) -> FloatArray:
+        """Many different atoms of small reduced cost, above all such that give probability to what is missing.
+
+        Short walks rather than long ones: where there are many inputs no single atom matters, all on the way do.
+        """
+        d = self.polytope.inputs
+        noise = self._random.exponential(size=(STARTS, d)) * self._random.uniform(0, 2, size=(STARTS, 1))
+        wanted = self._random.choice(d, STARTS, p=missing / missing.sum())
+        noise[np.arange(STARTS), wanted] -= self._random.uniform(*PREFERENCE, size=STARTS)
+        starts = cheapest_vertices(self.polytope, noise - prices)
+        near = np.argsort(reduced_costs(self._pool.x[:, :d], prices))[:STARTS]
+        return self._pooled(passed(self.polytope, starts.joined(self._pool[near]), prices, SHORT_WALK))
+
     def prove(self, prices: FloatArray, target: float, deadline: float) -> Pricing:
         return self.prover.prove(prices, target, deadline)
 
@@ -65,7 +82,11 @@ class VertexPricer:
 
     def _pooled(self, found: Vertices) -> FloatArray:
         """Remember these vertices as starts for later searches; the different ones, as atoms."""
-        found = found.distinct(self.polytope.inputs)
-        self._pool = found.joined(self._pool).distinct(self.polytope.inputs)
-        self._pool = self._pool[np.arange(min(POOL, self._pool.x.shape[0]))]
-        return found.x[:, : self.polytope.inputs]
+        atoms = found.by_atom(self.polytope.inputs)
+        new = [key for key in atoms if key not in self._known]
+        if new:
+            keys = [*new, *self._known][:POOL]
+            self._known = dict.fromkeys(keys)
+            fresh = found[np.array([atoms[key] for key in new], dtype=np.int64)]
+            self._pool = fresh.joined(self._pool)[np.arange(len(keys))]
+        return found.x[list(atoms.values()), : self.polytope.inputs]

@@ -21,6 +21,12 @@ def contracted(problem: Splitting) -> FloatArray:
     if not problem.sees_values_only:
         of_value = (group[None, :] == np.unique(group)[:, None]) * p
         towards = np.concatenate([towards, of_value / of_value.sum(axis=1, keepdims=True)])
+    return drawn_towards(problem, towards)
+
+
+def drawn_towards(problem: Splitting, towards: FloatArray) -> FloatArray:
+    """The prior, drawn as far as is allowed towards each of these distributions."""
+    p = problem.prior
     n, d = problem.numerators, problem.denominators
     factor = np.exp(problem.epsilon)
     reach = np.ones(len(towards))

@@ -40,10 +40,12 @@ class Vertices:
         """These and the others."""
         return Vertices(np.concatenate([self.x, other.x]), np.concatenate([self.basis, other.basis]))
 
-    def distinct(self, inputs: int) -> "Vertices":
-        """One of each, in the order of their first appearance."""
-        _, first = np.unique(np.round(self.x[:, :inputs], 10), axis=0, return_index=True)
-        return self[np.sort(first)]
+    def by_atom(self, inputs: int) -> dict[bytes, int]:
+        """For every different atom, up to rounding, the first vertex that is it."""
+        first: dict[bytes, int] = {}
+        for i, atom in enumerate(np.round(self.x[:, :inputs], 10) + 0.0):  # -0 becomes 0
+            first.setdefault(atom.tobytes(), i)
+        return first
 
 
 def cheapest_vertices(polytope: Polytope, slopes: FloatArray) -> Vertices:
@@ -66,6 +68,21 @@ def descend(polytope: Polytope, start: Vertices, prices: FloatArray, rounds: int
         live = live[better]
         x[live], basis[live] = new_x, new_basis
     return settled(polytope, Vertices(x, basis))
+
+
+def passed(polytope: Polytope, start: Vertices, prices: FloatArray, rounds: int) -> Vertices:
+    """The vertices on the walks downhill from these, without the first steps, where walks still cost much."""
+    walks, ways = start, [start]
+    for _ in range(rounds):
+        better, x, basis = _best_neighbours(polytope, walks.x, walks.basis, prices)
+        if not better.size:
+            break
+        walks = Vertices(x, basis)
+        ways.append(walks)
+    together = ways[0]
+    for way in ways[1:]:
+        together = together.joined(way)
+    return settled(polytope, together)
 
 
 def _best_neighbours(

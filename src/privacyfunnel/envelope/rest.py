@@ -1,0 +1,70 @@
+r"""The master problem for many inputs: what the known atoms do not cover yet is one atom more, the rest.
+
+    min Σ_y q_y h_y + (λ⁰ + δ)·r   subject to   Σ_y q_y v_y + r = p,  q >= 0,  r in the cone over V
+
+Every solution is a split, since r divided by its sum is allowed too. The rest is charged at prices λ⁰ that are about
+right, and a toll δ: so the prices of all inputs stay near λ⁰ while few atoms are known, and the toll grows later.
+"""
+
+import highspy
+import numpy as np
+
+from privacyfunnel.arrays import FloatArray
+from privacyfunnel.envelope.master import Master
+from privacyfunnel.envelope.polytope import Polytope
+
+TOLL = 0.5  # nats
+DEARER = 1.5
+
+
+class RestMaster(Master):
+    """A master whose loans are the rest."""
+
+    def __init__(self, prior: FloatArray, polytope: Polytope, prices: FloatArray) -> None:
+        self._polytope = polytope
+        self._prices = prices
+        super().__init__(prior, TOLL)
+
+    def _add_loans(self) -> int:
+        """r, and the auxiliary columns of the polytope; rows low·Σr <= A·(r, t) <= high·Σr."""
+        p, d = self._polytope, self.prior.size
+        slacks = p.matrix.shape[0] - 1
+        columns = p.low.size - slacks
+        A, low, high = p.matrix[1:, :columns], p.low[columns:, None], p.high[columns:, None]
+        everyone = np.concatenate([np.ones(d), np.zeros(columns - d)])
+        rows = np.concatenate([A - high * everyone, low * everyone - A])  # each at most 0
+        rows = rows[rows.max(axis=1) > 0]
+        rows /= np.abs(rows).max(axis=1, keepdims=True)
+        none = np.empty(0)
+        for _ in rows:
+            self._highs.addRow(-highspy.kHighsInf, 0.0, 0, none.astype(np.int32), none)
+        matrix = np.concatenate([np.eye(d, columns), rows]).T
+        of_column, index = np.nonzero(matrix)
+        self._highs.addCols(
+            columns,
+            self._tolls(columns),
+            np.zeros(columns),
+            np.full(columns, highspy.kHighsInf),
+            of_column.size,
+            np.searchsorted(of_column, np.arange(columns)).astype(np.int32),
+            index.astype(np.int32),
+            matrix[of_column, index],
+        )
+        return int(columns)
+
+    def _tolls(self, columns: int) -> FloatArray:
+        costs = np.zeros(columns)
+        costs[: self.prior.size] = self._prices + self._penalty
+        return costs
+
+    def solve(self) -> tuple[FloatArray, FloatArray, float]:
+        """The best weights, the prices, and the mass of the rest."""
+        weights, prices, _ = super().solve()
+        d = self.prior.size
+        self.loans_taken = np.maximum(self.loans_taken[:d], 0.0)
+        return weights, prices[:d], float(self.loans_taken.sum())
+
+    def raise_penalty(self) -> None:
+        """Make the rest dearer."""
+        self._penalty *= DEARER
+        self._charge(self._tolls(self._loans))
