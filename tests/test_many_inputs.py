@@ -88,9 +88,9 @@ def test_every_solution_with_a_rest_is_a_split(seed: int, make: Make, epsilon: f
     random = np.random.default_rng(seed)
     master = RestMaster(problem.prior, polytope_of(problem), random.normal(size=8))
     vertices = vertices_of(problem)
-    vertices = vertices[random.permutation(len(vertices))[:3]]
+    vertices = vertices[random.permutation(len(vertices))[:6]]
     master.add(vertices, entropy_terms(vertices).sum(axis=1))
-    for _ in range(3):
+    for _ in range(8):
         weights, _, rest = master.solve()
         assert weights @ master.atoms + master.loans_taken == pytest.approx(problem.prior, abs=1e-8)
         assert excess(problem, master.loans_taken[None, :]) <= 1e-7
