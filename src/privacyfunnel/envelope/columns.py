@@ -104,7 +104,7 @@ class Generation:
         steady, past = self.begin(start, gap, Clock(begun, deadline)), self.steadiness
         while True:
             weights, prices, loan = self.master.solve()
-            self.value = min(self.value, self.worth(weights, loan))
+            self.value = self.worth(weights, loan)
             self.say()
             if self.value - self.bound <= gap or time.monotonic() >= deadline:
                 return
@@ -141,8 +141,8 @@ class Generation:
         return None
 
     def worth(self, weights: FloatArray, loan: float) -> float:
-        """What the master's solution costs as a split; infinite if it is none."""
-        return float(self.master.costs @ weights) if loan <= LOAN else np.inf
+        """What the master's solution costs as a split; if it is none, the last one that was."""
+        return float(self.master.costs @ weights) if loan <= LOAN else self.value
 
     def search(self, prices: FloatArray) -> FloatArray:
         """Atoms of small reduced cost."""

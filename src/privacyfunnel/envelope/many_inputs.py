@@ -81,7 +81,8 @@ class ManyInputs(Generation):
 
     def worth(self, weights: FloatArray, loan: float) -> float:
         rest = self.master.loans_taken
-        return float(self.master.costs @ weights + entropy_terms(rest / max(loan, LOAN)).sum() * loan)
+        now = float(self.master.costs @ weights + entropy_terms(rest / max(loan, LOAN)).sum() * loan)
+        return min(self.value, now)  # at first the rest is more than the split over parts costs
 
     def search(self, prices: FloatArray) -> FloatArray:
         rest = self.master.loans_taken
