@@ -23,7 +23,7 @@ from privacyfunnel.envelope.vertices import entropy_terms
 MANY = 150  # inputs; below, plain column generation is as fast
 FEWEST_PARTS, INPUTS_PER_PART = 64, 8
 COARSE_GAP = 0.02  # of the entropy of the prior: how well the coarse problem is solved
-COARSE_SHARE = 0.25  # of a time limit
+COARSE_SHARE = 0.4  # of a time limit
 STEADINESS = 0.8
 FIRST_SEARCHES = 5  # at the coarse prices, before the master is asked
 BRANCHING_SHARE = 6  # one part in so many of the time left goes to branching before secrets are grouped
