@@ -95,9 +95,7 @@ def test_a_factor_with_one_output_is_published(table: Path) -> None:
 def test_the_papers_budgets_are_refused_with_the_worst_side_channel_in_words(table: Path) -> None:
     frame = pl.read_csv(table.parent / "all.csv")
     ask = partial(sanitise, frame, secret="income", publish=PUBLISH, promise=SRLIP(0.25), budgets="paper")
-    with pytest.raises(
-        GuaranteeError, match=r"013 more \(someone who knows nothing else, for output \(.* \| .*>50K"
-    ):
+    with pytest.raises(GuaranteeError, match=r"013 more \(someone who knows nothing else, for output \(.* \| .*>50K"):
         ask(method="product")
     with pytest.raises(ParameterError, match="budgets are for the method product"):
         ask(method="optimal")

@@ -78,7 +78,7 @@ def audit(
     _check_secret(sealed, secret)
     people = open_table(table, delimiter=delimiter, encoding=encoding)
     found = Found.of(people, sealed, bins)
-    now = certify(found.law, sealed.promise, found.joint)
+    now = certify(found.law, sealed.promise, found.joint, "Do not publish what it drew from this table.")
     if now > sealed.epsilon:
         raise GuaranteeError(
             f"the protocol file certifies ε = {sealed.epsilon:.6g}; on this table it is {now:.6g}. "

@@ -183,7 +183,7 @@ class ChannelLaw:
         return {"outputs": [list(labels) for labels in self.outputs], "bits": BITS, "rows": rows}
 
     @classmethod
-    def from_json(cls, content: Mapping[str, Any], sees_secret: bool) -> ChannelLaw:
+    def from_json(cls, content: Mapping[str, Any], sees_secret: bool, combos: IntArray) -> ChannelLaw:
         """The law that a protocol file states."""
         check_bits(content)
         rows = content["rows"]
@@ -269,7 +269,7 @@ class SetsLaw:
         return {"values": list(self.values), "bits": BITS, "foreign": str(self.t)}
 
     @classmethod
-    def from_json(cls, content: Mapping[str, Any], sees_secret: bool) -> SetsLaw:
+    def from_json(cls, content: Mapping[str, Any], sees_secret: bool, combos: IntArray) -> SetsLaw:
         """The law that a protocol file states."""
         if sees_secret:
             raise ProtocolFileError("Unary encoding never sees the secret; this file says that it does. Make it again.")

@@ -7,7 +7,7 @@ bound on what any protocol could keep.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from privacyfunnel.errors import ParameterError
@@ -59,11 +59,15 @@ def make(
     if method in BY_COLUMN:
         raise ParameterError(f"{method} works on the rows of a table, column by column; use it with sanitise.")
     if method not in METHODS:
-        known = [*METHODS, *BY_COLUMN]
-        raise ParameterError(
-            f"A method is one of {', '.join(known)}; there is none called '{method}'.{nearest(method, known)}"
-        )
+        raise unknown_method(method, [*METHODS, *BY_COLUMN])
     return METHODS[method](joint, promise, sees_secret, effort or Effort())
+
+
+def unknown_method(method: str, known: Sequence[str]) -> ParameterError:
+    """The error for a name that no method has."""
+    return ParameterError(
+        f"A method is one of {', '.join(known)}; there is none called '{method}'.{nearest(method, known)}"
+    )
 
 
 def _optimal(joint: Joint, promise: Promise, sees_secret: bool, effort: Effort) -> Made:

@@ -19,6 +19,7 @@ from privacyfunnel.protocol import Protocol, posterior_labels
 from privacyfunnel.sealing import SMALLEST_EPSILON, kept
 
 LARGEST_PROBLEM = 5000  # inputs; beyond that the atoms alone fill the memory
+MOST_NUMBERS = 5 * 10**7  # in the rows of a promise
 # The engine solves a promise that is smaller by this sliver, so that rounding does not push its atoms, which lie on the
 # boundary, over it. The bound is paid back what that can cost.
 MARGIN = 1e-11
@@ -69,6 +70,7 @@ def optimal(
     """
     gap = checked_positive("gap", gap)
     time_limit = None if time_limit is None else checked_positive("time limit", time_limit)
+    checked_size(joint, promise, sees_secret)
     h_x = entropy(joint.p_x)
     as_it_is = _identity(joint, sees_secret)
     if promise.leakage(joint, as_it_is) <= promise.epsilon:
@@ -88,15 +90,28 @@ def optimal(
     return Optimum(protocol, utility, max(utility, bound))
 
 
+def checked_size(joint: Joint, promise: Promise, sees_secret: bool) -> None:
+    """Refuse, at once, what would take the engine hours."""
+    chain = "--method chain or " if isinstance(promise, LIP) and joint.m > 1 and not sees_secret else ""
+    instead = f"Publish fewer columns, use coarser bins, or use {chain}--method randomised-response."
+    inputs = int(np.count_nonzero(joint.weights)) if sees_secret else joint.a
+    if inputs > LARGEST_PROBLEM:
+        what = "pairs of a secret and a value" if sees_secret else "combinations" if joint.m > 1 else "values"
+        raise SizeError(
+            f"The optimum is computed for at most {LARGEST_PROBLEM:,} {what}; this table has {inputs:,}. {instead}"
+        )
+    comparisons = promise.count(joint, sees_secret)
+    if comparisons * inputs > MOST_NUMBERS:
+        raise SizeError(
+            f"The optimum under {promise.name} compares {comparisons:,} times over {inputs:,} inputs here, "
+            f"{comparisons * inputs:,} numbers; at most {MOST_NUMBERS:,} are worked with. {instead}"
+        )
+
+
 def _problem(joint: Joint, promise: Promise, sees_secret: bool) -> tuple[Splitting, IntArray]:
     """The engine's problem over the inputs that occur, and which those are."""
     p_z = joint.p_sx.ravel() if sees_secret else joint.p_x
     inputs = np.flatnonzero(p_z)
-    if len(inputs) > LARGEST_PROBLEM:
-        raise SizeError(
-            f"The optimum is computed for at most {LARGEST_PROBLEM:,} inputs; this table has {len(inputs):,}. "
-            "Publish fewer columns, use coarser bins, or use --method chain or randomised-response."
-        )
     n, d = promise.rows(joint, sees_secret)
     # Below the smallest certified size there is room to solve for half of it: still more than what was asked.
     # e^ε' such that (1-δ)v + δp is allowed at ε' whenever v is allowed at ε, with δ = MARGIN (theory, Lemma 4).

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from privacyfunnel.errors import ColumnError, ParameterError, PrivacyFunnelError
 from privacyfunnel.explicit import UnaryEncoding
 from privacyfunnel.joint import Joint
-from privacyfunnel.methods import AUTO, BY_COLUMN, DEFAULT_METHOD, Effort, make
+from privacyfunnel.methods import AUTO, BY_COLUMN, DEFAULT_METHOD, METHODS, Effort, make, unknown_method
 from privacyfunnel.promises import Promise
 from privacyfunnel.sampling import KeyStream
 from privacyfunnel.sealing import SealedProtocol, seal
@@ -47,6 +47,9 @@ class Order:
     def __post_init__(self) -> None:
         if self.as_ not in {LABELS, VALUES}:
             raise ParameterError(f"Outputs are published as {LABELS} or {VALUES}; not as '{self.as_}'.")
+        known = [AUTO, *METHODS, *BY_COLUMN]
+        if self.method not in known:
+            raise unknown_method(self.method, known)
         for role, columns in (("secret", self.secret), ("published", self.publish)):
             if not columns:
                 raise ColumnError(f"at least one {role} column must be named; none was. Name one.")
@@ -98,7 +101,7 @@ def _about(table: Joint, order: Order) -> float | None:
         if order.method == "chain":
             return trial(table, order.promise)
         if order.method == "product":
-            return product_protocol(table, order.promise, order.budgets).information
+            return product_protocol(table, order.promise, order.budgets, seconds=SECONDS_EACH).information
         made = make(order.method, table, order.promise, sees_secret=order.sees_secret, effort=effort)
         return made.protocol.mutual_information(table)
     except PrivacyFunnelError:  # the release itself is done, and stands
@@ -130,11 +133,13 @@ def _by_column(encoding: Encoding, joint: Joint, order: Order, stream: KeyStream
             f"{order.method} never looks at the secret; leave out --sees-secret or use another method."
         )
     as_values = order.as_ == VALUES
+    limit = order.effort.time_limit  # of the search for a good product, or order of a chain
+    seconds = {} if limit is None else {"seconds": limit}
     if order.method == "product":
-        product = product_protocol(joint, order.promise, order.budgets).protocol
+        product = product_protocol(joint, order.promise, order.budgets, **seconds).protocol
         return seal_product(product.as_values(joint) if as_values else product, order.promise, joint)
     codes = np.concatenate([chunk.published for chunk in encoding.chunks()])
-    chain = chain_protocol(joint, order.promise, order=order.chain_order or None, as_values=as_values)
+    chain = chain_protocol(joint, order.promise, order=order.chain_order or None, as_values=as_values, **seconds)
     return chain.seal(codes, stream)[0]
 
 

@@ -130,6 +130,10 @@ class Promise(ABC):
         """The smallest ε for which the protocol keeps this promise; `inf` if there is none."""
         return self.worst(joint, protocol).epsilon
 
+    def count(self, joint: Joint, sees_secret: bool = False) -> int:
+        """How many comparisons it makes."""
+        return sum(len(block.pairs) for block in self.comparisons(joint, sees_secret))
+
     def rows(self, joint: Joint, sees_secret: bool = False) -> tuple[csr_array, csr_array]:
         r"""Matrices N, D such that a posterior v over the inputs is allowed iff
         :math:`e^{-\varepsilon} D v \le N v \le e^{\varepsilon} D v`.

@@ -81,7 +81,7 @@ def from_text(text: str, name: str = "the protocol file") -> SealedProtocol:
         return _sealed(content)
     except ProtocolFileError as error:
         raise ProtocolFileError(f"'{name}': {error}") from None
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, InputError) as error:
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, InputError) as error:
         what = f"{type(error).__name__}: {error}"
         raise ProtocolFileError(f"'{name}' is incomplete or inconsistent ({what}). Make it again.") from None
 
@@ -129,6 +129,7 @@ def _sealed(content: Mapping[str, Any]) -> SealedProtocol:
         bins={p["column"]: tuple(map(float, p["bins"])) for p in content["publish"] if p["bins"] is not None},
     )
     _check_columns(domain)
+    _check_combinations(domain)
     certificate = content["certificate"]
     promise = promise_called(content["promise"]["name"], content["promise"]["epsilon"])
     epsilon = float(certificate["epsilon"])
@@ -141,7 +142,7 @@ def _sealed(content: Mapping[str, Any]) -> SealedProtocol:
     if not 0 <= error < math.inf:
         raise ProtocolFileError("the standard error of the information kept must not be negative; it is.")
     induced = content["induced"]
-    law: Law = LAWS[content["kind"]].from_json(content["law"], bool(content["sees_secret"]))
+    law: Law = LAWS[content["kind"]].from_json(content["law"], bool(content["sees_secret"]), domain.combos)
     inputs = len(domain.combos) * (len(domain.secrets) if law.sees_secret else 1)
     if isinstance(law, ChannelLaw) and any(len(labels) != len(attributes) for labels in law.outputs):
         raise ProtocolFileError(f"every output must have a label for each of {len(attributes)} columns; one has not.")
@@ -166,6 +167,15 @@ def _check_columns(domain: Domain) -> None:
     secret, published = domain.secret_columns, [at.name for at in domain.attributes]
     if not secret or len({*secret, *published}) != len(secret) + len(published):
         raise ProtocolFileError("secret and published columns must be named, each once; they are not.")
+
+
+def _check_combinations(domain: Domain) -> None:
+    """Every input is a combination of labels that there are, and all differ."""
+    combos, sizes = domain.combos, [len(at.labels) for at in domain.attributes]
+    if not len(combos) or (combos < 0).any() or (combos >= np.array(sizes)).any():
+        raise ProtocolFileError("every combination must name labels of its columns; some do not.")
+    if len(np.unique(combos, axis=0)) < len(combos):
+        raise ProtocolFileError("every combination must be listed once; some are listed twice.")
 
 
 def _is_plain(domain: Domain) -> bool:

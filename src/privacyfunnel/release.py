@@ -171,7 +171,8 @@ def sanitise_file(
     ):
         write_batches(table_beside, checked_output(target, force=force), drawing.batches(order.keep))
         protocol_beside.write_text(to_text(drawing.sealed), encoding="utf-8")
-    return replace(drawing.release(target), protocol_file=protocol_file)
+        release = drawing.release(target)  # before the files appear: what fails leaves nothing behind
+    return replace(release, protocol_file=protocol_file)
 
 
 class Drawing:

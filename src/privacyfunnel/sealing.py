@@ -26,6 +26,7 @@ from privacyfunnel.sampling import KeyStream, Words
 # Integers of 64 bits cannot make S and Y exactly independent unless Y says nothing at all. A promise smaller than this
 # is certified at this size, and the certificate says so.
 SMALLEST_EPSILON = 2.0**-30
+NOT_RETURNED = "It was not returned and no row was sanitised."
 FEWEST_BITS = 20  # a sliver of up to 2^-20 makes up for rounding
 
 
@@ -127,11 +128,14 @@ def kept(protocol: Protocol, promise: Promise, joint: Joint, *, most: int = FEWE
     raise _broken(promise, promise.leakage(joint, protocol))
 
 
-def certify(law: Law, promise: Promise, joint: Joint) -> float:
-    """The ε that these integers are certified for, by exact arithmetic; raises where it is above what was promised."""
+def certify(law: Law, promise: Promise, joint: Joint, otherwise: str = NOT_RETURNED) -> float:
+    """The ε that these integers are certified for, by exact arithmetic; raises where it is above what was promised.
+
+    `otherwise` ends the sentence of that error: what follows from it.
+    """
     worst = exact_worst(law, promise, joint)
     if worst.exceeds(_limit(promise)):
-        raise _broken(promise, worst.leak.epsilon)
+        raise _broken(promise, worst.leak.epsilon, otherwise)
     return _certified(worst, promise)
 
 
@@ -186,9 +190,6 @@ def _certified(worst: ExactLeak, promise: Promise) -> float:
     return min(worst.leak.epsilon, max(promise.epsilon, SMALLEST_EPSILON))
 
 
-def _broken(promise: Promise, leakage: float) -> GuaranteeError:
+def _broken(promise: Promise, leakage: float, otherwise: str = NOT_RETURNED) -> GuaranteeError:
     more = "without bound" if math.isinf(leakage) else f"{max(leakage - promise.epsilon, 0):.2g} more"
-    return GuaranteeError(
-        f"{promise.name} promised ε = {promise.epsilon:g}; this protocol leaks {more}. "
-        "It was not returned and no row was sanitised."
-    )
+    return GuaranteeError(f"{promise.name} promised ε = {promise.epsilon:g}; this protocol leaks {more}. {otherwise}")

@@ -11,12 +11,14 @@ publish. What it finds is one more start for the search.
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from privacyfunnel.attributes.factors import Factors
 from privacyfunnel.attributes.product import ProductProtocol, worst_leak
-from privacyfunnel.errors import ParameterError, checked_epsilon
+from privacyfunnel.errors import ParameterError, SizeError, checked_epsilon
 from privacyfunnel.information import entropy
 from privacyfunnel.joint import Joint
 from privacyfunnel.promises import Leak, Promise
@@ -27,6 +29,10 @@ LARGEST_SCALE = 16.0  # ε' is looked for up to this many ε
 STARTS = (1.0, 0.7, 0.45, 0.25)  # shares of that ε' from which the split is improved
 SWEEPS = 4
 WORTH = 1e-4  # nats: an exchange that gains less ends the search
+
+SECONDS = 90.0  # for a search; the factor that is being solved is finished
+HALVING_SHARE = 0.4  # of these, for the common ε'
+MOST_SEARCHED = 10**6  # outputs of the products that a search goes through
 
 PAPER, SOUND = "paper", "sound"
 
@@ -47,19 +53,34 @@ class Product:
         return max(0.0, self.leak.epsilon - self.promise.epsilon)
 
 
-def product_protocol(joint: Joint, promise: Promise, budgets: str | Sequence[float] | None = None) -> Product:
+def product_protocol(
+    joint: Joint, promise: Promise, budgets: str | Sequence[float] | None = None, *, seconds: float = SECONDS
+) -> Product:
     """The most informative product of per-attribute protocols that was found to keep the promise.
 
     With `budgets` "paper" (ε/m each) or an ε' per attribute, the product is what these give. `leak`, `excess` say
     whether it keeps its promise: nothing assures that it does, and sealing refuses it where it does not. With "sound",
-    ε is split so that the sum is assured (docs/theory.md, Theorem 20), in the best of a few ways.
+    ε is split so that the sum is assured (docs/theory.md, Theorem 20), in the best of a few ways. The search ends after
+    `seconds`, with the best that it has found.
     """
+    checked_search(joint)
     factors = Factors(joint, promise)
     if budgets is None:
-        return _searched(factors, promise)
+        return _searched(factors, promise, time.monotonic(), seconds)
     if budgets == SOUND:
         return _sound(factors, promise)
     return _measured(factors, promise, checked_budgets(joint, promise, budgets))
+
+
+def checked_search(joint: Joint) -> None:
+    """Refuse more outputs than can be measured again and again."""
+    outputs = math.prod(len(attribute.labels) for attribute in joint.attributes)
+    if outputs > MOST_SEARCHED:
+        raise SizeError(
+            f"A product is sought where at most {MOST_SEARCHED:,} outputs may come out; {joint.m} columns with "
+            f"{', '.join(str(len(at.labels)) for at in joint.attributes)} values make {outputs:,}. Publish fewer "
+            "columns, use coarser bins, or promise LIP with --method chain."
+        )
 
 
 def parse_budgets(text: str | None) -> str | tuple[float, ...] | None:
@@ -102,22 +123,24 @@ def _sound(factors: Factors, promise: Promise) -> Product:
     m = factors.joint.m
     h = [entropy(marginal.p_x) for marginal in factors.marginals]
     order = sorted(range(m), key=lambda j: -h[j])
-    shares = [
-        [1 / m] * m,
-        [max(x, 0.0) / max(sum(h), 1e-300) for x in h],
-        *([float(k == j) for k in range(m)] for j in order),
-    ]
-    found = []
+    all_for_one = [[float(k == j) for k in range(m)] for j in order]
+    shares = [*all_for_one, [1 / m] * m, [max(x, 0.0) / max(sum(h), 1e-300) for x in h]]
+    found: list[Product] = []
     for budgets in (tuple(promise.epsilon * share for share in split) for split in shares):
         chosen: dict[int, Protocol] = {}
-        for j in order:
-            chosen[j] = factors.after(j, chosen, budgets[j]) if budgets[j] > 0 else factors.silent(j)
+        try:
+            for j in order:
+                chosen[j] = factors.after(j, chosen, budgets[j]) if budgets[j] > 0 else factors.silent(j)
+        except SizeError:  # several factors with many outputs each; one alone has few comparisons
+            if not found:
+                raise
+            continue
         product = factors.product(tuple(chosen[j] for j in range(m)))
         found.append(_judged(factors, promise, product, budgets))
     return max(found, key=lambda product: product.information)
 
 
-def _searched(factors: Factors, promise: Promise) -> Product:
+def _searched(factors: Factors, promise: Promise, begun: float, seconds: float) -> Product:
     m = factors.joint.m
     low, high = 0.0, LARGEST_SCALE
     silent = factors.product(tuple(factors.silent(j) for j in range(m)))
@@ -126,6 +149,8 @@ def _searched(factors: Factors, promise: Promise) -> Product:
     if whole.excess == 0:
         return whole
     for _ in range(HALVINGS):
+        if time.monotonic() > begun + HALVING_SHARE * seconds:
+            break
         middle = (low + high) / 2
         found = _measured(factors, promise, (middle * promise.epsilon,) * m)
         if found.excess == 0:
@@ -133,16 +158,23 @@ def _searched(factors: Factors, promise: Promise) -> Product:
         else:
             high = middle
     starts = [_measured(factors, promise, (share * low * promise.epsilon,) * m) for share in STARTS if low > 0]
-    improved = [_improved(factors, start) for start in [*starts, _sound(factors, promise)] if start.excess == 0]
+    starts = [start for start in [*starts, _sound(factors, promise)] if start.excess == 0]
+    starts.sort(key=lambda start: -start.information)
+    improved = [_improved(factors, start, begun + seconds) for start in starts]
     return max([best, *improved], key=lambda product: product.information)
 
 
-def _improved(factors: Factors, product: Product) -> Product:
+def _improved(factors: Factors, product: Product, deadline: float) -> Product:
     """Exchange one factor after the other for the best one next to the rest, as long as that pays."""
     for _ in range(SWEEPS):
         before = product.information
         for j in range(factors.joint.m):
-            factor = factors.beside(j, product.protocol, product.promise.epsilon)
+            if time.monotonic() > deadline:
+                return product
+            try:
+                factor = factors.beside(j, product.protocol, product.promise.epsilon)
+            except SizeError:  # what was found so far stands
+                return product
             if factor is None:
                 continue
             exchanged = tuple(factor if k == j else old for k, old in enumerate(product.protocol.factors))

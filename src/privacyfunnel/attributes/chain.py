@@ -28,6 +28,7 @@ from privacyfunnel.sampling import Words
 from privacyfunnel.sealing import Domain, SealedProtocol, certify
 
 MARGIN = 1e-9  # of log-ratio: the last step stays this far inside the promise, more than all rounding together
+LARGEST_EPSILON = 10.0  # what contexts are solved for where more is asked: chances below 2^-40 are not drawn
 ROOM = 1e-6  # of log-ratio: every step leaves at least this much to the next, so that solvers see an inside
 
 
@@ -84,7 +85,7 @@ def chain_steps(joint: Joint, order: Sequence[str | Sequence[str]]) -> tuple[tup
 
 def room_for_later(epsilon: float, steps: int, first: float) -> tuple[float, ...]:
     """ε₁ ≤ … ≤ ε_m: from the share `first` of ε to all of it in equal strides."""
-    last = max(epsilon - MARGIN, 0.0)
+    last = max(min(epsilon, LARGEST_EPSILON) - MARGIN, 0.0)
     shares = np.linspace(first, 1.0, steps) if steps > 1 else np.ones(1)
     room = ROOM * np.arange(steps - 1, -1, -1) / max(steps - 1, 1)
     return tuple(float(max(0.0, last * share - r)) for share, r in zip(shares, room, strict=True))

@@ -209,6 +209,29 @@ class ChainLaw:
             raise ProtocolFileError("A chain must publish every attribute in exactly one step; this one does not.")
         if len(self.steps) > MOST_STEPS:
             raise ProtocolFileError(f"A chain has at most {MOST_STEPS} steps; this one has {len(self.steps)}.")
+        if any(len(set(labels)) != len(labels) for labels in self.columns):
+            raise ProtocolFileError("The labels of a published column must differ; some repeat.")
+        before = 1  # what leads to the contexts of the first step
+        for step in self.steps:
+            self._check(step, before)
+            before = len(step.context_of_output)
+
+    def _check(self, step: Step, before: int) -> None:
+        """Refuse a step whose contexts come from nowhere, and labels or values that are not in the columns."""
+        came_by = step.came_by
+        if not len(came_by) or came_by.min() < 0 or came_by.max() >= before or len(np.unique(came_by)) < len(came_by):
+            raise ProtocolFileError("Every context must come from an output of its own; some do not.")
+        for i, j in enumerate(step.attributes):
+            codes = step.labels[:, i]
+            if codes.min(initial=0) < 0 or codes.max(initial=0) >= len(self.columns[j]):
+                raise ProtocolFileError("Every output must have labels of its columns; some have others.")
+        names = np.column_stack([step.context_of_output, step.labels])
+        if len(np.unique(names, axis=0)) < len(names):
+            raise ProtocolFileError("Outputs of one context must have different labels; some have not.")
+        held = {tuple(row) for row in step.values.tolist()}
+        wanted = set(map(tuple, np.unique(self.combos[:, list(step.attributes)], axis=0).tolist()))
+        if len(held) < len(step.values) or not wanted <= held:
+            raise ProtocolFileError("A step must list every value of its columns once; it does not.")
 
     @cached_property
     def _values(self) -> tuple[IntArray, ...]:
@@ -292,17 +315,15 @@ class ChainLaw:
         return {
             "bits": BITS,
             "columns": [list(labels) for labels in self.columns],
-            "combinations": ["/".join(map(str, row)) for row in self.combos.tolist()],
             "steps": [step.to_json() for step in self.steps],
         }
 
     @classmethod
-    def from_json(cls, content: Mapping[str, Any], sees_secret: bool) -> ChainLaw:
-        """The law that a protocol file states."""
+    def from_json(cls, content: Mapping[str, Any], sees_secret: bool, combos: IntArray) -> ChainLaw:
+        """The law that a protocol file states, over the combinations of its domain."""
         if sees_secret or content["bits"] != BITS:
             raise ProtocolFileError(f"A chain never sees the secret and has {BITS} bits; this file says otherwise.")
         columns = tuple(tuple(map(str, labels)) for labels in content["columns"])
-        combos = _table([row.split("/") for row in content["combinations"]], len(columns))
         return cls(tuple(Step.from_json(step) for step in content["steps"]), columns, combos)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import threading
+import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from types import TracebackType
@@ -45,9 +47,21 @@ class Crew:
         if workers < 2 or "fork" not in multiprocessing.get_all_start_methods():
             return [context_channels(job, epsilon, rounds) for job in jobs]
         if self._pool is None:
-            self._pool = ProcessPoolExecutor(os.cpu_count(), multiprocessing.get_context("fork"))
+            here = multiprocessing.get_context("fork")
+            self._pool = ProcessPoolExecutor(os.cpu_count(), here, initializer=_watch_parent, initargs=(os.getpid(),))
         n = len(jobs)
         return list(self._pool.map(context_channels, jobs, [epsilon] * n, [rounds] * n))
+
+
+def _watch_parent(parent: int) -> None:
+    """A worker waits for work for ever; it must not when whoever would send it was killed."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _padded(tables: Sequence[FloatArray]) -> FloatArray:

@@ -23,6 +23,8 @@ for every J and every output :math:`y^{-j}` of the others. All three are linear 
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -32,6 +34,7 @@ from privacyfunnel.arrays import FloatArray
 from privacyfunnel.attributes.contraction import contracted
 from privacyfunnel.attributes.product import ProductProtocol
 from privacyfunnel.envelope import Splitting, split
+from privacyfunnel.envelope.starting import reaches
 from privacyfunnel.errors import SizeError
 from privacyfunnel.joint import Joint
 from privacyfunnel.promises import Comparisons, Promise
@@ -40,8 +43,9 @@ from privacyfunnel.protocol import Protocol, posterior_labels
 GAP = 1e-3  # nats: factors are many and each is only a candidate
 LEAST_ROOM = 1e-6  # of ε: with less than this left, a factor is not solved again
 INSIDE = 1e-9  # of ε: the engine's atoms may break a row by as much
-MOST_ROWS = 20_000
-SECONDS = 20.0  # for one factor
+MOST_ROWS = 500_000
+SECONDS = 5.0  # for one factor
+LEAST_SECONDS = 0.5  # for its last split, however late it is
 
 
 class Factors:
@@ -87,12 +91,44 @@ class Factors:
     def _best(self, j: int, n: FloatArray, d: FloatArray, epsilon: float) -> Protocol:
         marginal = self.marginals[j]
         prior = marginal.p_x
-        problem = Splitting(prior, np.arange(len(prior)), n, d, epsilon * (1 - INSIDE))
-        found = split(problem, gap=GAP, time_limit=SECONDS)
-        used = found.weights > 0
-        p_yx = found.weights[used][:, None] * np.maximum(found.atoms[used], 0.0)
+        weights, atoms = _split_lazily(prior, n, d, epsilon * (1 - INSIDE))
+        p_yx = weights[:, None] * atoms
         channel = (p_yx / p_yx.sum(axis=0)).T
         return Protocol(channel, posterior_labels(marginal, prior[:, None] * channel))
+
+
+def _split_lazily(prior: FloatArray, n: FloatArray, d: FloatArray, epsilon: float) -> tuple[FloatArray, FloatArray]:
+    """The best split under thousands of rows over a few values, of which only some matter.
+
+    Rows come in when an atom breaks them. Where time runs out, all atoms are drawn towards the prior until every row
+    holds, which keeps their average.
+    """
+    deadline = time.monotonic() + SECONDS
+    taken = np.unique(_excess(np.eye(len(prior)), n, d).argmax(axis=0))  # what each value alone would break most
+    while True:
+        left = max(deadline - time.monotonic(), LEAST_SECONDS)
+        problem = Splitting(prior, np.arange(len(prior)), n[taken], d[taken], epsilon)
+        found = split(problem, gap=GAP, time_limit=left)
+        used = found.weights > 0
+        weights, atoms = found.weights[used], np.maximum(found.atoms[used], 0.0)
+        excess = _excess(atoms, n, d) - epsilon
+        broken = np.unique(excess.argmax(axis=0)[excess.max(axis=0, initial=0.0) > INSIDE * epsilon])
+        fresh = np.setdiff1d(broken, taken)
+        if not len(fresh):
+            return weights, atoms
+        if time.monotonic() >= deadline:
+            every = Splitting(prior, np.arange(len(prior)), n, d, epsilon)
+            nearest = float(reaches(every, atoms).min())
+            return weights, (1 - nearest) * prior + nearest * atoms
+        taken = np.union1d(taken, fresh)
+
+
+def _excess(atoms: FloatArray, n: FloatArray, d: FloatArray) -> FloatArray:
+    """|ln N v / D v| of every row and atom."""
+    one, other = n @ atoms.T, d @ atoms.T
+    with np.errstate(divide="ignore", invalid="ignore"):
+        size = np.abs(np.log(one / other))
+    return np.where((one <= 0) & (other <= 0), 0.0, size)
 
 
 def _rows_alone(blocks: tuple[Comparisons, ...], joint: Joint, j: int) -> tuple[FloatArray, FloatArray]:
@@ -134,17 +170,30 @@ def _rows_with(
     """P(x^j, y^-j | E) / p(x^j) for both sides of every comparison that does not know x^j, and every y^-j."""
     prior = joint.onto([j]).p_x
     as_it_is = [np.eye(len(prior)) if k == j else channel for k, channel in enumerate(channels)]
+    asked = [block for block in blocks if j not in block.known]
+    _check_rows(sum(_others(channels, {j, *block.known}) * len(block.pairs) for block in asked))
     numerators: list[FloatArray] = []
     denominators: list[FloatArray] = []
-    for block in blocks:
-        if j in block.known:
-            continue
+    for block in asked:
         for part in contracted(as_it_is, joint.combos, block):
             place = part.unknown.index(j)
             for side, rows in ((part.one, numerators), (part.other, denominators)):
                 table = np.moveaxis(side.reshape(-1, *part.shape), 1 + place, -1).reshape(-1, len(prior))
                 rows.append(table / prior)
     return np.concatenate(numerators), np.concatenate(denominators)
+
+
+def _others(channels: Sequence[FloatArray], left_out: set[int]) -> int:
+    """How many outputs the other attributes have together."""
+    return math.prod(channel.shape[1] for k, channel in enumerate(channels) if k not in left_out)
+
+
+def _check_rows(rows: int) -> None:
+    if rows > MOST_ROWS:
+        raise SizeError(
+            f"A factor of a product is solved for at most {MOST_ROWS:,} comparisons; this table makes {rows:,}. "
+            "Publish fewer columns, use coarser bins, or use the method chain."
+        )
 
 
 def _distinct(numerators: FloatArray, denominators: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -155,9 +204,4 @@ def _distinct(numerators: FloatArray, denominators: FloatArray) -> tuple[FloatAr
     d = numerators.shape[1]
     both = both[np.abs(both[:, :d] - both[:, d:]).max(axis=1, initial=0.0) > 0]
     kept = np.sort(np.unique(np.round(both, 12), axis=0, return_index=True)[1])
-    if len(kept) > MOST_ROWS:
-        raise SizeError(
-            f"A factor of a product is solved for at most {MOST_ROWS:,} comparisons; this table makes {len(kept):,}. "
-            "Publish fewer columns, use coarser bins, or use the method chain."
-        )
     return both[kept, :d], both[kept, d:]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -245,13 +244,15 @@ class _LabelCodes:
         codes = np.zeros((len(starts) - 1, len(attributes)), dtype=np.int64)
         o = 0
         for width in widths.tolist():
-            taken: Counter[tuple[str, ...]] = Counter()
+            taken: set[tuple[str, ...]] = set()
             for _ in range(width):
                 listed = sorted_value[starts[o] : starts[o] + counts[o]]
-                label = tuple(_listed([name[v] for v in listed]) for name in names)
-                taken[label] += 1
-                if taken[label] > 1:
-                    label = (f"{label[0]} #{taken[label]}", *label[1:])
+                label = plain = tuple(_listed([name[v] for v in listed]) for name in names)
+                number = 1
+                while label in taken:  # also where a value itself is called like "a | b #2"
+                    number += 1
+                    label = (f"{plain[0]} #{number}", *plain[1:])
+                taken.add(label)
                 codes[o] = [
                     self._codes[j].setdefault(text, len(self._codes[j]))
                     for j, text in zip(attributes, label, strict=True)

@@ -7,6 +7,7 @@ Nothing here is trusted: what is built from the answers is checked afterwards.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,10 +46,14 @@ def solve_many(
     live = np.arange(count)
     B = basis.copy()
     transposed = np.ascontiguousarray(A.transpose(0, 2, 1))  # (·, n, m): a column of A is contiguous
-    binv = np.linalg.inv(transposed[which[:, None], B].transpose(0, 2, 1))
+    binv = _inverses(transposed[which[:, None], B].transpose(0, 2, 1))
     for pivot in range(pivots):
         if pivot % REFRESHED == REFRESHED - 1:
-            binv = np.linalg.inv(transposed[which[live][:, None], B].transpose(0, 2, 1))
+            binv = _inverses(transposed[which[live][:, None], B].transpose(0, 2, 1))
+        sound = np.isfinite(binv).all(axis=(1, 2))  # else rounding made the basis singular: there is no answer
+        live, B, binv = live[sound], B[sound], binv[sound]
+        if not live.size:
+            break
         rows = np.arange(live.size)
         matrix, c, lo, hi = A[which[live]], cost[live], low[live], high[live]
         y = np.matmul(np.take_along_axis(c, B, 1)[:, None, :], binv)
@@ -69,15 +74,7 @@ def solve_many(
         rho = binv[rows, leave]
         alpha = np.matmul(rho[:, None, :], matrix)[:, 0] * np.where(upwards, 1.0, -1.0)[:, None]
         np.put_along_axis(alpha, B, 0.0, 1)
-        # As the dual step grows, d_j - t alpha_j changes sign at t_j; passing it costs |alpha_j| (u_j - l_j) of slope.
-        crosses = np.where(d >= 0, alpha, -alpha) > SMALLEST_PIVOT
-        t = np.full(d.shape, np.inf)
-        np.divide(d, alpha, out=t, where=crosses)
-        order = np.argsort(t, axis=1)
-        fall = np.cumsum(np.take_along_axis(np.where(crosses, np.abs(alpha) * (hi - lo), 0.0), order, 1), axis=1)
-        reached = fall >= broken[rows, leave][:, None]
-        enter = order[rows, np.argmax(reached, axis=1)]
-        blocked = reached.any(axis=1) & crosses[rows, enter]
+        enter, blocked = _entering(d, alpha, hi - lo, broken[rows, leave])
         done = feasible | ~blocked | (pivot + 1 == pivots)
         if done.any():
             at = live[done]
@@ -90,6 +87,34 @@ def solve_many(
         binv = _pivoted(np.asarray(binv), transposed[which[live], enter], rho, leave)
         B[rows, leave] = enter
     return Answers(x_out, y_out, basis_out, optimal)
+
+
+def _entering(d: FloatArray, alpha: FloatArray, width: FloatArray, need: FloatArray) -> tuple[IntArray, BoolArray]:
+    """Which variable enters each basis, and whether any can.
+
+    As the dual step grows, d_j - t alpha_j changes sign at t_j; passing it costs |alpha_j| (u_j - l_j) of slope.
+    """
+    rows = np.arange(len(need))
+    crosses = np.where(d >= 0, alpha, -alpha) > SMALLEST_PIVOT
+    t = np.full(d.shape, np.inf)
+    np.divide(d, alpha, out=t, where=crosses)
+    order = np.argsort(t, axis=1)
+    fall = np.cumsum(np.take_along_axis(np.where(crosses, np.abs(alpha) * width, 0.0), order, 1), axis=1)
+    reached = fall >= need[:, None]
+    enter = order[rows, np.argmax(reached, axis=1)]
+    return enter, reached.any(axis=1) & crosses[rows, enter]
+
+
+def _inverses(bases: FloatArray) -> FloatArray:
+    """The inverse of each; infinite where there is none, so that one of thousands does not end them all."""
+    try:
+        return np.asarray(np.linalg.inv(bases))
+    except np.linalg.LinAlgError:
+        inverses = np.full(bases.shape, np.inf)
+        for i, basis in enumerate(bases):
+            with suppress(np.linalg.LinAlgError):
+                inverses[i] = np.linalg.inv(basis)
+        return inverses
 
 
 def _pivoted(binv: FloatArray, column: FloatArray, rho: FloatArray, leave: IntArray) -> FloatArray:

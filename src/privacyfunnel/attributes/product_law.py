@@ -42,6 +42,9 @@ class ProductLaw:
 
     def __post_init__(self) -> None:
         checked_factors([factor.inputs for factor in self.factors], self.combos)
+        for factor in self.factors:
+            if len(set(factor.outputs)) != len(factor.outputs) or any(len(labels) != 1 for labels in factor.outputs):
+                raise ProtocolFileError("Outputs of a column must have one label each, all different; some have not.")
 
     @classmethod
     def of(cls, protocol: ProductProtocol) -> ProductLaw:
@@ -117,17 +120,15 @@ class ProductLaw:
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "combinations": ["/".join(map(str, row)) for row in self.combos.tolist()],
             "factors": [factor.to_json() for factor in self.factors],
         }
 
     @classmethod
-    def from_json(cls, content: Mapping[str, Any], sees_secret: bool) -> ProductLaw:
-        """The law that a protocol file states."""
+    def from_json(cls, content: Mapping[str, Any], sees_secret: bool, combos: IntArray) -> ProductLaw:
+        """The law that a protocol file states, over the combinations of its domain."""
         if sees_secret:
             raise ProtocolFileError("A product never sees the secret; this file says that it does. Make it again.")
-        combos = np.array([[int(code) for code in row.split("/")] for row in content["combinations"]], dtype=np.int64)
-        return cls(tuple(ChannelLaw.from_json(factor, False) for factor in content["factors"]), combos)
+        return cls(tuple(ChannelLaw.from_json(factor, False, combos) for factor in content["factors"]), combos)
 
 
 def _column(law: ChannelLaw, output: int) -> NDArray[Any]:

@@ -13,7 +13,7 @@ import numpy as np
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.envelope.master import Master
 from privacyfunnel.envelope.problem import Pricer, Split, Splitting
-from privacyfunnel.envelope.starting import contracted
+from privacyfunnel.envelope.starting import contracted, reaches
 from privacyfunnel.envelope.vertices import entropy_terms
 
 Progress = Callable[[float, float], None]
@@ -22,6 +22,7 @@ WORTH_ADDING = 1e-10
 LOAN = 1e-12
 DUST = 1e-13
 ROW_ROUNDING = 1e-11
+FARTHEST_OUT = 1e-6  # of the way to the prior: atoms that must be drawn in further are no atoms
 MOST_ADDED = 2000  # per round: the cheapest ones, so that the master stays small
 SEARCHED_TO = 0.25  # of the gap: a proof is tried once the search finds nothing below this
 PROOF_SHARE = 0.4  # of a time limit: the part that is kept for proofs
@@ -60,9 +61,9 @@ class Generation:
         return np.bincount(row, entropy_terms(image), minlength=atoms.shape[0]).astype(np.float64)
 
     def cleaned(self, atoms: FloatArray) -> FloatArray:
-        """The atoms without the dust of rounding; those that then break a row by more than rounding are left out.
+        """The atoms without the dust of rounding; those that then break a row by more than rounding are drawn inwards.
 
-        A row compares two sums, and where both are dust their ratio can be anything.
+        A row compares two sums, and where both are dust their ratio can be anything. What is too far out is left out.
         """
         ratio = atoms / self.problem.prior
         atoms = np.where(ratio > DUST * ratio.max(axis=1, initial=0.0, keepdims=True), atoms, 0.0)
@@ -70,7 +71,13 @@ class Generation:
         one = np.asarray(self.problem.numerators @ atoms.T)
         other = np.asarray(self.problem.denominators @ atoms.T)
         most = np.exp(self.problem.epsilon) * (1 + ROW_ROUNDING)
-        return np.asarray(atoms[((one <= most * other) & (other <= most * one)).all(axis=0)])
+        good = ((one <= most * other) & (other <= most * one)).all(axis=0)
+        if good.all():
+            return np.asarray(atoms)
+        reach = reaches(self.problem, atoms[~good])
+        near = reach > 1 - FARTHEST_OUT
+        drawn = reach[near, None] * atoms[~good][near] + (1 - reach[near, None]) * self.problem.prior
+        return np.concatenate([atoms[good], drawn])
 
     def add(self, atoms: FloatArray, prices: FloatArray) -> float:
         """Give the master those atoms that can lower its value; the least reduced cost among those that were new."""

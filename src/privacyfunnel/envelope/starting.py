@@ -26,6 +26,12 @@ def contracted(problem: Splitting) -> FloatArray:
 
 def drawn_towards(problem: Splitting, towards: FloatArray) -> FloatArray:
     """The prior, drawn as far as is allowed towards each of these distributions."""
+    reach = reaches(problem, towards)[:, None]
+    return (1 - reach) * problem.prior + reach * towards
+
+
+def reaches(problem: Splitting, towards: FloatArray) -> FloatArray:
+    """How far from the prior to each of these distributions is allowed, between 0 and 1."""
     p = problem.prior
     n, d = problem.numerators, problem.denominators
     factor = np.exp(problem.epsilon)
@@ -35,5 +41,4 @@ def drawn_towards(problem: Splitting, towards: FloatArray) -> FloatArray:
         at_end = np.asarray(one @ towards.T - factor * (other @ towards.T))
         room = np.divide(at_prior, at_prior - at_end, out=np.ones_like(at_end), where=at_end > 0)
         reach = np.minimum(reach, room.min(axis=0, initial=1.0))
-    reach = np.clip(reach, 0.0, 1.0)[:, None]
-    return (1 - reach) * p + reach * towards
+    return np.clip(reach, 0.0, 1.0)
