@@ -15,7 +15,8 @@ from privacyfunnel.arrays import IntArray
 from privacyfunnel.attributes.chain import chain_steps, checked_chain
 from privacyfunnel.attributes.chain_law import UNIT, ChainLaw
 from privacyfunnel.attributes.choice import choose_method
-from privacyfunnel.attributes.contexts import lumped, split_contexts, split_in_two
+from privacyfunnel.attributes.contexts import lumped, rounded, split_contexts, split_in_two
+from privacyfunnel.attributes.first_step import first_channel, largest_first
 from privacyfunnel.attributes.order import chain_protocol
 from privacyfunnel.attributes.product import ProductProtocol
 from privacyfunnel.attributes.sparseness import sparseness
@@ -142,6 +143,38 @@ def test_a_chain_of_values_publishes_values_as_often_as_they_are() -> None:
     assert np.abs(shares - wanted).max() < 5 * 0.5 / math.sqrt(len(codes))
 
 
+def test_a_large_first_step_keeps_its_promise_and_more_than_small_ones() -> None:
+    joint = adult("occupation", "relationship", "race", "sex")
+    codes = rows_of(joint, 2000)
+    small = checked_chain(joint, LIP(1.0), ((0,), (1,), (2,)), 0.6).grow(codes, KeyStream.from_seed(1))
+    channel = first_channel(joint, (0, 1, 2), 1.0 - 1e-6, seconds=4.0)
+    whole = replace(checked_chain(joint, LIP(1.0), ((0, 1, 2),), 1.0), first=channel)
+    sealed, grown = whole.seal(codes, KeyStream.from_seed(1))
+    assert grown.kept.exact
+    assert grown.kept.nats > small.kept.nats
+    assert largest_ratio_published(grown.law, joint, codes[:50], 1) <= exp_below(1.0)
+    assert sealed.epsilon <= 1.0
+
+
+def test_as_many_columns_go_first_as_are_solved_together() -> None:
+    joint = adult("occupation", "education", "relationship", "race", "sex", "income")
+    first = largest_first(joint)
+    assert 40 < joint.onto(first).a <= 650
+    for j in set(range(joint.m)) - set(first):
+        assert joint.onto([*first, j]).a > 650
+    assert largest_first(adult("income", "relationship", "sex")) == (0, 1)
+
+
+def test_outputs_that_integers_cannot_follow_join_others() -> None:
+    table = np.array([[0.5, 0.5], [1.5, 0.5], [0.5, 1.5]])  # p(x), then p(s|x)/p(s) for two secrets
+    faint = 2.0**-41  # below what is drawn: the output would stand for the first value alone
+    chances = np.array([[0.5, 0.5 - faint, faint], [0.5, 0.5 - 2 * faint, 2 * faint]])
+    channel, outputs = rounded(table, chances, 1.2)
+    assert outputs.tolist() == [0, 1]
+    assert sum(channel.numerator.tolist()) == 2 * UNIT
+    assert rounded(table, np.eye(2), 1.2)[0].numerator.tolist() == [UNIT, UNIT]  # nothing is allowed: silent
+
+
 def test_rows_that_a_chain_was_not_grown_for_are_refused() -> None:
     joint = adult("occupation", "education", "relationship", "sex")
     chain = checked_chain(joint, LIP(1.0), ((0,), (1,), (2,)), 0.6)
@@ -216,9 +249,9 @@ def test_the_chosen_order_names_every_column_once() -> None:
 def test_the_choice_is_joint_while_small_and_chain_beyond_and_says_why() -> None:
     small = choose_method(adult("occupation", "relationship", "sex"), LIP(1.0))
     assert (small.method, "12 combinations of 2 columns" in small.reason) == ("optimal", True)
-    large = adult("occupation", "education", "relationship", "race", "sex")
+    large = adult("occupation", "education", "relationship", "race", "sex", "income")
     assert choose_method(large, LIP(1.0)).method == "chain"
-    assert "617 combinations" in choose_method(large, LIP(1.0)).reason
+    assert f"{large.a} combinations" in choose_method(large, LIP(1.0)).reason
     wide = Joint(
         np.ones((3, 6000), dtype=np.int64),
         ("a", "b", "c"),

@@ -53,13 +53,13 @@ def some(adult: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three columns of which more than 250 combinations occur, many of them once, and a secret of three values."""
+    """Three columns of which more than 650 combinations occur, many of them once, and a secret of three values."""
     chance = random.Random(1)
     rows = []
-    for _ in range(900):
+    for _ in range(1100):
         secret = chance.choice("pqr")
         leaning = chance.randrange(4) if chance.random() < 0.8 else "pqr".index(secret)
-        rows.append([secret, f"a{leaning}", f"b{chance.randrange(9)}", f"c{chance.randrange(9)}"])
+        rows.append([secret, f"a{leaning}", f"b{chance.randrange(20)}", f"c{chance.randrange(20)}"])
     return written(tmp_path_factory.mktemp("many") / "many.csv", ["secret", "one", "two", "three"], rows)
 
 
@@ -113,12 +113,12 @@ def test_the_choice_of_a_chain_is_explained_and_sparseness_is_told_in_text_and_j
     for row in rows_of(many):
         secrets[row["one"], row["two"], row["three"]].append(row["secret"])
     size = len(secrets)
-    assert size > 250
+    assert size > 650
     once = sum(len(found) == 1 for found in secrets.values()) / size
-    tells = sum(len(found) for found in secrets.values() if len(set(found)) == 1) / 900
+    tells = sum(len(found) for found in secrets.values() if len(set(found)) == 1) / 1100
     found = told(*words(many, tmp_path / "out", "one,two,three", secret="secret"))
     assert found["method"] == "chain"
-    assert found["reason"].startswith(f"{size} combinations of 3 columns occur, more than the 250")
+    assert found["reason"].startswith(f"{size} combinations of 3 columns occur, more than the 650")
     assert f"{size} combinations occur, {once:.0%} of them once" in found["sparse"]
     assert f"{tells:.0%} of the rows have a combination that tells the secret" in found["sparse"]
     assert 0 < found["share_kept"] < 1

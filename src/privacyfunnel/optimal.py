@@ -92,8 +92,10 @@ def optimal(
 
 def checked_size(joint: Joint, promise: Promise, sees_secret: bool) -> None:
     """Refuse, at once, what would take the engine hours."""
-    chain = "--method chain or " if isinstance(promise, LIP) and joint.m > 1 and not sees_secret else ""
-    instead = f"Publish fewer columns, use coarser bins, or use {chain}--method randomised-response."
+    instead = "Publish fewer columns, use coarser bins, or use --method randomised-response."
+    if joint.m > 1 and not sees_secret:
+        chain = "use --method chain" if isinstance(promise, LIP) else "promise LIP with --method chain"
+        instead = f"Publish fewer columns, use coarser bins, or {chain}."
     inputs = int(np.count_nonzero(joint.weights)) if sees_secret else joint.a
     if inputs > LARGEST_PROBLEM:
         what = "pairs of a secret and a value" if sees_secret else "combinations" if joint.m > 1 else "values"

@@ -62,7 +62,7 @@ class Order:
 
 def settled(joint: Joint, order: Order) -> tuple[Order, str]:
     """The order with its method settled, and why where it was not given."""
-    from privacyfunnel.attributes.choice import choose_method
+    from privacyfunnel.attributes.choice import JOINT, SECONDS, choose_method
 
     if order.chain_order and order.method not in {AUTO, "chain"}:
         raise ParameterError(f"an order of columns is for the method chain; {order.method} needs none. Leave it out.")
@@ -75,7 +75,9 @@ def settled(joint: Joint, order: Order) -> tuple[Order, str]:
     if joint.m == 1 or order.sees_secret:
         return replace(order, method="optimal"), ""
     choice = choose_method(joint, order.promise)
-    return replace(order, method=choice.method), choice.reason
+    limit = order.effort.time_limit
+    effort = replace(order.effort, time_limit=SECONDS if limit is None and choice.method == JOINT else limit)
+    return replace(order, method=choice.method, effort=effort), choice.reason
 
 
 def sparse_words(joint: Joint, order: Order, sealed: SealedProtocol, watch: Watch | None) -> str:
@@ -99,7 +101,7 @@ def _about(table: Joint, order: Order) -> float | None:
     effort = Effort(gap=SMALL_GAP, time_limit=SECONDS_EACH)
     try:
         if order.method == "chain":
-            return trial(table, order.promise)
+            return trial(table, order.promise, SECONDS_EACH)
         if order.method == "product":
             return product_protocol(table, order.promise, order.budgets, seconds=SECONDS_EACH).information
         made = make(order.method, table, order.promise, sees_secret=order.sees_secret, effort=effort)

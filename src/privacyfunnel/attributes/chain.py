@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacyfunnel.attributes.chain_law import MOST_STEPS
+from privacyfunnel.attributes.contexts import Channel
 from privacyfunnel.attributes.growth import Grown, grow
 from privacyfunnel.errors import ParameterError, SizeError
 from privacyfunnel.information import entropy
@@ -41,15 +42,15 @@ class Chain:
     steps: tuple[tuple[int, ...], ...]
     epsilons: tuple[float, ...]
     as_values: bool = False  # whether original values are published, not groups of them
+    first: Channel | None = None  # of the first step, where it is known already
 
     def grow(self, codes: NDArray[Any], stream: Words) -> Grown:
         """Draw all rows, solving each context when a row first comes to it.
 
         The rows are held in memory: those of one step must all be drawn before the contexts of the next are known.
         """
-        return grow(
-            self.joint, self.steps, self.epsilons, np.asarray(codes, dtype=np.int64), stream, as_values=self.as_values
-        )
+        rows = np.asarray(codes, dtype=np.int64)
+        return grow(self.joint, self.steps, self.epsilons, rows, stream, first=self.first, as_values=self.as_values)
 
     def seal(self, codes: NDArray[Any], stream: Words) -> tuple[SealedProtocol, Grown]:
         """The rows' chain, certified: every output of every context that was reached keeps the promise."""

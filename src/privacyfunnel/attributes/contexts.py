@@ -27,6 +27,7 @@ WORTH = 1e-3  # nats: an atom whose reduced cost gains less than this is not wor
 PATIENCE = 2  # rounds without a new atom after which a context is done
 STEPS = 3  # linear programmes that improve an atom per round
 ROOM = 2.0  # shares never exceed 1; a bound that is never met keeps rounding from calling a programme empty
+MERGES = 6  # times that outputs outside of the box are joined with others
 FLATTEST = 1e-6  # slopes of entropy are taken no closer to 0 than this
 
 
@@ -263,17 +264,29 @@ def _channel(table: FloatArray, weights: FloatArray, atoms: FloatArray, loud: fl
 
 
 def rounded(table: FloatArray, chances: FloatArray, loud: float) -> tuple[Channel, IntArray]:
-    """A channel of integers, and which outputs it has; silent where those integers leave the box."""
+    """A channel of integers, and which outputs it has.
+
+    Outputs that are too rare for integers to follow them leave the box. They join the most frequent one that does not,
+    for an average of allowed posteriors is allowed; where that does not help, the channel is silent.
+    """
     d = table.shape[1]
-    chances = chances / chances.sum(axis=1, keepdims=True)
-    numerators = np.floor(np.ldexp(chances, BITS)).astype(np.int64)
-    numerators[numerators < FINEST] = 0
-    numerators[np.arange(d), chances.argmax(axis=1)] += UNIT - numerators.sum(axis=1)
-    used = np.flatnonzero(numerators.any(axis=0))
-    numerators = numerators[:, used]
-    p_xy = table[0][:, None] * (numerators / UNIT)
-    ratio = (table[1:] @ p_xy) / p_xy.sum(axis=0)
-    if numerators.shape[1] == 1 or not ((ratio <= loud) & (ratio * loud >= 1)).all():
-        return Channel.silent(d), np.zeros(1, dtype=np.int64)
-    value, output = np.nonzero(numerators)
-    return Channel(value, output, numerators[value, output]), used
+    names = np.arange(chances.shape[1])
+    for _ in range(MERGES):
+        chances = chances / chances.sum(axis=1, keepdims=True)
+        numerators = np.floor(np.ldexp(chances, BITS)).astype(np.int64)
+        numerators[numerators < FINEST] = 0
+        numerators[np.arange(d), chances.argmax(axis=1)] += UNIT - numerators.sum(axis=1)
+        used = numerators.any(axis=0)
+        numerators, chances, names = numerators[:, used], chances[:, used], names[used]
+        p_xy = table[0][:, None] * (numerators / UNIT)
+        p_y = p_xy.sum(axis=0)
+        ratio = (table[1:] @ p_xy) / p_y
+        inside = ((ratio <= loud) & (ratio * loud >= 1)).all(axis=0)
+        if len(names) == 1 or not inside.any():
+            break
+        if inside.all():
+            value, output = np.nonzero(numerators)
+            return Channel(value, output, numerators[value, output]), names
+        chances[:, np.argmax(np.where(inside, p_y, 0.0))] += chances[:, ~inside].sum(axis=1)
+        chances, names = chances[:, inside], names[inside]
+    return Channel.silent(d), np.zeros(1, dtype=np.int64)

@@ -19,8 +19,8 @@ from privacyfunnel.joint import Joint
 from privacyfunnel.protocol import LISTED, NEGLIGIBLE
 from privacyfunnel.sampling import Words
 
-FEW = 64  # up to so many contexts of a step are solved with more effort
-ROUNDS, MORE_ROUNDS = 4, 30
+EFFORT = ((64, 30), (12_000, 4), (math.inf, 2))  # rounds for up to so many contexts of a step
+FEW = 64
 MOST_VALUES = 8  # where there are more contexts, rare values of a context beyond these are treated alike
 ALIKE = 12  # digits in which two contexts must agree to share a channel
 LARGEST_GROWTH = 4 * 10**7  # pairs of a context and a combination it may be; about 1 GB
@@ -67,11 +67,13 @@ def grow(
     codes: IntArray,
     stream: Words,
     *,
+    first: Channel | None = None,
     as_values: bool = False,
 ) -> Grown:
     """Draw all rows through these steps; the rows of a step must be drawn before the next step's contexts are known.
 
-    With `as_values` every step publishes original values, and the contexts of the next are those.
+    `first` is the channel of the first step, where that is known already. With `as_values` every step publishes
+    original values, and the contexts of the next are those.
     """
     if len(codes) and not (codes.min() >= 0 and codes.max() < joint.a):
         raise ParameterError("Rows must hold combinations that were counted; some do not.")
@@ -86,8 +88,9 @@ def grow(
             values, of_combo = np.unique(joint.combos[:, attributes], axis=0, return_inverse=True)
             of_combo = of_combo.reshape(-1)
             step, mass, information = _solved(
-                joint, attributes, values, of_combo, reach, epsilon, crew, labels, as_values
+                joint, attributes, values, of_combo, reach, epsilon, crew, labels, as_values, first
             )
+            first = None
             grown.append(step)
             added += information[node]
             total += float(mass @ information)
@@ -115,6 +118,7 @@ def _solved(
     crew: Crew,
     labels: _LabelCodes,
     as_values: bool,
+    given: Channel | None,
 ) -> tuple[Step, FloatArray, FloatArray]:
     """The step's channels, the probability of each of its contexts, and what the step adds in each, in nats."""
     V = len(values)
@@ -132,8 +136,10 @@ def _solved(
     inside = ((ratio <= loud) & (ratio * loud >= 1)).all(axis=1)
     breaks = np.bincount(context, ~inside, minlength=contexts) > 0
     hard = np.flatnonzero(breaks & (np.diff(starts) > 1))
-    channels = [Channel.certain(int(n)) for n in np.diff(starts)] if not len(hard) else []
-    if len(hard):
+    channels = [given] if given is not None else []
+    if given is None and not len(hard):
+        channels = [Channel.certain(int(n)) for n in np.diff(starts)]
+    elif given is None:
         tables = [np.vstack([prior[i:j], ratio[i:j].T]) for i, j in zip(starts[hard], starts[hard + 1], strict=True)]
         most = MOST_VALUES if len(tables) > FEW else values.shape[0]
         small = [lumped(table, most) for table in tables]
@@ -141,7 +147,8 @@ def _solved(
         shared: dict[bytes, int] = {}
         which = [shared.setdefault(np.round(table, ALIKE).tobytes(), len(shared)) for table in tables]
         different = [tables[which.index(i)] for i in range(len(shared))] if len(shared) < len(tables) else tables
-        found = crew.channels(different, epsilon, MORE_ROUNDS if len(different) <= FEW else ROUNDS)
+        rounds = next(rounds for most, rounds in EFFORT if len(different) <= most)
+        found = crew.channels(different, epsilon, rounds)
         solved = {k: found[i].spread(g) for k, i, g in zip(hard.tolist(), which, groups, strict=True)}
         sizes = np.diff(starts).tolist()
         channels = [solved[k] if k in solved else Channel.certain(n) for k, n in enumerate(sizes)]

@@ -1,7 +1,8 @@
 """Which attributes a chain publishes together, in which order, and how much room early steps leave to later ones.
 
-Nothing of this touches the promise. Every candidate is tried on a small sample of the joint, drawn with fixed words;
-the one that keeps most is taken; so the choice depends on the counts alone, as the protocol itself does.
+The first step has one context, so it takes as many attributes as the engine of the optimum can solve together; steps
+after it have thousands of contexts and stay small. Nothing of this touches the promise. Every candidate is tried on a
+small sample of the joint, drawn with fixed words, and the one that keeps most is taken.
 """
 
 from __future__ import annotations
@@ -9,20 +10,26 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.attributes.chain import Chain, chain_steps, checked_chain
+from privacyfunnel.attributes.first_step import FEW_VALUES, first_channel, largest_first
 from privacyfunnel.information import entropy, information
 from privacyfunnel.joint import Joint
 from privacyfunnel.promises import Promise
 from privacyfunnel.sampling import KeyStream
 
-TOGETHER = 16  # values that a step may have when it publishes several attributes
+TOGETHER = 16  # values that a later step may have when it publishes several attributes
 SAMPLE = 150  # rows of a trial
-FIRST = (0.6, 0.8, 0.4, 1.0)  # shares of ε that the first step may use
+FIRST = (0.6, 0.8, 0.4, 1.0)  # shares of ε that a small first step may use
+LARGE_FIRST = 0.9  # and a large one, which has most of the information
 SECONDS = 40.0  # for all trials; a trial that has begun is finished
+SOLVING_SHARE = 0.6  # of these, for a large first step
+
+Steps = tuple[tuple[int, ...], ...]
 
 
 def chain_protocol(
@@ -40,36 +47,46 @@ def chain_protocol(
     ε that the first step may use. `as_values` publishes original values instead of groups of them.
     """
     deadline = time.monotonic() + seconds
-    candidates = [chain_steps(joint, order)] if order is not None else _orders(joint)
-    rest: tuple[float, ...] = FIRST if first is None else (first,)
-    best, most = checked_chain(joint, promise, candidates[0], rest[0], as_values=as_values), -1.0
-    if len(candidates) * len(rest) == 1:
-        return best
-    codes = _sample(joint.p_x)
-    trials = [(steps, rest[0]) for steps in candidates]
-    while trials:
-        steps, share = trials.pop(0)
-        chain = checked_chain(joint, promise, steps, share, as_values=as_values)
-        kept = chain.grow(codes, KeyStream.from_seed(0)).kept.nats
-        if kept > most:
-            best, most = chain, kept
-        if time.monotonic() >= deadline:
-            break
-        if not trials and rest:
-            rest = rest[1:]
-            trials = [(best.steps, share) for share in rest[:1]]
-    return best
+    steps = chain_steps(joint, order) if order is not None else None
+    large = largest_first(joint) if steps is None else steps[0]
+    if len(np.unique(joint.combos[:, large], axis=0)) > FEW_VALUES and len(large) > 1:
+        candidates = [(large, *rest) for rest in _orders(joint, large)] if steps is None else [steps]
+        share = LARGE_FIRST if first is None else first
+        chain = checked_chain(joint, promise, candidates[0], share, as_values=as_values)
+        solved = first_channel(joint, large, chain.epsilons[0], SOLVING_SHARE * seconds)
+        return _best([replace(chain, steps=each, first=solved) for each in candidates], deadline)
+    orders = _orders(joint) if steps is None else [steps]
+    shares: tuple[float, ...] = FIRST if first is None else (first,)
+    chains = [checked_chain(joint, promise, each, shares[0], as_values=as_values) for each in orders]
+    best = _best(chains, deadline)
+    others = [checked_chain(joint, promise, best.steps, share, as_values=as_values) for share in shares[1:]]
+    return _best([best, *others], deadline)
 
 
-def trial(joint: Joint, promise: Promise) -> float:
-    """About how many nats a chain keeps of this table: the mean over a small sample, in one order."""
-    chain = checked_chain(joint, promise, _orders(joint)[0], FIRST[0])
+def trial(joint: Joint, promise: Promise, seconds: float) -> float:
+    """About how many nats a chain keeps of this table: the mean over a small sample."""
+    chain = chain_protocol(joint, promise, seconds=seconds)
     return chain.grow(_sample(joint.p_x), KeyStream.from_seed(0)).kept.nats
 
 
-def _orders(joint: Joint) -> list[tuple[tuple[int, ...], ...]]:
+def _best(chains: Sequence[Chain], deadline: float) -> Chain:
+    """The chain that keeps most of the sample, among those that there is time to try; the first where there is none."""
+    best, most = chains[0], -math.inf
+    if len(chains) == 1:
+        return best
+    codes = _sample(best.joint.p_x)
+    for chain in chains:
+        if time.monotonic() >= deadline:
+            break
+        kept = chain.grow(codes, KeyStream.from_seed(0)).kept.nats
+        if kept > most:
+            best, most = chain, kept
+    return best
+
+
+def _orders(joint: Joint, done: tuple[int, ...] = ()) -> list[Steps]:
     """A few orders worth trying: much information first, little about the secret first, and a mean of both."""
-    steps = _packed(joint)
+    steps = _packed(joint, done)
     said = [_about(joint, step) for step in steps]
     keys: list[list[float]] = [
         [-h for h, _ in said],
@@ -81,10 +98,10 @@ def _orders(joint: Joint) -> list[tuple[tuple[int, ...], ...]]:
     return list(dict.fromkeys(orders))
 
 
-def _packed(joint: Joint) -> list[tuple[int, ...]]:
+def _packed(joint: Joint, done: tuple[int, ...]) -> list[tuple[int, ...]]:
     """Attributes with few values go together while the step stays small: fewer contexts, and less is lost between."""
     steps: list[list[int]] = []
-    for j in sorted(range(joint.m), key=lambda j: -len(joint.attributes[j].labels)):
+    for j in sorted(set(range(joint.m)) - set(done), key=lambda j: -len(joint.attributes[j].labels)):
         size = len(joint.attributes[j].labels)
         fits = [s for s in steps if math.prod(len(joint.attributes[k].labels) for k in s) * size <= TOGETHER]
         if fits:
@@ -96,11 +113,8 @@ def _packed(joint: Joint) -> list[tuple[int, ...]]:
 
 def _about(joint: Joint, step: tuple[int, ...]) -> tuple[float, float]:
     """H(X^step) and I(S; X^step)."""
-    _, value = np.unique(joint.combos[:, step], axis=0, return_inverse=True)
-    value = value.reshape(-1)
-    p = np.zeros((joint.c, int(value.max()) + 1))
-    np.add.at(p.T, value, joint.p_sx.T)
-    return max(entropy(p.sum(axis=0)), 1e-12), information(p)
+    small = joint.onto(step)
+    return max(entropy(small.p_x), 1e-12), information(small.p_sx)
 
 
 def _sample(p_x: FloatArray) -> IntArray:

@@ -32,7 +32,7 @@ class Merged:
         np.add.at(small, self.part_of, atoms.T)
         return small.T
 
-    def expanded(self, split: Split) -> Split:
+    def expanded(self, split: Split, most_atoms: int | None = None) -> Split:
         """The split of the large problem: every atom names one input of each merged one.
 
         The inputs of a part lie side by side on [0, 1], each as wide as its share; a point of [0, 1] picks one in
@@ -47,7 +47,8 @@ class Merged:
         edges = [np.append(np.cumsum(share[inputs])[:-1], 1.0) for inputs in members]
         supports = [np.flatnonzero(atom) for atom in split.atoms]
         cuts = [np.unique(np.concatenate([[0.0], *(edges[part] for part in support)])) for support in supports]
-        whole = self._left_whole(split.weights, np.array([len(places) - 1 for places in cuts]))
+        most = max(MOST_ENTRIES // self.prior.size, 2 * self.prior.size) if most_atoms is None else most_atoms
+        whole = _left_whole(split.weights, np.array([len(places) - 1 for places in cuts]), most)
         for i, (q, atom, support) in enumerate(zip(split.weights, split.atoms, supports, strict=True)):
             if whole[i]:
                 weights.append(q)
@@ -64,16 +65,16 @@ class Merged:
         value = float(np.array(weights) @ entropy_terms(np.array(atoms)).sum(axis=1))
         return Split(np.array(weights), np.array(atoms), value, split.bound)
 
-    def _left_whole(self, weights: FloatArray, pieces: IntArray) -> BoolArray:
-        """The atoms that are told no finer: a solve cut short may leave many on very many values each.
 
-        What cutting an atom gains grows with its weight, so the heaviest per piece are cut first.
-        """
-        d = self.prior.size
-        order = np.argsort(-weights / pieces, kind="stable")
-        whole = np.ones(len(weights), dtype=bool)
-        whole[order] = np.cumsum(pieces[order]) * d > max(MOST_ENTRIES, 2 * d * d)
-        return whole
+def _left_whole(weights: FloatArray, pieces: IntArray, most: int) -> BoolArray:
+    """The atoms that are told no finer: a solve cut short may leave many on very many values each.
+
+    What cutting an atom gains grows with its weight, so the heaviest per piece are cut first.
+    """
+    order = np.argsort(-weights / pieces, kind="stable")
+    whole = np.ones(len(weights), dtype=bool)
+    whole[order] = np.cumsum(pieces[order]) + np.arange(len(order))[::-1] > most
+    return whole
 
 
 def merged(problem: Splitting) -> Merged:

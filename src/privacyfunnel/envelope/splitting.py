@@ -16,10 +16,12 @@ def split(
     time_limit: float | None = None,
     progress: Progress | None = None,
     start: FloatArray | None = None,
+    most_atoms: int | None = None,
 ) -> Split:
     """The cheapest split up to `gap` nats. At the time limit, or when interrupted: the best so far, with its bound.
 
     `start` are allowed atoms that are known already; the split is never worse than the best one of these.
+    Inputs that the promise cannot tell apart are told apart as far as `most_atoms` allow, in the end.
     """
     small = merged(problem)
     generation = generation_for(small.problem)
@@ -28,4 +30,4 @@ def split(
     except KeyboardInterrupt:
         if generation.value == np.inf:
             raise
-    return small.expanded(generation.best())
+    return small.expanded(generation.best(), most_atoms)
