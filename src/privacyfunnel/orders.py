@@ -88,11 +88,18 @@ def sparse_words(joint: Joint, order: Order, sealed: SealedProtocol, watch: Watc
         return ""
     if watch:
         watch("trying smaller tables", 0)
-    return str(sparseness(joint, sealed.domain.bins, lambda table: _about(table, order)))
+    whole = _quickly(joint, order)
+    # What is found quickly is less than what was found; it is the comparison that counts.
+    scale = sealed.information / whole if whole else 1.0
+    return str(sparseness(joint, sealed.domain.bins, lambda table: _scaled(_quickly(table, order), scale)))
 
 
-def _about(table: Joint, order: Order) -> float | None:
-    """About how many nats the order would keep of a smaller table; None where it cannot be followed there."""
+def _scaled(kept: float | None, scale: float) -> float | None:
+    return None if kept is None else kept * scale
+
+
+def _quickly(table: Joint, order: Order) -> float | None:
+    """How many nats the order would keep of a table if it had seconds only; None where it cannot be followed there."""
     from privacyfunnel.attributes.budgets import product_protocol
     from privacyfunnel.attributes.order import trial
 
@@ -101,7 +108,7 @@ def _about(table: Joint, order: Order) -> float | None:
     effort = Effort(gap=SMALL_GAP, time_limit=SECONDS_EACH)
     try:
         if order.method == "chain":
-            return trial(table, order.promise, SECONDS_EACH)
+            return trial(table, order.promise)
         if order.method == "product":
             return product_protocol(table, order.promise, order.budgets, seconds=SECONDS_EACH).information
         made = make(order.method, table, order.promise, sees_secret=order.sees_secret, effort=effort)

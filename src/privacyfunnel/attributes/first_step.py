@@ -14,7 +14,7 @@ from privacyfunnel.joint import Joint
 GAP = 0.005  # of H
 FEW_VALUES = 40  # up to so many a first step is solved like any other
 MOST_VALUES, MOST_IN_TWO = 650, 1500  # values that a first step may have; more of them where the secret has two values
-MOST_OUTPUTS = 2500  # every one is a context of the next step, and a column of what an analyst works with
+MOST_OUTPUTS = 1500  # every one is a context of the next step, and a column of what an analyst works with
 MOST_SECRETS = 50  # with more, a first step stays small too
 INSIDE = 1e-6  # of log-ratio: room for what rounding to integers does to rare outputs
 

@@ -36,8 +36,9 @@ class Smaller:
     def __str__(self) -> str:
         kept = ""
         if self.kept is not None:
-            share = f" ({self.kept / self.entropy:.0%})" if self.entropy else ""
-            kept = f", and about {self.kept:.2f} of {self.entropy:.2f} nats{share} would be kept"
+            most = min(self.kept, self.entropy)
+            share = f" ({most / self.entropy:.0%})" if self.entropy else ""
+            kept = f", and about {most:.2f} of {self.entropy:.2f} nats{share} would be kept"
         return f"{self.change} it would be {self.told:.0%}{kept}"
 
 
