@@ -23,6 +23,7 @@ MOST_NUMBERS = 5 * 10**7  # in the rows of a promise
 # The engine solves a promise that is smaller by this sliver, so that rounding does not push its atoms, which lie on the
 # boundary, over it. The bound is paid back what that can cost.
 MARGIN = 1e-11
+FEW_INPUTS, ROOM_FOR_SUMS = 150, 1e-11  # beyond so many inputs, so much of log-ratio
 # At tiny ε rounding can be as large as ε itself, and the sliver that mends it is no sliver any more; at worst it is
 # the whole protocol. What it costs shows in the gap.
 LARGEST_SLIVER_BITS = 0
@@ -75,14 +76,14 @@ def optimal(
     as_it_is = _identity(joint, sees_secret)
     if promise.leakage(joint, as_it_is) <= promise.epsilon:
         return Optimum(as_it_is, mutual_information(joint, as_it_is), h_x)
-    problem, inputs = _problem(joint, promise, sees_secret)
-    said = None if progress is None else _in_utility(progress, h_x)
+    problem, inputs, margin = _problem(joint, promise, sees_secret)
+    said = None if progress is None else _in_utility(progress, h_x, margin)
     start = _known_atoms(joint, promise, problem, inputs, gap, time_limit) if sees_secret else None
     found = split(problem, gap=gap, time_limit=time_limit, progress=said, start=start)
     protocol = kept(_protocol(joint, problem, inputs, found, sees_secret), promise, joint, most=LARGEST_SLIVER_BITS)
     utility = mutual_information(joint, protocol)
     # What was solved for a smaller ε bounds nothing at the larger one, but then all but everything is kept anyway.
-    bound = min(h_x, h_x - found.bound + _repaid(h_x)) if promise.epsilon <= LARGEST_EPSILON else h_x
+    bound = min(h_x, h_x - found.bound + _repaid(h_x, margin)) if promise.epsilon <= LARGEST_EPSILON else h_x
     if bound < utility - ROUNDING * (1 + h_x):
         raise SolverError(
             f"A bound must not lie below what a protocol keeps; it lies {utility - bound:.1e} nats below. Report this."
@@ -110,20 +111,22 @@ def checked_size(joint: Joint, promise: Promise, sees_secret: bool) -> None:
         )
 
 
-def _problem(joint: Joint, promise: Promise, sees_secret: bool) -> tuple[Splitting, IntArray]:
-    """The engine's problem over the inputs that occur, and which those are."""
+def _problem(joint: Joint, promise: Promise, sees_secret: bool) -> tuple[Splitting, IntArray, float]:
+    """The engine's problem over the inputs that occur, which those are, and by how much its promise is smaller."""
     p_z = joint.p_sx.ravel() if sees_secret else joint.p_x
     inputs = np.flatnonzero(p_z)
     n, d = promise.rows(joint, sees_secret)
     # Below the smallest certified size there is room to solve for half of it: still more than what was asked.
-    # e^ε' such that (1-δ)v + δp is allowed at ε' whenever v is allowed at ε, with δ = MARGIN (theory, Lemma 4).
+    # e^ε' such that (1-δ)v + δp is allowed at ε' whenever v is allowed at ε, with δ the margin (theory, Lemma 4).
     largest = max(1.0, float(n.max()) if n.nnz else 1.0, float(d.max()) if d.nnz else 1.0)
     wanted = promise.epsilon if promise.epsilon >= SMALLEST_EPSILON else SMALLEST_EPSILON / 2
     bound = math.exp(min(wanted, LARGEST_EPSILON))
-    epsilon = math.log((bound * largest + MARGIN) / (largest + MARGIN))
+    # Sums over many inputs round more; without room for that, every output would need a sliver of every input.
+    margin = MARGIN if len(inputs) <= FEW_INPUTS else max(MARGIN, ROOM_FOR_SUMS * largest)
+    epsilon = math.log((bound * largest + margin) / (largest + margin))
     group = inputs % joint.a if sees_secret else inputs
     prior = p_z[inputs] / p_z[inputs].sum()
-    return Splitting(prior, group, n[:, inputs], d[:, inputs], epsilon), inputs
+    return Splitting(prior, group, n[:, inputs], d[:, inputs], epsilon), inputs, margin
 
 
 def _known_atoms(
@@ -167,13 +170,13 @@ def _identity(joint: Joint, sees_secret: bool) -> Protocol:
     return Protocol(np.tile(np.eye(joint.a), (joint.c if sees_secret else 1, 1)), joint.values, sees_secret)
 
 
-def _repaid(h_x: float) -> float:
+def _repaid(h_x: float, margin: float) -> float:
     """How much more the promise itself may keep than the one that was solved, which is smaller by the margin.
 
     Mixing δ of the prior into every atom of a split raises its cost by at most δH(X) + h(δ), h the binary entropy.
     """
-    return MARGIN * h_x + entropy([MARGIN, 1 - MARGIN])
+    return margin * h_x + entropy([margin, 1 - margin])
 
 
-def _in_utility(progress: Progress, h_x: float) -> Progress:
-    return lambda value, bound: progress(h_x - value, h_x - bound + _repaid(h_x))
+def _in_utility(progress: Progress, h_x: float, margin: float) -> Progress:
+    return lambda value, bound: progress(h_x - value, h_x - bound + _repaid(h_x, margin))
