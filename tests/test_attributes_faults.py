@@ -203,6 +203,7 @@ CHAINS: dict[str, Change] = {
     "a label twice in its column": lambda c: c["law"]["columns"][0].__setitem__(0, c["law"]["columns"][0][1]),
     "a column deleted": lambda c: c["law"]["columns"].pop(),
     "a value twice": of_step(lambda s: s["values"].__setitem__(0, s["values"][1])),
+    "a value more, which is there already": of_step(lambda s: s["values"].append(s["values"][0])),
     "a value deleted": of_step(lambda s: s["values"].pop()),
     "a foreign value": of_step(lambda s: s["values"].__setitem__(0, "77")),
     "an empty value": of_step(lambda s: s["values"].__setitem__(0, "")),
