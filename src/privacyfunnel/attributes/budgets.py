@@ -14,9 +14,9 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from privacyfunnel.attributes.factors import Factors
+from privacyfunnel.attributes.factors import LARGEST_EPSILON, Factors
 from privacyfunnel.attributes.product import ProductProtocol, worst_leak
 from privacyfunnel.errors import ParameterError, SizeError, checked_epsilon
 from privacyfunnel.information import entropy
@@ -64,6 +64,7 @@ def product_protocol(
     `seconds`, with the best that it has found.
     """
     checked_search(joint)
+    promise = replace(promise, epsilon=min(promise.epsilon, LARGEST_EPSILON))
     factors = Factors(joint, promise)
     if budgets is None:
         return _searched(factors, promise, time.monotonic(), seconds)

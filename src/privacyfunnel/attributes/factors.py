@@ -44,6 +44,7 @@ GAP = 1e-3  # nats: factors are many and each is only a candidate
 LEAST_ROOM = 1e-6  # of ε: with less than this left, a factor is not solved again
 INSIDE = 1e-9  # of ε: the engine's atoms may break a row by as much
 MOST_ROWS = 500_000
+LARGEST_EPSILON = 12.0  # what factors are solved for where more is asked: all but everything is kept then
 SECONDS = 5.0  # for one factor
 LEAST_SECONDS = 0.5  # for its last split, however late it is
 
@@ -91,7 +92,7 @@ class Factors:
     def _best(self, j: int, n: FloatArray, d: FloatArray, epsilon: float) -> Protocol:
         marginal = self.marginals[j]
         prior = marginal.p_x
-        weights, atoms = _split_lazily(prior, n, d, epsilon * (1 - INSIDE))
+        weights, atoms = _split_lazily(prior, n, d, min(epsilon, LARGEST_EPSILON) * (1 - INSIDE))
         p_yx = weights[:, None] * atoms
         channel = (p_yx / p_yx.sum(axis=0)).T
         return Protocol(channel, posterior_labels(marginal, prior[:, None] * channel))
