@@ -3,6 +3,7 @@
 import csv
 import itertools
 import json
+import math
 import os
 import signal
 import subprocess
@@ -21,8 +22,10 @@ from privacyfunnel.adult import write_adult_csv
 from privacyfunnel.attributes import budgets, order
 from privacyfunnel.attributes.many_programmes import solve_many
 from privacyfunnel.attributes.order import chain_protocol
+from privacyfunnel.attributes.product_law import seal_product
 from privacyfunnel.cli import main, words
 from privacyfunnel.errors import ParameterError
+from privacyfunnel.information import entropy
 from privacyfunnel.joint import Joint
 from privacyfunnel.orders import Order
 from privacyfunnel.promises import LIP, SRLIP
@@ -378,7 +381,7 @@ MOST = "workclass,education,marital-status,relationship,race"
 @pytest.mark.parametrize(
     ("publish", "more", "parts"),
     [
-        (MOST, ["--promise", "srlip", "--method", "optimal"], ["42,729 times", "2,693 inputs", "fewer columns"]),
+        (MOST, ["--promise", "srlip", "--method", "optimal"], ["1,000", "42,729", "2,693 combinations", "chain"]),
         (MOST, ["--promise", "srlip"], ["2,693", "fewer columns", "coarser bins"]),
         (
             f"{MOST},sex,native-country",
@@ -506,3 +509,19 @@ def test_a_method_that_does_not_exist_is_answered_with_all_that_do(some: Path, t
     assert all(name in done.stderr for name in ("auto", "optimal", "product", "chain"))
     with pytest.raises(ParameterError, match=r"one of auto, .*none called 'autp'.*Did you mean 'auto'\?"):
         Order(("occupation",), ("race", "sex"), LIP(1), "autp")
+
+
+@pytest.mark.parametrize("how", [None, "sound", "paper"])
+def test_a_product_of_columns_that_say_nothing_about_the_secret_publishes_them_as_they_are(how: str | None) -> None:
+    joint = Joint.from_counts(np.full((2, 3, 2), 5))
+    made = budgets.product_protocol(joint, SRLIP(0.5), how)
+    assert made.information == pytest.approx(math.log(6))
+    assert made.leak.epsilon < 1e-12
+
+
+@pytest.mark.parametrize("epsilon", [700.0, 1e300])
+def test_a_product_keeps_nearly_everything_at_huge_epsilon(epsilon: float) -> None:
+    joint = Joint.from_counts([[[30, 1], [5, 9]], [[2, 7], [1, 40]]])
+    made = budgets.product_protocol(joint, SRLIP(epsilon))
+    assert made.information > 0.99 * entropy(joint.p_x)
+    assert seal_product(made.protocol, SRLIP(epsilon), joint).epsilon <= epsilon

@@ -14,11 +14,12 @@ from privacyfunnel.errors import SizeError, SolverError, checked_positive
 from privacyfunnel.explicit import conditional_reporting
 from privacyfunnel.information import entropy, mutual_information
 from privacyfunnel.joint import Joint
-from privacyfunnel.promises import LDP, LIP, Promise
+from privacyfunnel.promises import LDP, LIP, SRLIP, Promise
 from privacyfunnel.protocol import Protocol, posterior_labels
 from privacyfunnel.sealing import SMALLEST_EPSILON, kept
 
 LARGEST_PROBLEM = 5000  # inputs; beyond that the atoms alone fill the memory
+MOST_COMPARISONS = 1000  # of side channels: thousands of rows that all matter take the engine hours
 MOST_NUMBERS = 5 * 10**7  # in the rows of a promise
 # The engine solves a promise that is smaller by this sliver, so that rounding does not push its atoms, which lie on the
 # boundary, over it. The bound is paid back what that can cost.
@@ -95,8 +96,8 @@ def checked_size(joint: Joint, promise: Promise, sees_secret: bool) -> None:
     """Refuse, at once, what would take the engine hours."""
     instead = "Publish fewer columns, use coarser bins, or use --method randomised-response."
     if joint.m > 1 and not sees_secret:
-        chain = "use --method chain" if isinstance(promise, LIP) else "promise LIP with --method chain"
-        instead = f"Publish fewer columns, use coarser bins, or {chain}."
+        other = "or use" if isinstance(promise, LIP) else "use --method product, or promise LIP with"
+        instead = f"Publish fewer columns, use coarser bins, {other} --method chain."
     inputs = int(np.count_nonzero(joint.weights)) if sees_secret else joint.a
     if inputs > LARGEST_PROBLEM:
         what = "pairs of a secret and a value" if sees_secret else "combinations" if joint.m > 1 else "values"
@@ -104,6 +105,11 @@ def checked_size(joint: Joint, promise: Promise, sees_secret: bool) -> None:
             f"The optimum is computed for at most {LARGEST_PROBLEM:,} {what}; this table has {inputs:,}. {instead}"
         )
     comparisons = promise.count(joint, sees_secret)
+    if isinstance(promise, SRLIP) and joint.m > 1 and comparisons > MOST_COMPARISONS:
+        raise SizeError(
+            f"The optimum under {promise.name} is computed for at most {MOST_COMPARISONS:,} comparisons; {joint.a:,} "
+            f"combinations of {joint.m} columns make {comparisons:,}. {instead}"
+        )
     if comparisons * inputs > MOST_NUMBERS:
         raise SizeError(
             f"The optimum under {promise.name} compares {comparisons:,} times over {inputs:,} inputs here, "

@@ -104,6 +104,8 @@ def _split_lazily(prior: FloatArray, n: FloatArray, d: FloatArray, epsilon: floa
     Rows come in when an atom breaks them. Where time runs out, all atoms are drawn towards the prior until every row
     holds, which keeps their average.
     """
+    if not len(n):  # nothing is compared: every value may be published as it is
+        return prior, np.eye(len(prior))
     deadline = time.monotonic() + SECONDS
     taken = np.unique(_excess(np.eye(len(prior)), n, d).argmax(axis=0))  # what each value alone would break most
     while True:

@@ -50,7 +50,8 @@ def solve_many(
     for pivot in range(pivots):
         if pivot % REFRESHED == REFRESHED - 1:
             binv = _inverses(transposed[which[live][:, None], B].transpose(0, 2, 1))
-        sound = np.isfinite(binv).all(axis=(1, 2))  # else rounding made the basis singular: there is no answer
+        lengths = np.einsum("ijk,ijk->ij", binv, binv)
+        sound = (np.isfinite(lengths) & (lengths > 0)).all(axis=1)  # else the basis is singular: there is no answer
         live, B, binv = live[sound], B[sound], binv[sound]
         if not live.size:
             break
@@ -67,7 +68,7 @@ def solve_many(
         above = x_basic - np.take_along_axis(hi, B, 1)
         below = np.take_along_axis(lo, B, 1) - x_basic
         broken = np.maximum(above, below)
-        score = np.where(broken > FEASIBLE, broken * broken, 0.0) / np.einsum("ijk,ijk->ij", binv, binv)
+        score = np.where(broken > FEASIBLE, broken * broken, 0.0) / lengths[sound]
         leave = np.argmax(score, axis=1)
         feasible = score[rows, leave] <= 0.0
         upwards = above[rows, leave] > 0

@@ -35,8 +35,8 @@ def facts(pairs: Sequence[tuple[str, str]]) -> str:
 def epsilon(value: float) -> str:
     """An ε for reading; never rounded down, for a promise is not made to look smaller than it is.
 
-    >>> epsilon(0.51234), epsilon(1.0), epsilon(100.0001), epsilon(4e-11), epsilon(9.999e-7), epsilon(1e300), epsilon(math.inf)
-    ('0.5124', '1', '100.0001', '4e-11', '1e-06', '1e+300', 'unbounded')
+    >>> [epsilon(value) for value in (0.51234, 1.0, 100.0001, 4e-11, 9.999e-7, 1e300, math.inf)]
+    ['0.5124', '1', '100.0001', '4e-11', '1e-06', '1e+300', 'unbounded']
     """
     if math.isinf(value):
         return "unbounded"
