@@ -125,7 +125,9 @@ def test_the_choice_of_a_chain_is_explained_and_sparseness_is_told_in_text_and_j
     assert any("may learn more about secret" in sentence for sentence in found["not_promised"])
     text = run(*words(many, tmp_path / "out", "one,two,three", "--force", secret="secret")).stdout
     assert f"method        chain: {found['reason']}" in text
-    assert f"sparse        {found['sparse']}" in text
+    # What smaller tables would keep is measured against this draw, and another draw is a little different.
+    assert f"sparse        {found['sparse'].split(' Without')[0]} Without" in text
+    assert "nats (" in found["sparse"]
 
 
 def test_few_combinations_are_solved_together_and_the_summary_says_so(some: Path, tmp_path: Path) -> None:
