@@ -1,5 +1,6 @@
 """Chain protocols: exact checks along every path, draws, files, and what they keep."""
 
+import itertools
 import math
 from dataclasses import replace
 from fractions import Fraction
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from privacyfunnel.adult import adult_counts
 from privacyfunnel.arrays import IntArray
+from privacyfunnel.attributes.band import Band
 from privacyfunnel.attributes.chain import chain_steps, checked_chain
 from privacyfunnel.attributes.chain_law import UNIT, ChainLaw
 from privacyfunnel.attributes.choice import choose_method
@@ -25,7 +27,7 @@ from privacyfunnel.exact import exp_below
 from privacyfunnel.information import entropy, surprise
 from privacyfunnel.joint import Joint
 from privacyfunnel.optimal import optimal
-from privacyfunnel.promises import LDP, LIP, SRLIP
+from privacyfunnel.promises import LDP, LIP, SRLIP, Promise
 from privacyfunnel.sampling import KeyStream
 from privacyfunnel.sealing import SealedProtocol, certify
 from tests.strategies import joints
@@ -37,8 +39,10 @@ def rows_of(joint: Joint, at_most: int = 400) -> IntArray:
     return np.random.default_rng(0).permutation(codes)[:at_most]
 
 
-def largest_ratio_published(law: ChainLaw, joint: Joint, codes: IntArray, seed: int) -> Fraction:
-    """max P(y|s)/P(y) or its inverse over the outputs that were published, along their paths, in fractions."""
+def largest_ratio_published(
+    law: ChainLaw, joint: Joint, codes: IntArray, seed: int, *, two_secrets: bool = False
+) -> Fraction:
+    """max P(y|s)/P(y) or its inverse, or P(y|s)/P(y|s'), over the outputs that were published, in fractions."""
     largest = Fraction(1)
     stream = KeyStream.from_seed(seed)
     node, values = np.zeros(len(codes), dtype=np.int64), [law.values_of(number) for number in range(len(law.steps))]
@@ -60,30 +64,31 @@ def largest_ratio_published(law: ChainLaw, joint: Joint, codes: IntArray, seed: 
                 chance *= Fraction(int(step.numerator[entry].sum()), UNIT)
             for s in range(joint.c):
                 mass[s] += chance * int(joint.weights[s, x])
-        p_y = sum(mass, Fraction(0)) / joint.total
-        for s in range(joint.c):
-            ratio = mass[s] / int(joint.weights[s].sum()) / p_y
-            largest = max(largest, ratio, 1 / ratio if ratio else Fraction(10**9))
+        p_y_given_s = [mass[s] / int(joint.weights[s].sum()) for s in range(joint.c)]
+        others = p_y_given_s if two_secrets else [sum(mass, Fraction(0)) / joint.total]
+        for one, other in itertools.product(p_y_given_s, others):
+            largest = max(largest, max(one, other) / min(one, other) if one and other else Fraction(10**9))
     return largest
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     joint=joints(max_c=3, max_a=3, attributes=3, min_c=2),
     epsilon=st.sampled_from([0.1, 0.7, 2.0]),
+    kind=st.sampled_from([LIP, LDP]),
     as_values=st.booleans(),
 )
 def test_a_chain_keeps_its_promise_exactly_on_every_published_path_and_never_beats_the_optimum(
-    joint: Joint, epsilon: float, as_values: bool
+    joint: Joint, epsilon: float, kind: type[Promise], as_values: bool
 ) -> None:
-    codes = rows_of(joint)
-    chain = checked_chain(joint, LIP(epsilon), ((0,), (1, 2)), 0.7, as_values=as_values)
+    codes, promise = rows_of(joint), kind(epsilon)
+    chain = checked_chain(joint, promise, ((0,), (1, 2)), 0.7, as_values=as_values)
     sealed, grown = chain.seal(codes, KeyStream.from_seed(3))
-    assert sealed.epsilon <= epsilon
-    assert largest_ratio_published(grown.law, joint, codes, 3) <= exp_below(epsilon)
+    assert (sealed.promise, sealed.epsilon <= epsilon) == (promise, True)
+    assert largest_ratio_published(grown.law, joint, codes, 3, two_secrets=kind is LDP) <= exp_below(sealed.epsilon)
     assert (sealed.sample(codes, KeyStream.from_seed(3)) == grown.drawn).all()
     reached = grown.law.protocol.mutual_information(joint)
-    assert reached <= optimal(joint, LIP(epsilon), gap=1e-4).bound + 1e-9
+    assert reached <= optimal(joint, promise, gap=1e-4).bound + 1e-9
     if grown.kept.exact:
         assert reached == pytest.approx(grown.kept.nats, abs=1e-9)
 
@@ -105,11 +110,36 @@ def adult(secret: str, *columns: str) -> Joint:
     return Joint.from_counts(counts, labels[0], labels[1:], names=columns, secret_name=secret)
 
 
-def test_one_step_of_a_chain_is_the_optimum_of_one_column() -> None:
-    joint = adult("occupation", "relationship")
-    grown = checked_chain(joint, LIP(1.0), ((0,),), 1.0).grow(rows_of(joint), KeyStream.from_seed(0))
+@pytest.mark.parametrize("promise", [LIP(1.0), LDP(1.0)], ids=str)
+@pytest.mark.parametrize("column", ["relationship", "sex"])
+def test_one_step_of_a_chain_is_the_optimum_of_one_column(promise: Promise, column: str) -> None:
+    joint = adult("occupation", column)
+    grown = checked_chain(joint, promise, ((0,),), 1.0).grow(rows_of(joint), KeyStream.from_seed(0))
     assert grown.kept.exact
-    assert grown.kept.nats == pytest.approx(1.2786, abs=2e-3)
+    assert grown.kept.nats == pytest.approx(optimal(joint, promise).utility, abs=4e-3)
+
+
+def test_a_chain_under_ldp_keeps_more_than_one_of_half_its_size_under_lip_which_would_keep_the_promise_too() -> None:
+    joint = adult("occupation", "relationship", "race", "sex")
+    codes = rows_of(joint, 2000)
+    steps = ((0,), (1, 2))
+    half, whole = (
+        checked_chain(joint, promise, steps, 0.7).grow(codes, KeyStream.from_seed(1))
+        for promise in (LIP(0.5), LDP(1.0))
+    )
+    assert certify(half.law, LDP(1.0), joint) <= 1.0
+    assert certify(whole.law, LDP(1.0), joint) == pytest.approx(1.0, abs=1e-6)
+    assert whole.kept.nats > 1.02 * half.kept.nats
+    with pytest.raises(GuaranteeError, match=r"LIP promised ε = 0\.5"):
+        certify(whole.law, LIP(0.5), joint)
+
+
+def test_a_chain_for_lip_is_refused_where_ldp_of_its_size_was_promised() -> None:
+    joint = adult("occupation", "relationship", "sex")
+    grown = checked_chain(joint, LIP(1.0), ((0,), (1,)), 0.8).grow(rows_of(joint), KeyStream.from_seed(1))
+    assert certify(grown.law, LIP(1.0), joint) <= 1.0
+    with pytest.raises(GuaranteeError, match=r"LDP promised ε = 1; this protocol leaks 0\.\d+ more"):
+        certify(grown.law, LDP(1.0), joint)
 
 
 def test_a_chain_on_adult_is_certified_shared_out_in_columns_and_survives_its_file(tmp_path: Path) -> None:
@@ -143,16 +173,18 @@ def test_a_chain_of_values_publishes_values_as_often_as_they_are() -> None:
     assert np.abs(shares - wanted).max() < 5 * 0.5 / math.sqrt(len(codes))
 
 
-def test_a_large_first_step_keeps_its_promise_and_more_than_small_ones() -> None:
+@pytest.mark.parametrize("promise", [LIP(1.0), LDP(1.0)], ids=str)
+def test_a_large_first_step_keeps_its_promise_and_more_than_small_ones(promise: Promise) -> None:
     joint = adult("occupation", "relationship", "race", "sex")
     codes = rows_of(joint, 2000)
-    small = checked_chain(joint, LIP(1.0), ((0,), (1,), (2,)), 0.6).grow(codes, KeyStream.from_seed(1))
-    channel = first_channel(joint, (0, 1, 2), 1.0 - 1e-6, seconds=4.0)
-    whole = replace(checked_chain(joint, LIP(1.0), ((0, 1, 2),), 1.0), first=channel)
+    small = checked_chain(joint, promise, ((0,), (1,), (2,)), 0.6).grow(codes, KeyStream.from_seed(1))
+    whole = checked_chain(joint, promise, ((0, 1, 2),), 1.0)
+    whole = replace(whole, first=first_channel(joint, (0, 1, 2), whole.bands[0], seconds=4.0))
     sealed, grown = whole.seal(codes, KeyStream.from_seed(1))
     assert grown.kept.exact
     assert grown.kept.nats > small.kept.nats
-    assert largest_ratio_published(grown.law, joint, codes[:50], 1) <= exp_below(1.0)
+    two_secrets = isinstance(promise, LDP)
+    assert largest_ratio_published(grown.law, joint, codes[:50], 1, two_secrets=two_secrets) <= exp_below(1.0)
     assert sealed.epsilon <= 1.0
 
 
@@ -169,10 +201,10 @@ def test_outputs_that_integers_cannot_follow_join_others() -> None:
     table = np.array([[0.5, 0.5], [1.5, 0.5], [0.5, 1.5]])  # p(x), then p(s|x)/p(s) for two secrets
     faint = 2.0**-41  # below what is drawn: the output would stand for the first value alone
     chances = np.array([[0.5, 0.5 - faint, faint], [0.5, 0.5 - 2 * faint, 2 * faint]])
-    channel, outputs = rounded(table, chances, 1.2)
+    channel, outputs = rounded(table, chances, Band(math.log(1.2)))
     assert outputs.tolist() == [0, 1]
     assert sum(channel.numerator.tolist()) == 2 * UNIT
-    assert rounded(table, np.eye(2), 1.2)[0].numerator.tolist() == [UNIT, UNIT]  # nothing is allowed: silent
+    assert rounded(table, np.eye(2), Band(math.log(1.2)))[0].numerator.tolist() == [UNIT, UNIT]  # silent: none allowed
 
 
 def test_rows_that_a_chain_was_not_grown_for_are_refused() -> None:
@@ -205,15 +237,16 @@ def test_altered_integers_are_noticed() -> None:
 
 
 @settings(max_examples=25, deadline=None)
-@given(seed=st.integers(0, 10**6), epsilon=st.sampled_from([0.1, 0.5, 1.0]))
-def test_two_values_are_split_alike_by_interval_and_by_columns(seed: int, epsilon: float) -> None:
+@given(seed=st.integers(0, 10**6), epsilon=st.sampled_from([0.1, 0.5, 1.0]), slides=st.booleans())
+def test_two_values_are_split_alike_by_interval_and_by_columns(seed: int, epsilon: float, slides: bool) -> None:
     rng = np.random.default_rng(seed)
     p_sx = rng.random((3, 2))
     p_sx /= p_sx.sum()
     p_x, p_s = p_sx.sum(axis=0), p_sx.sum(axis=1)
     table = np.vstack([p_x, p_sx / p_x / p_s[:, None]])[None]
     padded = np.concatenate([table, np.zeros((1, 4, 1))], axis=2)
-    (q, v), (r, w) = split_in_two(table, math.exp(epsilon))[0], split_contexts(padded, math.exp(epsilon))[0]
+    band = Band(epsilon, slides)
+    (q, v), (r, w) = split_in_two(table, band)[0], split_contexts(padded, band)[0]
     assert q @ v == pytest.approx(p_x)
     assert r @ w[:, :2] == pytest.approx(p_x)
     assert q @ surprise(v).sum(axis=1) == pytest.approx(r @ surprise(w).sum(axis=1), abs=1e-6)
@@ -235,30 +268,33 @@ def test_an_order_names_every_column_once() -> None:
         chain_protocol(joint, LIP(1.0), order=["sex", "relationship", ["race", "sex"]])
     with pytest.raises(ParameterError, match="'age' is none of"):
         chain_protocol(joint, LIP(1.0), order=["age", "relationship"])
-    with pytest.raises(ParameterError, match="A chain keeps LIP; LDP was asked"):
-        chain_protocol(joint, LDP(1.0))
+    with pytest.raises(ParameterError, match="A chain keeps LIP or LDP; SRLIP was asked"):
+        chain_protocol(joint, SRLIP(1.0))
 
 
 def test_the_chosen_order_names_every_column_once() -> None:
     joint = adult("income", "relationship", "sex", "race")
     chain = chain_protocol(joint, LIP(0.5), seconds=1e-3)
     assert sorted(j for step in chain.steps for j in step) == [0, 1, 2]
-    assert chain.epsilons[-1] <= 0.5
+    assert chain.bands[-1].epsilon <= 0.5
 
 
 def test_the_choice_is_joint_while_small_and_chain_beyond_and_says_why() -> None:
     small = choose_method(adult("occupation", "relationship", "sex"), LIP(1.0))
     assert (small.method, "12 combinations of 2 columns" in small.reason) == ("optimal", True)
     large = adult("occupation", "education", "relationship", "race", "sex", "income")
-    assert choose_method(large, LIP(1.0)).method == "chain"
-    assert f"{large.a} combinations" in choose_method(large, LIP(1.0)).reason
+    for promise in (LIP(1.0), LDP(1.0)):
+        assert choose_method(large, promise).method == "chain"
+        assert f"{large.a} combinations" in choose_method(large, promise).reason
+    assert choose_method(large, SRLIP(1.0)).method == "optimal"
     wide = Joint(
         np.ones((3, 6000), dtype=np.int64),
         ("a", "b", "c"),
         adult("income", "sex", "race").attributes,
         np.zeros((6000, 2), dtype=np.int64),
     )
-    with pytest.raises(SizeError, match=r"6,000 combinations.*chain"):
+    assert choose_method(wide, LDP(1.0)).method == "chain"
+    with pytest.raises(SizeError, match=r"6,000 combinations.*LIP or LDP with the method chain"):
         choose_method(wide, SRLIP(1.0))
 
 

@@ -13,11 +13,11 @@ from privacyfunnel.information import entropy
 from privacyfunnel.joint import Joint
 from privacyfunnel.optimal import optimal
 from privacyfunnel.orders import Order
-from privacyfunnel.promises import LIP, SRLIP, Promise
+from privacyfunnel.promises import LDP, LIP, SRLIP, Promise
 from privacyfunnel.release import sanitise, sanitise_file
 from privacyfunnel.sealing import seal
 
-CASES = [("chain", LIP(1.0)), ("product", SRLIP(0.5))]
+CASES = [("chain", LIP(1.0)), ("chain", LDP(1.0)), ("product", SRLIP(0.5))]
 SECRET, PUBLISH = ("income",), ("relationship", "sex")
 
 
@@ -117,5 +117,5 @@ def test_methods_by_column_never_see_the_secret(table: Path) -> None:
     frame = pl.read_csv(table).head(300)
     with pytest.raises(ParameterError, match="chain never looks at the secret"):
         sanitise(frame, secret="income", publish=PUBLISH, promise=LIP(1.0), method="chain", sees_secret=True)
-    with pytest.raises(ParameterError, match="A chain keeps LIP; SRLIP was asked"):
+    with pytest.raises(ParameterError, match="A chain keeps LIP or LDP; SRLIP was asked"):
         sanitise(frame, secret="income", publish=PUBLISH, promise=SRLIP(1.0), method="chain")

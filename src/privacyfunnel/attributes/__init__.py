@@ -6,6 +6,7 @@ product_law.py      their integers, checked exactly
 factors.py          the best protocol of one attribute, alone, after or next to the others
 budgets.py          how much of ε each attribute gets
 many_programmes.py  thousands of small linear programmes at once
+band.py             how far the secret's posterior may go from its prior
 contexts.py         the best split in each context of a chain
 crew.py             contexts on all cores
 growth.py           a chain grown along a table's rows

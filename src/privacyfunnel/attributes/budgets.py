@@ -80,7 +80,7 @@ def checked_search(joint: Joint) -> None:
         raise SizeError(
             f"A product is sought where at most {MOST_SEARCHED:,} outputs may come out; {joint.m} columns with "
             f"{', '.join(str(len(at.labels)) for at in joint.attributes)} values make {outputs:,}. Publish fewer "
-            "columns, use coarser bins, or promise LIP with --method chain."
+            "columns, use coarser bins, or promise LIP or LDP with --method chain."
         )
 
 

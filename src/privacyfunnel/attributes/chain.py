@@ -1,10 +1,12 @@
-r"""Chain protocols: many attributes under LIP, published step by step with no budget to split.
+r"""Chain protocols: many attributes under LIP or LDP, published step by step with no budget to split.
 
 In the context :math:`y^{<j}` of what was published so far, attribute j is randomised so that the posterior of the
 secret stays within :math:`e^{\pm\varepsilon_j}` of its *original* prior. The posterior after the last step is the
 posterior given the whole output, so the whole output keeps :math:`\varepsilon`-LIP when :math:`\varepsilon_m \le
 \varepsilon`. Earlier steps may be kept tighter, :math:`\varepsilon_1 \le … \le \varepsilon_m`, to leave room for later
-ones: that costs nothing but information.
+ones: that costs nothing but information. Under :math:`\varepsilon`-LDP the band has half the size,
+:math:`e^{\pm\varepsilon/2}`, and need not stand at the prior: no two secrets are then further apart than
+:math:`e^{\varepsilon}`.
 
 I(X;Y) is the sum over steps of what each step adds in its context, averaged over contexts.
 """
@@ -18,13 +20,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privacyfunnel.attributes.band import Band
 from privacyfunnel.attributes.chain_law import MOST_STEPS
 from privacyfunnel.attributes.contexts import Channel
 from privacyfunnel.attributes.growth import Grown, grow
 from privacyfunnel.errors import ParameterError, SizeError
 from privacyfunnel.information import entropy
 from privacyfunnel.joint import Joint
-from privacyfunnel.promises import LIP, Promise
+from privacyfunnel.promises import Promise
 from privacyfunnel.sampling import Words
 from privacyfunnel.sealing import Domain, SealedProtocol, certify
 
@@ -35,12 +38,12 @@ ROOM = 1e-6  # of log-ratio: every step leaves at least this much to the next, s
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chain:
-    """Which attributes each step publishes, and how far from its prior the secret's posterior may be after it."""
+    """Which attributes each step publishes, and the band in which the secret's posterior is kept after it."""
 
     joint: Joint
     promise: Promise
     steps: tuple[tuple[int, ...], ...]
-    epsilons: tuple[float, ...]
+    bands: tuple[Band, ...]
     as_values: bool = False  # whether original values are published, not groups of them
     first: Channel | None = None  # of the first step, where it is known already
 
@@ -50,7 +53,7 @@ class Chain:
         The rows are held in memory: those of one step must all be drawn before the contexts of the next are known.
         """
         rows = np.asarray(codes, dtype=np.int64)
-        return grow(self.joint, self.steps, self.epsilons, rows, stream, first=self.first, as_values=self.as_values)
+        return grow(self.joint, self.steps, self.bands, rows, stream, first=self.first, as_values=self.as_values)
 
     def seal(self, codes: NDArray[Any], stream: Words) -> tuple[SealedProtocol, Grown]:
         """The rows' chain, certified: every output of every context that was reached keeps the promise."""
@@ -84,22 +87,20 @@ def chain_steps(joint: Joint, order: Sequence[str | Sequence[str]]) -> tuple[tup
     return tuple(tuple(names.index(name) for name in step) for step in steps)
 
 
-def room_for_later(epsilon: float, steps: int, first: float) -> tuple[float, ...]:
+def room_for_later(whole: Band, steps: int, first: float) -> tuple[Band, ...]:
     """ε₁ ≤ … ≤ ε_m: from the share `first` of ε to all of it in equal strides."""
-    last = max(min(epsilon, LARGEST_EPSILON) - MARGIN, 0.0)
+    last = max(min(whole.epsilon, LARGEST_EPSILON) - MARGIN, 0.0)
     shares = np.linspace(first, 1.0, steps) if steps > 1 else np.ones(1)
     room = ROOM * np.arange(steps - 1, -1, -1) / max(steps - 1, 1)
-    return tuple(float(max(0.0, last * share - r)) for share, r in zip(shares, room, strict=True))
+    epsilons = (float(max(0.0, last * share - r)) for share, r in zip(shares, room, strict=True))
+    return tuple(Band(epsilon, whole.slides) for epsilon in epsilons)
 
 
 def checked_chain(
     joint: Joint, promise: Promise, steps: tuple[tuple[int, ...], ...], first: float, *, as_values: bool = False
 ) -> Chain:
     """A chain with these steps, if this promise can be kept by a chain at all."""
-    if not isinstance(promise, LIP):
-        raise ParameterError(
-            f"A chain keeps LIP; {promise.name} was asked. Use the methods optimal or product, or promise LIP."
-        )
+    band = Band.of(promise)
     if len(steps) > MOST_STEPS:
         raise SizeError(f"A chain has at most {MOST_STEPS} steps; this has {len(steps)}. Publish fewer columns.")
-    return Chain(joint, promise, steps, room_for_later(promise.epsilon, len(steps), first), as_values)
+    return Chain(joint, promise, steps, room_for_later(band, len(steps), first), as_values)

@@ -288,10 +288,11 @@ class ChainLaw:
                 f"A law must have a row per input; it has {len(self.combos)}, the table {comparisons.inputs}."
             )
         given = csr_array(comparisons.distributions.T)
+        width = max(given.shape[1], len(comparisons.pairs))
         error = math.expm1(2 * (len(self.combos) + 2 * len(self.steps) + 8) * ROUNDING)
         largest = NO_LEAK
         for step, outputs in self.paths():
-            for part in np.array_split(step.chosen, 1 + len(step.chosen) * given.shape[1] // WORKED_ON):
+            for part in np.array_split(step.chosen, 1 + len(step.chosen) * width // WORKED_ON):
                 largest = worse(largest, _outward(comparisons, csr_array(outputs[part]), given, part, error))
         return largest
 

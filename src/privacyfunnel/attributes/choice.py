@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from privacyfunnel.attributes.band import chained
 from privacyfunnel.errors import SizeError
 from privacyfunnel.joint import Joint
-from privacyfunnel.promises import LIP, Promise
+from privacyfunnel.promises import Promise
 
 JOINT, CHAIN = "optimal", "chain"
 SOLVED_WELL = 650  # combinations up to which the joint optimum keeps more than a chain, a few percent from its bound
@@ -35,12 +36,12 @@ def choose_method(joint: Joint, promise: Promise) -> Choice:
     well = SOLVED_WELL_IN_TWO if joint.c == 2 else SOLVED_WELL
     if joint.m == 1 or joint.a <= well:
         return Choice(JOINT, f"{size}, few enough for the optimum over all of them together")
-    if isinstance(promise, LIP):
+    if chained(promise):
         reason = f"{size}, more than the {well:,} solved well together: column after column"
         return Choice(CHAIN, reason)
     if joint.a > MOST_COMBINATIONS:
         raise SizeError(
             f"{promise.name} is solved for at most {MOST_COMBINATIONS:,} combinations; {size}. Publish fewer columns, "
-            "use coarser bins, or promise LIP with the method chain."
+            "use coarser bins, or promise LIP or LDP with the method chain."
         )
     return Choice(JOINT, f"{size}; {promise.name} is not kept by a chain, so the optimum is sought, with a wide gap")

@@ -14,6 +14,7 @@ from typing import Self
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray
+from privacyfunnel.attributes.band import Band
 from privacyfunnel.attributes.contexts import Channel, context_channels
 
 BATCH = 96  # contexts per job: enough to amortise the calls, few enough to stay in the cache
@@ -32,25 +33,25 @@ class Crew:
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
 
-    def channels(self, tables: Sequence[FloatArray], epsilon: float, rounds: int) -> list[Channel]:
+    def channels(self, tables: Sequence[FloatArray], band: Band, rounds: int) -> list[Channel]:
         """The channel of every context; tables are (1 + c) × d and may differ in d."""
         order = sorted(range(len(tables)), key=lambda i: tables[i].shape[1])
         jobs = [order[i : i + BATCH] for i in range(0, len(order), BATCH)]
         padded = [_padded([tables[i] for i in job]) for job in jobs]
         found: dict[int, Channel] = {}
-        for job, channels in zip(jobs, self._map(padded, epsilon, rounds), strict=True):
+        for job, channels in zip(jobs, self._map(padded, band, rounds), strict=True):
             found |= dict(zip(job, channels, strict=True))
         return [found[i] for i in range(len(tables))]
 
-    def _map(self, jobs: Sequence[FloatArray], epsilon: float, rounds: int) -> list[list[Channel]]:
+    def _map(self, jobs: Sequence[FloatArray], band: Band, rounds: int) -> list[list[Channel]]:
         workers = min(len(jobs), os.cpu_count() or 1)
         if workers < 2 or "fork" not in multiprocessing.get_all_start_methods():
-            return [context_channels(job, epsilon, rounds) for job in jobs]
+            return [context_channels(job, band, rounds) for job in jobs]
         if self._pool is None:
             here = multiprocessing.get_context("fork")
             self._pool = ProcessPoolExecutor(os.cpu_count(), here, initializer=_watch_parent, initargs=(os.getpid(),))
         n = len(jobs)
-        return list(self._pool.map(context_channels, jobs, [epsilon] * n, [rounds] * n))
+        return list(self._pool.map(context_channels, jobs, [band] * n, [rounds] * n))
 
 
 def _watch_parent(parent: int) -> None:

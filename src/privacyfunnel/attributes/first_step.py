@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
-from privacyfunnel.attributes.contexts import SLACK, Channel, rounded
+from privacyfunnel.attributes.band import Band
+from privacyfunnel.attributes.contexts import Channel, rounded
 from privacyfunnel.envelope import Splitting, split
 from privacyfunnel.information import entropy
 from privacyfunnel.joint import Joint
@@ -34,16 +33,20 @@ def largest_first(joint: Joint) -> tuple[int, ...]:
     return taken or (0,)
 
 
-def first_channel(joint: Joint, attributes: tuple[int, ...], epsilon: float, seconds: float) -> Channel:
-    """The best channel of these attributes together, a row per combination of theirs that occurs."""
+def first_channel(joint: Joint, attributes: tuple[int, ...], band: Band, seconds: float) -> Channel:
+    """The best channel of these attributes together, a row per combination of theirs that occurs.
+
+    A band that slides is taken to stand here: with hundreds of values, what standing costs is less than what the
+    engine loses where every two secrets are compared.
+    """
     small = joint.onto(attributes)
     prior = small.p_x
     ratio = small.p_s_given_x / small.p_s[:, None]
-    loud = math.exp(epsilon)
-    if ((ratio <= loud) & (ratio * loud >= 1)).all():
+    if band.holds(ratio, axis=0).all():
         return Channel.certain(small.a)
+    epsilon = band.epsilon
     problem = Splitting(prior, np.arange(small.a), ratio, np.ones_like(ratio), max(epsilon - INSIDE, epsilon / 2))
     found = split(problem, gap=GAP * entropy(prior), time_limit=seconds, most_atoms=MOST_OUTPUTS)
     used = found.weights > 0
     p_yx = found.weights[used][:, None] * np.maximum(found.atoms[used], 0.0)
-    return rounded(np.vstack([prior, ratio]), (p_yx / prior).T, math.exp(epsilon + SLACK))[0]
+    return rounded(np.vstack([prior, ratio]), (p_yx / prior).T, band.looser)[0]

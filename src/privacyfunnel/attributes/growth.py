@@ -10,8 +10,9 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array
 
 from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.attributes.band import Band
 from privacyfunnel.attributes.chain_law import UNIT, ChainLaw, Step
-from privacyfunnel.attributes.contexts import SLACK, Channel, lumped
+from privacyfunnel.attributes.contexts import Channel, lumped
 from privacyfunnel.attributes.crew import Crew
 from privacyfunnel.errors import ParameterError, SizeError
 from privacyfunnel.information import surprise
@@ -63,7 +64,7 @@ class _Reach:
 def grow(
     joint: Joint,
     steps: Sequence[tuple[int, ...]],
-    epsilons: Sequence[float],
+    bands: Sequence[Band],
     codes: IntArray,
     stream: Words,
     *,
@@ -84,11 +85,11 @@ def grow(
     added, total, complete = np.zeros(len(codes)), 0.0, True
     grown: list[Step] = []
     with Crew() as crew:
-        for number, (attributes, epsilon) in enumerate(zip(steps, epsilons, strict=True)):
+        for number, (attributes, band) in enumerate(zip(steps, bands, strict=True)):
             values, of_combo = np.unique(joint.combos[:, attributes], axis=0, return_inverse=True)
             of_combo = of_combo.reshape(-1)
             step, mass, information = _solved(
-                joint, attributes, values, of_combo, reach, epsilon, crew, labels, as_values, first
+                joint, attributes, values, of_combo, reach, band, crew, labels, as_values, first
             )
             first = None
             grown.append(step)
@@ -114,7 +115,7 @@ def _solved(
     values: IntArray,
     of_combo: IntArray,
     reach: _Reach,
-    epsilon: float,
+    band: Band,
     crew: Crew,
     labels: _LabelCodes,
     as_values: bool,
@@ -132,9 +133,7 @@ def _solved(
     prior = p_cell / mass[context]
     ratio = p_cell_s / p_cell[:, None] / joint.p_s
     starts = np.searchsorted(context, np.arange(contexts + 1))
-    loud = math.exp(epsilon)
-    inside = ((ratio <= loud) & (ratio * loud >= 1)).all(axis=1)
-    breaks = np.bincount(context, ~inside, minlength=contexts) > 0
+    breaks = np.bincount(context, ~band.holds(ratio, axis=1), minlength=contexts) > 0
     hard = np.flatnonzero(breaks & (np.diff(starts) > 1))
     channels = [given] if given is not None else []
     if given is None and not len(hard):
@@ -148,7 +147,7 @@ def _solved(
         which = [shared.setdefault(np.round(table, ALIKE).tobytes(), len(shared)) for table in tables]
         different = [tables[which.index(i)] for i in range(len(shared))] if len(shared) < len(tables) else tables
         rounds = next(rounds for most, rounds in EFFORT if len(different) <= most)
-        found = crew.channels(different, epsilon, rounds)
+        found = crew.channels(different, band, rounds)
         solved = {k: found[i].spread(g) for k, i, g in zip(hard.tolist(), which, groups, strict=True)}
         sizes = np.diff(starts).tolist()
         channels = [solved[k] if k in solved else Channel.certain(n) for k, n in enumerate(sizes)]
@@ -156,7 +155,7 @@ def _solved(
     if as_values:
         whole = np.vstack([prior, ratio.T])
         parts = zip(channels, starts[:-1], starts[1:], strict=True)
-        drawn = [channel.as_values(whole[:, i:j], math.exp(epsilon + SLACK)) for channel, i, j in parts]
+        drawn = [channel.as_values(whole[:, i:j], band.looser) for channel, i, j in parts]
         channels, shown = [channel for channel, _ in drawn], [cells[i:] % V for i in starts[:-1]]
         shown = [mine[value] for mine, (_, value) in zip(shown, drawn, strict=True)]
     lengths = np.array([len(channel.value) for channel in channels])

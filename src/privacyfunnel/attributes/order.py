@@ -53,7 +53,7 @@ def chain_protocol(
         candidates = [(large, *rest) for rest in _orders(joint, large)] if steps is None else [steps]
         share = LARGE_FIRST if first is None else first
         chain = checked_chain(joint, promise, candidates[0], share, as_values=as_values)
-        solved = first_channel(joint, large, chain.epsilons[0], SOLVING_SHARE * seconds)
+        solved = first_channel(joint, large, chain.bands[0], SOLVING_SHARE * seconds)
         return _best([replace(chain, steps=each, first=solved) for each in candidates], deadline)
     orders = _orders(joint) if steps is None else [steps]
     shares: tuple[float, ...] = FIRST if first is None else (first,)
