@@ -188,6 +188,16 @@ def test_a_large_first_step_keeps_its_promise_and_more_than_small_ones(promise: 
     assert sealed.epsilon <= 1.0
 
 
+def test_a_large_first_step_uses_all_of_ldp_where_the_secret_has_two_values() -> None:
+    joint = adult("income", "relationship", "race", "sex")
+    sealed, grown = chain_protocol(joint, LDP(1.0), seconds=4.0).seal(rows_of(joint), KeyStream.from_seed(1))
+    assert len(grown.law.steps) == 1
+    assert sealed.epsilon == pytest.approx(1.0, abs=1e-5)
+    best = optimal(joint, LDP(1.0)).utility
+    assert 0.99 * best < grown.kept.nats <= best + 1e-6
+    assert grown.kept.exact  # one context, which every row reaches
+
+
 def test_as_many_columns_go_first_as_are_solved_together() -> None:
     joint = adult("occupation", "education", "relationship", "race", "sex", "income")
     first = largest_first(joint)

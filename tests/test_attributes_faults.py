@@ -353,11 +353,12 @@ def test_outputs_of_a_chain_differ_although_a_value_is_called_like_one_of_them(
 # Sizes and times.
 
 
+@pytest.mark.parametrize("promise", ["lip", "ldp"])
 @pytest.mark.parametrize("epsilon", ["20", "30", "700", "1e300"])
 def test_a_chain_under_a_large_epsilon_keeps_nearly_everything(
-    some: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], epsilon: str
+    some: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], epsilon: str, promise: str
 ) -> None:
-    chosen = ["--method", "chain", "--order", "relationship,race,sex"]
+    chosen = ["--method", "chain", "--order", "relationship,race,sex", "--promise", promise]
     found = found_by(capsys, *asked(some, tmp_path / "out", "relationship,race,sex", *chosen, epsilon=epsilon))
     assert found["share_kept"] > 0.95
     assert found["certified"] <= float(epsilon)

@@ -14,7 +14,7 @@ I(X;Y) is the sum over steps of what each step adds in its context, averaged ove
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -89,7 +89,7 @@ def chain_steps(joint: Joint, order: Sequence[str | Sequence[str]]) -> tuple[tup
 
 def room_for_later(whole: Band, steps: int, first: float) -> tuple[Band, ...]:
     """ε₁ ≤ … ≤ ε_m: from the share `first` of ε to all of it in equal strides."""
-    last = max(min(whole.epsilon, LARGEST_EPSILON) - MARGIN, 0.0)
+    last = max(whole.epsilon - MARGIN, 0.0)
     shares = np.linspace(first, 1.0, steps) if steps > 1 else np.ones(1)
     room = ROOM * np.arange(steps - 1, -1, -1) / max(steps - 1, 1)
     epsilons = (float(max(0.0, last * share - r)) for share, r in zip(shares, room, strict=True))
@@ -100,7 +100,7 @@ def checked_chain(
     joint: Joint, promise: Promise, steps: tuple[tuple[int, ...], ...], first: float, *, as_values: bool = False
 ) -> Chain:
     """A chain with these steps, if this promise can be kept by a chain at all."""
-    band = Band.of(promise)
+    band = Band.of(replace(promise, epsilon=min(promise.epsilon, LARGEST_EPSILON)))
     if len(steps) > MOST_STEPS:
         raise SizeError(f"A chain has at most {MOST_STEPS} steps; this has {len(steps)}. Publish fewer columns.")
     return Chain(joint, promise, steps, room_for_later(band, len(steps), first), as_values)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 
 from privacyfunnel.attributes.band import Band
@@ -13,6 +15,7 @@ from privacyfunnel.joint import Joint
 GAP = 0.005  # of H
 FEW_VALUES = 40  # up to so many a first step is solved like any other
 MOST_VALUES, MOST_IN_TWO = 650, 1500  # values that a first step may have; more of them where the secret has two values
+MOST_IN_PAIRS = 100  # values up to which every two secrets are compared under LDP
 MOST_OUTPUTS = 1500  # every one is a context of the next step, and a column of what an analyst works with
 MOST_SECRETS = 50  # with more, a first step stays small too
 INSIDE = 1e-6  # of log-ratio: room for what rounding to integers does to rare outputs
@@ -36,8 +39,8 @@ def largest_first(joint: Joint) -> tuple[int, ...]:
 def first_channel(joint: Joint, attributes: tuple[int, ...], band: Band, seconds: float) -> Channel:
     """The best channel of these attributes together, a row per combination of theirs that occurs.
 
-    A band that slides is taken to stand here: with hundreds of values, what standing costs is less than what the
-    engine loses where every two secrets are compared.
+    With many values and secrets a band that slides is taken to stand: what that costs is less than what the engine
+    loses where every two secrets are compared.
     """
     small = joint.onto(attributes)
     prior = small.p_x
@@ -45,7 +48,11 @@ def first_channel(joint: Joint, attributes: tuple[int, ...], band: Band, seconds
     if band.holds(ratio, axis=0).all():
         return Channel.certain(small.a)
     epsilon = band.epsilon
-    problem = Splitting(prior, np.arange(small.a), ratio, np.ones_like(ratio), max(epsilon - INSIDE, epsilon / 2))
+    one, other, wide = ratio, np.ones_like(ratio), epsilon
+    if band.slides and (small.c == 2 or small.a <= MOST_IN_PAIRS):
+        pairs = np.array(list(combinations(range(small.c), 2)))
+        one, other, wide = ratio[pairs[:, 0]], ratio[pairs[:, 1]], 2 * epsilon
+    problem = Splitting(prior, np.arange(small.a), one, other, max(wide - INSIDE, wide / 2))
     found = split(problem, gap=GAP * entropy(prior), time_limit=seconds, most_atoms=MOST_OUTPUTS)
     used = found.weights > 0
     p_yx = found.weights[used][:, None] * np.maximum(found.atoms[used], 0.0)

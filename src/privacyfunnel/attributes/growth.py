@@ -30,7 +30,7 @@ PART = 1 << 21  # such pairs that are worked on at a time
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """I(X;Y) in nats: exact where the tree is complete, else the average over the rows with its standard error."""
+    """I(X;Y) in nats: exact where every context was reached, else the average over the rows with its standard error."""
 
     nats: float
     standard_error: float
@@ -100,8 +100,8 @@ def grow(
             drawn[:, list(attributes)] = step.labels[output]
             reached, node = np.unique(output, return_inverse=True)
             node = node.reshape(-1)
-            complete = complete and len(reached) == len(step.context_of_output)
             if number + 1 < len(steps):
+                complete = complete and len(reached) == len(step.context_of_output)
                 reach = _onward(step, reach, of_combo, reached)
     law = ChainLaw(tuple(grown), labels.columns, joint.combos)
     if complete:

@@ -27,7 +27,7 @@ SAMPLE = 150  # rows of a trial
 FIRST = (0.6, 0.8, 0.4, 1.0)  # shares of ε that a small first step may use
 LARGE_FIRST = 0.9  # and a large one, which has most of the information
 SECONDS = 40.0  # for all trials; a trial that has begun is finished
-SOLVING_SHARE = 0.6  # of these, for a large first step
+SOLVING_SHARE = 0.6  # of these, for a large first step where orders are tried after it
 
 Steps = tuple[tuple[int, ...], ...]
 
@@ -53,7 +53,8 @@ def chain_protocol(
         candidates = [(large, *rest) for rest in _orders(joint, large)] if steps is None else [steps]
         share = LARGE_FIRST if first is None else first
         chain = checked_chain(joint, promise, candidates[0], share, as_values=as_values)
-        solved = first_channel(joint, large, chain.bands[0], SOLVING_SHARE * seconds)
+        solving = seconds if len(candidates) == 1 else SOLVING_SHARE * seconds
+        solved = first_channel(joint, large, chain.bands[0], solving)
         return _best([replace(chain, steps=each, first=solved) for each in candidates], deadline)
     orders = _orders(joint) if steps is None else [steps]
     shares: tuple[float, ...] = FIRST if first is None else (first,)
