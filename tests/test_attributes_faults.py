@@ -382,7 +382,7 @@ MOST = "workclass,education,marital-status,relationship,race"
 @pytest.mark.parametrize(
     ("publish", "more", "parts"),
     [
-        (MOST, ["--promise", "srlip", "--method", "optimal"], ["1,000", "42,729", "2,693 combinations", "chain"]),
+        (MOST, ["--promise", "srlip", "--method", "optimal"], ["2,500", "42,729", "2,693 combinations", "chain"]),
         (MOST, ["--promise", "srlip"], ["2,693", "fewer columns", "coarser bins"]),
         (
             f"{MOST},sex,native-country",

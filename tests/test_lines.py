@@ -163,7 +163,7 @@ def test_the_proof_by_lines_finds_the_least_vertex_and_never_claims_more(
     prices = np.random.default_rng(seed).normal(size=problem.prior.size)
     least = float(reduced_costs(corners(rows_of(problem)), prices).min())
     general = VertexPricer(problem)
-    prover = LinesProver(in_lines(problem, shape[1] if classes == 2 else 1), general._polished)
+    prover = LinesProver(in_lines(problem, shape[1] if classes == 2 else 1), general.walks.polished)
     for slack in (1e-5, 0.2):
         proof = prover.prove(prices, -least + slack, time.monotonic() + 60)
         assert -1.01 * slack <= proof.bound - least <= 1e-9

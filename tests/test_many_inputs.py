@@ -86,7 +86,7 @@ def test_rows_that_compare_no_secrets_are_not_grouped() -> None:
 def test_every_solution_with_a_rest_is_a_split(seed: int, make: Make, epsilon: float) -> None:
     problem = make(seed, 3, 8, epsilon)
     random = np.random.default_rng(seed)
-    master = RestMaster(problem.prior, polytope_of(problem), random.normal(size=8))
+    master = RestMaster(problem.prior, polytope_of(problem).cone(), random.normal(size=8))
     vertices = vertices_of(problem)
     vertices = vertices[random.permutation(len(vertices))[:6]]
     master.add(vertices, entropy_terms(vertices).sum(axis=1))

@@ -19,7 +19,7 @@ from privacyfunnel.protocol import Protocol, posterior_labels
 from privacyfunnel.sealing import SMALLEST_EPSILON, kept
 
 LARGEST_PROBLEM = 5000  # inputs; beyond that the atoms alone fill the memory
-MOST_COMPARISONS = 1000  # of side channels: thousands of rows that all matter take the engine hours
+MOST_COMPARISONS = 2500  # of side channels: with more of them no search finds much in minutes
 MOST_NUMBERS = 5 * 10**7  # in the rows of a promise
 # The engine solves a promise that is smaller by this sliver, so that rounding does not push its atoms, which lie on the
 # boundary, over it. The bound is paid back what that can cost.
@@ -96,7 +96,7 @@ def checked_size(joint: Joint, promise: Promise, sees_secret: bool) -> None:
     """Refuse, at once, what would take the engine hours."""
     instead = "Publish fewer columns, use coarser bins, or use --method randomised-response."
     if joint.m > 1 and not sees_secret:
-        other = "or use" if isinstance(promise, LIP) else "use --method product, or promise LIP with"
+        other = "or use" if isinstance(promise, LIP | LDP) else "use --method product, or promise LIP or LDP with"
         instead = f"Publish fewer columns, use coarser bins, {other} --method chain."
     inputs = int(np.count_nonzero(joint.weights)) if sees_secret else joint.a
     if inputs > LARGEST_PROBLEM:

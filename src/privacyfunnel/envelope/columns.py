@@ -48,8 +48,10 @@ class Generation:
         self.bound = 0.0
         self.prices = np.zeros(problem.prior.size)  # at which the search was last called
         self.steadiness = pricer.steadiness
+        self.patience = 1  # after so many searches in vain nothing is left to be found
         self.progress: Progress | None = None
         self.secure = problem.prior[None, :]  # atoms that average to the prior
+        self.paid = np.empty((0, problem.prior.size))  # those of the best split that took no loan
 
     def entropies(self, atoms: FloatArray) -> FloatArray:
         """H(T v) for every atom. Atoms have few non-zero entries, so only those are looked at."""
@@ -102,7 +104,7 @@ class Generation:
         Without `proofs` until the search finds nothing that is worth a gap of this size.
         """
         self.progress = progress
-        begun = time.monotonic()
+        begun, in_vain = time.monotonic(), 0
         deadline = begun + time_limit if time_limit is not None else np.inf
         prove_from = begun + (1 - PROOF_SHARE) * time_limit if time_limit is not None and proofs else np.inf
         prior = self.problem.prior[None, :]
@@ -115,23 +117,25 @@ class Generation:
             self.say()
             if self.value - self.bound <= gap or time.monotonic() >= deadline:
                 return
-            late = time.monotonic() >= prove_from
+            late = time.monotonic() >= prove_from and not self.proved_all
             self.prices = steady = prices if steady is None else past * steady + (1 - past) * prices
             least = self.add(self.search(steady), prices)
             if least == 0.0 and past > 0.0:
                 self.prices = steady = prices
                 least = self.add(self.search(prices), prices)
             if loan > LOAN and least >= -self.dearer_from(gap) and not late:
-                self.master.raise_penalty()
+                self.make_loans_dearer()
                 continue
-            if least < -SEARCHED_TO * gap and not late:
+            in_vain = 0 if least < -SEARCHED_TO * gap else in_vain + 1
+            if in_vain < self.patience and not late:
                 continue
             if not proofs:
                 return
             # Late, atoms known to be cheaper than the target must not end the proof before it has said something.
             target = max(0.95 * gap, -2 * least if late else 0.0)
             atoms = self.prove(steady if late else prices, target, Clock(begun, deadline))
-            if self.add(atoms, prices) == 0.0 and least == 0.0:
+            added = self.add(atoms, prices)
+            if added == 0.0 and (in_vain >= self.patience if self.proved_all else least == 0.0):
                 return
 
     def say(self) -> None:
@@ -148,12 +152,21 @@ class Generation:
         return None
 
     def worth(self, weights: FloatArray, loan: float) -> float:
-        """What the master's solution costs as a split; if it is none, the last one that was."""
-        return float(self.master.costs @ weights) if loan <= LOAN else self.value
+        """What the master's solution costs as a split; if it is none, the best one that was."""
+        if loan > LOAN:
+            return self.value
+        value = float(self.master.costs @ weights)
+        if value < self.value:
+            self.paid = self.master.atoms[weights > 0]
+        return min(self.value, value)
 
     def search(self, prices: FloatArray) -> FloatArray:
         """Atoms of small reduced cost."""
         return self.pricer.search(prices)
+
+    def make_loans_dearer(self) -> None:
+        """Have the master do with fewer loans."""
+        self.master.raise_penalty()
 
     def dearer_from(self, gap: float) -> float:
         """Loans become dearer once no reduced cost is known to be further below 0 than this."""
@@ -165,6 +178,11 @@ class Generation:
         self.bound = max(self.bound, float(prices @ self.problem.prior) + proof.bound)
         return proof.atoms
 
+    @property
+    def proved_all(self) -> bool:
+        """Whether no proof will ever say more."""
+        return False
+
     def best(self) -> Split:
         """The atoms in use. Their weights are computed afresh, to rounding rather than to the solver's tolerance."""
         weights, _, loan = self.master.solve()
@@ -172,7 +190,7 @@ class Generation:
         if loan > LOAN:
             # Without loans only the atoms in use and those known to average to p: all of them could take very long.
             debtless = Master(self.problem.prior, 1.0)
-            pool = np.concatenate([self.secure, self.remainder(), atoms])
+            pool = np.concatenate([self.secure, self.paid, self.remainder(), atoms])
             debtless.add(pool, self.entropies(pool))
             debtless.forbid_loans()
             weights = debtless.solve()[0]

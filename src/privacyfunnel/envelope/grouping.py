@@ -15,7 +15,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from privacyfunnel.arrays import FloatArray
-from privacyfunnel.envelope.polytope import all_pairs, dense
+from privacyfunnel.envelope.polytope import compared_with_each_other, compared_with_everybody, dense
 from privacyfunnel.envelope.problem import Splitting
 
 WHOLE = 1e-9  # how far the secrets' probabilities may be from adding up
@@ -53,10 +53,9 @@ class Secrets:
 
 def secrets_of(problem: Splitting) -> Secrets | None:
     """The secrets behind the rows, where each is compared with everybody (LIP) or with each other (LDP)."""
-    N, D = dense(problem.numerators), dense(problem.denominators)
-    paired = bool(np.abs(D - 1.0).max(initial=0.0) > 1e-12)
-    L, everyone = all_pairs(N, D) if paired else (N, True)
-    if not everyone:
+    paired = not compared_with_everybody(problem)
+    L = compared_with_each_other(problem) if paired else dense(problem.numerators)
+    if L is None:
         return None
     mass, error = nnls(L.T, np.ones(L.shape[1]))
     used = mass > 0

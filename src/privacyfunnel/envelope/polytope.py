@@ -46,6 +46,14 @@ class Polytope:
             high[:, :d] = v_high
         return Programmes(self.matrix, self.rhs, cost, low, high, np.tile(self.basis, (k, 1)))
 
+    def cone(self) -> FloatArray:
+        """Rows with rows·(v, t) <= 0 exactly for multiples v of atoms; t are auxiliary columns, if there are any."""
+        slacks = self.matrix.shape[0] - 1
+        columns = self.low.size - slacks
+        A, low, high = self.matrix[1:, :columns], self.low[columns:, None], self.high[columns:, None]
+        everyone = np.concatenate([np.ones(self.inputs), np.zeros(columns - self.inputs)])
+        return np.concatenate([A - high * everyone, low * everyone - A])
+
     def reach(self) -> FloatArray:
         """For every input the largest probability that any allowed atom gives it, (inputs,), rounded up."""
         d = self.inputs
@@ -66,12 +74,21 @@ def polytope_of(problem: Splitting) -> Polytope:
     loud = float(np.exp(problem.epsilon))
     functionals = np.concatenate([np.ones((1, problem.prior.size)), N, D])
     support = int(np.linalg.matrix_rank(functionals))
-    if np.abs(D - 1.0).max(initial=0.0) <= 1e-12:
-        A, low, high = _ranges(N, loud)
+    each_other = compared_with_each_other(problem)
+    if compared_with_everybody(problem):
+        A, low, high = _ranges(N, 1 / loud, loud)
+    elif each_other is not None:
+        A, low, high = _floors(each_other, loud)
     else:
-        L, everyone = all_pairs(N, D)
-        A, low, high = _floors(L, loud) if everyone else _inequalities(N, D, loud)
+        rows = inequalities(problem)
+        A, low, high = _one_sided(rows[_not_implied(rows)])
     return _assembled(A, low, high, problem.prior, support)
+
+
+def boxed(prior: FloatArray, functionals: FloatArray, low: float, high: float) -> Polytope:
+    """Every functional within [e^low, e^high]."""
+    support = int(np.linalg.matrix_rank(np.concatenate([np.ones((1, prior.size)), functionals])))
+    return _assembled(*_ranges(functionals, float(np.exp(low)), float(np.exp(high))), prior, support)
 
 
 def _assembled(A: FloatArray, low: FloatArray, high: FloatArray, prior: FloatArray, support: int) -> Polytope:
@@ -93,21 +110,27 @@ def _assembled(A: FloatArray, low: FloatArray, high: FloatArray, prior: FloatArr
     return Polytope(matrix, rhs, bottom, top, basis, d, min(support, m + 1), scales)
 
 
-def _ranges(N: FloatArray, loud: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """N_i·v within [e^-ε, e^ε]; rows that stay inside at every corner of the simplex say nothing."""
+def _ranges(N: FloatArray, quiet: float, loud: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """N_i·v within [quiet, loud]; rows that stay inside at every corner of the simplex say nothing."""
     least, most = N.min(axis=1), N.max(axis=1)
-    says = (least < 1 / loud) | (most > loud)
-    return N[says], np.maximum(least, 1 / loud)[says], np.minimum(most, loud)[says]
+    says = (least < quiet) | (most > loud)
+    return N[says], np.maximum(least, quiet)[says], np.minimum(most, loud)[says]
 
 
-def all_pairs(N: FloatArray, D: FloatArray) -> tuple[FloatArray, bool]:
-    """The distinct functionals among the rows, and whether each is compared with each."""
+def compared_with_everybody(problem: Splitting) -> bool:
+    """Whether every D_i·v is 1, as under LIP."""
+    return bool(np.abs(dense(problem.denominators) - 1.0).max(initial=0.0) <= 1e-12)
+
+
+def compared_with_each_other(problem: Splitting) -> FloatArray | None:
+    """The distinct functionals among the rows, three or more, if each is compared with each, as under LDP."""
+    N, D = dense(problem.numerators), dense(problem.denominators)
     L, index = np.unique(np.concatenate([N, D]), axis=0, return_inverse=True)
     index = index.reshape(-1)
     one, other = np.minimum(*np.split(index, 2)), np.maximum(*np.split(index, 2))
     pairs = {(int(i), int(j)) for i, j in zip(one, other, strict=True) if i != j}
     k = L.shape[0]
-    return L, k >= 3 and len(pairs) == k * (k - 1) // 2
+    return L if k >= 3 and len(pairs) == k * (k - 1) // 2 else None
 
 
 def _floors(L: FloatArray, loud: float) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -120,12 +143,17 @@ def _floors(L: FloatArray, loud: float) -> tuple[FloatArray, FloatArray, FloatAr
     return A, np.zeros(A.shape[0]), most
 
 
-def _inequalities(N: FloatArray, D: FloatArray, loud: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """(e^ε D - N)·v >= 0 and (e^ε N - D)·v >= 0, each scaled to largest entry 1."""
+def inequalities(problem: Splitting) -> FloatArray:
+    """(e^ε D - N)·v >= 0 and (e^ε N - D)·v >= 0 where they say anything, each scaled to largest entry 1."""
+    N, D = dense(problem.numerators), dense(problem.denominators)
+    loud = float(np.exp(problem.epsilon))
     A = np.concatenate([loud * D - N, loud * N - D])
     A = A[A.min(axis=1) < 0]
-    A = np.unique(A / np.abs(A).max(axis=1, keepdims=True), axis=0)
-    A = A[_not_implied(A)]
+    return np.asarray(np.unique(A / np.abs(A).max(axis=1, keepdims=True), axis=0))
+
+
+def _one_sided(A: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """A·v >= 0."""
     return A, np.zeros(A.shape[0]), A.max(axis=1)
 
 

@@ -1,22 +1,28 @@
-"""The pricer for protocols that see X only, and the choice among all pricers."""
+"""The pricers for protocols that see X only, and the choice among all pricers."""
 
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray
+from privacyfunnel.envelope.boxes import BoxWalks
 from privacyfunnel.envelope.branching import Prover
 from privacyfunnel.envelope.interval import IntervalPricer, coordinate
 from privacyfunnel.envelope.lines import lines_of
 from privacyfunnel.envelope.lines_branching import LinesProver
-from privacyfunnel.envelope.polytope import polytope_of
+from privacyfunnel.envelope.polytope import (
+    Polytope,
+    compared_with_each_other,
+    compared_with_everybody,
+    inequalities,
+    polytope_of,
+)
 from privacyfunnel.envelope.problem import Pricer, Pricing, Splitting
-from privacyfunnel.envelope.vertices import Vertices, cheapest_vertices, descend, passed, reduced_costs
+from privacyfunnel.envelope.programmes import ProgrammeWalks
+from privacyfunnel.envelope.walks import Walks
 
-STARTS = 64
-POOL = 4096
-SHORT_WALK = 8  # steps
-PREFERENCE = (0.3, 2.0)  # nats: by how much an input that is missing is made cheaper where a walk starts
+MANY_INPUTS = 150  # below, atoms are few enough to be searched for in the polytope itself, and to be branched on
+MANY_ROWS = 200  # beyond, inverting bases of so many rows takes longer than linear programmes one by one
 
 
 def pricer_for(problem: Splitting) -> Pricer:
@@ -26,67 +32,76 @@ def pricer_for(problem: Splitting) -> Pricer:
 
         return pricer_with_secret(problem)
     r = coordinate(problem)
-    return VertexPricer(problem, by_classes=True) if r is None else IntervalPricer(problem, r)
+    if r is not None:
+        return IntervalPricer(problem, r)
+    if not compared_with_everybody(problem) and compared_with_each_other(problem) is None:
+        rows = inequalities(problem)
+        if len(rows) > MANY_ROWS:
+            return WalkPricer(ProgrammeWalks(rows, problem.prior), -rows)
+    return VertexPricer(problem, by_classes=True)
 
 
-class VertexPricer:
-    """Local search over vertices of the polytope, and branch and bound for the proof."""
+class Search(Protocol):
+    """Walks over atoms of small reduced cost."""
+
+    def towards_each(self) -> FloatArray:
+        """For each input an atom that gives it much."""
+
+    def downhill(self, prices: FloatArray) -> FloatArray:
+        """Where long walks end."""
+
+    def cover(self, prices: FloatArray, missing: FloatArray) -> FloatArray:
+        """What many short walks pass, above all where probability is missing."""
+
+    def polished(self, atoms: FloatArray, prices: FloatArray) -> FloatArray:
+        """Where walks from these atoms end."""
+
+
+class WalkPricer:
+    """Local search over atoms, and no proof: bounds must come from elsewhere (relaxing.py)."""
 
     steadiness: ClassVar[float] = 0.0
+    proves: ClassVar[bool] = False
+    by_classes = False  # whether proofs go by classes of inputs
+
+    def __init__(self, walks: Search, cone: FloatArray) -> None:
+        self.walks = walks
+        self.cone = cone  # rows that are at most 0 for multiples of atoms
+
+    def start(self) -> FloatArray:
+        return self.walks.towards_each()
+
+    def search(self, prices: FloatArray) -> FloatArray:
+        return self.walks.downhill(prices)
+
+    def prove(self, prices: FloatArray, target: float, deadline: float) -> Pricing:
+        return Pricing(-np.inf, np.empty((0, prices.size)))
+
+
+class VertexPricer(WalkPricer):
+    """Local search over vertices of the polytope, and branch and bound for the proof."""
+
+    proves: ClassVar[bool] = True
 
     def __init__(self, problem: Splitting, by_classes: bool = False) -> None:
         self.polytope = polytope_of(problem)
+        super().__init__(_walks(problem, self.polytope), self.polytope.cone())
         lines = lines_of(problem, self.polytope) if by_classes else None
         self.by_classes = lines is not None
         self.prover: Prover | LinesProver
         if lines is None:
-            self.prover = Prover(self.polytope, self.polytope.reach(), self._polished)
+            self.prover = Prover(self.polytope, self.polytope.reach(), self.walks.polished)
         else:
-            self.prover = LinesProver(lines, self._polished)
-        self._random = np.random.default_rng(1)
-        m, n = self.polytope.matrix.shape
-        self._pool = Vertices(np.empty((0, n)), np.empty((0, m), dtype=np.int64))
-        self._known: dict[bytes, None] = {}  # what is in the pool, in the same order
-
-    def start(self) -> FloatArray:
-        d = self.polytope.inputs
-        return self._pooled(cheapest_vertices(self.polytope, -np.eye(d)))
-
-    def search(self, prices: FloatArray) -> FloatArray:
-        d = self.polytope.inputs
-        noise = self._random.exponential(size=(STARTS, d)) * self._random.uniform(0, 2, size=(STARTS, 1))
-        starts = cheapest_vertices(self.polytope, noise - prices)
-        near = np.argsort(reduced_costs(self._pool.x[:, :d], prices))[:STARTS]
-        return self._pooled(descend(self.polytope, starts.joined(self._pool[near]), prices))
-
-    def cover(self, prices: FloatArray, missing: FloatArray) -> FloatArray:
-        """Many different atoms of small reduced cost, above all such that give probability to what is missing.
-
-        Short walks rather than long ones: where there are many inputs no single atom matters, all on the way do.
-        """
-        d = self.polytope.inputs
-        noise = self._random.exponential(size=(STARTS, d)) * self._random.uniform(0, 2, size=(STARTS, 1))
-        wanted = self._random.choice(d, STARTS, p=missing / missing.sum())
-        noise[np.arange(STARTS), wanted] -= self._random.uniform(*PREFERENCE, size=STARTS)
-        starts = cheapest_vertices(self.polytope, noise - prices)
-        near = np.argsort(reduced_costs(self._pool.x[:, :d], prices))[:STARTS]
-        return self._pooled(passed(self.polytope, starts.joined(self._pool[near]), prices, SHORT_WALK))
+            self.prover = LinesProver(lines, self.walks.polished)
 
     def prove(self, prices: FloatArray, target: float, deadline: float) -> Pricing:
         return self.prover.prove(prices, target, deadline)
 
-    def _polished(self, atoms: FloatArray, prices: FloatArray) -> FloatArray:
-        """Vertices reached downhill from these atoms."""
-        slopes = -np.log(np.maximum(atoms, 1e-9)) - prices
-        return self._pooled(descend(self.polytope, cheapest_vertices(self.polytope, slopes), prices))
 
-    def _pooled(self, found: Vertices) -> FloatArray:
-        """Remember these vertices as starts for later searches; the different ones, as atoms."""
-        atoms = found.by_atom(self.polytope.inputs)
-        new = [key for key in atoms if key not in self._known]
-        if new:
-            keys = [*new, *self._known][:POOL]
-            self._known = dict.fromkeys(keys)
-            fresh = found[np.array([atoms[key] for key in new], dtype=np.int64)]
-            self._pool = fresh.joined(self._pool)[np.arange(len(keys))]
-        return found.x[list(atoms.values()), : self.polytope.inputs]
+def _walks(problem: Splitting, polytope: Polytope) -> Search:
+    """Walks over the polytope itself, or over boxes where these are so much smaller that they find more in time."""
+    if problem.prior.size > MANY_INPUTS:
+        functionals = compared_with_each_other(problem)
+        if functionals is not None:
+            return BoxWalks(problem, functionals)
+    return Walks(polytope)

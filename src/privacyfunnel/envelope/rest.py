@@ -11,7 +11,6 @@ import numpy as np
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.envelope.master import Master
-from privacyfunnel.envelope.polytope import Polytope
 
 TOLL = 0.5  # nats
 DEARER = 1.5
@@ -20,21 +19,16 @@ DEARER = 1.5
 class RestMaster(Master):
     """A master whose loans are the rest."""
 
-    def __init__(self, prior: FloatArray, polytope: Polytope, prices: FloatArray) -> None:
-        self._polytope = polytope
+    def __init__(self, prior: FloatArray, cone: FloatArray, prices: FloatArray) -> None:
+        self._cone = cone
         self._prices = prices
         super().__init__(prior, TOLL)
 
     def _add_loans(self) -> int:
-        """r, and the auxiliary columns of the polytope; rows low·Σr <= A·(r, t) <= high·Σr."""
-        p, d = self._polytope, self.prior.size
-        slacks = p.matrix.shape[0] - 1
-        columns = p.low.size - slacks
-        A, low, high = p.matrix[1:, :columns], p.low[columns:, None], p.high[columns:, None]
-        everyone = np.concatenate([np.ones(d), np.zeros(columns - d)])
-        rows = np.concatenate([A - high * everyone, low * everyone - A])  # each at most 0
-        rows = rows[rows.max(axis=1) > 0]
-        rows /= np.abs(rows).max(axis=1, keepdims=True)
+        """r, and auxiliary columns t if there are any; rows cone·(r, t) <= 0, each scaled to largest entry 1."""
+        d, columns = self.prior.size, self._cone.shape[1]
+        rows = self._cone[self._cone.max(axis=1) > 0]
+        rows = rows / np.abs(rows).max(axis=1, keepdims=True)
         none = np.empty(0)
         for _ in rows:
             self._highs.addRow(-highspy.kHighsInf, 0.0, 0, none.astype(np.int32), none)
@@ -63,6 +57,10 @@ class RestMaster(Master):
         d = self.prior.size
         self.loans_taken = np.maximum(self.loans_taken[:d], 0.0)
         return weights, prices[:d], float(self.loans_taken.sum())
+
+    def charge(self, rest: FloatArray) -> float:
+        """What the rest is charged at."""
+        return float((self._prices + self._penalty) @ rest)
 
     def raise_penalty(self) -> None:
         """Make the rest dearer."""
