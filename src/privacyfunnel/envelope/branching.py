@@ -9,6 +9,7 @@ import heapq
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -113,13 +114,15 @@ def tightened(nodes: Nodes) -> Nodes:
 class Prover:
     """Branch and bound over one polytope; `visited` counts boxes over all proofs."""
 
-    def __init__(
-        self, polytope: Polytope, reach: FloatArray, polish: Callable[[FloatArray, FloatArray], FloatArray]
-    ) -> None:
+    def __init__(self, polytope: Polytope, polish: Callable[[FloatArray, FloatArray], FloatArray]) -> None:
         self.polytope = polytope
         self.polish = polish
-        self.reach = reach
         self.visited = 0
+
+    @cached_property
+    def reach(self) -> FloatArray:
+        """See Polytope.reach. It takes a programme per input, so it waits for the first proof."""
+        return self.polytope.reach()
 
     def roots(self) -> Nodes:
         """One box per input: that input is the largest entry."""

@@ -45,7 +45,9 @@ class ManyInputs(Relaxing):
     def __init__(self, problem: Splitting, pricer: WalkPricer) -> None:
         super().__init__(problem, pricer, generation_for)
         self.steadiness = STEADINESS
+        self.cone = pricer.cone
         self.looked_again = 0
+        self.unsure = problem.prior  # how much each input adds to what the atoms in use leave open
         self.master: RestMaster
 
     def begin(self, start: FloatArray | None, gap: float, clock: Clock) -> FloatArray:
@@ -103,17 +105,17 @@ class ManyInputs(Relaxing):
         self.master.add(clean, self.entropies(clean))
 
     def worth(self, weights: FloatArray, loan: float) -> float:
-        self.note_open(weights)
-        rest = self.master.loans_taken
+        used, rest = np.flatnonzero(weights), self.master.loans_taken
+        self.unsure = (weights[used] * self.master.costs[used]) @ self.master.atoms[used]
         value = float(self.master.costs @ weights + entropy_terms(rest / max(loan, LOAN)).sum() * loan)
         if value < self.value:  # at first the rest is more than the split over parts costs
-            self.paid = np.concatenate([self.master.atoms[weights > 0], self.remainder()])
+            self.paid = np.concatenate([self.master.atoms[used], self.remainder()])
         return min(self.value, value)
 
     def search(self, prices: FloatArray) -> FloatArray:
         rest = self.master.loans_taken
-        missing = rest + 1e-9 * self.problem.prior if rest.sum() > LOAN else self.open
-        return self.walks.cover(prices, missing)
+        missing = rest if rest.sum() > LOAN else self.unsure
+        return self.walks.cover(prices, missing + 1e-9 * self.problem.prior)
 
     def make_loans_dearer(self) -> None:
         """Raise the toll up to what the rest truly costs; then look again; then have the rest as an atom, at its cost.

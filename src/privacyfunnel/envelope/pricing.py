@@ -90,7 +90,7 @@ class VertexPricer(WalkPricer):
         self.by_classes = lines is not None
         self.prover: Prover | LinesProver
         if lines is None:
-            self.prover = Prover(self.polytope, self.polytope.reach(), self.walks.polished)
+            self.prover = Prover(self.polytope, self.walks.polished)
         else:
             self.prover = LinesProver(lines, self.walks.polished)
 

@@ -10,6 +10,7 @@ each of its walks. An atom has few inputs, and most rows say nothing about a few
 chosen by chance around an atom that is cheap already.
 """
 
+from functools import cached_property
 from typing import Any
 
 import highspy
@@ -36,7 +37,12 @@ class ProgrammeWalks:
         self._rows, self._prior = rows, prior
         self._random = np.random.default_rng(1)
         self._pool = np.empty((0, prior.size))
-        self._whole = _Programme(rows, prior, PRIMAL) if prior.size <= TOGETHER else None
+        self._together = TOGETHER
+
+    @cached_property
+    def _whole(self) -> "_Programme":
+        """The programme over all inputs, kept from walk to walk."""
+        return _Programme(self._rows, self._prior, PRIMAL if self._prior.size <= TOGETHER else DUAL)
 
     def towards_each(self) -> FloatArray:
         """None: a programme per input, each far from the last, takes longer than what it finds is worth."""
@@ -50,6 +56,7 @@ class ProgrammeWalks:
         """What walks pass that begin near what is missing, every other one from an atom that is cheap already."""
         near = self._pool[np.argsort(reduced_costs(self._pool, prices))[:WALKS]]
         met: list[FloatArray] = []
+        nowhere = 0
         for number, wanted in enumerate(self._random.choice(self._prior.size, WALKS, p=missing / missing.sum())):
             from_atom = number % 2 == 1 and number < len(near)
             if from_atom:
@@ -59,7 +66,11 @@ class ProgrammeWalks:
                 slopes = self._random.exponential(size=self._prior.size) * self._random.uniform(0, 2)
                 slopes[wanted] -= self._random.uniform(*PREFERENCE)
                 inputs = self._around(np.array([wanted]))
-            met += self._walked(inputs, slopes, prices)
+            passed = self._walked(inputs, slopes, prices)
+            nowhere += not passed
+            met += passed
+        if nowhere > WALKS // 2:  # at small ε no atom has few inputs
+            self._together = min(2 * self._together, self._prior.size)
         return self._pooled(met)
 
     def polished(self, atoms: FloatArray, prices: FloatArray) -> FloatArray:
@@ -72,14 +83,15 @@ class ProgrammeWalks:
     def _around(self, inputs: IntArray) -> IntArray:
         """These inputs and others, up to as many as a walk may look at."""
         d = self._prior.size
-        if d <= TOGETHER:
+        if d <= self._together:
             return np.arange(d)
         others = self._random.permutation(np.setdiff1d(np.arange(d), inputs))
-        return np.sort(np.concatenate([inputs, others])[:TOGETHER])
+        return np.sort(np.concatenate([inputs, others])[: self._together])
 
     def _walked(self, inputs: IntArray, slopes: FloatArray, prices: FloatArray) -> list[FloatArray]:
         """The atoms on a walk among these inputs; none where these alone make no allowed atom."""
-        cheapest = self._whole or _Programme(self._rows[:, inputs], self._prior[inputs], DUAL)
+        everywhere = inputs.size == self._prior.size
+        cheapest = self._whole if everywhere else _Programme(self._rows[:, inputs], self._prior[inputs], DUAL)
         slopes, prices = slopes[inputs], prices[inputs]
         met: list[FloatArray] = []
         v = cheapest(slopes - prices)

@@ -18,6 +18,7 @@ from privacyfunnel.envelope.vertices import entropy_terms
 BRANCHING_SHARE = 6  # one part in so many of the time left goes to branching before problems are relaxed
 LEAST_PATIENCE = 5.0  # seconds that branching gets where there is no time limit
 LOOSEST = 0.64  # nats: the first proof by branching
+MOST_BRANCHED = 700  # inputs; with more, boxes are so many to begin with that a proof says nothing in time
 PATIENCE = 8  # searches in vain by programmes, of which each looks at little
 EASIER_GAP = 0.01  # of the entropy of the prior: how well simpler problems are solved
 
@@ -29,28 +30,12 @@ class Relaxing(Generation):
         self, problem: Splitting, pricer: WalkPricer, generation_for: Callable[[Splitting], Generation]
     ) -> None:
         super().__init__(problem, pricer)
-        self.walks, self.cone, self.branches = pricer.walks, pricer.cone, pricer.proves
+        self.walks = pricer.walks
+        self.branches = pricer.proves and problem.prior.size <= MOST_BRANCHED
         self.generation_for = generation_for
-        self.patience = 1 if pricer.proves else PATIENCE
-        self.open = problem.prior
+        self.patience = 1 if self.branches else PATIENCE
         self.relaxed, self.relaxed_from = False, np.inf
         self.entropy = float(entropy_terms(problem.prior).sum())
-
-    def worth(self, weights: FloatArray, loan: float) -> float:
-        self.note_open(weights)
-        return super().worth(weights, loan)
-
-    def note_open(self, weights: FloatArray) -> None:
-        """Note how much each input adds to what the master's solution leaves open."""
-        used, p = np.flatnonzero(weights), self.problem.prior
-        unsure = weights[used] * self.master.costs[used]
-        missing = self.master.loans_taken[: p.size]
-        self.open = unsure @ self.master.atoms[used] + self.entropy * missing + 1e-9 * p
-
-    def search(self, prices: FloatArray) -> FloatArray:
-        if self.branches:
-            return super().search(prices)
-        return self.walks.cover(prices, self.open)
 
     def prove(self, prices: FloatArray, target: float, clock: Clock) -> FloatArray:
         if self.relaxed:
@@ -59,7 +44,7 @@ class Relaxing(Generation):
         if self.relaxed_from == np.inf:
             patience = (clock.deadline - now) / BRANCHING_SHARE
             self.relaxed_from = now + (patience if np.isfinite(patience) else max(LEAST_PATIENCE, now - clock.begun))
-        atoms = super().prove(prices, target, Clock(clock.begun, self.relaxed_from))
+        atoms = self._tried(prices, target, Clock(clock.begun, self.relaxed_from))
         if not self.branches or time.monotonic() >= self.relaxed_from:
             self.relax(min(clock.deadline, 2 * time.monotonic() - clock.begun))
         return atoms
@@ -68,12 +53,15 @@ class Relaxing(Generation):
     def proved_all(self) -> bool:
         return self.relaxed and not self.branches
 
+    def _tried(self, prices: FloatArray, target: float, clock: Clock) -> FloatArray:
+        return super().prove(prices, target, clock) if self.branches else np.empty((0, prices.size))
+
     def _branched(self, prices: FloatArray, target: float, clock: Clock) -> FloatArray:
         """Proofs of ever smaller targets, since a proof that is cut short says little."""
         more = float(prices @ self.problem.prior) - self.bound  # what a proof must stay below to say anything new
         goal = max(min(LOOSEST, 0.75 * more), target)
         while True:
-            atoms = super().prove(prices, goal, clock)
+            atoms = self._tried(prices, goal, clock)
             if goal == target or atoms.size or time.monotonic() >= clock.deadline:
                 return atoms
             goal = max(goal / 2, target)
