@@ -99,6 +99,7 @@ def test_existing_files_stay_unless_asked(tmp_path: Path) -> None:
         (lambda c: c["promise"].update(epsilon="much"), "ε must be"),
         (lambda c: c["law"]["rows"][0][0].__setitem__(1, "17"), "sum to"),
         (lambda c: c["law"]["rows"][0][0].__setitem__(0, 99), "belong to an output"),
+        (lambda c: c["law"]["rows"][0][0].__setitem__(0, c["law"]["rows"][0][1][0]), "name an output once"),
         (lambda c: c["law"]["rows"][0][0].__setitem__(1, "many"), "incomplete or inconsistent"),
         (lambda c: c["law"]["rows"].pop(), "a row for each of 3 inputs"),
         (lambda c: c["secret"].update(columns=[]), "each once"),

@@ -94,6 +94,11 @@ class ChannelLaw:
             raise ProtocolFileError(
                 "Every entry of a channel must belong to an output; one does not. Make the file again."
             )
+        cells = self._row_of_entry * len(self.outputs) + self.output
+        if len(np.unique(cells)) < len(cells):
+            raise ProtocolFileError(
+                "A row of a channel must name an output once; some name one twice. Make the file again."
+            )
 
     @classmethod
     def of(cls, protocol: Protocol) -> ChannelLaw:
