@@ -15,7 +15,8 @@ from privacyfunnel.adult import adult_counts
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.attributes.band import Band
 from privacyfunnel.attributes.chain import chain_steps, checked_chain
-from privacyfunnel.attributes.chain_law import UNIT, ChainLaw
+from privacyfunnel.attributes.chain_law import ChainLaw
+from privacyfunnel.attributes.chain_step import UNIT
 from privacyfunnel.attributes.choice import choose_method
 from privacyfunnel.attributes.contexts import lumped, rounded, split_contexts, split_in_two
 from privacyfunnel.attributes.first_step import first_channel, largest_first

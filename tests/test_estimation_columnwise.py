@@ -9,7 +9,8 @@ import pytest
 
 from privacyfunnel.attributes.budgets import product_protocol
 from privacyfunnel.attributes.chain import Chain
-from privacyfunnel.attributes.chain_law import UNIT, ChainLaw
+from privacyfunnel.attributes.chain_law import ChainLaw
+from privacyfunnel.attributes.chain_step import UNIT
 from privacyfunnel.attributes.order import chain_protocol
 from privacyfunnel.attributes.product_law import ProductLaw, seal_product
 from privacyfunnel.errors import SizeError, TableError

@@ -11,6 +11,7 @@ contexts.py         the best split in each context of a chain
 crew.py             contexts on all cores
 growth.py           a chain grown along a table's rows
 chain_law.py        its integers, checked outward
+chain_step.py       those of one step
 chain.py            what a chain is
 order.py            which attributes come first
 side_channels.py    the worst side channel of any law, in words

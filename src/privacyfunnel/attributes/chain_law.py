@@ -13,7 +13,7 @@ every output that these could have published is checked.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
 from privacyfunnel.arrays import IntArray
+from privacyfunnel.attributes.chain_step import BITS, UNIT, Step, arrivals
 from privacyfunnel.errors import ProtocolFileError
 from privacyfunnel.exact import NO_LEAK, ExactLeak, exact_leak, worse
 from privacyfunnel.joint import Joint
@@ -31,165 +32,9 @@ from privacyfunnel.promises import Comparisons, Leak
 from privacyfunnel.protocol import Labels
 from privacyfunnel.sampling import Words
 
-BITS = 62  # so that a certain output, 2^62, still fits an int64
-UNIT = 1 << BITS
-FINEST = 1 << (BITS - 40)  # no smaller chance is drawn: products along a path then stay far from underflow
 MOST_STEPS = 20
 ROUNDING = 2.0**-53
 WORKED_ON = 1 << 23  # entries of P(y | E) that are worked on at a time
-
-
-@dataclass(frozen=True, eq=False)
-class Step:
-    """The contexts of one step. Entries are sorted by context, then value, then output; outputs by context.
-
-    Context k was reached from output `came_by[k]` of the step before, counted over all its contexts. Output o of the
-    step belongs to context `context_of_output[o]` and has label `labels[o, i]` in the i-th of the step's attributes.
-    """
-
-    attributes: tuple[int, ...]
-    values: IntArray  # V × attributes: the labels that each value of the step stands for
-    came_by: IntArray  # (K,)
-    context_of_output: IntArray  # (O,)
-    labels: IntArray  # O × attributes
-    value: IntArray  # (entries,)
-    output: IntArray  # (entries,), counted over all contexts
-    numerator: IntArray  # (entries,)
-
-    def __post_init__(self) -> None:
-        contexts, outputs = len(self.came_by), len(self.context_of_output)
-        ordered = bool((np.diff(self.context_of_output) >= 0).all())
-        inside = (
-            self.labels.shape == (outputs, len(self.attributes))
-            and bool(((self.output >= 0) & (self.output < outputs)).all())
-            and bool(((self.value >= 0) & (self.value < len(self.values))).all())
-            and bool(((self.context_of_output >= 0) & (self.context_of_output < contexts)).all())
-        )
-        if not (ordered and inside and bool((np.diff(self.cell) >= 0).all())):
-            raise ProtocolFileError("Contexts of a chain must be listed in order and within bounds; some are not.")
-        starts = self.cell_starts[:-1]
-        # Each entry is at most 2^62 and a row has few: a sum that wrapped would not come back to 2^62 exactly.
-        if (self.numerator < FINEST).any() or (self.numerator > UNIT).any():
-            raise ProtocolFileError(f"Chances of a chain must lie between 2^-40 and 1; some do not ({BITS} bits).")
-        sums = np.add.reduceat(self.numerator.astype(object), starts) if len(starts) else np.zeros(0, dtype=object)
-        if (sums != UNIT).any():
-            raise ProtocolFileError(
-                f"Every row of a channel must sum to 2^{BITS}; {int((sums != UNIT).sum())} of {len(sums)} do not. "
-                "The file was damaged or altered: make it again."
-            )
-
-    @property
-    def context(self) -> IntArray:
-        """The context of every entry."""
-        return self.context_of_output[self.output]
-
-    @cached_property
-    def cell(self) -> IntArray:
-        """context · V + value of every entry."""
-        return np.asarray(self.context * len(self.values) + self.value)
-
-    @cached_property
-    def cells(self) -> IntArray:
-        """The pairs of context and value that have a row, in order."""
-        return np.unique(self.cell)
-
-    @cached_property
-    def cell_starts(self) -> IntArray:
-        """Where each row's entries begin, and where the last one ends."""
-        return np.searchsorted(self.cell, np.append(self.cells, np.iinfo(np.int64).max))
-
-    @property
-    def chosen(self) -> IntArray:
-        """Outputs whose context had others: where there is no choice, nothing new is said."""
-        many = np.bincount(self.context_of_output, minlength=len(self.came_by)) > 1
-        return np.flatnonzero(many[self.context_of_output])
-
-    def rows_of(self, context: IntArray, value: IntArray) -> IntArray:
-        """The number of the channel row of each pair of context and value; −1 where there is none."""
-        cells = self.cells
-        wanted = context * len(self.values) + value
-        row = np.minimum(np.searchsorted(cells, wanted), len(cells) - 1)
-        return np.where((context >= 0) & (cells[row] == wanted), row, -1)
-
-    def draw(self, rows: IntArray, words: NDArray[np.uint64]) -> IntArray:
-        """The output that each word chooses in its row: the first whose running sum exceeds the word's 62 bits."""
-        starts = self.cell_starts
-        sums = np.cumsum(self.numerator.astype(np.uint64))  # wraps; differences within a row do not
-        base = np.concatenate([np.zeros(1, dtype=np.uint64), sums])[starts[:-1]]
-        running = (sums - np.repeat(base, np.diff(starts))).astype(np.int64)
-        word = (words >> np.uint64(64 - BITS)).astype(np.int64)
-        low, high = starts[rows], starts[rows + 1] - 1
-        while (low < high).any():
-            middle = (low + high) // 2
-            above = word < running[middle]
-            high = np.where(above, middle, high)
-            low = np.where(above, low, np.minimum(middle + 1, high))
-        return self.output[low]
-
-    def spread(self, rows: IntArray) -> tuple[IntArray, IntArray]:
-        """Every entry of these channel rows, as (place in `rows`, number of the entry)."""
-        starts = self.cell_starts
-        lengths = starts[rows + 1] - starts[rows]
-        place = np.repeat(np.arange(len(rows)), lengths)
-        within = np.arange(len(place)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        return place, starts[rows[place]] + within
-
-    def to_json(self) -> dict[str, Any]:
-        """A line per context: where it came from, its outputs' labels, and its rows; values alike share one."""
-        lines = []
-        ends = np.searchsorted(self.context, np.arange(len(self.came_by) + 1)).tolist()
-        outs = np.searchsorted(self.context_of_output, np.arange(len(self.came_by) + 1)).tolist()
-        value, output, numerator = self.value.tolist(), self.output.tolist(), self.numerator.tolist()
-        for k, origin in enumerate(self.came_by.tolist()):
-            labels = ",".join("/".join(map(str, row)) for row in self.labels[outs[k] : outs[k + 1]].tolist())
-            rows: dict[int, str] = {}
-            for i in range(ends[k], ends[k + 1]):
-                rows[value[i]] = rows.get(value[i], "") + f",{output[i] - outs[k]}:{numerator[i]:x}"
-            alike: dict[str, list[str]] = {}
-            for x, row in rows.items():
-                alike.setdefault(row, []).append(str(x))
-            lines.append(f"{origin} {labels} " + ";".join("/".join(xs) + row for row, xs in alike.items()))
-        return {
-            "attributes": list(self.attributes),
-            "values": ["/".join(map(str, row)) for row in self.values.tolist()],
-            "contexts": lines,
-        }
-
-    @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> Step:
-        """The step that a protocol file states."""
-        came_by: list[int] = []
-        of_output: list[int] = []
-        labels: list[list[int]] = []
-        entries: list[tuple[int, int, int]] = []
-        for k, line in enumerate(content["contexts"]):
-            origin, named, rows = line.split(" ")
-            came_by.append(int(origin))
-            first = len(labels)
-            for label in named.split(","):
-                labels.append([int(code) for code in label.split("/")])
-                of_output.append(k)
-            listed = []
-            for row in rows.split(";"):
-                xs, *channel = row.split(",")
-                for x in xs.split("/"):
-                    for y, n in (entry.split(":") for entry in channel):
-                        if not 0 <= int(y) < len(labels) - first:
-                            raise ProtocolFileError("Outputs of a context must be listed; some are not.")
-                        listed.append((int(x), first + int(y), int(n, 16)))
-            entries += sorted(listed)
-        table = np.array(entries, dtype=np.int64).reshape(-1, 3)
-        attributes = tuple(map(int, content["attributes"]))
-        return cls(
-            attributes=attributes,
-            values=_table([row.split("/") for row in content["values"]], len(attributes)),
-            came_by=np.array(came_by, dtype=np.int64),
-            context_of_output=np.array(of_output, dtype=np.int64),
-            labels=_table(labels, len(attributes)),
-            value=table[:, 0],
-            output=table[:, 1],
-            numerator=table[:, 2],
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -366,14 +211,6 @@ def value_numbers(combos: IntArray, attributes: tuple[int, ...], values: IntArra
     return np.array([place[tuple(row)] for row in combos[:, attributes].tolist()], dtype=np.int64)
 
 
-def arrivals(came_by: IntArray, output: IntArray) -> IntArray:
-    """The context that each output leads to; −1 where there is none."""
-    order = np.argsort(came_by, kind="stable")
-    at = np.minimum(np.searchsorted(came_by, output, sorter=order), len(came_by) - 1)
-    context = order[at]
-    return np.where(came_by[context] == output, context, -1)
-
-
 def _outward(
     comparisons: Comparisons, outputs: csr_array, given: csr_array, names: IntArray, error: float
 ) -> ExactLeak:
@@ -391,7 +228,3 @@ def _outward(
     output, pair = map(int, np.unravel_index(int(ratio.argmax()), ratio.shape))
     above = Fraction(float(ratio[output, pair])) * (1 + Fraction(error))
     return exact_leak(comparisons, above, pair, int(names[output]))
-
-
-def _table(rows: Sequence[Sequence[Any]], columns: int) -> IntArray:
-    return np.array([[int(n) for n in row] for row in rows], dtype=np.int64).reshape(-1, columns)

@@ -11,7 +11,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from privacyfunnel.arrays import FloatArray, IntArray
-from privacyfunnel.attributes.chain_law import UNIT, ChainLaw, arrivals
+from privacyfunnel.attributes.chain_law import ChainLaw
+from privacyfunnel.attributes.chain_step import UNIT, arrivals
 from privacyfunnel.attributes.product_law import ProductLaw
 from privacyfunnel.joint import Attribute, Joint
 from privacyfunnel.tables.picking import nameless
@@ -75,10 +76,15 @@ class SeparateColumns:
             for j, factor in enumerate(self.law.factors):
                 stays = stays * factor.channel[combos[:, j], same[can, j]]
             return float(stays.sum())
-        shown, outputs = self.law.whole_outputs()
-        paths = outputs.tocoo()
-        output, x = paths.coords
-        return float((paths.data * p_x[x] * (shown[output] == same[x]).all(axis=1)).sum())
+        stays, inputs, node = p_x, np.arange(len(p_x)), np.zeros(len(p_x), dtype=np.int64)
+        for number, step in enumerate(self.law.steps):
+            output = step.showing(node, same[inputs][:, list(step.attributes)])
+            entry = step.entries_of(step.rows_of(node, self.law.values_of(number)[inputs]), output)
+            good = entry >= 0
+            stays, inputs = stays[good] * (step.numerator[entry[good]] / UNIT), inputs[good]
+            if number + 1 < len(self.law.steps):
+                node = arrivals(self.law.steps[number + 1].came_by, output[good])
+        return float(stays.sum())
 
 
 class ProductTally:
@@ -120,23 +126,11 @@ class ChainTally:
         """Count some rows, following each along the labels it shows."""
         node = np.zeros(len(inputs), dtype=np.int64)
         for number, step in enumerate(self._law.steps):
-            place = {
-                (context, *labels): output
-                for output, (context, labels) in enumerate(
-                    zip(step.context_of_output.tolist(), step.labels.tolist(), strict=True)
-                )
-            }
-            shown = drawn[:, list(step.attributes)].tolist()
-            output = np.array(
-                [place.get((k, *labels), -1) for k, labels in zip(node.tolist(), shown, strict=True)], dtype=np.int64
-            )
-            row = step.rows_of(node, self._law.values_of(number)[inputs])
-            entries = step.cell * len(step.context_of_output) + step.output
-            wanted = np.where(row >= 0, step.cells[row], -1) * len(step.context_of_output) + output
-            at = np.minimum(np.searchsorted(entries, wanted), len(entries) - 1)
-            good = (row >= 0) & (output >= 0) & (entries[at] == wanted)
+            output = step.showing(node, drawn[:, list(step.attributes)])
+            entry = step.entries_of(step.rows_of(node, self._law.values_of(number)[inputs]), output)
+            good = entry >= 0
             self._strange += int((~good).sum())
-            np.add.at(self._counts[number], at[good], 1)
+            np.add.at(self._counts[number], entry[good], 1)
             inputs, drawn = inputs[good], drawn[good]
             if number + 1 < len(self._law.steps):
                 node = arrivals(self._law.steps[number + 1].came_by, output[good])

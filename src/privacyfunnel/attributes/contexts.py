@@ -19,7 +19,7 @@ import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.attributes.band import Band
-from privacyfunnel.attributes.chain_law import BITS, FINEST, UNIT
+from privacyfunnel.attributes.chain_step import BITS, FINEST, UNIT
 from privacyfunnel.attributes.many_programmes import Answers, solve_many
 from privacyfunnel.information import surprise
 

@@ -11,7 +11,8 @@ from scipy.sparse import coo_array, csr_array
 
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.attributes.band import Band
-from privacyfunnel.attributes.chain_law import UNIT, ChainLaw, Step
+from privacyfunnel.attributes.chain_law import ChainLaw
+from privacyfunnel.attributes.chain_step import UNIT, Step
 from privacyfunnel.attributes.contexts import Channel, lumped
 from privacyfunnel.attributes.crew import Crew
 from privacyfunnel.errors import ParameterError, SizeError

@@ -19,7 +19,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from privacyfunnel.arrays import FloatArray, IntArray
-from privacyfunnel.attributes.chain_law import ChainLaw, arrivals
+from privacyfunnel.attributes.chain_law import ChainLaw
+from privacyfunnel.attributes.chain_step import arrivals
 from privacyfunnel.attributes.product_law import ProductLaw
 from privacyfunnel.errors import SizeError
 from privacyfunnel.protocol import Labels
@@ -135,12 +136,5 @@ def _followed(law: ChainLaw, attributes: Sequence[int], codes: NDArray[np.int64]
     for number, step in enumerate(law.steps[: _steps(law, attributes)]):
         if number:
             node = np.where(output >= 0, arrivals(step.came_by, output), -1)
-        shown = codes[:, [place[j] for j in step.attributes]]
-        sizes = [len(step.came_by), *(len(law.columns[j]) for j in step.attributes)]
-        keys = np.ravel_multi_index((step.context_of_output, *step.labels.T), sizes)
-        known = (node >= 0) & (shown >= 0).all(axis=1)
-        wanted = np.ravel_multi_index((np.maximum(node, 0), *np.maximum(shown, 0).T), sizes)
-        order = np.argsort(keys, kind="stable")
-        at = order[np.minimum(np.searchsorted(keys, wanted, sorter=order), len(keys) - 1)]
-        output = np.where(known & (keys[at] == wanted), at, -1)
+        output = step.showing(node, codes[:, [place[j] for j in step.attributes]])
     return output
