@@ -67,13 +67,13 @@ def largest_ratio(joint: Joint, law: ChannelLaw) -> Fraction | None:
     return largest
 
 
-@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("epsilon", EPSILONS[::2] + EPSILONS[-1:])
 @pytest.mark.parametrize("kind", ["copied", "rare", "dominated"])
-def test_what_is_sealed_in_a_second_leaks_no_more_in_fractions(kind: str, epsilon: float) -> None:
+def test_what_is_sealed_in_a_hurry_leaks_no_more_in_fractions(kind: str, epsilon: float) -> None:
     joint = Joint.from_counts(odd_table(kind, (3, 5, 4, 3), 1))
     promise = SRLIP(epsilon)
     assert promise.count(joint) > 150  # each makes two rows
-    found = optimal(joint, promise, time_limit=0.5)
+    found = optimal(joint, promise, time_limit=0.3)
     law = seal(found.protocol, promise, joint).law
     assert isinstance(law, ChannelLaw)
     largest = largest_ratio(joint, law)
@@ -88,7 +88,7 @@ def test_what_is_sealed_in_a_second_leaks_no_more_in_fractions(kind: str, epsilo
     shape=st.sampled_from([(2, 2, 3), (3, 2, 2), (3, 2, 3), (2, 2, 2, 2)]),
     epsilon=st.sampled_from([0.001, *EPSILONS[:-1]]),
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_side_channels_bound_odd_tables_from_the_right_side(
     seed: int, kind: str, shape: tuple[int, ...], epsilon: float
 ) -> None:
