@@ -15,7 +15,7 @@ from privacyfunnel.envelope.classes import side_channels
 from privacyfunnel.envelope.columns import Generation
 from privacyfunnel.envelope.many_inputs import ManyInputs, generation_for
 from privacyfunnel.envelope.merging import merged
-from privacyfunnel.envelope.polytope import compared_with_each_other, inequalities
+from privacyfunnel.envelope.polytope import compared_with_each_other, inequalities, polytope_of
 from privacyfunnel.envelope.pricing import VertexPricer, WalkPricer, pricer_for
 from privacyfunnel.envelope.programmes import TOGETHER, ProgrammeWalks
 from privacyfunnel.envelope.vertices import entropy_terms
@@ -145,7 +145,7 @@ def test_atoms_of_every_box_keep_the_ratio_of_any_two_secrets(seed: int, c: int,
     problem = ldp(seed, c, 12, epsilon)
     functionals = compared_with_each_other(problem)
     assert functionals is not None
-    walks = BoxWalks(problem, functionals)
+    walks = BoxWalks(problem, functionals, polytope_of(problem))
     prices = np.random.default_rng(seed).normal(size=12)
     found = [walks.cover(prices, problem.prior) for _ in range(5)]
     assert all(len(atoms) for atoms in found)

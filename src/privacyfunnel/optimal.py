@@ -76,7 +76,8 @@ def optimal(
     h_x = entropy(joint.p_x)
     as_it_is = _identity(joint, sees_secret)
     if promise.leakage(joint, as_it_is) <= promise.epsilon:
-        return Optimum(as_it_is, mutual_information(joint, as_it_is), h_x)
+        utility = mutual_information(joint, as_it_is)
+        return Optimum(as_it_is, utility, max(utility, h_x))
     problem, inputs, margin = _problem(joint, promise, sees_secret)
     said = None if progress is None else _in_utility(progress, h_x, margin)
     start = _known_atoms(joint, promise, problem, inputs, gap, time_limit) if sees_secret else None

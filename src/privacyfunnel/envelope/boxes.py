@@ -5,16 +5,15 @@ With :math:`L_s \cdot v = P(s|v) / P(s)`, an atom is allowed iff all :math:`L_s 
 .. math:: [e^{-a}, e^{\varepsilon - a}], \qquad 0 \le a \le \varepsilon .
 
 For a given a that is a promise like LIP, with one row per secret; with a free it takes two rows per secret and a floor,
-and walks take several times as long. So walks go over a few boxes in turn, and the master mixes what they find.
+and walks take several times as long. So walks go over a few boxes in turn, and the master mixes what they find; the
+last turn is the polytope's own, for what lies in none of these boxes.
 """
 
 from collections.abc import Sequence
 from itertools import cycle
 
-import numpy as np
-
 from privacyfunnel.arrays import FloatArray
-from privacyfunnel.envelope.polytope import boxed
+from privacyfunnel.envelope.polytope import Polytope, boxed
 from privacyfunnel.envelope.problem import Splitting
 from privacyfunnel.envelope.walks import Walks
 
@@ -22,13 +21,16 @@ PLACES = (0.5, 0.35, 0.65, 0.45, 0.55)  # of a in [0, ε], the most useful first
 
 
 class BoxWalks:
-    """Walks over several boxes in turn."""
+    """Walks over several boxes in turn, and over the polytope."""
 
-    def __init__(self, problem: Splitting, functionals: FloatArray) -> None:
-        self._boxes: Sequence[Walks] = [
-            Walks(boxed(problem.prior, functionals, -place * problem.epsilon, (1 - place) * problem.epsilon))
+    patience = len(PLACES) + 1  # searches in vain: one in each
+
+    def __init__(self, problem: Splitting, functionals: FloatArray, polytope: Polytope) -> None:
+        boxes = [
+            boxed(problem.prior, functionals, -place * problem.epsilon, (1 - place) * problem.epsilon)
             for place in PLACES
         ]
+        self._boxes: Sequence[Walks] = [Walks(room) for room in (*boxes, polytope)]
         self._turn = cycle(self._boxes)
 
     def towards_each(self) -> FloatArray:
@@ -44,5 +46,5 @@ class BoxWalks:
         return next(self._turn).cover(prices, missing)
 
     def polished(self, atoms: FloatArray, prices: FloatArray) -> FloatArray:
-        """Vertices of the boxes reached downhill from these atoms."""
-        return np.concatenate([box.polished(atoms, prices) for box in self._boxes])
+        """Vertices of the polytope reached downhill from these atoms."""
+        return self._boxes[-1].polished(atoms, prices)

@@ -50,6 +50,7 @@ class Generation:
         self.steadiness = pricer.steadiness
         self.patience = 1  # after so many searches in vain nothing is left to be found
         self.progress: Progress | None = None
+        self.cut_short = False  # whether the last proof ended early, to be taken up again
         self.secure = problem.prior[None, :]  # atoms that average to the prior
         self.paid = np.empty((0, problem.prior.size))  # those of the best split that took no loan
 
@@ -135,7 +136,8 @@ class Generation:
             target = max(0.95 * gap, -2 * least if late else 0.0)
             atoms = self.prove(steady if late else prices, target, Clock(begun, deadline))
             added = self.add(atoms, prices)
-            if added == 0.0 and (in_vain >= self.patience if self.proved_all else least == 0.0):
+            ended = self.proved_all or (least == 0.0 and not self.cut_short)
+            if added == 0.0 and in_vain >= self.patience and ended:
                 return
 
     def say(self) -> None:
@@ -187,10 +189,11 @@ class Generation:
         """The atoms in use. Their weights are computed afresh, to rounding rather than to the solver's tolerance."""
         weights, _, loan = self.master.solve()
         atoms = self.master.atoms[weights > 0]
-        if loan > LOAN:
-            # Without loans only the atoms in use and those known to average to p: all of them could take very long.
+        if loan > LOAN or float(self.master.costs @ weights) > self.value + LOAN:
+            # Only the atoms in use, those of the best split and those known to average to p: all of them could take
+            # very long.
             debtless = Master(self.problem.prior, 1.0)
-            pool = np.concatenate([self.secure, self.paid, self.remainder(), atoms])
+            pool = np.concatenate([self.secure, self.paid, atoms])
             debtless.add(pool, self.entropies(pool))
             debtless.forbid_loans()
             weights = debtless.solve()[0]
@@ -203,7 +206,3 @@ class Generation:
         if (exact >= 0).all() and np.abs(exact - weights).max() < 1e-6:
             weights = exact
         return Split(weights, atoms, float(self.entropies(atoms) @ weights), self.bound)
-
-    def remainder(self) -> FloatArray:
-        """An allowed atom for what the atoms in use leave over, if there is one."""
-        return np.empty((0, self.problem.prior.size))

@@ -7,6 +7,7 @@ it learns atoms (rest.py). Simpler problems bound what branching cannot prove (r
 """
 
 import time
+from dataclasses import replace
 
 import numpy as np
 
@@ -16,10 +17,11 @@ from privacyfunnel.envelope.coarsening import coarse
 from privacyfunnel.envelope.columns import LOAN, Clock, Generation
 from privacyfunnel.envelope.merging import merged
 from privacyfunnel.envelope.pricing import MANY_INPUTS, WalkPricer, pricer_for
-from privacyfunnel.envelope.problem import Splitting
+from privacyfunnel.envelope.problem import Split, Splitting
+from privacyfunnel.envelope.programmes import ProgrammeWalks
 from privacyfunnel.envelope.relaxing import Relaxing
 from privacyfunnel.envelope.rest import TOLL, RestMaster
-from privacyfunnel.envelope.starting import contracted, drawn_towards
+from privacyfunnel.envelope.starting import contracted, drawn_towards, reaches
 from privacyfunnel.envelope.vertices import entropy_terms
 
 FEWEST_PARTS, INPUTS_PER_PART = 64, 8
@@ -32,9 +34,9 @@ FIRST_SEARCHES = 5  # at the coarse prices, before the master is asked
 def generation_for(problem: Splitting) -> Generation:
     """The column generation that suits the size of the problem."""
     pricer = pricer_for(problem)
-    if not isinstance(pricer, WalkPricer) or pricer.by_classes:
+    if not isinstance(pricer, WalkPricer):
         return Generation(problem, pricer)
-    if problem.prior.size > MANY_INPUTS or not pricer.proves:
+    if isinstance(pricer.walks, ProgrammeWalks) or (problem.prior.size > MANY_INPUTS and not pricer.by_classes):
         return ManyInputs(problem, pricer)
     return Generation(problem, pricer)
 
@@ -46,6 +48,7 @@ class ManyInputs(Relaxing):
         super().__init__(problem, pricer, generation_for)
         self.steadiness = STEADINESS
         self.cone = pricer.cone
+        self.kept = Split(np.ones(1), problem.prior[None, :], self.entropy, 0.0)
         self.looked_again = 0
         self.unsure = problem.prior  # how much each input adds to what the atoms in use leave open
         self.master: RestMaster
@@ -73,13 +76,15 @@ class ManyInputs(Relaxing):
         within = self.entropy - float(entropy_terms(small.problem.prior).sum())  # what the parts leave open
 
         def say(value: float, _: float) -> None:
-            self.value = min(self.value, value + within)
+            self.value = min(self.value, value + within)  # the same split, seen by every input
             self.say()
 
         try:
             below.run(max(gap, COARSE_GAP * self.entropy), limit, say, proofs=False)
         finally:  # also when interrupted
-            self._settle(small.expanded(below.best().atoms), below.prices[small.part_of])
+            found = below.best()
+            self._settle(small.expanded(found.atoms), below.prices[small.part_of])
+            self._keep(found.weights, small.expanded(found.atoms))
 
     def _begin_simple(self, limit: float | None) -> None:
         """From atoms near the prior, and the prices of the problem with those rows alone that look at most inputs."""
@@ -97,20 +102,47 @@ class ManyInputs(Relaxing):
         """Have a master at these prices, with these atoms, which average to the prior."""
         self.prices = prices
         self.secure = np.concatenate([self.secure, atoms])
-        self.master = RestMaster(self.problem.prior, self.cone, prices)
-        self.master.add(self.secure, self.entropies(self.secure))
+        master = RestMaster(self.problem.prior, self.cone, prices)
+        master.add(self.secure, self.entropies(self.secure))
+        self.master = master
 
     def _learn(self, atoms: FloatArray) -> None:
         clean = self.cleaned(atoms)
         self.master.add(clean, self.entropies(clean))
 
     def worth(self, weights: FloatArray, loan: float) -> float:
-        used, rest = np.flatnonzero(weights), self.master.loans_taken
+        used = np.flatnonzero(weights)
         self.unsure = (weights[used] * self.master.costs[used]) @ self.master.atoms[used]
-        value = float(self.master.costs @ weights + entropy_terms(rest / max(loan, LOAN)).sum() * loan)
-        if value < self.value:  # at first the rest is more than the split over parts costs
-            self.paid = np.concatenate([self.master.atoms[used], self.remainder()])
-        return min(self.value, value)
+        self._keep(*self._closed(weights[used], self.master.atoms[used]))
+        return self.kept.value
+
+    def _keep(self, weights: FloatArray, atoms: FloatArray) -> None:
+        """Keep this split if it is the best so far."""
+        value = float(weights @ self.entropies(atoms))
+        if value < self.kept.value:
+            self.kept = Split(weights, atoms, value, 0.0)
+
+    def _closed(self, weights: FloatArray, atoms: FloatArray) -> tuple[FloatArray, FloatArray]:
+        r"""These atoms and the rest as a split, to rounding: the solver's own rest is as good as its tolerance only.
+
+        With r what the atoms leave over, in all m, and t how far from the prior towards r / m is allowed, a share δ of
+        the prior is mixed into the whole such that the last atom, :math:`(1 - \delta) r + \delta p`, is allowed:
+        :math:`\delta = (1 - t) m / (t + (1 - t) m)`.
+        """
+        p = self.problem.prior
+        weights = weights / max(1.0, float((weights @ atoms / p).max(initial=0.0)))
+        rest = np.maximum(p - weights @ atoms, 0.0)
+        mass = float(rest.sum())
+        if mass <= 0.0:
+            return weights, atoms
+        reach = float(reaches(self.problem, rest[None, :] / mass)[0])
+        share = (1 - reach) * mass / (reach + (1 - reach) * mass)
+        last = (1 - share) * rest + share * p
+        return np.append((1 - share) * weights, last.sum()), np.concatenate([atoms, last[None, :] / last.sum()])
+
+    def best(self) -> Split:
+        self.worth(self.master.solve()[0], 0.0)
+        return replace(self.kept, bound=self.bound)
 
     def search(self, prices: FloatArray) -> FloatArray:
         rest = self.master.loans_taken
@@ -128,14 +160,8 @@ class ManyInputs(Relaxing):
         elif self.looked_again < self.patience:
             self.looked_again += 1
         else:
-            self._learn(self.remainder())
+            self._learn(drawn_towards(self.problem, rest[None, :] / rest.sum()))
             super().make_loans_dearer()
 
     def dearer_from(self, gap: float) -> float:
         return max(super().dearer_from(gap), TOLL / 2)
-
-    def remainder(self) -> FloatArray:
-        rest = self.master.loans_taken
-        if rest.sum() <= LOAN:
-            return super().remainder()
-        return drawn_towards(self.problem, rest[None, :] / rest.sum())

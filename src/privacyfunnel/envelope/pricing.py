@@ -22,7 +22,8 @@ from privacyfunnel.envelope.programmes import ProgrammeWalks
 from privacyfunnel.envelope.walks import Walks
 
 MANY_INPUTS = 150  # below, atoms are few enough to be searched for in the polytope itself, and to be branched on
-MANY_ROWS = 200  # beyond, inverting bases of so many rows takes longer than linear programmes one by one
+MANY_ROWS = 130  # beyond, inverting bases of so many rows takes longer than linear programmes one by one
+MOST_PROVED = 800  # rows; with more, a box takes so long to bound that branching says nothing in time
 
 
 def pricer_for(problem: Splitting) -> Pricer:
@@ -36,13 +37,15 @@ def pricer_for(problem: Splitting) -> Pricer:
         return IntervalPricer(problem, r)
     if not compared_with_everybody(problem) and compared_with_each_other(problem) is None:
         rows = inequalities(problem)
-        if len(rows) > MANY_ROWS:
+        if len(rows) > MOST_PROVED:
             return WalkPricer(ProgrammeWalks(rows, problem.prior), -rows)
     return VertexPricer(problem, by_classes=True)
 
 
 class Search(Protocol):
     """Walks over atoms of small reduced cost."""
+
+    patience: int  # after so many searches in vain nothing is left to be found
 
     def towards_each(self) -> FloatArray:
         """For each input an atom that gives it much."""
@@ -99,9 +102,12 @@ class VertexPricer(WalkPricer):
 
 
 def _walks(problem: Splitting, polytope: Polytope) -> Search:
-    """Walks over the polytope itself, or over boxes where these are so much smaller that they find more in time."""
-    if problem.prior.size > MANY_INPUTS:
-        functionals = compared_with_each_other(problem)
-        if functionals is not None:
-            return BoxWalks(problem, functionals)
+    """Walks over the polytope itself, or others that find more in time."""
+    if compared_with_everybody(problem):
+        return Walks(polytope)
+    functionals = compared_with_each_other(problem)
+    if functionals is not None:
+        return BoxWalks(problem, functionals, polytope) if problem.prior.size > MANY_INPUTS else Walks(polytope)
+    if polytope.matrix.shape[0] > MANY_ROWS:
+        return ProgrammeWalks(polytope.matrix[1:, : polytope.inputs], problem.prior)
     return Walks(polytope)

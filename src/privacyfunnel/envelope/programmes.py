@@ -33,6 +33,8 @@ DUAL, PRIMAL = 1, 4  # which simplex method: from nothing, or where only the cos
 class ProgrammeWalks:
     """Walks over vertices of {v : rows·v >= 0, Σ v = 1, v >= 0}, and the atoms last met."""
 
+    patience = 8  # each search looks at little
+
     def __init__(self, rows: FloatArray, prior: FloatArray) -> None:
         self._rows, self._prior = rows, prior
         self._random = np.random.default_rng(1)

@@ -19,7 +19,7 @@ BRANCHING_SHARE = 6  # one part in so many of the time left goes to branching be
 LEAST_PATIENCE = 5.0  # seconds that branching gets where there is no time limit
 LOOSEST = 0.64  # nats: the first proof by branching
 MOST_BRANCHED = 700  # inputs; with more, boxes are so many to begin with that a proof says nothing in time
-PATIENCE = 8  # searches in vain by programmes, of which each looks at little
+PATIENCE = 8  # searches in vain where no proof says that there is nothing to be found
 EASIER_GAP = 0.01  # of the entropy of the prior: how well simpler problems are solved
 
 
@@ -33,7 +33,7 @@ class Relaxing(Generation):
         self.walks = pricer.walks
         self.branches = pricer.proves and problem.prior.size <= MOST_BRANCHED
         self.generation_for = generation_for
-        self.patience = 1 if self.branches else PATIENCE
+        self.patience = pricer.walks.patience if self.branches else max(PATIENCE, pricer.walks.patience)
         self.relaxed, self.relaxed_from = False, np.inf
         self.entropy = float(entropy_terms(problem.prior).sum())
 
@@ -47,6 +47,7 @@ class Relaxing(Generation):
         atoms = self._tried(prices, target, Clock(clock.begun, self.relaxed_from))
         if not self.branches or time.monotonic() >= self.relaxed_from:
             self.relax(min(clock.deadline, 2 * time.monotonic() - clock.begun))
+            self.cut_short = np.isfinite(clock.deadline)  # without a limit no more is tried
         return atoms
 
     @property
@@ -58,6 +59,7 @@ class Relaxing(Generation):
 
     def _branched(self, prices: FloatArray, target: float, clock: Clock) -> FloatArray:
         """Proofs of ever smaller targets, since a proof that is cut short says little."""
+        self.cut_short = False
         more = float(prices @ self.problem.prior) - self.bound  # what a proof must stay below to say anything new
         goal = max(min(LOOSEST, 0.75 * more), target)
         while True:
@@ -78,11 +80,11 @@ class Relaxing(Generation):
             self._relax_by_classes(deadline)
 
     def _relax_by_classes(self, deadline: float) -> None:
-        """Every side channel on its own, each with its share of the time that is left."""
+        """Every side channel on its own, each with its share of the time that is left; knowing nothing gets half."""
         ways = list(side_channels(self.problem))
         for number, parts in enumerate(ways):
             now = time.monotonic()
-            until = now + (deadline - now) / (len(ways) - number)
+            until = now + (deadline - now) / (2 if number == 0 else len(ways) - number)
             cost = 0.0
             for part in parts:
                 cost += part.mass * self._cost(part.problem, until)

@@ -25,14 +25,18 @@ class RestMaster(Master):
         super().__init__(prior, TOLL)
 
     def _add_loans(self) -> int:
-        """r, and auxiliary columns t if there are any; rows cone·(r, t) <= 0, each scaled to largest entry 1."""
+        """r / p, and auxiliary columns t if there are any; rows cone·(r, t) <= 0, each scaled to largest entry 1.
+
+        As ratios to the prior, so that the solver's tolerance is a small part of rare inputs too.
+        """
         d, columns = self.prior.size, self._cone.shape[1]
-        rows = self._cone[self._cone.max(axis=1) > 0]
+        self._units = np.concatenate([self.prior, np.ones(columns - d)])
+        rows = self._cone[self._cone.max(axis=1) > 0] * self._units
         rows = rows / np.abs(rows).max(axis=1, keepdims=True)
         none = np.empty(0)
         for _ in rows:
             self._highs.addRow(-highspy.kHighsInf, 0.0, 0, none.astype(np.int32), none)
-        matrix = np.concatenate([np.eye(d, columns), rows]).T
+        matrix = np.concatenate([np.eye(d, columns) * self._units, rows]).T
         of_column, index = np.nonzero(matrix)
         self._highs.addCols(
             columns,
@@ -48,14 +52,14 @@ class RestMaster(Master):
 
     def _tolls(self, columns: int) -> FloatArray:
         costs = np.zeros(columns)
-        costs[: self.prior.size] = self._prices + self._penalty
+        costs[: self.prior.size] = (self._prices + self._penalty) * self.prior
         return costs
 
     def solve(self) -> tuple[FloatArray, FloatArray, float]:
         """The best weights, the prices, and the mass of the rest."""
         weights, prices, _ = super().solve()
         d = self.prior.size
-        self.loans_taken = np.maximum(self.loans_taken[:d], 0.0)
+        self.loans_taken = np.maximum(self.loans_taken[:d], 0.0) * self.prior
         return weights, prices[:d], float(self.loans_taken.sum())
 
     def charge(self, rest: FloatArray) -> float:

@@ -15,6 +15,8 @@ PREFERENCE = (0.3, 2.0)  # nats: by how much an input that is missing is made ch
 class Walks:
     """Walks over the vertices of a polytope, and a pool of those that were met."""
 
+    patience = 1  # after so many searches in vain nothing is left to be found
+
     def __init__(self, polytope: Polytope) -> None:
         self.polytope = polytope
         self._random = np.random.default_rng(1)
