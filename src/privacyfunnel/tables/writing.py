@@ -22,10 +22,13 @@ def write_batches(path: Path, suffix: str, batches: Iterable[pl.DataFrame]) -> i
     """Write `batches` in the format of `suffix`; the number of rows written. Failures of the disk are an `OSError`."""
     source = _Source(batches)
     try:
+        # An open file rather than its name, which polars may open late: after a failure, when it was removed already.
         if suffix in PARQUET:
-            source.lazy().sink_parquet(path, row_group_size=ROW_GROUP)
+            with path.open("wb") as file:
+                source.lazy().sink_parquet(file, row_group_size=ROW_GROUP)
         elif suffix in ARROW:
-            source.lazy().sink_ipc(path, compression="zstd")
+            with path.open("wb") as file:
+                source.lazy().sink_ipc(file, compression="zstd")
         else:
             source.refuse_unwritable()
             with _opened(path, zipped=suffix.endswith(".gz")) as file:
