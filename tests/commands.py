@@ -1,4 +1,4 @@
-"""How tests run the real command, in a process of its own."""
+"""How tests run the command: in a process of its own, or within this one, where a warning is an error."""
 
 import json
 import subprocess
@@ -6,6 +6,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+import pytest
+
+from privacyfunnel.cli import main
 
 
 def run(*words: object, **options: Any) -> subprocess.CompletedProcess[str]:
@@ -44,3 +48,32 @@ def sanitise(people: Path, into: Path, *more: object, **changed: object) -> list
     }
     words = [word for key, value in options.items() for word in (f"--{key}", value)]
     return ["sanitise", people, "--no-report", *words, *more]
+
+
+def several(table: Path, into: Path, publish: str, *more: object, secret: str = "occupation", epsilon: Any = 1) -> Any:
+    """The words of a sanitise command for several columns, without its report."""
+    asked = ["--secret", secret, "--publish", publish, "--epsilon", epsilon, "--into", into]
+    return ["sanitise", table, "--no-report", *asked, *more]
+
+
+def said(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
+    """The command within this process: its exit code, what it printed, what it told."""
+    capsys.readouterr()
+    code = main([str(word) for word in words])
+    return (code, *capsys.readouterr())
+
+
+def found_by(capsys: pytest.CaptureFixture[str], *words: object) -> Any:
+    """The JSON that the command prints, within this process."""
+    code, out, err = said(capsys, *words, "--json")
+    assert (code, err) == (0, "")
+    return json.loads(out)
+
+
+def turned_down(capsys: pytest.CaptureFixture[str], *words: object) -> str:
+    """The one sentence with which the command is refused, within this process."""
+    code, out, err = said(capsys, *words)
+    assert (code, out) == (2, ""), err
+    assert err.count("\n") == 1
+    assert "Traceback" not in err
+    return err

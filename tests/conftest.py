@@ -1,9 +1,30 @@
-"""How property tests run: no deadline on noisy machines, and the same examples every time where CI judges."""
+"""How property tests run: no deadline on noisy machines, the same examples where CI judges; and tables for tests."""
 
 import os
+from pathlib import Path
 
+import pytest
 from hypothesis import settings
+
+from privacyfunnel.adult import write_adult_csv
 
 settings.register_profile("here", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "here")
+
+
+@pytest.fixture(scope="session")
+def adult(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The census data that comes with the package, as a file. Nobody writes to it, or beside it."""
+    path = tmp_path_factory.mktemp("adult") / "adult.csv"
+    write_adult_csv(path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def some(adult: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Eight hundred records of it."""
+    lines = adult.read_text(encoding="utf-8").splitlines(keepends=True)
+    path = tmp_path_factory.mktemp("some") / "some.csv"
+    path.write_text("".join(lines[:801]), encoding="utf-8")
+    return path

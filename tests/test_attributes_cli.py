@@ -17,8 +17,7 @@ from typing import Any
 
 import pytest
 
-from privacyfunnel.adult import write_adult_csv
-from tests.commands import refused, run, told
+from tests.commands import refused, run, several, told
 
 Column = dict[int, int]  # combination -> integer proportional to P(output | combination)
 UNIT = 1 << 62
@@ -36,22 +35,6 @@ def rows_of(path: Path) -> list[dict[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def adult(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("adult") / "adult.csv"
-    write_adult_csv(path)
-    return path
-
-
-@pytest.fixture(scope="module")
-def some(adult: Path) -> Path:
-    """Eight hundred records of Adult."""
-    lines = adult.read_text(encoding="utf-8").splitlines(keepends=True)
-    path = adult.with_name("some.csv")
-    path.write_text("".join(lines[:801]), encoding="utf-8")
-    return path
-
-
-@pytest.fixture(scope="module")
 def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three columns of which more than 650 combinations occur, many of them once, and a secret of three values."""
     chance = random.Random(1)
@@ -63,16 +46,10 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return written(tmp_path_factory.mktemp("many") / "many.csv", ["secret", "one", "two", "three"], rows)
 
 
-def words(table: Path, into: Path, publish: str, *more: object, secret: str = "occupation", epsilon: float = 1) -> Any:
-    """The words of a sanitise command for several columns."""
-    asked = ["--secret", secret, "--publish", publish, "--epsilon", epsilon, "--into", into]
-    return ["sanitise", table, "--no-report", *asked, *more]
-
-
 @pytest.mark.parametrize("method", ["auto", "chain"])
 def test_an_attribute_named_twice_is_refused(some: Path, tmp_path: Path, method: str) -> None:
     into = tmp_path / "out"
-    refused(words(some, into, "sex,race,sex", "--method", method), "ColumnError", "'sex' was named twice")
+    refused(several(some, into, "sex,race,sex", "--method", method), "ColumnError", "'sex' was named twice")
     assert not into.exists()
 
 
@@ -92,20 +69,20 @@ def test_an_order_or_a_promise_that_does_not_fit_is_refused_and_nothing_is_writt
     some: Path, tmp_path: Path, more: list[str], part: str
 ) -> None:
     into = tmp_path / "out"
-    refused(words(some, into, "education,race,sex", *more), "ParameterError", part)
+    refused(several(some, into, "education,race,sex", *more), "ParameterError", part)
     assert not into.exists()
 
 
 def test_a_secret_that_is_published_too_is_refused(some: Path, tmp_path: Path) -> None:
     into = tmp_path / "out"
-    refused(words(some, into, "sex,occupation", "--method", "chain"), "ColumnError", "cannot be secret and published")
+    refused(several(some, into, "sex,occupation", "--method", "chain"), "ColumnError", "cannot be secret and published")
     assert not into.exists()
 
 
 def test_more_combinations_than_can_be_solved_are_counted_and_a_chain_is_suggested(adult: Path, tmp_path: Path) -> None:
     others = [name for name in adult.read_text(encoding="utf-8").split("\n", 1)[0].split(",") if name != "occupation"]
     for more in (["--promise", "srlip"], ["--method", "optimal"]):
-        refused(words(adult, tmp_path / "out", ",".join(others), *more), "SizeError", "6,883", "5,000", "chain")
+        refused(several(adult, tmp_path / "out", ",".join(others), *more), "SizeError", "6,883", "5,000", "chain")
 
 
 def test_the_choice_of_a_chain_is_explained_and_sparseness_is_told_in_text_and_json(many: Path, tmp_path: Path) -> None:
@@ -116,7 +93,7 @@ def test_the_choice_of_a_chain_is_explained_and_sparseness_is_told_in_text_and_j
     assert size > 650
     once = sum(len(found) == 1 for found in secrets.values()) / size
     tells = sum(len(found) for found in secrets.values() if len(set(found)) == 1) / 1100
-    asked = words(many, tmp_path / "out", "one,two,three", secret="secret")
+    asked = several(many, tmp_path / "out", "one,two,three", secret="secret")
     found = told(*asked)
     assert found["method"] == "chain"
     assert found["reason"].startswith(f"{size} combinations of 3 columns occur, more than the 650")
@@ -133,17 +110,17 @@ def test_the_choice_of_a_chain_is_explained_and_sparseness_is_told_in_text_and_j
 
 def test_ldp_is_kept_by_a_chain_too_where_there_are_many_combinations(many: Path, tmp_path: Path) -> None:
     found = told(
-        *words(many, tmp_path / "out", "one,two,three", "--promise", "ldp", "--time-limit", 2, secret="secret")
+        *several(many, tmp_path / "out", "one,two,three", "--promise", "ldp", "--time-limit", 2, secret="secret")
     )
     assert (found["method"], found["promise"], found["certified"] <= 1) == ("chain", "LDP", True)
     assert "column after column" in found["reason"]
 
 
 def test_few_combinations_are_solved_together_and_the_summary_says_so(some: Path, tmp_path: Path) -> None:
-    found = told(*words(some, tmp_path / "out", "race,sex"))
+    found = told(*several(some, tmp_path / "out", "race,sex"))
     assert found["method"] == "optimal"
     assert "few enough for the optimum over all of them together" in found["reason"]
-    asked = told(*words(some, tmp_path / "out", "race,sex", "--method", "optimal", "--force"))
+    asked = told(*several(some, tmp_path / "out", "race,sex", "--method", "optimal", "--force"))
     assert asked["reason"] == ""
 
 
@@ -257,7 +234,7 @@ def test_every_path_of_a_chain_keeps_the_promise_by_the_public_file_alone(
     some: Path, tmp_path: Path, promise: str, epsilon: float, how: str
 ) -> None:
     order = ["--method", "chain", "--order", "sex,workclass,relationship", "--promise", promise, "--as", how]
-    found = told(*words(some, tmp_path / "out", "workclass,relationship,sex", *order, epsilon=epsilon))
+    found = told(*several(some, tmp_path / "out", "workclass,relationship,sex", *order, epsilon=epsilon))
     content = json.loads((tmp_path / "out" / "protocol.json").read_text(encoding="utf-8"))
     assert [step["attributes"] for step in content["law"]["steps"]] == [[2], [0], [1]]
     assert content["promise"]["name"] == found["promise"] == promise.upper()
@@ -269,7 +246,7 @@ def test_every_path_of_a_chain_keeps_the_promise_by_the_public_file_alone(
 
 def test_every_output_of_a_product_keeps_the_promise_for_all_side_channels(some: Path, tmp_path: Path) -> None:
     chosen = ["--method", "product", "--promise", "srlip"]
-    found = told(*words(some, tmp_path / "out", "relationship,sex", *chosen, secret="income", epsilon=0.5))
+    found = told(*several(some, tmp_path / "out", "relationship,sex", *chosen, secret="income", epsilon=0.5))
     content = json.loads((tmp_path / "out" / "protocol.json").read_text(encoding="utf-8"))
     sides = [known for size in range(2) for known in itertools.combinations(range(2), size)]
     worst = worst_ratio(content, some, sides, outputs_of_product(content))
@@ -280,7 +257,7 @@ def test_every_output_of_a_product_keeps_the_promise_for_all_side_channels(some:
 def test_the_columns_of_a_product_are_drawn_independently_of_each_other(adult: Path, tmp_path: Path) -> None:
     into = tmp_path / "out"
     chosen = ["--method", "product", "--promise", "srlip", "--seed", 3]
-    told(*words(adult, into, "relationship,sex", *chosen, secret="income", epsilon=0.5))
+    told(*several(adult, into, "relationship,sex", *chosen, secret="income", epsilon=0.5))
     content = json.loads((into / "protocol.json").read_text(encoding="utf-8"))
     factors = content["law"]["factors"]
     labels = [{label: x for x, label in enumerate(at["labels"])} for at in content["publish"]]
@@ -311,7 +288,7 @@ def released(some: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A chain of three columns, released."""
     into = tmp_path_factory.mktemp("chain")
     order = ["--method", "chain", "--order", "sex,race,relationship", "--seed", 7]
-    told(*words(some, into, "relationship,race,sex", *order, epsilon=0.5))
+    told(*several(some, into, "relationship,race,sex", *order, epsilon=0.5))
     return into
 
 

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,265 +17,18 @@ import numpy as np
 import polars as pl
 import pytest
 
-from privacyfunnel.adult import write_adult_csv
 from privacyfunnel.attributes import budgets, order
 from privacyfunnel.attributes.many_programmes import solve_many
 from privacyfunnel.attributes.order import chain_protocol
 from privacyfunnel.attributes.product_law import seal_product
-from privacyfunnel.cli import main, words
+from privacyfunnel.cli import words
 from privacyfunnel.errors import ParameterError
 from privacyfunnel.information import entropy
 from privacyfunnel.joint import Joint
 from privacyfunnel.orders import Order
 from privacyfunnel.promises import LIP, SRLIP
 from privacyfunnel.sampling import KeyStream
-from tests.commands import refused, run
-from tests.test_protocol_file import redigested
-
-Content = dict[str, Any]
-Change = Callable[[Content], object]
-CERTAIN = {"chain": f"{1 << 62:x}", "product": str(1 << 64)}
-METHODS = ("chain", "product")
-
-
-@pytest.fixture(scope="module")
-def adult(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("adult") / "adult.csv"
-    write_adult_csv(path)
-    return path
-
-
-@pytest.fixture(scope="module")
-def some(adult: Path) -> Path:
-    """Eight hundred records of Adult."""
-    lines = adult.read_text(encoding="utf-8").splitlines(keepends=True)
-    path = adult.with_name("some.csv")
-    path.write_text("".join(lines[:801]), encoding="utf-8")
-    return path
-
-
-def asked(table: Path, into: Path, publish: str, *more: object, secret: str = "occupation", epsilon: Any = 1) -> Any:
-    """The words of a sanitise command for several columns."""
-    named = ["--secret", secret, "--publish", publish, "--epsilon", epsilon, "--into", into]
-    return ["sanitise", table, "--no-report", *named, *more]
-
-
-def said(capsys: pytest.CaptureFixture[str], *command: object) -> tuple[int, str, str]:
-    """The command within this process, where a warning is an error: its exit code, what it printed, what it told."""
-    capsys.readouterr()
-    code = main([str(word) for word in command])
-    return (code, *capsys.readouterr())
-
-
-def found_by(capsys: pytest.CaptureFixture[str], *command: object) -> Any:
-    code, out, err = said(capsys, *command, "--json")
-    assert (code, err) == (0, "")
-    return json.loads(out)
-
-
-def turned_down(capsys: pytest.CaptureFixture[str], *command: object) -> str:
-    """The one sentence with which the command is refused."""
-    code, out, err = said(capsys, *command)
-    assert (code, out) == (2, ""), err
-    assert err.count("\n") == 1
-    assert "Traceback" not in err
-    return err
-
-
-@pytest.fixture(scope="module")
-def released(some: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A chain and a product of three columns, each in a folder of its name."""
-    folder = tmp_path_factory.mktemp("released")
-    chain = ["--method", "chain", "--order", "sex,race,relationship", "--seed", 7]
-    product = ["--method", "product", "--promise", "srlip", "--budgets", "sound", "--seed", 7]
-    for into, secret, more in (("chain", "occupation", chain), ("product", "income", product)):
-        command = asked(some, folder / into, "relationship,race,sex", *more, secret=secret, epsilon=0.5)
-        assert main([str(word) for word in command]) == 0
-    return folder
-
-
-def content_of(folder: Path) -> Content:
-    content: Content = json.loads((folder / "protocol.json").read_text(encoding="utf-8"))
-    return content
-
-
-def altered(content: Content, path: Path) -> Path:
-    path.write_text(redigested(content), encoding="utf-8")
-    return path
-
-
-# One list of combinations: a law cannot be certified for others than those that are drawn.
-
-
-def telling_product(content: Content) -> None:
-    """Every column is published as it is."""
-    for factor, column in zip(content["law"]["factors"], content["publish"], strict=True):
-        factor["outputs"] = [[label] for label in column["labels"]]
-        factor["rows"] = [[[x, CERTAIN["product"]]] for x in range(len(column["labels"]))]
-
-
-def telling_chain(content: Content) -> None:
-    """Every column is published as it is, in every context."""
-    content["law"]["columns"] = [column["labels"] for column in content["publish"]]
-    contexts = 1
-    for step in content["law"]["steps"]:
-        values = step["values"]
-        rows = ";".join(f"{x},{x}:{CERTAIN['chain']}" for x in range(len(values)))
-        step["contexts"] = [f"{k} {','.join(values)} {rows}" for k in range(contexts)]
-        contexts *= len(values)
-
-
-@pytest.mark.parametrize(("method", "telling"), [("chain", telling_chain), ("product", telling_product)])
-def test_a_law_that_lists_other_combinations_than_its_domain_is_not_certified_for_those(
-    some: Path, released: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], method: str, telling: Change
-) -> None:
-    content = content_of(released / method)
-    telling(content)
-    # If these were believed, all records would be alike, and whatever is published would say nothing.
-    content["law"]["combinations"] = ["0/0/0"] * len(content["combinations"])
-    sentence = turned_down(capsys, "audit", altered(content, tmp_path / "protocol.json"), some)
-    assert sentence.startswith("GuaranteeError: ")
-
-
-COMBINATIONS: dict[str, tuple[Change, str]] = {
-    "twice": (lambda c: c["combinations"].__setitem__(0, c["combinations"][1]), "listed twice"),
-    "all alike": (lambda c: c.update(combinations=[c["combinations"][0]] * len(c["combinations"])), "listed twice"),
-    "negative": (lambda c: c["combinations"][0].__setitem__(0, -1), "must name labels of its columns"),
-    "a stranger": (lambda c: c["combinations"][0].__setitem__(0, 77), "must name labels of its columns"),
-    "none": (lambda c: c.update(combinations=[]), "must name labels of its columns"),
-}
-
-
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("what", COMBINATIONS)
-def test_combinations_that_repeat_or_name_no_label_are_refused(
-    some: Path, released: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], method: str, what: str
-) -> None:
-    change, part = COMBINATIONS[what]
-    content = content_of(released / method)
-    change(content)
-    path, drawn = altered(content, tmp_path / "protocol.json"), released / method / "sanitised.csv"
-    for command in (["audit", path, some], ["audit", path, some, "--sanitised", drawn], ["estimate", path, drawn]):
-        sentence = turned_down(capsys, *command)
-        assert sentence.startswith("ProtocolFileError: ")
-        assert part in sentence
-
-
-# Files that contradict themselves in other ways.
-
-
-def in_context(change: Callable[[str, list[str], str], list[object]], step: int = 2) -> Change:
-    """An alteration of the origin, the labels and the rows of one context with several outputs."""
-
-    def altering(content: Content) -> None:
-        contexts = content["law"]["steps"][step]["contexts"]
-        k = next(k for k in range(1, len(contexts)) if "," in contexts[k].split(" ")[1])
-        origin, labels, rows = contexts[k].split(" ")
-        contexts[k] = " ".join(map(str, change(origin, labels.split(","), rows)))
-
-    return altering
-
-
-def of_step(change: Callable[[Content], object], step: int = 2) -> Change:
-    return lambda content: change(content["law"]["steps"][step])
-
-
-def attributes_swapped(content: Content) -> None:
-    first, last = content["law"]["steps"][0], content["law"]["steps"][2]
-    first["attributes"], last["attributes"] = last["attributes"], first["attributes"]
-
-
-def of_factor(change: Callable[[Content], object]) -> Change:
-    return lambda content: change(content["law"]["factors"][0])
-
-
-CHAINS: dict[str, Change] = {
-    "an early context deleted": of_step(lambda s: s["contexts"].pop(), 1),
-    "all contexts deleted": of_step(lambda s: s.update(contexts=[])),
-    "no contexts": of_step(lambda s: s.update(contexts=None)),
-    "a context twice": of_step(lambda s: s["contexts"].append(s["contexts"][0])),
-    "a context from nowhere": in_context(lambda _, labels, rows: [9999, ",".join(labels), rows]),
-    "a context from before": in_context(lambda _, labels, rows: [-1, ",".join(labels), rows]),
-    "a context from where another is": in_context(lambda _, labels, rows: [0, ",".join(labels), rows]),
-    "an origin that is no number": in_context(lambda _, labels, rows: ["x", ",".join(labels), rows]),
-    "an empty context": of_step(lambda s: s["contexts"].__setitem__(1, "")),
-    "a label too large": in_context(lambda o, labels, rows: [o, ",".join(["999", *labels[1:]]), rows]),
-    "a negative label": in_context(lambda o, labels, rows: [o, ",".join(["-1", *labels[1:]]), rows]),
-    "one label for two outputs": in_context(lambda o, labels, rows: [o, ",".join([*labels[:-1], labels[0]]), rows]),
-    "a label twice in its column": lambda c: c["law"]["columns"][0].__setitem__(0, c["law"]["columns"][0][1]),
-    "a column deleted": lambda c: c["law"]["columns"].pop(),
-    "a value twice": of_step(lambda s: s["values"].__setitem__(0, s["values"][1])),
-    "a value more, which is there already": of_step(lambda s: s["values"].append(s["values"][0])),
-    "a value deleted": of_step(lambda s: s["values"].pop()),
-    "a foreign value": of_step(lambda s: s["values"].__setitem__(0, "77")),
-    "an empty value": of_step(lambda s: s["values"].__setitem__(0, "")),
-    "attributes swapped": attributes_swapped,
-    "an attribute twice": of_step(lambda s: s.update(attributes=[0, 0])),
-    "an integer too long": in_context(lambda o, labels, rows: [o, ",".join(labels), rows + "f" * 17]),
-    "a negative integer": in_context(lambda o, labels, rows: [o, ",".join(labels), rows.replace(":", ":-", 1)]),
-    "a row too many": in_context(lambda o, labels, rows: [o, ",".join(labels), rows + f";0,0:{CERTAIN['chain']}"]),
-    "a row of no value": in_context(lambda o, labels, rows: [o, ",".join(labels), rows + f";99,0:{CERTAIN['chain']}"]),
-    "other bits": lambda c: c["law"].update(bits=64),
-    "another kind": lambda c: c.update(kind="product"),
-}
-PRODUCTS: dict[str, Change] = {
-    "a label twice": of_factor(lambda f: f["outputs"].__setitem__(0, f["outputs"][1])),
-    "no label": of_factor(lambda f: f["outputs"].__setitem__(0, [])),
-    "two labels": of_factor(lambda f: f["outputs"].__setitem__(0, ["a", "b"])),
-    "factors swapped": lambda c: c["law"]["factors"].reverse(),
-    "a factor deleted": lambda c: c["law"]["factors"].pop(),
-    "a row deleted": of_factor(lambda f: f["rows"].pop()),
-    "an entry twice": of_factor(lambda f: f["rows"][0].append(f["rows"][0][0])),
-    "an output before the first": of_factor(lambda f: f["rows"][0][0].__setitem__(0, -1)),
-    "an integer too long": of_factor(lambda f: f["rows"][0][0].__setitem__(1, "9" * 5000)),
-    "another kind": lambda c: c.update(kind="chain"),
-    "a secret that is seen": lambda c: c.update(sees_secret=True),
-}
-
-
-@pytest.mark.parametrize(
-    ("method", "what"), [*(("chain", what) for what in CHAINS), *(("product", what) for what in PRODUCTS)]
-)
-def test_a_file_that_contradicts_itself_is_refused_in_one_sentence_by_audit_and_estimate(
-    some: Path, released: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], method: str, what: str
-) -> None:
-    content = content_of(released / method)
-    (CHAINS if method == "chain" else PRODUCTS)[what](content)
-    path, drawn = altered(content, tmp_path / "protocol.json"), released / method / "sanitised.csv"
-    for command in (["audit", path, some], ["audit", path, some, "--sanitised", drawn], ["estimate", path, drawn]):
-        assert turned_down(capsys, *command).startswith("ProtocolFileError: ")
-
-
-def test_what_was_released_is_accepted_before_it_is_altered(
-    some: Path, released: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for method in METHODS:
-        drawn = released / method / "sanitised.csv"
-        path = altered(content_of(released / method), released / method / "again.json")
-        assert found_by(capsys, "audit", path, some, "--sanitised", drawn)["holds"]
-        assert found_by(capsys, "estimate", path, drawn)["tables"]
-
-
-def test_a_context_that_rows_came_to_cannot_be_left_out(
-    some: Path, released: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    content = content_of(released / "chain")
-    content["law"]["steps"][-1]["contexts"].pop(0)
-    path = altered(content, tmp_path / "protocol.json")
-    sentence = turned_down(capsys, "audit", path, some, "--sanitised", released / "chain" / "sanitised.csv")
-    assert sentence.startswith("GuaranteeError: ")
-    assert "must be an output" in sentence
-
-
-def test_an_audit_that_refuses_says_what_not_to_publish(
-    some: Path, released: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    content = content_of(released / "product")
-    telling_product(content)
-    sentence = turned_down(capsys, "audit", altered(content, tmp_path / "protocol.json"), some)
-    assert "no row was sanitised" not in sentence
-    assert "Do not publish what it drew from this table." in sentence
-
+from tests.commands import found_by, refused, run, several
 
 # Linear programmes whose basis rounding has made singular.
 
@@ -335,8 +87,8 @@ def test_outputs_of_a_chain_differ_although_a_value_is_called_like_one_of_them(
         csv.writer(file).writerows([["S", "X", "Y"], *people])
     into = tmp_path / "out"
     chosen = ["--method", "chain", "--order", "X,Y", "--seed", 3]
-    found_by(capsys, *asked(table, into, "X,Y", *chosen, secret="S", epsilon=0.1))
-    content = content_of(into)
+    found_by(capsys, *several(table, into, "X,Y", *chosen, secret="S", epsilon=0.1))
+    content = json.loads((into / "protocol.json").read_text(encoding="utf-8"))
     assert "a | b" in content["law"]["columns"][0]
     for line in itertools.chain.from_iterable(step["contexts"] for step in content["law"]["steps"]):
         labels = line.split(" ")[1].split(",")
@@ -359,7 +111,7 @@ def test_a_chain_under_a_large_epsilon_keeps_nearly_everything(
     some: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], epsilon: str, promise: str
 ) -> None:
     chosen = ["--method", "chain", "--order", "relationship,race,sex", "--promise", promise]
-    found = found_by(capsys, *asked(some, tmp_path / "out", "relationship,race,sex", *chosen, epsilon=epsilon))
+    found = found_by(capsys, *several(some, tmp_path / "out", "relationship,race,sex", *chosen, epsilon=epsilon))
     assert found["share_kept"] > 0.95
     assert found["certified"] <= float(epsilon)
 
@@ -370,7 +122,7 @@ def test_a_product_under_a_large_epsilon_keeps_nearly_everything(
 ) -> None:
     chosen = ["--method", "product", "--promise", "srlip"]
     found = found_by(
-        capsys, *asked(some, tmp_path / "out", "race,sex", *chosen, secret="marital-status", epsilon=epsilon)
+        capsys, *several(some, tmp_path / "out", "race,sex", *chosen, secret="marital-status", epsilon=epsilon)
     )
     assert found["share_kept"] > 0.99
     assert found["certified"] <= float(epsilon)
@@ -395,7 +147,7 @@ def test_what_would_take_hours_is_refused_with_its_size_and_what_to_do(
     adult: Path, tmp_path: Path, publish: str, more: list[str], parts: list[str]
 ) -> None:
     into = tmp_path / "out"
-    refused(asked(adult, into, publish, *more), "SizeError", *parts)
+    refused(several(adult, into, publish, *more), "SizeError", *parts)
     assert not into.exists()
 
 
@@ -417,7 +169,7 @@ def test_a_time_limit_is_handed_to_the_search_for_a_product_or_a_chain(
 
     monkeypatch.setattr(room, f"{method}_protocol", noted)
     chosen = ["--method", method, "--time-limit", 0.75]
-    found_by(capsys, *asked(some, tmp_path / "out", "race,sex", *chosen, secret="income", epsilon=0.5))
+    found_by(capsys, *several(some, tmp_path / "out", "race,sex", *chosen, secret="income", epsilon=0.5))
     assert given[0] == 0.75
 
 
@@ -468,7 +220,7 @@ def test_workers_end_when_only_their_parent_is_killed_and_nothing_is_left(
 ) -> None:
     publish = "education,workclass,relationship,marital-status,race,sex"
     into = tmp_path / "out"
-    command = [*asked(adult, into, publish, "--method", "chain", "--order", publish)]
+    command = [*several(adult, into, publish, "--method", "chain", "--order", publish)]
     with subprocess.Popen(
         [sys.executable, "-m", "privacyfunnel", *map(str, command)],
         stdout=subprocess.DEVNULL,
@@ -505,7 +257,7 @@ def test_an_epsilon_just_below_a_power_of_ten_is_written_as_that_power() -> None
 
 
 def test_a_method_that_does_not_exist_is_answered_with_all_that_do(some: Path, tmp_path: Path) -> None:
-    done = run(*asked(some, tmp_path / "out", "race,sex", "--method", "autp"))
+    done = run(*several(some, tmp_path / "out", "race,sex", "--method", "autp"))
     assert done.returncode == 2
     assert all(name in done.stderr for name in ("auto", "optimal", "product", "chain"))
     with pytest.raises(ParameterError, match=r"one of auto, .*none called 'autp'.*Did you mean 'auto'\?"):

@@ -11,7 +11,6 @@ import pytest
 from scipy.stats import kstest
 
 from privacyfunnel import LDP, LIP, SRLIP, SealedProtocol
-from privacyfunnel.adult import write_adult_csv
 from privacyfunnel.audit import FALSE_ALARM, audit, chi_square
 from privacyfunnel.errors import ColumnError, GuaranteeError, TableError
 from privacyfunnel.orders import Order
@@ -20,13 +19,6 @@ from privacyfunnel.release import sanitise_file
 from privacyfunnel.tables.bins import Bins
 
 METHODS = ["optimal", "randomised-response", "conditional-reporting", "unary-encoding"]
-
-
-@pytest.fixture(scope="session")
-def adult(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("adult") / "adult.csv"
-    write_adult_csv(path)
-    return path
 
 
 def released(people: Path, into: Path, promise: Promise | None = None, *, method: str = "optimal", **more: Any) -> Path:

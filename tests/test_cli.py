@@ -10,18 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from privacyfunnel.adult import adult_counts, write_adult_csv
+from privacyfunnel.adult import adult_counts
 from privacyfunnel.methods import DEFAULT_METHOD, METHODS
 from tests.commands import refused, run, sanitise, told
 
 ROOT = Path(__file__).parent.parent
-
-
-@pytest.fixture(scope="session")
-def adult(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("adult") / "adult.csv"
-    write_adult_csv(path)
-    return path
 
 
 def counts_file(path: Path, secret: str, publish: str) -> Path:

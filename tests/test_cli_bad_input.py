@@ -16,15 +16,7 @@ from typing import Any
 
 import pytest
 
-from privacyfunnel.adult import write_adult_csv
 from tests.commands import refused, run, sanitise
-
-
-@pytest.fixture(scope="session")
-def adult(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("adult") / "adult.csv"
-    write_adult_csv(path)
-    return path
 
 
 @pytest.fixture(scope="session")

@@ -34,7 +34,8 @@ def side_channels(problem: Splitting) -> Iterator[tuple[Part, ...]]:
     N, D = dense(problem.numerators), dense(problem.denominators)
     sets, looked_at = np.unique((N != 0) | (D != 0), axis=0, return_inverse=True)
     looked_at = looked_at.reshape(-1)
-    ways = _disjoint(sets, int(np.argmax(problem.prior)))
+    # Every way that holds the likeliest input has a class that does.
+    ways = set(disjoint(sets, np.flatnonzero(sets[:, np.argmax(problem.prior)])))
     for chosen in sorted(ways, key=lambda numbers: (len(numbers), -int(sets[list(numbers)].sum()))):
         yield tuple(_part(problem, N[looked_at == number], D[looked_at == number]) for number in chosen)
 
@@ -49,16 +50,14 @@ def _part(problem: Splitting, N: FloatArray, D: FloatArray) -> Part:
     return Part(inputs, mass, Splitting(p / mass, np.arange(p.size), N / scale, D / scale, problem.epsilon))
 
 
-def _disjoint(sets: BoolArray, likeliest: int) -> set[tuple[int, ...]]:
-    """Disjoint sets, numbered: one that holds the likeliest input, then the largest that is no larger, and so on."""
+def disjoint(sets: BoolArray, firsts: IntArray) -> Iterator[tuple[int, ...]]:
+    """Disjoint sets, by their numbers: each of `firsts`, then the largest one that is no larger, and so on."""
     size = sets.sum(axis=1)
     order = np.argsort(-size, kind="stable")
-    found = set()
-    for first in order[sets[order, likeliest]]:
+    for first in firsts:
         chosen, covered = [int(first)], sets[first].copy()
         for other in order[size[order] <= size[first]]:
             if not (sets[other] & covered).any():
                 chosen.append(int(other))
                 covered |= sets[other]
-        found.add(tuple(sorted(chosen)))
-    return found
+        yield tuple(sorted(chosen))

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
+from privacyfunnel.envelope.classes import disjoint
 from privacyfunnel.envelope.cones import Cone, cone_of
 from privacyfunnel.envelope.polytope import Polytope, dense
 from privacyfunnel.envelope.problem import Splitting
@@ -78,17 +79,12 @@ def _nested(touched: BoolArray) -> bool:
 def _partitions(touched: BoolArray) -> list[tuple[IntArray, ...]]:
     """Ways to cover all inputs with disjoint sets that rows look at, those with the fewest sets first.
 
-    From each set on, the largest one that is no larger and disjoint from all before; inputs that remain are alone.
+    Inputs that remain are alone.
     """
-    touched = touched[np.argsort(-touched.sum(axis=1), kind="stable")]
     found = {}
-    for first in touched:
-        classes, covered = [first], first.copy()
-        for other in touched:
-            if other.sum() <= first.sum() and not (other & covered).any():
-                classes.append(other)
-                covered |= other
-        sets = [np.flatnonzero(one) for one in classes] + [np.array([z]) for z in np.flatnonzero(~covered)]
+    for chosen in disjoint(touched, np.argsort(-touched.sum(axis=1), kind="stable")):
+        alone = np.flatnonzero(~touched[list(chosen)].any(axis=0))
+        sets = [np.flatnonzero(touched[number]) for number in chosen] + [np.array([z]) for z in alone]
         sets.sort(key=lambda one: int(one[0]))
         found[tuple(map(bytes, sets))] = tuple(sets)
     return sorted(found.values(), key=len)

@@ -83,15 +83,19 @@ class ManyInputs(Relaxing):
             below.run(max(gap, COARSE_GAP * self.entropy), limit, say, proofs=False)
         finally:  # also when interrupted
             found = below.best()
-            self._settle(small.expanded(found.atoms), below.prices[small.part_of])
-            self._keep(found.weights, small.expanded(found.atoms))
+            atoms = small.expanded(found.atoms)
+            self._settle(atoms, below.prices[small.part_of])
+            self._keep(*self._closed(found.weights, atoms))
 
     def _begin_simple(self, limit: float | None) -> None:
         """From atoms near the prior, and the prices of the problem with those rows alone that look at most inputs."""
         part = next(side_channels(self.problem))[0]
+        prices = np.zeros(self.problem.prior.size)
+        if part.problem.numerators.shape == self.problem.numerators.shape:  # no row can be spared: it is no simpler
+            self._settle(contracted(self.problem), prices)
+            return
         small = merged(part.problem)
         easier = generation_for(small.problem)
-        prices = np.zeros(self.problem.prior.size)
         try:
             easier.run(COARSE_GAP * self.entropy, limit, None, proofs=False)
         finally:

@@ -19,12 +19,12 @@ from scipy.sparse import csc_array
 
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.envelope.vertices import IMPROVES, reduced_costs
+from privacyfunnel.envelope.walks import PREFERENCE
 
 WALKS = 16
 TOGETHER = 128  # inputs of one walk
 POOL = 512
 LONGEST = 10  # steps
-PREFERENCE = (0.3, 2.0)  # nats: by how much an input that is missing is made cheaper where a walk starts
 NEAR_ZERO = 1e-9  # an entry that is 0 has no tangent; it is treated as if it were this
 DUST = 1e-12
 DUAL, PRIMAL = 1, 4  # which simplex method: from nothing, or where only the cost changes
