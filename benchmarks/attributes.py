@@ -16,19 +16,19 @@ import polars as pl
 from rich.console import Console
 from rich.table import Table
 
-from privacyfunnel.adult import ADULT_COLUMNS, write_adult_csv
-from privacyfunnel.attributes.budgets import product_protocol
-from privacyfunnel.attributes.measurement import measured
-from privacyfunnel.attributes.order import chain_protocol
-from privacyfunnel.attributes.product import ProductProtocol
-from privacyfunnel.attributes.product_law import seal_product
-from privacyfunnel.information import entropy
-from privacyfunnel.joint import Joint
-from privacyfunnel.optimal import optimal
-from privacyfunnel.promises import LDP, LIP, SRLIP, Promise
-from privacyfunnel.protocol import Protocol
-from privacyfunnel.release import sanitise
-from privacyfunnel.sampling import KeyStream
+from privacyfunnel.audits.measurement import measured
+from privacyfunnel.designs.chain.order import chain_protocol
+from privacyfunnel.designs.optimum import optimal
+from privacyfunnel.designs.product.budgets import product_protocol
+from privacyfunnel.laws.product import seal_product
+from privacyfunnel.laws.sampling import KeyStream
+from privacyfunnel.model.information import entropy
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.product import ProductProtocol
+from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
+from privacyfunnel.model.protocol import Protocol
+from privacyfunnel.release.sanitise import sanitise
+from privacyfunnel.tables.adult import ADULT_COLUMNS, write_adult_csv
 
 TABLES = 10
 FOUR = ("education", "relationship", "race", "sex")

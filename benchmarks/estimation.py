@@ -12,19 +12,19 @@ from functools import partial
 import numpy as np
 import polars as pl
 
-from privacyfunnel.adult import adult_counts
 from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.designs.methods import make
 from privacyfunnel.estimation import estimate
 from privacyfunnel.estimation.identification import RowSpace
 from privacyfunnel.estimation.likelihood import GAP, maximum_likelihood
 from privacyfunnel.estimation.observation import Observed, SetsModel, whole_counts
 from privacyfunnel.estimation.reading import Reading
 from privacyfunnel.estimation.shares import Fit, Settings, fitted
-from privacyfunnel.joint import Joint
-from privacyfunnel.laws import ChannelLaw
-from privacyfunnel.methods import make
-from privacyfunnel.promises import LIP
-from privacyfunnel.sealing import SealedProtocol, seal
+from privacyfunnel.laws.channel import ChannelLaw
+from privacyfunnel.laws.sealing import SealedProtocol, seal
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.promises import LIP
+from privacyfunnel.tables.adult import adult_counts
 
 EPSILONS = (0.5, 1.0, 2.0)
 TABLES = 300

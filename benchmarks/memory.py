@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from privacyfunnel.adult import write_adult_csv
+from privacyfunnel.tables.adult import write_adult_csv
 from privacyfunnel.tables.files import write_table
 
 ROWS = int(os.environ.get("ROWS", "5000000"))

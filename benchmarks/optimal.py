@@ -12,12 +12,12 @@ from functools import cache, partial
 
 import numpy as np
 
-from privacyfunnel.adult import adult_counts
+from privacyfunnel.designs.optimum import optimal
 from privacyfunnel.experiments.enumeration import available, enumerated, ldp_conditions
-from privacyfunnel.information import entropy
-from privacyfunnel.joint import Joint
-from privacyfunnel.optimal import optimal
-from privacyfunnel.promises import LDP, LIP, SRLIP, Promise
+from privacyfunnel.model.information import entropy
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
+from privacyfunnel.tables.adult import adult_counts
 
 ENUMERATION_LIMIT = 900.0
 SLACK = 1.01  # what sealing may cost on top of the gap that was asked for

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from privacyfunnel.adult import write_adult_csv
+from privacyfunnel.tables.adult import write_adult_csv
 
 ROWS = int(os.environ.get("ROWS", "10000000"))
 SECRET, PUBLISH = "occupation", "education"

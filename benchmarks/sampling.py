@@ -18,7 +18,7 @@ from multi_freq_ldpy.pure_frequency_oracles.GRR import GRR_Client
 from rich.console import Console
 from rich.table import Table
 
-from privacyfunnel.sampling import AliasTables, KeyStream, draw_sets, sample
+from privacyfunnel.laws.sampling import AliasTables, KeyStream, draw_sets, sample
 
 VALUES = 16
 EPSILON = 1.0

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from privacyfunnel.adult import write_adult_csv
+from privacyfunnel.tables.adult import write_adult_csv
 
 settings.register_profile("here", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)

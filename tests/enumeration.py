@@ -6,8 +6,8 @@ import numpy as np
 from scipy.optimize import linprog
 
 from privacyfunnel.arrays import FloatArray
-from privacyfunnel.joint import Joint
-from privacyfunnel.promises import Promise
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.promises import Promise
 
 
 def corners(G: FloatArray) -> FloatArray:

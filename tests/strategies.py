@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from privacyfunnel.arrays import IntArray
-from privacyfunnel.joint import Joint
-from privacyfunnel.protocol import Protocol
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.protocol import Protocol
 
 
 @st.composite

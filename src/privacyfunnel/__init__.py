@@ -11,42 +11,40 @@ Names are imported when they are first used, so that `import privacyfunnel` cost
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from privacyfunnel.designs.explicit import conditional_reporting, randomised_response, unary_encoding
+    from privacyfunnel.designs.optimum import Optimum, optimal
     from privacyfunnel.estimation import estimate
-    from privacyfunnel.explicit import conditional_reporting, randomised_response, unary_encoding
-    from privacyfunnel.information import entropy, mutual_information
-    from privacyfunnel.joint import Joint
-    from privacyfunnel.optimal import Optimum, optimal
-    from privacyfunnel.promises import LDP, LIP, SRLIP
-    from privacyfunnel.protocol import Protocol
-    from privacyfunnel.release import Release, sanitise
-    from privacyfunnel.sealing import SealedProtocol, seal
+    from privacyfunnel.laws.sealing import SealedProtocol, seal
+    from privacyfunnel.model.information import entropy, mutual_information
+    from privacyfunnel.model.joint import Joint
+    from privacyfunnel.model.promises import LDP, LIP, SRLIP
+    from privacyfunnel.model.protocol import Protocol
+    from privacyfunnel.release.sanitise import Release, sanitise
 
 __version__ = "0.1.0"
 
 _ROOMS = {
-    "conditional_reporting": "explicit",
-    "entropy": "information",
+    "conditional_reporting": "designs.explicit",
+    "entropy": "model.information",
     "estimate": "estimation",
-    "Joint": "joint",
-    "LDP": "promises",
-    "LIP": "promises",
-    "mutual_information": "information",
-    "optimal": "optimal",
-    "Optimum": "optimal",
-    "Protocol": "protocol",
-    "randomised_response": "explicit",
-    "Release": "release",
-    "sanitise": "release",
-    "seal": "sealing",
-    "SealedProtocol": "sealing",
-    "SRLIP": "promises",
-    "unary_encoding": "explicit",
+    "Joint": "model.joint",
+    "LDP": "model.promises",
+    "LIP": "model.promises",
+    "mutual_information": "model.information",
+    "optimal": "designs.optimum",
+    "Optimum": "designs.optimum",
+    "Protocol": "model.protocol",
+    "randomised_response": "designs.explicit",
+    "Release": "release.sanitise",
+    "sanitise": "release.sanitise",
+    "seal": "laws.sealing",
+    "SealedProtocol": "laws.sealing",
+    "SRLIP": "model.promises",
+    "unary_encoding": "designs.explicit",
 }
 
 __all__ = [
@@ -74,17 +72,6 @@ def __getattr__(name: str) -> object:
     if name not in _ROOMS:
         raise AttributeError(f"module 'privacyfunnel' has no attribute '{name}'")
     return getattr(import_module(f"privacyfunnel.{_ROOMS[name]}"), name)
-
-
-class _Package(ModuleType):
-    """Keeps `privacyfunnel.optimal` the function: importing a room would bind the module under the same name."""
-
-    def __setattr__(self, name: str, value: object) -> None:
-        if not (name in _ROOMS and isinstance(value, ModuleType)):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package
 
 
 def __dir__() -> list[str]:

@@ -14,7 +14,7 @@ from privacyfunnel.cli.options import BinOption, Delimiter, Encoding, PromiseNam
 from privacyfunnel.errors import checked_epsilon
 
 if TYPE_CHECKING:
-    from privacyfunnel.promises import Promise
+    from privacyfunnel.model.promises import Promise
     from privacyfunnel.tables.bins import Bins
 
 
@@ -56,7 +56,7 @@ def audit(
     With --matrix: measure what a transition matrix from other software says about the secret.
     """
     from privacyfunnel.errors import ParameterError
-    from privacyfunnel.promises import promise as promise_called
+    from privacyfunnel.model.promises import promise as promise_called
     from privacyfunnel.tables.bins import parse_bin
 
     bins = tuple(map(parse_bin, bin_ or []))
@@ -87,8 +87,8 @@ def _of_protocol(
     *,
     as_json: bool,
 ) -> None:
-    from privacyfunnel import audit as room
-    from privacyfunnel.attributes.side_channels import in_words
+    from privacyfunnel.audits import protocol as room
+    from privacyfunnel.audits.side_channels import in_words
 
     found = room.audit(
         protocol, table, secret=secret, sanitised=sanitised, bins=bins, delimiter=delimiter, encoding=encoding
@@ -147,7 +147,7 @@ def _of_matrix(
     *,
     as_json: bool,
 ) -> None:
-    from privacyfunnel.matrix_audit import audit_matrix
+    from privacyfunnel.audits.matrix import audit_matrix
 
     found = audit_matrix(
         matrix,

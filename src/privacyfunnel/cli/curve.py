@@ -25,8 +25,8 @@ from privacyfunnel.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from privacyfunnel.curve import Curve
-    from privacyfunnel.joint import Joint
+    from privacyfunnel.designs.curve import Curve
+    from privacyfunnel.model.joint import Joint
 
 
 def curve(
@@ -53,9 +53,9 @@ def curve(
     as_json: Json = False,
 ) -> None:
     """Show what each method keeps, and what any could keep, as ε grows."""
-    from privacyfunnel import curve as room
     from privacyfunnel.cli.progress import work_shown
-    from privacyfunnel.methods import Effort
+    from privacyfunnel.designs import curve as room
+    from privacyfunnel.designs.methods import Effort
     from privacyfunnel.tables.whole import checked_target
 
     sizes = room.EPSILONS if epsilons is None else several_epsilons(epsilons)
@@ -92,9 +92,9 @@ def _joint(
     delimiter: str | None,
     encoding: str | None,
 ) -> Joint:
-    from privacyfunnel.counts import read_counts
     from privacyfunnel.errors import ColumnError
-    from privacyfunnel.release import checked_joint
+    from privacyfunnel.model.counts import read_counts
+    from privacyfunnel.release.sanitise import checked_joint
     from privacyfunnel.tables.bins import parse_bin
     from privacyfunnel.tables.encoding import encode
     from privacyfunnel.tables.files import open_table

@@ -22,9 +22,9 @@ def demo(
     as_json: Json = False,
 ) -> None:
     """Sanitise the census data that comes with the package, and say what happened."""
-    from privacyfunnel.adult import write_adult_csv
+    from privacyfunnel.audits.scan import scan
     from privacyfunnel.cli.sanitise import content, sanitised, told
-    from privacyfunnel.scan import scan
+    from privacyfunnel.tables.adult import write_adult_csv
     from privacyfunnel.tables.whole import checked_target, folder
 
     people = into / "adult.csv"

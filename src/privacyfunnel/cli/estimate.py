@@ -15,7 +15,7 @@ from privacyfunnel.cli.options import Force, listed
 
 if TYPE_CHECKING:
     from privacyfunnel.estimation import Cell, Estimates, ShareTable
-    from privacyfunnel.sealing import SealedProtocol
+    from privacyfunnel.laws.sealing import SealedProtocol
 
 NAMES = ("estimates.csv", "estimates.svg", "estimates.png")
 
@@ -72,7 +72,7 @@ def estimate(
     """Estimate how the original values were distributed, with intervals, from the two public files alone."""
     from privacyfunnel import estimation
     from privacyfunnel.errors import ParameterError
-    from privacyfunnel.sealing import SealedProtocol
+    from privacyfunnel.laws.sealing import SealedProtocol
     from privacyfunnel.tables.whole import checked_target
 
     if into is None and (impute or original):
@@ -98,7 +98,7 @@ def estimate(
     if posterior is not None:
         files.append(_posterior_written(sealed, sanitised, posterior, force=force))
     if matrix is not None:
-        from privacyfunnel.pram import write_matrix
+        from privacyfunnel.audits.pram import write_matrix
 
         write_matrix(sealed, matrix, force=force)
         files.append(matrix)
@@ -178,7 +178,7 @@ def _original_shares(
     found: Estimates, sealed: SealedProtocol, original: Path
 ) -> dict[tuple[str, ...], dict[tuple[str, ...], float]]:
     """The true shares of each table that was estimated."""
-    from privacyfunnel.audit import Found
+    from privacyfunnel.audits.protocol import Found
     from privacyfunnel.tables.files import open_table
 
     joint = Found.of(open_table(original), sealed, ()).joint

@@ -30,8 +30,8 @@ from privacyfunnel.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from privacyfunnel.orders import Watch
-    from privacyfunnel.release import Release
+    from privacyfunnel.release.order import Watch
+    from privacyfunnel.release.sanitise import Release
 
 
 METHOD_HELP = (
@@ -154,12 +154,12 @@ def sanitised(
     **where: Any,
 ) -> Release:
     """Run the release with what the command line says, and draw its reports."""
-    from privacyfunnel.attributes.budgets import parse_budgets
     from privacyfunnel.cli.progress import work_shown
-    from privacyfunnel.methods import Effort
-    from privacyfunnel.orders import Order
-    from privacyfunnel.promises import promise as promise_called
-    from privacyfunnel.release import sanitise_file
+    from privacyfunnel.designs.methods import Effort
+    from privacyfunnel.designs.product.budgets import parse_budgets
+    from privacyfunnel.model.promises import promise as promise_called
+    from privacyfunnel.release.order import Order
+    from privacyfunnel.release.sanitise import sanitise_file
     from privacyfunnel.report import OWNERS, PUBLIC
     from privacyfunnel.tables.bins import parse_bin
     from privacyfunnel.tables.whole import checked_target

@@ -21,7 +21,7 @@ from privacyfunnel.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from privacyfunnel.scan import Look
+    from privacyfunnel.audits.scan import Look
 
 
 def scan(
@@ -36,8 +36,8 @@ def scan(
     as_json: Json = False,
 ) -> None:
     """Look at every other column: what would it say about the secret if it were published as it is?"""
-    from privacyfunnel import scan as room
-    from privacyfunnel.promises import promise as promise_called
+    from privacyfunnel.audits import scan as room
+    from privacyfunnel.model.promises import promise as promise_called
     from privacyfunnel.tables.bins import parse_bin
 
     wanted = promise_called(promise.value, epsilon)

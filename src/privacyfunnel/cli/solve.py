@@ -29,11 +29,11 @@ def solve(
     import time
 
     from privacyfunnel.cli.progress import work_shown
-    from privacyfunnel.counts import read_counts
-    from privacyfunnel.information import entropy, mutual_information
-    from privacyfunnel.methods import Effort, make
-    from privacyfunnel.promises import PROMISES
-    from privacyfunnel.promises import promise as promise_called
+    from privacyfunnel.designs.methods import Effort, make
+    from privacyfunnel.model.counts import read_counts
+    from privacyfunnel.model.information import entropy, mutual_information
+    from privacyfunnel.model.promises import PROMISES
+    from privacyfunnel.model.promises import promise as promise_called
 
     wanted = promise_called(promise.value, epsilon)
     joint = read_counts(counts)

@@ -19,11 +19,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from privacyfunnel.arrays import FloatArray, IntArray
-from privacyfunnel.attributes.chain_law import ChainLaw
-from privacyfunnel.attributes.chain_step import arrivals
-from privacyfunnel.attributes.product_law import ProductLaw
 from privacyfunnel.errors import SizeError
-from privacyfunnel.protocol import Labels
+from privacyfunnel.laws.chain import ChainLaw
+from privacyfunnel.laws.chain_step import arrivals
+from privacyfunnel.laws.product import ProductLaw
+from privacyfunnel.model.protocol import Labels
 
 LARGEST_CHANNEL = 4 * 10**6  # entries: values × outputs; beyond it estimates take minutes
 ROWS_AT_ONCE = 1 << 20

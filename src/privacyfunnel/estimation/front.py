@@ -16,8 +16,8 @@ from privacyfunnel.estimation.intervals import FEW_ROWS
 from privacyfunnel.estimation.reading import Group, Reading, covered_by, default_method, loaded
 from privacyfunnel.estimation.results import Cell, Estimates, ShareTable
 from privacyfunnel.estimation.shares import Fit, Settings, Shares
-from privacyfunnel.protocol import Labels
-from privacyfunnel.sealing import SealedProtocol
+from privacyfunnel.laws.sealing import SealedProtocol
+from privacyfunnel.model.protocol import Labels
 from privacyfunnel.tables.names import checked_columns
 
 NAMED = 6  # at most so many cells are named in a sentence

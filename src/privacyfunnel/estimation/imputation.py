@@ -24,7 +24,7 @@ from privacyfunnel.estimation.identification import RowSpace
 from privacyfunnel.estimation.observation import ChannelModel, Observed, SetsModel
 from privacyfunnel.estimation.reading import Group, Reading, as_table, decoded, group_labels
 from privacyfunnel.estimation.shares import fitted
-from privacyfunnel.sealing import SealedProtocol
+from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.tables.picking import named, picked
 
 

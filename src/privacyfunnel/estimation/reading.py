@@ -11,18 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacyfunnel.arrays import FloatArray, IntArray
-from privacyfunnel.attributes.chain_law import ChainLaw
-from privacyfunnel.attributes.product_law import ProductLaw
 from privacyfunnel.errors import ColumnError, ParameterError, TableError
 from privacyfunnel.estimation.columnwise import Columnwise, covering
 from privacyfunnel.estimation.observation import ChannelModel, Observed, SetsModel
-from privacyfunnel.laws import UNIT, ChannelLaw, SetsLaw
-from privacyfunnel.sealing import SealedProtocol
+from privacyfunnel.laws.chain import ChainLaw
+from privacyfunnel.laws.channel import ChannelLaw
+from privacyfunnel.laws.law import UNIT
+from privacyfunnel.laws.product import ProductLaw
+from privacyfunnel.laws.sealing import SealedProtocol
+from privacyfunnel.laws.sets import SetsLaw
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from privacyfunnel.published import Published
+    from privacyfunnel.release.write import Published
     from privacyfunnel.tables.files import Table
 
 Group = tuple[str, ...]  # the label of each kept column
@@ -136,7 +138,7 @@ def as_table(source: Any) -> Table:
 
 def _way_written(sealed: SealedProtocol, table: Table, by: Sequence[str] = ()) -> Published:
     """How the table shows the protocol's outputs; checks that `by` are other columns of it."""
-    from privacyfunnel.published import recognised
+    from privacyfunnel.release.write import recognised
     from privacyfunnel.tables.names import checked_columns
 
     way = recognised(sealed, table.columns, table.name)

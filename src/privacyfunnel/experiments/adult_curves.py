@@ -7,14 +7,14 @@ from functools import partial
 
 import numpy as np
 
+from privacyfunnel.designs.explicit import conditional_reporting, randomised_response, unary_encoding
+from privacyfunnel.designs.optimum import optimal
 from privacyfunnel.experiments.draws import adult_joint
 from privacyfunnel.experiments.experiment import Experiment, Findings, Record, Task, numbers, of, timed
 from privacyfunnel.experiments.telling import counted, duration, prose, table
-from privacyfunnel.explicit import conditional_reporting, randomised_response, unary_encoding
-from privacyfunnel.information import entropy, mutual_information
-from privacyfunnel.joint import Joint
-from privacyfunnel.optimal import optimal
-from privacyfunnel.promises import LIP, Comparable
+from privacyfunnel.model.information import entropy, mutual_information
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.promises import LIP, Comparable
 
 SECRETS = ("marital", "occupation")
 PUBLISHED = ("education", "relationship", "race", "sex")

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from privacyfunnel.adult import adult_counts
-from privacyfunnel.joint import Joint
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.tables.adult import adult_counts
 
 COLUMN = {"marital": "marital-status"}  # where the paper's word is not the column's name
 

@@ -25,8 +25,8 @@ import numpy as np
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.errors import SolverError
-from privacyfunnel.information import surprise
-from privacyfunnel.joint import Joint
+from privacyfunnel.model.information import surprise
+from privacyfunnel.model.joint import Joint
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,12 +7,12 @@ from functools import partial
 
 import numpy as np
 
+from privacyfunnel.designs.optimum import optimal
 from privacyfunnel.experiments.draws import uniform_joint
 from privacyfunnel.experiments.enumeration import available, enumerated, ldp_conditions
 from privacyfunnel.experiments.experiment import Experiment, Findings, Record, Task, numbers, of, timed
 from privacyfunnel.experiments.telling import counted, prose, times
-from privacyfunnel.optimal import optimal
-from privacyfunnel.promises import LDP, LIP, Promise
+from privacyfunnel.model.promises import LDP, LIP, Promise
 
 C, A = 2, 5
 EPSILONS = (0.5, 1.0, 1.5, 2.0)

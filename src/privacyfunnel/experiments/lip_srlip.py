@@ -7,17 +7,17 @@ from functools import partial
 
 import numpy as np
 
-from privacyfunnel.attributes.budgets import product_protocol
-from privacyfunnel.attributes.product import ProductProtocol
+from privacyfunnel.designs.optimum import optimal
+from privacyfunnel.designs.product.budgets import product_protocol
 from privacyfunnel.experiments.draws import uniform_joint
 from privacyfunnel.experiments.enumeration import available, budget_conditions, enumerated
 from privacyfunnel.experiments.experiment import Experiment, Findings, Record, Task, numbers, of, timed
 from privacyfunnel.experiments.telling import counted, prose, table, times
-from privacyfunnel.information import mutual_information
-from privacyfunnel.joint import Joint
-from privacyfunnel.optimal import optimal
-from privacyfunnel.promises import LIP, SRLIP, Comparable
-from privacyfunnel.protocol import Protocol
+from privacyfunnel.model.information import mutual_information
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.product import ProductProtocol
+from privacyfunnel.model.promises import LIP, SRLIP, Comparable
+from privacyfunnel.model.protocol import Protocol
 
 C, SIZES = 2, (3, 3, 4)
 EPSILONS = (0.5, 1.0, 1.5, 2.0)

@@ -8,13 +8,13 @@ from functools import partial
 
 import numpy as np
 
+from privacyfunnel.designs.explicit import conditional_reporting, randomised_response
 from privacyfunnel.experiments.draws import adult_joint, jeffreys_joint
 from privacyfunnel.experiments.experiment import Experiment, Findings, Record, Task, numbers, of
 from privacyfunnel.experiments.telling import prose, table
-from privacyfunnel.explicit import conditional_reporting, randomised_response
-from privacyfunnel.information import entropy, mutual_information
-from privacyfunnel.joint import Joint
-from privacyfunnel.promises import LIP
+from privacyfunnel.model.information import entropy, mutual_information
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.promises import LIP
 
 PAIRS = ((5, 2), (2, 5), (5, 5), (3, 5), (5, 7), (7, 5))  # (a, c), as the paper orders them
 PAPER_CORRELATIONS = {1.0: 0.9815, 1.5: 0.9889, 2.0: 0.9731}

@@ -10,14 +10,14 @@ from itertools import combinations
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray
-from privacyfunnel.curve import EPSILONS, Curve, curve
+from privacyfunnel.designs.curve import EPSILONS, Curve, curve
+from privacyfunnel.designs.methods import Effort
 from privacyfunnel.estimation import Estimates
-from privacyfunnel.information import information
-from privacyfunnel.joint import Joint
-from privacyfunnel.laws import ChannelLaw
-from privacyfunnel.methods import Effort
-from privacyfunnel.protocol import Labels
-from privacyfunnel.sealing import SealedProtocol
+from privacyfunnel.laws.channel import ChannelLaw
+from privacyfunnel.laws.sealing import SealedProtocol
+from privacyfunnel.model.information import information
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.protocol import Labels
 
 SHOWN_OUTPUTS = 24
 SHOWN_SECRETS = 30

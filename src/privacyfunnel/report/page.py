@@ -13,14 +13,14 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from privacyfunnel.attributes.side_channels import SideChannel, side_channel
+from privacyfunnel.audits.side_channels import SideChannel, side_channel
+from privacyfunnel.designs.methods import Effort
 from privacyfunnel.errors import ParameterError, SizeError, SolverError
 from privacyfunnel.estimation import Estimates, estimate
-from privacyfunnel.methods import Effort
-from privacyfunnel.promises import SRLIP
-from privacyfunnel.release import Release
+from privacyfunnel.laws.sealing import SealedProtocol
+from privacyfunnel.model.promises import SRLIP
+from privacyfunnel.release.sanitise import Release
 from privacyfunnel.report import OWNERS, PUBLIC, numbers, pictures
-from privacyfunnel.sealing import SealedProtocol
 from privacyfunnel.tables.whole import whole_file
 
 MEANING = {
@@ -202,7 +202,7 @@ def _public_channel(release: Release) -> numbers.Outputs | None:
     """The channel as the protocol file states it; no prior, so no posterior."""
     import numpy as np
 
-    from privacyfunnel.laws import ChannelLaw
+    from privacyfunnel.laws.channel import ChannelLaw
 
     sealed = release.sealed
     if not isinstance(sealed.law, ChannelLaw):

@@ -15,7 +15,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter, PercentFormatter
 
-from privacyfunnel.curve import Curve
+from privacyfunnel.designs.curve import Curve
 from privacyfunnel.report.numbers import Attacker, Belief, Column, Outputs
 from privacyfunnel.report.trade_off import trade_off
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from privacyfunnel.curve import Curve
+from privacyfunnel.designs.curve import Curve
 
 COLOURS = ("#1b8a6b", "#3b82b5", "#d1495b", "#d99000", "#8f6fc9", "#7b868b")  # readable on light and dark
 MARKS = "osD^vP"

@@ -1,0 +1,148 @@
+"""PRAM: the transition matrix of a protocol as a CSV file, to and from software such as sdcMicro.
+
+The first column holds the original values, the header the outputs, each cell the chance of that output for that value.
+Labels of several columns are joined by ` & `.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+from privacyfunnel.arrays import FloatArray
+from privacyfunnel.errors import DistributionError, ParameterError, TableError
+from privacyfunnel.laws.channel import ChannelLaw
+from privacyfunnel.laws.sealing import SealedProtocol
+from privacyfunnel.laws.sets import SetsLaw
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.protocol import Labels, Protocol
+from privacyfunnel.tables.whole import whole_file
+
+BETWEEN = " & "
+ROUNDING = 1e-5  # a matrix written with few digits may miss 1 by this much; its rows are then divided by their sums
+DIGITS = 17
+
+
+def write_matrix(sealed: SealedProtocol, path: str | Path, *, force: bool = False) -> None:
+    """Write q(y | x) as a CSV transition matrix with 17 digits behind the point, every row summing to exactly 1.
+
+    For a protocol that sees the secret this is the channel that it induces from values to outputs.
+    """
+    law = sealed.law
+    if not isinstance(law, ChannelLaw):
+        raise ParameterError(
+            "A transition matrix needs a protocol with one channel for the whole record; "
+            f"{'unary encoding publishes sets' if isinstance(law, SetsLaw) else f'a {law.kind} has several'}. "
+            "Use randomised-response or optimal."
+        )
+    channel = law.channel if sealed.induced is None else np.asarray(sealed.induced)
+    domain = sealed.domain
+    values = [
+        BETWEEN.join(at.labels[code] for at, code in zip(domain.attributes, combo, strict=True))
+        for combo in domain.combos.tolist()
+    ]
+    with whole_file(path, force=force) as beside, beside.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        name = BETWEEN.join(at.name for at in domain.attributes)
+        writer.writerow([name, *(BETWEEN.join(labels) for labels in law.outputs)])
+        writer.writerows([value, *decimals(row)] for value, row in zip(values, channel, strict=True))
+
+
+def read_matrix(path: str | Path, joint: Joint | None = None) -> Protocol:
+    """The protocol of a CSV transition matrix; its rows ordered as the values of `joint`, if one is given.
+
+    Rows may miss a sum of 1 by rounding, up to 1e-5. With a joint, values of the matrix that never occur are left out,
+    and every value that occurs must have a row.
+    """
+    name, values, outputs, channel = _parsed(Path(path))
+    if joint is None:
+        return Protocol(channel, tuple((label,) for label in outputs))
+    place = {label: row for row, label in enumerate(values)}
+    wanted = [BETWEEN.join(labels) for labels in joint.values]
+    unknown = sum(label not in place for label in wanted)
+    if unknown:
+        columns = BETWEEN.join(at.name for at in joint.attributes)
+        raise TableError(
+            f"Every value of {columns} must have a row in '{path}'; {unknown} of {len(wanted)} have none. "
+            f"The matrix has {len(values)} rows for '{name}': use the same labels in both."
+        )
+    return Protocol(channel[[place[label] for label in wanted]], _output_labels(outputs, joint))
+
+
+def matrix_columns(path: str | Path) -> tuple[str, ...]:
+    """The columns that the corner of a CSV transition matrix names; none if it is empty."""
+    name = _parsed(Path(path))[0].strip()
+    return tuple(name.split(BETWEEN)) if name else ()
+
+
+def decimals(row: FloatArray) -> list[str]:
+    """The entries of a distribution as decimals of 17 digits behind the point that sum to exactly 1.
+
+    >>> decimals(np.array([0.25, 0.75]))
+    ['0.25000000000000000', '0.75000000000000000']
+    """
+    unit = 10**DIGITS
+    total = sum(map(Fraction, row.tolist()))
+    exact = [Fraction(q) / total * unit for q in row.tolist()]
+    whole = [math.floor(q) for q in exact]
+    # What rounding down left over goes to the entries that lost most by it.
+    for y in sorted(range(len(exact)), key=lambda y: whole[y] - exact[y])[: unit - sum(whole)]:
+        whole[y] += 1
+    return [f"{Decimal(n).scaleb(-DIGITS):.{DIGITS}f}" for n in whole]
+
+
+def _output_labels(outputs: list[str], joint: Joint) -> tuple[Labels, ...]:
+    """Outputs that are combinations of the joint's labels are split into their columns; others keep one label."""
+    split = {BETWEEN.join(labels): labels for labels in joint.values}
+    if all(label in split for label in outputs):
+        return tuple(split[label] for label in outputs)
+    return tuple((label,) * joint.m for label in outputs)
+
+
+def _parsed(path: Path) -> tuple[str, list[str], list[str], FloatArray]:
+    lines = _lines(path)
+    if len(lines) < 2 or len(lines[0]) < 2:
+        raise TableError(
+            f"'{path}' must hold a header of outputs and a line per original value; it has {len(lines)} lines. "
+            "Put the original values in the first column."
+        )
+    header, body = lines[0], lines[1:]
+    if len(body[0]) == len(header) + 1:  # R writes no name above the row names
+        header = ["", *header]
+    ragged = sum(len(line) != len(header) for line in body)
+    if ragged:
+        raise TableError(f"Every line of '{path}' must have {len(header)} fields; {ragged} have not. Mend them.")
+    values, outputs = [line[0] for line in body], header[1:]
+    for what, labels in (("original values", values), ("outputs", outputs)):
+        if len(set(labels)) != len(labels):
+            raise TableError(f"The {what} in '{path}' must differ; some repeat. Rename or merge them.")
+    try:
+        channel = np.array([[float(cell) for cell in line[1:]] for line in body])
+    except ValueError:
+        raise DistributionError(f"Every cell of '{path}' must be a probability; some are no numbers.") from None
+    if not np.isfinite(channel).all() or (channel < 0).any():
+        raise DistributionError(f"Every cell of '{path}' must be a probability; some are negative or not finite.")
+    sums = channel.sum(axis=1)
+    off = int((np.abs(sums - 1) > ROUNDING).sum())
+    if off:
+        turned = channel.shape[0] == channel.shape[1] and bool((np.abs(channel.sum(axis=0) - 1) <= ROUNDING).all())
+        advice = "Its columns do: transpose it." if turned else "Original values are rows, outputs are columns."
+        raise DistributionError(f"Every row of '{path}' must sum to 1; {off} of {len(sums)} do not. {advice}")
+    return header[0], values, outputs, channel / sums[:, None]
+
+
+def _lines(path: Path) -> list[list[str]]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            return [line for line in csv.reader(file, strict=True) if line]
+    except FileNotFoundError:
+        raise TableError(f"no file '{path}'. Name a CSV file that exists.") from None
+    except (UnicodeDecodeError, csv.Error):
+        raise TableError(f"'{path}' must be a CSV file in UTF-8; it is not. Save it as one.") from None
+    except OSError as error:
+        raise TableError(f"'{path}' could not be read: {(error.strerror or str(error)).lower()}.") from None

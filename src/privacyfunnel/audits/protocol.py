@@ -1,0 +1,341 @@
+"""Audit: does the promise hold, from the files alone, and did the draw follow the protocol?
+
+The promise is checked again in exact arithmetic: the integers of the protocol file against the counts of the table. The
+draw is judged by a chi-square test of how often each input became each output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.audits.side_channels import SideChannel, side_channel
+from privacyfunnel.errors import ColumnError, GuaranteeError, ProtocolFileError, TableError
+from privacyfunnel.laws.chain import ChainLaw
+from privacyfunnel.laws.channel import ChannelLaw
+from privacyfunnel.laws.law import UNIT, Law
+from privacyfunnel.laws.product import ProductLaw
+from privacyfunnel.laws.sealing import SealedProtocol, certify
+from privacyfunnel.laws.sets import SetsLaw
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.release.separate import ChainTally, ProductTally
+from privacyfunnel.tables.bins import Bins
+
+if TYPE_CHECKING:
+    from privacyfunnel.tables.encoding import Encoding
+    from privacyfunnel.tables.files import Table
+
+FALSE_ALARM = 1e-6  # the chance that a draw which did follow the protocol is called inconsistent
+LEAST_EXPECTED = 20  # cells that expect fewer rows are joined before they are compared
+INDUCED_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """How well a sanitised table agrees with the law it should be drawn from."""
+
+    rows: int
+    statistic: float
+    degrees: int
+    p_value: float  # the chance of a statistic at least as large, had the draw followed the law
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Audit:
+    """What an audit found: the promise holds."""
+
+    sealed: SealedProtocol
+    rows: int
+    certified: float  # ε now, on these rows, in exact arithmetic
+    draw: Draw | None  # None where no sanitised table was given
+    side_channel: SideChannel | None = None  # the worst for several columns; None where there is none or too many
+
+
+def audit(
+    protocol: str | Path,
+    table: str | Path,
+    *,
+    secret: Sequence[str] = (),
+    sanitised: str | Path | None = None,
+    bins: Sequence[Bins] = (),
+    delimiter: str | None = None,
+    encoding: str | None = None,
+) -> Audit:
+    """Check a protocol file against the table it was made for, and the sanitised table against both.
+
+    Raises
+    ------
+    GuaranteeError
+        If the promise or the stated certificate does not hold on these rows, or the draw did not follow the protocol.
+    """
+    from privacyfunnel.tables.files import open_table
+
+    sealed = SealedProtocol.load(protocol)
+    _check_secret(sealed, secret)
+    people = open_table(table, delimiter=delimiter, encoding=encoding)
+    found = Found.of(people, sealed, bins)
+    now = certify(found.law, sealed.promise, found.joint, "Do not publish what it drew from this table.")
+    if now > sealed.epsilon:
+        raise GuaranteeError(
+            f"the protocol file certifies ε = {sealed.epsilon:.6g}; on this table it is {now:.6g}. "
+            "It was made for other rows, or altered: make it again."
+        )
+    _check_induced(sealed, found)
+    draw = None
+    if sanitised is not None:
+        draw = _judged(sealed, found, open_table(sanitised))
+    return Audit(sealed, found.encoding.rows, now, draw, side_channel(found.joint, found.law))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """A table whose values were found again among the inputs of a protocol."""
+
+    encoding: Encoding
+    joint: Joint
+    inputs: IntArray  # the law's input for each input of the joint
+    law: Law  # the law on those inputs alone
+
+    @classmethod
+    def of(cls, table: Table, sealed: SealedProtocol, bins: Sequence[Bins]) -> Found:
+        """Read the table with the protocol's own bins, and look its labels up."""
+        from privacyfunnel.tables.encoding import encode
+
+        domain = sealed.domain
+        publish = tuple(at.name for at in domain.attributes)
+        named = [b for b in bins if b.column in publish]
+        if named:
+            raise ColumnError(f"the bins of '{named[0].column}' are in the protocol file; leave out --bin for it.")
+        # Without edges, `Bins` keeps every value of a column of numbers as it is.
+        stated = [Bins(column, edges=tuple(domain.bins.get(column, ()))) for column in publish]
+        encoding = encode(table, secret=domain.secret_columns, publish=publish, bins=[*stated, *bins])
+        joint = Joint.from_contingency(encoding.contingency)
+        values = _labels(sealed)
+        x = _looked_up(joint.values, values, joint.weights.sum(axis=0), publish)
+        if not sealed.sees_secret:
+            return cls(encoding, joint, x, _restricted(sealed.law, x))
+        s = _looked_up(joint.secrets, domain.secrets, joint.weights.sum(axis=1), domain.secret_columns)
+        inputs = (s[:, None] * len(values) + x[None, :]).reshape(-1)
+        return cls(encoding, joint, inputs, _restricted(sealed.law, inputs))
+
+    def codes(self) -> Iterator[IntArray]:
+        """The rows in order, as inputs of the law."""
+        for chunk in self.encoding.chunks():
+            z = chunk.secret * self.joint.a + chunk.published if self.law.sees_secret else chunk.published
+            yield self.inputs[z]
+
+
+def chi_square(counts: IntArray, channel: FloatArray) -> tuple[float, int]:
+    r""":math:`\sum_{z,y} (n_{zy} - n_z q(y|z))^2 / (n_z q(y|z))` and its degrees of freedom.
+
+    Cells of a row that expect fewer than LEAST_EXPECTED are joined, as the statistic is chi-square only for large ones.
+
+    >>> chi_square(np.array([[60, 40]]), np.array([[0.5, 0.5]]))
+    (4.0, 1)
+    """
+    statistic, degrees = 0.0, 0
+    for observed, q in zip(counts, channel, strict=True):
+        expected = observed.sum() * q
+        order = np.argsort(-expected, kind="stable")
+        large = max(1, int((expected >= LEAST_EXPECTED).sum()))
+        if large < len(order) and expected[order[large:]].sum() < LEAST_EXPECTED:
+            large -= 1  # what is left joins the smallest of the large cells
+        starts = np.arange(large + 1)[: len(order)]
+        seen = np.add.reduceat(observed[order], starts)
+        wanted = np.add.reduceat(expected[order], starts)
+        if len(wanted) > 1 and wanted.min() >= LEAST_EXPECTED:
+            statistic += float(((seen - wanted) ** 2 / wanted).sum())
+            degrees += len(wanted) - 1
+    return statistic, degrees
+
+
+def _judged(sealed: SealedProtocol, found: Found, table: Table) -> Draw:
+    """Compare the sanitised rows with the law; raise where they did not come from it."""
+    from scipy.special import chdtr, chdtrc
+
+    from privacyfunnel.release.write import recognised
+
+    way = recognised(sealed, table.columns, table.name)
+    published = (
+        way.drawn(piece) for batch in table.batches(way.names) for piece in batch.iter_slices(way.rows_at_once)
+    )
+    tally = _tally(sealed.law)
+    rows = 0
+    for inputs, drawn in _side_by_side(found.codes(), published, found.encoding.rows, table.name):
+        tally.add(inputs, drawn)
+        rows += len(inputs)
+    if tally.impossible:
+        raise GuaranteeError(
+            f"every row of {table.name} must be an output its protocol can give; {tally.impossible:,} of {rows:,} are "
+            "not. The table was altered, or drawn with another protocol."
+        )
+    statistic, degrees = tally.compared()
+    p_value = float(chdtrc(degrees, statistic)) if degrees else 1.0
+    if degrees and min(p_value, float(chdtr(degrees, statistic))) < FALSE_ALARM / 2:
+        raise GuaranteeError(
+            f"{table.name} must look drawn from its protocol; chi-square is {statistic:.6g} on {degrees} degrees of "
+            f"freedom, which a true draw shows with a chance below {FALSE_ALARM:g}. It was altered, or drawn otherwise."
+        )
+    return Draw(rows, statistic, degrees, p_value)
+
+
+def _tally(law: Law) -> _OutputTally | _SetTally | _ColumnsTally:
+    if isinstance(law, ProductLaw | ChainLaw):
+        return _ColumnsTally(law)
+    return _SetTally(law) if isinstance(law, SetsLaw) else _OutputTally(law)
+
+
+class _ColumnsTally:
+    """The same for products and chains, channel by channel."""
+
+    def __init__(self, law: ProductLaw | ChainLaw) -> None:
+        self._tally = ProductTally(law) if isinstance(law, ProductLaw) else ChainTally(law)
+
+    def add(self, inputs: IntArray, drawn: NDArray[Any]) -> None:
+        self._tally.add(inputs, drawn)
+
+    @property
+    def impossible(self) -> int:
+        return self._tally.impossible
+
+    def compared(self) -> tuple[float, int]:
+        judged = [chi_square(counts, chances) for counts, chances in self._tally.rows]
+        return sum(statistic for statistic, _ in judged), sum(degrees for _, degrees in judged)
+
+
+class _OutputTally:
+    """How often each input became each output."""
+
+    def __init__(self, law: Law) -> None:
+        assert isinstance(law, ChannelLaw)
+        self._law = law
+        self._counts = np.zeros((law.inputs, len(law.outputs)), dtype=np.int64)
+        self._strange = 0
+
+    def add(self, inputs: IntArray, drawn: NDArray[Any]) -> None:
+        y = drawn[:, 0]
+        known = y >= 0
+        self._strange += int(np.count_nonzero(~known))
+        cells, counts = np.unique(inputs[known] * self._counts.shape[1] + y[known], return_counts=True)
+        self._counts.reshape(-1)[cells] += counts
+
+    @property
+    def impossible(self) -> int:
+        return self._strange + int(self._counts[self._law.channel == 0].sum())
+
+    def compared(self) -> tuple[float, int]:
+        return chi_square(self._counts, self._law.channel)
+
+
+class _SetTally:
+    """How often each value was in the set of each input."""
+
+    def __init__(self, law: SetsLaw) -> None:
+        self._law = law
+        self._rows = np.zeros(law.inputs, dtype=np.int64)
+        self._held = np.zeros((law.inputs, law.inputs), dtype=np.int64)
+        self._strange = 0
+
+    def add(self, inputs: IntArray, drawn: NDArray[Any]) -> None:
+        known = (drawn >= 0).all(axis=1)
+        self._strange += int(np.count_nonzero(~known))
+        for x in np.unique(inputs[known]):
+            held = drawn[known & (inputs == x)]
+            self._rows[x] += len(held)
+            self._held[x] += held.sum(axis=0, dtype=np.int64)
+
+    @property
+    def impossible(self) -> int:
+        foreign = int(self._held.sum() - np.trace(self._held)) if self._law.t == 0 else 0
+        return self._strange + foreign
+
+    def compared(self) -> tuple[float, int]:
+        """Each pair of a true value and a member is a coin of its own, heads with chance 1/2 or t / 2⁶⁴."""
+        p = np.full_like(self._held, self._law.t / UNIT, dtype=np.float64)
+        np.fill_diagonal(p, 0.5)
+        rows = np.broadcast_to(self._rows[:, None], p.shape).reshape(-1)
+        heads = self._held.reshape(-1)
+        coins = np.stack([p.reshape(-1), 1 - p.reshape(-1)], axis=1)
+        return chi_square(np.stack([heads, rows - heads], axis=1), coins)
+
+
+def _side_by_side(
+    left: Iterable[IntArray], right: Iterable[NDArray[Any]], rows: int, name: str
+) -> Iterator[tuple[IntArray, NDArray[Any]]]:
+    """Two streams of rows, cut into pieces of equal length."""
+    ours, theirs = iter(left), iter(right)
+    a, b = next(ours, None), next(theirs, None)
+    while a is not None and b is not None:
+        n = min(len(a), len(b))
+        yield a[:n], b[:n]
+        a = a[n:] if n < len(a) else next(ours, None)
+        b = b[n:] if n < len(b) else next(theirs, None)
+    if a is not None or b is not None:
+        fewer = "fewer" if b is None else "more"
+        raise TableError(f"{name} must have {rows:,} rows like the original table; it has {fewer}. Name the right one.")
+
+
+def _check_secret(sealed: SealedProtocol, secret: Sequence[str]) -> None:
+    stated = sealed.domain.secret_columns
+    if secret and tuple(secret) != stated:
+        raise ColumnError(
+            f"the protocol protects {' & '.join(stated)}; --secret names {' & '.join(secret)}. Name the same columns."
+        )
+
+
+def _check_induced(sealed: SealedProtocol, found: Found) -> None:
+    """What analysts are told about x and y must follow from the integers."""
+    if sealed.induced is None or not isinstance(found.law, ChannelLaw):
+        return
+    joint = found.joint
+    induced = found.law.protocol.joint_with_values(joint) / joint.p_x[:, None]
+    stated = sealed.induced[found.inputs[: joint.a] % len(sealed.domain.combos)]
+    if stated.shape != induced.shape or float(np.abs(stated - induced).max()) > INDUCED_TOLERANCE:
+        raise GuaranteeError(
+            "the protocol file must state the channel from values to outputs that its integers induce on this table; "
+            "it states another. It was made for other rows, or altered: make it again."
+        )
+
+
+def _labels(sealed: SealedProtocol) -> list[tuple[str, ...]]:
+    domain = sealed.domain
+    if any(
+        int(codes.min()) < 0 or int(codes.max()) >= len(at.labels)
+        for at, codes in zip(domain.attributes, domain.combos.T, strict=True)
+    ):
+        raise ProtocolFileError("every combination in a protocol file must have labels; one has not. Make it again.")
+    return [
+        tuple(at.labels[code] for at, code in zip(domain.attributes, combo, strict=True))
+        for combo in domain.combos.tolist()
+    ]
+
+
+def _looked_up(wanted: Sequence[Any], known: Sequence[Any], rows: NDArray[Any], columns: Sequence[str]) -> IntArray:
+    """The place of each wanted label among the known ones."""
+    place = {label: code for code, label in enumerate(known)}
+    strange = [i for i, label in enumerate(wanted) if label not in place]
+    if strange:
+        raise TableError(
+            f"{' & '.join(columns)} must hold only values the protocol knows; {int(rows[strange].sum()):,} rows hold "
+            f"{len(strange)} others. Use the table and bins the protocol was made for."
+        )
+    return np.array([place[label] for label in wanted], dtype=np.int64)
+
+
+def _restricted(law: Law, inputs: IntArray) -> Law:
+    """The law on some of its inputs. Values that never occur make no set more telling."""
+    if isinstance(law, SetsLaw):
+        return SetsLaw(tuple(law.values[x] for x in inputs), law.t)
+    if isinstance(law, ProductLaw | ChainLaw):
+        return replace(law, combos=law.combos[inputs])
+    assert isinstance(law, ChannelLaw)
+    sizes = np.diff(law.indptr)[inputs]
+    indptr = np.concatenate([[0], np.cumsum(sizes)])
+    entries = np.repeat(law.indptr[inputs] - indptr[:-1], sizes) + np.arange(indptr[-1])
+    return replace(law, indptr=indptr, output=law.output[entries], numerator=law.numerator[entries])

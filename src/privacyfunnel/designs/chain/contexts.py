@@ -1,0 +1,339 @@
+r"""Splitting many small priors at once: the contexts of a chain.
+
+In a context the value :math:`x` of the next attribute has probability :math:`p_x`, and :math:`n_{s,x} = p(s|x)/p_s`
+compares the secret's posterior with its prior *before anything was published*. Atoms v are allowed iff
+
+.. math:: v \ge 0,\ \sum_x v_x = 1,\quad t e^{-\varepsilon} \le \sum_x n_{s,x} v_x \le t e^{\varepsilon}\ \forall s,
+
+with t = 1 under LIP and any t > 0 under LDP (`band.py`). This holds for :math:`v = p`, since the context itself was
+allowed, though :math:`\sum_x n_{s,x} p_x` is no longer 1.
+As always the best split minimises :math:`\sum_y q_y H(v_y)`. Column generation without a proof: contexts come in tens
+of thousands, and each is worth little.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.designs.chain.band import Band
+from privacyfunnel.engine.many_programmes import Answers, solve_many
+from privacyfunnel.laws.chain_step import BITS, FINEST, UNIT
+from privacyfunnel.model.information import surprise
+
+WORTH = 1e-3  # nats: an atom whose reduced cost gains less than this is not worth another round
+PATIENCE = 2  # rounds without a new atom after which a context is done
+STEPS = 3  # linear programmes that improve an atom per round
+ROOM = 2.0  # shares never exceed 1; a bound that is never met keeps rounding from calling a programme empty
+CUTS = 40  # pairs of ratios that are looked at on the way to an end; a few do
+MERGES = 6  # times that outputs outside of the band are joined with others
+FLATTEST = 1e-6  # slopes of entropy are taken no closer to 0 than this
+
+
+def split_in_two(tables: FloatArray, band: Band) -> list[tuple[FloatArray, FloatArray]]:
+    """The same for contexts with two values: v = (t, 1 − t) with t in an interval, whose ends are the best atoms."""
+    at_one, at_zero = tables[:, 1:, 0], tables[:, 1:, 1]
+    prior = tables[:, 0, 0]
+    low, high = (
+        _sliding_ends(prior, at_one, at_zero, band.loud**2)
+        if band.slides
+        else _standing_ends(prior, at_one, at_zero, band.loud)
+    )
+    q = np.divide(prior - low, high - low, out=np.ones_like(prior), where=high > low)
+    return [
+        (np.array([1 - share, share]), np.array([[a, 1 - a], [b, 1 - b]]))
+        if 0 < share < 1
+        else (np.ones(1), np.array([[p, 1 - p]]))
+        for a, b, share, p in zip(low.tolist(), high.tolist(), q.tolist(), prior.tolist(), strict=True)
+    ]
+
+
+def _standing_ends(prior: FloatArray, at_one: FloatArray, at_zero: FloatArray, loud: float) -> list[FloatArray]:
+    """Where the ratios meet the band that stands, below and above the prior."""
+    slope = at_one - at_zero
+    ends = [
+        np.divide(bound - at_zero, slope, out=np.full_like(slope, np.nan), where=slope != 0)
+        for bound in (1 / loud, loud)
+    ]
+    least, most = np.fmin(*ends), np.fmax(*ends)
+    low = np.minimum(np.fmax.reduce(least, axis=1, initial=0.0), prior)
+    return [low, np.maximum(np.fmin.reduce(most, axis=1, initial=1.0), prior)]
+
+
+def _sliding_ends(prior: FloatArray, at_one: FloatArray, at_zero: FloatArray, wide: float) -> list[FloatArray]:
+    """Where the largest and the least ratio are a factor `wide` apart, below and above the prior."""
+    here = at_zero + prior[:, None] * (at_one - at_zero)
+    return [prior * (1 - _as_far(here, at_zero, wide)), prior + (1 - prior) * _as_far(here, at_one, wide)]
+
+
+def _as_far(here: FloatArray, there: FloatArray, wide: float) -> FloatArray:
+    """The largest share f at which no two of (1 − f)·here + f·there are more than a factor `wide` apart.
+
+    Met from outside: where the largest and the least are too far apart, f goes back to where those two no longer are.
+    """
+    f = np.ones(len(here))
+    rows = np.arange(len(here))
+    for _ in range(CUTS):
+        ratio = here + f[:, None] * (there - here)
+        top, bottom = ratio.argmax(axis=1), ratio.argmin(axis=1)
+        over = ratio[rows, top] - wide * ratio[rows, bottom]
+        if not (over > 0).any():
+            break
+        room = np.maximum(wide * here[rows, bottom] - here[rows, top], 0.0)
+        f *= np.divide(room, room + over, out=np.ones_like(f), where=over > 0)
+    return f
+
+
+def split_contexts(tables: FloatArray, band: Band, rounds: int = 6) -> list[tuple[FloatArray, FloatArray]]:
+    """For each context weights q and atoms v.
+
+    `tables` is contexts × (1 + c) × d: p(x) in the first row, p(s|x)/p_s in the others; values of probability 0 are
+    padding. A context whose split could not be solved is left whole.
+    """
+    d = tables.shape[2]
+    if d == 2:
+        return split_in_two(tables, band)
+    prior = tables[:, 0]
+    box, mixture = _Box(tables, band), _Mixture(prior)
+    # For every value the atom that gives it most, then ever better atoms for the prices of the best mixture.
+    of, value = np.nonzero(prior > 0)
+    slopes = np.zeros((len(of), d))
+    slopes[np.arange(len(of)), value] = -1.0
+    found = box.cheapest(slopes, of)
+    of, at, basis = of[found.optimal], box.atoms(found)[found.optimal], found.basis[found.optimal]
+    mixture.add(np.concatenate([at, box.rest(prior[of], at, of)]), np.concatenate([of, of]))
+    random = np.random.default_rng(1)
+    fruitless = np.zeros(len(prior), dtype=np.int64)
+    for _ in range(rounds):
+        prices = mixture.solve()
+        slopes = random.exponential(size=at.shape) * random.uniform(0.0, 2.0, size=(len(of), 1)) - prices[of]
+        for _ in range(STEPS):
+            found = box.cheapest(slopes, of, basis)
+            at, basis = box.atoms(found), found.basis
+            slopes = -np.log(np.maximum(at, FLATTEST)) - prices[of]
+        gain = (at * prices[of]).sum(axis=1) - surprise(at).sum(axis=1)
+        good = found.optimal & (gain > WORTH)
+        mixture.add(at[good], of[good])
+        fruitless[of] += 1
+        fruitless[of[good]] = 0
+        still = fruitless[of] < PATIENCE
+        of, at, basis = of[still], at[still], basis[still]
+        if not len(of):
+            break
+    mixture.solve()
+    return mixture.splits()
+
+
+class _Box:
+    """The polytopes of all contexts, with one slack per secret, Σ_x n_{s,x} v_x = z_s, and one for Σ_x v_x = z_0.
+
+    Where the band stands, z_0 is 1. Where it slides, t is 1 instead and v is any multiple of an atom: Σ_x v_x is then
+    a mean of the z_s, for Σ_s p_s n_{s,x} = 1, and lies in the band too.
+    """
+
+    def __init__(self, tables: FloatArray, band: Band) -> None:
+        k, rows, d = tables.shape
+        self.band, self.d = band, d
+        self.A = np.zeros((k, rows, d + rows))
+        self.A[:, 0, :d] = 1.0
+        self.A[:, 1:, :d] = tables[:, 1:]
+        self.A[:, :, d:] = -np.eye(rows)
+        self.b = np.zeros((k, rows))
+        low, high = np.full((2, k, rows), [[[1 / band.loud]], [[band.loud]]])
+        if not band.slides:
+            low[:, 0] = high[:, 0] = 1.0
+        most = ROOM * band.loud if band.slides else ROOM
+        self.low = np.concatenate([np.zeros((k, d)), low], axis=1)
+        self.high = np.concatenate([np.where(tables[:, 0] > 0, most, 0.0), high], axis=1)
+        # Whichever value stands for Σ v = z_0 must be a real one, not padding.
+        first = np.argmax(tables[:, 0], axis=1)
+        self.basis = np.concatenate([first[:, None], np.tile(np.arange(d + 1, d + rows), (k, 1))], axis=1)
+
+    def cheapest(self, slopes: FloatArray, of: IntArray, basis: IntArray | None = None) -> Answers:
+        """For each i the vertex of polytope of[i] that minimises slopes[i]·v; `atoms` has it as a posterior."""
+        cost = np.zeros((len(of), self.A.shape[2]))
+        cost[:, : slopes.shape[1]] = slopes
+        return solve_many(
+            self.A, self.b, cost, self.low[of], self.high[of], self.basis[of] if basis is None else basis, of
+        )
+
+    def atoms(self, found: Answers) -> FloatArray:
+        """What was found, with sum 1."""
+        v = np.maximum(found.x[:, : self.d], 0.0)
+        total = v.sum(axis=1, keepdims=True)
+        return np.asarray(np.divide(v, total, out=v, where=total > 0))
+
+    def rest(self, prior: FloatArray, atoms: FloatArray, of: IntArray) -> FloatArray:
+        """What is left of the prior, as an atom, when as much of v is taken out as the polytope allows.
+
+        Without these the first mixtures are often the prior alone, whose prices say nothing.
+        """
+        n, loud = self.A[of][:, 1:, : self.d], self.band.loud
+        n_p, n_v = np.matmul(n, prior[:, :, None])[:, :, 0], np.matmul(n, atoms[:, :, None])[:, :, 0]
+        t_p, t_v = self.band.middle(n_p), self.band.middle(n_v)
+        room = np.concatenate([prior, np.maximum(loud * t_p - n_p, 0.0), np.maximum(n_p - t_p / loud, 0.0)], axis=1)
+        used = np.concatenate([atoms, loud * t_v - n_v, n_v - t_v / loud], axis=1)
+        share = np.divide(room, used, out=np.full_like(room, np.inf), where=used > FLATTEST).min(axis=1)
+        share = np.clip(share, 0.0, 0.999)[:, None]
+        return np.asarray(np.maximum(prior - share * atoms, 0.0) / (1.0 - share))
+
+
+class _Mixture:
+    """For every context the cheapest mixture of its atoms that averages to its prior: Σ_y q_y v_y = p."""
+
+    def __init__(self, prior: FloatArray) -> None:
+        k, d = prior.shape
+        self.prior = prior
+        # Each row is divided by p, so that all of them matter alike; slacks are fixed at 0 and come first.
+        self.scale = np.where(prior > 0, prior, 1.0)
+        self.atoms, self.owner = prior, np.arange(k)
+        self.basis = np.tile(np.arange(d), (k, 1))
+        self.prices = np.zeros((k, d))
+        self.best = [(np.ones(1), prior[i : i + 1]) for i in range(k)]
+        self.waiting = np.arange(k)  # contexts with new atoms
+
+    def add(self, atoms: FloatArray, owner: IntArray) -> None:
+        """More atoms, with the context that each belongs to."""
+        # Atoms that differ by rounding alone would make a basis that cannot be inverted.
+        rounded = np.column_stack([owner, np.round(atoms / self.scale[owner], 9)])
+        fresh = np.unique(rounded, axis=0, return_index=True)[1]
+        self.atoms = np.concatenate([self.atoms, np.maximum(atoms[fresh], 0.0)])
+        self.owner = np.concatenate([self.owner, owner[fresh]])
+        self.waiting = np.unique(owner)
+
+    def solve(self) -> FloatArray:
+        """Mix again where there are new atoms; the prices of all values."""
+        who = self.waiting
+        k, d = len(who), self.prior.shape[1]
+        if not k:
+            return self.prices
+        place = np.full(len(self.prior), -1)
+        place[who] = np.arange(k)
+        mine = np.flatnonzero(place[self.owner] >= 0)
+        mine = mine[np.argsort(place[self.owner[mine]], kind="stable")]
+        owner = place[self.owner[mine]]
+        counts = np.bincount(owner, minlength=k)
+        number = np.arange(len(mine)) - np.repeat(np.cumsum(counts) - counts, counts)
+        columns = np.zeros((k, int(counts.max()), d))
+        columns[owner, number] = self.atoms[mine]
+        A = np.concatenate(
+            [np.tile(np.eye(d), (k, 1, 1)), columns.transpose(0, 2, 1) / self.scale[who][:, :, None]], axis=2
+        )
+        cost = np.concatenate([np.zeros((k, d)), surprise(columns).sum(axis=2)], axis=1)
+        present = np.arange(columns.shape[1])[None, :] < counts[:, None]
+        high = np.concatenate([np.zeros((k, d)), np.where(present, ROOM, 0.0)], axis=1)
+        b = (self.prior[who] > 0).astype(np.float64)
+        answers = solve_many(A, b, cost, np.zeros_like(high), high, self.basis[who], np.arange(k))
+        done = answers.optimal
+        self.basis[who[done]] = answers.basis[done]
+        self.prices[who[done]] = answers.y[done] / self.scale[who[done]]
+        weights = np.maximum(answers.x[:, d:], 0.0)
+        for i in np.flatnonzero(done):
+            used = weights[i] > 0
+            self.best[who[i]] = (weights[i, used], columns[i, used])
+        self.waiting = who[:0]
+        return self.prices
+
+    def splits(self) -> list[tuple[FloatArray, FloatArray]]:
+        """The best mixture of every context."""
+        return self.best
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Channel:
+    """A context's channel as integers over 2^62, a row per value, sparse and sorted by value and output."""
+
+    value: IntArray
+    output: IntArray
+    numerator: IntArray
+
+    @classmethod
+    def certain(cls, values: int) -> Channel:
+        """Every value is published as it is."""
+        every = np.arange(values)
+        return cls(every, every, np.full(values, UNIT))
+
+    @classmethod
+    def silent(cls, values: int) -> Channel:
+        """One output for all values: nothing is said."""
+        return cls(np.arange(values), np.zeros(values, dtype=np.int64), np.full(values, UNIT))
+
+    def as_values(self, table: FloatArray, band: Band) -> tuple[Channel, IntArray]:
+        """Instead of an output a value, drawn from what the output stands for; and the value that each output shows.
+
+        This is post-processing: whatever band the outputs were in, these averages of them are in it too. Where rounding
+        carries them out of it, the likeliest value is shown whatever the value was.
+        """
+        d = table.shape[1]
+        p_xy = np.zeros((d, int(self.output.max()) + 1))
+        p_xy[self.value, self.output] = table[0, self.value] * (self.numerator / UNIT)
+        posterior = p_xy / p_xy.sum(axis=0)
+        drawn, shown = rounded(table, (p_xy / table[0][:, None]) @ posterior.T, band)
+        return (drawn, shown) if len(shown) > 1 else (drawn, np.array([table[0].argmax()]))
+
+    def spread(self, group: IntArray) -> Channel:
+        """The channel of finer values, each with the row of its group."""
+        starts = np.searchsorted(self.value, np.arange(self.value[-1] + 2))
+        rows = [slice(starts[g], starts[g + 1]) for g in group]
+        lengths = [row.stop - row.start for row in rows]
+        return Channel(
+            np.repeat(np.arange(len(group)), lengths),
+            np.concatenate([self.output[row] for row in rows]),
+            np.concatenate([self.numerator[row] for row in rows]),
+        )
+
+
+def lumped(table: FloatArray, most: int) -> tuple[FloatArray, IntArray]:
+    """The table with all but the likeliest values lumped into one, so that it has at most so many, and who is where."""
+    d = table.shape[1]
+    if d <= most:
+        return table, np.arange(d)
+    group = np.full(d, most - 1)
+    group[np.argsort(-table[0], kind="stable")[: most - 1]] = np.arange(most - 1)
+    members = np.zeros((d, most))
+    members[np.arange(d), group] = 1.0
+    prior = table[0] @ members
+    return np.vstack([prior, (table[1:] * table[0]) @ members / prior]), group
+
+
+def context_channels(tables: FloatArray, band: Band, rounds: int) -> list[Channel]:
+    """The channels of contexts, rounded to integers; a context is silent where those integers leave the band."""
+    return [
+        _channel(table[:, table[0] > 0], weights, atoms[:, table[0] > 0], band.looser)
+        for table, (weights, atoms) in zip(tables, split_contexts(tables, band, rounds), strict=True)
+    ]
+
+
+def _channel(table: FloatArray, weights: FloatArray, atoms: FloatArray, band: Band) -> Channel:
+    return rounded(table, (weights[:, None] * atoms).T / table[0][:, None], band)[0]
+
+
+def rounded(table: FloatArray, chances: FloatArray, band: Band) -> tuple[Channel, IntArray]:
+    """A channel of integers, and which outputs it has.
+
+    Outputs that are too rare for integers to follow them leave the band. They join the most frequent one that does not,
+    for an average of allowed posteriors is allowed; where that does not help, the channel is silent.
+    """
+    d = table.shape[1]
+    names = np.arange(chances.shape[1])
+    for _ in range(MERGES):
+        chances = chances / chances.sum(axis=1, keepdims=True)
+        numerators = np.floor(np.ldexp(chances, BITS)).astype(np.int64)
+        numerators[numerators < FINEST] = 0
+        numerators[np.arange(d), chances.argmax(axis=1)] += UNIT - numerators.sum(axis=1)
+        used = numerators.any(axis=0)
+        numerators, chances, names = numerators[:, used], chances[:, used], names[used]
+        p_xy = table[0][:, None] * (numerators / UNIT)
+        p_y = p_xy.sum(axis=0)
+        ratio = (table[1:] @ p_xy) / p_y
+        inside = band.holds(ratio, axis=0)
+        if len(names) == 1 or not inside.any():
+            break
+        if inside.all():
+            value, output = np.nonzero(numerators)
+            return Channel(value, output, numerators[value, output]), names
+        chances[:, np.argmax(np.where(inside, p_y, 0.0))] += chances[:, ~inside].sum(axis=1)
+        chances, names = chances[:, inside], names[inside]
+    return Channel.silent(d), np.zeros(1, dtype=np.int64)

@@ -1,0 +1,273 @@
+"""Growing a chain: step by step, each context is solved when the data first comes to it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import coo_array, csr_array
+
+from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.designs.chain.band import Band
+from privacyfunnel.designs.chain.contexts import Channel, lumped
+from privacyfunnel.designs.chain.crew import Crew
+from privacyfunnel.errors import ParameterError, SizeError
+from privacyfunnel.laws.chain import ChainLaw
+from privacyfunnel.laws.chain_step import UNIT, Step
+from privacyfunnel.laws.sampling import Words
+from privacyfunnel.model.information import surprise
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.protocol import LISTED, NEGLIGIBLE
+
+EFFORT = ((64, 30), (12_000, 4), (math.inf, 2))  # rounds for up to so many contexts of a step
+FEW = 64
+MOST_VALUES = 8  # where there are more contexts, rare values of a context beyond these are treated alike
+ALIKE = 12  # digits in which two contexts must agree to share a channel
+LARGEST_GROWTH = 4 * 10**7  # pairs of a context and a combination it may be; about 1 GB
+PART = 1 << 21  # such pairs that are worked on at a time
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """I(X;Y) in nats: exact where every context was reached, else the average over the rows with its standard error."""
+
+    nats: float
+    standard_error: float
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grown:
+    """A chain grown for a table's rows: the law, what was drawn, and how much that says."""
+
+    law: ChainLaw
+    drawn: IntArray  # n × m codes into law.columns
+    kept: Kept
+
+    @property
+    def contexts(self) -> int:
+        """How many contexts the rows came to."""
+        return sum(len(step.came_by) for step in self.law.steps)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Reach:
+    """Context `of[i]` may be combination `combo[i]`, under which what was published has chance `chance[i]`."""
+
+    of: IntArray
+    combo: IntArray
+    chance: FloatArray
+    came_by: IntArray  # the output of the step before that led to each context
+
+
+def grow(
+    joint: Joint,
+    steps: Sequence[tuple[int, ...]],
+    bands: Sequence[Band],
+    codes: IntArray,
+    stream: Words,
+    *,
+    first: Channel | None = None,
+    as_values: bool = False,
+) -> Grown:
+    """Draw all rows through these steps; the rows of a step must be drawn before the next step's contexts are known.
+
+    `first` is the channel of the first step, where that is known already. With `as_values` every step publishes
+    original values, and the contexts of the next are those.
+    """
+    if len(codes) and not (codes.min() >= 0 and codes.max() < joint.a):
+        raise ParameterError("Rows must hold combinations that were counted; some do not.")
+    labels = _LabelCodes(joint)
+    reach = _Reach(np.zeros(joint.a, np.int64), np.arange(joint.a), np.ones(joint.a), np.zeros(1, np.int64))
+    node = np.zeros(len(codes), dtype=np.int64)
+    drawn = np.zeros((len(codes), joint.m), dtype=np.int64)
+    added, total, complete = np.zeros(len(codes)), 0.0, True
+    grown: list[Step] = []
+    with Crew() as crew:
+        for number, (attributes, band) in enumerate(zip(steps, bands, strict=True)):
+            values, of_combo = np.unique(joint.combos[:, attributes], axis=0, return_inverse=True)
+            of_combo = of_combo.reshape(-1)
+            step, mass, information = _solved(
+                joint, attributes, values, of_combo, reach, band, crew, labels, as_values, first
+            )
+            first = None
+            grown.append(step)
+            added += information[node]
+            total += float(mass @ information)
+            row = step.rows_of(node, of_combo[codes])
+            output = step.draw(row, stream.words(0, len(codes), draw=number))
+            drawn[:, list(attributes)] = step.labels[output]
+            reached, node = np.unique(output, return_inverse=True)
+            node = node.reshape(-1)
+            if number + 1 < len(steps):
+                complete = complete and len(reached) == len(step.context_of_output)
+                reach = _onward(step, reach, of_combo, reached)
+    law = ChainLaw(tuple(grown), labels.columns, joint.combos)
+    if complete:
+        return Grown(law, drawn, Kept(total, 0.0, True))
+    return Grown(law, drawn, Kept(float(added.mean()), float(added.std() / math.sqrt(len(codes))), False))
+
+
+def _solved(
+    joint: Joint,
+    attributes: tuple[int, ...],
+    values: IntArray,
+    of_combo: IntArray,
+    reach: _Reach,
+    band: Band,
+    crew: Crew,
+    labels: _LabelCodes,
+    as_values: bool,
+    given: Channel | None,
+) -> tuple[Step, FloatArray, FloatArray]:
+    """The step's channels, the probability of each of its contexts, and what the step adds in each, in nats."""
+    V = len(values)
+    cells, at = np.unique(reach.of * V + of_combo[reach.combo], return_inverse=True)
+    masses = coo_array((reach.chance, (at.reshape(-1), reach.combo)), shape=(len(cells), joint.a))
+    p_cell_s = np.asarray(csr_array(masses) @ joint.p_sx.T)
+    p_cell = p_cell_s.sum(axis=1)
+    context = cells // V
+    contexts = len(reach.came_by)
+    mass: FloatArray = np.bincount(context, p_cell, minlength=contexts).astype(np.float64)
+    prior = p_cell / mass[context]
+    ratio = p_cell_s / p_cell[:, None] / joint.p_s
+    starts = np.searchsorted(context, np.arange(contexts + 1))
+    breaks = np.bincount(context, ~band.holds(ratio, axis=1), minlength=contexts) > 0
+    hard = np.flatnonzero(breaks & (np.diff(starts) > 1))
+    channels = [given] if given is not None else []
+    if given is None and not len(hard):
+        channels = [Channel.certain(int(n)) for n in np.diff(starts)]
+    elif given is None:
+        tables = [np.vstack([prior[i:j], ratio[i:j].T]) for i, j in zip(starts[hard], starts[hard + 1], strict=True)]
+        most = MOST_VALUES if len(tables) > FEW else values.shape[0]
+        small = [lumped(table, most) for table in tables]
+        tables, groups = [table for table, _ in small], [group for _, group in small]
+        shared: dict[bytes, int] = {}
+        which = [shared.setdefault(np.round(table, ALIKE).tobytes(), len(shared)) for table in tables]
+        different = [tables[which.index(i)] for i in range(len(shared))] if len(shared) < len(tables) else tables
+        rounds = next(rounds for most, rounds in EFFORT if len(different) <= most)
+        found = crew.channels(different, band, rounds)
+        solved = {k: found[i].spread(g) for k, i, g in zip(hard.tolist(), which, groups, strict=True)}
+        sizes = np.diff(starts).tolist()
+        channels = [solved[k] if k in solved else Channel.certain(n) for k, n in enumerate(sizes)]
+    shown = [np.zeros(0, dtype=np.int64)]
+    if as_values:
+        whole = np.vstack([prior, ratio.T])
+        parts = zip(channels, starts[:-1], starts[1:], strict=True)
+        drawn = [channel.as_values(whole[:, i:j], band.looser) for channel, i, j in parts]
+        channels, shown = [channel for channel, _ in drawn], [cells[i:] % V for i in starts[:-1]]
+        shown = [mine[value] for mine, (_, value) in zip(shown, drawn, strict=True)]
+    lengths = np.array([len(channel.value) for channel in channels])
+    widths = np.array([channel.output.max() + 1 for channel in channels])
+    first_output = np.cumsum(widths) - widths
+    cell_of_entry = np.concatenate([c.value for c in channels]) + np.repeat(starts[:-1], lengths)
+    output = np.concatenate([c.output for c in channels]) + np.repeat(first_output, lengths)
+    numerator = np.concatenate([c.numerator for c in channels])
+    # What the step adds: H(p) − Σ_y q_y H(v_y) in each context.
+    p_entry = prior[cell_of_entry] * (numerator / UNIT)
+    p_output = np.bincount(output, p_entry)
+    entry_context = context[cell_of_entry]
+    information = (
+        np.bincount(context, surprise(prior), minlength=contexts).astype(np.float64)
+        + np.bincount(np.repeat(np.arange(contexts), widths), surprise(p_output), minlength=contexts)
+        - np.bincount(entry_context, surprise(p_entry), minlength=contexts)
+    )
+    step = Step(
+        attributes=attributes,
+        values=values,
+        came_by=reach.came_by,
+        context_of_output=np.repeat(np.arange(contexts), widths),
+        labels=labels.of_values(attributes, values[np.concatenate(shown)])
+        if as_values
+        else labels.of_outputs(attributes, values, (cells % V)[cell_of_entry], output, p_entry, widths),
+        value=(cells % V)[cell_of_entry],
+        output=output,
+        numerator=numerator,
+    )
+    return step, mass, np.maximum(information, 0.0)
+
+
+def _onward(step: Step, reach: _Reach, of_combo: IntArray, reached: IntArray) -> _Reach:
+    """The contexts that the reached outputs are, and which combinations each may be."""
+    context = np.full(len(step.context_of_output), -1)
+    context[reached] = np.arange(len(reached))
+    rows = step.rows_of(reach.of, of_combo[reach.combo])
+    of, combo, chance, held = [], [], [], 0
+    for first in range(0, len(rows), PART):
+        place, entry = step.spread(rows[first : first + PART])
+        goes = context[step.output[entry]] >= 0
+        place, entry = place[goes] + first, entry[goes]
+        of.append(context[step.output[entry]])
+        combo.append(reach.combo[place])
+        chance.append(reach.chance[place] * (step.numerator[entry] / UNIT))
+        held += len(place)
+        if held > LARGEST_GROWTH:
+            raise SizeError(
+                f"A chain holds at most {LARGEST_GROWTH:,} pairs of a context and a combination; after "
+                f"{len(step.came_by):,} contexts of one step there are more. Publish fewer columns or use coarser bins."
+            )
+    return _Reach(np.concatenate(of), np.concatenate(combo), np.concatenate(chance), reached)
+
+
+class _LabelCodes:
+    """What outputs are called, column by column: the values they stand for, most likely first."""
+
+    def __init__(self, joint: Joint) -> None:
+        self._joint = joint
+        self._codes: list[dict[str, int]] = [{} for _ in joint.attributes]
+
+    @property
+    def columns(self) -> tuple[tuple[str, ...], ...]:
+        """The labels of each column, in the order of their codes."""
+        return tuple(tuple(codes) for codes in self._codes)
+
+    def of_values(self, attributes: tuple[int, ...], values: IntArray) -> IntArray:
+        """The codes of values that are published just so, a row per output."""
+        codes = np.zeros(values.shape, dtype=np.int64)
+        for i, j in enumerate(attributes):
+            known, labels = self._codes[j], self._joint.attributes[j].labels
+            codes[:, i] = [known.setdefault(labels[value], len(known)) for value in values[:, i].tolist()]
+        return codes
+
+    def of_outputs(
+        self,
+        attributes: tuple[int, ...],
+        values: IntArray,
+        value: IntArray,
+        output: IntArray,
+        p_entry: FloatArray,
+        widths: IntArray,
+    ) -> IntArray:
+        """A code per output and attribute; outputs of one context never share all of them."""
+        names = [
+            [self._joint.attributes[j].labels[code] for code in values[:, i].tolist()] for i, j in enumerate(attributes)
+        ]
+        order = np.lexsort((-p_entry, output))
+        starts = np.searchsorted(output[order], np.arange(int(widths.sum()) + 1)).tolist()
+        sorted_value, share = value[order].tolist(), p_entry[order] / np.bincount(output, p_entry)[output[order]]
+        counts = np.add.reduceat((share > NEGLIGIBLE).astype(np.int64), starts[:-1]).tolist()
+        codes = np.zeros((len(starts) - 1, len(attributes)), dtype=np.int64)
+        o = 0
+        for width in widths.tolist():
+            taken: set[tuple[str, ...]] = set()
+            for _ in range(width):
+                listed = sorted_value[starts[o] : starts[o] + counts[o]]
+                label = plain = tuple(_listed([name[v] for v in listed]) for name in names)
+                number = 1
+                while label in taken:  # also where a value itself is called like "a | b #2"
+                    number += 1
+                    label = (f"{plain[0]} #{number}", *plain[1:])
+                taken.add(label)
+                codes[o] = [
+                    self._codes[j].setdefault(text, len(self._codes[j]))
+                    for j, text in zip(attributes, label, strict=True)
+                ]
+                o += 1
+        return codes
+
+
+def _listed(names: list[str]) -> str:
+    rest = len(names) - LISTED
+    return " | ".join([*names[:LISTED], f"… {rest} more"] if rest > 0 else names)

@@ -1,0 +1,124 @@
+"""Which attributes a chain publishes together, in which order, and how much room early steps leave to later ones.
+
+The first step has one context, so it takes as many attributes as the engine of the optimum can solve together; steps
+after it have thousands of contexts and stay small. Nothing of this touches the promise. Every candidate is tried on a
+small sample of the joint, drawn with fixed words, and the one that keeps most is taken.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.designs.chain.chain import Chain, chain_steps, checked_chain
+from privacyfunnel.designs.chain.first_step import FEW_VALUES, first_channel, largest_first
+from privacyfunnel.laws.sampling import KeyStream
+from privacyfunnel.model.information import entropy, information
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.promises import Promise
+
+TOGETHER = 16  # values that a later step may have when it publishes several attributes
+SAMPLE = 150  # rows of a trial
+FIRST = (0.6, 0.8, 0.4, 1.0)  # shares of ε that a small first step may use
+LARGE_FIRST = 0.9  # and a large one, which has most of the information
+SECONDS = 40.0  # for all trials; a trial that has begun is finished
+SOLVING_SHARE = 0.6  # of these, for a large first step where orders are tried after it
+
+Steps = tuple[tuple[int, ...], ...]
+
+
+def chain_protocol(
+    joint: Joint,
+    promise: Promise,
+    *,
+    order: Sequence[str | Sequence[str]] | None = None,
+    first: float | None = None,
+    as_values: bool = False,
+    seconds: float = SECONDS,
+) -> Chain:
+    """A chain whose order of attributes, unless given, is the one that keeps most in trials of some seconds.
+
+    `order` names every published column; names that stand together are published in one step. `first` is the share of
+    ε that the first step may use. `as_values` publishes original values instead of groups of them.
+    """
+    deadline = time.monotonic() + seconds
+    steps = chain_steps(joint, order) if order is not None else None
+    large = largest_first(joint) if steps is None else steps[0]
+    if len(np.unique(joint.combos[:, large], axis=0)) > FEW_VALUES and len(large) > 1:
+        candidates = [(large, *rest) for rest in _orders(joint, large)] if steps is None else [steps]
+        share = LARGE_FIRST if first is None else first
+        chain = checked_chain(joint, promise, candidates[0], share, as_values=as_values)
+        solving = seconds if len(candidates) == 1 else SOLVING_SHARE * seconds
+        solved = first_channel(joint, large, chain.bands[0], solving)
+        return _best([replace(chain, steps=each, first=solved) for each in candidates], deadline)
+    orders = _orders(joint) if steps is None else [steps]
+    shares: tuple[float, ...] = FIRST if first is None else (first,)
+    chains = [checked_chain(joint, promise, each, shares[0], as_values=as_values) for each in orders]
+    best = _best(chains, deadline)
+    others = [checked_chain(joint, promise, best.steps, share, as_values=as_values) for share in shares[1:]]
+    return _best([best, *others], deadline)
+
+
+def trial(joint: Joint, promise: Promise) -> float:
+    """What a quickly made chain keeps of this table, in nats: to compare tables with, for a good chain keeps more."""
+    chain = checked_chain(joint, promise, _orders(joint)[0], FIRST[0])
+    return chain.grow(_sample(joint.p_x), KeyStream.from_seed(0)).kept.nats
+
+
+def _best(chains: Sequence[Chain], deadline: float) -> Chain:
+    """The chain that keeps most of the sample, among those that there is time to try; the first where there is none."""
+    best, most = chains[0], -math.inf
+    if len(chains) == 1:
+        return best
+    codes = _sample(best.joint.p_x)
+    for chain in chains:
+        if time.monotonic() >= deadline:
+            break
+        kept = chain.grow(codes, KeyStream.from_seed(0)).kept.nats
+        if kept > most:
+            best, most = chain, kept
+    return best
+
+
+def _orders(joint: Joint, done: tuple[int, ...] = ()) -> list[Steps]:
+    """A few orders worth trying: much information first, little about the secret first, and a mean of both."""
+    steps = _packed(joint, done)
+    said = [_about(joint, step) for step in steps]
+    keys: list[list[float]] = [
+        [-h for h, _ in said],
+        [about / h for h, about in said],
+        [about - h for h, about in said],
+        [len(np.unique(joint.combos[:, step], axis=0)) for step in steps],
+    ]
+    orders = [tuple(steps[i] for i in np.argsort(key, kind="stable")) for key in keys]
+    return list(dict.fromkeys(orders))
+
+
+def _packed(joint: Joint, done: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """Attributes with few values go together while the step stays small: fewer contexts, and less is lost between."""
+    steps: list[list[int]] = []
+    for j in sorted(set(range(joint.m)) - set(done), key=lambda j: -len(joint.attributes[j].labels)):
+        size = len(joint.attributes[j].labels)
+        fits = [s for s in steps if math.prod(len(joint.attributes[k].labels) for k in s) * size <= TOGETHER]
+        if fits:
+            fits[0].append(j)
+        else:
+            steps.append([j])
+    return [tuple(step) for step in steps]
+
+
+def _about(joint: Joint, step: tuple[int, ...]) -> tuple[float, float]:
+    """H(X^step) and I(S; X^step)."""
+    small = joint.onto(step)
+    return max(entropy(small.p_x), 1e-12), information(small.p_sx)
+
+
+def _sample(p_x: FloatArray) -> IntArray:
+    """Evenly spaced points of the distribution."""
+    points = (np.arange(SAMPLE) + 0.5) / SAMPLE
+    return np.minimum(np.searchsorted(np.cumsum(p_x), points), len(p_x) - 1)

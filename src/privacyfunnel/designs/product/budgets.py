@@ -1,0 +1,187 @@
+r"""Product protocols that keep SRLIP: budgets that are measured, scaled and split, never assumed.
+
+The paper's recipe gives every attribute :math:`\varepsilon/m` and relies on a theorem that does not hold. Here the
+product's SRLIP value is computed. First all attributes get one :math:`\varepsilon'`, as large as the product allows.
+Then, attribute by attribute, a factor is replaced by the best one next to the others, which splits the budget where it
+is worth most, until nothing improves. Smaller :math:`\varepsilon'` leave more room for that, so a few are tried.
+
+A third way rests on a theorem that does hold: factors chosen in order, each with a budget given what those before it
+publish. What it finds is one more start for the search.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from privacyfunnel.designs.product.factors import LARGEST_EPSILON, Factors
+from privacyfunnel.errors import ParameterError, SizeError, checked_epsilon
+from privacyfunnel.model.information import entropy
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.product import ProductProtocol, worst_leak
+from privacyfunnel.model.promises import Leak, Promise
+from privacyfunnel.model.protocol import Protocol
+
+HALVINGS = 12  # of the interval in which the largest common ε' lies
+LARGEST_SCALE = 16.0  # ε' is looked for up to this many ε
+STARTS = (1.0, 0.7, 0.45, 0.25)  # shares of that ε' from which the split is improved
+SWEEPS = 4
+WORTH = 1e-4  # nats: an exchange that gains less ends the search
+
+SECONDS = 90.0  # for a search; the factor that is being solved is finished
+HALVING_SHARE = 0.4  # of these, for the common ε'
+MOST_SEARCHED = 10**6  # outputs of the products that a search goes through
+
+PAPER, SOUND = "paper", "sound"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Product:
+    """A product protocol, where it leaks most, and the ε' that each attribute started from."""
+
+    protocol: ProductProtocol
+    information: float  # I(X;Y) in nats
+    leak: Leak
+    promise: Promise
+    budgets: tuple[float, ...]
+
+    @property
+    def excess(self) -> float:
+        """By how much the product breaks its promise; 0 where it keeps it."""
+        return max(0.0, self.leak.epsilon - self.promise.epsilon)
+
+
+def product_protocol(
+    joint: Joint, promise: Promise, budgets: str | Sequence[float] | None = None, *, seconds: float = SECONDS
+) -> Product:
+    """The most informative product of per-attribute protocols that was found to keep the promise.
+
+    With `budgets` "paper" (ε/m each) or an ε' per attribute, the product is what these give. `leak`, `excess` say
+    whether it keeps its promise: nothing assures that it does, and sealing refuses it where it does not. With "sound",
+    ε is split so that the sum is assured (docs/theory.md, Theorem 20), in the best of a few ways. The search ends after
+    `seconds`, with the best that it has found.
+    """
+    checked_search(joint)
+    promise = replace(promise, epsilon=min(promise.epsilon, LARGEST_EPSILON))
+    factors = Factors(joint, promise)
+    if budgets is None:
+        return _searched(factors, promise, time.monotonic(), seconds)
+    if budgets == SOUND:
+        return _sound(factors, promise)
+    return _measured(factors, promise, checked_budgets(joint, promise, budgets))
+
+
+def checked_search(joint: Joint) -> None:
+    """Refuse more outputs than can be measured again and again."""
+    outputs = math.prod(len(attribute.labels) for attribute in joint.attributes)
+    if outputs > MOST_SEARCHED:
+        raise SizeError(
+            f"A product is sought where at most {MOST_SEARCHED:,} outputs may come out; {joint.m} columns with "
+            f"{', '.join(str(len(at.labels)) for at in joint.attributes)} values make {outputs:,}. Publish fewer "
+            "columns, use coarser bins, or promise LIP or LDP with --method chain."
+        )
+
+
+def parse_budgets(text: str | None) -> str | tuple[float, ...] | None:
+    """The budgets meant by `sound`, `paper` or `0.2,0.3`.
+
+    >>> parse_budgets("0.2, 0.3"), parse_budgets("sound")
+    ((0.2, 0.3), 'sound')
+    """
+    if text is None or text in {PAPER, SOUND}:
+        return text
+    try:
+        return tuple(checked_epsilon(float(part)) for part in text.split(","))
+    except ValueError:
+        raise ParameterError(f"Budgets are '{PAPER}', '{SOUND}' or one ε per published column; not '{text}'.") from None
+
+
+def checked_budgets(joint: Joint, promise: Promise, budgets: str | Sequence[float]) -> tuple[float, ...]:
+    """An ε' per attribute."""
+    if isinstance(budgets, str):
+        if budgets != PAPER:
+            raise ParameterError(f"Budgets are '{PAPER}', '{SOUND}' or one ε per published column; not '{budgets}'.")
+        return (promise.epsilon / joint.m,) * joint.m
+    if len(budgets) != joint.m:
+        raise ParameterError(f"Budgets must be one ε per published column; there are {len(budgets)} for {joint.m}.")
+    return tuple(checked_epsilon(budget) for budget in budgets)
+
+
+def _measured(factors: Factors, promise: Promise, budgets: tuple[float, ...]) -> Product:
+    product = factors.product(tuple(factors.alone(j, epsilon) for j, epsilon in enumerate(budgets)))
+    return _judged(factors, promise, product, budgets)
+
+
+def _judged(factors: Factors, promise: Promise, product: ProductProtocol, budgets: tuple[float, ...]) -> Product:
+    leak = worst_leak(factors.joint, promise, product)
+    return Product(product, product.mutual_information(factors.joint), leak, promise, budgets)
+
+
+def _sound(factors: Factors, promise: Promise) -> Product:
+    """Budgets that add up to ε: alike, by what each attribute has to say, or all for one. Much to say comes first."""
+    m = factors.joint.m
+    h = [entropy(marginal.p_x) for marginal in factors.marginals]
+    order = sorted(range(m), key=lambda j: -h[j])
+    all_for_one = [[float(k == j) for k in range(m)] for j in order]
+    shares = [*all_for_one, [1 / m] * m, [max(x, 0.0) / max(sum(h), 1e-300) for x in h]]
+    found: list[Product] = []
+    for budgets in (tuple(promise.epsilon * share for share in split) for split in shares):
+        chosen: dict[int, Protocol] = {}
+        try:
+            for j in order:
+                chosen[j] = factors.after(j, chosen, budgets[j]) if budgets[j] > 0 else factors.silent(j)
+        except SizeError:  # several factors with many outputs each; one alone has few comparisons
+            if not found:
+                raise
+            continue
+        product = factors.product(tuple(chosen[j] for j in range(m)))
+        found.append(_judged(factors, promise, product, budgets))
+    return max(found, key=lambda product: product.information)
+
+
+def _searched(factors: Factors, promise: Promise, begun: float, seconds: float) -> Product:
+    m = factors.joint.m
+    low, high = 0.0, LARGEST_SCALE
+    silent = factors.product(tuple(factors.silent(j) for j in range(m)))
+    best = _judged(factors, promise, silent, (0.0,) * m)
+    whole = _measured(factors, promise, (LARGEST_SCALE * promise.epsilon,) * m)
+    if whole.excess == 0:
+        return whole
+    for _ in range(HALVINGS):
+        if time.monotonic() > begun + HALVING_SHARE * seconds:
+            break
+        middle = (low + high) / 2
+        found = _measured(factors, promise, (middle * promise.epsilon,) * m)
+        if found.excess == 0:
+            low, best = middle, found if found.information > best.information else best
+        else:
+            high = middle
+    starts = [_measured(factors, promise, (share * low * promise.epsilon,) * m) for share in STARTS if low > 0]
+    starts = [start for start in [*starts, _sound(factors, promise)] if start.excess == 0]
+    starts.sort(key=lambda start: -start.information)
+    improved = [_improved(factors, start, begun + seconds) for start in starts]
+    return max([best, *improved], key=lambda product: product.information)
+
+
+def _improved(factors: Factors, product: Product, deadline: float) -> Product:
+    """Exchange one factor after the other for the best one next to the rest, as long as that pays."""
+    for _ in range(SWEEPS):
+        before = product.information
+        for j in range(factors.joint.m):
+            if time.monotonic() > deadline:
+                return product
+            try:
+                factor = factors.beside(j, product.protocol, product.promise.epsilon)
+            except SizeError:  # what was found so far stands
+                return product
+            if factor is None:
+                continue
+            exchanged = tuple(factor if k == j else old for k, old in enumerate(product.protocol.factors))
+            found = _judged(factors, product.promise, factors.product(exchanged), product.budgets)
+            if found.excess == 0 and found.information > product.information:
+                product = found
+        if product.information - before < WORTH:
+            break
+    return product

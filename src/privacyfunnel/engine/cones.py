@@ -1,0 +1,115 @@
+r"""Polyhedral cones by their extreme rays: the double description method.
+
+A cone :math:`\{v \ge 0,\ B v \ge 0\}` is the set of all mixtures of its extreme rays. A hyperplane cuts it into two
+cones, whose extreme rays are the old ones on either side and, on the hyperplane itself, one new ray on every edge that
+it crosses. Two rays span an edge exactly when no third ray is tight in every inequality in which both of them are.
+
+Which inequalities are tight at a ray is never measured but follows from how the ray came to be, and every sign that
+decides is far from zero compared with rounding; where one is not, the cone is given up.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.engine.vertices import entropy_terms
+
+WORD = 64  # inequalities that are tight somewhere, at most: one bit each
+CLEAR = 1e-13  # a sign is certain beyond this, relative to the terms of its sum
+# Every row is given this much room, and a little more for some, so that no ray lies on a row by accident. What rounding
+# can cut off is a hundred times less, so the cone of the rays holds the whole cone of the rows.
+WIDER = 1e-11
+EDGES_AT_ONCE = 4096
+
+Words = NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cone:
+    """Extreme rays of mass 1, and for each the inequalities in which it is tight."""
+
+    rays: FloatArray  # (n, k)
+    tight: Words  # (n,)
+    entropy: FloatArray  # (n,), H of each ray
+
+    def cut(self, values: FloatArray) -> "tuple[Half, Half] | None":
+        """Both sides of the hyperplane on which a functional with these values at the rays vanishes.
+
+        Rays of value 0 belong to both. None when no bit is left to mark the hyperplane.
+        """
+        free = ~int(np.bitwise_or.reduce(self.tight)) & (2**WORD - 1)
+        if not free:
+            return None
+        mark = np.uint64(free & -free)
+        above, below = np.flatnonzero(values > 0), np.flatnonzero(values < 0)
+        one, other = self._edges(above, below)
+        born = self.rays[one] * -values[other][:, None] + self.rays[other] * values[one][:, None]
+        born /= born.sum(axis=1, keepdims=True)
+        on = np.flatnonzero(values == 0)
+        shared = Cone(
+            np.concatenate([self.rays[on], born]),
+            np.concatenate([self.tight[on], self.tight[one] & self.tight[other]]) | mark,
+            np.concatenate([self.entropy[on], entropy_terms(born).sum(axis=1)]),
+        )
+        return self._half(above, on, shared), self._half(below, on, shared)
+
+    def _edges(self, above: IntArray, below: IntArray) -> tuple[IntArray, IntArray]:
+        """The pairs of a ray above and a ray below that span an edge."""
+        common = self.tight[above][:, None] & self.tight[below][None, :]
+        row, column = np.nonzero(np.bitwise_count(common) >= self.rays.shape[1] - 2)
+        both = common[row, column]
+        edge = np.zeros(both.size, dtype=bool)
+        for start in range(0, both.size, EDGES_AT_ONCE):
+            part = both[start : start + EDGES_AT_ONCE, None]
+            edge[start : start + EDGES_AT_ONCE] = ((self.tight & part) == part).sum(axis=1) == 2
+        return above[row[edge]], below[column[edge]]
+
+    def _half(self, own: IntArray, on: IntArray, shared: "Cone") -> "Half":
+        place = np.full(self.entropy.size, -1)
+        place[own] = np.arange(own.size)
+        place[on] = own.size + np.arange(on.size)
+        cone = Cone(
+            np.concatenate([self.rays[own], shared.rays]),
+            np.concatenate([self.tight[own], shared.tight]),
+            np.concatenate([self.entropy[own], shared.entropy]),
+        )
+        return Half(cone, place)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Half:
+    """One side of a cut, and where in it the rays of the whole cone are (-1: on the other side)."""
+
+    cone: Cone
+    place: IntArray
+
+
+def cone_of(rows: FloatArray, most: int) -> Cone | None:
+    """The cone {v >= 0, rows v >= 0}; None if it takes more than `most` rays or a sign might be rounding."""
+    k = rows.shape[1]
+    if k + rows.shape[0] > WORD:
+        return None
+    room = WIDER * (1 + np.arange(rows.shape[0]) / max(rows.shape[0], 1))
+    rows = rows + room[:, None] * np.abs(rows)
+    full = 2**k - 1
+    cone = Cone(np.eye(k), np.array([full ^ (1 << z) for z in range(k)], dtype=np.uint64), np.zeros(k))
+    left = np.arange(rows.shape[0])
+    while left.size:
+        values = cone.rays @ rows[left].T
+        size = cone.rays @ np.abs(rows[left]).T
+        if (np.abs(values) < CLEAR * size).any():
+            return None
+        # A row that does not touch the ray is tight there.
+        values[size == 0] = 0.0
+        crossings = (values > 0).sum(axis=0) * (values < 0).sum(axis=0)
+        first = int(np.argmin(crossings))
+        halves = cone.cut(values[:, first])
+        if halves is None:
+            return None
+        cone = halves[0].cone
+        if not 0 < cone.entropy.size <= most:
+            return None
+        left = np.delete(left, first)
+    return cone

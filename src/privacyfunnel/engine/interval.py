@@ -1,0 +1,152 @@
+r"""Pricing when all rows depend on the atom through one number (two secrets, under LIP or LDP).
+
+Then an atom is allowed exactly when :math:`l \le r\cdot v \le h` for one vector r, and a vertex is a single value with
+:math:`l \le r_x \le h`, or a pair :math:`r_x < t < r_y` at one of the ends t, with
+:math:`v_x = (r_y - t) / (r_y - r_x)`. Pricing all of them is a table, and needs no search and no branching.
+"""
+
+from collections import deque
+from typing import ClassVar
+
+import numpy as np
+
+from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.engine.polytope import dense
+from privacyfunnel.engine.problem import Pricing, Splitting
+from privacyfunnel.engine.vertices import entropy_terms
+
+ONE_DIMENSION = 1e-12
+BLOCK = 1 << 22  # entries of a table of pairs that are priced together
+ROUNDING = 1e-14
+STAIRCASES = 12
+
+
+def coordinate(problem: Splitting) -> FloatArray | None:
+    """The vector r on which alone the rows depend, or None when one number is not enough."""
+    rows = np.concatenate([dense(problem.numerators), dense(problem.denominators)])
+    spread = rows - rows[:, :1]
+    if not np.abs(spread).max(initial=0.0) > 0:
+        return np.zeros(problem.prior.size)
+    widest = spread[np.argmax(np.ptp(spread, axis=1))]
+    r = widest / np.ptp(widest)
+    top, bottom = int(np.argmax(r)), int(np.argmin(r))
+    rest = spread - (spread[:, [top]] - spread[:, [bottom]]) * (r - r[0])
+    return r if np.abs(rest).max() <= ONE_DIMENSION * np.abs(rows).max() else None
+
+
+def ends(problem: Splitting, r: FloatArray) -> tuple[float, float]:
+    """The interval of r·v that every row allows."""
+    N, D = dense(problem.numerators), dense(problem.denominators)
+    loud = float(np.exp(problem.epsilon))
+    top, bottom = int(np.argmax(r)), int(np.argmin(r))
+    low, high = float(r[bottom]), float(r[top])
+    for g in np.concatenate([N - loud * D, D - loud * N]):
+        rise = (g[top] - g[bottom]) / max(r[top] - r[bottom], 1e-300)
+        if max(g[top], g[bottom]) <= 0 or rise == 0:
+            continue
+        crossing = float(r[bottom] - g[bottom] / rise)
+        low, high = (low, min(high, crossing)) if rise > 0 else (max(low, crossing), high)
+    middle = float(r @ problem.prior)
+    return min(low, middle), max(high, middle)
+
+
+class IntervalPricer:
+    """Prices every single value and every pair."""
+
+    steadiness: ClassVar[float] = 0.0
+
+    def __init__(self, problem: Splitting, r: FloatArray) -> None:
+        self.r = r
+        self.prior = problem.prior
+        self._random = np.random.default_rng(1)
+        self.low, self.high = ends(problem, r)
+        self.singles = np.flatnonzero((r >= self.low) & (r <= self.high))
+
+    def start(self) -> FloatArray:
+        """Splits of the prior, made by pairing values from below with values from above in several orders."""
+        rising = np.argsort(self.r)
+        orders = [(i, j) for i in (rising, rising[::-1]) for j in (rising, rising[::-1])]
+        orders += [(self._random.permutation(rising), self._random.permutation(rising)) for _ in range(STAIRCASES)]
+        atoms = [np.eye(self.r.size)[self.singles]]
+        atoms += [self._staircase(below, above) for below, above in orders]
+        return np.concatenate(atoms)
+
+    def _staircase(self, below: IntArray, above: IntArray) -> FloatArray:
+        """Pair the first value left over from below with the first from above, until one of them is used up.
+
+        The end is the one farther from the mean of what is left, so that the mean stays inside. Values in between
+        serve as partners once the other side has run out.
+        """
+        r, left = self.r, self.prior.copy()
+        inside = (r >= self.low) & (r <= self.high)
+        low_side = deque([*below[r[below] < self.low], *below[inside[below] & (r[below] < self.high)]])
+        high_side = deque([*above[r[above] > self.high], *above[inside[above] & (r[above] > self.low)]])
+        pairs = []
+        mass, mean = 1.0, float(r @ left)
+        while low_side and high_side:
+            x, y = low_side[0], high_side[0]
+            end = self.low if mean <= 0.5 * (self.low + self.high) * mass else self.high
+            if inside[x] and inside[y]:
+                break
+            if inside[x]:
+                end = self.high
+            elif inside[y]:
+                end = self.low
+            if not r[x] < end < r[y]:
+                (low_side if r[x] >= end else high_side).popleft()
+                continue
+            share = (r[y] - end) / (r[y] - r[x])
+            if not 0.0 < share < 1.0:  # the end is one of the two, to rounding
+                (low_side if share == 1.0 else high_side).popleft()
+                continue
+            amount = min(left[x] / share, left[y] / (1.0 - share))
+            pairs.append((x, y, end))
+            mass, mean = mass - amount, mean - amount * end
+            used_up = low_side if left[x] / share <= amount else high_side
+            left[x], left[y] = left[x] - amount * share, left[y] - amount * (1.0 - share)
+            used_up.popleft()
+        if not pairs:
+            return np.empty((0, r.size))
+        x_all, y_all, end_all = (np.array(column) for column in zip(*pairs, strict=True))
+        return self._pairs(x_all.astype(np.int64), y_all.astype(np.int64), end_all)
+
+    def search(self, prices: FloatArray) -> FloatArray:
+        return self._priced(prices)[0]
+
+    def prove(self, prices: FloatArray, target: float, deadline: float) -> Pricing:
+        atoms, least = self._priced(prices)
+        return Pricing(least - ROUNDING * (1.0 + float(np.abs(prices).max())), atoms)
+
+    def _priced(self, prices: FloatArray) -> tuple[FloatArray, float]:
+        """The best atom with each value at each end, and the least reduced cost of all."""
+        d = self.r.size
+        atoms = [np.eye(d)[self.singles]]
+        least = float((-prices[self.singles]).min(initial=np.inf))
+        for end in sorted({self.low, self.high}):
+            below, above = np.flatnonzero(self.r < end), np.flatnonzero(self.r > end)
+            if not below.size or not above.size:
+                continue
+            best = np.full(above.size, np.inf)
+            partner = np.zeros(above.size, dtype=np.int64)
+            height = max(1, BLOCK // above.size)
+            for start in range(0, below.size, height):
+                x = below[start : start + height]
+                share = (self.r[above] - end) / (self.r[above] - self.r[x][:, None])
+                cost = entropy_terms(share) + entropy_terms(1.0 - share)
+                cost -= share * prices[x][:, None] + (1.0 - share) * prices[above]
+                nearest = np.argmin(cost, axis=1)
+                atoms.append(self._pairs(x, above[nearest], end))
+                at = np.argmin(cost, axis=0)
+                column = cost[at, np.arange(above.size)]
+                partner = np.where(column < best, x[at], partner)
+                best = np.minimum(column, best)
+            least = min(least, float(best.min()))
+            atoms.append(self._pairs(partner, above, end))
+        return np.concatenate(atoms), least
+
+    def _pairs(self, x: IntArray, y: IntArray, end: float | FloatArray) -> FloatArray:
+        atoms = np.zeros((x.size, self.r.size))
+        share = (self.r[y] - end) / (self.r[y] - self.r[x])
+        atoms[np.arange(x.size), x] = share
+        atoms[np.arange(x.size), y] = 1.0 - share
+        return atoms

@@ -1,0 +1,230 @@
+r"""The law of a chain: a tree of contexts, each with a channel of integers.
+
+Attributes are published step by step, one or a few at a time. A context is what was published so far. In a context the
+next step's value x becomes output y with chance :math:`N(x, y) / 2^{62}`, so a whole output :math:`y = (y^1, …, y^m)`
+has chance
+
+.. math:: P(y \mid E) = \sum_x P(x \mid E) \prod_j N^j_{y^{<j}}(x^j, y^j) \,/\, 2^{62}.
+
+Only the channels along its own path matter for an output, so the tree holds the contexts that the data reached, and
+every output that these could have published is checked.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array, csr_array
+
+from privacyfunnel.arrays import IntArray
+from privacyfunnel.errors import ProtocolFileError
+from privacyfunnel.laws.chain_step import BITS, UNIT, Step, arrivals
+from privacyfunnel.laws.exact import NO_LEAK, ExactLeak, exact_leak, worse
+from privacyfunnel.laws.sampling import Words
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.promises import Comparisons, Leak
+from privacyfunnel.model.protocol import Labels
+
+MOST_STEPS = 20
+ROUNDING = 2.0**-53
+WORKED_ON = 1 << 23  # entries of P(y | E) that are worked on at a time
+
+
+@dataclass(frozen=True, eq=False)
+class ChainLaw:
+    """Steps of a chain, the labels of each published column, and the combinations of labels that are inputs."""
+
+    steps: tuple[Step, ...]
+    columns: tuple[Labels, ...]
+    combos: IntArray
+    kind: ClassVar[str] = "chain"
+    checked: ClassVar[str] = "with every rounding outwards"
+    sees_secret: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        attributes = sorted(j for step in self.steps for j in step.attributes)
+        if attributes != list(range(len(self.columns))) or self.combos.shape[1] != len(self.columns):
+            raise ProtocolFileError("A chain must publish every attribute in exactly one step; this one does not.")
+        if len(self.steps) > MOST_STEPS:
+            raise ProtocolFileError(f"A chain has at most {MOST_STEPS} steps; this one has {len(self.steps)}.")
+        if any(len(set(labels)) != len(labels) for labels in self.columns):
+            raise ProtocolFileError("The labels of a published column must differ; some repeat.")
+        before = 1  # what leads to the contexts of the first step
+        for step in self.steps:
+            self._check(step, before)
+            before = len(step.context_of_output)
+
+    def _check(self, step: Step, before: int) -> None:
+        """Refuse a step whose contexts come from nowhere, and labels or values that are not in the columns."""
+        came_by = step.came_by
+        if not len(came_by) or came_by.min() < 0 or came_by.max() >= before or len(np.unique(came_by)) < len(came_by):
+            raise ProtocolFileError("Every context must come from an output of its own; some do not.")
+        for i, j in enumerate(step.attributes):
+            codes = step.labels[:, i]
+            if codes.min(initial=0) < 0 or codes.max(initial=0) >= len(self.columns[j]):
+                raise ProtocolFileError("Every output must have labels of its columns; some have others.")
+        names = np.column_stack([step.context_of_output, step.labels])
+        if len(np.unique(names, axis=0)) < len(names):
+            raise ProtocolFileError("Outputs of one context must have different labels; some have not.")
+        held = {tuple(row) for row in step.values.tolist()}
+        wanted = set(map(tuple, np.unique(self.combos[:, list(step.attributes)], axis=0).tolist()))
+        if len(held) < len(step.values) or not wanted <= held:
+            raise ProtocolFileError("A step must list every value of its columns once; it does not.")
+
+    @cached_property
+    def _values(self) -> tuple[IntArray, ...]:
+        """For each step the value that every input has in it."""
+        return tuple(value_numbers(self.combos, step.attributes, step.values) for step in self.steps)
+
+    def values_of(self, number: int) -> IntArray:
+        """The value that every input has in that step."""
+        return self._values[number]
+
+    @property
+    def inputs(self) -> int:
+        """How many combinations are inputs."""
+        return len(self.combos)
+
+    @property
+    def protocol(self) -> ReachedChain:
+        """The law as something to measure."""
+        return ReachedChain(self)
+
+    def paths(self) -> Iterator[tuple[Step, csr_array]]:
+        """For every step P(y^1, …, y^j | x), a row per output that its contexts could publish."""
+        path = coo_array(np.ones((1, len(self.combos))))
+        for number, (step, values) in enumerate(zip(self.steps, self._values, strict=True)):
+            node, combo = path.coords
+            rows = step.rows_of(node.astype(np.int64), values[combo])
+            if (rows < 0).any():
+                raise ProtocolFileError("Every context must have a row for every value that it can hold; one has not.")
+            pair, entry = step.spread(rows)
+            chance = path.data[pair] * (step.numerator[entry] / UNIT)
+            shape = (len(step.context_of_output), len(self.combos))
+            outputs = csr_array(coo_array((chance, (step.output[entry], combo[pair])), shape=shape))
+            yield step, outputs
+            if number + 1 < len(self.steps):
+                path = coo_array(csr_array(outputs[self.steps[number + 1].came_by]))
+
+    def whole_outputs(self) -> tuple[IntArray, csr_array]:
+        """Every whole output that reached contexts could publish: the codes of its labels, and P(y | x), a row each."""
+        shown, chances = np.zeros((1, len(self.columns)), dtype=np.int64), csr_array(np.ones((1, len(self.combos))))
+        for step, outputs in self.paths():
+            shown = shown[step.came_by][step.context_of_output]
+            shown[:, list(step.attributes)] = step.labels
+            chances = outputs
+        return shown, chances
+
+    def worst(self, comparisons: Comparisons) -> ExactLeak:
+        r"""An upper bound on the largest ratio, over every output that a reached context could have published.
+
+        All terms of P(y|E) are positive, so a float sum of n terms with m factors each is off by a factor of at most
+        :math:`(1 + 2^{-53})^{n + 2m + 4}`. The bound is widened by that, twice: nothing is left to rounding.
+        """
+        if comparisons.inputs != len(self.combos):
+            raise ProtocolFileError(
+                f"A law must have a row per input; it has {len(self.combos)}, the table {comparisons.inputs}."
+            )
+        given = csr_array(comparisons.distributions.T)
+        width = max(given.shape[1], len(comparisons.pairs))
+        error = math.expm1(2 * (len(self.combos) + 2 * len(self.steps) + 8) * ROUNDING)
+        largest = NO_LEAK
+        for step, outputs in self.paths():
+            for part in np.array_split(step.chosen, 1 + len(step.chosen) * width // WORKED_ON):
+                largest = worse(largest, _outward(comparisons, csr_array(outputs[part]), given, part, error))
+        return largest
+
+    def draw(self, codes: NDArray[Any], stream: Words, first_row: int) -> NDArray[Any]:
+        drawn = np.zeros((len(codes), len(self.columns)), dtype=np.int64)
+        node = np.zeros(len(codes), dtype=np.int64)
+        for number, (step, values) in enumerate(zip(self.steps, self._values, strict=True)):
+            row = step.rows_of(node, values[codes])
+            if (row < 0).any():
+                raise ProtocolFileError(
+                    f"A chain is made for the rows that it was drawn for; {int((row < 0).sum())} of {len(codes)} rows "
+                    "came to a context that is not in it. Sanitise the table again."
+                )
+            output = step.draw(row, stream.words(first_row, len(codes), draw=number))
+            drawn[:, list(step.attributes)] = step.labels[output]
+            if number + 1 < len(self.steps):
+                node = arrivals(self.steps[number + 1].came_by, output)
+        return drawn
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "bits": BITS,
+            "columns": [list(labels) for labels in self.columns],
+            "steps": [step.to_json() for step in self.steps],
+        }
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any], sees_secret: bool, combos: IntArray) -> ChainLaw:
+        """The law that a protocol file states, over the combinations of its domain."""
+        if sees_secret or content["bits"] != BITS:
+            raise ProtocolFileError(f"A chain never sees the secret and has {BITS} bits; this file says otherwise.")
+        columns = tuple(tuple(map(str, labels)) for labels in content["columns"])
+        return cls(tuple(Step.from_json(step) for step in content["steps"]), columns, combos)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReachedChain:
+    """A chain as a protocol. What it could have published in contexts that no row came to counts as not published."""
+
+    law: ChainLaw
+    sees_secret: ClassVar[bool] = False
+
+    def worst(self, comparisons: Comparisons) -> Leak:
+        """The largest log-ratio, rounded upwards."""
+        return self.law.worst(comparisons).leak
+
+    def mutual_information(self, joint: Joint) -> float:
+        """I(X;Y) in nats: what each step adds in each context, H(p) − Σ_y q_y H(v_y), times the context's chance."""
+        p_x, total = joint.p_x, 0.0
+        for number, (step, outputs) in enumerate(self.law.paths()):
+            p = csr_array(outputs.multiply(p_x[None, :]))
+            values = self.law.values_of(number)
+            sums = coo_array((np.ones(len(values)), (np.arange(len(values)), values)))
+            p_yx = coo_array(csr_array(p @ csr_array(sums)))  # output × value of the step
+            output, value = p_yx.coords
+            context = step.context_of_output[output]
+            size = len(step.values)
+            p_cx = np.bincount(context * size + value, p_yx.data, minlength=len(step.came_by) * size)
+            p_c = p_cx.reshape(-1, size).sum(axis=1)
+            p_y = np.bincount(output, p_yx.data, minlength=outputs.shape[0])
+            # Σ p(x,y) ln p(x,y) p(c) / (p(x,c) p(y)), over all contexts c of the step
+            cell = context * size + value
+            terms = p_yx.data * np.log(p_yx.data * p_c[context] / (p_cx[cell] * p_y[output]))
+            total += float(terms.sum())
+        return max(0.0, total)
+
+
+def value_numbers(combos: IntArray, attributes: tuple[int, ...], values: IntArray) -> IntArray:
+    """Which of a step's values each combination has."""
+    place = {tuple(row): number for number, row in enumerate(values.tolist())}
+    return np.array([place[tuple(row)] for row in combos[:, attributes].tolist()], dtype=np.int64)
+
+
+def _outward(
+    comparisons: Comparisons, outputs: csr_array, given: csr_array, names: IntArray, error: float
+) -> ExactLeak:
+    if not len(names):
+        return NO_LEAK
+    p = np.asarray(csr_array(outputs @ given).toarray(), dtype=np.float64)
+    one, other = p[:, comparisons.pairs[:, 0]], p[:, comparisons.pairs[:, 1]]
+    only_one = (one > 0) != (other > 0)
+    if only_one.any():
+        output, pair = map(int, np.argwhere(only_one)[0])
+        return exact_leak(comparisons, None, pair, int(names[output]))
+    both = one > 0
+    ratio = np.divide(one, other, out=np.ones_like(one), where=both)
+    ratio = np.maximum(ratio, np.divide(1.0, ratio))
+    output, pair = map(int, np.unravel_index(int(ratio.argmax()), ratio.shape))
+    above = Fraction(float(ratio[output, pair])) * (1 + Fraction(error))
+    return exact_leak(comparisons, above, pair, int(names[output]))

@@ -1,0 +1,97 @@
+"""Arithmetic on the safe side: e^ε from below, logarithms from above, ratios as fractions."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Context, Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privacyfunnel.model.promises import Comparisons, Leak
+
+# `decimal` rounds exp and ln correctly in the last of these digits; one unit there is given away on the safe side.
+DIGITS = 60
+_CONTEXT = Context(prec=DIGITS, Emax=10**9, Emin=-(10**9))
+LARGEST = 700.0  # a larger ε is certified at this one: the safe side, and e^ε keeps a size that can be computed with
+TIE = 1e-12  # floats closer than this are compared again as fractions; their own error is below 1e-14
+
+
+def exp_below(epsilon: float) -> Fraction:
+    """A rational number just below e^ε (below e^700 where ε is larger), and at least 1.
+
+    >>> exp_below(0.0)
+    Fraction(1, 1)
+    >>> 2.718281828 < exp_below(1.0) < 2.718281829
+    True
+    """
+    if epsilon == 0:
+        return Fraction(1)
+    rounded = _CONTEXT.exp(Decimal(min(epsilon, LARGEST)))
+    return max(Fraction(1), Fraction(_CONTEXT.next_minus(rounded)))
+
+
+def log_above(ratio: Fraction) -> float:
+    """A float at or just above ln(ratio), for ratio >= 1.
+
+    >>> log_above(Fraction(1))
+    0.0
+    """
+    if ratio == 1:
+        return 0.0
+    above = _CONTEXT.next_plus(_CONTEXT.divide(Decimal(ratio.numerator), Decimal(ratio.denominator)))
+    bound = _CONTEXT.next_plus(_CONTEXT.ln(above))
+    nearest = float(bound)
+    return nearest if Decimal(nearest) >= bound else math.nextafter(nearest, math.inf)
+
+
+@dataclass(frozen=True, slots=True)
+class ExactLeak:
+    """The largest P(y|E)/P(y|F), or its inverse, as a fraction; `None` is infinite."""
+
+    ratio: Fraction | None
+    leak: Leak
+
+    def exceeds(self, limit: Fraction) -> bool:
+        """Whether the ratio is above the limit, with no tolerance."""
+        return self.ratio is None or self.ratio > limit
+
+
+NO_LEAK = ExactLeak(Fraction(1), Leak(0.0))
+
+
+def worse(one: ExactLeak, other: ExactLeak) -> ExactLeak:
+    """The larger of two leaks."""
+    if one.ratio is None or (other.ratio is not None and one.ratio >= other.ratio):
+        return one
+    return other
+
+
+def exact_leak(comparisons: Comparisons, ratio: Fraction | None, pair: int, output: Any) -> ExactLeak:
+    """A leak of that ratio at that pair and output, named."""
+    return ExactLeak(ratio, comparisons.leak(math.inf if ratio is None else log_above(ratio), pair, output))
+
+
+def worst_ratio(comparisons: Comparisons, masses: NDArray[Any], totals: NDArray[Any]) -> ExactLeak:
+    """The largest ratio of P(y|E) = masses[E, y] / totals[E] to P(y|F), either way up, in exact arithmetic.
+
+    `masses` and `totals` are Python integers; the floats only choose which few ratios are worth comparing exactly.
+    """
+    e, f = comparisons.pairs[:, 0], comparisons.pairs[:, 1]
+    up, down = masses[e] * totals[f][:, None], masses[f] * totals[e][:, None]
+    only_one = (up == 0) != (down == 0)
+    if only_one.any():
+        pair, y = np.argwhere(only_one)[0]
+        return exact_leak(comparisons, None, int(pair), int(y))
+    pairs, ys = np.nonzero(up)
+    if not len(pairs):
+        return NO_LEAK
+    up, down = up[pairs, ys], down[pairs, ys]
+    sizes = np.abs(np.log((up / down).astype(np.float64)))
+    near = np.flatnonzero(sizes >= sizes.max() - TIE)
+    ratios = [Fraction(max(int(up[k]), int(down[k])), min(int(up[k]), int(down[k]))) for k in near]
+    top = max(range(len(near)), key=ratios.__getitem__)
+    return exact_leak(comparisons, ratios[top], int(pairs[near[top]]), int(ys[near[top]]))

@@ -1,0 +1,51 @@
+"""Contingency tables as files: first column the secret's labels, header the values."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+from privacyfunnel.errors import DistributionError, TableError
+from privacyfunnel.model.joint import Joint
+
+
+def read_counts(path: str | Path) -> Joint:
+    """The joint of a CSV file that counts: a line per secret, a column per value.
+
+    Whole numbers are counts; decimals are probabilities and must sum to 1.
+    """
+    path = Path(path)
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            lines = [line for line in csv.reader(file, strict=True) if line]
+    except FileNotFoundError:
+        raise TableError(f"no file '{path}'. Name a CSV file that exists.") from None
+    except (UnicodeDecodeError, csv.Error):
+        raise TableError(f"'{path}' must be a CSV file in UTF-8; it is not. Save it as one.") from None
+    except OSError as error:
+        raise TableError(f"'{path}' could not be read: {(error.strerror or str(error)).lower()}.") from None
+    if len(lines) < 2 or len(lines[0]) < 2:
+        raise TableError(
+            f"'{path}' must hold a header of values and a line per secret; it has {len(lines)} lines of "
+            f"{len(lines[0]) if lines else 0} fields. Put the secret's labels in the first column."
+        )
+    header, body = lines[0], lines[1:]
+    ragged = sum(len(line) != len(header) for line in body)
+    if ragged:
+        raise TableError(
+            f"Every line of '{path}' must have {len(header)} fields like its header; {ragged} have not. Mend them."
+        )
+    cells = [line[1:] for line in body]
+    secrets, values = [line[0] for line in body], header[1:]
+    try:
+        if all(cell.strip().isdecimal() for line in cells for cell in line):
+            return Joint.from_counts([[int(cell) for cell in line] for line in cells], secrets, values)
+        numbers = [[float(cell) for cell in line] for line in cells]
+    except ValueError:
+        raise DistributionError(
+            f"Counts must be whole numbers of at least 0; '{path}' holds something else. "
+            "The first column is for the secret's labels, the header for the values."
+        ) from None
+    if all(number.is_integer() for line in numbers for number in line):
+        return Joint.from_counts(numbers, secrets, values)
+    return Joint.from_probabilities(numbers, secrets, values)

@@ -1,0 +1,181 @@
+"""Product protocols: every attribute randomised on its own, and what the whole then says about the secret."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.errors import DistributionError, SizeError
+from privacyfunnel.model.contraction import contracted
+from privacyfunnel.model.information import entropy, surprise
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.promises import Comparisons, Leak, Promise
+from privacyfunnel.model.protocol import Protocol
+
+LARGEST_PRODUCT = 5 * 10**7  # outputs that are gone through; more would take hours
+MOST_FACTORS = 14  # products of so many chances of 2^-64 are still floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ProductProtocol:
+    """Q(y|x) = Π_j Q^j(y^j | x^j). `combos` says which value of each attribute an input has."""
+
+    factors: tuple[Protocol, ...]
+    combos: IntArray
+    sees_secret: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        checked_factors([len(factor.channel) for factor in self.factors], self.combos)
+
+    @property
+    def channels(self) -> tuple[FloatArray, ...]:
+        """The factors' tables of probabilities."""
+        return tuple(factor.channel for factor in self.factors)
+
+    @property
+    def outputs(self) -> int:
+        """How many outputs there are."""
+        return math.prod(channel.shape[1] for channel in self.channels)
+
+    def worst(self, comparisons: Comparisons, floor: float = 0.0) -> Leak:
+        """The output, one number per attribute, and the pair of events with the largest |ln P(y|E)/P(y|F)|.
+
+        Only leaks above `floor` are looked for; where there are none, the answer is at most that.
+        """
+        self.check(comparisons)
+        wanted = bounds_of_pairs(self.channels, self.combos, comparisons) > floor
+        largest = Leak(0.0)
+        for part in contracted(self.channels, self.combos, comparisons, wanted):
+            size, pair, y = part.largest()
+            if largest.output is None or size > largest.epsilon:
+                output = part.output(y, len(self.factors))
+                largest = comparisons.leak(size, int(part.pairs[pair]), output)
+                if math.isinf(size):
+                    break
+        return largest
+
+    def describe(self, leak: Leak, joint: Joint) -> str:
+        """The leak in words. What is shown of an attribute that the attacker knows does not matter."""
+        if leak.output is None:
+            return leak.describe(joint)
+        known = {j for j, _ in leak.known}
+        shown = [
+            "anything" if j in known else " & ".join(factor.outputs[y])
+            for j, (factor, y) in enumerate(zip(self.factors, leak.output, strict=True))
+        ]
+        return leak.describe(joint, f"({', '.join(shown)})")
+
+    def check(self, comparisons: Comparisons) -> None:
+        """Refuse events over other inputs, and more outputs than can be gone through."""
+        if comparisons.inputs != len(self.combos):
+            raise DistributionError(
+                f"A protocol must have a row per input; it has {len(self.combos)}, the table {comparisons.inputs}."
+            )
+        if self.outputs > LARGEST_PRODUCT:
+            raise SizeError(
+                f"A product's outputs are measured up to {LARGEST_PRODUCT:,}; this one has {self.outputs:,}. "
+                "Publish fewer columns, or use the method chain."
+            )
+
+    def mutual_information(self, joint: Joint) -> float:
+        """I(X;Y) = H(Y) − Σ_j H(Y^j | X^j) in nats."""
+        everybody = _everybody(joint)
+        parts = contracted(self.channels, self.combos, everybody)
+        h_y = sum(entropy(part.one[0]) for part in parts)
+        given = sum(
+            float(joint.p_x @ surprise(channel).sum(axis=1)[self.combos[:, j]])
+            for j, channel in enumerate(self.channels)
+        )
+        return max(0.0, h_y - given)
+
+    def as_values(self, joint: Joint) -> ProductProtocol:
+        """Every attribute's output replaced by a value drawn from what it stands for; the promise stands."""
+        factors = (factor.as_values(joint.onto([j])) for j, factor in enumerate(self.factors))
+        return ProductProtocol(tuple(factors), self.combos)
+
+    def quieter(self, joint: Joint, sliver: float) -> ProductProtocol:
+        """With chance `sliver` each attribute's output is drawn from its distribution whatever the value."""
+        factors = []
+        for j, factor in enumerate(self.factors):
+            p_y = np.bincount(self.combos[:, j], joint.p_x) @ factor.channel
+            factors.append(factor.quieter(p_y / p_y.sum(), sliver))
+        return ProductProtocol(tuple(factors), self.combos)
+
+
+def worst_leak(joint: Joint, promise: Promise, product: ProductProtocol) -> Leak:
+    """Where the product leaks most. Blocks that cannot beat what was found already are skipped, exactly."""
+    worst = Leak(0.0)
+    for block in promise.comparisons(joint, False):
+        found = product.worst(block, worst.epsilon)
+        worst = found if found.output is not None and (worst.output is None or found.epsilon > worst.epsilon) else worst
+    return worst
+
+
+def bounds_of_pairs(channels: Sequence[FloatArray], combos: IntArray, comparisons: Comparisons) -> FloatArray:
+    r"""For each pair an upper bound on |ln P(y|E)/P(y|F)| over all outputs.
+
+    Let the likelihood of an output vary by at most a factor R over the inputs of F; attributes that all of them share
+    do not count. For E within F, with P(E|F) = π, the ratio lies between :math:`1/(π + (1-π)R)` and
+    :math:`R/(πR + 1 - π)`. Where E is not within F, between 1/R and R over the inputs of both.
+    """
+    events = len(comparisons.totals)
+    log_range = np.zeros(events)
+    for j, channel in enumerate(channels):
+        if j in comparisons.known:
+            continue
+        least, most = channel.min(axis=0), channel.max(axis=0)
+        seen = most > 0
+        reach = math.inf if (least[seen] == 0).any() else float(np.log(most[seen] / least[seen]).max())
+        value = combos[comparisons.input, j]
+        low, high = np.full(events, np.iinfo(np.int64).max), np.full(events, -1)
+        np.minimum.at(low, comparisons.event, value)
+        np.maximum.at(high, comparisons.event, value)
+        log_range[low != high] += reach
+    e, f = comparisons.pairs.T
+    if (comparisons.against >= 0).any():
+        return np.full(len(e), np.inf)
+    totals = comparisons.totals
+    share = np.asarray(totals[e] / totals[f], dtype=np.float64)
+    with np.errstate(over="ignore"):
+        spread = np.exp(np.minimum(log_range[f], 700.0)) - 1
+    down = np.log1p((1 - share) * spread)
+    up = np.log1p((1 - share) * spread / (1 + share * spread))
+    bound = np.maximum(down, up) * (1 + 1e-12) + 1e-12
+    bound[np.isinf(log_range[f])] = np.inf
+    return np.asarray(bound)
+
+
+def _everybody(joint: Joint) -> Comparisons:
+    """Everybody compared with everybody: P(y) twice."""
+    every = np.arange(joint.a)
+    weight = joint.weights.sum(axis=0)
+    zero = np.zeros(1, dtype=np.int64)
+    return Comparisons(
+        inputs=joint.a,
+        event=np.zeros(joint.a, dtype=np.int64),
+        input=every,
+        weight=weight,
+        pairs=np.zeros((1, 2), dtype=np.int64),
+        secret=zero,
+        against=zero,
+        known=(),
+        known_labels=np.zeros((1, 0), dtype=np.int64),
+    )
+
+
+def checked_factors(rows: Sequence[int], combos: IntArray) -> None:
+    """Refuse factors that do not fit the combinations."""
+    if len(rows) > MOST_FACTORS:
+        raise SizeError(
+            f"A product has at most {MOST_FACTORS} attributes; this has {len(rows)}. Publish fewer columns."
+        )
+    if len(rows) != combos.shape[1] or (combos.max(axis=0) >= np.array(rows)).any():
+        raise DistributionError(
+            f"A product needs a protocol per attribute with a row per value; it has {list(rows)} rows for "
+            f"{combos.shape[1]} attributes."
+        )

@@ -1,0 +1,162 @@
+"""Protocol: how a record's values are replaced at random, as a table of probabilities."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privacyfunnel.arrays import FloatArray, frozen
+from privacyfunnel.errors import DistributionError, SizeError
+from privacyfunnel.model.information import information
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.promises import Comparisons, Leak, log_ratio
+
+LARGEST_CHANNEL = 2 * 10**8  # entries; 1.6 GB of floats
+WORKED_ON = 1 << 23  # entries of P(y | event) that are worked on at a time
+NEGLIGIBLE = 1e-6  # an output's label leaves out what it stands for with less than this chance
+LISTED = 8  # an output's label lists at most so many values
+
+Labels = tuple[str, ...]  # what an output is called in each published column
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Protocol:
+    """q(y | x), or q(y | s, x) when it `sees_secret`.
+
+    `channel` has a row per input and a column per output, each row summing to 1. Inputs are the joint's values, or
+    its pairs (s, x) in C order. `outputs` says how each output is called, one label per published column.
+    """
+
+    channel: FloatArray
+    outputs: tuple[Labels, ...] = ()
+    sees_secret: bool = False
+    alpha: float | None = None  # the parameter of an explicit family
+
+    def __post_init__(self) -> None:
+        channel = np.asarray(self.channel, dtype=np.float64)
+        if channel.ndim != 2 or 0 in channel.shape:
+            raise DistributionError(
+                f"A channel needs a row per input and a column per output; its shape is {channel.shape}."
+            )
+        if not np.isfinite(channel).all() or (channel < 0).any() or np.abs(channel.sum(axis=1) - 1).max() > 1e-9:
+            raise DistributionError("Every row of a channel must be a distribution; one is not.")
+        outputs = self.outputs or tuple((str(y),) for y in range(channel.shape[1]))
+        if len(outputs) != channel.shape[1]:
+            raise DistributionError(f"Labels must match the outputs; {len(outputs)} label {channel.shape[1]}.")
+        object.__setattr__(self, "channel", frozen(channel))
+        object.__setattr__(self, "outputs", outputs)
+
+    def fits(self, joint: Joint) -> bool:
+        """Whether the rows are the inputs that the joint has."""
+        return bool(self.channel.shape[0] == joint.a * (joint.c if self.sees_secret else 1))
+
+    def worst(self, comparisons: Comparisons) -> Leak:
+        """The output and pair of events with the largest |ln P(y|E) / P(y|F)|."""
+        if comparisons.inputs != self.channel.shape[0]:
+            raise DistributionError(
+                f"A protocol must have a row per input; it has {self.channel.shape[0]}, the table {comparisons.inputs}."
+            )
+        p = comparisons.distributions
+        columns = max(1, WORKED_ON // max(p.shape[0], len(comparisons.pairs)))
+        largest = Leak(0.0)
+        for first in range(0, self.channel.shape[1], columns):
+            part = self.channel[:, first : first + columns]
+            # What every input has in common is taken out of the sum, so that an output which does not depend on the
+            # input leaks exactly nothing, and one that hardly does is measured to the last digits of its difference.
+            common = part.min(axis=0)
+            p_y = common + np.asarray(p @ (part - common))
+            sizes = log_ratio(p_y[comparisons.pairs[:, 0]], p_y[comparisons.pairs[:, 1]])
+            pair, y = np.unravel_index(int(sizes.argmax()), sizes.shape)
+            if largest.output is None or sizes[pair, y] > largest.epsilon:
+                largest = comparisons.leak(float(sizes[pair, y]), int(pair), first + int(y))
+        return largest
+
+    def joint_with_values(self, joint: Joint) -> FloatArray:
+        """p(x, y)."""
+        if not self.sees_secret:
+            return joint.p_x[:, None] * self.channel
+        return np.asarray(np.einsum("sx,sxy->xy", joint.p_sx, self.channel.reshape(joint.c, joint.a, -1)))
+
+    def joint_with_secret(self, joint: Joint) -> FloatArray:
+        """p(s, y)."""
+        if not self.sees_secret:
+            return np.asarray(joint.p_sx @ self.channel)
+        return np.asarray(np.einsum("sx,sxy->sy", joint.p_sx, self.channel.reshape(joint.c, joint.a, -1)))
+
+    def mutual_information(self, joint: Joint) -> float:
+        """I(X;Y) in nats."""
+        return information(self.joint_with_values(joint))
+
+    def quieter(self, p_y: FloatArray, sliver: float) -> Protocol:
+        """With chance `sliver` the output is drawn from p(y) whatever the input: every ratio moves towards 1."""
+        return replace(self, channel=(1 - sliver) * self.channel + sliver * p_y[None, :])
+
+    def as_values(self, joint: Joint) -> Protocol:
+        """Publish, instead of an output, a value drawn from what the output stands for.
+
+        This is post-processing: the promise stands, and the published values are distributed like the original. A
+        protocol whose outputs are called like the values already publishes values, and stays as it is.
+        """
+        if self.outputs == joint.values:
+            return self
+        p_xy = self.joint_with_values(joint)
+        p_y = p_xy.sum(axis=0)
+        # An output that never comes stands for nobody in particular; only inputs that never come lead to it.
+        posterior = np.divide(p_xy, p_y, out=np.repeat(joint.p_x[:, None], len(p_y), axis=1), where=p_y > 0).T
+        channel = self.channel @ posterior
+        return replace(self, channel=channel / channel.sum(axis=1, keepdims=True), outputs=joint.values)
+
+
+def checked_size(inputs: int, outputs: int, what: str, instead: str) -> None:
+    """Refuse a table of probabilities that would not fit in memory."""
+    if inputs * outputs > LARGEST_CHANNEL:
+        raise SizeError(
+            f"{what} needs a table of {inputs:,} × {outputs:,} probabilities; "
+            f"at most {LARGEST_CHANNEL:,} fit. {instead}"
+        )
+
+
+def posterior_labels(joint: Joint, p_xy: ArrayLike) -> tuple[Labels, ...]:
+    """How outputs are called that stand for several values: `Bachelors | Masters`, most likely first.
+
+    For several attributes each column lists its part of the same combinations in the same order. Outputs that would
+    be called alike get percentages, and a number where even those agree.
+    """
+    p_xy = np.asarray(p_xy, dtype=np.float64)
+    p_y = p_xy.sum(axis=0, keepdims=True)
+    # An output that never comes stands for nobody in particular.
+    posterior = np.divide(p_xy, p_y, out=np.repeat(joint.p_x[:, None], p_xy.shape[1], axis=1), where=p_y > 0)
+    values = joint.values
+    plain, detailed = [], []
+    for v in posterior.T:
+        order = np.argsort(-v, kind="stable")
+        order = order[v[order] > NEGLIGIBLE]
+        plain.append(_columns([values[x] for x in order], [""] * len(order), joint.m))
+        detailed.append(_columns([values[x] for x in order], [f" {100 * v[x]:.3g}%" for x in order], joint.m))
+    repeated = {labels for labels, n in Counter(plain).items() if n > 1}
+    return _numbered([d if p in repeated else p for p, d in zip(plain, detailed, strict=True)])
+
+
+def _columns(combos: Sequence[Labels], notes: Sequence[str], m: int) -> Labels:
+    rest = len(combos) - LISTED
+    more = [f"… {rest} more"] if rest > 0 else []
+    listed = list(zip(combos[:LISTED], notes[:LISTED], strict=True))
+    return tuple(" | ".join([combo[j] + note for combo, note in listed] + more) for j in range(m))
+
+
+def _numbered(labels: Sequence[Labels]) -> tuple[Labels, ...]:
+    """The labels, with a number behind each that was there before."""
+    taken: set[Labels] = set()
+    out = []
+    for label in labels:
+        unique, n = label, 1
+        while unique in taken:
+            n += 1
+            unique = (f"{label[0]} #{n}", *label[1:])
+        taken.add(unique)
+        out.append(unique)
+    return tuple(out)

@@ -1,0 +1,115 @@
+"""Sparse tables: where combinations give the secret away, and what fewer columns or coarser bins would change.
+
+Where most combinations occur once, X all but determines S in the table, and the promise forces heavy mixing. A smaller
+table gives less away, so of what it has to say a larger share is kept. It never keeps more nats than the best protocol
+of the whole table could, which may always leave a column out.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from privacyfunnel.model.information import entropy
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.tables.bins import bin_labels, number_text
+
+NAMED = 3  # smaller tables that are looked at closely
+SECONDS = 15.0  # for all of them; one that has begun is finished
+
+Keeps = Callable[[Joint], float | None]  # about how many nats the method in use would keep of a table
+
+
+@dataclass(frozen=True, slots=True)
+class Smaller:
+    """The table after one change: a column less, or coarser bins."""
+
+    change: str
+    combinations: int
+    told: float
+    entropy: float  # nats
+    kept: float | None = None  # nats, about; None where that was not found out
+
+    def __str__(self) -> str:
+        kept = ""
+        if self.kept is not None:
+            most = min(self.kept, self.entropy)
+            share = f" ({most / self.entropy:.0%})" if self.entropy else ""
+            kept = f", and about {most:.2f} of {self.entropy:.2f} nats{share} would be kept"
+        return f"{self.change} it would be {self.told:.0%}{kept}"
+
+
+@dataclass(frozen=True, slots=True)
+class Sparseness:
+    """How far a table's combinations of values give its secret away, and how far smaller tables would."""
+
+    columns: int
+    combinations: int
+    once: float  # the share of combinations that occur once
+    told: float  # the share of rows whose combination leaves only one value of the secret
+    smaller: tuple[Smaller, ...]  # those that give least away first
+
+    def __str__(self) -> str:
+        one, many = ("value", "values") if self.columns == 1 else ("combination", "combinations")
+        said = (
+            f"{self.combinations:,} {many} occur, {self.once:.0%} of them once; "
+            f"{self.told:.0%} of the rows have a {one} that tells the secret."
+        )
+        helpful = [other for other in self.smaller[:NAMED] if other.told < self.told]
+        return " ".join([said, *(f"{_capital(str(other))}." for other in helpful)])
+
+
+def sparseness(
+    joint: Joint,
+    edges: Mapping[str, tuple[float, ...]] | None = None,
+    keeps: Keeps | None = None,
+    seconds: float = SECONDS,
+) -> Sparseness:
+    """What the combinations give away; `edges` are those of binned columns, by name."""
+    counts = joint.weights.sum(axis=0)
+    deadline = time.monotonic() + seconds
+    tables = [(_told(table), change, table) for change, table in _smaller_tables(joint, edges or {})]
+    tables.sort(key=lambda found: found[0])
+    smaller: list[Smaller] = []
+    for told, change, table in tables:
+        other = Smaller(change, table.a, told, entropy(table.p_x))
+        if keeps is not None and len(smaller) < NAMED and time.monotonic() < deadline:
+            other = replace(other, kept=keeps(table))
+        smaller.append(other)
+    return Sparseness(joint.m, joint.a, float(np.mean(counts == 1)), _told(joint), tuple(smaller))
+
+
+def _smaller_tables(joint: Joint, edges: Mapping[str, tuple[float, ...]]) -> Iterator[tuple[str, Joint]]:
+    """A column less each, and every second edge less in each binned column."""
+    for j, attribute in enumerate(joint.attributes):
+        if joint.m > 1:
+            yield f"without {attribute.name}", joint.onto([k for k in range(joint.m) if k != j])
+        mine = edges.get(attribute.name, ())
+        if len(mine) > 1:
+            fewer = ",".join(map(number_text, mine[1::2]))
+            labels = _coarser(attribute.labels, mine)
+            yield f"with --bin {attribute.name}={fewer}", joint.relabelled(j, labels)
+
+
+def _coarser(labels: tuple[str, ...], edges: tuple[float, ...]) -> list[str]:
+    """The labels of bins after every second edge was taken away; what is no bin stays.
+
+    >>> _coarser(("< 0", "[0, 18)", "[18, 65)", ">= 65", "NA"), (0.0, 18.0, 65.0))
+    ['< 18', '< 18', '>= 18', '>= 18', 'NA']
+    """
+    names = bin_labels(edges[1::2])
+    becomes = {label: names[i // 2] for i, label in enumerate(bin_labels(edges))}
+    return [becomes.get(label, label) for label in labels]
+
+
+def _told(joint: Joint) -> float:
+    """The share of rows whose combination leaves only one value of the secret."""
+    alone = (joint.weights > 0).sum(axis=0) == 1
+    return float(joint.p_x[alone].sum())
+
+
+def _capital(text: str) -> str:
+    return text[0].upper() + text[1:]

@@ -1,0 +1,341 @@
+"""Chain protocols: exact checks along every path, draws, files, and what they keep."""
+
+import itertools
+import math
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privacyfunnel.arrays import IntArray
+from privacyfunnel.designs.chain.band import Band
+from privacyfunnel.designs.chain.chain import chain_steps, checked_chain
+from privacyfunnel.designs.chain.contexts import lumped, rounded, split_contexts, split_in_two
+from privacyfunnel.designs.chain.first_step import first_channel, largest_first
+from privacyfunnel.designs.chain.order import chain_protocol
+from privacyfunnel.designs.choice import choose_method
+from privacyfunnel.designs.optimum import optimal
+from privacyfunnel.errors import GuaranteeError, ParameterError, ProtocolFileError, SizeError
+from privacyfunnel.laws.chain import ChainLaw
+from privacyfunnel.laws.chain_step import UNIT
+from privacyfunnel.laws.exact import exp_below
+from privacyfunnel.laws.sampling import KeyStream
+from privacyfunnel.laws.sealing import SealedProtocol, certify
+from privacyfunnel.model.information import entropy, surprise
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.product import ProductProtocol
+from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
+from privacyfunnel.release.advice import sparseness
+from privacyfunnel.tables.adult import adult_counts
+from tests.strategies import joints
+
+
+def rows_of(joint: Joint, at_most: int = 400) -> IntArray:
+    """Every combination as often as it counts, within reason."""
+    codes = np.repeat(np.arange(joint.a), np.minimum(joint.weights.sum(axis=0), 50).astype(np.int64))
+    return np.random.default_rng(0).permutation(codes)[:at_most]
+
+
+def largest_ratio_published(
+    law: ChainLaw, joint: Joint, codes: IntArray, seed: int, *, two_secrets: bool = False
+) -> Fraction:
+    """max P(y|s)/P(y) or its inverse, or P(y|s)/P(y|s'), over the outputs that were published, in fractions."""
+    largest = Fraction(1)
+    stream = KeyStream.from_seed(seed)
+    node, values = np.zeros(len(codes), dtype=np.int64), [law.values_of(number) for number in range(len(law.steps))]
+    paths: list[list[tuple[int, int]]] = [[] for _ in codes]
+    for number, step in enumerate(law.steps):
+        output = step.draw(step.rows_of(node, values[number][codes]), stream.words(0, len(codes), draw=number))
+        for path, o in zip(paths, output.tolist(), strict=True):
+            path.append((number, o))
+        if number + 1 < len(law.steps):
+            came_by = law.steps[number + 1].came_by.tolist()
+            node = np.array([came_by.index(o) for o in output.tolist()])
+    for published in {tuple(path) for path in paths}:
+        mass = [Fraction(0)] * joint.c
+        for x in range(joint.a):
+            chance = Fraction(1)
+            for number, o in published:
+                step = law.steps[number]
+                entry = np.flatnonzero((step.output == o) & (step.value == values[number][x]))
+                chance *= Fraction(int(step.numerator[entry].sum()), UNIT)
+            for s in range(joint.c):
+                mass[s] += chance * int(joint.weights[s, x])
+        p_y_given_s = [mass[s] / int(joint.weights[s].sum()) for s in range(joint.c)]
+        others = p_y_given_s if two_secrets else [sum(mass, Fraction(0)) / joint.total]
+        for one, other in itertools.product(p_y_given_s, others):
+            largest = max(largest, max(one, other) / min(one, other) if one and other else Fraction(10**9))
+    return largest
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    joint=joints(max_c=3, max_a=3, attributes=3, min_c=2),
+    epsilon=st.sampled_from([0.1, 0.7, 2.0]),
+    kind=st.sampled_from([LIP, LDP]),
+    as_values=st.booleans(),
+)
+def test_a_chain_keeps_its_promise_exactly_on_every_published_path_and_never_beats_the_optimum(
+    joint: Joint, epsilon: float, kind: type[Promise], as_values: bool
+) -> None:
+    codes, promise = rows_of(joint), kind(epsilon)
+    chain = checked_chain(joint, promise, ((0,), (1, 2)), 0.7, as_values=as_values)
+    sealed, grown = chain.seal(codes, KeyStream.from_seed(3))
+    assert (sealed.promise, sealed.epsilon <= epsilon) == (promise, True)
+    assert largest_ratio_published(grown.law, joint, codes, 3, two_secrets=kind is LDP) <= exp_below(sealed.epsilon)
+    assert (sealed.sample(codes, KeyStream.from_seed(3)) == grown.drawn).all()
+    reached = grown.law.protocol.mutual_information(joint)
+    assert reached <= optimal(joint, promise, gap=1e-4).bound + 1e-9
+    if grown.kept.exact:
+        assert reached == pytest.approx(grown.kept.nats, abs=1e-9)
+
+
+def test_a_chain_of_identities_is_refused_where_the_table_tells_the_secret() -> None:
+    joint = Joint.from_counts(np.random.default_rng(0).integers(1, 30, size=(2, 3, 3)))
+    codes = rows_of(joint)
+    loud = checked_chain(joint, LIP(9.0), ((0,), (1,)), 1.0).grow(codes, KeyStream.from_seed(0))
+    assert loud.kept.nats == pytest.approx(entropy(joint.p_x), abs=1e-9)
+    assert certify(loud.law, LIP(9.0), joint) == pytest.approx(
+        float(np.abs(np.log(joint.p_s_given_x / joint.p_s[:, None])).max()), abs=1e-9
+    )
+    with pytest.raises(GuaranteeError, match=r"promised ε = 0\.1"):
+        certify(loud.law, LIP(0.1), joint)
+
+
+def adult(secret: str, *columns: str) -> Joint:
+    counts, labels = adult_counts(secret, *columns)
+    return Joint.from_counts(counts, labels[0], labels[1:], names=columns, secret_name=secret)
+
+
+@pytest.mark.parametrize("promise", [LIP(1.0), LDP(1.0)], ids=str)
+@pytest.mark.parametrize("column", ["relationship", "sex"])
+def test_one_step_of_a_chain_is_the_optimum_of_one_column(promise: Promise, column: str) -> None:
+    joint = adult("occupation", column)
+    grown = checked_chain(joint, promise, ((0,),), 1.0).grow(rows_of(joint), KeyStream.from_seed(0))
+    assert grown.kept.exact
+    assert grown.kept.nats == pytest.approx(optimal(joint, promise).utility, abs=4e-3)
+
+
+def test_a_chain_under_ldp_keeps_more_than_one_of_half_its_size_under_lip_which_would_keep_the_promise_too() -> None:
+    joint = adult("occupation", "relationship", "race", "sex")
+    codes = rows_of(joint, 2000)
+    steps = ((0,), (1, 2))
+    half, whole = (
+        checked_chain(joint, promise, steps, 0.7).grow(codes, KeyStream.from_seed(1))
+        for promise in (LIP(0.5), LDP(1.0))
+    )
+    assert certify(half.law, LDP(1.0), joint) <= 1.0
+    assert certify(whole.law, LDP(1.0), joint) == pytest.approx(1.0, abs=1e-6)
+    assert whole.kept.nats > 1.02 * half.kept.nats
+    with pytest.raises(GuaranteeError, match=r"LIP promised ε = 0\.5"):
+        certify(whole.law, LIP(0.5), joint)
+
+
+def test_a_chain_for_lip_is_refused_where_ldp_of_its_size_was_promised() -> None:
+    joint = adult("occupation", "relationship", "sex")
+    grown = checked_chain(joint, LIP(1.0), ((0,), (1,)), 0.8).grow(rows_of(joint), KeyStream.from_seed(1))
+    assert certify(grown.law, LIP(1.0), joint) <= 1.0
+    with pytest.raises(GuaranteeError, match=r"LDP promised ε = 1; this protocol leaks 0\.\d+ more"):
+        certify(grown.law, LDP(1.0), joint)
+
+
+def test_a_chain_on_adult_is_certified_shared_out_in_columns_and_survives_its_file(tmp_path: Path) -> None:
+    joint = adult("occupation", "education", "relationship", "sex")
+    codes = rows_of(joint, 2000)
+    chain = checked_chain(joint, LIP(1.0), chain_steps(joint, ["education", ["relationship", "sex"]]), 0.6)
+    sealed, grown = chain.seal(codes, KeyStream.from_seed(5))
+    assert 0.5 < sealed.epsilon <= 1.0
+    assert 0.6 * entropy(joint.p_x) < grown.kept.nats < entropy(joint.p_x)
+    sealed.save(tmp_path / "protocol.json")
+    again = SealedProtocol.load(tmp_path / "protocol.json")
+    assert (again.sample(codes, KeyStream.from_seed(5)) == grown.drawn).all()
+    assert certify(again.law, LIP(1.0), joint) == sealed.epsilon
+    assert len(again.law.columns) == 3
+
+
+def test_a_chain_of_values_publishes_values_as_often_as_they_are() -> None:
+    joint = adult("income", "relationship", "sex")
+    codes = np.repeat(np.arange(joint.a), joint.weights.sum(axis=0).astype(np.int64))
+    groups, values = (
+        checked_chain(joint, LIP(0.5), ((0,), (1,)), 0.7, as_values=how).seal(codes, KeyStream.from_seed(2))
+        for how in (False, True)
+    )
+    for attribute, labels in zip(joint.attributes, values[0].law.columns, strict=True):
+        assert set(labels) <= set(attribute.labels)
+    assert 0 < values[0].information < groups[0].information
+    shares = np.bincount(values[1].drawn[:, 0], minlength=6) / len(codes)
+    labels = values[0].law.columns[0]
+    wanted = joint.onto([0]).p_x[[joint.attributes[0].labels.index(label) for label in labels]]
+    # Five standard deviations; the seed is fixed.
+    assert np.abs(shares - wanted).max() < 5 * 0.5 / math.sqrt(len(codes))
+
+
+@pytest.mark.parametrize("promise", [LIP(1.0), LDP(1.0)], ids=str)
+def test_a_large_first_step_keeps_its_promise_and_more_than_small_ones(promise: Promise) -> None:
+    joint = adult("occupation", "relationship", "race", "sex")
+    codes = rows_of(joint, 2000)
+    small = checked_chain(joint, promise, ((0,), (1,), (2,)), 0.6).grow(codes, KeyStream.from_seed(1))
+    whole = checked_chain(joint, promise, ((0, 1, 2),), 1.0)
+    whole = replace(whole, first=first_channel(joint, (0, 1, 2), whole.bands[0], seconds=4.0))
+    sealed, grown = whole.seal(codes, KeyStream.from_seed(1))
+    assert grown.kept.exact
+    assert grown.kept.nats > small.kept.nats
+    two_secrets = isinstance(promise, LDP)
+    assert largest_ratio_published(grown.law, joint, codes[:50], 1, two_secrets=two_secrets) <= exp_below(1.0)
+    assert sealed.epsilon <= 1.0
+
+
+def test_a_large_first_step_uses_all_of_ldp_where_the_secret_has_two_values() -> None:
+    joint = adult("income", "relationship", "race", "sex")
+    sealed, grown = chain_protocol(joint, LDP(1.0), seconds=4.0).seal(rows_of(joint), KeyStream.from_seed(1))
+    assert len(grown.law.steps) == 1
+    assert sealed.epsilon == pytest.approx(1.0, abs=1e-5)
+    best = optimal(joint, LDP(1.0)).utility
+    assert 0.99 * best < grown.kept.nats <= best + 1e-6
+    assert grown.kept.exact  # one context, which every row reaches
+
+
+def test_as_many_columns_go_first_as_are_solved_together() -> None:
+    joint = adult("occupation", "education", "relationship", "race", "sex", "income")
+    first = largest_first(joint)
+    assert 40 < joint.onto(first).a <= 650
+    for j in set(range(joint.m)) - set(first):
+        assert joint.onto([*first, j]).a > 650
+    assert largest_first(adult("income", "relationship", "sex")) == (0, 1)
+
+
+def test_outputs_that_integers_cannot_follow_join_others() -> None:
+    table = np.array([[0.5, 0.5], [1.5, 0.5], [0.5, 1.5]])  # p(x), then p(s|x)/p(s) for two secrets
+    faint = 2.0**-41  # below what is drawn: the output would stand for the first value alone
+    chances = np.array([[0.5, 0.5 - faint, faint], [0.5, 0.5 - 2 * faint, 2 * faint]])
+    channel, outputs = rounded(table, chances, Band(math.log(1.2)))
+    assert outputs.tolist() == [0, 1]
+    assert sum(channel.numerator.tolist()) == 2 * UNIT
+    assert rounded(table, np.eye(2), Band(math.log(1.2)))[0].numerator.tolist() == [UNIT, UNIT]  # silent: none allowed
+
+
+def test_rows_that_a_chain_was_not_grown_for_are_refused() -> None:
+    joint = adult("occupation", "education", "relationship", "sex")
+    chain = checked_chain(joint, LIP(1.0), ((0,), (1,), (2,)), 0.6)
+    grown = chain.grow(rows_of(joint, 3), KeyStream.from_seed(5))
+    assert not grown.kept.exact
+    with pytest.raises(ProtocolFileError, match="context that is not in it"):
+        grown.law.draw(np.arange(joint.a), KeyStream.from_seed(6), 0)
+
+
+def test_altered_integers_are_noticed() -> None:
+    joint = adult("occupation", "relationship", "sex")
+    grown = checked_chain(joint, LIP(1.0), ((0,), (1,)), 0.8).grow(rows_of(joint), KeyStream.from_seed(1))
+    step = grown.law.steps[0]
+    lighter = step.numerator.copy()
+    lighter[0] -= 1
+    with pytest.raises(ProtocolFileError, match=r"sum to 2\^62; 1 of"):
+        replace(step, numerator=lighter)
+    moved = step.value.copy()
+    moved[0] = len(step.values)
+    with pytest.raises(ProtocolFileError, match="within bounds"):
+        replace(step, value=moved)
+    # A context without a row for a value that it may hold says nothing about that value: refused, not ignored.
+    last = grown.law.steps[1]
+    kept = last.cell != last.cell[-1]
+    hole = replace(last, value=last.value[kept], output=last.output[kept], numerator=last.numerator[kept])
+    with pytest.raises(ProtocolFileError, match="a row for every value"):
+        certify(ChainLaw((step, hole), grown.law.columns, grown.law.combos), LIP(1.0), joint)
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10**6), epsilon=st.sampled_from([0.1, 0.5, 1.0]), slides=st.booleans())
+def test_two_values_are_split_alike_by_interval_and_by_columns(seed: int, epsilon: float, slides: bool) -> None:
+    rng = np.random.default_rng(seed)
+    p_sx = rng.random((3, 2))
+    p_sx /= p_sx.sum()
+    p_x, p_s = p_sx.sum(axis=0), p_sx.sum(axis=1)
+    table = np.vstack([p_x, p_sx / p_x / p_s[:, None]])[None]
+    padded = np.concatenate([table, np.zeros((1, 4, 1))], axis=2)
+    band = Band(epsilon, slides)
+    (q, v), (r, w) = split_in_two(table, band)[0], split_contexts(padded, band)[0]
+    assert q @ v == pytest.approx(p_x)
+    assert r @ w[:, :2] == pytest.approx(p_x)
+    assert q @ surprise(v).sum(axis=1) == pytest.approx(r @ surprise(w).sum(axis=1), abs=1e-6)
+
+
+def test_lumping_keeps_the_likeliest_values_and_every_total() -> None:
+    table = np.vstack([[0.1, 0.4, 0.2, 0.3], [1.0, 0.5, 2.0, 1.0]])
+    small, group = lumped(table, 3)
+    assert group.tolist() == [2, 0, 2, 1]
+    assert small[0] == pytest.approx([0.4, 0.3, 0.3])
+    assert small[1] @ small[0] == pytest.approx(table[1] @ table[0])
+
+
+def test_an_order_names_every_column_once() -> None:
+    joint = adult("income", "relationship", "sex", "race")
+    with pytest.raises(ParameterError, match="misses race"):
+        chain_protocol(joint, LIP(1.0), order=["sex", "relationship"])
+    with pytest.raises(ParameterError, match="'sex' is named 2 times"):
+        chain_protocol(joint, LIP(1.0), order=["sex", "relationship", ["race", "sex"]])
+    with pytest.raises(ParameterError, match="'age' is none of"):
+        chain_protocol(joint, LIP(1.0), order=["age", "relationship"])
+    with pytest.raises(ParameterError, match="A chain keeps LIP or LDP; SRLIP was asked"):
+        chain_protocol(joint, SRLIP(1.0))
+
+
+def test_the_chosen_order_names_every_column_once() -> None:
+    joint = adult("income", "relationship", "sex", "race")
+    chain = chain_protocol(joint, LIP(0.5), seconds=1e-3)
+    assert sorted(j for step in chain.steps for j in step) == [0, 1, 2]
+    assert chain.bands[-1].epsilon <= 0.5
+
+
+def test_the_choice_is_joint_while_small_and_chain_beyond_and_says_why() -> None:
+    small = choose_method(adult("occupation", "relationship", "sex"), LIP(1.0))
+    assert (small.method, "12 combinations of 2 columns" in small.reason) == ("optimal", True)
+    large = adult("occupation", "education", "relationship", "race", "sex", "income")
+    for promise in (LIP(1.0), LDP(1.0)):
+        assert choose_method(large, promise).method == "chain"
+        assert f"{large.a} combinations" in choose_method(large, promise).reason
+    assert choose_method(large, SRLIP(1.0)).method == "optimal"
+    wide = Joint(
+        np.ones((3, 6000), dtype=np.int64),
+        ("a", "b", "c"),
+        adult("income", "sex", "race").attributes,
+        np.zeros((6000, 2), dtype=np.int64),
+    )
+    assert choose_method(wide, LDP(1.0)).method == "chain"
+    with pytest.raises(SizeError, match=r"6,000 combinations.*LIP or LDP with the method chain"):
+        choose_method(wide, SRLIP(1.0))
+
+
+def test_sparseness_says_how_many_rows_their_combination_gives_away() -> None:
+    joint = Joint.from_counts([[[1, 0], [4, 3]], [[0, 2], [4, 3]]], names=["place", "day"])
+    found = sparseness(joint)
+    assert found.once == pytest.approx(1 / 4)
+    assert found.told == pytest.approx(3 / 17)
+    assert [other.told for other in found.smaller] == [0, 0]
+    assert "18% of the rows have a combination that tells the secret. Without place it would be 0%." in str(found)
+
+
+def test_sparseness_says_what_fewer_columns_and_coarser_bins_would_keep() -> None:
+    counts = np.zeros((2, 4, 2), dtype=int)
+    counts[0], counts[1] = [[5, 0], [0, 5], [5, 5], [5, 5]], [[0, 5], [5, 0], [5, 5], [5, 5]]
+    labels = ["< 10", "[10, 20)", "[20, 30)", ">= 30"]
+    joint = Joint.from_counts(counts, values=[labels, ["f", "m"]], names=["age", "sex"])
+    found = sparseness(joint, {"age": (10.0, 20.0, 30.0)}, lambda table: optimal(table, LIP(0.1)).utility)
+    assert found.told == pytest.approx(20 / 60)
+    changes = {other.change: other for other in found.smaller}
+    assert set(changes) == {"without age", "without sex", "with --bin age=20"}
+    coarser = changes["with --bin age=20"]
+    assert (coarser.combinations, coarser.told) == (4, 0)
+    assert coarser.kept == pytest.approx(coarser.entropy)  # what is left says nothing about the secret
+    assert "With --bin age=20 it would be 0%, and about 1.33 of 1.33 nats (100%) would be kept." in str(found)
+
+
+def test_a_product_and_a_chain_fit_only_their_own_table() -> None:
+    joint = adult("income", "relationship", "sex")
+    grown = checked_chain(joint, LIP(1.0), ((0,), (1,)), 0.8).grow(rows_of(joint), KeyStream.from_seed(1))
+    with pytest.raises(ProtocolFileError, match="a row per input"):
+        certify(grown.law, LIP(1.0), adult("income", "sex"))
+    assert not ProductProtocol.sees_secret

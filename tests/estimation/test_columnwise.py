@@ -1,0 +1,199 @@
+"""Estimation from products and chains, against their channels multiplied out by hand."""
+
+from functools import cache
+from itertools import product
+
+import numpy as np
+import polars as pl
+import pytest
+
+from privacyfunnel.designs.chain.chain import Chain
+from privacyfunnel.designs.chain.order import chain_protocol
+from privacyfunnel.designs.product.budgets import product_protocol
+from privacyfunnel.errors import SizeError, TableError
+from privacyfunnel.estimation import columnwise, estimate, impute
+from privacyfunnel.estimation.columnwise import Columnwise
+from privacyfunnel.estimation.identification import frequency_band
+from privacyfunnel.laws.chain import ChainLaw
+from privacyfunnel.laws.chain_step import UNIT
+from privacyfunnel.laws.product import ProductLaw, seal_product
+from privacyfunnel.laws.sampling import KeyStream
+from privacyfunnel.laws.sealing import SealedProtocol
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.promises import LIP, SRLIP
+from privacyfunnel.release.write import published
+
+ROWS = 3000
+NAMES = ("colour", "size", "age")
+
+
+def people() -> pl.DataFrame:
+    rng = np.random.default_rng(2)
+    colour = rng.choice(["red", "green", "blue"], p=[0.5, 0.3, 0.2], size=ROWS)
+    size = np.where(rng.random(ROWS) < np.where(colour == "red", 0.7, 0.4), "large", "small")
+    age = rng.choice(["old", "young"], p=[0.3, 0.7], size=ROWS)
+    ill = np.where(rng.random(ROWS) < 0.3 + 0.2 * (colour == "red") + 0.2 * (size == "small"), "yes", "no")
+    return pl.DataFrame({"ill": ill, "colour": colour, "size": size, "age": age})
+
+
+PEOPLE = people()
+
+
+JOINT = Joint.from_table(PEOPLE, secret="ill", publish=NAMES)
+PLACE = {labels: x for x, labels in enumerate(JOINT.values)}
+CODES = np.array([PLACE[row] for row in PEOPLE.select(NAMES).rows()])
+
+
+def chained() -> Chain:
+    return chain_protocol(JOINT, LIP(0.5), order=("colour", ("age", "size")), first=0.6)
+
+
+@cache
+def product_sealed() -> SealedProtocol:
+    return seal_product(product_protocol(JOINT, SRLIP(0.5)).protocol, SRLIP(0.5), JOINT)
+
+
+@cache
+def released(method: str, seed: int = 1) -> tuple[SealedProtocol, pl.DataFrame]:
+    """The protocol, and the table drawn with it; a chain of two steps, made for its own rows."""
+    stream = KeyStream.from_seed(seed)
+    if method == "product":
+        sealed = product_sealed()
+    else:
+        sealed, _ = chained().seal(CODES, stream)
+    drawn = sealed.law.draw(CODES, stream, 0)
+    return sealed, pl.DataFrame(published(sealed).columns(drawn))
+
+
+def shares(*columns: str) -> dict[tuple[str, ...], float]:
+    return {row[:-1]: row[-1] / ROWS for row in PEOPLE.group_by(columns).len().rows()}
+
+
+def test_the_channel_of_some_columns_of_a_product_is_the_product_of_theirs() -> None:
+    law = released("product")[0].law
+    assert isinstance(law, ProductLaw)
+    part = Columnwise.of(law, NAMES, [2, 0])
+    assert part.columns == ("colour", "age")
+    for i, (x, z) in enumerate(part.combos.tolist()):
+        by_hand = np.outer(law.factors[0].channel[x], law.factors[2].channel[z]).ravel()
+        np.testing.assert_allclose(part.channel[i], by_hand)
+
+
+def path_chance(law: ChainLaw, x: int, shown: dict[int, int]) -> float:
+    """P(y | x) followed context by context, in Python's own way."""
+    chance, context = 1.0, 0
+    for number, step in enumerate(law.steps):
+        wanted = [shown[j] for j in step.attributes]
+        outputs = [
+            o
+            for o, (k, labels) in enumerate(zip(step.context_of_output, step.labels.tolist(), strict=True))
+            if k == context and labels == wanted
+        ]
+        if not outputs:
+            return 0.0
+        entry = (step.output == outputs[0]) & (step.value == law.values_of(number)[x])
+        chance *= float(step.numerator[entry].sum()) / UNIT
+        if number + 1 < len(law.steps):
+            reached = np.flatnonzero(law.steps[number + 1].came_by == outputs[0])
+            if not len(reached):
+                return 0.0
+            context = int(reached[0])
+    return chance
+
+
+@pytest.mark.parametrize("rows", [ROWS, 1])
+def test_the_channel_of_a_chain_follows_its_paths_and_leaves_nothing_out(rows: int) -> None:
+    law = chained().seal(CODES[:rows], KeyStream.from_seed(1))[0].law
+    assert isinstance(law, ChainLaw)
+    assert len(law.steps) == 2
+    part = Columnwise.of(law, NAMES, range(3))
+    assert (part.unseen > 0) == (rows == 1)  # a single row comes to one context; what the others hold is not told
+    np.testing.assert_allclose(part.channel.sum(axis=1), 1)
+    assert {tuple(row) for row in part.combos.tolist()} == {
+        tuple(law.combos[i, list(part.attributes)].tolist()) for i in range(len(law.combos))
+    }
+    seen = 0
+    for codes in product(*(range(len(labels)) for labels in law.columns)):
+        row = pl.DataFrame({name: [law.columns[j][codes[j]]] for j, name in enumerate(NAMES)})
+        output = int(part.drawn(row)[0, 0])
+        for i, combo in enumerate(part.combos.tolist()):
+            x = int(np.flatnonzero((law.combos[:, list(part.attributes)] == combo).all(axis=1))[0])
+            by_hand = path_chance(law, x, dict(enumerate(codes)))
+            assert (part.channel[i, output] if output >= 0 else 0.0) == pytest.approx(by_hand)
+        seen += output >= 0
+    assert seen == part.channel.shape[1] - part.unseen
+
+
+@pytest.mark.parametrize("method", ["product", "chain"])
+def test_intervals_from_columnwise_protocols_cover(method: str) -> None:
+    tables = [("colour",), ("size",), ("age",), ("age", "size")]
+    covered, cells = 0, 0
+    for seed in range(12):
+        sealed, frame = released(method, seed)
+        for table in estimate(sealed, frame, columns=tables):
+            truth = shares(*table.columns)
+            assert {cell.labels for cell in table} == set(truth)
+            covered += sum(cell.lower <= truth[cell.labels] <= cell.upper for cell in table)
+            cells += len(table.cells)
+    # Cells of one draw hang together, so 132 of them count like about 50: below 80 % is 5 standard errors away.
+    assert covered / cells > 0.8
+
+
+def test_contexts_that_the_file_of_a_chain_does_not_hold_identify_nothing() -> None:
+    stream = KeyStream.from_seed(1)
+    sealed, _ = chained().seal(CODES[:4], stream)
+    frame = pl.DataFrame(published(sealed).columns(sealed.law.draw(CODES[:4], stream, 0)))
+    found = estimate(sealed, frame)
+    assert all(cell.identified for cell in found.table("colour"))
+    assert not any(cell.identified for cell in found.table("size"))
+    assert "does not identify 2 of 2" in found.table("size").notes[0]
+
+
+def test_columns_beyond_the_size_that_is_worked_with_are_said_to_be_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    sealed, frame = released("chain")
+    law = sealed.law
+    assert isinstance(law, ChainLaw)
+    first = [NAMES[j] for j in law.steps[0].attributes]
+    monkeypatch.setattr(columnwise, "LARGEST_CHANNEL", 30)
+    found = estimate(sealed, frame)
+    for name in NAMES:
+        table = found.table(name)
+        assert table.rows == ROWS
+        assert all(cell.identified == (name in first) for cell in table)
+        assert name in first or table.notes[0].startswith("Not estimated: ")
+    monkeypatch.setattr(columnwise, "LARGEST_CHANNEL", 1)
+    for ask in (
+        lambda: estimate(sealed, frame),
+        lambda: estimate(sealed, frame, columns=[NAMES]),
+        lambda: impute(sealed, frame),
+    ):
+        with pytest.raises(SizeError, match="Ask for fewer columns"):
+            ask()
+
+
+@pytest.mark.parametrize("method", ["product", "chain"])
+def test_records_of_columnwise_protocols_are_completed_with_all_their_columns(method: str) -> None:
+    sealed, frame = released(method)
+    (completed,) = impute(sealed, frame, m=1)
+    assert set(completed.columns) == set(NAMES)
+    for (colour, size), share in shares("colour", "size").items():
+        drawn = ((completed["colour"] == colour) & (completed["size"] == size)).mean()
+        assert drawn == pytest.approx(share, abs=0.12)
+
+
+@pytest.mark.parametrize("method", ["product", "chain"])
+def test_labels_that_no_path_has_are_refused(method: str) -> None:
+    sealed, frame = released(method)
+    strange = frame.with_columns(size=pl.lit("huge"))
+    with pytest.raises(TableError, match="different entries do not occur"):
+        estimate(sealed, strange)
+
+
+def test_the_band_of_a_frequency_holds_for_rare_outputs() -> None:
+    low, high = frequency_band(np.array([0.0, 0.001, 0.5, 1.0]), 1000, 0.95)
+    tail = 0.05 / 8
+    assert low[0] == 0
+    assert high[3] == 1
+    assert (1 - high[0]) ** 1000 == pytest.approx(tail)
+    assert 1 - (1 - low[1]) ** 1000 == pytest.approx(tail)
+    assert low[2] == pytest.approx(1 - high[2])

@@ -1,0 +1,121 @@
+"""Products and chains from table to files and back: released, certified again from the file, and judged by an audit."""
+
+from functools import partial
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from privacyfunnel.audits.protocol import audit
+from privacyfunnel.designs.optimum import optimal
+from privacyfunnel.errors import GuaranteeError, ParameterError
+from privacyfunnel.laws.sealing import seal
+from privacyfunnel.model.information import entropy
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
+from privacyfunnel.release.order import Order
+from privacyfunnel.release.sanitise import sanitise, sanitise_file
+from privacyfunnel.tables.adult import write_adult_csv
+
+CASES = [("chain", LIP(1.0)), ("chain", LDP(1.0)), ("product", SRLIP(0.5))]
+SECRET, PUBLISH = ("income",), ("relationship", "sex")
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Some thousand records of Adult."""
+    folder = tmp_path_factory.mktemp("adult")
+    write_adult_csv(folder / "all.csv")
+    pl.read_csv(folder / "all.csv").head(3000).write_csv(folder / "some.csv")
+    return folder / "some.csv"
+
+
+@pytest.mark.parametrize(("method", "promise"), CASES)
+def test_a_release_by_column_is_certified_again_and_judged_by_an_audit(
+    method: str, promise: Promise, table: Path, tmp_path: Path
+) -> None:
+    done = sanitise_file(table, tmp_path / "out", Order(SECRET, PUBLISH, promise, method))
+    assert done.sealed.law.kind == method
+    assert done.sealed.epsilon <= promise.epsilon
+    assert done.unchanged == pytest.approx(done.unchanged_expected, abs=0.05)
+    published = pl.read_csv(tmp_path / "out" / "sanitised.csv")
+    assert published.columns == list(PUBLISH)
+    protocol = tmp_path / "out" / "protocol.json"
+    found = audit(protocol, table, sanitised=tmp_path / "out" / "sanitised.csv")
+    assert found.certified == pytest.approx(done.sealed.epsilon, abs=1e-9)
+    assert found.draw is not None
+    # The original rows, published as they are, are not what this protocol draws.
+    pl.read_csv(table).select(PUBLISH).write_csv(tmp_path / "raw.csv")
+    with pytest.raises(GuaranteeError):
+        audit(protocol, table, sanitised=tmp_path / "raw.csv")
+
+
+def test_hundreds_of_combinations_are_solved_together_to_a_small_gap(table: Path) -> None:
+    joint = Joint.from_table(
+        pl.read_csv(table.parent / "all.csv"), secret="income", publish=["education", "relationship", "race", "sex"]
+    )
+    assert joint.a == 617
+    h = entropy(joint.p_x)
+    best = optimal(joint, LIP(1.0), gap=0.005 * h)
+    assert best.bound - best.utility <= 0.005 * h
+    assert seal(best.protocol, LIP(1.0), joint).information >= best.bound - 0.006 * h
+
+
+def test_frames_are_sanitised_by_chain_and_the_same_seed_draws_the_same(table: Path) -> None:
+    frame = pl.read_csv(table).head(300)
+    one, two = (
+        sanitise(frame, secret="income", publish=PUBLISH, promise=LIP(1.0), method="chain", seed=4).table
+        for _ in range(2)
+    )
+    assert one.equals(two)
+
+
+@pytest.mark.parametrize(("method", "promise"), CASES)
+def test_methods_by_column_publish_original_values_on_request(
+    method: str, promise: Promise, table: Path, tmp_path: Path
+) -> None:
+    done = sanitise_file(table, tmp_path / "out", Order(SECRET, PUBLISH, promise, method, as_="values"))
+    before, after = pl.read_csv(table), pl.read_csv(tmp_path / "out" / "sanitised.csv")
+    for column in PUBLISH:
+        assert set(after[column]) <= set(before[column])
+    assert done.sealed.epsilon <= promise.epsilon
+    assert done.unchanged == pytest.approx(done.unchanged_expected, abs=0.05)
+    assert audit(tmp_path / "out" / "protocol.json", table, sanitised=tmp_path / "out" / "sanitised.csv").draw
+
+
+def test_a_factor_with_one_output_is_published(table: Path) -> None:
+    frame = pl.read_csv(table)
+    done = sanitise(
+        frame, secret="income", publish=PUBLISH, promise=SRLIP(0.5), method="product", budgets="sound", seed=1
+    )
+    assert 1 in {len(set(labels)) for labels in done.sealed.law.columns}
+    assert done.unchanged == pytest.approx(done.unchanged_expected, abs=0.05)
+
+
+def test_the_papers_budgets_are_refused_with_the_worst_side_channel_in_words(table: Path) -> None:
+    frame = pl.read_csv(table.parent / "all.csv")
+    ask = partial(sanitise, frame, secret="income", publish=PUBLISH, promise=SRLIP(0.25), budgets="paper")
+    with pytest.raises(GuaranteeError, match=r"013 more \(someone who knows nothing else, for output \(.* \| .*>50K"):
+        ask(method="product")
+    with pytest.raises(ParameterError, match="budgets are for the method product"):
+        ask(method="optimal")
+
+
+@pytest.mark.parametrize(("method", "promise"), [*CASES, ("optimal", LIP(1.0))])
+def test_an_audit_names_the_worst_side_channel(method: str, promise: Promise, table: Path, tmp_path: Path) -> None:
+    sanitise_file(table, tmp_path / "out", Order(SECRET, PUBLISH, promise, method))
+    found = audit(tmp_path / "out" / "protocol.json", table).side_channel
+    assert found is not None
+    assert found.exact
+    assert found.words.startswith("someone who knows ")
+    assert "about income = " in found.words
+    if isinstance(promise, SRLIP):
+        assert found.epsilon <= promise.epsilon * (1 + 1e-9)
+
+
+def test_methods_by_column_never_see_the_secret(table: Path) -> None:
+    frame = pl.read_csv(table).head(300)
+    with pytest.raises(ParameterError, match="chain never looks at the secret"):
+        sanitise(frame, secret="income", publish=PUBLISH, promise=LIP(1.0), method="chain", sees_secret=True)
+    with pytest.raises(ParameterError, match="A chain keeps LIP or LDP; SRLIP was asked"):
+        sanitise(frame, secret="income", publish=PUBLISH, promise=SRLIP(1.0), method="chain")

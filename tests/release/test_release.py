@@ -1,0 +1,219 @@
+"""Releases in memory and on disk: what is published, what is said about it, and that nothing else gets out."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from privacyfunnel import LDP, LIP, SRLIP, Joint, SealedProtocol
+from privacyfunnel.errors import ColumnError, ParameterError
+from privacyfunnel.model.promises import Promise
+from privacyfunnel.release.order import Order
+from privacyfunnel.release.sanitise import sanitise, sanitise_file
+from privacyfunnel.tables.bins import Bins
+
+
+@pytest.fixture(scope="session")
+def people(adult: Path) -> pl.DataFrame:
+    return pl.read_csv(adult, infer_schema=False)
+
+
+def order(**changed: Any) -> Order:
+    asked: dict[str, Any] = {
+        "secret": ("occupation",),
+        "publish": ("education",),
+        "promise": LIP(1),
+        "method": "randomised-response",
+        "seed": 1,
+    }
+    return Order(**{**asked, **changed})
+
+
+def test_only_what_was_named_is_published_and_the_secret_never(people: pl.DataFrame) -> None:
+    release = sanitise(people, secret="occupation", publish="education", keep="race", promise=LIP(1))
+    assert release.table.columns == ["education", "race"]
+    assert release.table["race"].equals(people["race"])
+    assert release.kept == ("race",)
+    assert release.dropped == ("workclass", "marital-status", "relationship", "sex", "native-country", "income")
+    assert any("unprotected: race" in sentence for sentence in release.not_promised)
+
+
+def test_the_optimum_is_the_default_and_comes_with_its_bound(people: pl.DataFrame) -> None:
+    release = sanitise(people, secret="occupation", publish="education", promise=LIP(1))
+    assert release.information == pytest.approx(1.7766, abs=5e-5)
+    assert release.sealed.bound is not None
+    assert release.information <= release.sealed.bound <= release.information + 2e-6
+    assert release.sealed.epsilon <= 1
+
+
+@pytest.mark.parametrize("promise", [LIP(0.5), LDP(1), SRLIP(1)])
+@pytest.mark.parametrize("method", ["optimal", "randomised-response", "unary-encoding"])
+def test_what_is_certified_never_exceeds_what_was_asked(people: pl.DataFrame, promise: Promise, method: str) -> None:
+    release = sanitise(people, secret="income", publish=["race", "sex"], promise=promise, method=method)
+    assert 0 < release.sealed.epsilon <= promise.epsilon
+    assert 0 < release.share_kept <= 1
+
+
+@pytest.mark.parametrize(
+    ("method", "as_"),
+    [
+        ("unary-encoding", "labels"),  # it publishes sets, not values
+        *(
+            (m, as_)
+            for m in ("optimal", "randomised-response", "conditional-reporting")
+            for as_ in ("labels", "values")
+        ),
+    ],
+)
+def test_as_many_rows_stay_unchanged_as_the_law_expects(people: pl.DataFrame, method: str, as_: str) -> None:
+    release = sanitise(people, secret="occupation", publish="education", promise=LIP(1), method=method, as_=as_)
+    same = float((release.table["education"] == people["education"]).mean())
+    assert release.unchanged == pytest.approx(same)
+    # six standard deviations: a false alarm in 10⁹ runs
+    assert abs(release.unchanged - release.unchanged_expected) < 6 * np.sqrt(0.25 / len(people))
+
+
+def test_values_are_original_categories_distributed_as_before(people: pl.DataFrame) -> None:
+    release = sanitise(people, secret="occupation", publish=["education", "sex"], promise=LIP(1), as_="values")
+    for column in ("education", "sex"):
+        before, after = (frame[column].value_counts() for frame in (people, release.table))
+        both = before.join(after, on=column, how="full", suffix="_after").fill_null(0)
+        assert set(both[column]) == set(people[column])
+        n = both["count"].cast(pl.Int64).to_numpy()
+        assert (np.abs(both["count_after"].cast(pl.Int64).to_numpy() - n) < 8 * np.sqrt(n) + 8).all()
+
+
+def test_labels_of_the_optimum_name_groups_of_values(people: pl.DataFrame) -> None:
+    release = sanitise(people, secret="occupation", publish="education", promise=LIP(1))
+    known = set(people["education"])
+    labels = set(release.table["education"])
+    assert any(" | " in label for label in labels)
+    assert all(part.split(" ")[0] in known for label in labels for part in label.split(" | ") if part[0] != "…")
+
+
+def test_sets_are_listed_in_one_column_or_as_indicators_alike(people: pl.DataFrame) -> None:
+    asked: dict[str, Any] = {"secret": "occupation", "publish": "race", "promise": LIP(1), "seed": 3}
+    listed = sanitise(people, **asked, method="unary-encoding").table["race"]
+    shown = sanitise(people, **asked, method="unary-encoding", sets="indicators").table
+    values = sorted(set(people["race"]))
+    assert shown.columns == [f"race={value}" for value in values]
+    for value in values:
+        member = listed.str.split(" | ").list.contains(value)
+        assert member.cast(pl.Int64).equals(shown[f"race={value}"].cast(pl.Int64).rename("race"))
+    assert (listed == "(none)").sum() == (shown.sum_horizontal() == 0).sum() > 0
+
+
+@pytest.mark.parametrize("convert", [pl.DataFrame.to_pandas, pl.DataFrame.to_arrow, lambda frame: frame])
+def test_a_frame_comes_back_as_the_kind_it_was(people: pl.DataFrame, convert: Any) -> None:
+    frame = convert(people.head(2000))
+    release = sanitise(frame, secret="sex", publish="race", promise=LIP(0.1), seed=5, keep="income")
+    assert type(release.table) is type(frame)
+    ours = sanitise(people.head(2000), secret="sex", publish="race", promise=LIP(0.1), seed=5, keep="income").table
+    theirs = release.table
+    if isinstance(theirs, pd.DataFrame):
+        assert theirs.index.equals(frame.index)
+        theirs = pl.from_pandas(theirs)
+    elif isinstance(theirs, pa.Table):
+        theirs = pl.DataFrame(pl.from_arrow(theirs))
+    assert theirs.equals(ours)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".tsv", ".parquet", ".arrow"])
+def test_every_format_holds_the_same_release(people: pl.DataFrame, adult: Path, tmp_path: Path, suffix: str) -> None:
+    release = sanitise_file(adult, tmp_path, order(keep=("sex",)), suffix=suffix)
+    path = tmp_path / f"sanitised{suffix}"
+    assert release.table == path
+    readers = {".parquet": pl.read_parquet, ".arrow": pl.read_ipc}
+    found = (
+        readers[suffix](path)
+        if suffix in readers
+        else pl.read_csv(path, infer_schema=False, separator="\t" if "tsv" in suffix else ",")
+    )
+    memory = sanitise(
+        people, secret="occupation", publish="education", promise=LIP(1), method="randomised-response", seed=1
+    ).table
+    assert found["education"].cast(pl.String).equals(memory["education"])
+    assert found["sex"].cast(pl.String).equals(people["sex"])
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted(["protocol.json", path.name])
+
+
+@pytest.mark.parametrize("method", ["optimal", "conditional-reporting", "unary-encoding"])
+def test_every_row_has_a_draw_of_its_own_however_the_table_is_cut(
+    adult: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    asked = order(method=method, publish=("race",), promise=LIP(0.5), keep=("sex",))
+    sanitise_file(adult, tmp_path / "whole", asked)
+    monkeypatch.setattr("privacyfunnel.tables.encoding.CHUNK_ROWS", 5000)
+    monkeypatch.setattr("privacyfunnel.tables.delimited.BATCH_ROWS", 5000)
+    monkeypatch.setattr("privacyfunnel.release.write.HELD_AT_ONCE", 5 * 999)
+    sanitise_file(adult, tmp_path / "cut", asked)
+    both = [(tmp_path / name / "sanitised.csv").read_bytes() for name in ("whole", "cut")]
+    assert both[0] == both[1]
+
+
+def test_a_seed_marks_the_release_as_not_for_publication(adult: Path, tmp_path: Path) -> None:
+    seeded = sanitise_file(adult, tmp_path / "seeded", order())
+    assert "NOT FOR PUBLICATION" in seeded.not_promised[0]
+    assert json.loads((tmp_path / "seeded/protocol.json").read_text())["for_publication"] is False
+    assert not SealedProtocol.load(tmp_path / "seeded/protocol.json").for_publication
+    sanitise_file(adult, tmp_path / "fresh", order(seed=None))
+    assert SealedProtocol.load(tmp_path / "fresh/protocol.json").for_publication
+
+
+def test_fresh_releases_differ_and_seeded_ones_agree(adult: Path, tmp_path: Path) -> None:
+    tables = []
+    for name, seed in (("a", None), ("b", None), ("c", 7), ("d", 7)):
+        sanitise_file(adult, tmp_path / name, order(seed=seed))
+        tables.append((tmp_path / name / "sanitised.csv").read_bytes())
+    assert tables[0] != tables[1]
+    assert tables[2] == tables[3]
+
+
+def test_a_protocol_that_sees_the_secret_says_what_lip_does_not_cover(people: pl.DataFrame) -> None:
+    loud = sanitise(people, secret="income", publish="sex", promise=LIP(0.2), sees_secret=True)
+    assert loud.known_values_leak is not None
+    assert loud.known_values_leak > 0.2
+    assert "already knows a person's sex" in loud.not_promised[0]
+    covered = sanitise(people, secret="income", publish="sex", promise=SRLIP(0.2), sees_secret=True)
+    assert covered.known_values_leak is not None
+    assert covered.known_values_leak <= 0.2
+    assert not any("already knows" in sentence for sentence in covered.not_promised)
+    assert loud.information > covered.information
+
+
+def test_several_secrets_are_one_and_numbers_are_binned(people: pl.DataFrame) -> None:
+    ages = people.with_columns(age=pl.int_range(pl.len()) % 60 + 17)
+    release = sanitise(
+        ages,
+        secret=["sex", "income"],
+        publish=["age", "race"],
+        promise=LIP(0.3),
+        bins=[Bins("age", edges=(30.0, 50.0))],
+    )
+    assert release.sealed.domain.secret_columns == ("sex", "income")
+    assert release.sealed.domain.bins == {"age": (30.0, 50.0)}
+    labels = {part for text in release.table["age"] for part in text.split(" | ")}
+    assert {"< 30", "[30, 50)", ">= 50"} <= {" ".join(label.split(" ")[:2]) for label in labels}
+    joint = Joint.from_table(ages, secret=["sex", "income"], publish="race")
+    assert joint.c == 4
+
+
+def test_missing_entries_are_a_category() -> None:
+    frame = pl.DataFrame({"s": ["a", "a", "b", "b"] * 100, "x": ["u", None] * 200})
+    release = sanitise(frame, secret="s", publish="x", promise=LIP(5))
+    assert release.table["x"].to_list() == ["u", "(missing)"] * 200
+    assert release.unchanged == 1
+
+
+def test_an_order_that_cannot_be_is_refused_at_birth() -> None:
+    with pytest.raises(ColumnError, match="cannot be kept"):
+        order(keep=("occupation",))
+    with pytest.raises(ColumnError, match="at least one published column"):
+        order(publish=())
+    with pytest.raises(ParameterError, match="not as 'pictures'"):
+        order(as_="pictures")
