@@ -28,8 +28,8 @@ from privacyfunnel.errors import ProtocolFileError
 from privacyfunnel.laws.chain_step import BITS, UNIT, Step, arrivals
 from privacyfunnel.laws.exact import NO_LEAK, ExactLeak, exact_leak, worse
 from privacyfunnel.laws.sampling import Words
+from privacyfunnel.model.comparisons import Comparisons, Leak
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.promises import Comparisons, Leak
 from privacyfunnel.model.protocol import Labels
 
 MOST_STEPS = 20

@@ -16,7 +16,7 @@ from privacyfunnel.errors import ProtocolFileError
 from privacyfunnel.laws.exact import ExactLeak, worst_ratio
 from privacyfunnel.laws.law import BITS, UNIT, check_bits
 from privacyfunnel.laws.sampling import AliasTables, Words, sample
-from privacyfunnel.model.promises import Comparisons
+from privacyfunnel.model.comparisons import Comparisons
 from privacyfunnel.model.protocol import Labels, Protocol
 
 LIMB = 22  # bits: three limbs hold 65 bits, and a limb times masses below 2⁴⁰ sums up within an int64

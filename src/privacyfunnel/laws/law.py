@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from privacyfunnel.errors import ProtocolFileError
 from privacyfunnel.laws.exact import ExactLeak
 from privacyfunnel.laws.sampling import Words
-from privacyfunnel.model.promises import Comparable, Comparisons
+from privacyfunnel.model.comparisons import Comparable, Comparisons
 from privacyfunnel.model.protocol import Labels
 
 BITS = 64

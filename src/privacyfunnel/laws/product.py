@@ -20,11 +20,12 @@ from privacyfunnel.laws.channel import ChannelLaw
 from privacyfunnel.laws.exact import NO_LEAK, ExactLeak, exact_leak, worse
 from privacyfunnel.laws.sampling import Words, sample
 from privacyfunnel.laws.sealing import Domain, SealedProtocol, certify
+from privacyfunnel.model.comparisons import Comparisons
 from privacyfunnel.model.contraction import contracted
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.product import ProductProtocol, bounds_of_pairs, checked_factors, worst_leak
-from privacyfunnel.model.promises import Comparisons, Promise
+from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.protocol import Labels
 
 NEAR = 1e-10  # log-ratios closer than this to the largest are compared again as fractions

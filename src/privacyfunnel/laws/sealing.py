@@ -19,9 +19,10 @@ from privacyfunnel.laws.exact import NO_LEAK, ExactLeak, exp_below, worse
 from privacyfunnel.laws.law import Law
 from privacyfunnel.laws.sampling import KeyStream, Words
 from privacyfunnel.laws.sets import SetsLaw
+from privacyfunnel.model.comparisons import Comparable
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Attribute, Joint
-from privacyfunnel.model.promises import Comparable, Promise
+from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.protocol import Protocol
 from privacyfunnel.model.unary_encoding import UnaryEncoding
 

@@ -16,7 +16,7 @@ from privacyfunnel.errors import ProtocolFileError
 from privacyfunnel.laws.exact import NO_LEAK, ExactLeak, exact_leak, worse
 from privacyfunnel.laws.law import BITS, UNIT, check_bits
 from privacyfunnel.laws.sampling import Words, draw_sets
-from privacyfunnel.model.promises import Comparisons
+from privacyfunnel.model.comparisons import Comparisons
 from privacyfunnel.model.protocol import Labels
 from privacyfunnel.model.unary_encoding import UnaryEncoding
 from privacyfunnel.tables.names import joined_labels

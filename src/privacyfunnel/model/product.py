@@ -11,10 +11,11 @@ import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.errors import DistributionError, SizeError
+from privacyfunnel.model.comparisons import Comparisons, Leak, compared
 from privacyfunnel.model.contraction import contracted
 from privacyfunnel.model.information import entropy, surprise
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.promises import Comparisons, Leak, Promise
+from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.protocol import Protocol
 
 LARGEST_PRODUCT = 5 * 10**7  # outputs that are gone through; more would take hours
@@ -137,7 +138,7 @@ def bounds_of_pairs(channels: Sequence[FloatArray], combos: IntArray, comparison
         np.maximum.at(high, comparisons.event, value)
         log_range[low != high] += reach
     e, f = comparisons.pairs.T
-    if (comparisons.against >= 0).any():
+    if not (comparisons.secrets[e] <= comparisons.secrets[f]).all():
         return np.full(len(e), np.inf)
     totals = comparisons.totals
     share = np.asarray(totals[e] / totals[f], dtype=np.float64)
@@ -152,20 +153,7 @@ def bounds_of_pairs(channels: Sequence[FloatArray], combos: IntArray, comparison
 
 def _everybody(joint: Joint) -> Comparisons:
     """Everybody compared with everybody: P(y) twice."""
-    every = np.arange(joint.a)
-    weight = joint.weights.sum(axis=0)
-    zero = np.zeros(1, dtype=np.int64)
-    return Comparisons(
-        inputs=joint.a,
-        event=np.zeros(joint.a, dtype=np.int64),
-        input=every,
-        weight=weight,
-        pairs=np.zeros((1, 2), dtype=np.int64),
-        secret=zero,
-        against=zero,
-        known=(),
-        known_labels=np.zeros((1, 0), dtype=np.int64),
-    )
+    return compared(joint, False, np.ones((1, joint.c)), [[0, 0]])
 
 
 def checked_factors(rows: Sequence[int], combos: IntArray) -> None:
