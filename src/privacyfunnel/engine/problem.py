@@ -114,7 +114,7 @@ class Problem:
 
     def keeps(self, atoms: FloatArray) -> BoolArray:
         """Whether each atom keeps every row, up to rounding."""
-        one, other = self.rows.numerators @ atoms.T, self.rows.denominators @ atoms.T
+        one, other = self.rows.at(atoms)
         most = self.loud * (1 + ROW_ROUNDING)
         return np.asarray(((one <= most * other) & (other <= most * one)).all(axis=0))
 
@@ -167,11 +167,11 @@ class Problem:
         Along the segment from p, which is allowed, to a distribution u, a row g·v <= 0 holds up to
         t = g(p) / (g(p) − g(u)) where g(u) > 0.
         """
-        p, n, d = self.prior, self.rows.numerators, self.rows.denominators
         reach = np.ones(len(towards))
-        for one, other in ((n, d), (d, n)):
-            at_prior = np.minimum(np.asarray(one @ p - self.loud * (other @ p)), 0.0)[:, None]  # above 0 by rounding
-            at_end = np.asarray(one @ towards.T - self.loud * (other @ towards.T))
+        here, there = self.rows.at(self.prior[None, :]), self.rows.at(towards)
+        for one, other in ((0, 1), (1, 0)):
+            at_prior = np.minimum(here[one] - self.loud * here[other], 0.0)  # above 0 by rounding alone
+            at_end = there[one] - self.loud * there[other]
             room = np.divide(at_prior, at_prior - at_end, out=np.ones_like(at_end), where=at_end > 0)
             reach = np.minimum(reach, room.min(axis=0, initial=1.0))
         return np.clip(reach, 0.0, 1.0)
