@@ -121,9 +121,8 @@ class Master:
         self._seen: set[bytes] = set()
         self._programme = Programme()
         low, high = debt.rows
-        self._rows = prior.size + low.size
         self._programme.add_rows(np.concatenate([prior, low]), np.concatenate([prior, high]))
-        self._programme.add_columns(debt.costs(), debt.columns)
+        self._programme.add_matrix(debt.costs(), debt.columns)
         self._first = debt.columns.shape[1]  # the first column that is an atom
         self.owed = np.zeros(prior.size)  # by the last solution
 
@@ -139,9 +138,8 @@ class Master:
             return np.empty(0, dtype=np.int64)
         new, cost = atoms[fresh], costs[fresh]
         of_row, index = np.nonzero(new)
-        starts = np.searchsorted(of_row, np.arange(len(new) + 1))
-        columns = csc_array((new[of_row, index], index, starts), shape=(self._rows, len(new)))
-        self._programme.add_columns(cost, columns)
+        starts = np.searchsorted(of_row, np.arange(len(new)))
+        self._programme.add_columns(cost, starts, index, new[of_row, index])
         self._atoms.append(new)
         self.costs = np.concatenate([self.costs, cost])
         return np.array(fresh, dtype=np.int64)

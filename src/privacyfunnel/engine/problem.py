@@ -26,6 +26,7 @@ DUST = 1e-13  # of the largest ratio v/p: entries below it are rounding
 ROW_ROUNDING = 1e-11  # relative: a row broken by less than this is broken by rounding
 FARTHEST_OUT = 1e-6  # of the way to the prior: atoms that must be drawn in further are no atoms
 TIGHT = 1e-6  # relative: rows nearer than this to their bound are meant to be met
+MET = 1e-14  # relative: what is left of a row that is met
 MENDS = 3  # times that tight rows are met anew; each leaves the square of the error before it
 
 
@@ -153,8 +154,9 @@ class Problem:
             if not size.size or (size <= 0).any():
                 break
             slopes = np.concatenate([(n[up] - self.loud * d[up]).toarray(), (d[down] - self.loud * n[down]).toarray()])
-            change = np.linalg.lstsq(slopes * v / size[:, None], -(slopes @ v) / size)[0]
-            if not (np.abs(change) < 0.5).all():
+            excess = (slopes @ v) / size
+            change = np.linalg.lstsq(slopes * v / size[:, None], -excess)[0]
+            if np.abs(excess).max() < MET or not (np.abs(change) < 0.5).all():
                 break
             v = v * (1 + change)
         mended = np.zeros_like(atom)

@@ -124,4 +124,4 @@ class RowsOracle:
             np.concatenate([[1.0], np.zeros(t), at_least, at_most - INF]),
             np.concatenate([[1.0], np.zeros(t), at_least + INF, at_most]),
         )
-        self._programme.add_columns(np.zeros(p.size + t), csc_array(matrix))
+        self._programme.add_matrix(np.zeros(p.size + t), csc_array(matrix))
