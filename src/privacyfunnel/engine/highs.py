@@ -53,14 +53,19 @@ class Programme:
         self._highs.addRows(k, low, high, 0, np.zeros(k, dtype=np.int32), none, np.empty(0))
 
     def add_columns(
-        self, costs: FloatArray, starts: NDArray[np.integer[Any]], index: NDArray[np.integer[Any]], entries: FloatArray
+        self,
+        costs: FloatArray,
+        starts: NDArray[np.integer[Any]],
+        index: NDArray[np.integer[Any]],
+        entries: FloatArray,
+        low: FloatArray | None = None,
     ) -> None:
-        """Columns of at least 0: the entries of column j, and the rows they stand in, begin at starts[j]."""
+        """Columns of at least 0, or `low`: the entries of column j, and the rows they stand in, begin at starts[j]."""
         k = len(costs)
         self._highs.addCols(
             k,
             np.asarray(costs, dtype=np.float64),
-            np.zeros(k),
+            np.zeros(k) if low is None else low,
             np.full(k, INF),
             len(entries),
             starts[:k].astype(np.int32),

@@ -25,7 +25,6 @@ from privacyfunnel.model.comparisons import Comparable, Comparisons, Leak, compa
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.rows import Rows
 
-
 PROMISES: dict[str, type[Promise]] = {}  # by name; a promise enters when its class is made
 
 
