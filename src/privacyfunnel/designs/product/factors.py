@@ -122,8 +122,8 @@ def _split_lazily(prior: FloatArray, n: FloatArray, d: FloatArray, epsilon: floa
             return weights, atoms
         if time.monotonic() >= deadline:
             every = Problem.of_values(prior, Rows.of_pairs(n, d), epsilon)
-            nearest = float(every.reaches(atoms).min())
-            return weights, (1 - nearest) * prior + nearest * atoms
+            most = float(every.drawn_in(atoms).max())
+            return weights, most * prior + (1 - most) * atoms
         taken = np.union1d(taken, fresh)
 
 
