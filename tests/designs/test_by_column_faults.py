@@ -21,7 +21,7 @@ from privacyfunnel.cli import words
 from privacyfunnel.designs.chain import order
 from privacyfunnel.designs.chain.order import chain_protocol
 from privacyfunnel.designs.product import budgets
-from privacyfunnel.engine.many_programmes import solve_many
+from privacyfunnel.engine.simplex import Programmes, solve
 from privacyfunnel.errors import ParameterError
 from privacyfunnel.laws.product import seal_product
 from privacyfunnel.laws.sampling import KeyStream
@@ -44,7 +44,8 @@ def test_one_singular_basis_leaves_the_other_programmes_their_answers() -> None:
     bad[2] = [2, 2]  # the same column twice
 
     def solved(basis: Any) -> Any:
-        return solve_many(matrix, np.array([[1.0, 0.0]]), costs, low, high, basis, np.zeros(5, dtype=np.int64))
+        which = np.zeros(5, dtype=np.int64)
+        return solve(Programmes(matrix, np.array([[1.0, 0.0]]), costs, low, high, basis, which))
 
     whole, answers = solved(good), solved(bad)
     assert whole.optimal.all()

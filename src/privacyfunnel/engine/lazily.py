@@ -28,8 +28,8 @@ class RowSource(Protocol):
     def more(self, problem: Problem, atoms: FloatArray) -> Problem | None:
         """The problem with rows besides that these atoms break; None where they break none."""
 
-    def reaches(self, atoms: FloatArray) -> FloatArray:
-        """How far from the prior to each atom all rows allow."""
+    def drawn_in(self, atoms: FloatArray) -> FloatArray:
+        """How much of the prior must be mixed into each atom until all rows allow it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,9 +53,9 @@ class ListedRows:
             return None
         return problem.easier(replace(problem.rows, pairs=np.concatenate([problem.rows.pairs, self._pairs[fresh]])))
 
-    def reaches(self, atoms: FloatArray) -> FloatArray:
-        """See Problem.reaches."""
-        return self.problem.reaches(atoms)
+    def drawn_in(self, atoms: FloatArray) -> FloatArray:
+        """See Problem.drawn_in."""
+        return self.problem.drawn_in(atoms)
 
     @property
     def _pairs(self) -> IntArray:
@@ -84,7 +84,7 @@ def split_lazily(source: RowSource, *, gap: float, time_limit: float) -> Split:
         if larger is None:
             return Split(weights, atoms, found.value, found.bound)
         if time.monotonic() >= deadline:
-            nearest = float(source.reaches(atoms).min())
-            atoms = (1 - nearest) * problem.prior + nearest * atoms
+            needed = float(source.drawn_in(atoms).max())
+            atoms = needed * problem.prior + (1 - needed) * atoms
             return Split(weights, atoms, float(weights @ problem.costs(atoms)), found.bound)
         problem = larger

@@ -132,9 +132,9 @@ class Problem:
         if good.all():
             return np.asarray(atoms)
         mended = np.array([self._mended(atom) for atom in atoms[~good]])
-        reach = self.reaches(mended)
-        near = reach > 1 - FARTHEST_OUT
-        drawn = reach[near, None] * mended[near] + (1 - reach[near, None]) * self.prior
+        needed = self.drawn_in(mended)
+        near = needed < FARTHEST_OUT
+        drawn = (1 - needed[near, None]) * mended[near] + needed[near, None] * self.prior
         return np.concatenate([atoms[good], drawn])
 
     def _mended(self, atom: FloatArray) -> FloatArray:
@@ -163,25 +163,26 @@ class Problem:
         mended[support] = v / v.sum()
         return mended
 
-    def reaches(self, towards: FloatArray) -> FloatArray:
-        """How far from the prior to each of these distributions is allowed, between 0 and 1.
+    def drawn_in(self, towards: FloatArray) -> FloatArray:
+        """How much of the prior must be mixed into each of these distributions until it is allowed, between 0 and 1.
 
-        Along the segment from p, which is allowed, to a distribution u, a row g·v <= 0 holds up to
-        t = g(p) / (g(p) − g(u)) where g(u) > 0.
+        Along the segment from a distribution u to p, which is allowed, a row g·v <= 0 with g(u) > 0 holds from the
+        share δ = g(u) / (g(u) − g(p)) of p on. Tiny shares matter to all their digits: where an entry is dust, it is
+        the prior's share that its row is met with, and 1 − δ would have rounded it.
         """
-        reach = np.ones(len(towards))
+        needed = np.zeros(len(towards))
         here, there = self.rows.at(self.prior[None, :]), self.rows.at(towards)
         for one, other in ((0, 1), (1, 0)):
             at_prior = np.minimum(here[one] - self.loud * here[other], 0.0)  # above 0 by rounding alone
             at_end = there[one] - self.loud * there[other]
-            room = np.divide(at_prior, at_prior - at_end, out=np.ones_like(at_end), where=at_end > 0)
-            reach = np.minimum(reach, room.min(axis=0, initial=1.0))
-        return np.clip(reach, 0.0, 1.0)
+            share = np.divide(at_end, at_end - at_prior, out=np.zeros_like(at_end), where=at_end > 0)
+            needed = np.maximum(needed, share.max(axis=0, initial=0.0))
+        return np.clip(needed, 0.0, 1.0)
 
     def drawn_towards(self, towards: FloatArray) -> FloatArray:
         """The prior, drawn as far as is allowed towards each of these distributions."""
-        reach = self.reaches(towards)[:, None]
-        return (1 - reach) * self.prior + reach * towards
+        needed = self.drawn_in(towards)[:, None]
+        return needed * self.prior + (1 - needed) * towards
 
     def first_atoms(self) -> FloatArray:
         """The prior drawn towards every single input, which average to it; and towards every value's own inputs."""

@@ -46,9 +46,11 @@ class SecretBox:
 
 
 def is_secret_box(problem: Problem) -> bool:
-    """Whether the protocol sees the secret, and each secret is compared with everybody and nothing else is asked."""
-    rows = problem.rows
+    """Whether inputs are pairs of secret and value, each secret is compared with everybody, and nothing else is."""
+    rows, objective = problem.rows, problem.objective
     if problem.secret is None or not rows.against_everybody:
+        return False
+    if len(np.unique(problem.secret * objective.values + objective.value)) < problem.size:
         return False
     asked = rows.secrets[rows.pairs[:, 0]]
     return bool((asked.sum(axis=1) == 1).all()) and bool(asked.any(axis=0).all())

@@ -228,9 +228,9 @@ class WithRest:
     def _closed(self, weights: FloatArray, atoms: FloatArray) -> tuple[FloatArray, FloatArray]:
         r"""These atoms and the rest as a split, to rounding: the solver's own rest is as good as its tolerance only.
 
-        With r what the atoms leave over, in all m, and t how far from the prior towards r / m is allowed, a share δ of
+        With r what the atoms leave over, in all m, and n the share of the prior that makes r / m allowed, a share δ of
         the prior is mixed into the whole such that the last atom, :math:`(1 - \delta) r + \delta p`, is allowed:
-        :math:`\delta = (1 - t) m / (t + (1 - t) m)`.
+        :math:`\delta = n m / (1 - n + n m)`.
         """
         p = self.problem.prior
         weights = weights / max(1.0, float((weights @ atoms / p).max(initial=0.0)))
@@ -238,8 +238,8 @@ class WithRest:
         mass = float(rest.sum())
         if mass <= 0.0:
             return weights, atoms
-        reach = float(self.problem.reaches(rest[None, :] / mass)[0])
-        share = (1 - reach) * mass / (reach + (1 - reach) * mass)
+        needed = float(self.problem.drawn_in(rest[None, :] / mass)[0])
+        share = needed * mass / (1 - needed + needed * mass)
         last = (1 - share) * rest + share * p
         return np.append((1 - share) * weights, last.sum()), np.concatenate([atoms, last[None, :] / last.sum()])
 

@@ -261,8 +261,9 @@ class Rows:
         else:
             held = self.secrets.astype(np.int64) @ groups.T  # how many secrets of each group an event holds
             size = groups.sum(axis=1)
-            kept, unions = held == size, ((held == 0) | (held == size)).all(axis=1)
-            pairs = self.pairs[unions[self.pairs].all(axis=1)]
+            unions = ((held == 0) | (held == size)).all(axis=1)
+            used, pairs = np.unique(self.pairs[unions[self.pairs].all(axis=1)], return_inverse=True)
+            kept, pairs = (held == size)[used], pairs.reshape(-1, 2)
         if not len(pairs):
             return None
         share = self.share[0] * groups

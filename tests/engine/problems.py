@@ -1,0 +1,156 @@
+"""Problems for tests of the engine, their vertices by enumeration, and ways to solve them that no plan chose."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from hypothesis import strategies as st
+
+from privacyfunnel.arrays import FloatArray
+from privacyfunnel.engine import Problem, split
+from privacyfunnel.engine.best_first import BestFirst
+from privacyfunnel.engine.bounding import ByProof, ByRelaxations, Prover
+from privacyfunnel.engine.chords import BoxedChords, OpenChords
+from privacyfunnel.engine.classes import ByClasses, class_cones
+from privacyfunnel.engine.generation import Generation, Pace
+from privacyfunnel.engine.interval import Interval
+from privacyfunnel.engine.objective import Entropy, reduced_costs
+from privacyfunnel.engine.oracle import Oracle
+from privacyfunnel.engine.plan import generation_for
+from privacyfunnel.engine.polytope import polytope_of
+from privacyfunnel.engine.search import Search, SomeInputsSearch, TangentSearch, VertexSearch
+from privacyfunnel.engine.supply import Beginning, WithLoans, WithRest
+from privacyfunnel.model.information import surprise
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.promises import LDP, LIP, Promise, against_everybody, each_other
+from privacyfunnel.model.rows import Rows
+from tests.enumeration import best_split, corners
+
+SEEDS = st.integers(0, 10**6)
+SMALL = st.sampled_from([(2, 2, 2), (2, 2, 3), (3, 2, 2)])
+SHAPES = st.sampled_from([(2, 2, 2), (2, 2, 3), (3, 2, 2), (3, 2, 3), (2, 3, 3)])
+KINDS = st.sampled_from([LIP, LDP])
+
+
+def random_joint(seed: int, shape: Sequence[int], concentration: float = 1.0) -> Joint:
+    """Secrets × values, each probability drawn at random and none of them 0."""
+    p = np.random.default_rng(seed).dirichlet(np.full(int(np.prod(shape)), concentration)).reshape(shape) + 1e-9
+    return Joint.from_probabilities(p / p.sum())
+
+
+def problem_of(joint: Joint, promise: Promise, *, sees_secret: bool = False) -> Problem:
+    """What the engine is asked for a joint and a promise."""
+    rows = promise.rows(joint, sees_secret)
+    if not sees_secret:
+        return Problem.of_values(joint.p_x, rows, promise.epsilon)
+    p_z = joint.p_sx.ravel()
+    inputs = np.flatnonzero(p_z)
+    return Problem(p_z[inputs], rows, promise.epsilon, Entropy.of(inputs % joint.a), inputs // joint.a)
+
+
+def lip(seed: int, c: int, a: int, epsilon: float) -> Problem:
+    """LIP on a random table with c secrets and a values."""
+    return problem_of(random_joint(seed, (c, a), 0.5), LIP(epsilon))
+
+
+def ldp(seed: int, c: int, a: int, epsilon: float) -> Problem:
+    """LDP on the same table."""
+    return problem_of(random_joint(seed, (c, a), 0.5), LDP(epsilon))
+
+
+def made(kind: type[Promise], seed: int, c: int, a: int, epsilon: float) -> Problem:
+    """LIP or LDP."""
+    return problem_of(random_joint(seed, (c, a), 0.5), kind(epsilon))
+
+
+def about(ratio: FloatArray, prior: FloatArray, epsilon: float, *, pairs: bool = False) -> Problem:
+    """LIP, or LDP, of secrets given by P(s|z)/P(s) for every input."""
+    c = len(ratio)
+    share = np.full(c, 1 / c)
+    rows = Rows.about_secrets(ratio, share, *(each_other(c) if pairs else against_everybody(c)))
+    return Problem.of_values(prior, rows, epsilon)
+
+
+def signed(problem: Problem) -> FloatArray:
+    """Every inequality as G with G v <= 0, as the contract states them, without those that say nothing."""
+    n, d = problem.rows.numerators.toarray(), problem.rows.denominators.toarray()
+    e = np.exp(problem.epsilon)
+    G = np.concatenate([n - e * d, d - e * n])
+    return np.asarray(G[G.max(axis=1) > 0])
+
+
+def excess(problem: Problem, atoms: FloatArray) -> float:
+    """By how much the worst row is broken."""
+    G = signed(problem)
+    return float((G @ atoms.T).max(initial=-np.inf))
+
+
+def vertices_of(problem: Problem) -> FloatArray:
+    """Every vertex, by enumeration."""
+    return corners(signed(problem))
+
+
+def entropies(atoms: FloatArray) -> FloatArray:
+    """H of every row."""
+    return np.asarray(surprise(atoms).sum(axis=1))
+
+
+def cheapest(problem: Problem) -> float:
+    """The value of the cheapest split, over all vertices of the polytope."""
+    return best_split(vertices_of(problem), problem.prior)
+
+
+def least_reduced(problem: Problem, prices: FloatArray) -> float:
+    """The least reduced cost of any vertex."""
+    return float(reduced_costs(problem.objective, vertices_of(problem), prices).min())
+
+
+# -- ways ------------------------------------------------------------------------------------------------------------
+
+
+def by_vertices(problem: Problem) -> tuple[VertexSearch, BestFirst]:
+    """Walks over vertices, proofs by boxes of entries: fits every problem of few rows whose inputs are values."""
+    polytope = polytope_of(problem)
+    search = VertexSearch(polytope, problem.objective)
+    return search, BestFirst(BoxedChords(polytope, problem.objective), problem.objective, search.polished)
+
+
+def by_oracle(problem: Problem, oracle: Oracle, starts: int) -> tuple[TangentSearch, BestFirst]:
+    """Walks by tangents, proofs by open chords, over any oracle."""
+    search = TangentSearch(oracle, problem, starts)
+    return search, BestFirst(OpenChords(oracle, problem.objective), problem.objective, search.polished)
+
+
+def every_way(problem: Problem) -> list[tuple[Search, Prover]]:
+    """Search and proof by vertices, and by whatever else the structure of the rows allows."""
+    search, proof = by_vertices(problem)
+    ways: list[tuple[Search, Prover]] = [(search, proof)]
+    if problem.rows.of_two:
+        interval = Interval(problem)
+        ways.append((interval, interval))
+    cones = class_cones(problem.rows, polytope_of(problem))
+    if cones is not None:
+        objective = problem.objective
+        ways.append((search, BestFirst(ByClasses(cones, objective), objective, search.polished)))
+    return ways
+
+
+def with_loans(problem: Problem, search: Search, prover: Prover) -> Generation:
+    """The plain loop."""
+    return Generation(problem, WithLoans(problem, search), ByProof(problem, prover), Pace(0.0, 1))
+
+
+def easier(problem: Problem, gap: float, seconds: float) -> float:
+    """What every split of a simpler problem costs at least."""
+    return split(problem, gap=gap, time_limit=seconds).bound
+
+
+def with_rest(problem: Problem, search: Search, prover: Prover | None, *, by_parts: bool) -> Generation:
+    """The loop that begins from a smaller problem, however small this one is."""
+    patience = max(1 if prover is not None else 8, search.patience)
+    supply = WithRest(problem, search, Beginning(generation_for, 0.4, by_parts), patience)
+    return Generation(problem, supply, ByRelaxations(problem, prover, easier), Pace(0.8, patience))
+
+
+def by_programmes(problem: Problem) -> Generation:
+    """What very many rows would get, however few there are."""
+    return with_rest(problem, SomeInputsSearch(problem, 128), None, by_parts=False)

@@ -1,0 +1,87 @@
+"""The proof: it finds the least vertex, claims no more than it showed, and a wrong bound would be seen."""
+
+import time
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privacyfunnel.arrays import FloatArray
+from privacyfunnel.engine import Proof
+from privacyfunnel.engine.bounding import Prover
+from privacyfunnel.engine.objective import reduced_costs
+from privacyfunnel.model.promises import SRLIP, Promise
+from tests.engine.problems import (
+    KINDS,
+    SEEDS,
+    SMALL,
+    by_vertices,
+    cheapest,
+    every_way,
+    least_reduced,
+    lip,
+    made,
+    problem_of,
+    random_joint,
+    with_loans,
+)
+
+
+@given(seed=SEEDS, kind=KINDS, c=st.integers(2, 4), a=st.integers(2, 4), epsilon=st.floats(0.05, 2))
+@settings(max_examples=50, deadline=None)
+def test_search_and_proof_find_and_prove_the_best_vertex(
+    seed: int, kind: type[Promise], c: int, a: int, epsilon: float
+) -> None:
+    problem = made(kind, seed, c, a, epsilon)
+    prices = np.random.default_rng(seed).normal(size=a)
+    least = least_reduced(problem, prices)
+    for search, prover in every_way(problem):
+        proof = prover.prove(prices, -least + 1e-6, time.monotonic() + 60)
+        assert proof.bound <= least + 1e-9
+        assert proof.bound >= least - 1.1e-6
+        search.start()
+        found = np.concatenate([search.downhill(prices) for _ in range(3)])
+        assert reduced_costs(problem.objective, found, prices).min() >= least - 1e-8
+
+
+@given(seed=SEEDS, shape=SMALL, epsilon=st.floats(0.1, 1.5))
+@settings(max_examples=12, deadline=None)
+def test_a_proof_claims_no_more_than_it_was_asked(seed: int, shape: tuple[int, ...], epsilon: float) -> None:
+    """Boxes are trimmed by the goal and left at the goal, so beyond it nothing was shown."""
+    problem = problem_of(random_joint(seed, shape), SRLIP(epsilon))
+    prices = np.random.default_rng(seed).normal(size=problem.size)
+    least = least_reduced(problem, prices)
+    for _, prover in every_way(problem):
+        for slack in (1e-3, 0.05, 0.5):
+            proof = prover.prove(prices, -least + slack, time.monotonic() + 60)
+            assert least - slack - 1e-9 <= proof.bound <= least - slack + 1e-9
+
+
+def test_when_time_is_up_the_proof_says_what_it_has() -> None:
+    problem = problem_of(random_joint(0, (2, 3, 3, 4)), SRLIP(0.5))
+    ways = every_way(problem)
+    assert len(ways) == 2  # by boxes, and by classes
+    for _, prover in ways:
+        assert prover.prove(np.zeros(problem.size), 1e-3, time.monotonic() - 1).bound == -np.inf
+
+
+class Overconfident:
+    """Claims a bound that is too high by a hundredth of a nat."""
+
+    def __init__(self, honest: Prover) -> None:
+        self._honest = honest
+
+    def prove(self, prices: FloatArray, target: float, deadline: float) -> Proof:
+        proof = self._honest.prove(prices, target, deadline)
+        return Proof(proof.bound + 0.01, proof.atoms)
+
+
+def test_a_bound_that_is_too_high_is_caught_by_enumeration() -> None:
+    problem = lip(1, 3, 4, 0.3)
+    truth = cheapest(problem)
+    search, prover = by_vertices(problem)
+    honest, liar = with_loans(problem, search, prover), with_loans(problem, search, Overconfident(prover))
+    honest.run(1e-6)
+    liar.run(1e-6)
+    assert honest.bound <= truth + 1e-9
+    assert liar.bound > truth + 1e-9

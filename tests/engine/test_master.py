@@ -1,0 +1,44 @@
+"""The master problem: every solution with a rest is a split, and one that has none raises."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privacyfunnel.engine.master import Loans, Master, Rest
+from privacyfunnel.errors import SolverError
+from privacyfunnel.model.promises import SRLIP, Promise
+from tests.engine.problems import KINDS, SEEDS, entropies, excess, problem_of, random_joint, vertices_of
+
+
+@given(seed=SEEDS, kind=st.one_of(KINDS, st.just(SRLIP)), epsilon=st.floats(0.1, 1.5))
+@settings(max_examples=20, deadline=None)
+def test_every_solution_with_a_rest_is_a_split(seed: int, kind: type[Promise], epsilon: float) -> None:
+    problem = problem_of(random_joint(seed, (2, 2, 2) if kind is SRLIP else (3, 5)), kind(epsilon))
+    random = np.random.default_rng(seed)
+    master = Master(problem.prior, Rest(problem.prior, problem.cone(), random.normal(size=problem.size)))
+    vertices = vertices_of(problem)
+    vertices = vertices[random.permutation(len(vertices))[:6]]
+    master.add(vertices, entropies(vertices))
+    for _ in range(8):
+        weights, _, rest = master.solve()
+        assert weights @ master.atoms + master.owed == pytest.approx(problem.prior, abs=1e-8)
+        assert excess(problem, master.owed[None, :]) <= 1e-7
+        assert rest == pytest.approx(master.owed.sum())
+        master.dearer()
+
+
+def test_an_atom_that_is_known_already_is_not_added_again() -> None:
+    master = Master(np.array([0.5, 0.5]), Loans(np.array([0.5, 0.5]), 1.0))
+    atoms = np.array([[1.0, 0.0], [0.2, 0.8], [1.0, 1e-14]])
+    assert master.add(atoms, np.zeros(3)).tolist() == [0, 1]
+    assert master.add(atoms, np.zeros(3)).tolist() == []
+    assert len(master.atoms) == len(master.costs) == 2
+
+
+def test_a_master_that_cannot_be_solved_raises() -> None:
+    master = Master(np.array([0.5, 0.5]), Loans(np.array([0.5, 0.5]), 1.0))
+    master.add(np.array([[1.0, 0.0]]), np.array([0.0]))
+    master.forbid_debt()
+    with pytest.raises(SolverError, match="must be solved to optimality"):
+        master.solve()

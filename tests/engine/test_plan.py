@@ -1,0 +1,128 @@
+"""The plan: every way is some problem's way, every threshold moves a choice, and nobody else chooses."""
+
+import ast
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from privacyfunnel import engine
+from privacyfunnel.designs.optimum import optimal
+from privacyfunnel.engine import Problem, plan
+from privacyfunnel.engine.bounding import ByProof, ByRelaxations
+from privacyfunnel.engine.generation import Generation
+from privacyfunnel.engine.plan import PLAN, generation_for
+from privacyfunnel.engine.supply import WithLoans, WithRest
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.promises import LDP, LIP, SRLIP
+from privacyfunnel.model.rows import Rows
+from privacyfunnel.tables.adult import adult_counts
+from tests.engine.problems import excess, ldp, lip, problem_of, random_joint
+
+TABLE, OTHER = (Joint.from_counts(np.random.default_rng(seed).integers(1, 99, (3, 5))) for seed in (0, 1))
+
+
+def without_structure(rows: int) -> Problem:
+    """Pairs of which nothing is known but their numbers; each makes two rows."""
+    L = np.random.default_rng(1).uniform(0.5, 2, (rows + 1, 4))
+    L /= L.mean(axis=1, keepdims=True)  # at the prior all are 1
+    return Problem.of_values(np.full(4, 0.25), Rows.of_pairs(L[:-1], L[1:]), 0.2)
+
+
+PROBLEMS = {
+    "seeing the secret, closed form": problem_of(TABLE, LIP(0.5), sees_secret=True),
+    "seeing the secret, linear programmes": problem_of(TABLE, SRLIP(0.5), sees_secret=True),
+    "one number, all vertices in a table": lip(0, 2, 6, 0.5),
+    "very many rows, searched without branching": without_structure(500),
+    "vertices of the polytope": lip(0, 3, 6, 0.5),
+}
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_every_way_is_chosen_by_the_problem_that_it_is_for(name: str) -> None:
+    assert generation_for(PROBLEMS[name]).way == name
+    assert [way.name for way in PLAN] == list(PROBLEMS)
+
+
+def test_what_is_known_of_the_rows_decides_and_not_their_numbers() -> None:
+    """The same numbers without their structure are solved in the general way, to the same value."""
+    problem = PROBLEMS["one number, all vertices in a table"]
+    bare = problem.easier(Rows.of_pairs(*problem.rows.dense))
+    with_table, general = generation_for(problem), generation_for(bare)
+    assert general.way == "vertices of the polytope"
+    with_table.run(1e-7)
+    general.run(1e-7)
+    assert general.value == pytest.approx(with_table.value, abs=2e-7)
+    for other in (LDP(0.5), SRLIP(0.5), LIP(0.5).for_priors([OTHER])):
+        assert generation_for(problem_of(TABLE, other, sees_secret=True)).way == "seeing the secret, linear programmes"
+
+
+def supplied(generation: Generation) -> tuple[type, type]:
+    return type(generation.supply), type(generation.bounding)
+
+
+def test_thresholds_move_the_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+    many, rows = lip(0, 3, 12, 0.5), without_structure(20)
+    assert supplied(generation_for(many)) == (WithLoans, ByProof)
+    assert supplied(generation_for(rows)) == (WithLoans, ByProof)
+    with monkeypatch.context() as patch:
+        patch.setattr(plan, "MANY_INPUTS", 11)
+        assert supplied(generation_for(many)) == (WithRest, ByRelaxations)
+        assert not generation_for(many).bounding.proved_all
+        patch.setattr(plan, "MOST_BRANCHED", 11)
+        last = generation_for(many)
+        assert isinstance(last.bounding, ByRelaxations)
+        last.bounding.relaxed = True
+        assert last.bounding.proved_all  # branching would say nothing more
+    with monkeypatch.context() as patch:
+        patch.setattr(plan, "MANY_ROWS", 5)
+        assert supplied(generation_for(rows)) == (WithRest, ByRelaxations)
+    with monkeypatch.context() as patch:
+        patch.setattr(plan, "MOST_PROVED", 10)
+        assert generation_for(rows).way == "very many rows, searched without branching"
+
+
+def test_thresholds_stand_in_the_plan_and_nobody_else_asks_it() -> None:
+    """No other file of the engine imports the plan, nor repeats one of its numbers' names."""
+    folder = Path(engine.__file__).parent
+    names = {
+        path.stem: {target.id for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) for target in _set(node)}
+        for path in folder.glob("*.py")
+    }
+    thresholds = {name for name in names["plan"] if name.isupper()}
+    assert {"MANY_INPUTS", "MANY_ROWS", "MOST_PROVED", "MOST_BRANCHED", "TOGETHER", "PLAN"} <= thresholds
+    for path in folder.glob("*.py"):
+        if path.stem in ("plan", "__init__"):
+            continue
+        assert not thresholds & names[path.stem], path.name
+        assert "engine.plan" not in path.read_text(encoding="utf-8"), path.name
+
+
+def _set(node: ast.AST) -> list[ast.Name]:
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    flat = [name for target in targets for name in (target.elts if isinstance(target, ast.Tuple) else [target])]
+    return [name for name in flat if isinstance(name, ast.Name)]
+
+
+def test_many_inputs_under_ldp_are_searched_in_boxes() -> None:
+    problem = ldp(1, 4, 160, 0.8)
+    generation = generation_for(problem)
+    assert generation.pace.patience == len(plan.BOXES) + 1  # one search of each box, one of the polytope's own
+    generation.run(0.05, 3.0)
+    best = generation.best()
+    assert excess(problem, best.atoms) <= 1e-9
+    assert best.value < 0.7 * problem.worth
+    assert best.value >= best.bound - 1e-9
+
+
+def test_an_occupation_and_three_columns_are_not_given_up() -> None:
+    """Hundreds of rows: inverting bases of that size found 0.50 nats where 1.60 can be kept."""
+    joint = Joint.from_counts(adult_counts("occupation", "relationship", "race", "sex")[0])
+    found = optimal(joint, SRLIP(1.0), time_limit=8.0)
+    assert found.utility >= 1.3
+    assert found.bound <= 2.38  # H(X) is 2.39: simpler problems have said something
+
+
+def test_three_attributes_are_branched_by_classes() -> None:
+    problem = problem_of(random_joint(3, (2, 3, 3, 4)), SRLIP(1.0))
+    assert supplied(generation_for(problem)) == (WithLoans, ByProof)

@@ -1,0 +1,99 @@
+"""The search: what it meets is allowed, and walks never go up."""
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from privacyfunnel.engine.objective import reduced_costs
+from privacyfunnel.engine.plan import BOXES, TOGETHER
+from privacyfunnel.engine.polytope import boxed, polytope_of
+from privacyfunnel.engine.search import InTurn, SomeInputsSearch, VertexSearch
+from privacyfunnel.engine.vertices import Walks
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.promises import SRLIP
+from privacyfunnel.tables.adult import adult_counts
+from tests.engine.problems import (
+    SEEDS,
+    SMALL,
+    by_programmes,
+    by_vertices,
+    excess,
+    ldp,
+    lip,
+    problem_of,
+    random_joint,
+    with_loans,
+)
+
+
+@given(seed=SEEDS, c=st.integers(2, 5), a=st.integers(2, 8), epsilon=st.floats(0.05, 2))
+@settings(max_examples=40, deadline=None)
+def test_a_walk_ends_at_vertices_of_the_polytope_and_never_goes_up(seed: int, c: int, a: int, epsilon: float) -> None:
+    problem = lip(seed, c, a, epsilon)
+    polytope = polytope_of(problem)
+    random = np.random.default_rng(seed)
+    prices = random.normal(size=a)
+    walks = Walks(polytope, problem.objective)
+    start = walks.cheapest(random.normal(size=(7, a)))
+    v = walks.descend(start, prices).x[:, :a]
+    assert (np.abs(v.sum(axis=1) - 1) < 1e-9).all()
+    assert excess(problem, v) <= 1e-9
+    assert ((v > 1e-9).sum(axis=1) <= polytope.support).all()
+    before, after = (reduced_costs(problem.objective, atoms, prices).min() for atoms in (start.x[:, :a], v))
+    assert after <= before + 1e-9
+
+
+def test_rows_that_cannot_bind_are_left_out() -> None:
+    assert polytope_of(lip(0, 4, 6, 50.0)).matrix.shape == (1, 6)
+    assert polytope_of(ldp(0, 4, 6, 50.0)).matrix.shape[0] == 1
+
+
+@given(seed=SEEDS, shape=SMALL, epsilon=st.floats(0.1, 1.5))
+@settings(max_examples=10, deadline=None)
+def test_walks_by_programmes_meet_allowed_atoms_and_end_near_the_optimum(
+    seed: int, shape: tuple[int, ...], epsilon: float
+) -> None:
+    problem = problem_of(random_joint(seed, shape), SRLIP(epsilon))
+    assume(len(problem.inequalities) > 0)
+    generation, reference = by_programmes(problem), with_loans(problem, *by_vertices(problem))
+    generation.run(1e-4, 20.0)
+    reference.run(1e-6, 60.0)
+    assert reference.value - reference.bound <= 1e-6
+    assert generation.bound <= reference.value + 1e-6
+    best = generation.best()
+    assert best.weights @ best.atoms == pytest.approx(problem.prior, abs=1e-9)
+    assert problem.keeps(best.atoms).all()
+    assert reference.value - 1e-6 <= best.value <= reference.value + 2e-2
+
+
+def test_walks_among_some_inputs_meet_allowed_atoms_of_these() -> None:
+    joint = Joint.from_counts(adult_counts("occupation", "education", "relationship", "sex")[0])
+    problem = problem_of(joint, SRLIP(1.0))
+    assert problem.size > TOGETHER
+    search = SomeInputsSearch(problem, TOGETHER)
+    assert not search.start().size
+    atoms = np.concatenate([search.cover(-np.log(problem.prior), problem.prior) for _ in range(2)])
+    assert len(atoms) > 3
+    assert atoms.sum(axis=1) == pytest.approx(np.ones(len(atoms)))
+    clean = problem.cleaned(atoms)
+    assert len(clean) >= 0.9 * len(atoms)
+    assert problem.keeps(clean).all()
+    assert (np.count_nonzero(atoms, axis=1) <= TOGETHER).all()
+
+
+@given(seed=SEEDS, c=st.integers(3, 5), epsilon=st.floats(0.05, 2))
+@settings(max_examples=15, deadline=None)
+def test_atoms_of_every_box_keep_the_ratio_of_any_two_secrets(seed: int, c: int, epsilon: float) -> None:
+    problem = ldp(seed, c, 12, epsilon)
+    functionals = problem.rows.each_other
+    assert functionals is not None
+    boxes = [boxed(problem.prior, functionals, -place * epsilon, (1 - place) * epsilon) for place in BOXES]
+    search = InTurn([VertexSearch(polytope, problem.objective) for polytope in (*boxes, polytope_of(problem))])
+    assert search.patience == len(BOXES) + 1
+    prices = np.random.default_rng(seed).normal(size=12)
+    found = [search.cover(prices, problem.prior) for _ in range(len(BOXES) + 1)]
+    assert all(len(atoms) for atoms in found)
+    assert excess(problem, np.concatenate([*found, search.start()])) <= 1e-7
+    lowest = {round(float(np.log((functionals @ atoms.T).min())), 6) for atoms in found}
+    assert len(lowest) > 1  # boxes differ in how far down they go
