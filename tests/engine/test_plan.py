@@ -83,16 +83,16 @@ def test_thresholds_move_the_choice(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_thresholds_stand_in_the_plan_and_nobody_else_asks_it() -> None:
-    """No other file of the engine imports the plan, nor repeats one of its numbers' names."""
+    """No other file of the engine imports the plan, but the loop above it; nor repeats one of its numbers' names."""
     folder = Path(engine.__file__).parent
     names = {
-        path.stem: {target.id for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) for target in _set(node)}
+        path.stem: {name.id for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) for name in _set(node)}
         for path in folder.glob("*.py")
     }
     thresholds = {name for name in names["plan"] if name.isupper()}
     assert {"MANY_INPUTS", "MANY_ROWS", "MOST_PROVED", "MOST_BRANCHED", "TOGETHER", "PLAN"} <= thresholds
     for path in folder.glob("*.py"):
-        if path.stem in ("plan", "__init__"):
+        if path.stem in ("plan", "__init__", "lazily"):
             continue
         assert not thresholds & names[path.stem], path.name
         assert "engine.plan" not in path.read_text(encoding="utf-8"), path.name

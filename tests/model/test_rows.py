@@ -165,7 +165,8 @@ def test_each_promise_says_what_it_is() -> None:
     rest, priors = AgainstTheRest(EPSILON).rows(joint), LIP(EPSILON).for_priors([other]).rows(joint)
     bare = Rows.of_pairs(*lip.dense)
     assert [rows.against_everybody for rows in (lip, ldp, srlip, rest, priors, bare)] == [True] + [False] * 5
-    assert [rows.each_other is not None for rows in (lip, ldp, srlip, rest, priors, bare)] == [False, True] + [False] * 4
+    every = (lip, ldp, srlip, rest, priors, bare)
+    assert [rows.each_other is not None for rows in every] == [False, True] + [False] * 4
     assert [rows.local for rows in (lip, ldp, srlip, rest, priors, bare)] == [False, False, True, False, False, False]
     assert not any(rows.of_two for rows in (lip, ldp, srlip, rest, priors, bare))
     divided = np.array([[True, False, False], [False, True, True]])
