@@ -94,7 +94,7 @@ def _joint(
 ) -> Joint:
     from privacyfunnel.errors import ColumnError
     from privacyfunnel.model.counts import read_counts
-    from privacyfunnel.release.sanitise import checked_joint
+    from privacyfunnel.release.design import checked_joint
     from privacyfunnel.tables.bins import parse_bin
     from privacyfunnel.tables.encoding import encode
     from privacyfunnel.tables.files import open_table

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from privacyfunnel.designs.methods import METHODS, SEE_SECRET, Effort, make
+from privacyfunnel.designs import methods as room
+from privacyfunnel.designs.methods import Effort, Method, Options
 from privacyfunnel.errors import GuaranteeError, ParameterError, SizeError
-from privacyfunnel.model.information import entropy, mutual_information
+from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.promises import promise as promise_called
@@ -35,6 +36,7 @@ class Curve:
 
     @property
     def epsilons(self) -> tuple[float, ...]:
+        """Every ε that has a point, the least first."""
         return tuple(sorted({point.epsilon for point in self.points}))
 
     def lines(self) -> Iterator[tuple[str, tuple[Point, ...]]]:
@@ -43,33 +45,53 @@ class Curve:
             yield name, tuple(sorted((p for p in self.points if p.name == name), key=lambda p: p.epsilon))
 
 
+def line_name(method: str, sees_secret: bool) -> str:
+    """What the line of a method is called."""
+    return f"{method}, sees secret" if sees_secret else method
+
+
 def curve(
     joint: Joint,
-    promise: str = "lip",
+    promise: str | Promise = "lip",
     *,
     epsilons: Sequence[float] = EPSILONS,
     methods: Sequence[str] = (),
     sees_secret: bool = False,
     effort: Effort | None = None,
+    known: Sequence[Point] = (),
 ) -> Curve:
-    """Utility and bound of every method at every ε; with `sees_secret` also of the best that looks at the secret."""
+    """Utility and bound of every method at every ε; with `sees_secret` also of the best that looks at the secret.
+
+    The promise is a name, or one of the kind that is meant, whose own ε does not matter. Without `methods` all are
+    drawn but those that work column by column. Points that are `known` are not made again.
+    """
     if not epsilons:
         raise ParameterError("a curve needs at least one ε; there is none. Name some, such as 0.5,1,2.")
-    lines = [(name, name in SEE_SECRET) for name in methods or METHODS]
+    like = promise_called(promise, 0.0) if isinstance(promise, str) else promise
+    table = [room.method(name) for name in methods or drawn_by_default()]
+    lines = [(method, method.looks) for method in table]
     if sees_secret:
-        lines.insert(1, ("optimal", True))
-    points = [
-        _point(joint, promise_called(promise, epsilon), name, seeing, effort)
-        for name, seeing in lines
-        for epsilon in sorted(epsilons)
-    ]
-    return Curve(promise, entropy(joint.p_x), tuple(points))
+        lines.insert(1, (room.method("optimal"), True))
+    solved = {(point.name, point.epsilon): point for point in known}
+    points = []
+    for method, seeing in lines:
+        name = line_name(method.name, seeing)
+        for epsilon in sorted(epsilons):
+            options = Options(sees_secret=seeing, effort=effort or Effort())
+            point = solved.get((name, epsilon))
+            points.append(point or _point(joint, like.of_size(epsilon), method, options))
+    return Curve(like.name.lower(), entropy(joint.p_x), tuple(points))
 
 
-def _point(joint: Joint, promise: Promise, method: str, seeing: bool, effort: Effort | None) -> Point:
-    name = f"{method}, sees secret" if seeing else method
+def drawn_by_default() -> list[str]:
+    """The methods that a curve shows where none are named: those for whole records."""
+    return [name for name, method in room.METHODS.items() if not method.by_column]
+
+
+def _point(joint: Joint, promise: Promise, method: Method, options: Options) -> Point:
+    name = line_name(method.name, options.sees_secret)
     try:
-        made = make(method, joint, promise, sees_secret=seeing, effort=effort)
+        found = method.design(joint, promise, options)
     except (GuaranteeError, SizeError):
         return Point(name, promise.epsilon, None, None)
-    return Point(name, promise.epsilon, mutual_information(joint, made.protocol), made.bound)
+    return Point(name, promise.epsilon, found.information, found.bound)

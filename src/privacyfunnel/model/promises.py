@@ -14,9 +14,9 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
+from typing import Any, ClassVar
 from typing import Protocol as Shape
 
 import numpy as np
@@ -108,9 +108,14 @@ class Promise(ABC):
     """What the owner promises about the secret, of size ε."""
 
     epsilon: float
+    guards_known_attributes: ClassVar[bool] = False  # whether those who know published attributes already are covered
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
+
+    def of_size(self, epsilon: float) -> Promise:
+        """The same promise with another ε."""
+        return replace(self, epsilon=epsilon)
 
     @property
     def name(self) -> str:
@@ -199,6 +204,8 @@ class SRLIP(Promise):
     J = all attributes is empty for a protocol that sees only X. For one that sees S it is the case that matters.
     """
 
+    guards_known_attributes: ClassVar[bool] = True
+
     def comparisons(self, joint: Joint, sees_secret: bool) -> Iterator[Comparisons]:
         for size in range(joint.m + 1 if sees_secret else joint.m):
             for known in combinations(range(joint.m), size):
@@ -218,10 +225,14 @@ class ForPriors(Promise):
         object.__setattr__(self, "promise", promise)
         object.__setattr__(self, "priors", priors)
         object.__setattr__(self, "epsilon", promise.epsilon)
+        object.__setattr__(self, "guards_known_attributes", promise.guards_known_attributes)
 
     @property
     def name(self) -> str:
         return self.promise.name
+
+    def of_size(self, epsilon: float) -> ForPriors:
+        return ForPriors(self.promise.of_size(epsilon), self.priors)
 
     def comparisons(self, joint: Joint, sees_secret: bool) -> Iterator[Comparisons]:
         yield from self.promise.comparisons(joint, sees_secret)
