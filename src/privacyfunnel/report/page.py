@@ -11,6 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from privacyfunnel.audits.side_channels import SideChannel, side_channel
@@ -18,7 +19,6 @@ from privacyfunnel.designs.methods import Effort
 from privacyfunnel.errors import ParameterError, SizeError, SolverError
 from privacyfunnel.estimation import Estimates, estimate
 from privacyfunnel.laws.sealing import SealedProtocol
-from privacyfunnel.model.promises import SRLIP
 from privacyfunnel.release.sanitise import Release
 from privacyfunnel.report import OWNERS, PUBLIC, numbers, pictures
 from privacyfunnel.tables.whole import whole_file
@@ -79,7 +79,7 @@ def owner_page(
     if joint is None:
         raise ParameterError("The owner's report needs the counts of the table; this release carries none.")
     say("drawing the trade-off")
-    curve = numbers.trade_off_curve(joint, sealed, effort)
+    curve = numbers.trade_off_curve(joint, sealed, effort, release.known)
     say("estimating back")
     estimates = _estimates(release)
     say("drawing the report")
@@ -193,27 +193,24 @@ def _side(side: SideChannel | None, release: Release) -> str:
         return ""
     limit = "up to" if side.exact else "at least"
     size = "without bound" if math.isinf(side.epsilon) else f"{limit} ε = {side.epsilon:.3g}"
-    promised = isinstance(release.sealed.promise, SRLIP)
+    promised = release.sealed.promise.guards_known_attributes
     covered = "This is covered by the promise." if promised else "The promise does not cover this."
     return f"Someone who knows more can learn more, {size}: {side.words}. {covered}"
 
 
 def _public_channel(release: Release) -> numbers.Outputs | None:
     """The channel as the protocol file states it; no prior, so no posterior."""
-    import numpy as np
-
-    from privacyfunnel.laws.channel import ChannelLaw
-
     sealed = release.sealed
-    if not isinstance(sealed.law, ChannelLaw):
+    listed = sealed.law.listed
+    if listed is None:
         return None
-    channel = sealed.law.channel if sealed.induced is None else np.asarray(sealed.induced)
+    channel = listed.channel if sealed.induced is None else sealed.induced
     labels = [
         np.array(at.labels, dtype=object)[sealed.domain.combos[:, j]] for j, at in enumerate(sealed.domain.attributes)
     ]
     shown = np.arange(channel.shape[1])[: numbers.SHOWN_OUTPUTS]
     return numbers.Outputs(
-        labels=tuple(numbers.text(sealed.law.outputs[y]) for y in shown),
+        labels=tuple(numbers.text(listed.outputs[y]) for y in shown),
         share=np.full(len(shown), np.nan),
         posterior=np.full((len(shown), channel.shape[0]), np.nan),
         channel=channel[:, shown],

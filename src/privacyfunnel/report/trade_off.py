@@ -8,8 +8,8 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from privacyfunnel.designs.curve import Curve
+from privacyfunnel.report.colours import EVERYTHING, LINES
 
-COLOURS = ("#1b8a6b", "#3b82b5", "#d1495b", "#d99000", "#8f6fc9", "#7b868b")  # readable on light and dark
 MARKS = "osD^vP"
 
 
@@ -17,9 +17,9 @@ def trade_off(curve: Curve, title: str = "", *, size: tuple[float, float] = (7.2
     """Draw the curve."""
     figure = Figure(figsize=size, layout="constrained")
     axes = figure.add_subplot()
-    axes.axhline(curve.entropy, color="#999999", linewidth=1, linestyle=":", label="H(X), everything")
+    axes.axhline(curve.entropy, color=EVERYTHING, linewidth=1, linestyle=":", label="H(X), everything")
     for i, (name, points) in enumerate(curve.lines()):
-        colour = COLOURS[i % len(COLOURS)]
+        colour = LINES[i % len(LINES)]
         kept = [(p.epsilon, p.utility) for p in points if p.utility is not None]
         if kept:
             axes.plot(*zip(*kept, strict=True), color=colour, marker=MARKS[i % len(MARKS)], markersize=4, label=name)
