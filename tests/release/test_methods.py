@@ -160,3 +160,11 @@ def test_a_point_of_a_curve_that_is_known_is_not_made_again(monkeypatch: pytest.
     assert [p.utility for p in again.points] == pytest.approx([p.utility for p in whole.points])
     strange = Point("optimal", 0.5, -1.0, None)
     assert strange in curve(joint, epsilons=[0.5], methods=["optimal"], known=[strange]).points
+
+
+def test_points_are_the_same_on_all_cores_and_none_is_begun_when_time_is_up() -> None:
+    joint = Joint.from_counts([[30, 10, 5], [10, 30, 15]])
+    here, there = (curve(joint, epsilons=[0.2, 0.5, 1.0], cores=cores) for cores in (1, 2))
+    assert here == there
+    known = Point("optimal", 0.5, 0.1, 0.1)
+    assert curve(joint, epsilons=[0.2, 0.5], known=[known], seconds=0.0).points == (known,)

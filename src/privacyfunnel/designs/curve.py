@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from privacyfunnel.designs import methods as room
-from privacyfunnel.designs.methods import Effort, Method, Options
+from privacyfunnel.designs.methods import Effort, Options
+from privacyfunnel.designs.workers import Workers
 from privacyfunnel.errors import GuaranteeError, ParameterError, SizeError
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
@@ -59,28 +62,41 @@ def curve(
     sees_secret: bool = False,
     effort: Effort | None = None,
     known: Sequence[Point] = (),
+    seconds: float = math.inf,
+    cores: int | None = 1,
 ) -> Curve:
     """Utility and bound of every method at every ε; with `sees_secret` also of the best that looks at the secret.
 
-    The promise is a name, or one of the kind that is meant, whose own ε does not matter. Without `methods` all are
-    drawn but those that work column by column. Points that are `known` are not made again.
+    The promise is a name, or one of the kind that is meant: those nearest to its own ε are made first. Without
+    `methods` all are drawn but those that work column by column. Points that are `known` are not made again, and
+    those that are not there after so many `seconds` are left out. `cores` says how many points are made at a time;
+    None is as many as there are.
     """
     if not epsilons:
         raise ParameterError("a curve needs at least one ε; there is none. Name some, such as 0.5,1,2.")
-    like = promise_called(promise, 0.0) if isinstance(promise, str) else promise
+    like = promise_called(promise, 1.0) if isinstance(promise, str) else promise
     table = [room.method(name) for name in methods or drawn_by_default()]
     lines = [(method, method.looks) for method in table]
     if sees_secret:
         lines.insert(1, (room.method("optimal"), True))
     solved = {(point.name, point.epsilon): point for point in known}
-    points = []
-    for method, seeing in lines:
-        name = line_name(method.name, seeing)
-        for epsilon in sorted(epsilons):
-            options = Options(sees_secret=seeing, effort=effort or Effort())
-            point = solved.get((name, epsilon))
-            points.append(point or _point(joint, like.of_size(epsilon), method, options))
-    return Curve(like.name.lower(), entropy(joint.p_x), tuple(points))
+    effort = effort or Effort()
+    jobs = [
+        (joint, like.of_size(epsilon), method.name, Options(sees_secret=seeing, effort=effort))
+        for epsilon in sorted(epsilons, key=lambda size: _apart(size, like.epsilon))
+        for method, seeing in lines
+        if (line_name(method.name, seeing), epsilon) not in solved
+    ]
+    with Workers(most=1 if effort.progress else cores) as workers:  # who watches a proof watches it here
+        made = workers.until(time.monotonic() + seconds, _point, jobs).values()
+    solved |= {(point.name, point.epsilon): point for point in made}
+    wanted = ((line_name(method.name, seeing), epsilon) for method, seeing in lines for epsilon in sorted(epsilons))
+    return Curve(like.name.lower(), entropy(joint.p_x), tuple(solved[each] for each in wanted if each in solved))
+
+
+def _apart(one: float, other: float) -> float:
+    """How far apart two sizes of a promise are, as a factor; a promise of nothing comes last."""
+    return abs(math.log(one / other)) if one > 0 and other > 0 else math.inf
 
 
 def drawn_by_default() -> list[str]:
@@ -88,10 +104,10 @@ def drawn_by_default() -> list[str]:
     return [name for name, method in room.METHODS.items() if not method.by_column]
 
 
-def _point(joint: Joint, promise: Promise, method: Method, options: Options) -> Point:
-    name = line_name(method.name, options.sees_secret)
+def _point(joint: Joint, promise: Promise, method: str, options: Options) -> Point:
+    name = line_name(method, options.sees_secret)
     try:
-        found = method.design(joint, promise, options)
+        found = room.method(method).design(joint, promise, options)
     except (GuaranteeError, SizeError):
         return Point(name, promise.epsilon, None, None)
     return Point(name, promise.epsilon, found.information, found.bound)

@@ -21,7 +21,8 @@ from privacyfunnel.model.protocol import Labels
 SHOWN_OUTPUTS = 24
 SHOWN_SECRETS = 30
 MOST_INPUTS, MOST_IN_TWO = 300, 1500  # inputs for which a curve is drawn; more of them where the secret has two values
-LOOSE = Effort(gap=1e-3, time_limit=3.0)  # a curve is looked at, not published: a thousandth of a nat is enough
+LOOSE = Effort(gap=1e-3, time_limit=2.0)  # a curve is looked at, not published: a thousandth of a nat is enough
+CURVE_SECONDS = 4.0  # for all of it: what is not solved by then is not drawn
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +207,16 @@ def trade_off_curve(
     if inputs > (MOST_IN_TWO if joint.c == 2 else MOST_INPUTS):
         return None
     sizes = sorted({*EPSILONS, sealed.promise.epsilon} - {0.0})
-    return curve(joint, sealed.promise, epsilons=sizes, sees_secret=sealed.sees_secret, effort=effort, known=known)
+    return curve(
+        joint,
+        sealed.promise,
+        epsilons=sizes,
+        sees_secret=sealed.sees_secret,
+        effort=effort,
+        known=known,
+        seconds=CURVE_SECONDS,
+        cores=None,
+    )
 
 
 def text(labels: Labels) -> str:
