@@ -37,6 +37,25 @@ def test_help_lists_every_command_and_imports_nothing_heavy() -> None:
     assert "HEAVY set()" in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("more", "never"),
+    [
+        (["--no-report"], {"scipy.optimize", "scipy.stats", "scipy.special", "matplotlib", "jinja2", "narwhals"}),
+        ([], {"scipy.optimize", "scipy.stats", "matplotlib", "narwhals"}),
+    ],
+)
+def test_a_release_imports_nothing_that_it_does_not_need(
+    adult: Path, tmp_path: Path, more: list[str], never: set[str]
+) -> None:
+    words = ["sanitise", adult, "--secret", "income", "--publish", "race", "-e", 1, "--into", tmp_path / "out", *more]
+    script = (
+        f"import sys; from privacyfunnel.cli import main; assert main({list(map(str, words))!r}) == 0; "
+        f"print('HEAVY', {never!r} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert "HEAVY set()" in done.stdout
+
+
 def test_the_script_the_module_and_no_words_at_all_say_the_same() -> None:
     script = Path(sys.executable).parent / "privacyfunnel"
     by_script = subprocess.run([script, "--help"], capture_output=True, text=True, check=True).stdout

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import nnls
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine.polytope import compared_with_each_other, compared_with_everybody, dense
@@ -57,6 +56,8 @@ def secrets_of(problem: Splitting) -> Secrets | None:
     L = compared_with_each_other(problem) if paired else dense(problem.numerators)
     if L is None:
         return None
+    from scipy.optimize import nnls
+
     mass, error = nnls(L.T, np.ones(L.shape[1]))
     used = mass > 0
     if error > WHOLE or used.sum() < 3:
