@@ -125,7 +125,7 @@ class Scale:
         power = 10.0 ** math.floor(math.log10(wide))
         step = next(power * factor for factor in ROUND if power * factor >= wide * (1 - 1e-9))
         first = math.ceil(self.low / step - 1e-9)
-        return [round(k * step, 12) for k in range(first, math.floor(self.high / step + 1e-9) + 1)]
+        return [float(f"{k * step:.12g}") for k in range(first, math.floor(self.high / step + 1e-9) + 1)]
 
 
 def _decades(low: float, high: float) -> list[float]:
