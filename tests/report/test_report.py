@@ -121,6 +121,17 @@ def test_every_kind_of_release_has_a_report(promise: Promise, publish: list[str]
     assert public_page(release, OCCASION).count("<h2") >= 3
 
 
+class Unheard(LIP):
+    """A promise that the report has never heard of."""
+
+
+def test_a_promise_that_the_report_has_never_heard_of_has_a_report_and_a_curve() -> None:
+    release, _ = released(Unheard(0.5), ["city"])
+    text = owner_page(release, OCCASION, effort=QUICK)
+    assert "groups of people that Unheard compares" in text
+    assert "ε (UNHEARD)" in text
+
+
 def test_every_picture_is_well_formed_and_described(page: str) -> None:
     found = re.findall(r"<svg.*?</svg>", page, flags=re.DOTALL)
     assert len(found) >= 6

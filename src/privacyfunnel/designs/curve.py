@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from privacyfunnel.designs import methods as room
 from privacyfunnel.designs.methods import Effort, Options
-from privacyfunnel.designs.workers import Workers
 from privacyfunnel.errors import GuaranteeError, ParameterError, SizeError
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
@@ -69,9 +69,11 @@ def curve(
 
     The promise is a name, or one of the kind that is meant: those nearest to its own ε are made first. Without
     `methods` all are drawn but those that work column by column. Points that are `known` are not made again, and
-    those that are not there after so many `seconds` are left out. `cores` says how many points are made at a time;
+    those that have not begun after so many `seconds` are left out. `cores` says how many points are made at a time;
     None is as many as there are.
     """
+    from privacyfunnel.designs.workers import Workers
+
     if not epsilons:
         raise ParameterError("a curve needs at least one ε; there is none. Name some, such as 0.5,1,2.")
     like = promise_called(promise, 1.0) if isinstance(promise, str) else promise
@@ -87,7 +89,8 @@ def curve(
         for method, seeing in lines
         if (line_name(method.name, seeing), epsilon) not in solved
     ]
-    with Workers(most=1 if effort.progress else cores) as workers:  # who watches a proof watches it here
+    most = min(len(jobs), cores or os.cpu_count() or 1)
+    with Workers(1 if effort.progress else most) as workers:  # who watches a proof watches it here
         made = workers.until(time.monotonic() + seconds, _point, jobs).values()
     solved |= {(point.name, point.epsilon): point for point in made}
     wanted = ((line_name(method.name, seeing), epsilon) for method, seeing in lines for epsilon in sorted(epsilons))

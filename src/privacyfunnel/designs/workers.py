@@ -41,9 +41,9 @@ class Workers:
         return [future.result() for future in [pool.submit(work, *job) for job in jobs]]
 
     def until(self, deadline: float, work: Callable[..., Answer], jobs: Sequence[tuple[Any, ...]]) -> dict[int, Answer]:
-        """The answers that are there when the clock (`time.monotonic`) shows the deadline, by the number of the job.
+        """The answers to the jobs that begin before the clock (`time.monotonic`) shows the deadline, by their number.
 
-        Jobs begin in order. Where the work is done here, one that has begun is finished.
+        Jobs begin in order, and one that has begun is finished.
         """
         pool = self._ready(len(jobs))
         if pool is None:
@@ -55,10 +55,9 @@ class Workers:
             return found
         futures: list[Future[Answer]] = [pool.submit(work, *job) for job in jobs]
         left = None if deadline == math.inf else max(deadline - time.monotonic(), 0.0)
-        done, _ = wait(futures, timeout=left)
-        for future in futures:
-            future.cancel()
-        return {number: future.result() for number, future in enumerate(futures) if future in done}
+        wait(futures, timeout=left)
+        begun = [number for number, future in enumerate(futures) if not future.cancel()]
+        return {number: futures[number].result() for number in begun}
 
     def _ready(self, jobs: int) -> ProcessPoolExecutor | None:
         if min(jobs, self._most) < 2 or "fork" not in multiprocessing.get_all_start_methods():

@@ -10,7 +10,7 @@ from itertools import combinations
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray
-from privacyfunnel.designs.curve import EPSILONS, Curve, Point, curve
+from privacyfunnel.designs.curve import Curve, Point, curve
 from privacyfunnel.designs.methods import Effort
 from privacyfunnel.estimation import Estimates
 from privacyfunnel.laws.sealing import SealedProtocol
@@ -21,8 +21,9 @@ from privacyfunnel.model.protocol import Labels
 SHOWN_OUTPUTS = 24
 SHOWN_SECRETS = 30
 MOST_INPUTS, MOST_IN_TWO = 300, 1500  # inputs for which a curve is drawn; more of them where the secret has two values
+SIZES = (0.1, 0.25, 0.5, 1.0, 2.0, 3.0)  # the ε of its curve, besides the chosen one: enough to see the bend
 LOOSE = Effort(gap=1e-3, time_limit=2.0)  # a curve is looked at, not published: a thousandth of a nat is enough
-CURVE_SECONDS = 4.0  # for all of it: what is not solved by then is not drawn
+CURVE_SECONDS = 3.0  # for all of it: a point that has not begun by then is not drawn
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +207,7 @@ def trade_off_curve(
     inputs = joint.a * (joint.c if sealed.sees_secret else 1)
     if inputs > (MOST_IN_TWO if joint.c == 2 else MOST_INPUTS):
         return None
-    sizes = sorted({*EPSILONS, sealed.promise.epsilon} - {0.0})
+    sizes = sorted({*SIZES, sealed.promise.epsilon} - {0.0})
     return curve(
         joint,
         sealed.promise,

@@ -31,6 +31,10 @@ MEANING = {
     "SRLIP": "No published record moves anybody's belief about {secret} by more than a factor of {factor}, in either "
     "direction, whichever of the published attributes they knew before.",
 }
+ANY_MEANING = (
+    "Of any two groups of people that {promise} compares, a published record is almost as likely for one as for the "
+    "other: the chances differ by at most a factor of {factor}."
+)
 NO_OUTPUTS = {
     "unary-encoding": "Each record is published as a set of values: its own with chance one half, each other one by a "
     "draw of its own. The sets are too many to be drawn here.",
@@ -152,7 +156,7 @@ def _nats(sealed: SealedProtocol) -> str:
 
 def _shared(release: Release) -> dict[str, Any]:
     sealed = release.sealed
-    secret, columns = _secret(release), _columns(release)
+    secret, columns, promise = _secret(release), _columns(release), sealed.promise.name
     factor = f"{math.ceil(math.exp(sealed.promise.epsilon) * 100 - 1e-9) / 100:g}"
     kept = f"{100 * release.share_kept:.1f} %"
     facts = [
@@ -172,7 +176,7 @@ def _shared(release: Release) -> dict[str, Any]:
     return {
         "secret": secret,
         "for_publication": sealed.for_publication,
-        "meaning": MEANING[sealed.promise.name].format(secret=secret, factor=factor),
+        "meaning": MEANING.get(promise, ANY_MEANING).format(secret=secret, factor=factor, promise=promise),
         "facts": facts,
         "not_promised": release.not_promised,
         "no_outputs": NO_OUTPUTS.get(
