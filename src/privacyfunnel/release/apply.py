@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
+from numpy.typing import NDArray
 
-from privacyfunnel.arrays import IntArray
 from privacyfunnel.laws.sampling import Words
 from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.release.write import Published
@@ -33,7 +34,7 @@ def applied(
     words: Words,
     way: Published,
     keep: Sequence[str] = (),
-    drawn: IntArray | None = None,
+    drawn: NDArray[Any] | None = None,
 ) -> Iterator[Batch]:
     """The sanitised rows in the order of the table: the published columns as `way` writes them, then those to `keep`.
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.designs.choice import DEFAULT_METHOD, Choice, settled
@@ -39,7 +40,7 @@ class Designed:
     choice: Choice  # the method, and why where it was not given
     options: Options  # what that method was told
     seconds: float  # what making and certifying took
-    drawn: IntArray | None = None  # the rows' codes, where they had to be drawn to make the protocol
+    drawn: NDArray[Any] | None = None  # the rows' codes, where they had to be drawn to make the protocol
 
     @property
     def point(self) -> Point | None:
@@ -110,7 +111,13 @@ def designed(encoding: Encoding, order: Order, words: Words | None = None) -> De
         bins={domain.column: domain.edges for domain in contingency.published.domains if domain.edges},
     )
     sealed = replace(sealed, domain=domain, for_publication=order.seed is None)
-    return Designed(sealed, joint, choice, replace(options, rows=None), time.monotonic() - begun, found.drawn)
+    seconds = time.monotonic() - begun
+    return Designed(sealed, joint, choice, replace(options, rows=None), seconds, _narrow(found.drawn))
+
+
+def _narrow(drawn: IntArray | None) -> NDArray[Any] | None:
+    """The same codes in the smallest integers that hold them: they wait in memory until their rows are written."""
+    return None if drawn is None else drawn.astype(np.min_scalar_type(int(drawn.max(initial=0))))
 
 
 def checked_joint(encoding: Encoding) -> Joint:
