@@ -22,7 +22,7 @@ SHOWN_OUTPUTS = 24
 SHOWN_SECRETS = 30
 MOST_INPUTS, MOST_IN_TWO = 300, 1500  # inputs for which a curve is drawn; more of them where the secret has two values
 SIZES = (0.1, 0.25, 0.5, 1.0, 2.0, 3.0)  # the ε of its curve, besides the chosen one: enough to see the bend
-LOOSE = Effort(gap=1e-3, time_limit=2.0)  # a curve is looked at, not published: a thousandth of a nat is enough
+LOOSE = Effort(gap=1e-3, time_limit=3.0)  # a curve is looked at, not published: a thousandth of a nat is enough
 CURVE_SECONDS = 3.0  # for all of it: a point that has not begun by then is not drawn
 
 

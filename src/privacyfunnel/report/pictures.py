@@ -142,7 +142,8 @@ def attacker_picture(shown: Attacker, epsilon: float) -> Picture:
     rows, pitch, factor = len(shown.secrets), 15.5, float(np.exp(epsilon))
     names = [short(secret, 22) for secret in shown.secrets]
     left, bottom = EDGE + 8 + max(extent(name, 7.5) for name in names), EDGE + pitch * rows
-    seen = np.concatenate([shown.prior / factor, shown.prior * factor, shown.typical, shown.worst])
+    least, most = shown.prior / factor, np.minimum(shown.prior * factor, 1.0)
+    seen = np.concatenate([least, most, shown.typical, shown.worst])
     seen = np.log(seen[seen > 0])
     low, high = np.exp(seen.min() - 0.06 * np.ptp(seen)), np.exp(seen.max() + 0.06 * np.ptp(seen))
     across = Scale(float(low), float(high) if high > low else 2 * float(low), left, WIDTH - EDGE, logarithmic=True)
@@ -154,7 +155,7 @@ def attacker_picture(shown: Attacker, epsilon: float) -> Picture:
     parts = [*_ruler(across, bottom, percent=True), *_names(names, left, pitch)]
     for row in range(rows):
         height = EDGE + pitch * (row + 0.5)
-        start, end = across(shown.prior[row] / factor), across(shown.prior[row] * factor)
+        start, end = across(float(least[row])), across(float(most[row]))
         parts.append(rectangle(start, height - 4.8, end - start, 9.6, GREY, faint=0.3))
         for sign, beliefs, colour, size, _ in marks:
             if beliefs[row] > 0:
