@@ -13,7 +13,8 @@ import numpy as np
 import polars as pl
 
 from privacyfunnel.arrays import FloatArray, IntArray
-from privacyfunnel.designs.methods import make
+from privacyfunnel.designs.methods import Options
+from privacyfunnel.designs.methods import method as method_called
 from privacyfunnel.estimation import estimate
 from privacyfunnel.estimation.identification import RowSpace
 from privacyfunnel.estimation.likelihood import GAP, maximum_likelihood
@@ -21,7 +22,7 @@ from privacyfunnel.estimation.observation import Observed, SetsModel, whole_coun
 from privacyfunnel.estimation.reading import Reading
 from privacyfunnel.estimation.shares import Fit, Settings, fitted
 from privacyfunnel.laws.channel import ChannelLaw
-from privacyfunnel.laws.sealing import SealedProtocol, seal
+from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LIP
 from privacyfunnel.tables.adult import adult_counts
@@ -48,7 +49,7 @@ def adult() -> Joint:
 def sealed_protocol(joint: Joint, name: str, epsilon: float) -> SealedProtocol:
     """The protocol of that name, sealed."""
     method, sees_secret = PROTOCOLS[name]
-    return seal(make(method, joint, LIP(epsilon), sees_secret=sees_secret).protocol, LIP(epsilon), joint)
+    return method_called(method).design(joint, LIP(epsilon), Options(sees_secret=sees_secret)).seal()
 
 
 def table_of(joint: Joint, rows: int, rng: np.random.Generator) -> IntArray:

@@ -72,7 +72,7 @@ def leaks(joint: Joint, chance: dict[tuple[int, tuple[int, ...]], Fraction], out
 @settings(max_examples=40)
 def test_it_is_measured_as_it_is_defined(data: st.DataObject, joint: Joint) -> None:
     protocol = data.draw(protocols_for(joint))
-    outputs = [(y,) for y in range(protocol.channel.shape[1])]
+    outputs: list[tuple[int, ...]] = [(y,) for y in range(protocol.channel.shape[1])]
     chance = {(x, y): Fraction(protocol.channel[x, y[0]]) for x in range(joint.a) for y in outputs}
     assert EveryoneElse(1).leakage(joint, protocol) == pytest.approx(leaks(joint, chance, outputs), rel=1e-9, abs=1e-12)
 

@@ -6,6 +6,9 @@
 >>> LIP(0.2).leakage(joint, protocol) <= 0.2
 True
 
+A data steward needs `scan`, `sanitise` (or `sanitise_file`) and `audit`; an analyst `estimate`, `impute`, `posterior`;
+a researcher `Joint`, the promises, `optimal`, `curve`, the other protocols and `seal`. All errors are in `errors`.
+
 Names are imported when they are first used, so that `import privacyfunnel` costs nothing.
 """
 
@@ -15,64 +18,125 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from privacyfunnel import errors
+    from privacyfunnel.audits.matrix import audit_matrix
+    from privacyfunnel.audits.protocol import audit
+    from privacyfunnel.audits.scan import scan
+    from privacyfunnel.designs.chain.order import chain_protocol
+    from privacyfunnel.designs.curve import Curve, curve
     from privacyfunnel.designs.explicit import conditional_reporting, randomised_response, unary_encoding
+    from privacyfunnel.designs.methods import Effort
     from privacyfunnel.designs.optimum import Optimum, optimal
-    from privacyfunnel.estimation import estimate
+    from privacyfunnel.designs.product.budgets import product_protocol
+    from privacyfunnel.errors import GuaranteeError, InputError, PrivacyFunnelError
+    from privacyfunnel.estimation import Estimates, combine, estimate, impute, impute_file, posterior
     from privacyfunnel.laws.sealing import SealedProtocol, seal
     from privacyfunnel.model.information import entropy, mutual_information
     from privacyfunnel.model.joint import Joint
-    from privacyfunnel.model.promises import LDP, LIP, SRLIP
+    from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
     from privacyfunnel.model.protocol import Protocol
-    from privacyfunnel.release.sanitise import Release, sanitise
+    from privacyfunnel.model.unary_encoding import UnaryEncoding
+    from privacyfunnel.release.design import design
+    from privacyfunnel.release.order import Order
+    from privacyfunnel.release.sanitise import Release, sanitise, sanitise_file
+    from privacyfunnel.tables.bins import Bins
 
 __version__ = "0.1.0"
 
+# Where each public name is at home.
 _ROOMS = {
+    "audit_matrix": "audits.matrix",
+    "audit": "audits.protocol",
+    "scan": "audits.scan",
+    "chain_protocol": "designs.chain.order",
+    "Curve": "designs.curve",
+    "curve": "designs.curve",
     "conditional_reporting": "designs.explicit",
-    "entropy": "model.information",
+    "randomised_response": "designs.explicit",
+    "unary_encoding": "designs.explicit",
+    "Effort": "designs.methods",
+    "Optimum": "designs.optimum",
+    "optimal": "designs.optimum",
+    "product_protocol": "designs.product.budgets",
+    "GuaranteeError": "errors",
+    "InputError": "errors",
+    "PrivacyFunnelError": "errors",
+    "Estimates": "estimation",
+    "combine": "estimation",
     "estimate": "estimation",
+    "impute": "estimation",
+    "impute_file": "estimation",
+    "posterior": "estimation",
+    "SealedProtocol": "laws.sealing",
+    "seal": "laws.sealing",
+    "entropy": "model.information",
+    "mutual_information": "model.information",
     "Joint": "model.joint",
     "LDP": "model.promises",
     "LIP": "model.promises",
-    "mutual_information": "model.information",
-    "optimal": "designs.optimum",
-    "Optimum": "designs.optimum",
+    "SRLIP": "model.promises",
+    "Promise": "model.promises",
     "Protocol": "model.protocol",
-    "randomised_response": "designs.explicit",
+    "UnaryEncoding": "model.unary_encoding",
+    "design": "release.design",
+    "Order": "release.order",
     "Release": "release.sanitise",
     "sanitise": "release.sanitise",
-    "seal": "laws.sealing",
-    "SealedProtocol": "laws.sealing",
-    "SRLIP": "model.promises",
-    "unary_encoding": "designs.explicit",
+    "sanitise_file": "release.sanitise",
+    "Bins": "tables.bins",
 }
 
 __all__ = [
     "LDP",
     "LIP",
     "SRLIP",
+    "Bins",
+    "Curve",
+    "Effort",
+    "Estimates",
+    "GuaranteeError",
+    "InputError",
     "Joint",
     "Optimum",
+    "Order",
+    "PrivacyFunnelError",
+    "Promise",
     "Protocol",
     "Release",
     "SealedProtocol",
+    "UnaryEncoding",
+    "audit",
+    "audit_matrix",
+    "chain_protocol",
+    "combine",
     "conditional_reporting",
+    "curve",
+    "design",
     "entropy",
+    "errors",
     "estimate",
+    "impute",
+    "impute_file",
     "mutual_information",
     "optimal",
+    "posterior",
+    "product_protocol",
     "randomised_response",
     "sanitise",
+    "sanitise_file",
+    "scan",
     "seal",
     "unary_encoding",
 ]
 
 
 def __getattr__(name: str) -> object:
+    if name == "errors":
+        return import_module("privacyfunnel.errors")
     if name not in _ROOMS:
         raise AttributeError(f"module 'privacyfunnel' has no attribute '{name}'")
     return getattr(import_module(f"privacyfunnel.{_ROOMS[name]}"), name)
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_ROOMS])
+    return sorted({*globals(), *__all__})

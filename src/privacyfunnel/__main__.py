@@ -1,8 +1,6 @@
 """`python -m privacyfunnel` is `privacyfunnel`."""
 
-import sys
-
-from privacyfunnel.cli import main
+from privacyfunnel.cli import program
 
 if __name__ == "__main__":
-    sys.exit(main())
+    program()

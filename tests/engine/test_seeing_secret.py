@@ -270,6 +270,7 @@ def solved(problem: Problem, gap: float) -> tuple[float, float]:
         cost = problem.costs(atoms)
         scaled = atoms.T / p[:, None]
         master = linprog(cost, A_eq=scaled, b_eq=np.ones(p.size), method="highs-ds")
+        assert master.x is not None
         price = master.eqlin.marginals / p
         new = search.downhill(price)
         new = new[reduced_costs(problem.objective, new, price) < -gap / 4]

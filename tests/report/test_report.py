@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from xml.etree import ElementTree
@@ -14,12 +15,16 @@ from xml.etree import ElementTree
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from privacyfunnel.designs.methods import Effort
+from privacyfunnel.designs import methods
+from privacyfunnel.designs.curve import Point, line_name
+from privacyfunnel.designs.methods import Design, Effort, Method, Options
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LIP, SRLIP, Promise
 from privacyfunnel.release.sanitise import Release, sanitise
-from privacyfunnel.report import numbers, pictures
+from privacyfunnel.report import numbers, pictures, svg
 from privacyfunnel.report.page import Occasion, owner_page, public_page
 
 HOSTILE = "<script>alert('pwned')</script>"
@@ -116,12 +121,23 @@ def test_every_kind_of_release_has_a_report(promise: Promise, publish: list[str]
     assert public_page(release, OCCASION).count("<h2") >= 3
 
 
+class Unheard(LIP):
+    """A promise that the report has never heard of."""
+
+
+def test_a_promise_that_the_report_has_never_heard_of_has_a_report_and_a_curve() -> None:
+    release, _ = released(Unheard(0.5), ["city"])
+    text = owner_page(release, OCCASION, effort=QUICK)
+    assert "groups of people that Unheard compares" in text
+    assert "ε (UNHEARD)" in text
+
+
 def test_every_picture_is_well_formed_and_described(page: str) -> None:
     found = re.findall(r"<svg.*?</svg>", page, flags=re.DOTALL)
     assert len(found) >= 6
-    for svg in found:
-        ElementTree.fromstring(svg)
-        assert "width=" not in svg[: svg.index(">")]
+    for picture in found:
+        ElementTree.fromstring(picture)
+        assert "width=" not in picture[: picture.index(">")]
     ids = re.findall(r'\bid="([^"]+)"', page)
     assert len(ids) == len(set(ids))
     assert len(re.findall(r'role="img" aria-label="[^"]{40,}"', page)) == len(found)
@@ -168,3 +184,50 @@ def test_a_real_browser_shows_every_figure_without_errors_or_sideways_scrolling(
     assert found["scroll"] <= found["width"]
     assert len(found["figures"]) >= 6
     assert all(w > 200 and h > 100 for w, h in found["figures"])
+
+
+def test_a_release_and_its_report_make_no_protocol_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[tuple[str, float, bool]] = []
+
+    def noted(method: Method) -> Method:
+        def make(joint: Joint, promise: Promise, options: Options) -> Design:
+            made.append((method.name, promise.epsilon, options.sees_secret))
+            return method.make(joint, promise, options)
+
+        return replace(method, make=make)
+
+    monkeypatch.setattr(methods, "METHODS", {name: noted(method) for name, method in methods.METHODS.items()})
+    monkeypatch.setattr("os.cpu_count", lambda: 1)  # so that all is made in this process
+    for method, sees in (("optimal", False), ("optimal", True), ("randomised-response", False)):
+        made.clear()
+        release, joint = released(LIP(0.5), ["city"], method, sees=sees)
+        assert made == [(method, 0.5, sees)]
+        assert release.known == (Point(line_name(method, sees), 0.5, release.information, release.sealed.bound),)
+        owner_page(release, OCCASION, effort=QUICK)
+        assert len(made) > 8
+        assert len(set(made)) == len(made)
+        as_values = sanitise(
+            people(), secret="job", publish="city", promise=LIP(0.5), method=method, sees_secret=sees, as_="values"
+        )
+        assert as_values.known == ()  # what it keeps is not what the method could keep
+    assert joint.a == 4
+
+
+@given(
+    st.text(max_size=30),
+    st.floats(1e-12, 1e12),
+    st.floats(1.01, 1e6),
+    st.booleans(),
+)
+def test_pictures_hold_any_text_and_scales_have_round_ticks_within(
+    text: str, low: float, factor: float, logarithmic: bool
+) -> None:
+    drawn = ElementTree.fromstring(svg.svg(10, 10, [svg.words(0, 0, text), svg.mark("star", 1, 1, "#000000")]))
+    assert len(drawn) == 2
+    scale = svg.Scale(low, low * factor, 100.0, 0.0, logarithmic)
+    ticks = scale.ticks()
+    assert ticks == sorted(set(ticks))
+    assert all(low * (1 - 1e-9) <= tick <= low * factor * (1 + 1e-9) for tick in ticks)
+    assert logarithmic or 1 <= len(ticks) <= 9
+    assert scale(low) == pytest.approx(100.0)
+    assert scale(low * factor) == pytest.approx(0.0, abs=1e-6)

@@ -67,7 +67,7 @@ def audit_matrix(
     GuaranteeError
         If a promise is given and the matrix, rounded to multiples of 2⁻⁶⁴, does not keep it exactly.
     """
-    from privacyfunnel.release.sanitise import checked_joint
+    from privacyfunnel.release.design import checked_joint
     from privacyfunnel.tables.encoding import encode
     from privacyfunnel.tables.files import open_table
 

@@ -4,7 +4,7 @@ Nothing heavy is imported before a command runs, so that `privacyfunnel --help` 
 """
 
 from privacyfunnel.cli import audit, curve, demo, estimate, reproduce, sanitise, scan, solve
-from privacyfunnel.cli.frame import app, main
+from privacyfunnel.cli.frame import app, main, program
 
 app.command()(demo.demo)
 app.command()(scan.scan)
@@ -15,4 +15,4 @@ app.command()(solve.solve)
 app.command()(curve.curve)
 app.command()(reproduce.reproduce)
 
-__all__ = ["app", "main"]
+__all__ = ["app", "main", "program"]

@@ -56,18 +56,22 @@ def curve(
     from privacyfunnel.cli.progress import work_shown
     from privacyfunnel.designs import curve as room
     from privacyfunnel.designs.methods import Effort
+    from privacyfunnel.report import CURVE
     from privacyfunnel.tables.whole import checked_target
 
     sizes = room.EPSILONS if epsilons is None else several_epsilons(epsilons)
     if into is not None and into.exists():
-        for name in NAMES:
+        for name in CURVE:
             checked_target(into / name, force=force)
     joint = _joint(table, secret, publish, bins=bin_, delimiter=delimiter, encoding=encoding)
     with work_shown() as (proof, _):
-        found = room.curve(
-            joint, promise.value, epsilons=sizes, sees_secret=sees_secret, effort=Effort(gap, time_limit, proof)
-        )
-    files = _written(found, into, force) if into is not None else []
+        effort = Effort(gap, time_limit, proof)
+        found = room.curve(joint, promise.value, epsilons=sizes, sees_secret=sees_secret, effort=effort, cores=None)
+    files = []
+    if into is not None:
+        from privacyfunnel.report.trade_off import write_curve
+
+        files = write_curve(found, into, force=force)
     content = {
         "promise": found.promise,
         "entropy": found.entropy,
@@ -78,9 +82,6 @@ def curve(
     if files:
         text += f"\n\nWritten: {', '.join(map(str, files))}"
     answer(as_json, content, text)
-
-
-NAMES = ("curve.csv", "curve.svg", "curve.png")
 
 
 def _joint(
@@ -94,7 +95,7 @@ def _joint(
 ) -> Joint:
     from privacyfunnel.errors import ColumnError
     from privacyfunnel.model.counts import read_counts
-    from privacyfunnel.release.sanitise import checked_joint
+    from privacyfunnel.release.design import checked_joint
     from privacyfunnel.tables.bins import parse_bin
     from privacyfunnel.tables.encoding import encode
     from privacyfunnel.tables.files import open_table
@@ -117,23 +118,3 @@ def _told(found: Curve) -> str:
             rows.append(["  bound", *("" if p.bound is None else f"{p.bound:.4f}" for p in points)])
     header = ["ε", *(f"{epsilon:g}" for epsilon in found.epsilons)]
     return words.table(header, rows, "<" + ">" * len(found.epsilons))
-
-
-def _written(found: Curve, into: Path, force: bool) -> list[Path]:
-    import csv
-    from contextlib import ExitStack
-
-    from privacyfunnel.report.trade_off import save, trade_off
-    from privacyfunnel.tables.whole import folder, whole_file
-
-    paths = [into / name for name in NAMES]
-    figure = trade_off(found)
-    with folder(into), ExitStack() as stack:
-        table, *pictures = (stack.enter_context(whole_file(path, force=force)) for path in paths)
-        with table.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(["method", "epsilon", "utility_nats", "bound_nats"])
-            writer.writerows([p.name, p.epsilon, p.utility, p.bound] for p in found.points)
-        for picture, path in zip(pictures, paths[1:], strict=True):
-            save(figure, picture, path.suffix.removeprefix("."))
-    return paths

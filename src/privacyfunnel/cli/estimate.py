@@ -16,6 +16,7 @@ from privacyfunnel.cli.options import Force, listed
 if TYPE_CHECKING:
     from privacyfunnel.estimation import Cell, Estimates, ShareTable
     from privacyfunnel.laws.sealing import SealedProtocol
+    from privacyfunnel.model.joint import Joint
 
 NAMES = ("estimates.csv", "estimates.svg", "estimates.png")
 
@@ -158,11 +159,11 @@ def _written(
     from contextlib import ExitStack
 
     from privacyfunnel.estimation import impute_file
-    from privacyfunnel.report.shares import shares_figure
+    from privacyfunnel.report.shares import shares_figure, true_shares
     from privacyfunnel.report.trade_off import save
     from privacyfunnel.tables.whole import folder, whole_file
 
-    figure = shares_figure(found, None if original is None else _original_shares(found, sealed, original))
+    figure = shares_figure(found, None if original is None else true_shares(found, _joint(sealed, original)))
     paths = [into / name for name in NAMES]
     with folder(into), ExitStack() as stack:
         table, *pictures = (stack.enter_context(whole_file(path, force=force)) for path in paths)
@@ -174,23 +175,11 @@ def _written(
     return paths
 
 
-def _original_shares(
-    found: Estimates, sealed: SealedProtocol, original: Path
-) -> dict[tuple[str, ...], dict[tuple[str, ...], float]]:
-    """The true shares of each table that was estimated."""
+def _joint(sealed: SealedProtocol, original: Path) -> Joint:
     from privacyfunnel.audits.protocol import Found
     from privacyfunnel.tables.files import open_table
 
-    joint = Found.of(open_table(original), sealed, ()).joint
-    place = {at.name: j for j, at in enumerate(joint.attributes)}
-    shares: dict[tuple[str, ...], dict[tuple[str, ...], float]] = {}
-    for table in found:
-        counted = shares.setdefault(table.columns, {})
-        if not counted:
-            for labels, share in zip(joint.values, joint.p_x.tolist(), strict=True):
-                cell = tuple(labels[place[name]] for name in table.columns)
-                counted[cell] = counted.get(cell, 0.0) + share
-    return shares
+    return Found.of(open_table(original), sealed, ()).joint
 
 
 def _posterior_written(sealed: SealedProtocol, sanitised: Path, path: Path, *, force: bool) -> Path:

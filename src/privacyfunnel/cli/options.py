@@ -38,7 +38,7 @@ PromiseOption = Annotated[
 ]
 MethodOption = Annotated[
     str,
-    typer.Option("--method", help="optimal, randomised-response, unary-encoding or conditional-reporting."),
+    typer.Option("--method", help="optimal, randomised-response, unary-encoding, conditional-reporting or product."),
 ]
 SeesSecret = Annotated[bool, typer.Option("--sees-secret", help="Let the protocol look at the secret as well.")]
 Gap = Annotated[

@@ -156,7 +156,6 @@ def sanitised(
     """Run the release with what the command line says, and draw its reports."""
     from privacyfunnel.cli.progress import work_shown
     from privacyfunnel.designs.methods import Effort
-    from privacyfunnel.designs.product.budgets import parse_budgets
     from privacyfunnel.model.promises import promise as promise_called
     from privacyfunnel.release.order import Order
     from privacyfunnel.release.sanitise import sanitise_file
@@ -174,7 +173,7 @@ def sanitised(
             promise=promise_called(promise, epsilon),
             method=method,
             chain_order=listed(order),
-            budgets=parse_budgets(budgets),
+            budgets=_budgets(budgets),
             keep=listed(keep),
             bins=tuple(map(parse_bin, bins or [])),
             as_=as_,
@@ -190,6 +189,14 @@ def sanitised(
             )
             release = replace(release, pages=pages)
     return release
+
+
+def _budgets(text: str | None) -> str | tuple[float, ...] | None:
+    if text is None:  # as nearly always: then the room of products is not needed
+        return None
+    from privacyfunnel.designs.product.budgets import parse_budgets
+
+    return parse_budgets(text)
 
 
 def _reports(

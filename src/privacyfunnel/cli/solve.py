@@ -29,9 +29,10 @@ def solve(
     import time
 
     from privacyfunnel.cli.progress import work_shown
-    from privacyfunnel.designs.methods import Effort, make
+    from privacyfunnel.designs.methods import Effort, Options
+    from privacyfunnel.designs.methods import method as method_called
     from privacyfunnel.model.counts import read_counts
-    from privacyfunnel.model.information import entropy, mutual_information
+    from privacyfunnel.model.information import entropy
     from privacyfunnel.model.promises import PROMISES
     from privacyfunnel.model.promises import promise as promise_called
 
@@ -39,18 +40,19 @@ def solve(
     joint = read_counts(counts)
     start = time.perf_counter()
     with work_shown() as (progress, _):
-        made = make(method, joint, wanted, sees_secret=sees_secret, effort=Effort(gap, time_limit, progress))
+        options = Options(sees_secret=sees_secret, effort=Effort(gap, time_limit, progress))
+        found = method_called(method).design(joint, wanted, options)
     seconds = time.perf_counter() - start
     content = {
         "promise": promise.value,
         "epsilon": wanted.epsilon,
         "method": method,
-        "sees_secret": made.protocol.sees_secret,
+        "sees_secret": found.protocol.sees_secret,
         "entropy": entropy(joint.p_x),
-        "utility": mutual_information(joint, made.protocol),
-        "bound": made.bound,
-        "leakage": {name: kind(0).leakage(joint, made.protocol) for name, kind in PROMISES.items()},
-        "outputs": made.outputs,
+        "utility": found.information,
+        "bound": found.bound,
+        "leakage": {name: kind(0).leakage(joint, found.protocol) for name, kind in PROMISES.items()},
+        "outputs": found.outputs,
         "seconds": seconds,
     }
     answer(as_json, content, _told(content))

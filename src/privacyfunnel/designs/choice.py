@@ -1,14 +1,18 @@
-"""Which method suits a table with several attributes, and why."""
+"""`auto`: which method suits a table, and why."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from privacyfunnel.designs import methods
 from privacyfunnel.designs.chain.band import chained
+from privacyfunnel.designs.methods import Options
 from privacyfunnel.errors import SizeError
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 
+AUTO = "auto"  # the optimum, or a chain where too many combinations occur
+DEFAULT_METHOD = AUTO
 JOINT, CHAIN = "optimal", "chain"
 SOLVED_WELL = 650  # combinations up to which the joint optimum keeps more than a chain, a few percent from its bound
 SOLVED_WELL_IN_TWO = 2000  # the same where the secret has two values: atoms are then single values or pairs
@@ -22,6 +26,32 @@ class Choice:
 
     method: str
     reason: str
+
+
+def checked_method(name: str) -> str:
+    """The name of a method, or `auto`."""
+    if name != AUTO and name not in methods.METHODS:
+        raise methods.unknown_method(name, (AUTO, *methods.METHODS))
+    return name
+
+
+def settled(name: str, joint: Joint, promise: Promise, options: Options) -> tuple[Choice, Options]:
+    """The method of that name, or the one that `auto` takes here; and the options as it gets them.
+
+    An order of columns asks for a chain. One column, or a protocol that sees the secret, asks for the optimum. Where
+    combinations of columns are solved together, that may take SECONDS unless the owner said how long.
+    """
+    if name != AUTO:
+        return Choice(name, ""), options
+    methods.refuse_options(AUTO, frozenset({methods.SEES_SECRET, methods.AS_VALUES, methods.ORDER}), options)
+    if options.order:
+        return Choice(CHAIN, ""), options
+    if joint.m == 1 or options.sees_secret:
+        return Choice(JOINT, ""), options
+    choice = choose_method(joint, promise)
+    if choice.method == JOINT and options.effort.time_limit is None:
+        options = replace(options, effort=replace(options.effort, time_limit=SECONDS))
+    return choice, options
 
 
 def choose_method(joint: Joint, promise: Promise) -> Choice:

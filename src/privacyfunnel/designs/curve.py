@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+import os
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from privacyfunnel.designs.methods import METHODS, SEE_SECRET, Effort, make
+from privacyfunnel.designs import methods as room
+from privacyfunnel.designs.methods import Effort, Options
 from privacyfunnel.errors import GuaranteeError, ParameterError, SizeError
-from privacyfunnel.model.information import entropy, mutual_information
+from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.promises import promise as promise_called
@@ -35,6 +39,7 @@ class Curve:
 
     @property
     def epsilons(self) -> tuple[float, ...]:
+        """Every ε that has a point, the least first."""
         return tuple(sorted({point.epsilon for point in self.points}))
 
     def lines(self) -> Iterator[tuple[str, tuple[Point, ...]]]:
@@ -43,33 +48,69 @@ class Curve:
             yield name, tuple(sorted((p for p in self.points if p.name == name), key=lambda p: p.epsilon))
 
 
+def line_name(method: str, sees_secret: bool) -> str:
+    """What the line of a method is called."""
+    return f"{method}, sees secret" if sees_secret else method
+
+
 def curve(
     joint: Joint,
-    promise: str = "lip",
+    promise: str | Promise = "lip",
     *,
     epsilons: Sequence[float] = EPSILONS,
     methods: Sequence[str] = (),
     sees_secret: bool = False,
     effort: Effort | None = None,
+    known: Sequence[Point] = (),
+    seconds: float = math.inf,
+    cores: int | None = 1,
 ) -> Curve:
-    """Utility and bound of every method at every ε; with `sees_secret` also of the best that looks at the secret."""
+    """Utility and bound of every method at every ε; with `sees_secret` also of the best that looks at the secret.
+
+    The promise is a name, or one of the kind that is meant: those nearest to its own ε are made first. Without
+    `methods` all are drawn but those that work column by column. Points that are `known` are not made again, and
+    those that have not begun after so many `seconds` are left out. `cores` says how many points are made at a time;
+    None is as many as there are.
+    """
+    from privacyfunnel.designs.workers import Workers
+
     if not epsilons:
         raise ParameterError("a curve needs at least one ε; there is none. Name some, such as 0.5,1,2.")
-    lines = [(name, name in SEE_SECRET) for name in methods or METHODS]
+    like = promise_called(promise, 1.0) if isinstance(promise, str) else promise
+    table = [room.method(name) for name in methods or drawn_by_default()]
+    lines = [(method, method.looks) for method in table]
     if sees_secret:
-        lines.insert(1, ("optimal", True))
-    points = [
-        _point(joint, promise_called(promise, epsilon), name, seeing, effort)
-        for name, seeing in lines
-        for epsilon in sorted(epsilons)
+        lines.insert(1, (room.method("optimal"), True))
+    solved = {(point.name, point.epsilon): point for point in known}
+    effort = effort or Effort()
+    jobs = [
+        (joint, like.resized(epsilon), method.name, Options(sees_secret=seeing, effort=effort))
+        for epsilon in sorted(epsilons, key=lambda size: _apart(size, like.epsilon))
+        for method, seeing in lines
+        if (line_name(method.name, seeing), epsilon) not in solved
     ]
-    return Curve(promise, entropy(joint.p_x), tuple(points))
+    most = min(len(jobs), cores or os.cpu_count() or 1)
+    with Workers(1 if effort.progress else most) as workers:  # who watches a proof watches it here
+        made = workers.until(time.monotonic() + seconds, _point, jobs).values()
+    solved |= {(point.name, point.epsilon): point for point in made}
+    wanted = ((line_name(method.name, seeing), epsilon) for method, seeing in lines for epsilon in sorted(epsilons))
+    return Curve(like.name.lower(), entropy(joint.p_x), tuple(solved[each] for each in wanted if each in solved))
 
 
-def _point(joint: Joint, promise: Promise, method: str, seeing: bool, effort: Effort | None) -> Point:
-    name = f"{method}, sees secret" if seeing else method
+def _apart(one: float, other: float) -> float:
+    """How far apart two sizes of a promise are, as a factor; a promise of nothing comes last."""
+    return abs(math.log(one / other)) if one > 0 and other > 0 else math.inf
+
+
+def drawn_by_default() -> list[str]:
+    """The methods that a curve shows where none are named: those for whole records."""
+    return [name for name, method in room.METHODS.items() if not method.by_column]
+
+
+def _point(joint: Joint, promise: Promise, method: str, options: Options) -> Point:
+    name = line_name(method, options.sees_secret)
     try:
-        made = make(method, joint, promise, sees_secret=seeing, effort=effort)
+        found = room.method(method).design(joint, promise, options)
     except (GuaranteeError, SizeError):
         return Point(name, promise.epsilon, None, None)
-    return Point(name, promise.epsilon, mutual_information(joint, made.protocol), made.bound)
+    return Point(name, promise.epsilon, found.information, found.bound)

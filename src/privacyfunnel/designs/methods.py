@@ -1,22 +1,30 @@
 """Methods: the names under which protocols are asked for, and what makes each.
 
-A method takes a joint and a promise and answers with a protocol that keeps it, and, where it proved one, with an upper
-bound on what any protocol could keep.
+Every method answers one call, `Method.design(joint, promise, options)`, with a `Design`: a protocol to be measured
+and sealed, and, where one was proved, an upper bound on what any protocol could keep. A new method is a line in
+`METHODS`; which line `auto` takes, and why, is in `choice.py` beside it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+from typing import Protocol as Shape
 
-from privacyfunnel.designs.explicit import EXPLICIT
+from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import ParameterError
+from privacyfunnel.model.comparisons import Comparable
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
-from privacyfunnel.model.protocol import Protocol
-from privacyfunnel.model.unary_encoding import UnaryEncoding
 from privacyfunnel.tables.names import nearest
+
+if TYPE_CHECKING:
+    from privacyfunnel.laws.sampling import Words
+    from privacyfunnel.laws.sealing import SealedProtocol
+    from privacyfunnel.model.protocol import Protocol
 
 Progress = Callable[[float, float], None]  # called with utility and bound, now and then
 
@@ -31,72 +39,226 @@ class Effort:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Made:
-    """A protocol, and the bound that was proved for it in nats, if any."""
+class Rows:
+    """The very rows that will be drawn, and their words: for a method that is made while it draws."""
 
-    protocol: Protocol | UnaryEncoding
-    bound: float | None = None
+    codes: IntArray
+    words: Words
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Options:
+    """What a method may be told beyond the joint and the promise. One that cannot follow an option refuses it."""
+
+    sees_secret: bool = False
+    as_values: bool = False  # publish original values, not groups of them
+    budgets: str | tuple[float, ...] | None = None  # "paper", "sound" or an ε per column; searched if None
+    order: tuple[str, ...] = ()  # the columns in the order they are published in; chosen by what they keep if empty
+    effort: Effort = field(default_factory=Effort)
+    rows: Rows | None = None
+
+
+class Design(Shape):
+    """What a method answers with."""
+
+    @property
+    def protocol(self) -> Comparable:
+        """What is drawn from, as something to measure."""
+
+    @property
+    def bound(self) -> float | None:
+        """Nats: no protocol keeps more; None where nothing was proved."""
+
+    @property
+    def information(self) -> float:
+        """I(X;Y) in nats."""
 
     @property
     def outputs(self) -> int:
-        """How many different outputs the protocol has."""
-        if isinstance(self.protocol, UnaryEncoding):
-            return int(self.protocol.a + 1 if self.protocol.alpha == math.inf else 2**self.protocol.a)
-        return int((self.protocol.channel > 0).any(axis=0).sum())
+        """How many different outputs there are."""
+
+    @property
+    def drawn(self) -> IntArray | None:
+        """The codes of the published columns, row by row, where the rows had to be drawn to make the protocol."""
+
+    def seal(self) -> SealedProtocol:
+        """The protocol as integers on which the promise was checked, exactly."""
 
 
-Method = Callable[[Joint, Promise, bool, Effort], Made]
+@dataclass(frozen=True, slots=True, eq=False)
+class Made:
+    """A protocol for whole records, and the bound that was proved for it in nats, if any."""
+
+    joint: Joint
+    promise: Promise
+    protocol: Comparable
+    outputs: int
+    bound: float | None = None
+    drawn: None = None
+
+    @property
+    def information(self) -> float:
+        """I(X;Y) in nats."""
+        return self.protocol.mutual_information(self.joint)
+
+    def seal(self) -> SealedProtocol:
+        """The protocol as integers on which the promise was checked, exactly."""
+        from privacyfunnel.laws.sealing import seal
+
+        return seal(self.protocol, self.promise, self.joint, bound=self.bound)
 
 
-def make(
-    method: str, joint: Joint, promise: Promise, *, sees_secret: bool = False, effort: Effort | None = None
-) -> Made:
-    """The protocol of that method which keeps the promise.
+Maker = Callable[[Joint, Promise, Options], Design]
+Trial = Callable[[Joint, Promise, Options], float]
 
-    >>> from privacyfunnel.model.promises import LIP
-    >>> make("randomised-response", Joint.from_counts([[1, 0], [0, 1]]), LIP(9)).protocol.channel.shape
-    (2, 2)
-    """
-    if method in BY_COLUMN:
-        raise ParameterError(f"{method} works on the rows of a table, column by column; use it with sanitise.")
-    if method not in METHODS:
-        raise unknown_method(method, [*METHODS, *BY_COLUMN])
-    return METHODS[method](joint, promise, sees_secret, effort or Effort())
+SEES_SECRET, AS_VALUES, BUDGETS, ORDER = "sees_secret", "as_values", "budgets", "order"
+# What is said where a method cannot follow an option.
+REFUSALS = {
+    SEES_SECRET: "{method} never looks at the secret; leave out --sees-secret or use another method.",
+    AS_VALUES: "{method} publishes sets, not values; use --as labels or another method.",
+    ORDER: "an order of columns is for the method {others}; {method} needs none. Leave it out.",
+    BUDGETS: "budgets are for the method {others}; {method} needs none. Leave them out.",
+}
 
 
-def unknown_method(method: str, known: Sequence[str]) -> ParameterError:
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A way to a protocol: what makes it, and which options it can follow."""
+
+    name: str
+    make: Maker
+    follows: frozenset[str] = frozenset({AS_VALUES})
+    looks: bool = False  # at the secret, whether asked to or not
+    by_column: bool = False  # one column after the other: for tables whose combinations are many
+    needs_rows: bool = False  # made while the rows are drawn; all others need counts only
+    trial: Trial | None = None  # about how many nats it keeps, where finding that out by a design would take long
+
+    def design(self, joint: Joint, promise: Promise, options: Options | None = None) -> Design:
+        """The protocol of this method which keeps the promise.
+
+        >>> from privacyfunnel.model.promises import LIP
+        >>> method("randomised-response").design(Joint.from_counts([[1, 0], [0, 1]]), LIP(9)).outputs
+        2
+        """
+        options = options or Options()
+        refuse_options(self.name, self.follows, options)
+        if self.needs_rows and options.rows is None:
+            raise ParameterError(f"{self.name} works on the rows of a table, column by column; use it with sanitise.")
+        return self.make(joint, promise, options)
+
+    def keeps(self, joint: Joint, promise: Promise, options: Options) -> float:
+        """About how many nats the method keeps of a table: to compare tables with."""
+        return (self.trial or _measured(self))(joint, promise, options)
+
+
+def refuse_options(method: str, follows: frozenset[str], options: Options) -> None:
+    """Refuse what this method cannot follow."""
+    for option, sentence in REFUSALS.items():
+        if option not in follows and getattr(options, option) not in (False, None, ()):
+            others = " or ".join(name for name, other in METHODS.items() if option in other.follows)
+            raise ParameterError(sentence.format(method=method, others=others))
+
+
+def method(name: str) -> Method:
+    """The method of that name."""
+    if name not in METHODS:
+        raise unknown_method(name, tuple(METHODS))
+    return METHODS[name]
+
+
+def unknown_method(name: str, known: Sequence[str]) -> ParameterError:
     """The error for a name that no method has."""
     return ParameterError(
-        f"A method is one of {', '.join(known)}; there is none called '{method}'.{nearest(method, known)}"
+        f"A method is one of {', '.join(known)}; there is none called '{name}'.{nearest(name, known)}"
     )
 
 
-def _optimal(joint: Joint, promise: Promise, sees_secret: bool, effort: Effort) -> Made:
+def _measured(mine: Method) -> Trial:
+    return lambda joint, promise, options: mine.design(joint, promise, options).information
+
+
+def _optimal(joint: Joint, promise: Promise, options: Options) -> Made:
     from privacyfunnel.designs.optimum import optimal
 
+    effort = options.effort
     best = optimal(
         joint,
         promise,
-        sees_secret=sees_secret,
+        sees_secret=options.sees_secret,
         gap=effort.gap,
         time_limit=effort.time_limit,
         progress=effort.progress,
     )
-    return Made(best.protocol, best.bound)
+    return _channel(joint, promise, best.protocol, options, best.bound)
 
 
-def _explicit(name: str) -> Method:
-    def made(joint: Joint, promise: Promise, sees_secret: bool, effort: Effort) -> Made:
-        protocol = EXPLICIT[name](joint, promise)
-        if sees_secret and not protocol.sees_secret:
-            raise ParameterError(f"{name} never looks at the secret; leave out --sees-secret or use another method.")
-        return Made(protocol)
+def _randomised_response(joint: Joint, promise: Promise, options: Options) -> Made:
+    from privacyfunnel.designs.explicit import randomised_response
 
-    return made
+    return _channel(joint, promise, randomised_response(joint, promise), options)
 
 
-METHODS: dict[str, Method] = {"optimal": _optimal, **{name: _explicit(name) for name in EXPLICIT}}
-BY_COLUMN = ("product", "chain")  # for several published columns, each randomised in turn: see `attributes`
-AUTO = "auto"  # the optimum, or a chain where too many combinations occur
-DEFAULT_METHOD = AUTO
-SEE_SECRET = frozenset({"conditional-reporting"})  # whether asked to or not
+def _conditional_reporting(joint: Joint, promise: Promise, options: Options) -> Made:
+    from privacyfunnel.designs.explicit import conditional_reporting
+
+    return _channel(joint, promise, conditional_reporting(joint, promise), options)
+
+
+def _unary_encoding(joint: Joint, promise: Promise, options: Options) -> Made:
+    from privacyfunnel.designs.explicit import unary_encoding
+
+    sets = unary_encoding(joint, promise)
+    # Without randomness only single values and the empty set are published.
+    return Made(joint, promise, sets, sets.a + 1 if sets.alpha == math.inf else 2**sets.a)
+
+
+def _channel(joint: Joint, promise: Promise, protocol: Protocol, options: Options, bound: float | None = None) -> Made:
+    shown = protocol.as_values(joint) if options.as_values else protocol
+    return Made(joint, promise, shown, int((shown.channel > 0).any(axis=0).sum()), bound)
+
+
+def _product(joint: Joint, promise: Promise, options: Options) -> Design:
+    from privacyfunnel.designs.product.budgets import SECONDS, product_protocol
+
+    limit = options.effort.time_limit
+    found = product_protocol(joint, promise, options.budgets, seconds=SECONDS if limit is None else limit)
+    return found.as_values() if options.as_values else found
+
+
+def _chain(joint: Joint, promise: Promise, options: Options) -> Design:
+    from privacyfunnel.designs.chain.order import SECONDS, chain_protocol
+
+    limit = options.effort.time_limit
+    chain = chain_protocol(
+        joint,
+        promise,
+        order=options.order or None,
+        as_values=options.as_values,
+        seconds=SECONDS if limit is None else limit,
+    )
+    assert options.rows is not None  # `Method.design` has seen to that
+    return chain.of_rows(options.rows.codes, options.rows.words)
+
+
+def _chain_trial(joint: Joint, promise: Promise, options: Options) -> float:
+    from privacyfunnel.designs.chain.order import trial
+
+    return trial(joint, promise)
+
+
+_TABLE = (
+    Method("optimal", _optimal, follows=frozenset({SEES_SECRET, AS_VALUES})),
+    Method("randomised-response", _randomised_response),
+    Method("unary-encoding", _unary_encoding, follows=frozenset()),
+    Method("conditional-reporting", _conditional_reporting, follows=frozenset({SEES_SECRET, AS_VALUES}), looks=True),
+    Method("product", _product, follows=frozenset({AS_VALUES, BUDGETS}), by_column=True),
+    Method(
+        "chain",
+        _chain,
+        follows=frozenset({AS_VALUES, ORDER}),
+        by_column=True,
+        needs_rows=True,
+        trial=_chain_trial,
+    ),
+)
+METHODS: Mapping[str, Method] = MappingProxyType({each.name: each for each in _TABLE})

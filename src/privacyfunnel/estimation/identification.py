@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
-from scipy.optimize import linprog
 from scipy.sparse.csgraph import connected_components
 from scipy.special import betaincinv
 
@@ -140,6 +139,8 @@ def _extreme(w: FloatArray, means: FloatArray, low: FloatArray, high: FloatArray
 
 def _solved(cost: FloatArray, rows: FloatArray, limits: FloatArray, sums_to_one: FloatArray) -> FloatArray:
     """The cheapest v ≥ 0 with rows · v ≤ limits and sums_to_one · v = 1."""
+    from scipy.optimize import linprog  # few protocols need it, and it is slow to import
+
     result = linprog(cost, A_ub=rows, b_ub=limits, A_eq=sums_to_one[None, :], b_eq=[1.0], method="highs")
     if result.status != 0 or result.x is None:
         raise SolverError(f"Bounds come from a linear programme that must be solved; the solver said: {result.message}")

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.errors import ColumnError, ParameterError
@@ -224,7 +224,7 @@ def combine(estimates: ArrayLike, variances: ArrayLike = 0.0, *, level: float = 
     between = float(q.var(ddof=1))
     total = within + (1 + 1 / m) * between
     degrees = math.inf if between == 0 else (m - 1) * (total / ((1 + 1 / m) * between)) ** 2
-    half = float(student.ppf((1 + level) / 2, degrees)) * math.sqrt(total)
+    half = float(stdtrit(degrees, (1 + level) / 2)) * math.sqrt(total)
     centre = float(q.mean())
     return Combined(centre, math.sqrt(total), centre - half, centre + half, degrees)
 

@@ -130,10 +130,13 @@ def covered_by(sealed: SealedProtocol, columns: Sequence[str]) -> tuple[int, ...
 
 def as_table(source: Any) -> Table:
     """A file by its path, or a frame that narwhals reads."""
-    from privacyfunnel.tables.files import open_table
+    if isinstance(source, str | Path):
+        from privacyfunnel.tables.files import open_table
+
+        return open_table(source)
     from privacyfunnel.tables.frames import FrameTable
 
-    return open_table(source) if isinstance(source, str | Path) else FrameTable.of(source)
+    return FrameTable.of(source)
 
 
 def _way_written(sealed: SealedProtocol, table: Table, by: Sequence[str] = ()) -> Published:

@@ -47,6 +47,7 @@ class ChainLaw:
     kind: ClassVar[str] = "chain"
     checked: ClassVar[str] = "with every rounding outwards"
     sees_secret: ClassVar[bool] = False
+    listed: ClassVar[None] = None  # outputs are too many to list
 
     def __post_init__(self) -> None:
         attributes = sorted(j for step in self.steps for j in step.attributes)

@@ -99,6 +99,11 @@ class ChannelLaw:
         """The law as a protocol of floats."""
         return Protocol(self.channel, self.outputs, self.sees_secret)
 
+    @property
+    def listed(self) -> Protocol:
+        """The same: its outputs are a list."""
+        return self.protocol
+
     def worst(self, comparisons: Comparisons) -> ExactLeak:
         totals = comparisons.totals
         return worst_ratio(comparisons, self._masses(comparisons, totals), totals.astype(object))

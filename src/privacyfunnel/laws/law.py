@@ -16,7 +16,7 @@ from privacyfunnel.errors import ProtocolFileError
 from privacyfunnel.laws.exact import ExactLeak
 from privacyfunnel.laws.sampling import Words
 from privacyfunnel.model.comparisons import Comparable, Comparisons
-from privacyfunnel.model.protocol import Labels
+from privacyfunnel.model.protocol import Labels, Protocol
 
 BITS = 64
 UNIT = 2**BITS
@@ -42,6 +42,10 @@ class Law(Shape):
     @property
     def protocol(self) -> Comparable:
         """The same law in floats."""
+
+    @property
+    def listed(self) -> Protocol | None:
+        """The same as one table of probabilities whose outputs can be listed; None where they are too many."""
 
     def worst(self, comparisons: Comparisons) -> ExactLeak:
         """The largest ratio that the promise compares, exactly."""

@@ -40,6 +40,7 @@ class ProductLaw:
     kind: ClassVar[str] = "product"
     checked: ClassVar[str] = "in exact arithmetic"
     sees_secret: ClassVar[bool] = False
+    listed: ClassVar[None] = None  # outputs are too many to list
 
     def __post_init__(self) -> None:
         checked_factors([factor.inputs for factor in self.factors], self.combos)

@@ -34,6 +34,7 @@ class SetsLaw:
     kind: ClassVar[str] = "unary-encoding"
     checked: ClassVar[str] = "in exact arithmetic"
     sees_secret: ClassVar[bool] = False
+    listed: ClassVar[None] = None  # outputs are too many to list
 
     def __post_init__(self) -> None:
         if not 0 <= self.t <= UNIT // 2:

@@ -13,12 +13,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from privacyfunnel.designs.methods import Effort, Method, method
+from privacyfunnel.errors import PrivacyFunnelError
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
+from privacyfunnel.release.design import Designed
+from privacyfunnel.release.order import Watch
 from privacyfunnel.tables.bins import bin_labels, number_text
 
 NAMED = 3  # smaller tables that are looked at closely
 SECONDS = 15.0  # for all of them; one that has begun is finished
+QUICK = Effort(gap=0.01, time_limit=4.0)  # how well each of them is solved, in nats and seconds
+TELLING = 0.02  # the share of rows whose combination tells the secret from which on the summary says so
 
 Keeps = Callable[[Joint], float | None]  # about how many nats the method in use would keep of a table
 
@@ -80,6 +86,38 @@ def sparseness(
             other = replace(other, kept=keeps(table))
         smaller.append(other)
     return Sparseness(joint.m, joint.a, float(np.mean(counts == 1)), _told(joint), tuple(smaller))
+
+
+def sparse_words(found: Designed, watch: Watch | None = None) -> str:
+    """What to know where combinations tell the secret of many rows; else nothing."""
+    if _told(found.joint) < TELLING:
+        return ""
+    if watch:
+        watch("trying smaller tables", 0)
+    mine = method(found.choice.method)
+
+    def keeps(table: Joint) -> float | None:
+        """How many nats the method would keep if it had seconds only; None where it cannot be followed there."""
+        if table.a < 2:
+            return 0.0
+        try:
+            return mine.keeps(table, found.sealed.promise, replace(found.options, effort=QUICK))
+        except PrivacyFunnelError:  # the release itself is done, and stands
+            return None
+
+    # What is found quickly is less than what was found; it is the comparison that counts.
+    whole = found.sealed.information if _as_quick(found, mine) else keeps(found.joint)
+    scale = found.sealed.information / whole if whole else 1.0
+    return str(sparseness(found.joint, found.sealed.domain.bins, lambda table: _scaled(keeps(table), scale)))
+
+
+def _as_quick(found: Designed, mine: Method) -> bool:
+    """Whether the release itself took no longer than a smaller table gets: then it need not be made again."""
+    return mine.trial is None and QUICK.time_limit is not None and found.seconds <= QUICK.time_limit
+
+
+def _scaled(kept: float | None, scale: float) -> float | None:
+    return None if kept is None else kept * scale
 
 
 def _smaller_tables(joint: Joint, edges: Mapping[str, tuple[float, ...]]) -> Iterator[tuple[str, Joint]]:

@@ -1,30 +1,31 @@
 """The main job: from a table to its sanitised version and the public protocol, whole or not at all.
 
-table ──columns──▶ Joint ──promise + method──▶ Protocol ──seal──▶ SealedProtocol ──sample──▶ sanitised table
+table ──count──▶ Joint ──design──▶ SealedProtocol ──apply──▶ sanitised table
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privacyfunnel.designs.methods import DEFAULT_METHOD, Effort
+from privacyfunnel.designs.choice import DEFAULT_METHOD
+from privacyfunnel.designs.curve import Point
+from privacyfunnel.designs.methods import Effort
 from privacyfunnel.errors import ColumnError, OutputError
-from privacyfunnel.laws.channel import ChannelLaw
 from privacyfunnel.laws.sampling import KeyStream
 from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import SRLIP, Promise
-from privacyfunnel.release.order import LABELS, Order, Watch, sealed_protocol, settled, sparse_words
+from privacyfunnel.release.advice import sparse_words
+from privacyfunnel.release.design import Designed, designed
+from privacyfunnel.release.order import LABELS, Order, Watch, names
 from privacyfunnel.tables.bins import Bins
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from privacyfunnel.release.write import Published
     from privacyfunnel.tables.encoding import Encoding
 
 
@@ -47,6 +48,7 @@ class Release:
     sparse: str = ""  # how far combinations give the secret away, and what a smaller table would change
     pages: tuple[Path, ...] = ()  # the reports that were written
     joint: Joint | None = None  # the owner's own: it holds counts, and is in no public file
+    known: tuple[Point, ...] = ()  # the points of a curve that were solved on the way
 
     @property
     def information(self) -> float:
@@ -66,13 +68,13 @@ class Release:
         said = []
         if not self.sealed.for_publication:
             said.append("This draw came from a seed, which someone may guess: it is NOT FOR PUBLICATION.")
-        if self.known_values_leak is not None and not isinstance(promise, SRLIP):
+        if self.known_values_leak is not None and not promise.guards_known_attributes:
             said.append(
                 f"This protocol looks at {secret}. Whoever already knows a person's {columns} may learn {secret} from "
                 f"the published record, up to ε = {self.known_values_leak:.3g}; {promise.name} does not cover them, "
                 "SRLIP does."
             )
-        elif len(domain.attributes) > 1 and not isinstance(promise, SRLIP):
+        elif len(domain.attributes) > 1 and not promise.guards_known_attributes:
             said.append(
                 f"Whoever already knows some of {columns} of a person may learn more about {secret}; "
                 f"{promise.name} does not cover them, SRLIP does."
@@ -114,13 +116,13 @@ def sanitise(
     from privacyfunnel.tables.frames import FrameTable
 
     order = Order(
-        secret=_names(secret),
-        publish=_names(publish),
+        secret=names(secret),
+        publish=names(publish),
         promise=promise,
         method=method,
         chain_order=tuple(chain_order),
         budgets=budgets if budgets is None or isinstance(budgets, str) else tuple(budgets),
-        keep=_names(keep),
+        keep=names(keep),
         bins=tuple(bins),
         as_=as_,
         sets=sets,
@@ -129,9 +131,9 @@ def sanitise(
         effort=effort or Effort(),
     )
     source = FrameTable.of(frame)
-    drawing = Drawing.prepared(source, order)
-    rows = pl.concat(drawing.batches())
-    return drawing.release(source.like(rows.get_columns(), order.keep))
+    work = _Work.begun(source, order)
+    rows = pl.concat(work.batches())
+    return work.release(source.like(rows.get_columns(), order.keep))
 
 
 def sanitise_file(
@@ -163,46 +165,36 @@ def sanitise_file(
     if into.exists():  # before hours are spent
         for path in (target, protocol_file):
             checked_target(path, force=force)
-    drawing = Drawing.prepared(table, order, watch)
+    work = _Work.begun(table, order, watch)
     with (
         folder(into),
         whole_file(protocol_file, force=force) as protocol_beside,
         whole_file(target, force=force) as table_beside,
     ):
-        write_batches(table_beside, checked_output(target, force=force), drawing.batches(order.keep))
-        protocol_beside.write_text(to_text(drawing.sealed), encoding="utf-8")
-        release = drawing.release(target)  # before the files appear: what fails leaves nothing behind
+        write_batches(table_beside, checked_output(target, force=force), work.batches(order.keep))
+        protocol_beside.write_text(to_text(work.sealed), encoding="utf-8")
+        release = work.release(target)  # before the files appear: what fails leaves nothing behind
     return replace(release, protocol_file=protocol_file)
 
 
-class Drawing:
-    """A table on its way out: counted, sealed, and now drawn batch by batch while the unchanged rows are counted."""
+class _Work:
+    """A table on its way out: counted and sealed, and now drawn batch by batch while the unchanged rows are counted."""
 
     def __init__(
-        self,
-        encoding: Encoding,
-        joint: Joint,
-        sealed: SealedProtocol,
-        order: Order,
-        stream: KeyStream,
-        watch: Watch | None,
-        reason: str,
-        seconds: float,
+        self, encoding: Encoding, order: Order, found: Designed, stream: KeyStream, watch: Watch | None
     ) -> None:
         from privacyfunnel.release.write import published
 
-        self.sealed = sealed
-        self._encoding, self._joint, self._order, self._watch = encoding, joint, order, watch
-        self._way: Published = published(sealed, order.sets)
-        self._stream, self._reason, self._seconds = stream, reason, seconds
-        self._unchanged = 0
+        self._encoding, self._order, self._found = encoding, order, found
+        self._stream, self._watch, self._unchanged = stream, watch, 0
+        self._way = published(found.sealed, order.sets)
         taken = [name for name in order.keep if name in self._way.names]
         if taken:
             raise ColumnError(f"column '{taken[0]}' cannot be kept: a published column has that name. Rename it first.")
 
     @classmethod
-    def prepared(cls, table: Any, order: Order, watch: Watch | None = None) -> Drawing:
-        """Count the table, make the protocol and seal it; nothing is drawn yet."""
+    def begun(cls, table: Any, order: Order, watch: Watch | None = None) -> _Work:
+        """Count the table, make the protocol and seal it; nothing is published yet."""
         from privacyfunnel.tables.encoding import encode
         from privacyfunnel.tables.names import checked_columns
 
@@ -210,70 +202,41 @@ class Drawing:
         if watch:
             watch("counting", 0)
         encoding = encode(table, secret=order.secret, publish=order.publish, bins=order.bins)
-        joint = checked_joint(encoding)
-        order, reason = settled(joint, order)
         stream = KeyStream.fresh() if order.seed is None else KeyStream.from_seed(order.seed)
-        begun = time.monotonic()
-        sealed = sealed_protocol(encoding, joint, order, stream)
-        return cls(encoding, joint, sealed, order, stream, watch, reason, time.monotonic() - begun)
+        return cls(encoding, order, designed(encoding, order, stream), stream, watch)
+
+    @property
+    def sealed(self) -> SealedProtocol:
+        return self._found.sealed
 
     def batches(self, keep: Sequence[str] = ()) -> Iterator[pl.DataFrame]:
         """The sanitised rows in the order of the table: the published columns, then those to `keep`."""
-        import polars as pl
+        from privacyfunnel.release.apply import applied
 
-        law, a = self.sealed.law, self._joint.a
-        step = self._way.rows_at_once
-        for chunk in self._encoding.chunks(keep):
-            inputs = chunk.secret * a + chunk.published if law.sees_secret else chunk.published
-            for start in range(0, len(inputs), step):
-                piece = slice(start, start + step)
-                drawn = law.draw(inputs[piece], self._stream, chunk.start + start)
-                self._unchanged += self._way.unchanged(chunk.published[piece], drawn)
-                columns = self._way.columns(drawn)
-                if chunk.kept is not None:
-                    columns += chunk.kept[piece].get_columns()
-                yield pl.DataFrame({column.name: column for column in columns})
+        for batch in applied(self.sealed, self._encoding, self._stream, self._way, keep, self._found.drawn):
+            self._unchanged += batch.unchanged
+            yield batch.rows
             if self._watch:
-                self._watch("drawn", chunk.start + len(inputs))
+                self._watch("drawn", batch.end)
 
     def release(self, table: Any) -> Release:
         """What was done, once all batches were drawn."""
-        encoding, order = self._encoding, self._order
+        encoding, order, found = self._encoding, self._order, self._found
         used = {*order.secret, *order.publish, *order.keep}
-        law = self.sealed.law
-        sees = isinstance(law, ChannelLaw) and law.sees_secret
+        law, joint = self.sealed.law, found.joint
         return Release(
             table=table,
             sealed=self.sealed,
-            method=order.method,
+            method=found.choice.method,
             rows=encoding.rows,
             kept=order.keep,
             dropped=tuple(name for name in encoding.table.columns if name not in used),
             unchanged=self._unchanged / encoding.rows,
-            unchanged_expected=self._way.expected_unchanged(self._joint),
-            known_values_leak=SRLIP(0).leakage(self._joint, law.protocol) if sees else None,
-            seconds=self._seconds,
-            reason=self._reason,
-            sparse=sparse_words(self._joint, order, self.sealed, self._watch),
-            joint=self._joint,
+            unchanged_expected=self._way.expected_unchanged(joint),
+            known_values_leak=SRLIP(0).leakage(joint, law.protocol) if law.sees_secret else None,
+            seconds=found.seconds,
+            reason=found.choice.reason,
+            sparse=sparse_words(found, self._watch),
+            joint=joint,
+            known=() if found.point is None else (found.point,),
         )
-
-
-def checked_joint(encoding: Encoding) -> Joint:
-    """p(s, x) of a table; refuses a secret or a published part that is the same in every row."""
-    joint = Joint.from_contingency(encoding.contingency)
-    for role, size, columns in (
-        ("secret", joint.c, encoding.contingency.secret.columns),
-        ("published", joint.a, encoding.contingency.published.columns),
-    ):
-        if size < 2:
-            nothing = "hide" if role == "secret" else "sanitise"
-            raise ColumnError(
-                f"what is {role} must have at least two values; {' & '.join(columns)} has one in all {encoding.rows} "
-                f"rows. There is nothing to {nothing}: name another column."
-            )
-    return joint
-
-
-def _names(columns: str | Sequence[str]) -> tuple[str, ...]:
-    return (columns,) if isinstance(columns, str) else tuple(columns)

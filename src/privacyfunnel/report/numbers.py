@@ -10,10 +10,9 @@ from itertools import combinations
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray
-from privacyfunnel.designs.curve import EPSILONS, Curve, curve
+from privacyfunnel.designs.curve import Curve, Point, curve
 from privacyfunnel.designs.methods import Effort
 from privacyfunnel.estimation import Estimates
-from privacyfunnel.laws.channel import ChannelLaw
 from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.model.information import information
 from privacyfunnel.model.joint import Joint
@@ -22,7 +21,9 @@ from privacyfunnel.model.protocol import Labels
 SHOWN_OUTPUTS = 24
 SHOWN_SECRETS = 30
 MOST_INPUTS, MOST_IN_TWO = 300, 1500  # inputs for which a curve is drawn; more of them where the secret has two values
+SIZES = (0.1, 0.25, 0.5, 1.0, 2.0, 3.0)  # the ε of its curve, besides the chosen one: enough to see the bend
 LOOSE = Effort(gap=1e-3, time_limit=3.0)  # a curve is looked at, not published: a thousandth of a nat is enough
+CURVE_SECONDS = 3.0  # for all of it: a point that has not begun by then is not drawn
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +91,12 @@ def beliefs(joint: Joint, sealed: SealedProtocol) -> tuple[Belief, ...]:
     """One per secret value, the one whose belief moves most (relative to its prior) first."""
     p_s, factor = joint.p_s, math.exp(sealed.epsilon)
     posterior, first = None, int(p_s.argmin())
-    if isinstance(sealed.law, ChannelLaw):
-        p_sy = sealed.law.protocol.joint_with_secret(joint)
+    listed = sealed.law.listed
+    if listed is not None:
+        p_sy = listed.joint_with_secret(joint)
         p_y = p_sy.sum(axis=0)
         posterior = p_sy[:, p_y > 0] / p_y[p_y > 0]
-        worst = sealed.promise.worst(joint, sealed.law.protocol)
+        worst = sealed.promise.worst(joint, listed)
         first = worst.secrets[0] if worst.output is not None else first
     found = []
     for s, prior in enumerate(p_s):
@@ -106,16 +108,16 @@ def beliefs(joint: Joint, sealed: SealedProtocol) -> tuple[Belief, ...]:
 
 def outputs(joint: Joint, sealed: SealedProtocol) -> Outputs | None:
     """The outputs of a law that has a channel; None for sets and chains, whose outputs are too many to list."""
-    law = sealed.law
-    if not isinstance(law, ChannelLaw):
+    listed = sealed.law.listed
+    if listed is None:
         return None
-    p_xy = law.protocol.joint_with_values(joint)
+    p_xy = listed.joint_with_values(joint)
     p_y = p_xy.sum(axis=0)
     order = np.argsort(-p_y, kind="stable")
     order = order[p_y[order] > 0]
     shown = order[:SHOWN_OUTPUTS]
     return Outputs(
-        labels=tuple(text(law.outputs[y]) for y in shown),
+        labels=tuple(text(listed.outputs[y]) for y in shown),
         share=p_y[shown],
         posterior=(p_xy[:, shown] / p_y[shown]).T,
         channel=p_xy[:, shown] / joint.p_x[:, None],
@@ -126,12 +128,12 @@ def outputs(joint: Joint, sealed: SealedProtocol) -> Outputs | None:
 
 def attacker(joint: Joint, sealed: SealedProtocol) -> Attacker | None:
     """Prior and posteriors of the secret, after the worst and after the most frequent output."""
-    law = sealed.law
-    if not isinstance(law, ChannelLaw):
+    listed = sealed.law.listed
+    if listed is None:
         return None
-    p_sy = law.protocol.joint_with_secret(joint)
+    p_sy = listed.joint_with_secret(joint)
     p_y = p_sy.sum(axis=0)
-    leak = sealed.promise.worst(joint, law.protocol)
+    leak = sealed.promise.worst(joint, listed)
     worst = int(leak.output) if leak.output is not None else int(p_y.argmax())
     typical = int(p_y.argmax())
     order = np.argsort(-joint.p_s, kind="stable")[:SHOWN_SECRETS]
@@ -139,9 +141,9 @@ def attacker(joint: Joint, sealed: SealedProtocol) -> Attacker | None:
         secrets=tuple(joint.secrets[s] for s in order),
         prior=joint.p_s[order],
         worst=p_sy[order, worst] / p_y[worst],
-        worst_output=text(law.outputs[worst]),
+        worst_output=text(listed.outputs[worst]),
         typical=p_sy[order, typical] / p_y[typical],
-        typical_output=text(law.outputs[typical]),
+        typical_output=text(listed.outputs[typical]),
         left_out=joint.c - len(order),
     )
 
@@ -174,13 +176,13 @@ def columns(joint: Joint, sealed: SealedProtocol, estimates: Estimates | None) -
 
 def associations(joint: Joint, sealed: SealedProtocol) -> tuple[Association, ...]:
     """What every pair of columns says about each other: among those published, and each with the secret."""
-    law = sealed.law
-    if not isinstance(law, ChannelLaw):
+    listed = sealed.law.listed
+    if listed is None:
         return ()
-    p_sy = law.protocol.joint_with_secret(joint)
+    p_sy = listed.joint_with_secret(joint)
     p_y = p_sy.sum(axis=0)
     before = [_grouped(joint.p_sx, joint.combos[:, j]) for j in range(joint.m)]
-    shown = [_codes(column) for column in law.columns]
+    shown = [_codes(column) for column in zip(*listed.outputs, strict=True)]
     after = [_grouped(p_sy, codes) for codes in shown]
     found = [
         Association(joint.secret_name, at.name, information(before[j]), information(after[j]))
@@ -195,13 +197,27 @@ def associations(joint: Joint, sealed: SealedProtocol) -> tuple[Association, ...
     return tuple(found)
 
 
-def trade_off_curve(joint: Joint, sealed: SealedProtocol, effort: Effort = LOOSE) -> Curve | None:
-    """What every method keeps on this very data, at the usual ε and the chosen one; None where it would take long."""
+def trade_off_curve(
+    joint: Joint, sealed: SealedProtocol, effort: Effort = LOOSE, known: Sequence[Point] = ()
+) -> Curve | None:
+    """What every method keeps on this very data, at the usual ε and the chosen one; None where it would take long.
+
+    Points that are known from the release are not solved again.
+    """
     inputs = joint.a * (joint.c if sealed.sees_secret else 1)
     if inputs > (MOST_IN_TWO if joint.c == 2 else MOST_INPUTS):
         return None
-    sizes = sorted({*EPSILONS, sealed.promise.epsilon} - {0.0})
-    return curve(joint, sealed.promise.name.lower(), epsilons=sizes, sees_secret=sealed.sees_secret, effort=effort)
+    sizes = sorted({*SIZES, sealed.promise.epsilon} - {0.0})
+    return curve(
+        joint,
+        sealed.promise,
+        epsilons=sizes,
+        sees_secret=sealed.sees_secret,
+        effort=effort,
+        known=known,
+        seconds=CURVE_SECONDS,
+        cores=None,
+    )
 
 
 def text(labels: Labels) -> str:
@@ -215,13 +231,13 @@ def _number(share: float | None) -> float:
 
 def _exact(joint: Joint, sealed: SealedProtocol, j: int) -> FloatArray | None:
     """How often column j shows each of its labels just so."""
-    law = sealed.law
-    if not isinstance(law, ChannelLaw):
+    listed = sealed.law.listed
+    if listed is None:
         return None
-    p_y = law.protocol.joint_with_values(joint).sum(axis=0)
+    p_y = listed.joint_with_values(joint).sum(axis=0)
     place = {label: i for i, label in enumerate(joint.attributes[j].labels)}
     shares = np.zeros(len(place))
-    for y, labels in enumerate(law.outputs):
+    for y, labels in enumerate(listed.outputs):
         if labels[j] in place:
             shares[place[labels[j]]] += p_y[y]
     return shares

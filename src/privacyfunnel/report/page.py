@@ -11,6 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from privacyfunnel.audits.side_channels import SideChannel, side_channel
@@ -18,7 +19,6 @@ from privacyfunnel.designs.methods import Effort
 from privacyfunnel.errors import ParameterError, SizeError, SolverError
 from privacyfunnel.estimation import Estimates, estimate
 from privacyfunnel.laws.sealing import SealedProtocol
-from privacyfunnel.model.promises import SRLIP
 from privacyfunnel.release.sanitise import Release
 from privacyfunnel.report import OWNERS, PUBLIC, numbers, pictures
 from privacyfunnel.tables.whole import whole_file
@@ -31,6 +31,10 @@ MEANING = {
     "SRLIP": "No published record moves anybody's belief about {secret} by more than a factor of {factor}, in either "
     "direction, whichever of the published attributes they knew before.",
 }
+ANY_MEANING = (
+    "Of any two groups of people that {promise} compares, a published record is almost as likely for one as for the "
+    "other: the chances differ by at most a factor of {factor}."
+)
 NO_OUTPUTS = {
     "unary-encoding": "Each record is published as a set of values: its own with chance one half, each other one by a "
     "draw of its own. The sets are too many to be drawn here.",
@@ -79,7 +83,7 @@ def owner_page(
     if joint is None:
         raise ParameterError("The owner's report needs the counts of the table; this release carries none.")
     say("drawing the trade-off")
-    curve = numbers.trade_off_curve(joint, sealed, effort)
+    curve = numbers.trade_off_curve(joint, sealed, effort, release.known)
     say("estimating back")
     estimates = _estimates(release)
     say("drawing the report")
@@ -152,7 +156,7 @@ def _nats(sealed: SealedProtocol) -> str:
 
 def _shared(release: Release) -> dict[str, Any]:
     sealed = release.sealed
-    secret, columns = _secret(release), _columns(release)
+    secret, columns, promise = _secret(release), _columns(release), sealed.promise.name
     factor = f"{math.ceil(math.exp(sealed.promise.epsilon) * 100 - 1e-9) / 100:g}"
     kept = f"{100 * release.share_kept:.1f} %"
     facts = [
@@ -172,7 +176,7 @@ def _shared(release: Release) -> dict[str, Any]:
     return {
         "secret": secret,
         "for_publication": sealed.for_publication,
-        "meaning": MEANING[sealed.promise.name].format(secret=secret, factor=factor),
+        "meaning": MEANING.get(promise, ANY_MEANING).format(secret=secret, factor=factor, promise=promise),
         "facts": facts,
         "not_promised": release.not_promised,
         "no_outputs": NO_OUTPUTS.get(
@@ -193,27 +197,24 @@ def _side(side: SideChannel | None, release: Release) -> str:
         return ""
     limit = "up to" if side.exact else "at least"
     size = "without bound" if math.isinf(side.epsilon) else f"{limit} ε = {side.epsilon:.3g}"
-    promised = isinstance(release.sealed.promise, SRLIP)
+    promised = release.sealed.promise.guards_known_attributes
     covered = "This is covered by the promise." if promised else "The promise does not cover this."
     return f"Someone who knows more can learn more, {size}: {side.words}. {covered}"
 
 
 def _public_channel(release: Release) -> numbers.Outputs | None:
     """The channel as the protocol file states it; no prior, so no posterior."""
-    import numpy as np
-
-    from privacyfunnel.laws.channel import ChannelLaw
-
     sealed = release.sealed
-    if not isinstance(sealed.law, ChannelLaw):
+    listed = sealed.law.listed
+    if listed is None:
         return None
-    channel = sealed.law.channel if sealed.induced is None else np.asarray(sealed.induced)
+    channel = listed.channel if sealed.induced is None else sealed.induced
     labels = [
         np.array(at.labels, dtype=object)[sealed.domain.combos[:, j]] for j, at in enumerate(sealed.domain.attributes)
     ]
     shown = np.arange(channel.shape[1])[: numbers.SHOWN_OUTPUTS]
     return numbers.Outputs(
-        labels=tuple(numbers.text(sealed.law.outputs[y]) for y in shown),
+        labels=tuple(numbers.text(listed.outputs[y]) for y in shown),
         share=np.full(len(shown), np.nan),
         posterior=np.full((len(shown), channel.shape[0]), np.nan),
         channel=channel[:, shown],

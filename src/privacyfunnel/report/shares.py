@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from privacyfunnel.estimation import Estimates, ShareTable
+from privacyfunnel.model.joint import Joint
 
 Shares = Mapping[tuple[str, ...], float]
 ESTIMATED, BOUNDED, ORIGINAL = "#d1495b", "#d99000", "#b9c4c9"
@@ -34,6 +35,19 @@ def shares_figure(estimates: Estimates, original: Mapping[tuple[str, ...], Share
         if left_out:
             figure.supxlabel(f"{left_out} more tables are in estimates.csv", fontsize=8)
     return figure
+
+
+def true_shares(estimates: Estimates, joint: Joint) -> dict[tuple[str, ...], dict[tuple[str, ...], float]]:
+    """The shares in the owner's table of each cell that was estimated, by the columns of its table."""
+    place = {at.name: j for j, at in enumerate(joint.attributes)}
+    shares: dict[tuple[str, ...], dict[tuple[str, ...], float]] = {}
+    for table in estimates:
+        counted = shares.setdefault(table.columns, {})
+        if not counted:
+            for labels, share in zip(joint.values, joint.p_x.tolist(), strict=True):
+                cell = tuple(labels[place[name]] for name in table.columns)
+                counted[cell] = counted.get(cell, 0.0) + share
+    return shares
 
 
 def _panel(axes: Axes, table: ShareTable, level: float, truth: Shares | None) -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import csv
+from contextlib import ExitStack
 from pathlib import Path
 
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from privacyfunnel.designs.curve import Curve
+from privacyfunnel.report import CURVE
+from privacyfunnel.report.colours import EVERYTHING, LINES
+from privacyfunnel.tables.whole import folder, whole_file
 
-COLOURS = ("#1b8a6b", "#3b82b5", "#d1495b", "#d99000", "#8f6fc9", "#7b868b")  # readable on light and dark
 MARKS = "osD^vP"
 
 
@@ -17,9 +21,9 @@ def trade_off(curve: Curve, title: str = "", *, size: tuple[float, float] = (7.2
     """Draw the curve."""
     figure = Figure(figsize=size, layout="constrained")
     axes = figure.add_subplot()
-    axes.axhline(curve.entropy, color="#999999", linewidth=1, linestyle=":", label="H(X), everything")
+    axes.axhline(curve.entropy, color=EVERYTHING, linewidth=1, linestyle=":", label="H(X), everything")
     for i, (name, points) in enumerate(curve.lines()):
-        colour = COLOURS[i % len(COLOURS)]
+        colour = LINES[i % len(LINES)]
         kept = [(p.epsilon, p.utility) for p in points if p.utility is not None]
         if kept:
             axes.plot(*zip(*kept, strict=True), color=colour, marker=MARKS[i % len(MARKS)], markersize=4, label=name)
@@ -48,3 +52,18 @@ def save(figure: Figure, path: Path, kind: str) -> None:
     metadata = {"Date": None} if kind == "svg" else {"Software": None}
     with rc_context({"svg.hashsalt": "privacyfunnel", "svg.fonttype": "none"}):
         figure.savefig(path, format=kind, dpi=150, metadata=metadata)
+
+
+def write_curve(curve: Curve, into: Path, *, force: bool = False) -> list[Path]:
+    """Write the curve as a table and as a picture in two formats: all of them, whole, or none."""
+    paths = [into / name for name in CURVE]
+    figure = trade_off(curve)
+    with folder(into), ExitStack() as stack:
+        table, *pictures = (stack.enter_context(whole_file(path, force=force)) for path in paths)
+        with table.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(["method", "epsilon", "utility_nats", "bound_nats"])
+            writer.writerows([p.name, p.epsilon, p.utility, p.bound] for p in curve.points)
+        for picture, path in zip(pictures, paths[1:], strict=True):
+            save(figure, picture, path.suffix.removeprefix("."))
+    return paths

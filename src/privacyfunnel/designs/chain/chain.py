@@ -20,11 +20,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privacyfunnel.arrays import IntArray
 from privacyfunnel.designs.chain.band import Band
 from privacyfunnel.designs.chain.contexts import Channel
 from privacyfunnel.designs.chain.growth import Grown, grow
 from privacyfunnel.errors import ParameterError, SizeError
-from privacyfunnel.laws.chain import MOST_STEPS
+from privacyfunnel.laws.chain import MOST_STEPS, ReachedChain
 from privacyfunnel.laws.sampling import Words
 from privacyfunnel.laws.sealing import Domain, SealedProtocol, certify
 from privacyfunnel.model.information import entropy
@@ -55,19 +56,56 @@ class Chain:
         rows = np.asarray(codes, dtype=np.int64)
         return grow(self.joint, self.steps, self.bands, rows, stream, first=self.first, as_values=self.as_values)
 
+    def of_rows(self, codes: NDArray[Any], stream: Words) -> ChainOfRows:
+        """The chain as it was grown for these rows, which were drawn on the way."""
+        return ChainOfRows(self, self.grow(codes, stream))
+
     def seal(self, codes: NDArray[Any], stream: Words) -> tuple[SealedProtocol, Grown]:
+        """The rows' chain, certified, and how it grew."""
+        found = self.of_rows(codes, stream)
+        return found.seal(), found.grown
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChainOfRows:
+    """A chain and the rows it was grown for: their contexts are solved, and the rows are drawn."""
+
+    chain: Chain
+    grown: Grown
+    bound: None = None  # nothing is proved about the best chain
+
+    @property
+    def protocol(self) -> ReachedChain:
+        """The contexts that were reached, as something to measure."""
+        return self.grown.law.protocol
+
+    @property
+    def information(self) -> float:
+        """I(X;Y) in nats."""
+        return self.grown.kept.nats
+
+    @property
+    def outputs(self) -> int:
+        """How many outputs the contexts of the last step have."""
+        return len(self.grown.law.steps[-1].context_of_output)
+
+    @property
+    def drawn(self) -> IntArray:
+        """What was drawn for the rows: codes into the law's columns."""
+        return self.grown.drawn
+
+    def seal(self) -> SealedProtocol:
         """The rows' chain, certified: every output of every context that was reached keeps the promise."""
-        grown = self.grow(codes, stream)
-        sealed = SealedProtocol(
+        joint, promise, grown = self.chain.joint, self.chain.promise, self.grown
+        return SealedProtocol(
             law=grown.law,
-            promise=self.promise,
-            epsilon=certify(grown.law, self.promise, self.joint),
-            domain=Domain.of(self.joint, False),
+            promise=promise,
+            epsilon=certify(grown.law, promise, joint),
+            domain=Domain.of(joint, False),
             information=grown.kept.nats,
             information_error=grown.kept.standard_error,
-            entropy=entropy(self.joint.p_x),
+            entropy=entropy(joint.p_x),
         )
-        return sealed, grown
 
 
 def chain_steps(joint: Joint, order: Sequence[str | Sequence[str]]) -> tuple[tuple[int, ...], ...]:

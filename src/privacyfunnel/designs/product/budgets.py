@@ -14,10 +14,12 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from privacyfunnel.designs.product.factors import LARGEST_EPSILON, Factors
 from privacyfunnel.errors import ParameterError, SizeError, checked_epsilon
+from privacyfunnel.laws.product import seal_product
+from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.model.comparisons import Leak
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
@@ -48,10 +50,27 @@ class Product:
     promise: Promise
     budgets: tuple[float, ...]
 
+    joint: Joint
+    bound: None = None  # nothing is proved about the best product
+    drawn: None = None  # it needs counts only
+
     @property
     def excess(self) -> float:
         """By how much the product breaks its promise; 0 where it keeps it."""
         return max(0.0, self.leak.epsilon - self.promise.epsilon)
+
+    @property
+    def outputs(self) -> int:
+        """How many different outputs there are."""
+        return self.protocol.outputs
+
+    def as_values(self) -> Product:
+        """Every attribute's output replaced by a value drawn from what it stands for; the promise stands."""
+        return _judged(self.joint, self.promise, self.protocol.as_values(self.joint), self.budgets)
+
+    def seal(self) -> SealedProtocol:
+        """The product as integers on which the promise was checked, exactly."""
+        return seal_product(self.protocol, self.promise, self.joint)
 
 
 def product_protocol(
@@ -65,13 +84,15 @@ def product_protocol(
     `seconds`, with the best that it has found.
     """
     checked_search(joint)
-    promise = promise.resized(min(promise.epsilon, LARGEST_EPSILON))
-    factors = Factors(joint, promise)
+    solved = promise.resized(min(promise.epsilon, LARGEST_EPSILON))
+    factors = Factors(joint, solved)
     if budgets is None:
-        return _searched(factors, promise, time.monotonic(), seconds)
-    if budgets == SOUND:
-        return _sound(factors, promise)
-    return _measured(factors, promise, checked_budgets(joint, promise, budgets))
+        found = _searched(factors, solved, time.monotonic(), seconds)
+    elif budgets == SOUND:
+        found = _sound(factors, solved)
+    else:
+        found = _measured(factors, solved, checked_budgets(joint, solved, budgets))
+    return replace(found, promise=promise)
 
 
 def checked_search(joint: Joint) -> None:
@@ -112,12 +133,12 @@ def checked_budgets(joint: Joint, promise: Promise, budgets: str | Sequence[floa
 
 def _measured(factors: Factors, promise: Promise, budgets: tuple[float, ...]) -> Product:
     product = factors.product(tuple(factors.alone(j, epsilon) for j, epsilon in enumerate(budgets)))
-    return _judged(factors, promise, product, budgets)
+    return _judged(factors.joint, promise, product, budgets)
 
 
-def _judged(factors: Factors, promise: Promise, product: ProductProtocol, budgets: tuple[float, ...]) -> Product:
-    leak = worst_leak(factors.joint, promise, product)
-    return Product(product, product.mutual_information(factors.joint), leak, promise, budgets)
+def _judged(joint: Joint, promise: Promise, product: ProductProtocol, budgets: tuple[float, ...]) -> Product:
+    leak = worst_leak(joint, promise, product)
+    return Product(product, product.mutual_information(joint), leak, promise, budgets, joint)
 
 
 def _sound(factors: Factors, promise: Promise) -> Product:
@@ -138,7 +159,7 @@ def _sound(factors: Factors, promise: Promise) -> Product:
                 raise
             continue
         product = factors.product(tuple(chosen[j] for j in range(m)))
-        found.append(_judged(factors, promise, product, budgets))
+        found.append(_judged(factors.joint, promise, product, budgets))
     return max(found, key=lambda product: product.information)
 
 
@@ -146,7 +167,7 @@ def _searched(factors: Factors, promise: Promise, begun: float, seconds: float) 
     m = factors.joint.m
     low, high = 0.0, LARGEST_SCALE
     silent = factors.product(tuple(factors.silent(j) for j in range(m)))
-    best = _judged(factors, promise, silent, (0.0,) * m)
+    best = _judged(factors.joint, promise, silent, (0.0,) * m)
     whole = _measured(factors, promise, (LARGEST_SCALE * promise.epsilon,) * m)
     if whole.excess == 0:
         return whole
@@ -180,7 +201,7 @@ def _improved(factors: Factors, product: Product, deadline: float) -> Product:
             if factor is None:
                 continue
             exchanged = tuple(factor if k == j else old for k, old in enumerate(product.protocol.factors))
-            found = _judged(factors, product.promise, factors.product(exchanged), product.budgets)
+            found = _judged(factors.joint, product.promise, factors.product(exchanged), product.budgets)
             if found.excess == 0 and found.information > product.information:
                 product = found
         if product.information - before < WORTH:

@@ -1,0 +1,56 @@
+"""Apply: rows drawn from a sealed protocol.
+
+What a row becomes depends on its input, on the words of its own address and on nothing else, so a table may be cut
+anywhere and its parts may be drawn in any order, here or elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+from numpy.typing import NDArray
+
+from privacyfunnel.laws.sampling import Words
+from privacyfunnel.laws.sealing import SealedProtocol
+from privacyfunnel.release.write import Published
+from privacyfunnel.tables.encoding import Encoding
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Batch:
+    """Sanitised rows, as they are published."""
+
+    rows: pl.DataFrame
+    unchanged: int  # how many of them show exactly the values they had
+    end: int  # the number of the row after the last one
+
+
+def applied(
+    sealed: SealedProtocol,
+    encoding: Encoding,
+    words: Words,
+    way: Published,
+    keep: Sequence[str] = (),
+    drawn: NDArray[Any] | None = None,
+) -> Iterator[Batch]:
+    """The sanitised rows in the order of the table: the published columns as `way` writes them, then those to `keep`.
+
+    `drawn` are the codes of all rows where these words have drawn them already.
+    """
+    law, values = sealed.law, len(encoding.contingency.published.combos)
+    step = way.rows_at_once
+    for chunk in encoding.chunks(keep):
+        inputs = chunk.secret * values + chunk.published if law.sees_secret else chunk.published
+        for start in range(0, len(inputs), step):
+            piece = slice(start, start + step)
+            first = chunk.start + start
+            mine = inputs[piece]
+            codes = law.draw(mine, words, first) if drawn is None else drawn[first : first + len(mine)]
+            columns = way.columns(codes)
+            if chunk.kept is not None:
+                columns += chunk.kept[piece].get_columns()
+            rows = pl.DataFrame({column.name: column for column in columns})
+            yield Batch(rows, way.unchanged(chunk.published[piece], codes), first + len(mine))

@@ -1,0 +1,136 @@
+"""Design: from the counts of a table to a sealed protocol.
+
+Counts are all that a design needs, so its protocol may draw today's rows and next year's. The one exception is a method
+that is made while it draws (a chain, whose contexts are solved when a row first comes to them): its protocol belongs to
+the very rows it was made for.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privacyfunnel.arrays import IntArray
+from privacyfunnel.designs.choice import DEFAULT_METHOD, Choice, settled
+from privacyfunnel.designs.curve import Point, line_name
+from privacyfunnel.designs.methods import Effort, Options, Rows, method
+from privacyfunnel.errors import ColumnError, ParameterError
+from privacyfunnel.laws.sampling import Words
+from privacyfunnel.laws.sealing import SealedProtocol
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.promises import Promise
+from privacyfunnel.release.order import LABELS, Order, names
+from privacyfunnel.tables.bins import Bins
+
+if TYPE_CHECKING:
+    from privacyfunnel.tables.encoding import Encoding
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Designed:
+    """A sealed protocol, and how it came about."""
+
+    sealed: SealedProtocol
+    joint: Joint  # the owner's own: it holds counts
+    choice: Choice  # the method, and why where it was not given
+    options: Options  # what that method was told
+    seconds: float  # what making and certifying took
+    drawn: NDArray[Any] | None = None  # the rows' codes, where they had to be drawn to make the protocol
+
+    @property
+    def point(self) -> Point | None:
+        """The point of a curve that is known by now; None where outputs were changed into values afterwards."""
+        if self.options.as_values:
+            return None
+        sealed = self.sealed
+        return Point(
+            line_name(self.choice.method, sealed.sees_secret), sealed.promise.epsilon, sealed.information, sealed.bound
+        )
+
+
+def design(
+    frame: Any,
+    *,
+    secret: str | Sequence[str],
+    publish: str | Sequence[str],
+    promise: Promise,
+    method: str = DEFAULT_METHOD,
+    budgets: str | Sequence[float] | None = None,
+    bins: Sequence[Bins] = (),
+    as_: str = LABELS,
+    sees_secret: bool = False,
+    effort: Effort | None = None,
+) -> SealedProtocol:
+    """The sealed protocol for a frame (anything narwhals reads), of which only counts are used; nothing is drawn.
+
+    What each argument means is what `Order` says of it. A chain is made while it draws, and is refused here.
+    """
+    from privacyfunnel.tables.encoding import encode
+    from privacyfunnel.tables.frames import FrameTable
+
+    order = Order(
+        secret=names(secret),
+        publish=names(publish),
+        promise=promise,
+        method=method,
+        budgets=budgets if budgets is None or isinstance(budgets, str) else tuple(budgets),
+        bins=tuple(bins),
+        as_=as_,
+        sees_secret=sees_secret,
+        effort=effort or Effort(),
+    )
+    encoding = encode(FrameTable.of(frame), secret=order.secret, publish=order.publish, bins=order.bins)
+    return designed(encoding, order).sealed
+
+
+def designed(encoding: Encoding, order: Order, words: Words | None = None) -> Designed:
+    """The protocol that the order asks for, sealed, with the columns and bins of the table in its domain.
+
+    `words` are those that the rows will be drawn with; they are needed where the protocol is made while it draws.
+    """
+    joint = checked_joint(encoding)
+    choice, options = settled(order.method, joint, order.promise, order.options)
+    mine = method(choice.method)
+    begun = time.monotonic()
+    if mine.needs_rows:
+        if words is None:
+            raise ParameterError(f"{mine.name} is made while rows are drawn, so it has no design apart. Use sanitise.")
+        codes = np.concatenate([chunk.published for chunk in encoding.chunks()])
+        options = replace(options, rows=Rows(codes, words))
+    found = mine.design(joint, order.promise, options)
+    sealed = found.seal()
+    contingency = encoding.contingency
+    domain = replace(
+        sealed.domain,
+        secret_columns=contingency.secret.columns,
+        bins={domain.column: domain.edges for domain in contingency.published.domains if domain.edges},
+    )
+    sealed = replace(sealed, domain=domain, for_publication=order.seed is None)
+    seconds = time.monotonic() - begun
+    return Designed(sealed, joint, choice, replace(options, rows=None), seconds, _narrow(found.drawn))
+
+
+def _narrow(drawn: IntArray | None) -> NDArray[Any] | None:
+    """The same codes in the smallest integers that hold them: they wait in memory until their rows are written."""
+    return None if drawn is None else drawn.astype(np.min_scalar_type(int(drawn.max(initial=0))))
+
+
+def checked_joint(encoding: Encoding) -> Joint:
+    """p(s, x) of a table; refuses a secret or a published part that is the same in every row."""
+    joint = Joint.from_contingency(encoding.contingency)
+    for role, size, columns in (
+        ("secret", joint.c, encoding.contingency.secret.columns),
+        ("published", joint.a, encoding.contingency.published.columns),
+    ):
+        if size < 2:
+            nothing = "hide" if role == "secret" else "sanitise"
+            raise ColumnError(
+                f"what is {role} must have at least two values; {' & '.join(columns)} has one in all {encoding.rows} "
+                f"rows. There is nothing to {nothing}: name another column."
+            )
+    return joint

@@ -1,0 +1,170 @@
+"""Methods are lines of one table: a new one is released and drawn as a curve without touching anything else."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from privacyfunnel.designs import methods
+from privacyfunnel.designs.choice import AUTO
+from privacyfunnel.designs.curve import Point, curve
+from privacyfunnel.designs.methods import METHODS, Effort, Made, Method, Options
+from privacyfunnel.errors import GuaranteeError, ParameterError
+from privacyfunnel.laws.chain import ChainLaw
+from privacyfunnel.laws.sampling import KeyStream
+from privacyfunnel.model.information import entropy
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.promises import LIP, SRLIP, Promise
+from privacyfunnel.model.protocol import Protocol
+from privacyfunnel.release.design import design, designed
+from privacyfunnel.release.sanitise import sanitise
+
+PUBLISH = ("relationship", "sex")
+
+
+@pytest.fixture(scope="module")
+def people(adult: Path) -> pl.DataFrame:
+    return pl.read_csv(adult, infer_schema=False).head(3000)
+
+
+def likeliest_only(joint: Joint, promise: Promise, options: Options) -> Made:
+    """A method of this test: whoever you are, the likeliest value is published."""
+    channel = np.zeros((joint.a, joint.a))
+    channel[:, joint.p_x.argmax()] = 1.0
+    return Made(joint, promise, Protocol(channel, joint.values), outputs=1)
+
+
+def as_it_is(joint: Joint, promise: Promise, options: Options) -> Made:
+    """Another: everything is published, whatever was promised."""
+    return Made(joint, promise, Protocol(np.eye(joint.a), joint.values), outputs=joint.a)
+
+
+@pytest.fixture
+def more_methods(monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = (Method("likeliest-only", likeliest_only), Method("as-it-is", as_it_is))
+    monkeypatch.setattr(methods, "METHODS", {**METHODS, **{method.name: method for method in mine}})
+
+
+@pytest.mark.usefixtures("more_methods")
+def test_a_new_method_is_a_line_in_the_table(people: pl.DataFrame) -> None:
+    release = sanitise(people, secret="income", publish=PUBLISH, promise=LIP(0.5), method="likeliest-only")
+    assert release.method == "likeliest-only"
+    assert release.table.n_unique() == 1
+    assert release.sealed.epsilon == 0
+    likeliest = max(people.group_by(PUBLISH).len()["len"].to_list())
+    assert release.unchanged == pytest.approx(likeliest / len(people))
+    assert release.unchanged_expected == pytest.approx(release.unchanged)
+    with pytest.raises(GuaranteeError, match="leaks without bound"):
+        sanitise(people, secret="income", publish=PUBLISH, promise=LIP(0.5), method="as-it-is")
+    joint = Joint.from_table(people, secret="income", publish="sex")
+    lines = dict(curve(joint, epsilons=[0.5]).lines())
+    assert lines["likeliest-only"] == (Point("likeliest-only", 0.5, 0.0, None),)
+    assert lines["as-it-is"][0].utility == pytest.approx(entropy(joint.p_x))
+    with pytest.raises(ParameterError, match=r"one of auto, optimal, .* likeliest-only, as-it-is; there is none"):
+        sanitise(people, secret="income", publish=PUBLISH, promise=LIP(0.5), method="likeliest")
+
+
+def test_every_method_answers_the_same_call(people: pl.DataFrame) -> None:
+    joint = Joint.from_table(people, secret="income", publish=PUBLISH)
+    codes = np.arange(joint.a).repeat(20)
+    options = Options(effort=Effort(1e-2, 1.0), rows=methods.Rows(codes, KeyStream.from_seed(3)))
+    for method in METHODS.values():
+        found = method.design(joint, LIP(0.5), options)
+        sealed = found.seal()
+        assert sealed.epsilon <= 0.5
+        assert sealed.information == pytest.approx(found.information, abs=1e-9)
+        assert sealed.bound == found.bound
+        assert LIP(0).leakage(joint, found.protocol) <= 0.5 + 1e-9
+        assert found.outputs >= 2
+        assert (found.drawn is not None) == method.needs_rows
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ({"sees_secret": True}, "never looks at the secret"),
+        ({"budgets": "sound"}, "budgets are for the method product; "),
+        ({"order": PUBLISH}, "an order of columns is for the method chain; "),
+    ],
+)
+def test_an_option_that_a_method_cannot_follow_is_refused_by_the_table(option: dict[str, Any], said: str) -> None:
+    joint = Joint.from_counts([[3, 1], [1, 3]])
+    (name,) = option
+    for method in METHODS.values():
+        if name not in method.follows:
+            with pytest.raises(ParameterError, match=said):
+                method.design(joint, LIP(1), Options(**option))
+    with pytest.raises(ParameterError, match="unary-encoding publishes sets"):
+        METHODS["unary-encoding"].design(joint, LIP(1), Options(as_values=True))
+    with pytest.raises(ParameterError, match="chain works on the rows of a table"):
+        METHODS["chain"].design(joint, LIP(1))
+
+
+def test_auto_refuses_budgets_and_takes_a_chain_where_an_order_is_given(people: pl.DataFrame) -> None:
+    ask: dict[str, Any] = {"secret": "income", "publish": PUBLISH, "promise": LIP(0.5), "method": AUTO}
+    with pytest.raises(ParameterError, match="budgets are for the method product; auto needs none"):
+        sanitise(people, **ask, budgets="sound")
+    assert sanitise(people, **ask, chain_order=PUBLISH).method == "chain"
+
+
+def test_a_chain_draws_its_rows_once_and_they_are_what_its_law_draws(
+    people: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask: dict[str, Any] = {"secret": "income", "publish": PUBLISH, "promise": LIP(0.5), "method": "chain", "seed": 9}
+    calls = []
+    draw = ChainLaw.draw
+
+    def counted(law: ChainLaw, *given: Any) -> Any:
+        calls.append(len(given[0]))
+        return draw(law, *given)
+
+    monkeypatch.setattr(ChainLaw, "draw", counted)
+    once = sanitise(people, **ask)
+    assert calls == []
+    monkeypatch.setattr("privacyfunnel.release.sanitise.designed", lambda *given: replace(designed(*given), drawn=None))
+    again = sanitise(people, **ask)
+    assert sum(calls) == len(people)
+    assert again.table.equals(once.table)
+    assert again.unchanged == once.unchanged
+
+
+def test_a_design_needs_counts_only_and_draws_what_a_release_draws(people: pl.DataFrame) -> None:
+    ask: dict[str, Any] = {"secret": "income", "publish": PUBLISH, "promise": SRLIP(0.5)}
+    apart = design(people.sample(fraction=1.0, shuffle=True, seed=1), **ask)
+    together = sanitise(people, **ask, seed=2)
+    assert apart.for_publication
+    assert apart.law.to_json() == together.sealed.law.to_json()
+    assert apart.domain.secret_columns == ("income",)
+    with pytest.raises(ParameterError, match="chain is made while rows are drawn"):
+        design(people, **{**ask, "promise": LIP(0.5)}, method="chain")
+
+
+def test_a_point_of_a_curve_that_is_known_is_not_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    joint = Joint.from_counts([[30, 10, 5], [10, 30, 15]])
+    whole = curve(joint, "lip", epsilons=[0.5, 1.0], sees_secret=True)
+    made = []
+
+    def noted(*given: Any) -> Made:
+        made.append((given[1].epsilon, given[2].sees_secret))
+        return METHODS["optimal"].make(*given)  # type: ignore[return-value]
+
+    monkeypatch.setattr(methods, "METHODS", {**METHODS, "optimal": replace(METHODS["optimal"], make=noted)})
+    known = [point for point in whole.points if point.epsilon == 0.5]
+    again = curve(joint, LIP(7), epsilons=[0.5, 1.0], sees_secret=True, known=known)
+    assert made == [(1.0, False), (1.0, True)]
+    assert again.promise == whole.promise == "lip"
+    assert [(p.name, p.epsilon) for p in again.points] == [(p.name, p.epsilon) for p in whole.points]
+    assert [p.utility for p in again.points] == pytest.approx([p.utility for p in whole.points])
+    strange = Point("optimal", 0.5, -1.0, None)
+    assert strange in curve(joint, epsilons=[0.5], methods=["optimal"], known=[strange]).points
+
+
+def test_points_are_the_same_on_all_cores_and_none_is_begun_when_time_is_up() -> None:
+    joint = Joint.from_counts([[30, 10, 5], [10, 30, 15]])
+    here, there = (curve(joint, epsilons=[0.2, 0.5, 1.0], cores=cores) for cores in (1, 2))
+    assert here == there
+    known = Point("optimal", 0.5, 0.1, 0.1)
+    assert curve(joint, epsilons=[0.2, 0.5], known=[known], seconds=0.0).points == (known,)

@@ -1,0 +1,71 @@
+"""The public names: all there, all documented, imported when used, and no module in disguise."""
+
+import importlib
+import inspect
+import subprocess
+import sys
+from types import ModuleType
+
+import pytest
+
+import privacyfunnel
+from privacyfunnel.errors import PrivacyFunnelError
+
+# What the three kinds of users are told to import; a name that goes is a change for all of them.
+TOLD = """
+errors PrivacyFunnelError InputError GuaranteeError
+scan audit audit_matrix design sanitise sanitise_file Release Order Bins Effort
+estimate Estimates impute impute_file posterior combine
+Joint LDP LIP SRLIP Promise Protocol UnaryEncoding entropy mutual_information
+optimal Optimum randomised_response unary_encoding conditional_reporting product_protocol chain_protocol curve Curve
+seal SealedProtocol
+"""
+
+
+def test_the_public_names_are_those_that_users_are_told() -> None:
+    assert sorted(privacyfunnel.__all__) == sorted(TOLD.split())
+    assert len(set(privacyfunnel.__all__)) == len(privacyfunnel.__all__)
+
+
+@pytest.mark.parametrize("name", privacyfunnel.__all__)
+def test_every_public_name_is_there_is_listed_and_says_what_it_is(name: str) -> None:
+    found = getattr(privacyfunnel, name)
+    assert name in dir(privacyfunnel)
+    assert isinstance(found, ModuleType) == (name == "errors")
+    said = inspect.getdoc(found) or ""
+    assert len(said) > 20
+    assert not said.startswith(f"{name}(")  # what a dataclass says of itself
+    if not isinstance(found, ModuleType):
+        assert found.__name__ == name
+
+
+def test_star_imports_and_unknown_names_behave() -> None:
+    names: dict[str, object] = {}
+    exec("from privacyfunnel import *", names)
+    assert set(privacyfunnel.__all__) <= set(names)
+    with pytest.raises(AttributeError, match="has no attribute 'optimum'"):
+        _ = privacyfunnel.optimum
+
+
+def test_a_room_is_a_module_whatever_was_imported_before() -> None:
+    assert type(privacyfunnel) is ModuleType
+    for room in ("designs.optimum", "designs.curve", "audits.scan", "release.design", "release.sanitise"):
+        found = importlib.import_module(f"privacyfunnel.{room}")
+        assert type(found) is ModuleType
+    code = (
+        "import privacyfunnel.designs.optimum as o, privacyfunnel.release.design as d, privacyfunnel as p; "
+        "from types import ModuleType as M; "
+        "assert type(o) is type(d) is M and callable(p.optimal) and callable(p.design) and callable(p.audit)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_every_error_of_ours_is_one_tree() -> None:
+    kinds = [kind for kind in vars(privacyfunnel.errors).values() if inspect.isclass(kind)]
+    assert all(issubclass(kind, PrivacyFunnelError) for kind in kinds if issubclass(kind, Exception))
+
+
+def test_importing_the_package_imports_nothing_heavy() -> None:
+    code = "import sys, privacyfunnel; print(*sys.modules)"
+    found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
+    assert not {"numpy", "scipy", "polars", "highspy", "matplotlib", "cryptography", "typer"} & set(found)
