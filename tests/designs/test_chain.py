@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.designs.chain.band import Band
 from privacyfunnel.designs.chain.chain import chain_steps, checked_chain
-from privacyfunnel.designs.chain.contexts import lumped, rounded, split_contexts, split_in_two
+from privacyfunnel.designs.chain.channel import lumped, rounded
+from privacyfunnel.designs.chain.contexts import split_contexts, split_in_two
 from privacyfunnel.designs.chain.first_step import first_channel, largest_first
 from privacyfunnel.designs.chain.order import chain_protocol
 from privacyfunnel.designs.choice import choose_method

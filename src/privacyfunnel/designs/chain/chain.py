@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacyfunnel.designs.chain.band import Band
-from privacyfunnel.designs.chain.contexts import Channel
+from privacyfunnel.designs.chain.channel import Channel
 from privacyfunnel.designs.chain.growth import Grown, grow
 from privacyfunnel.errors import ParameterError, SizeError
 from privacyfunnel.laws.chain import MOST_STEPS

@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 
 from privacyfunnel.designs.chain.band import Band
-from privacyfunnel.designs.chain.contexts import Channel, rounded
+from privacyfunnel.designs.chain.channel import Channel, rounded
 from privacyfunnel.engine import Splitting, split
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint

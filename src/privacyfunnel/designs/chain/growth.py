@@ -11,7 +11,7 @@ from scipy.sparse import coo_array, csr_array
 
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.designs.chain.band import Band
-from privacyfunnel.designs.chain.contexts import Channel, lumped
+from privacyfunnel.designs.chain.channel import Channel, lumped
 from privacyfunnel.designs.chain.crew import Crew
 from privacyfunnel.errors import ParameterError, SizeError
 from privacyfunnel.laws.chain import ChainLaw
