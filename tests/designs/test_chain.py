@@ -225,7 +225,7 @@ def test_rows_that_a_chain_was_not_grown_for_are_refused() -> None:
     grown = chain.grow(rows_of(joint, 3), KeyStream.from_seed(5))
     assert not grown.kept.exact
     with pytest.raises(ProtocolFileError, match="context that is not in it"):
-        grown.law.draw(np.arange(joint.a), KeyStream.from_seed(6), 0)
+        grown.law.draw(np.arange(joint.a), KeyStream.from_seed(6).rows(0, joint.a))
 
 
 def test_altered_integers_are_noticed() -> None:

@@ -6,7 +6,6 @@ likelihood        the most likely distribution, with a proved gap
 inversion         unbiased estimates and their exact covariance; projection onto distributions
 intervals         intervals that cover, also near 0 and 1
 shares            these together, on arrays
-columnwise        products and chains: the channel of some columns
 reading           sanitised tables to counts
 results           tables of shares
 front             `estimate`

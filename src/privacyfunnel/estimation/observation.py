@@ -10,7 +10,8 @@ offering the same.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 from typing import Protocol as Shape
@@ -46,6 +47,16 @@ class Moments:
     third: FloatArray
 
 
+class Counting(Shape):
+    """Counts of outputs while the batches of a table come in."""
+
+    def add(self, outputs: NDArray[Any], counts: NDArray[Any]) -> None:
+        """More outputs, with how often each was seen."""
+
+    def observed(self) -> Observed:
+        """All that was counted."""
+
+
 class ObservationModel(Shape):
     """What estimation needs of a law."""
 
@@ -64,6 +75,12 @@ class ObservationModel(Shape):
     @property
     def chances(self) -> slice:
         """The statistics that are no constants: frequencies of something that either happens to a row or does not."""
+
+    def outputs(self, shown: NDArray[Any]) -> NDArray[Any]:
+        """What rows show (n × 1 numbers of outputs, or n × values sets) as outputs of this model."""
+
+    def counting(self, *, distinct: bool) -> Counting:
+        """An empty count of outputs; whether distinct ones are told apart where that costs memory."""
 
     def second_moment(self, p: FloatArray) -> FloatArray:
         """E[h hᵀ] under prior p: k × k, or its diagonal where the rest is 0."""
@@ -102,6 +119,12 @@ class ChannelModel:
     @property
     def chances(self) -> slice:
         return slice(None)
+
+    def outputs(self, shown: NDArray[Any]) -> NDArray[Any]:
+        return shown[:, 0]
+
+    def counting(self, *, distinct: bool) -> ChannelCounting:
+        return ChannelCounting(self, np.zeros(self.channel.shape[1]))
 
     def observed(self, counts: NDArray[Any]) -> Observed:
         """A table in which output y was counted counts[y] times."""
@@ -145,8 +168,7 @@ class SetsModel:
 
     @property
     def default_method(self) -> str:
-        # Whole sets tell more than the sums of their bits, if there are not too many different ones to count.
-        return "ml" if self.inputs <= COUNTED_SETS else "projection"
+        return default_method(self.inputs)
 
     @property
     def _bits(self) -> FloatArray:
@@ -161,6 +183,12 @@ class SetsModel:
     @property
     def chances(self) -> slice:
         return slice(self.inputs)
+
+    def outputs(self, shown: NDArray[Any]) -> NDArray[Any]:
+        return shown.astype(np.bool_)
+
+    def counting(self, *, distinct: bool) -> SetsCounting:
+        return SetsCounting(self, distinct, np.zeros(self.inputs))
 
     def observed(self, rows: int, sums: NDArray[Any], sets: NDArray[Any], counts: NDArray[Any]) -> Observed:
         """A table in which value x' is in sums[x'] sets; `sets` and `counts` may be empty."""
@@ -201,6 +229,62 @@ class SetsModel:
         own = whole_counts(p, rows, rng) if fixed else rng.multinomial(rows, normalised(p))
         sums = rng.binomial(own, 0.5) + rng.binomial(rows - own, self.foreign)
         return self.observed(rows, sums, np.zeros((0, self.inputs), dtype=np.bool_), np.zeros(0))
+
+
+@dataclass(slots=True, eq=False)
+class ChannelCounting:
+    """How often each output was seen."""
+
+    model: ChannelModel
+    sums: FloatArray
+
+    def add(self, outputs: NDArray[Any], counts: NDArray[Any]) -> None:
+        self.sums += np.bincount(outputs, weights=counts, minlength=len(self.sums))
+
+    def observed(self) -> Observed:
+        return self.model.observed(self.sums)
+
+
+@dataclass(slots=True, eq=False)
+class SetsCounting:
+    """How often each value was in a set and, where those are told apart, how often each set was seen."""
+
+    model: SetsModel
+    distinct: bool
+    sums: FloatArray
+    rows: int = 0
+    sets: list[NDArray[np.uint8]] = field(default_factory=list)  # of each batch, eight values to a byte
+    counts: list[NDArray[Any]] = field(default_factory=list)
+
+    def add(self, outputs: NDArray[Any], counts: NDArray[Any]) -> None:
+        self.rows += int(counts.sum())
+        self.sums += counts @ outputs.astype(np.float64)
+        if self.distinct:
+            self.sets.append(np.packbits(outputs, axis=1))
+            self.counts.append(counts)
+
+    def observed(self) -> Observed:
+        if not self.sets:
+            return self.model.observed(self.rows, self.sums, np.zeros((0, self.model.inputs)), np.zeros(0))
+        packed, which = np.unique(np.concatenate(self.sets), axis=0, return_inverse=True)
+        counts = np.bincount(which.reshape(-1), weights=np.concatenate(self.counts))
+        sets = np.unpackbits(packed, axis=1, count=self.model.inputs).astype(np.bool_)
+        return self.model.observed(self.rows, self.sums, sets, counts)
+
+
+# Of P(y | x), and of so many values in whose sets a foreign one is with that chance: what a law fills in.
+MODELS: tuple[Callable[[FloatArray], ObservationModel], Callable[[int, float], ObservationModel]] = (
+    ChannelModel,
+    SetsModel,
+)
+
+
+def default_method(members: int) -> str:
+    """The method with the least measured error that is affordable, for sets of so many values (0: no sets).
+
+    Whole sets tell more than the sums of their bits, if there are not too many different ones to count.
+    """
+    return "ml" if members <= COUNTED_SETS else "projection"
 
 
 def normalised(p: FloatArray) -> FloatArray:

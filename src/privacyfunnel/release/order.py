@@ -135,7 +135,6 @@ def _by_column(encoding: Encoding, joint: Joint, order: Order, stream: KeyStream
 
     from privacyfunnel.designs.chain.order import chain_protocol
     from privacyfunnel.designs.product.budgets import product_protocol
-    from privacyfunnel.laws.product import seal_product
 
     if order.sees_secret:
         raise ParameterError(
@@ -146,7 +145,7 @@ def _by_column(encoding: Encoding, joint: Joint, order: Order, stream: KeyStream
     seconds = {} if limit is None else {"seconds": limit}
     if order.method == "product":
         product = product_protocol(joint, order.promise, order.budgets, **seconds).protocol
-        return seal_product(product.as_values(joint) if as_values else product, order.promise, joint)
+        return seal(product.as_values(joint) if as_values else product, order.promise, joint)
     codes = np.concatenate([chunk.published for chunk in encoding.chunks()])
     chain = chain_protocol(joint, order.promise, order=order.chain_order or None, as_values=as_values, **seconds)
     return chain.seal(codes, stream)[0]

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from privacyfunnel.designs.methods import DEFAULT_METHOD, Effort
 from privacyfunnel.errors import ColumnError, OutputError
-from privacyfunnel.laws.channel import ChannelLaw
 from privacyfunnel.laws.sampling import KeyStream
 from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
@@ -149,7 +148,6 @@ def sanitise_file(
 
     Either both files appear, whole, or none.
     """
-    from privacyfunnel.laws.file import to_text
     from privacyfunnel.tables.files import checked_output, open_table, table_suffix
     from privacyfunnel.tables.whole import checked_target, folder, whole_file
     from privacyfunnel.tables.writing import write_batches
@@ -170,7 +168,7 @@ def sanitise_file(
         whole_file(target, force=force) as table_beside,
     ):
         write_batches(table_beside, checked_output(target, force=force), drawing.batches(order.keep))
-        protocol_beside.write_text(to_text(drawing.sealed), encoding="utf-8")
+        protocol_beside.write_text(drawing.sealed.to_text(), encoding="utf-8")
         release = drawing.release(target)  # before the files appear: what fails leaves nothing behind
     return replace(release, protocol_file=protocol_file)
 
@@ -227,7 +225,8 @@ class Drawing:
             inputs = chunk.secret * a + chunk.published if law.sees_secret else chunk.published
             for start in range(0, len(inputs), step):
                 piece = slice(start, start + step)
-                drawn = law.draw(inputs[piece], self._stream, chunk.start + start)
+                words = self._stream.rows(chunk.start + start, len(inputs[piece]))
+                drawn = law.draw(inputs[piece], words)
                 self._unchanged += self._way.unchanged(chunk.published[piece], drawn)
                 columns = self._way.columns(drawn)
                 if chunk.kept is not None:
@@ -241,7 +240,6 @@ class Drawing:
         encoding, order = self._encoding, self._order
         used = {*order.secret, *order.publish, *order.keep}
         law = self.sealed.law
-        sees = isinstance(law, ChannelLaw) and law.sees_secret
         return Release(
             table=table,
             sealed=self.sealed,
@@ -251,7 +249,7 @@ class Drawing:
             dropped=tuple(name for name in encoding.table.columns if name not in used),
             unchanged=self._unchanged / encoding.rows,
             unchanged_expected=self._way.expected_unchanged(self._joint),
-            known_values_leak=SRLIP(0).leakage(self._joint, law.protocol) if sees else None,
+            known_values_leak=SRLIP(0).leakage(self._joint, law.protocol) if law.sees_secret else None,
             seconds=self._seconds,
             reason=self._reason,
             sparse=sparse_words(self._joint, order, self.sealed, self._watch),

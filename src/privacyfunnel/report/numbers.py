@@ -13,7 +13,6 @@ from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.designs.curve import EPSILONS, Curve, curve
 from privacyfunnel.designs.methods import Effort
 from privacyfunnel.estimation import Estimates
-from privacyfunnel.laws.channel import ChannelLaw
 from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.model.information import information
 from privacyfunnel.model.joint import Joint
@@ -90,11 +89,12 @@ def beliefs(joint: Joint, sealed: SealedProtocol) -> tuple[Belief, ...]:
     """One per secret value, the one whose belief moves most (relative to its prior) first."""
     p_s, factor = joint.p_s, math.exp(sealed.epsilon)
     posterior, first = None, int(p_s.argmin())
-    if isinstance(sealed.law, ChannelLaw):
-        p_sy = sealed.law.protocol.joint_with_secret(joint)
+    table = sealed.law.table
+    if table is not None:
+        p_sy = table.joint_with_secret(joint)
         p_y = p_sy.sum(axis=0)
         posterior = p_sy[:, p_y > 0] / p_y[p_y > 0]
-        worst = sealed.promise.worst(joint, sealed.law.protocol)
+        worst = sealed.promise.worst(joint, table)
         first = worst.secret if worst.output is not None else first
     found = []
     for s, prior in enumerate(p_s):
@@ -106,16 +106,16 @@ def beliefs(joint: Joint, sealed: SealedProtocol) -> tuple[Belief, ...]:
 
 def outputs(joint: Joint, sealed: SealedProtocol) -> Outputs | None:
     """The outputs of a law that has a channel; None for sets and chains, whose outputs are too many to list."""
-    law = sealed.law
-    if not isinstance(law, ChannelLaw):
+    table = sealed.law.table
+    if table is None:
         return None
-    p_xy = law.protocol.joint_with_values(joint)
+    p_xy = table.joint_with_values(joint)
     p_y = p_xy.sum(axis=0)
     order = np.argsort(-p_y, kind="stable")
     order = order[p_y[order] > 0]
     shown = order[:SHOWN_OUTPUTS]
     return Outputs(
-        labels=tuple(text(law.outputs[y]) for y in shown),
+        labels=tuple(text(table.outputs[y]) for y in shown),
         share=p_y[shown],
         posterior=(p_xy[:, shown] / p_y[shown]).T,
         channel=p_xy[:, shown] / joint.p_x[:, None],
@@ -126,12 +126,12 @@ def outputs(joint: Joint, sealed: SealedProtocol) -> Outputs | None:
 
 def attacker(joint: Joint, sealed: SealedProtocol) -> Attacker | None:
     """Prior and posteriors of the secret, after the worst and after the most frequent output."""
-    law = sealed.law
-    if not isinstance(law, ChannelLaw):
+    table = sealed.law.table
+    if table is None:
         return None
-    p_sy = law.protocol.joint_with_secret(joint)
+    p_sy = table.joint_with_secret(joint)
     p_y = p_sy.sum(axis=0)
-    leak = sealed.promise.worst(joint, law.protocol)
+    leak = sealed.promise.worst(joint, table)
     worst = int(leak.output) if leak.output is not None else int(p_y.argmax())
     typical = int(p_y.argmax())
     order = np.argsort(-joint.p_s, kind="stable")[:SHOWN_SECRETS]
@@ -139,9 +139,9 @@ def attacker(joint: Joint, sealed: SealedProtocol) -> Attacker | None:
         secrets=tuple(joint.secrets[s] for s in order),
         prior=joint.p_s[order],
         worst=p_sy[order, worst] / p_y[worst],
-        worst_output=text(law.outputs[worst]),
+        worst_output=text(table.outputs[worst]),
         typical=p_sy[order, typical] / p_y[typical],
-        typical_output=text(law.outputs[typical]),
+        typical_output=text(table.outputs[typical]),
         left_out=joint.c - len(order),
     )
 
@@ -174,13 +174,13 @@ def columns(joint: Joint, sealed: SealedProtocol, estimates: Estimates | None) -
 
 def associations(joint: Joint, sealed: SealedProtocol) -> tuple[Association, ...]:
     """What every pair of columns says about each other: among those published, and each with the secret."""
-    law = sealed.law
-    if not isinstance(law, ChannelLaw):
+    table = sealed.law.table
+    if table is None:
         return ()
-    p_sy = law.protocol.joint_with_secret(joint)
+    p_sy = table.joint_with_secret(joint)
     p_y = p_sy.sum(axis=0)
     before = [_grouped(joint.p_sx, joint.combos[:, j]) for j in range(joint.m)]
-    shown = [_codes(column) for column in law.columns]
+    shown = [_codes(column) for column in zip(*table.outputs, strict=True)]
     after = [_grouped(p_sy, codes) for codes in shown]
     found = [
         Association(joint.secret_name, at.name, information(before[j]), information(after[j]))
@@ -215,13 +215,13 @@ def _number(share: float | None) -> float:
 
 def _exact(joint: Joint, sealed: SealedProtocol, j: int) -> FloatArray | None:
     """How often column j shows each of its labels just so."""
-    law = sealed.law
-    if not isinstance(law, ChannelLaw):
+    table = sealed.law.table
+    if table is None:
         return None
-    p_y = law.protocol.joint_with_values(joint).sum(axis=0)
+    p_y = table.joint_with_values(joint).sum(axis=0)
     place = {label: i for i, label in enumerate(joint.attributes[j].labels)}
     shares = np.zeros(len(place))
-    for y, labels in enumerate(law.outputs):
+    for y, labels in enumerate(table.outputs):
         if labels[j] in place:
             shares[place[labels[j]]] += p_y[y]
     return shares

@@ -31,10 +31,10 @@ MEANING = {
     "SRLIP": "No published record moves anybody's belief about {secret} by more than a factor of {factor}, in either "
     "direction, whichever of the published attributes they knew before.",
 }
-NO_OUTPUTS = {
-    "unary-encoding": "Each record is published as a set of values: its own with chance one half, each other one by a "
-    "draw of its own. The sets are too many to be drawn here.",
-}
+SETS = (
+    "Each record is published as a set of values: its own with chance one half, each other one by a "
+    "draw of its own. The sets are too many to be drawn here."
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -175,9 +175,9 @@ def _shared(release: Release) -> dict[str, Any]:
         "meaning": MEANING[sealed.promise.name].format(secret=secret, factor=factor),
         "facts": facts,
         "not_promised": release.not_promised,
-        "no_outputs": NO_OUTPUTS.get(
-            sealed.law.kind, f"The outputs of {release.method} over {columns} are too many to be drawn here."
-        ),
+        "no_outputs": SETS
+        if sealed.law.members
+        else f"The outputs of {release.method} over {columns} are too many to be drawn here.",
     }
 
 
@@ -202,18 +202,17 @@ def _public_channel(release: Release) -> numbers.Outputs | None:
     """The channel as the protocol file states it; no prior, so no posterior."""
     import numpy as np
 
-    from privacyfunnel.laws.channel import ChannelLaw
-
     sealed = release.sealed
-    if not isinstance(sealed.law, ChannelLaw):
+    table = sealed.law.table
+    if table is None:
         return None
-    channel = sealed.law.channel if sealed.induced is None else np.asarray(sealed.induced)
+    channel = table.channel if sealed.induced is None else np.asarray(sealed.induced)
     labels = [
         np.array(at.labels, dtype=object)[sealed.domain.combos[:, j]] for j, at in enumerate(sealed.domain.attributes)
     ]
     shown = np.arange(channel.shape[1])[: numbers.SHOWN_OUTPUTS]
     return numbers.Outputs(
-        labels=tuple(numbers.text(sealed.law.outputs[y]) for y in shown),
+        labels=tuple(numbers.text(table.outputs[y]) for y in shown),
         share=np.full(len(shown), np.nan),
         posterior=np.full((len(shown), channel.shape[0]), np.nan),
         channel=channel[:, shown],

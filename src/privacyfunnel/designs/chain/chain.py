@@ -25,8 +25,9 @@ from privacyfunnel.designs.chain.channel import Channel
 from privacyfunnel.designs.chain.growth import Grown, grow
 from privacyfunnel.errors import ParameterError, SizeError
 from privacyfunnel.laws.chain import MOST_STEPS
-from privacyfunnel.laws.sampling import Words
-from privacyfunnel.laws.sealing import Domain, SealedProtocol, certify
+from privacyfunnel.laws.domain import Domain
+from privacyfunnel.laws.sampling import Stream
+from privacyfunnel.laws.sealing import SealedProtocol, certify
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
@@ -47,7 +48,7 @@ class Chain:
     as_values: bool = False  # whether original values are published, not groups of them
     first: Channel | None = None  # of the first step, where it is known already
 
-    def grow(self, codes: NDArray[Any], stream: Words) -> Grown:
+    def grow(self, codes: NDArray[Any], stream: Stream) -> Grown:
         """Draw all rows, solving each context when a row first comes to it.
 
         The rows are held in memory: those of one step must all be drawn before the contexts of the next are known.
@@ -55,7 +56,7 @@ class Chain:
         rows = np.asarray(codes, dtype=np.int64)
         return grow(self.joint, self.steps, self.bands, rows, stream, first=self.first, as_values=self.as_values)
 
-    def seal(self, codes: NDArray[Any], stream: Words) -> tuple[SealedProtocol, Grown]:
+    def seal(self, codes: NDArray[Any], stream: Stream) -> tuple[SealedProtocol, Grown]:
         """The rows' chain, certified: every output of every context that was reached keeps the promise."""
         grown = self.grow(codes, stream)
         sealed = SealedProtocol(

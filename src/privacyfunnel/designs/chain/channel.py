@@ -9,6 +9,7 @@ import numpy as np
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.designs.chain.band import Band
 from privacyfunnel.laws.chain_step import BITS, FINEST, UNIT
+from privacyfunnel.laws.rounding import rounded_rows
 
 MERGES = 6  # times that outputs outside of the band are joined with others
 
@@ -80,9 +81,9 @@ def rounded(table: FloatArray, chances: FloatArray, band: Band) -> tuple[Channel
     names = np.arange(chances.shape[1])
     for _ in range(MERGES):
         chances = chances / chances.sum(axis=1, keepdims=True)
-        numerators = np.floor(np.ldexp(chances, BITS)).astype(np.int64)
-        numerators[numerators < FINEST] = 0
-        numerators[np.arange(d), chances.argmax(axis=1)] += UNIT - numerators.sum(axis=1)
+        row, column, entries = rounded_rows(chances, BITS, FINEST)
+        numerators = np.zeros(chances.shape, dtype=np.int64)
+        numerators[row, column] = entries
         used = numerators.any(axis=0)
         numerators, chances, names = numerators[:, used], chances[:, used], names[used]
         p_xy = table[0][:, None] * (numerators / UNIT)
