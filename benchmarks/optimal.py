@@ -138,7 +138,7 @@ def against_delta() -> None:
     import cdd
 
     begun = time.perf_counter()
-    N, D = (rows.toarray() for rows in promise.rows(joint))
+    N, D = promise.rows(joint).dense
     e = np.exp(promise.epsilon)
     signs = np.concatenate([np.eye(joint.a), e * D - N, e * N - D])
     # Σ v = 1 takes out the last coordinate.

@@ -27,7 +27,7 @@ def corners(G: FloatArray) -> FloatArray:
 
 def best_over_posteriors(joint: Joint, promise: Promise) -> float:
     """I(X;Y) of the best protocol, as a linear programme over all vertices of Δ."""
-    N, D = (rows.toarray() for rows in promise.rows(joint))
+    N, D = promise.rows(joint).dense
     e = np.exp(promise.epsilon)
     vertices = corners(np.concatenate([N - e * D, D - e * N]))
     plogp = vertices * np.log(np.where(vertices > 0, vertices, 1.0))

@@ -11,9 +11,10 @@ from privacyfunnel.arrays import FloatArray
 from privacyfunnel.designs.explicit import EXPLICIT, conditional_reporting, randomised_response, unary_encoding
 from privacyfunnel.errors import DistributionError, GuaranteeError, ParameterError, SizeError
 from privacyfunnel.model import unary_encoding as unary_room
+from privacyfunnel.model.comparisons import Comparisons, Leak, log_ratio
 from privacyfunnel.model.information import entropy, information, mutual_information
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.promises import LDP, LIP, SRLIP, Comparisons, Leak, Promise, log_ratio
+from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
 from privacyfunnel.model.protocol import Protocol
 from privacyfunnel.model.unary_encoding import LARGEST_ALPHA, UnaryEncoding
 from privacyfunnel.tables.adult import adult_counts
@@ -347,7 +348,7 @@ def test_prefixes_find_the_worst_of_all_sets(joint: Joint, alpha: float, kind: t
             ratios = log_ratio(p_y[block.pairs[:, 0]], p_y[block.pairs[:, 1]])
             named = [block.leak(0, i, None) for i in range(len(block.pairs))]
             for ratio, place in zip(ratios, named, strict=True):
-                if (place.secret, place.against, place.known) == (leak.secret, leak.against, leak.known):
+                if (place.secrets, place.against, place.known) == (leak.secrets, leak.against, leak.known):
                     assert ratio == pytest.approx(leak.epsilon, rel=1e-9, abs=1e-14)
 
 
@@ -394,7 +395,7 @@ def test_thousands_of_values_are_calibrated_by_sorting() -> None:
     assert 1 - 1e-9 < leak.epsilon <= 1
     inside = list(leak.output)
     k = math.expm1(encoding.alpha)
-    p, r = joint.p_x_given_s[leak.secret, inside].sum(), joint.p_x[inside].sum()
+    p, r = joint.p_x_given_s[leak.secrets[0], inside].sum(), joint.p_x[inside].sum()
     assert abs(math.log((1 + k * p) / (1 + k * r))) == pytest.approx(leak.epsilon, abs=1e-9)
 
 

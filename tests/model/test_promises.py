@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacyfunnel.errors import DistributionError, ParameterError
+from privacyfunnel.model.comparisons import EVERYBODY
 from privacyfunnel.model.information import information
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.promises import EVERYBODY, LDP, LIP, SRLIP, Promise, promise
+from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise, promise
 from privacyfunnel.model.protocol import Protocol
 from tests.strategies import identity, joints, protocols_for
 
@@ -98,8 +99,8 @@ def test_the_worst_place_has_the_leak_it_is_named_with(data: st.DataObject, join
         if leak.output is None:
             assert leak.epsilon == 0
             continue
-        one = events(joint, sees_secret, leak.secret, dict(leak.known))
-        other = events(joint, sees_secret, None if leak.against == EVERYBODY else leak.against, dict(leak.known))
+        one = events(joint, sees_secret, leak.secrets[0], dict(leak.known))
+        other = events(joint, sees_secret, None if leak.against == EVERYBODY else leak.against[0], dict(leak.known))
         p, r = (
             sum(float(w) * protocol.channel[z, leak.output] for z, w in e.items()) / float(sum(e.values()))
             for e in (one, other)
@@ -179,7 +180,7 @@ def test_an_empty_cell_published_as_it_is_leaks_without_bound() -> None:
         leak = kind(1).worst(joint, identity(joint))
         assert leak.epsilon == math.inf
         assert leak.output == 1
-        assert leak.secret == 0
+        assert leak.secrets == (0,)
     assert "output b, about health = ill rather than well" in LDP(1).worst(joint, identity(joint)).describe(joint, "b")
 
 
@@ -206,10 +207,10 @@ def test_an_output_that_does_not_depend_on_the_input_leaks_exactly_nothing(
 def test_the_worst_place_is_named() -> None:
     joint = Joint.from_counts([[90, 10], [50, 50], [50, 50]], secret=["u", "v", "w"], values=["a", "b"])
     leak = LIP(1).worst(joint, identity(joint))
-    assert (leak.output, leak.secret, leak.against, leak.known) == (1, 0, EVERYBODY, ())
+    assert (leak.output, leak.secrets, leak.against, leak.known) == (1, (0,), EVERYBODY, ())
     assert leak.epsilon == pytest.approx(math.log(110 / 30))
     leak = LDP(1).worst(joint, identity(joint))
-    assert (leak.output, leak.secret, leak.against) == (1, 0, 1)
+    assert (leak.output, leak.secrets, leak.against) == (1, (0,), (1,))
     assert leak.epsilon == pytest.approx(math.log(5))
 
 
@@ -297,9 +298,11 @@ def test_the_rows_allow_exactly_the_posteriors_of_protocols_that_keep_the_promis
     protocol = data.draw(protocols_for(joint, sees_secret))
     p_z = joint.p_sx.ravel() if sees_secret else joint.p_x
     p_zy = p_z[:, None] * protocol.channel
+    p_zy = p_zy[p_z > 0]
     posteriors = (p_zy / np.where(p_zy.sum(axis=0) > 0, p_zy.sum(axis=0), 1))[:, p_zy.sum(axis=0) > 0]
     for kind in (LIP, LDP, SRLIP):
-        n, d = kind(1).rows(joint, sees_secret)
+        rows = kind(1).rows(joint, sees_secret)
+        n, d = rows.numerators, rows.denominators
         leakage = kind(1).leakage(joint, protocol)
         if math.isinf(leakage):
             assert (((n @ posteriors) > 0) != ((d @ posteriors) > 0)).any()

@@ -107,7 +107,7 @@ def test_leakage_is_the_same_when_outputs_are_looked_at_one_by_one(monkeypatch: 
     at_once = [kind(1).worst(JOINT, protocol) for kind in (LIP, LDP, SRLIP)]
     monkeypatch.setattr(protocol_room, "WORKED_ON", 1)
     one_by_one = [kind(1).worst(JOINT, protocol) for kind in (LIP, LDP, SRLIP)]
-    assert [(leak.output, leak.secret) for leak in one_by_one] == [(leak.output, leak.secret) for leak in at_once]
+    assert [(leak.output, leak.secrets) for leak in one_by_one] == [(leak.output, leak.secrets) for leak in at_once]
     assert [leak.epsilon for leak in one_by_one] == pytest.approx([leak.epsilon for leak in at_once], rel=1e-14)
 
 

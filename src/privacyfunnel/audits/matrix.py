@@ -14,9 +14,10 @@ from privacyfunnel.audits.pram import BETWEEN, matrix_columns, read_matrix
 from privacyfunnel.errors import ColumnError, GuaranteeError
 from privacyfunnel.laws.channel import ChannelLaw
 from privacyfunnel.laws.sealing import certify
+from privacyfunnel.model.comparisons import Leak
 from privacyfunnel.model.information import entropy, mutual_information
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.promises import PROMISES, Leak, Promise
+from privacyfunnel.model.promises import PROMISES, Promise
 from privacyfunnel.model.protocol import Protocol
 from privacyfunnel.tables.bins import Bins
 

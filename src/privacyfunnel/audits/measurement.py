@@ -11,8 +11,9 @@ import math
 import time
 from dataclasses import dataclass
 
+from privacyfunnel.model.comparisons import Leak
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.promises import Leak, Promise
+from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.sparse import Measurable
 
 

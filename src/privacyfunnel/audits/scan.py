@@ -19,9 +19,10 @@ import numpy as np
 
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import ColumnError
+from privacyfunnel.model.comparisons import log_ratio
 from privacyfunnel.model.information import entropy, information
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.promises import LDP, Promise, log_ratio
+from privacyfunnel.model.promises import LDP, Promise
 from privacyfunnel.tables.bins import Bins
 from privacyfunnel.tables.encoding import Contingency
 from privacyfunnel.tables.files import open_table

@@ -24,8 +24,9 @@ from scipy.sparse import coo_array, csr_array
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.errors import GuaranteeError
+from privacyfunnel.model.comparisons import Comparable, Comparisons
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.promises import Comparable, Comparisons, Promise
+from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.protocol import Protocol, checked_size
 from privacyfunnel.model.unary_encoding import LARGEST_ALPHA, UnaryEncoding, chunks
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.designs.explicit import conditional_reporting
-from privacyfunnel.engine import Split, Splitting, split
-from privacyfunnel.errors import SizeError, SolverError, checked_positive
+from privacyfunnel.engine import Problem, Split, split
+from privacyfunnel.engine.objective import Entropy
+from privacyfunnel.errors import GuaranteeError, SizeError, SolverError, checked_positive
 from privacyfunnel.laws.sealing import SMALLEST_EPSILON, kept
 from privacyfunnel.model.information import entropy, mutual_information
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
+from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.protocol import Protocol, posterior_labels
 
 LARGEST_PROBLEM = 5000  # inputs; beyond that the atoms alone fill the memory
@@ -97,7 +99,8 @@ def checked_size(joint: Joint, promise: Promise, sees_secret: bool) -> None:
     """Refuse, at once, what would take the engine hours."""
     instead = "Publish fewer columns, use coarser bins, or use --method randomised-response."
     if joint.m > 1 and not sees_secret:
-        other = "or use" if isinstance(promise, LIP | LDP) else "use --method product, or promise LIP or LDP with"
+        product = "use --method product, or promise LIP or LDP with"
+        other = product if promise.guards_known_attributes else "or use"
         instead = f"Publish fewer columns, use coarser bins, {other} --method chain."
     inputs = int(np.count_nonzero(joint.weights)) if sees_secret else joint.a
     if inputs > LARGEST_PROBLEM:
@@ -106,7 +109,7 @@ def checked_size(joint: Joint, promise: Promise, sees_secret: bool) -> None:
             f"The optimum is computed for at most {LARGEST_PROBLEM:,} {what}; this table has {inputs:,}. {instead}"
         )
     comparisons = promise.count(joint, sees_secret)
-    if isinstance(promise, SRLIP) and joint.m > 1 and comparisons > MOST_COMPARISONS:
+    if promise.guards_known_attributes and joint.m > 1 and comparisons > MOST_COMPARISONS:
         raise SizeError(
             f"The optimum under {promise.name} is computed for at most {MOST_COMPARISONS:,} comparisons; {joint.a:,} "
             f"combinations of {joint.m} columns make {comparisons:,}. {instead}"
@@ -118,41 +121,41 @@ def checked_size(joint: Joint, promise: Promise, sees_secret: bool) -> None:
         )
 
 
-def _problem(joint: Joint, promise: Promise, sees_secret: bool) -> tuple[Splitting, IntArray, float]:
+def _problem(joint: Joint, promise: Promise, sees_secret: bool) -> tuple[Problem, IntArray, float]:
     """The engine's problem over the inputs that occur, which those are, and by how much its promise is smaller."""
     p_z = joint.p_sx.ravel() if sees_secret else joint.p_x
     inputs = np.flatnonzero(p_z)
-    n, d = promise.rows(joint, sees_secret)
+    rows = promise.rows(joint, sees_secret)
     # Below the smallest certified size there is room to solve for half of it: still more than what was asked.
     # e^ε' such that (1-δ)v + δp is allowed at ε' whenever v is allowed at ε, with δ the margin (theory, Lemma 4).
-    largest = max(1.0, float(n.max()) if n.nnz else 1.0, float(d.max()) if d.nnz else 1.0)
+    largest = max(1.0, float(rows.functionals.max()) if rows.functionals.nnz else 1.0)
     wanted = promise.epsilon if promise.epsilon >= SMALLEST_EPSILON else SMALLEST_EPSILON / 2
     bound = math.exp(min(wanted, LARGEST_EPSILON))
     # Sums over many inputs round more; without room for that, every output would need a sliver of every input.
     margin = MARGIN if len(inputs) <= FEW_INPUTS else max(MARGIN, ROOM_FOR_SUMS * largest)
     epsilon = math.log((bound * largest + margin) / (largest + margin))
-    group = inputs % joint.a if sees_secret else inputs
     prior = p_z[inputs] / p_z[inputs].sum()
-    return Splitting(prior, group, n[:, inputs], d[:, inputs], epsilon), inputs, margin
+    objective = Entropy.of(inputs % joint.a)
+    return Problem(prior, rows, epsilon, objective, inputs // joint.a if sees_secret else None), inputs, margin
 
 
 def _known_atoms(
-    joint: Joint, promise: Promise, problem: Splitting, inputs: IntArray, gap: float, time_limit: float | None
+    joint: Joint, promise: Promise, problem: Problem, inputs: IntArray, gap: float, time_limit: float | None
 ) -> FloatArray:
     """What a protocol that sees the secret can begin with: the best one that does not, and conditional reporting."""
     limit = HEAD_START if time_limit is None else min(HEAD_START, time_limit / 5)
     blind = split(_problem(joint, promise, False)[0], gap=gap, time_limit=limit)
     s, x = inputs // joint.a, inputs % joint.a
     atoms = [blind.atoms[blind.weights > 0][:, x] * joint.p_s_given_x[s, x]]
-    if isinstance(promise, LIP | LDP):
+    with suppress(GuaranteeError):  # under some promises no member of that family keeps a small ε
         # At the engine's own ε, so that these atoms too keep their distance from the boundary.
-        channel = conditional_reporting(joint, type(promise)(problem.epsilon)).channel[inputs]
+        channel = conditional_reporting(joint, promise.resized(problem.epsilon)).channel[inputs]
         reported = (problem.prior[:, None] * channel).T
         atoms.append(reported[reported.sum(axis=1) > 0])
     return np.concatenate([atom / atom.sum(axis=1, keepdims=True) for atom in atoms])
 
 
-def _protocol(joint: Joint, problem: Splitting, inputs: IntArray, found: Split, sees_secret: bool) -> Protocol:
+def _protocol(joint: Joint, problem: Problem, inputs: IntArray, found: Split, sees_secret: bool) -> Protocol:
     """q(y|z) = q_y v_y(z) / p(z). Inputs that never occur get the outputs' own distribution.
 
     Outputs too rare for integers to follow their posteriors are published as the most frequent one: that output's

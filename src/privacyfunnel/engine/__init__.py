@@ -1,31 +1,18 @@
 """The engine: the cheapest split of a prior into allowed posteriors, with its proof.
 
-problem.py     what is asked, what is answered, what a pricer offers
-columns.py     column generation: master and pricer in turn
-splitting.py   from a problem to its split
-relaxing.py    the same with bounds from simpler problems
-grouping.py    those in which secrets are grouped
-classes.py     those with the rows of one side channel
-many_inputs.py hundreds of inputs, from coarse to fine
-coarsening.py  alike inputs treated as one
-rest.py        their master: what atoms do not cover yet is an atom too
-master.py      the linear programme over known atoms (HiGHS)
-merging.py     inputs that the promise cannot tell apart
-polytope.py    the promise's polytope as boxes and rows
-simplex.py     many small linear programmes at once
-vertices.py    steps from vertex to vertex
-walks.py       the search: walks over vertices; boxes.py: over those of several boxes, under LDP
-programmes.py  the search where rows are many: walks by linear programmes
-branching.py   chords and boxes: the proof
-cones.py       cones by their extreme rays
-lines.py       promises that compare within classes of inputs; lines_branching.py and lines_programme.py: their proof
-interval.py    one-dimensional promises: all atoms in a table
-pricing.py     which pricer suits which problem
-with_secret.py protocols that see S
+problem.py      what is asked and answered; objective.py what an atom costs
+plan.py         which way suits which problem, and the way from start to end
+generation.py   master, search and proof in turn
+supply.py       where splits come from; master.py the linear programme over known atoms
+bounding.py     how the bound rises; relaxations.py simpler problems; reductions.py fewer inputs
+oracle.py       the polytope as it is seen: interval.py, polytope.py, secret_box.py, programme.py
+search.py       atoms of small reduced cost; vertices.py steps from vertex to vertex
+best_first.py   the proof: chords.py boxes of entries, classes.py and rays.py and cones.py boxes of classes
+simplex.py      many small linear programmes at once; highs.py large ones
 """
 
-from privacyfunnel.engine.columns import Progress
-from privacyfunnel.engine.problem import Pricer, Pricing, Split, Splitting
-from privacyfunnel.engine.splitting import split
+from privacyfunnel.engine.generation import Progress
+from privacyfunnel.engine.plan import split
+from privacyfunnel.engine.problem import Problem, Proof, Split
 
-__all__ = ["Pricer", "Pricing", "Progress", "Split", "Splitting", "split"]
+__all__ = ["Problem", "Progress", "Proof", "Split", "split"]

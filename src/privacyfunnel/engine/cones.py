@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacyfunnel.arrays import FloatArray, IntArray
-from privacyfunnel.engine.vertices import entropy_terms
+from privacyfunnel.model.information import surprise
 
 WORD = 64  # inequalities that are tight somewhere, at most: one bit each
 CLEAR = 1e-13  # a sign is certain beyond this, relative to the terms of its sum
@@ -51,7 +51,7 @@ class Cone:
         shared = Cone(
             np.concatenate([self.rays[on], born]),
             np.concatenate([self.tight[on], self.tight[one] & self.tight[other]]) | mark,
-            np.concatenate([self.entropy[on], entropy_terms(born).sum(axis=1)]),
+            np.concatenate([self.entropy[on], surprise(born).sum(axis=1)]),
         )
         return self._half(above, on, shared), self._half(below, on, shared)
 

@@ -1,4 +1,4 @@
-r"""Pricing when all rows depend on the atom through one number (two secrets, under LIP or LDP).
+r"""All rows depend on the atom through one number (two secrets, under LIP or LDP; or two inputs).
 
 Then an atom is allowed exactly when :math:`l \le r\cdot v \le h` for one vector r, and a vertex is a single value with
 :math:`l \le r_x \le h`, or a pair :math:`r_x < t < r_y` at one of the ends t, with
@@ -6,38 +6,35 @@ Then an atom is allowed exactly when :math:`l \le r\cdot v \le h` for one vector
 """
 
 from collections import deque
-from typing import ClassVar
 
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray
-from privacyfunnel.engine.polytope import dense
-from privacyfunnel.engine.problem import Pricing, Splitting
-from privacyfunnel.engine.vertices import entropy_terms
+from privacyfunnel.engine.problem import Problem, Proof
 
-ONE_DIMENSION = 1e-12
 BLOCK = 1 << 22  # entries of a table of pairs that are priced together
 ROUNDING = 1e-14
-STAIRCASES = 12
+STAIRCASES = 12  # random orders in which values are paired to begin with
 
 
-def coordinate(problem: Splitting) -> FloatArray | None:
-    """The vector r on which alone the rows depend, or None when one number is not enough."""
-    rows = np.concatenate([dense(problem.numerators), dense(problem.denominators)])
-    spread = rows - rows[:, :1]
-    if not np.abs(spread).max(initial=0.0) > 0:
-        return np.zeros(problem.prior.size)
-    widest = spread[np.argmax(np.ptp(spread, axis=1))]
-    r = widest / np.ptp(widest)
-    top, bottom = int(np.argmax(r)), int(np.argmin(r))
-    rest = spread - (spread[:, [top]] - spread[:, [bottom]]) * (r - r[0])
-    return r if np.abs(rest).max() <= ONE_DIMENSION * np.abs(rows).max() else None
+def coordinate(problem: Problem) -> FloatArray:
+    """The vector r on which alone the rows depend, between 0 and 1: of two inputs the second, else L of a secret."""
+    if problem.size <= 2:
+        return np.arange(problem.size, dtype=np.float64)
+    rows = problem.rows
+    single = np.flatnonzero(rows.secrets.sum(axis=1) == 1)
+    L = rows.functionals[single].toarray()
+    spread = np.ptp(L, axis=1)
+    widest = int(np.argmax(spread)) if spread.size else 0
+    if not spread.size or spread[widest] == 0:
+        return np.zeros(problem.size)
+    return np.asarray((L[widest] - L[widest].min()) / spread[widest])
 
 
-def ends(problem: Splitting, r: FloatArray) -> tuple[float, float]:
+def ends(problem: Problem, r: FloatArray) -> tuple[float, float]:
     """The interval of r·v that every row allows."""
-    N, D = dense(problem.numerators), dense(problem.denominators)
-    loud = float(np.exp(problem.epsilon))
+    N, D = problem.rows.dense
+    loud = problem.loud
     top, bottom = int(np.argmax(r)), int(np.argmin(r))
     low, high = float(r[bottom]), float(r[top])
     for g in np.concatenate([N - loud * D, D - loud * N]):
@@ -50,17 +47,18 @@ def ends(problem: Splitting, r: FloatArray) -> tuple[float, float]:
     return min(low, middle), max(high, middle)
 
 
-class IntervalPricer:
-    """Prices every single value and every pair."""
+class Interval:
+    """Every single value and every pair: search and proof at once."""
 
-    steadiness: ClassVar[float] = 0.0
+    patience = 1
 
-    def __init__(self, problem: Splitting, r: FloatArray) -> None:
-        self.r = r
+    def __init__(self, problem: Problem) -> None:
+        self.r = coordinate(problem)
         self.prior = problem.prior
+        self._terms = problem.objective.terms
         self._random = np.random.default_rng(1)
-        self.low, self.high = ends(problem, r)
-        self.singles = np.flatnonzero((r >= self.low) & (r <= self.high))
+        self.low, self.high = ends(problem, self.r)
+        self.singles = np.flatnonzero((self.r >= self.low) & (self.r <= self.high))
 
     def start(self) -> FloatArray:
         """Splits of the prior, made by pairing values from below with values from above in several orders."""
@@ -110,12 +108,22 @@ class IntervalPricer:
         x_all, y_all, end_all = (np.array(column) for column in zip(*pairs, strict=True))
         return self._pairs(x_all.astype(np.int64), y_all.astype(np.int64), end_all)
 
-    def search(self, prices: FloatArray) -> FloatArray:
+    def downhill(self, prices: FloatArray) -> FloatArray:
+        """The best atom with each value at each end."""
         return self._priced(prices)[0]
 
-    def prove(self, prices: FloatArray, target: float, deadline: float) -> Pricing:
+    def cover(self, prices: FloatArray, missing: FloatArray) -> FloatArray:
+        """The same: it misses nothing."""
+        return self.downhill(prices)
+
+    def polished(self, atoms: FloatArray, prices: FloatArray) -> FloatArray:
+        """The same, from anywhere."""
+        return self.downhill(prices)
+
+    def prove(self, prices: FloatArray, target: float, deadline: float) -> Proof:
+        """The least reduced cost there is."""
         atoms, least = self._priced(prices)
-        return Pricing(least - ROUNDING * (1.0 + float(np.abs(prices).max())), atoms)
+        return Proof(least - ROUNDING * (1.0 + float(np.abs(prices).max())), atoms)
 
     def _priced(self, prices: FloatArray) -> tuple[FloatArray, float]:
         """The best atom with each value at each end, and the least reduced cost of all."""
@@ -132,7 +140,7 @@ class IntervalPricer:
             for start in range(0, below.size, height):
                 x = below[start : start + height]
                 share = (self.r[above] - end) / (self.r[above] - self.r[x][:, None])
-                cost = entropy_terms(share) + entropy_terms(1.0 - share)
+                cost = self._terms(share) + self._terms(1.0 - share)
                 cost -= share * prices[x][:, None] + (1.0 - share) * prices[above]
                 nearest = np.argmin(cost, axis=1)
                 atoms.append(self._pairs(x, above[nearest], end))

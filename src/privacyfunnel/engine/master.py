@@ -1,70 +1,131 @@
-"""The master problem: the cheapest mixture of the atoms known so far that averages to the prior.
+r"""The master problem: the cheapest mixture of the atoms known so far that averages to the prior.
 
     min Σ_y q_y h_y   subject to   Σ_y q_y v_y = p,  q >= 0
 
-One HiGHS object is kept and only grows, so each solve starts from the last basis. While few atoms are known they can
-hardly average to p, and prices would be wild; so probability may be missing or left over at a penalty M per unit, which
-keeps every price within [-M, M]. Nothing that uses such a loan is ever handed out as a split.
+One programme is kept and only grows, so each solve starts from the last basis. While few atoms are known they can
+hardly average to p, and prices would be wild; so part of the prior may be had otherwise, at a price. Two ways:
+
+- *loans*: probability may be missing or left over at any input, at a penalty M per unit, which keeps every price
+  within [-M, M]. Nothing that uses a loan is ever handed out as a split.
+- *the rest*: what the atoms do not cover is one atom more, r in the cone over V, charged at prices λ⁰ that are about
+  right and a toll δ per unit. Every solution is a split, since r divided by its sum is allowed too; and the prices of
+  all inputs stay near λ⁰ while few atoms are known.
 """
 
-from typing import Any
+from typing import Protocol
 
-import highspy
 import numpy as np
+from scipy.sparse import csc_array, csr_array, diags_array, eye_array, hstack, vstack
 
 from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.engine.highs import DUAL, INF, PRIMAL, Programme
 from privacyfunnel.errors import SolverError
 
-TOLERANCE = 1e-9
+TOLL = 0.5  # nats
+DEARER_LOANS, DEARER_REST = 10.0, 1.5  # by what factor loans and the rest become dearer
 RETRIES: tuple[tuple[str, object], ...] = (
-    ("", None),
-    ("simplex_strategy", 1),  # dual simplex, from nothing
-    ("simplex_strategy", 4),  # primal simplex, from nothing
+    ("simplex_strategy", DUAL),
+    ("simplex_strategy", PRIMAL),
     ("primal_feasibility_tolerance", 1e-7),
     ("dual_feasibility_tolerance", 1e-7),
 )
 
 
+class Debt(Protocol):
+    """How the part of the prior is had that atoms do not cover."""
+
+    @property
+    def rows(self) -> tuple[FloatArray, FloatArray]:
+        """Least and largest values of rows of its own."""
+
+    @property
+    def columns(self) -> csc_array:
+        """Its columns: a row per input, then its own rows."""
+
+    def costs(self) -> FloatArray:
+        """What its columns cost now."""
+
+    def taken(self, columns: FloatArray) -> FloatArray:
+        """How much of the prior a solution has that way, by input."""
+
+    def dearer(self) -> None:
+        """Raise the price."""
+
+
+class Loans:
+    """Probability that is missing or left over."""
+
+    def __init__(self, prior: FloatArray, penalty: float) -> None:
+        self._size, self._penalty = prior.size, penalty
+        none = np.empty(0)
+        self.rows = (none, none)
+        unit = eye_array(prior.size)
+        self.columns = csc_array(hstack([unit, -unit]))
+
+    def costs(self) -> FloatArray:
+        """The penalty."""
+        return np.full(2 * self._size, self._penalty)
+
+    def taken(self, columns: FloatArray) -> FloatArray:
+        """What is missing and what is left over, together."""
+        return np.asarray(columns[: self._size] + columns[self._size :])
+
+    def dearer(self) -> None:
+        """Make loans ten times dearer."""
+        self._penalty *= DEARER_LOANS
+
+
+class Rest:
+    """One atom more, of mass m: r = m v with v allowed.
+
+    Its columns are r / p, so that the solver's tolerance is a small part of rare inputs too, and the cone's own columns
+    t; its rows say cone·(r, t) <= 0, each scaled to a largest entry of 1.
+    """
+
+    def __init__(self, prior: FloatArray, cone: csr_array, prices: FloatArray) -> None:
+        self._prior, self._prices, self._toll = prior, prices, TOLL
+        extra = cone.shape[1] - prior.size
+        self._own = extra
+        units = diags_array(np.concatenate([prior, np.ones(extra)]))
+        rows = csr_array(cone @ units)
+        scale = abs(rows).max(axis=1).toarray().ravel()
+        rows = csr_array(diags_array(1.0 / np.where(scale > 0, scale, 1.0)) @ rows)
+        self.rows = (np.full(rows.shape[0], -INF), np.zeros(rows.shape[0]))
+        covered = hstack([diags_array(prior), csr_array((prior.size, extra))])
+        self.columns = csc_array(vstack([covered, rows]))
+
+    def costs(self) -> FloatArray:
+        """The prices and the toll; the cone's own columns are free."""
+        return np.concatenate([(self._prices + self._toll) * self._prior, np.zeros(self._own)])
+
+    def taken(self, columns: FloatArray) -> FloatArray:
+        """The rest itself."""
+        return np.asarray(np.maximum(columns[: self._prior.size], 0.0) * self._prior)
+
+    def charge(self, rest: FloatArray) -> float:
+        """What the rest is charged at."""
+        return float((self._prices + self._toll) @ rest)
+
+    def dearer(self) -> None:
+        """Raise the toll."""
+        self._toll *= DEARER_REST
+
+
 class Master:
     """Atoms with their costs, the best weights, and the prices that prove them best among these atoms."""
 
-    def __init__(self, prior: FloatArray, penalty: float) -> None:
-        self.prior = prior
+    def __init__(self, prior: FloatArray, debt: Debt) -> None:
+        self.prior, self.debt = prior, debt
         self._atoms: list[FloatArray] = []
         self.costs = np.empty(0)
         self._seen: set[bytes] = set()
-        solver: Any = highspy.Highs  # it comes without types
-        self._highs = solver()
-        for option, setting in (
-            ("output_flag", False),
-            ("threads", 1),
-            ("presolve", "off"),
-            ("primal_feasibility_tolerance", TOLERANCE),
-            ("dual_feasibility_tolerance", TOLERANCE),
-        ):
-            self._highs.setOptionValue(option, setting)
-        none = np.empty(0)
-        for p in prior:
-            self._highs.addRow(float(p), float(p), 0, none.astype(np.int32), none)
-        self._penalty = penalty
-        self._loans = self._add_loans()
-        self.loans_taken = np.zeros(self._loans)  # by the last solution
-
-    def _add_loans(self) -> int:
-        """Columns of probability that is missing or left over; how many."""
-        d = self.prior.size
-        each = np.concatenate([np.arange(d), np.arange(d)]).astype(np.int32)
-        self._highs.addCols(
-            2 * d,
-            np.full(2 * d, self._penalty),
-            np.zeros(2 * d),
-            np.full(2 * d, highspy.kHighsInf),
-            2 * d,
-            np.arange(2 * d).astype(np.int32),
-            each,
-            np.repeat([1.0, -1.0], d),
-        )
-        return 2 * d
+        self._programme = Programme()
+        low, high = debt.rows
+        self._rows = prior.size + low.size
+        self._programme.add_rows(np.concatenate([prior, low]), np.concatenate([prior, high]))
+        self._programme.add_columns(debt.costs(), debt.columns)
+        self._first = debt.columns.shape[1]  # the first column that is an atom
+        self.owed = np.zeros(prior.size)  # by the last solution
 
     def add(self, atoms: FloatArray, costs: FloatArray) -> IntArray:
         """Add the atoms that are new; which were."""
@@ -77,19 +138,10 @@ class Master:
         if not fresh:
             return np.empty(0, dtype=np.int64)
         new, cost = atoms[fresh], costs[fresh]
-        rows = new.shape[0]
         of_row, index = np.nonzero(new)
-        starts = np.searchsorted(of_row, np.arange(rows)).astype(np.int32)
-        self._highs.addCols(
-            rows,
-            cost,
-            np.zeros(rows),
-            np.full(rows, highspy.kHighsInf),
-            of_row.size,
-            starts,
-            index.astype(np.int32),
-            new[of_row, index],
-        )
+        starts = np.searchsorted(of_row, np.arange(len(new) + 1))
+        columns = csc_array((new[of_row, index], index, starts), shape=(self._rows, len(new)))
+        self._programme.add_columns(cost, columns)
         self._atoms.append(new)
         self.costs = np.concatenate([self.costs, cost])
         return np.array(fresh, dtype=np.int64)
@@ -100,36 +152,31 @@ class Master:
         return np.concatenate(self._atoms)
 
     def solve(self) -> tuple[FloatArray, FloatArray, float]:
-        """The best weights, the prices (the dual value of each input), and how much probability is on loan."""
+        """The best weights, the prices (the dual value of each input), and how much of the prior is owed."""
         self._run()
-        solution = self._highs.getSolution()
-        weights = np.array(solution.col_value)
-        self.loans_taken = weights[: self._loans]
-        return weights[self._loans :], np.array(solution.row_dual), float(self.loans_taken.sum())
+        solution = self._programme.columns
+        self.owed = self.debt.taken(solution[: self._first])
+        return solution[self._first :], self._programme.multipliers[: self.prior.size], float(self.owed.sum())
 
     def _run(self) -> None:
         """Solve; where a start from the last basis ends in numerical trouble, afresh and with other settings."""
+        if self._programme.run():
+            return
         for option, setting in RETRIES:
-            if option:
-                self._highs.clearSolver()
-                self._highs.setOptionValue(option, setting)
-            self._highs.run()
-            status = self._highs.getModelStatus()
-            if status == highspy.HighsModelStatus.kOptimal:
-                return
-            if status == highspy.HighsModelStatus.kInfeasible:
+            if self._programme.impossible:
                 break
-        raise SolverError(f"The master problem must be solved to optimality; HiGHS said {status}. Report this.")
+            self._programme.forget()
+            self._programme.set(option, setting)
+            if self._programme.run():
+                return
+        said = self._programme.status
+        raise SolverError(f"The master problem must be solved to optimality; HiGHS said {said}. Report this.")
 
-    def raise_penalty(self) -> None:
-        """Make loans ten times dearer."""
-        self._penalty *= 10.0
-        self._charge(np.full(self._loans, self._penalty))
+    def dearer(self) -> None:
+        """Raise the price of what is owed."""
+        self.debt.dearer()
+        self._programme.charge(self.debt.costs())
 
-    def _charge(self, costs: FloatArray) -> None:
-        self._highs.changeColsCost(self._loans, np.arange(self._loans, dtype=np.int32), costs)
-
-    def forbid_loans(self) -> None:
-        """From now on every solution is a split."""
-        none = np.zeros(self._loans)
-        self._highs.changeColsBounds(self._loans, np.arange(self._loans, dtype=np.int32), none, none)
+    def forbid_debt(self) -> None:
+        """From now on every solution is a split of atoms."""
+        self._programme.forbid(np.arange(self._first))

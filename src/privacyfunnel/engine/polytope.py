@@ -1,10 +1,10 @@
 """The promise's polytope in the form that the simplex method wants: A x = b, l <= x <= u, with x = (v, slacks).
 
-The rows of a promise are homogeneous. Three shapes of them are recognised, the first two because they are smaller:
+The rows of a promise are homogeneous. They know what they compare, and two shapes are smaller than the general one:
 
-- every D_i·v is 1 (LIP): one row N_i·v = z_i with e^-ε <= z_i <= e^ε;
+- everything is compared with everybody (LIP): one row L_E·v = z with e^-ε <= z <= e^ε;
 - all pairs among k functionals are compared (LDP): a floor t with t <= L_s·v <= e^ε t, two rows per functional;
-- anything else: one row per inequality (N - e^ε D)·v <= 0.
+- anything else: one row per inequality (L_E − e^ε L_F)·v <= 0.
 
 An inequality that holds at every corner of the simplex, or follows from another one on its own, is left out.
 """
@@ -12,13 +12,14 @@ An inequality that holds at every corner of the simplex, or follows from another
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from privacyfunnel.arrays import FloatArray, IntArray
-from privacyfunnel.engine.problem import Splitting
-from privacyfunnel.engine.simplex import Programmes, solve
+from privacyfunnel.engine.oracle import Cheapest
+from privacyfunnel.engine.problem import Problem
+from privacyfunnel.engine.simplex import Programmes, Solved, solve
 
-SAFE = 1e-9
+SAFE = 1e-9  # what the largest entries are rounded up by
+AT_ONCE = 40_000  # numbers in the costs of one batch: it stays in the cache
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,8 +32,13 @@ class Polytope:
     high: FloatArray  # (n,)
     basis: IntArray  # (m,), a basis to start from
     inputs: int
-    support: int  # a vertex has at most this many non-zero entries
+    support: int  # a vertex has at most this many non-zero entries (docs/theory.md, Lemma 8)
     scales: tuple[FloatArray, FloatArray]  # of rows and columns: A scaled by both has entries of comparable size
+
+    @property
+    def batch(self) -> int:
+        """How many programmes are worked on together."""
+        return max(64, AT_ONCE // self.low.size)
 
     def programmes(
         self, cost: FloatArray, v_low: FloatArray | None = None, v_high: FloatArray | None = None
@@ -46,49 +52,39 @@ class Polytope:
             high[:, :d] = v_high
         return Programmes(self.matrix, self.rhs, cost, low, high, np.tile(self.basis, (k, 1)))
 
-    def cone(self) -> FloatArray:
-        """Rows with rows·(v, t) <= 0 exactly for multiples v of atoms; t are auxiliary columns, if there are any."""
-        slacks = self.matrix.shape[0] - 1
-        columns = self.low.size - slacks
-        A, low, high = self.matrix[1:, :columns], self.low[columns:, None], self.high[columns:, None]
-        everyone = np.concatenate([np.ones(self.inputs), np.zeros(columns - self.inputs)])
-        return np.concatenate([A - high * everyone, low * everyone - A])
+    def solved(self, slopes: FloatArray) -> Solved:
+        """min slopes·v, for every row."""
+        cost = np.zeros((slopes.shape[0], self.low.size))
+        cost[:, : self.inputs] = slopes
+        return solve(self.programmes(cost))
+
+    def minimise(self, costs: FloatArray) -> Cheapest:
+        """The cheapest atom for every row of costs."""
+        found = self.solved(costs)
+        return Cheapest(found.bound, np.maximum(found.x[:, : self.inputs], 0.0))
 
     def reach(self) -> FloatArray:
         """For every input the largest probability that any allowed atom gives it, (inputs,), rounded up."""
-        d = self.inputs
-        cost = np.zeros((d, self.low.size))
-        cost[np.arange(d), np.arange(d)] = -1.0
-        most = -solve(self.programmes(cost)).bound
+        most = -self.solved(-np.eye(self.inputs)).bound
         return np.clip(most + SAFE, 0.0, 1.0)
 
 
-def dense(rows: FloatArray | csr_array) -> FloatArray:
-    """Comparison rows as a plain array."""
-    return np.asarray(rows.toarray() if isinstance(rows, csr_array) else rows, dtype=np.float64)
-
-
-def polytope_of(problem: Splitting) -> Polytope:
+def polytope_of(problem: Problem) -> Polytope:
     """The polytope of a problem, in the smallest of the known shapes."""
-    N, D = dense(problem.numerators), dense(problem.denominators)
-    loud = float(np.exp(problem.epsilon))
-    functionals = np.concatenate([np.ones((1, problem.prior.size)), N, D])
-    support = int(np.linalg.matrix_rank(functionals))
-    each_other = compared_with_each_other(problem)
-    if compared_with_everybody(problem):
-        A, low, high = _ranges(N, 1 / loud, loud)
-    elif each_other is not None:
-        A, low, high = _floors(each_other, loud)
-    else:
-        rows = inequalities(problem)
-        A, low, high = _one_sided(rows[_not_implied(rows)])
-    return _assembled(A, low, high, problem.prior, support)
+    rows, loud = problem.rows, problem.loud
+    secrets = rows.share.shape[1] if len(rows.even) == 1 and rows.whole[0] else problem.size
+    if rows.against_everybody:
+        return _assembled(*_ranges(rows.dense[0], 1 / loud, loud), problem.prior, secrets)
+    if rows.each_other is not None:
+        return _assembled(*_floors(rows.each_other, loud), problem.prior, secrets)
+    A = problem.inequalities
+    A = A[_not_implied(A)]
+    return _assembled(A, np.zeros(A.shape[0]), A.max(axis=1, initial=0.0), problem.prior, secrets)
 
 
 def boxed(prior: FloatArray, functionals: FloatArray, low: float, high: float) -> Polytope:
     """Every functional within [e^low, e^high]."""
-    support = int(np.linalg.matrix_rank(np.concatenate([np.ones((1, prior.size)), functionals])))
-    return _assembled(*_ranges(functionals, float(np.exp(low)), float(np.exp(high))), prior, support)
+    return _assembled(*_ranges(functionals, float(np.exp(low)), float(np.exp(high))), prior, len(functionals))
 
 
 def _assembled(A: FloatArray, low: FloatArray, high: FloatArray, prior: FloatArray, support: int) -> Polytope:
@@ -107,7 +103,7 @@ def _assembled(A: FloatArray, low: FloatArray, high: FloatArray, prior: FloatArr
     by_prior = np.concatenate([prior, np.ones(extra)])
     row_scale = 1.0 / np.abs(matrix[:, : d + extra] * by_prior).max(axis=1)
     scales = (row_scale, np.concatenate([by_prior, 1.0 / row_scale[1:]]))
-    return Polytope(matrix, rhs, bottom, top, basis, d, min(support, m + 1), scales)
+    return Polytope(matrix, rhs, bottom, top, basis, d, min(support, m + 1, d), scales)
 
 
 def _ranges(N: FloatArray, quiet: float, loud: float) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -115,22 +111,6 @@ def _ranges(N: FloatArray, quiet: float, loud: float) -> tuple[FloatArray, Float
     least, most = N.min(axis=1), N.max(axis=1)
     says = (least < quiet) | (most > loud)
     return N[says], np.maximum(least, quiet)[says], np.minimum(most, loud)[says]
-
-
-def compared_with_everybody(problem: Splitting) -> bool:
-    """Whether every D_i·v is 1, as under LIP."""
-    return bool(np.abs(dense(problem.denominators) - 1.0).max(initial=0.0) <= 1e-12)
-
-
-def compared_with_each_other(problem: Splitting) -> FloatArray | None:
-    """The distinct functionals among the rows, three or more, if each is compared with each, as under LDP."""
-    N, D = dense(problem.numerators), dense(problem.denominators)
-    L, index = np.unique(np.concatenate([N, D]), axis=0, return_inverse=True)
-    index = index.reshape(-1)
-    one, other = np.minimum(*np.split(index, 2)), np.maximum(*np.split(index, 2))
-    pairs = {(int(i), int(j)) for i, j in zip(one, other, strict=True) if i != j}
-    k = L.shape[0]
-    return L if k >= 3 and len(pairs) == k * (k - 1) // 2 else None
 
 
 def _floors(L: FloatArray, loud: float) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -141,20 +121,6 @@ def _floors(L: FloatArray, loud: float) -> tuple[FloatArray, FloatArray, FloatAr
     A = np.concatenate([np.hstack([L, -t])[needs_lower], np.hstack([-L, loud * t])[needs_upper]])
     most = np.concatenate([L.max(axis=1)[needs_lower], np.full(int(needs_upper.sum()), loud * L.max())])
     return A, np.zeros(A.shape[0]), most
-
-
-def inequalities(problem: Splitting) -> FloatArray:
-    """(e^ε D - N)·v >= 0 and (e^ε N - D)·v >= 0 where they say anything, each scaled to largest entry 1."""
-    N, D = dense(problem.numerators), dense(problem.denominators)
-    loud = float(np.exp(problem.epsilon))
-    A = np.concatenate([loud * D - N, loud * N - D])
-    A = A[A.min(axis=1) < 0]
-    return np.asarray(np.unique(A / np.abs(A).max(axis=1, keepdims=True), axis=0))
-
-
-def _one_sided(A: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """A·v >= 0."""
-    return A, np.zeros(A.shape[0]), A.max(axis=1)
 
 
 def _not_implied(A: FloatArray) -> IntArray:

@@ -1,40 +1,193 @@
-"""The problem of the engine, the answer, and what a pricer must offer.
+r"""The problem of the engine, and its answer.
 
-A protocol splits the prior p over its inputs z into posteriors ("atoms") v with weights q, and keeps its
-promise exactly when every atom lies in the polytope
+A protocol splits the prior p over its inputs z into posteriors ("atoms") v with weights q, and keeps its promise
+exactly when every atom lies in the polytope
 
-    V = {v >= 0, Σ v = 1,  N_i·v <= e^ε D_i·v,  D_i·v <= e^ε N_i·v  for every row i}.
+    V = {v >= 0, Σ v = 1,  L_E·v <= e^ε L_F·v,  L_F·v <= e^ε L_E·v  for every row (E, F)}.
 
-The most informative protocol is the cheapest split
+The best protocol is the cheapest split
 
-    min Σ_y q_y H(T v_y)   subject to   Σ_y q_y v_y = p,  q >= 0,  v_y in V,
+    min Σ_y q_y cost(v_y)   subject to   Σ_y q_y v_y = p,  q >= 0,  v_y in V.
 
-where (T v)_x sums v over the inputs that belong to value x, and H is entropy in nats.
+For any prices λ, every split has value at least λ·p + min_v (cost(v) − λ·v), since its weights sum to 1.
 """
 
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, eye_array, hstack, vstack
 
-from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
+from privacyfunnel.engine.objective import Entropy, Objective, costs
+from privacyfunnel.model.rows import Rows
+
+DUST = 1e-13  # of the largest ratio v/p: entries below it are rounding
+ROW_ROUNDING = 1e-11  # relative: a row broken by less than this is broken by rounding
+FARTHEST_OUT = 1e-6  # of the way to the prior: atoms that must be drawn in further are no atoms
+TIGHT = 1e-6  # relative: rows nearer than this to their bound are meant to be met
+MENDS = 3  # times that tight rows are met anew; each leaves the square of the error before it
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Splitting:
-    """Which prior to split, into which polytope, and whose entropy counts."""
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Which prior to split, into which polytope, and what an atom costs."""
 
     prior: FloatArray  # p(z) > 0, sums to 1
-    group: IntArray  # the value x to which input z belongs; arange when the protocol sees X only
-    numerators: FloatArray | csr_array  # N, a row per comparison
-    denominators: FloatArray | csr_array  # D, of the same shape
+    rows: Rows
     epsilon: float
+    objective: Objective
+    secret: IntArray | None = None  # the secret that each input has, where the protocol sees it
+
+    @classmethod
+    def of_values(cls, prior: FloatArray, rows: Rows, epsilon: float) -> "Problem":
+        """Each input is a value, and information is what counts."""
+        return cls(prior, rows, epsilon, Entropy.of(np.arange(prior.size)))
 
     @property
-    def sees_values_only(self) -> bool:
-        """Whether every input is a value of its own, so that T is the identity."""
-        return bool(np.array_equal(self.group, np.arange(self.group.size)))
+    def size(self) -> int:
+        """How many inputs there are."""
+        return self.prior.size
+
+    @cached_property
+    def loud(self) -> float:
+        """e^ε."""
+        return float(np.exp(self.epsilon))
+
+    @cached_property
+    def worth(self) -> float:
+        """What the prior itself costs: no split costs more than this."""
+        return float(costs(self.objective, self.prior[None, :])[0])
+
+    def costs(self, atoms: FloatArray) -> FloatArray:
+        """What each atom costs."""
+        return costs(self.objective, atoms)
+
+    def easier(self, rows: Rows) -> "Problem":
+        """The same with other rows."""
+        return replace(self, rows=rows)
+
+    def among(self, inputs: IntArray) -> "Problem":
+        """The same for atoms that have these inputs only; their prior is the part that is theirs."""
+        return Problem(self.prior[inputs], self.rows.on(inputs), self.epsilon, self.objective.among(inputs))
+
+    # -- the polytope as inequalities --------------------------------------------------------------------------
+
+    @cached_property
+    def inequalities(self) -> FloatArray:
+        """(e^ε L_F − L_E)·v >= 0 and the reverse where they say anything, each scaled to largest entry 1, each once."""
+        n, d = self.rows.dense
+        A = np.concatenate([self.loud * d - n, self.loud * n - d])
+        A = A[A.min(axis=1) < 0]
+        return np.asarray(np.unique(A / np.abs(A).max(axis=1, keepdims=True), axis=0))
+
+    def cone(self) -> csr_array:
+        """Rows with rows·(v, t) <= 0 for some t exactly for multiples v of atoms; t are columns of its own.
+
+        Where each is compared with each, t is a floor, t <= L·v <= e^ε t; else one t = L_F·v per event F that others
+        are compared with, so that a row has as few entries as its event.
+        """
+        L = self.rows.each_other
+        if L is not None:
+            floor = csr_array(np.ones((len(L), 1)))
+            both = vstack([hstack([csr_array(-L), floor]), hstack([csr_array(L), -self.loud * floor])])
+            return csr_array(both)
+        against, which = np.unique(self.rows.pairs[:, 1], return_inverse=True)
+        n, d = self.rows.dense
+        low, high = np.flatnonzero((self.loud * n < d).any(axis=1)), np.flatnonzero((self.loud * d < n).any(axis=1))
+        k = len(self.rows)
+        pick = csr_array((np.ones(k), (np.arange(k), which.reshape(-1))), shape=(k, len(against)))
+        events = csr_array(self.rows.functionals[against])
+        N, unit = self.rows.numerators, eye_array(len(against), format="csr")
+        return csr_array(
+            vstack(
+                [
+                    hstack([events, -unit]),
+                    hstack([-events, unit]),
+                    hstack([-self.loud * N[low], csr_array(pick[low])]),
+                    hstack([N[high], csr_array(-self.loud * pick[high])]),
+                ]
+            )
+        )
+
+    # -- atoms -------------------------------------------------------------------------------------------------
+
+    def keeps(self, atoms: FloatArray) -> BoolArray:
+        """Whether each atom keeps every row, up to rounding."""
+        one, other = self.rows.numerators @ atoms.T, self.rows.denominators @ atoms.T
+        most = self.loud * (1 + ROW_ROUNDING)
+        return np.asarray(((one <= most * other) & (other <= most * one)).all(axis=0))
+
+    def cleaned(self, atoms: FloatArray) -> FloatArray:
+        """The atoms without the dust of rounding, and within every row.
+
+        A row compares two sums, and where both are dust their ratio can be anything. Those that break a row by more
+        than rounding are made to meet it, or drawn inwards; what is too far out is left out.
+        """
+        ratio = atoms / self.prior
+        atoms = np.where(ratio > DUST * ratio.max(axis=1, initial=0.0, keepdims=True), atoms, 0.0)
+        atoms /= atoms.sum(axis=1, keepdims=True)
+        good = self.keeps(atoms)
+        if good.all():
+            return np.asarray(atoms)
+        mended = np.array([self._mended(atom) for atom in atoms[~good]])
+        reach = self.reaches(mended)
+        near = reach > 1 - FARTHEST_OUT
+        drawn = reach[near, None] * mended[near] + (1 - reach[near, None]) * self.prior
+        return np.concatenate([atoms[good], drawn])
+
+    def _mended(self, atom: FloatArray) -> FloatArray:
+        """The atom with those rows met exactly that a solver met up to its tolerance.
+
+        Every entry is changed by a small part of itself: the least such change after which the rows that were nearly
+        tight are tight (Newton's method; rows are divided by what they compare, so that rare classes count alike).
+        """
+        support = np.flatnonzero(atom)
+        v = atom[support]
+        n, d = self.rows.numerators[:, support], self.rows.denominators[:, support]
+        for _ in range(MENDS):
+            one, other = n @ v, d @ v
+            up = np.flatnonzero(one > self.loud * other * (1 - TIGHT))
+            down = np.flatnonzero(other > self.loud * one * (1 - TIGHT))
+            size = np.concatenate([one[up], other[down]])
+            if not size.size or (size <= 0).any():
+                break
+            slopes = np.concatenate([(n[up] - self.loud * d[up]).toarray(), (d[down] - self.loud * n[down]).toarray()])
+            change = np.linalg.lstsq(slopes * v / size[:, None], -(slopes @ v) / size)[0]
+            if not (np.abs(change) < 0.5).all():
+                break
+            v = v * (1 + change)
+        mended = np.zeros_like(atom)
+        mended[support] = v / v.sum()
+        return mended
+
+    def reaches(self, towards: FloatArray) -> FloatArray:
+        """How far from the prior to each of these distributions is allowed, between 0 and 1.
+
+        Along the segment from p, which is allowed, to a distribution u, a row g·v <= 0 holds up to
+        t = g(p) / (g(p) − g(u)) where g(u) > 0.
+        """
+        p, n, d = self.prior, self.rows.numerators, self.rows.denominators
+        reach = np.ones(len(towards))
+        for one, other in ((n, d), (d, n)):
+            at_prior = np.minimum(np.asarray(one @ p - self.loud * (other @ p)), 0.0)[:, None]  # above 0 by rounding
+            at_end = np.asarray(one @ towards.T - self.loud * (other @ towards.T))
+            room = np.divide(at_prior, at_prior - at_end, out=np.ones_like(at_end), where=at_end > 0)
+            reach = np.minimum(reach, room.min(axis=0, initial=1.0))
+        return np.clip(reach, 0.0, 1.0)
+
+    def drawn_towards(self, towards: FloatArray) -> FloatArray:
+        """The prior, drawn as far as is allowed towards each of these distributions."""
+        reach = self.reaches(towards)[:, None]
+        return (1 - reach) * self.prior + reach * towards
+
+    def first_atoms(self) -> FloatArray:
+        """The prior drawn towards every single input, which average to it; and towards every value's own inputs."""
+        towards = np.eye(self.size)
+        if not self.objective.plain:
+            of_value = (self.objective.value == np.arange(self.objective.values)[:, None]) * self.prior
+            towards = np.concatenate([towards, of_value / of_value.sum(axis=1, keepdims=True)])
+        return self.drawn_towards(towards)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,40 +196,13 @@ class Split:
 
     weights: FloatArray  # q_y, (b,)
     atoms: FloatArray  # v_y, (b, d)
-    value: float  # Σ q_y H(T v_y), nats
-    bound: float  # no split does better than this, nats
+    value: float  # Σ q_y cost(v_y)
+    bound: float  # no split does better than this
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Pricing:
+class Proof:
     """What a proof attempt yields: a bound that holds, and atoms met on the way."""
 
-    bound: float  # H(T v) - prices·v >= bound for every allowed v
+    bound: float  # cost(v) − prices·v >= bound for every allowed v
     atoms: FloatArray  # (k, d) allowed atoms, possibly none
-
-
-class Pricer(Protocol):
-    """Looks for allowed atoms v with small reduced cost H(T v) - prices·v.
-
-    Prices jump from round to round while many splits cost the same. `steadiness` is the weight of the past in the
-    running average of prices at which the search is called: 0 where the search finds all that is cheap anyway.
-    """
-
-    @property
-    def steadiness(self) -> float: ...
-
-    def start(self) -> FloatArray:
-        """(k, d) allowed atoms to begin with, among them for every input one that gives it much probability."""
-        ...
-
-    def search(self, prices: FloatArray) -> FloatArray:
-        """(k, d) allowed atoms of small reduced cost, found fast and without proof."""
-        ...
-
-    def prove(self, prices: FloatArray, target: float, deadline: float) -> Pricing:
-        """A bound of at least -target on the reduced cost of every allowed atom.
-
-        The bound is always valid. It may stay below -target when the clock (time.monotonic) passes the deadline,
-        or when atoms were found whose reduced cost shows that -target cannot be proved: those are returned.
-        """
-        ...

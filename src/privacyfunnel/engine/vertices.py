@@ -1,7 +1,8 @@
-"""Walks over the vertices of the polytope, many at once, towards small reduced cost H(v) - prices·v.
+"""Steps from vertex to vertex of the polytope, many walks at once, towards small reduced cost.
 
 The reduced cost is concave, so its minimum is at a vertex, and from any vertex all neighbours can be priced together:
-letting a non-basic variable j enter moves the basic ones along a column of B^-1 A until one of them meets a bound.
+letting a non-basic variable j enter moves the basic ones along a column of B^-1 A until one of them meets a bound. That
+looks further than a tangent does, so it is how the search goes wherever the polytope has few rows.
 """
 
 from dataclasses import dataclass
@@ -9,21 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.engine.objective import Objective, reduced_costs
 from privacyfunnel.engine.polytope import Polytope
-from privacyfunnel.engine.simplex import inverses, solve
+from privacyfunnel.engine.simplex import inverses
 
-IMPROVES = 1e-11
-STEP = 1e-9
-
-
-def entropy_terms(v: FloatArray) -> FloatArray:
-    """-v ln v, elementwise, with 0 at 0."""
-    return -v * np.log(np.maximum(v, 1e-300))
-
-
-def reduced_costs(v: FloatArray, prices: FloatArray) -> FloatArray:
-    """H(v) - prices·v for every row of v."""
-    return np.asarray(entropy_terms(v).sum(axis=-1) - v @ prices)
+IMPROVES = 1e-11  # a step that gains less is rounding
+STEP = 1e-9  # entries of a column that are smaller do not limit a step
+LONGEST = 30  # steps of a walk
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,97 +41,101 @@ class Vertices:
         return first
 
 
-def cheapest_vertices(polytope: Polytope, slopes: FloatArray) -> Vertices:
-    """A vertex that minimises slopes·v, for every row of slopes."""
-    k = slopes.shape[0]
-    cost = np.zeros((k, polytope.low.size))
-    cost[:, : polytope.inputs] = slopes
-    solved = solve(polytope.programmes(cost))
-    return Vertices(solved.x, solved.basis)[np.flatnonzero(solved.optimal)]
+@dataclass(frozen=True, slots=True, eq=False)
+class Walks:
+    """Walks over the vertices of one polytope, downhill in cost(v) − prices·v, where every input is a value."""
 
+    polytope: Polytope
+    objective: Objective
 
-def descend(polytope: Polytope, start: Vertices, prices: FloatArray, rounds: int = 30) -> Vertices:
-    """From each vertex to a vertex none of whose neighbours has smaller reduced cost."""
-    x, basis = start.x.copy(), start.basis.copy()
-    live = np.arange(x.shape[0])
-    for _ in range(rounds):
-        if not live.size:
-            break
-        better, new_x, new_basis = _best_neighbours(polytope, x[live], basis[live], prices)
-        live = live[better]
-        x[live], basis[live] = new_x, new_basis
-    return settled(polytope, Vertices(x, basis))
+    def cheapest(self, slopes: FloatArray) -> Vertices:
+        """A vertex that minimises slopes·v, for every row of slopes."""
+        found = self.polytope.solved(slopes)
+        return Vertices(found.x, found.basis)[np.flatnonzero(found.optimal)]
 
+    def descend(self, start: Vertices, prices: FloatArray) -> Vertices:
+        """From each vertex to a vertex none of whose neighbours has smaller reduced cost."""
+        x, basis = start.x.copy(), start.basis.copy()
+        live = np.arange(x.shape[0])
+        for _ in range(LONGEST):
+            if not live.size:
+                break
+            better, new_x, new_basis = self._best_neighbours(x[live], basis[live], prices)
+            live = live[better]
+            x[live], basis[live] = new_x, new_basis
+        return self.settled(Vertices(x, basis))
 
-def passed(polytope: Polytope, start: Vertices, prices: FloatArray, rounds: int) -> Vertices:
-    """The vertices on the walks downhill from these, without the first steps, where walks still cost much."""
-    walks, ways = start, [start]
-    for _ in range(rounds):
-        better, x, basis = _best_neighbours(polytope, walks.x, walks.basis, prices)
-        if not better.size:
-            break
-        walks = Vertices(x, basis)
-        ways.append(walks)
-    together = ways[0]
-    for way in ways[1:]:
-        together = together.joined(way)
-    return settled(polytope, together)
+    def passed(self, start: Vertices, prices: FloatArray, rounds: int) -> Vertices:
+        """The vertices on the walks downhill from these."""
+        walks, together = start, start
+        for _ in range(rounds):
+            better, x, basis = self._best_neighbours(walks.x, walks.basis, prices)
+            if not better.size:
+                break
+            walks = Vertices(x, basis)
+            together = together.joined(walks)
+        return self.settled(together)
 
+    def _best_neighbours(
+        self, x: FloatArray, basis: IntArray, prices: FloatArray
+    ) -> tuple[IntArray, FloatArray, IntArray]:
+        """Which vertices have a neighbour of smaller reduced cost, and the best such neighbours with their bases."""
+        polytope, terms = self.polytope, self.objective.terms
+        d = polytope.inputs
+        # (k, m, n): how basic variables fall as j rises
+        W = np.matmul(self._inverses(polytope.matrix, basis), polytope.matrix)
+        x_basic = np.take_along_axis(x, basis, 1)
+        rises = x - polytope.low <= polytope.high - x
+        W *= np.where(rises, 1.0, -1.0)[:, None, :]
+        limit = np.full(W.shape, np.inf)
+        np.divide(np.maximum(x_basic - polytope.low[basis], 0.0)[:, :, None], W, out=limit, where=W > STEP)
+        np.divide(-np.maximum(polytope.high[basis] - x_basic, 0.0)[:, :, None], W, out=limit, where=W < -STEP)
+        leave = np.argmin(limit, axis=1)
+        step = np.take_along_axis(limit, leave[:, None, :], 1)[:, 0]
+        span = polytope.high - polytope.low
+        turns = step < span  # otherwise j goes to its other bound and the basis stays
+        step = np.minimum(step, span)
+        np.put_along_axis(step, basis, 0.0, 1)
+        moved = np.maximum(x_basic[:, :, None] - W * step[:, None, :], 0.0)
+        entering = x + np.where(rises, step, -step)
+        # The reduced cost of a neighbour: its basic entries, the one that enters, and the others, which stay.
+        padded = np.concatenate([prices, np.zeros(x.shape[1] - d)])
+        cost = np.where((basis < d)[:, :, None], terms(moved), 0.0).sum(axis=1)
+        cost -= np.matmul(padded[basis][:, None, :], moved)[:, 0]
+        cost[:, :d] += terms(np.maximum(entering[:, :d], 0.0)) - prices * entering[:, :d]
+        others = x.copy()
+        np.put_along_axis(others, basis, 0.0, 1)
+        rest = terms(others[:, :d]) - prices * others[:, :d]
+        cost += rest.sum(axis=1, keepdims=True)
+        cost[:, :d] -= rest
+        np.put_along_axis(cost, basis, np.inf, 1)
+        best = np.argmin(cost, axis=1)
+        lowest = np.take_along_axis(cost, best[:, None], 1)[:, 0]
+        better = np.flatnonzero(lowest < reduced_costs(self.objective, np.maximum(x[:, :d], 0.0), prices) - IMPROVES)
+        best, rows = best[better], np.arange(better.size)
+        new_x, new_basis = x[better], basis[better]
+        np.put_along_axis(new_x, new_basis, moved[better, :, best], 1)
+        new_x[rows, best] = entering[better, best]
+        pivots = turns[better, best]
+        new_basis[rows[pivots], leave[better, best][pivots]] = best[pivots]
+        return better, new_x, new_basis
 
-def _best_neighbours(
-    polytope: Polytope, x: FloatArray, basis: IntArray, prices: FloatArray
-) -> tuple[IntArray, FloatArray, IntArray]:
-    """Which vertices have a neighbour of smaller reduced cost, and the best such neighbours with their bases."""
-    d = polytope.inputs
-    W = np.matmul(inverses(polytope.matrix, basis), polytope.matrix)  # (k, m, n): how basic variables fall as j rises
-    x_basic = np.take_along_axis(x, basis, 1)
-    rises = x - polytope.low <= polytope.high - x
-    W *= np.where(rises, 1.0, -1.0)[:, None, :]
-    limit = np.full(W.shape, np.inf)
-    np.divide(np.maximum(x_basic - polytope.low[basis], 0.0)[:, :, None], W, out=limit, where=W > STEP)
-    np.divide(-np.maximum(polytope.high[basis] - x_basic, 0.0)[:, :, None], W, out=limit, where=W < -STEP)
-    leave = np.argmin(limit, axis=1)
-    step = np.take_along_axis(limit, leave[:, None, :], 1)[:, 0]
-    span = polytope.high - polytope.low
-    turns = step < span  # otherwise j goes to its other bound and the basis stays
-    step = np.minimum(step, span)
-    np.put_along_axis(step, basis, 0.0, 1)
-    moved = np.maximum(x_basic[:, :, None] - W * step[:, None, :], 0.0)
-    entering = x + np.where(rises, step, -step)
-    # The reduced cost of a neighbour: its basic entries, the one that enters, and the others, which stay.
-    padded = np.concatenate([prices, np.zeros(x.shape[1] - d)])
-    cost = np.where((basis < d)[:, :, None], entropy_terms(moved), 0.0).sum(axis=1)
-    cost -= np.matmul(padded[basis][:, None, :], moved)[:, 0]
-    cost[:, :d] += entropy_terms(np.maximum(entering[:, :d], 0.0)) - prices * entering[:, :d]
-    others = x.copy()
-    np.put_along_axis(others, basis, 0.0, 1)
-    rest = entropy_terms(others[:, :d]) - prices * others[:, :d]
-    cost += rest.sum(axis=1, keepdims=True)
-    cost[:, :d] -= rest
-    np.put_along_axis(cost, basis, np.inf, 1)
-    best = np.argmin(cost, axis=1)
-    lowest = np.take_along_axis(cost, best[:, None], 1)[:, 0]
-    better = np.flatnonzero(lowest < reduced_costs(np.maximum(x[:, :d], 0.0), prices) - IMPROVES)
-    best, rows = best[better], np.arange(better.size)
-    new_x, new_basis = x[better], basis[better]
-    np.put_along_axis(new_x, new_basis, moved[better, :, best], 1)
-    new_x[rows, best] = entering[better, best]
-    pivots = turns[better, best]
-    new_basis[rows[pivots], leave[better, best][pivots]] = best[pivots]
-    return better, new_x, new_basis
+    def settled(self, vertices: Vertices) -> Vertices:
+        """The same vertices, computed afresh from their bases, so that no rounding of the walk remains."""
+        polytope, x, basis = self.polytope, vertices.x, vertices.basis
+        snapped = np.where(x - polytope.low <= polytope.high - x, polytope.low, polytope.high)
+        np.put_along_axis(snapped, basis, 0.0, 1)
+        rest = polytope.rhs - snapped @ polytope.matrix.T
+        # Rows about rare inputs compare tiny probabilities: equilibrated, these come out to full relative precision.
+        row_scale, column_scale = polytope.scales
+        scaled = polytope.matrix * row_scale[:, None] * column_scale
+        unscaled = np.matmul(self._inverses(scaled, basis), (rest * row_scale)[:, :, None])[:, :, 0]
+        x_basic = unscaled * column_scale[basis]
+        np.put_along_axis(snapped, basis, x_basic, 1)
+        sound = ((snapped >= polytope.low - STEP) & (snapped <= polytope.high + STEP)).all(axis=1)
+        return Vertices(np.clip(snapped, polytope.low, polytope.high), basis)[np.flatnonzero(sound)]
 
-
-def settled(polytope: Polytope, vertices: Vertices) -> Vertices:
-    """The same vertices, computed afresh from their bases, so that no rounding of the walk remains."""
-    x, basis = vertices.x, vertices.basis
-    snapped = np.where(x - polytope.low <= polytope.high - x, polytope.low, polytope.high)
-    np.put_along_axis(snapped, basis, 0.0, 1)
-    rest = polytope.rhs - snapped @ polytope.matrix.T
-    # Rows about rare inputs compare tiny probabilities: equilibrated, these come out to full relative precision.
-    row_scale, column_scale = polytope.scales
-    scaled = polytope.matrix * row_scale[:, None] * column_scale
-    unscaled = np.matmul(inverses(scaled, basis), (rest * row_scale)[:, :, None])[:, :, 0]
-    x_basic = unscaled * column_scale[basis]
-    np.put_along_axis(snapped, basis, x_basic, 1)
-    sound = ((snapped >= polytope.low - STEP) & (snapped <= polytope.high + STEP)).all(axis=1)
-    return Vertices(np.clip(snapped, polytope.low, polytope.high), basis)[np.flatnonzero(sound)]
+    @staticmethod
+    def _inverses(matrix: FloatArray, basis: IntArray) -> FloatArray:
+        """The inverse of every basis matrix, (k, m, m)."""
+        return inverses(matrix.T[basis].transpose(0, 2, 1))

@@ -13,10 +13,11 @@ from privacyfunnel.experiments.draws import uniform_joint
 from privacyfunnel.experiments.enumeration import available, budget_conditions, enumerated
 from privacyfunnel.experiments.experiment import Experiment, Findings, Record, Task, numbers, of, timed
 from privacyfunnel.experiments.telling import counted, prose, table, times
+from privacyfunnel.model.comparisons import Comparable
 from privacyfunnel.model.information import mutual_information
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.product import ProductProtocol
-from privacyfunnel.model.promises import LIP, SRLIP, Comparable
+from privacyfunnel.model.promises import LIP, SRLIP
 from privacyfunnel.model.protocol import Protocol
 
 C, SIZES = 2, (3, 3, 4)

@@ -30,8 +30,8 @@ from privacyfunnel.laws.chain_step import BITS, UNIT, Step, arrivals
 from privacyfunnel.laws.exact import NO_LEAK, ExactLeak, worse
 from privacyfunnel.laws.law import Law, Model
 from privacyfunnel.laws.sampling import Words
+from privacyfunnel.model.comparisons import Comparisons
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.promises import Comparisons
 from privacyfunnel.model.protocol import Labels
 from privacyfunnel.model.sparse import SparseProtocol
 

@@ -15,8 +15,8 @@ from scipy.sparse import coo_array, csr_array
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.laws.chain_step import UNIT, Step
 from privacyfunnel.laws.exact import NO_LEAK, ExactLeak, exact_leak
+from privacyfunnel.model.comparisons import Comparisons, Leak
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.promises import Comparisons, Leak
 
 
 class Tree(Shape):

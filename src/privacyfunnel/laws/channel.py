@@ -19,8 +19,8 @@ from privacyfunnel.laws.law import BITS, UNIT, Law, Model, check_bits
 from privacyfunnel.laws.rounding import rounded_rows
 from privacyfunnel.laws.sampling import Words
 from privacyfunnel.laws.tally import ChannelTally
+from privacyfunnel.model.comparisons import Comparisons
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.promises import Comparisons
 from privacyfunnel.model.protocol import Labels, Protocol
 from privacyfunnel.model.sparse import SparseProtocol
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privacyfunnel.model.promises import Comparisons, Leak
+from privacyfunnel.model.comparisons import Comparisons, Leak
 
 # `decimal` rounds exp and ln correctly in the last of these digits; one unit there is given away on the safe side.
 DIGITS = 60

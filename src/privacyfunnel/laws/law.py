@@ -22,8 +22,8 @@ from privacyfunnel.errors import ProtocolFileError
 from privacyfunnel.laws.exact import ExactLeak
 from privacyfunnel.laws.sampling import Words
 from privacyfunnel.laws.tally import Tally
+from privacyfunnel.model.comparisons import Comparable, Comparisons, Leak
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.promises import Comparable, Comparisons, Leak
 from privacyfunnel.model.protocol import Labels, Protocol
 from privacyfunnel.model.sparse import Measurable
 

@@ -21,10 +21,10 @@ from privacyfunnel.laws.exact import NO_LEAK, ExactLeak, exact_leak, worse
 from privacyfunnel.laws.law import Law, Model
 from privacyfunnel.laws.sampling import Words
 from privacyfunnel.laws.tally import ChannelTally
+from privacyfunnel.model.comparisons import Comparisons
 from privacyfunnel.model.contraction import contracted
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.product import ProductProtocol, bounds_of_pairs, checked_factors
-from privacyfunnel.model.promises import Comparisons
 from privacyfunnel.model.protocol import Labels
 
 NEAR = 1e-10  # log-ratios closer than this to the largest are compared again as fractions

@@ -25,10 +25,11 @@ from privacyfunnel.laws.product import ProductLaw
 from privacyfunnel.laws.promised import promise_from_json, promise_to_json
 from privacyfunnel.laws.sampling import KeyStream, Stream
 from privacyfunnel.laws.sets import SetsLaw
+from privacyfunnel.model.comparisons import Comparable
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.product import ProductProtocol
-from privacyfunnel.model.promises import Comparable, Promise
+from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.protocol import Protocol
 from privacyfunnel.model.unary_encoding import UnaryEncoding
 from privacyfunnel.tables.whole import whole_file

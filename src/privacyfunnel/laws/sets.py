@@ -18,8 +18,8 @@ from privacyfunnel.laws.exact import NO_LEAK, ExactLeak, exact_leak, worse
 from privacyfunnel.laws.law import BITS, UNIT, Law, Model, check_bits
 from privacyfunnel.laws.sampling import Words
 from privacyfunnel.laws.tally import SetsTally
+from privacyfunnel.model.comparisons import Comparisons
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.promises import Comparisons
 from privacyfunnel.model.protocol import Labels
 from privacyfunnel.model.unary_encoding import UnaryEncoding
 from privacyfunnel.tables.names import joined_labels

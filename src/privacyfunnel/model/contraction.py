@@ -17,7 +17,7 @@ from scipy.sparse import coo_array, csr_array
 
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
 from privacyfunnel.errors import DistributionError
-from privacyfunnel.model.promises import Comparisons, log_ratio
+from privacyfunnel.model.comparisons import Comparisons, log_ratio
 
 WORKED_ON = 1 << 18  # entries of P(y | E) that are worked on at a time
 SHARED = 64  # pairs that go together at least, so that an F they share is computed once

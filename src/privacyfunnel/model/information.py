@@ -10,14 +10,17 @@ from numpy.typing import ArrayLike
 from privacyfunnel.arrays import FloatArray
 
 if TYPE_CHECKING:
+    from privacyfunnel.model.comparisons import Comparable
     from privacyfunnel.model.joint import Joint
-    from privacyfunnel.model.promises import Comparable
+
+
+TINIEST = 1e-300  # what a logarithm is taken of in place of 0: times 0 it is 0 all the same
 
 
 def surprise(p: ArrayLike) -> FloatArray:
     r"""Entry by entry :math:`-p \ln p`, with :math:`0 \ln 0 = 0`."""
     p = np.asarray(p, dtype=np.float64)
-    return -p * np.log(np.where(p > 0, p, 1.0))
+    return np.asarray(-p * np.log(np.maximum(p, TINIEST)))
 
 
 def entropy(p: ArrayLike) -> float:

@@ -11,10 +11,11 @@ import numpy as np
 
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
 from privacyfunnel.errors import DistributionError, SizeError
+from privacyfunnel.model.comparisons import Comparisons, Leak
 from privacyfunnel.model.contraction import contracted, output_chances
 from privacyfunnel.model.information import entropy, surprise
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.promises import Comparisons, Leak, Promise
+from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.protocol import Protocol
 
 LARGEST_PRODUCT = 5 * 10**7  # outputs that are gone through; more would take hours
@@ -160,27 +161,24 @@ def bounds_of_pairs(channels: Sequence[FloatArray], combos: IntArray, comparison
 
 def _within(comparisons: Comparisons) -> BoolArray:
     """For each pair whether E is within F: no input has more weight in E than in F, in exact integers."""
-    order = np.lexsort((comparisons.input, comparisons.event))
-    event, weight = comparisons.event[order], comparisons.weight[order]
-    keys = event * comparisons.inputs + comparisons.input[order]
-    starts = np.searchsorted(event, np.arange(len(comparisons.totals) + 1))
-    e, f = comparisons.pairs.T
-    # Every input of E, beside the same input of F; in parts, for pairs may share events.
+    inputs, (e, f) = comparisons.inputs, comparisons.pairs.T
+    cells = comparisons.event * inputs + comparisons.input
+    order = np.argsort(cells, kind="stable")
+    cells, first = np.unique(cells[order], return_index=True)
+    weight = np.add.reduceat(comparisons.weight[order], first)  # an event may list an input several times
+    starts = np.searchsorted(cells, np.arange(len(comparisons.totals) + 1) * inputs)
     lengths = starts[e + 1] - starts[e]
-    found = np.ones(len(e), dtype=np.bool_)
-    ends = np.cumsum(lengths)
-    for pairs in np.split(np.arange(len(e)), np.flatnonzero(np.diff(ends // COMPARED)) + 1):
-        pair = np.repeat(pairs, lengths[pairs])
-        entry = (
-            starts[e[pair]]
-            + np.arange(len(pair))
-            - np.repeat(np.cumsum(lengths[pairs]) - lengths[pairs], lengths[pairs])
-        )
-        wanted = f[pair] * comparisons.inputs + keys[entry] % comparisons.inputs
-        at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-        inside = (keys[at] == wanted) & (weight[entry] <= weight[at]).astype(np.bool_)
-        found[pair[~inside]] = False
-    return found
+    within = np.ones(len(e), dtype=np.bool_)
+    # Every input of E, beside the same input of F; some pairs at a time, for many may share an event.
+    for pairs in np.split(np.arange(len(e)), np.flatnonzero(np.diff(np.cumsum(lengths) // COMPARED)) + 1):
+        mine = lengths[pairs]
+        pair = np.repeat(pairs, mine)
+        cell = starts[e[pair]] + np.arange(len(pair)) - np.repeat(np.cumsum(mine) - mine, mine)
+        wanted = f[pair] * inputs + cells[cell] % inputs
+        at = np.minimum(np.searchsorted(cells, wanted), len(cells) - 1)
+        inside = (cells[at] == wanted) & (weight[cell] <= weight[at]).astype(np.bool_)
+        within[pair[~inside]] = False
+    return within
 
 
 def checked_factors(rows: Sequence[int], combos: IntArray) -> None:

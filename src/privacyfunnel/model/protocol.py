@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike
 
 from privacyfunnel.arrays import FloatArray, frozen
 from privacyfunnel.errors import DistributionError, SizeError
+from privacyfunnel.model.comparisons import Comparisons, Leak, log_ratio
 from privacyfunnel.model.information import information
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.promises import Comparisons, Leak, log_ratio
 
 LARGEST_CHANNEL = 2 * 10**8  # entries; 1.6 GB of floats
 WORKED_ON = 1 << 23  # entries of P(y | event) that are worked on at a time

@@ -12,8 +12,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from privacyfunnel.errors import DistributionError
+from privacyfunnel.model.comparisons import Comparisons, Leak
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.promises import Comparisons, Leak
 from privacyfunnel.model.protocol import Labels
 
 WORKED_ON = 1 << 22  # entries of P(y | E) that are worked on at a time

@@ -11,9 +11,9 @@ from scipy.sparse import csr_array
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.errors import DistributionError, ParameterError
+from privacyfunnel.model.comparisons import Comparisons, Leak, log_ratio
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.promises import Comparisons, Leak, log_ratio
 from privacyfunnel.model.protocol import Labels
 
 LARGEST_ALPHA = 700.0  # beyond it only α = ∞: e^α must be a float, and chances of e^-700 are beyond any sampler

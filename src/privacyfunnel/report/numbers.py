@@ -95,7 +95,7 @@ def beliefs(joint: Joint, sealed: SealedProtocol) -> tuple[Belief, ...]:
         p_y = p_sy.sum(axis=0)
         posterior = p_sy[:, p_y > 0] / p_y[p_y > 0]
         worst = sealed.promise.worst(joint, table)
-        first = worst.secret if worst.output is not None else first
+        first = worst.secrets[0] if worst.output is not None else first
     found = []
     for s, prior in enumerate(p_s):
         low, high = (prior / factor, min(1.0, prior * factor))

@@ -18,7 +18,7 @@ import numpy as np
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.designs.chain.band import Band
 from privacyfunnel.designs.chain.channel import Channel, rounded
-from privacyfunnel.engine.many_programmes import Answers, solve_many
+from privacyfunnel.engine.simplex import Programmes, Solved, solve
 from privacyfunnel.model.information import surprise
 
 WORTH = 1e-3  # nats: an atom whose reduced cost gains less than this is not worth another round
@@ -148,15 +148,14 @@ class _Box:
         first = np.argmax(tables[:, 0], axis=1)
         self.basis = np.concatenate([first[:, None], np.tile(np.arange(d + 1, d + rows), (k, 1))], axis=1)
 
-    def cheapest(self, slopes: FloatArray, of: IntArray, basis: IntArray | None = None) -> Answers:
+    def cheapest(self, slopes: FloatArray, of: IntArray, basis: IntArray | None = None) -> Solved:
         """For each i the vertex of polytope of[i] that minimises slopes[i]·v; `atoms` has it as a posterior."""
         cost = np.zeros((len(of), self.A.shape[2]))
         cost[:, : slopes.shape[1]] = slopes
-        return solve_many(
-            self.A, self.b, cost, self.low[of], self.high[of], self.basis[of] if basis is None else basis, of
-        )
+        start = self.basis[of] if basis is None else basis
+        return solve(Programmes(self.A, self.b, cost, self.low[of], self.high[of], start, of))
 
-    def atoms(self, found: Answers) -> FloatArray:
+    def atoms(self, found: Solved) -> FloatArray:
         """What was found, with sum 1."""
         v = np.maximum(found.x[:, : self.d], 0.0)
         total = v.sum(axis=1, keepdims=True)
@@ -222,10 +221,10 @@ class _Mixture:
         present = np.arange(columns.shape[1])[None, :] < counts[:, None]
         high = np.concatenate([np.zeros((k, d)), np.where(present, ROOM, 0.0)], axis=1)
         b = (self.prior[who] > 0).astype(np.float64)
-        answers = solve_many(A, b, cost, np.zeros_like(high), high, self.basis[who], np.arange(k))
+        answers = solve(Programmes(A, b, cost, np.zeros_like(high), high, self.basis[who], np.arange(k)))
         done = answers.optimal
         self.basis[who[done]] = answers.basis[done]
-        self.prices[who[done]] = answers.y[done] / self.scale[who[done]]
+        self.prices[who[done]] = answers.multipliers[done] / self.scale[who[done]]
         weights = np.maximum(answers.x[:, d:], 0.0)
         for i in np.flatnonzero(done):
             used = weights[i] > 0

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from itertools import combinations
-
 import numpy as np
 
 from privacyfunnel.designs.chain.band import Band
 from privacyfunnel.designs.chain.channel import Channel, rounded
-from privacyfunnel.engine import Splitting, split
+from privacyfunnel.engine import Problem, split
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.promises import against_everybody, each_other
+from privacyfunnel.model.rows import Rows
 
 GAP = 0.005  # of H
 FEW_VALUES = 40  # up to so many a first step is solved like any other
@@ -47,12 +47,11 @@ def first_channel(joint: Joint, attributes: tuple[int, ...], band: Band, seconds
     ratio = small.p_s_given_x / small.p_s[:, None]
     if band.holds(ratio, axis=0).all():
         return Channel.certain(small.a)
-    epsilon = band.epsilon
-    one, other, wide = ratio, np.ones_like(ratio), epsilon
+    wide, compared = band.epsilon, against_everybody(small.c)
     if band.slides and (small.c == 2 or small.a <= MOST_IN_PAIRS):
-        pairs = np.array(list(combinations(range(small.c), 2)))
-        one, other, wide = ratio[pairs[:, 0]], ratio[pairs[:, 1]], 2 * epsilon
-    problem = Splitting(prior, np.arange(small.a), one, other, max(wide - INSIDE, wide / 2))
+        wide, compared = 2 * band.epsilon, each_other(small.c)
+    rows = Rows.about_secrets(ratio, small.p_s, *compared)
+    problem = Problem.of_values(prior, rows, max(wide - INSIDE, wide / 2))
     found = split(problem, gap=GAP * entropy(prior), time_limit=seconds, most_atoms=MOST_OUTPUTS)
     used = found.weights > 0
     p_yx = found.weights[used][:, None] * np.maximum(found.atoms[used], 0.0)

@@ -18,10 +18,11 @@ from dataclasses import dataclass, replace
 
 from privacyfunnel.designs.product.factors import LARGEST_EPSILON, Factors
 from privacyfunnel.errors import ParameterError, SizeError, checked_epsilon
+from privacyfunnel.model.comparisons import Leak
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.product import ProductProtocol, worst_leak
-from privacyfunnel.model.promises import Leak, Promise
+from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.protocol import Protocol
 
 HALVINGS = 12  # of the interval in which the largest common ε' lies

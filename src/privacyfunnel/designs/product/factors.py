@@ -31,14 +31,15 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array
 
 from privacyfunnel.arrays import FloatArray
-from privacyfunnel.engine import Splitting, split
-from privacyfunnel.engine.starting import reaches
+from privacyfunnel.engine import Problem, split
 from privacyfunnel.errors import SizeError
+from privacyfunnel.model.comparisons import Comparisons
 from privacyfunnel.model.contraction import contracted
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.product import ProductProtocol
-from privacyfunnel.model.promises import Comparisons, Promise
+from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.protocol import Protocol, posterior_labels
+from privacyfunnel.model.rows import Rows
 
 GAP = 1e-3  # nats: factors are many and each is only a candidate
 LEAST_ROOM = 1e-6  # of ε: with less than this left, a factor is not solved again
@@ -110,7 +111,7 @@ def _split_lazily(prior: FloatArray, n: FloatArray, d: FloatArray, epsilon: floa
     taken = np.unique(_excess(np.eye(len(prior)), n, d).argmax(axis=0))  # what each value alone would break most
     while True:
         left = max(deadline - time.monotonic(), LEAST_SECONDS)
-        problem = Splitting(prior, np.arange(len(prior)), n[taken], d[taken], epsilon)
+        problem = Problem.of_values(prior, Rows.of_pairs(n[taken], d[taken]), epsilon)
         found = split(problem, gap=GAP, time_limit=left)
         used = found.weights > 0
         weights, atoms = found.weights[used], np.maximum(found.atoms[used], 0.0)
@@ -120,8 +121,8 @@ def _split_lazily(prior: FloatArray, n: FloatArray, d: FloatArray, epsilon: floa
         if not len(fresh):
             return weights, atoms
         if time.monotonic() >= deadline:
-            every = Splitting(prior, np.arange(len(prior)), n, d, epsilon)
-            nearest = float(reaches(every, atoms).min())
+            every = Problem.of_values(prior, Rows.of_pairs(n, d), epsilon)
+            nearest = float(every.reaches(atoms).min())
             return weights, (1 - nearest) * prior + nearest * atoms
         taken = np.union1d(taken, fresh)
 

@@ -11,12 +11,12 @@ bounds it from below. It is evaluated from that formula over all rays, whatever 
 """
 
 from dataclasses import dataclass
-from typing import Any
 
-import highspy
 import numpy as np
+from scipy.sparse import csc_array
 
 from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.engine.highs import INF, Programme
 
 PENALTY = 1e3  # for breaking a row while too few columns are known
 PER_ROUND = 12  # columns added per class and round
@@ -35,22 +35,12 @@ class Relaxed:
     reduced: tuple[FloatArray, ...]  # reduced costs of the rays, an array per class
 
 
-class Programme:
-    """One HiGHS object, filled anew for every box."""
+class RayProgramme:
+    """One programme, filled anew for every box."""
 
     def __init__(self, rows: int, classes: int) -> None:
         self.rows, self.classes = rows, classes
-        solver: Any = highspy.Highs  # it comes without types
-        self._highs = solver()
-        for option, setting in (
-            ("output_flag", False),
-            ("threads", 1),
-            ("presolve", "off"),
-            ("primal_feasibility_tolerance", 1e-9),
-            ("dual_feasibility_tolerance", 1e-9),
-            ("simplex_iteration_limit", MOST_STEPS),
-        ):
-            self._highs.setOptionValue(option, setting)
+        self._programme = Programme(simplex_iteration_limit=MOST_STEPS)
 
     def solve(
         self,
@@ -100,41 +90,28 @@ class Programme:
     def _begin(self, low: FloatArray, high: FloatArray) -> None:
         """An empty programme: every row can be broken, up or down, at the penalty."""
         m = self.rows + self.classes + 1
-        bottom = np.concatenate([np.zeros(self.rows), low, [1.0]])
-        top = np.concatenate([np.full(self.rows, highspy.kHighsInf), high, [1.0]])
-        none = np.empty(0, dtype=np.int32)
-        self._highs.clearModel()
-        self._highs.addRows(m, bottom, top, 0, np.zeros(m, dtype=np.int32), none, np.empty(0))
-        self._columns(np.full(2 * m, PENALTY), np.arange(2 * m), np.tile(np.arange(m), 2), np.repeat([1.0, -1.0], m))
+        self._programme.clear()
+        self._programme.add_rows(
+            np.concatenate([np.zeros(self.rows), low, [1.0]]), np.concatenate([np.full(self.rows, INF), high, [1.0]])
+        )
+        either = (np.repeat([1.0, -1.0], m), np.tile(np.arange(m), 2), np.arange(2 * m + 1))
+        self._programme.add_columns(np.full(2 * m, PENALTY), csc_array(either, shape=(m, 2 * m)))
 
     def _add(self, part: int, costs: FloatArray, sides: FloatArray) -> None:
         k, n = sides.shape
         entries = np.concatenate([sides, np.ones((k, 2))], axis=1)
         index = np.tile(np.append(np.arange(n), [n + part, n + self.classes]), k)
-        self._columns(costs, np.arange(k) * (n + 2), index, entries.ravel())
-
-    def _columns(self, costs: FloatArray, starts: IntArray, index: IntArray, entries: FloatArray) -> None:
-        k = costs.size
-        self._highs.addCols(
-            k,
-            costs,
-            np.zeros(k),
-            np.full(k, highspy.kHighsInf),
-            entries.size,
-            starts.astype(np.int32),
-            index.astype(np.int32),
-            entries,
-        )
+        shape = (n + self.classes + 1, k)
+        columns = csc_array((entries.ravel(), index, np.arange(k + 1) * (n + 2)), shape=shape)
+        self._programme.add_columns(costs, columns)
 
     def _run(self) -> tuple[FloatArray, FloatArray] | None:
-        """Columns and row duals at the optimum; None if even a start from nothing does not get there.
+        """Columns and multipliers at the optimum; None if even a start from nothing does not get there.
 
         That is no error here: bounds come from their formula, and a box without a solution keeps the one it has.
         """
         for _ in range(2):
-            self._highs.run()
-            if self._highs.getModelStatus() == highspy.HighsModelStatus.kOptimal:
-                solution = self._highs.getSolution()
-                return np.array(solution.col_value), np.array(solution.row_dual)
-            self._highs.clearSolver()
+            if self._programme.run():
+                return self._programme.columns, self._programme.multipliers
+            self._programme.forget()
         return None

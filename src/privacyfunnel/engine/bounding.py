@@ -1,0 +1,142 @@
+"""How the bound rises: by proofs at prices, and where those cannot prove enough in time, by simpler problems."""
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+import numpy as np
+
+from privacyfunnel.arrays import FloatArray
+from privacyfunnel.engine.problem import Problem, Proof
+from privacyfunnel.engine.relaxations import grouped_secrets, side_channels
+from privacyfunnel.engine.supply import Clock
+
+PROVING_SHARE = 6  # one part in so many of the time left goes to branching before problems are relaxed
+LEAST_PATIENCE = 5.0  # seconds that branching gets where there is no time limit
+LOOSEST = 0.64  # nats: the first proof by branching
+EASIER_GAP = 0.01  # of what the prior costs: how well simpler problems are solved
+
+
+class Prover(Protocol):
+    """Bounds the reduced cost of every allowed atom; see BestFirst.prove."""
+
+    def prove(self, prices: FloatArray, target: float, deadline: float) -> Proof: ...
+
+
+class Bounding(Protocol):
+    """A bound that only rises."""
+
+    bound: float
+    cut_short: bool  # whether the last proof ended early, to be taken up again
+    tell: Callable[[], None]  # called when the bound rose in the middle of something long
+
+    @property
+    def proved_all(self) -> bool:
+        """Whether no proof will ever say more."""
+
+    def prove(self, prices: FloatArray, target: float, clock: Clock) -> FloatArray:
+        """Raise the bound by a proof at these prices; the atoms met on the way."""
+
+
+class ByProof:
+    """A proof at the master's prices, and nothing else."""
+
+    proved_all = False
+
+    def __init__(self, problem: Problem, prover: Prover) -> None:
+        self._problem, self._prover = problem, prover
+        self.bound, self.cut_short = 0.0, False
+        self.tell: Callable[[], None] = lambda: None
+
+    def prove(self, prices: FloatArray, target: float, clock: Clock) -> FloatArray:
+        """λ·p + min_v (cost(v) − λ·v)."""
+        proof = self._prover.prove(prices, target, clock.deadline)
+        self.bound = max(self.bound, float(prices @ self._problem.prior) + proof.bound)
+        return proof.atoms
+
+
+# What every split of a simpler problem costs at least: called with the problem, a gap and seconds.
+Easier = Callable[[Problem, float, float], float]
+
+
+class ByRelaxations:
+    """Branching for a while, where it can be done at all; then simpler problems; then branching again."""
+
+    def __init__(self, problem: Problem, prover: Prover | None, easier: Easier) -> None:
+        self._problem, self._easier = problem, easier
+        self._branching = None if prover is None else ByProof(problem, prover)
+        self.bound, self.cut_short = 0.0, False
+        self.tell: Callable[[], None] = lambda: None
+        self.relaxed, self._relaxed_from = False, np.inf
+
+    @property
+    def proved_all(self) -> bool:
+        """Once relaxed, only branching can say more."""
+        return self.relaxed and self._branching is None
+
+    def prove(self, prices: FloatArray, target: float, clock: Clock) -> FloatArray:
+        """See Bounding."""
+        if self.relaxed:
+            return self._ever_closer(prices, target, clock)
+        now = time.monotonic()
+        if self._relaxed_from == np.inf:
+            patience = (clock.deadline - now) / PROVING_SHARE
+            self._relaxed_from = now + (patience if np.isfinite(patience) else max(LEAST_PATIENCE, now - clock.begun))
+        atoms = self._branched(prices, target, Clock(clock.begun, self._relaxed_from))
+        if self._branching is None or time.monotonic() >= self._relaxed_from:
+            self._relax(min(clock.deadline, 2 * time.monotonic() - clock.begun))
+            self.cut_short = bool(np.isfinite(clock.deadline))  # without a limit no more is tried
+        return atoms
+
+    def _branched(self, prices: FloatArray, target: float, clock: Clock) -> FloatArray:
+        if self._branching is None:
+            return np.empty((0, prices.size))
+        atoms = self._branching.prove(prices, target, clock)
+        self.bound = max(self.bound, self._branching.bound)
+        return atoms
+
+    def _ever_closer(self, prices: FloatArray, target: float, clock: Clock) -> FloatArray:
+        """Proofs of ever smaller targets, since a proof that is cut short says little."""
+        self.cut_short = False
+        more = float(prices @ self._problem.prior) - self.bound  # what a proof must stay below to say anything new
+        goal = max(min(LOOSEST, 0.75 * more), target)
+        while True:
+            atoms = self._branched(prices, goal, clock)
+            if goal == target or atoms.size or time.monotonic() >= clock.deadline:
+                return atoms
+            goal = max(goal / 2, target)
+
+    def _relax(self, deadline: float) -> None:
+        """Raise the bound by simpler problems, until the deadline."""
+        self.relaxed = True
+        for cost in (*self._by_secrets(deadline), *self._by_side_channels(deadline)):
+            self.bound = max(self.bound, cost)
+            self.tell()
+
+    def _by_secrets(self, deadline: float) -> Iterator[float]:
+        """Each secret against the others; then ever more secrets singled out, the dearest first."""
+        groups = grouped_secrets(self._problem)
+        if groups is None:
+            return
+        costs = []
+        for s in range(groups.count):
+            costs.append(self._cost(groups.singled_out([s]), deadline))
+            yield costs[-1]
+        order = np.argsort(-np.array(costs)).tolist()
+        for few in range(3, groups.count, 2):
+            yield self._cost(groups.singled_out(order[:few]), deadline)
+
+    def _by_side_channels(self, deadline: float) -> Iterator[float]:
+        """Every side channel on its own, each with its share of the time that is left; knowing nothing gets half."""
+        ways = side_channels(self._problem)
+        for number, parts in enumerate(ways):
+            now = time.monotonic()
+            until = now + (deadline - now) / (2 if number == 0 else len(ways) - number)
+            yield sum(part.mass * self._cost(part.problem, until) for part in parts)
+
+    def _cost(self, problem: Problem | None, deadline: float) -> float:
+        """What every split of a simpler problem costs at least."""
+        left = deadline - time.monotonic()
+        if problem is None or left <= 0:
+            return 0.0
+        return self._easier(problem, EASIER_GAP * self._problem.worth, left)

@@ -1,0 +1,123 @@
+"""Column generation: the master problem, search and proof in turn, until value and bound are close enough.
+
+For any prices λ, every split has value at least λ·p + min_v (cost(v) − λ·v), since its weights sum to 1. The bound is
+the best of these over all prices at which something was proved; the value is that of the best known split.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from privacyfunnel.arrays import FloatArray
+from privacyfunnel.engine.bounding import Bounding
+from privacyfunnel.engine.problem import Problem, Split
+from privacyfunnel.engine.supply import OWED, SEARCHED_TO, Clock, Supply
+
+Progress = Callable[[float, float], None]
+
+WORTH_ADDING = 1e-10  # an atom whose reduced cost is nearer to 0 gains nothing but rounding
+MOST_ADDED = 2000  # per round: the cheapest ones, so that the master stays small
+PROVED_TO = 0.95  # of the gap: a proof asks for a little less than is allowed
+PROOF_SHARE = 0.4  # of a time limit: the part that is kept for proofs
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How a run goes on.
+
+    Prices jump from round to round while many splits cost the same. `steadiness` is the weight of the past in the
+    running average of prices at which the search is called: 0 where the search finds all that is cheap anyway.
+    After `patience` searches in vain nothing is left to be found.
+    """
+
+    steadiness: float
+    patience: int
+
+
+class Generation:
+    """The state of a column generation: atoms, value, bound."""
+
+    def __init__(self, problem: Problem, supply: Supply, bounding: Bounding, pace: Pace, way: str = "") -> None:
+        self.problem, self.supply, self.bounding, self.pace = problem, supply, bounding, pace
+        self.way = way  # how it is solved, in words
+        self.prices = np.zeros(problem.size)  # at which the search was last called
+        self._progress: Progress | None = None
+        supply.tell = bounding.tell = self._say
+
+    @property
+    def value(self) -> float:
+        """What the best split so far costs."""
+        return self.supply.value
+
+    @property
+    def bound(self) -> float:
+        """What every split costs at least."""
+        return self.bounding.bound
+
+    def run(
+        self,
+        gap: float,
+        time_limit: float | None = None,
+        progress: Progress | None = None,
+        start: FloatArray | None = None,
+        *,
+        proofs: bool = True,
+    ) -> None:
+        """Alternate until the gap is reached, time is up, or rounding leaves nothing to gain.
+
+        Without `proofs` until the search finds nothing that is worth a gap of this size.
+        """
+        self._progress = progress
+        supply, bounding, past = self.supply, self.bounding, self.pace.steadiness
+        begun, in_vain = time.monotonic(), 0
+        deadline = begun + time_limit if time_limit is not None else np.inf
+        prove_from = begun + (1 - PROOF_SHARE) * time_limit if time_limit is not None and proofs else np.inf
+        clock = Clock(begun, deadline)
+        steady = supply.begin(start, gap, clock)
+        while True:
+            prices, owed = supply.solve()
+            self._say()
+            if self.value - self.bound <= gap or time.monotonic() >= deadline:
+                return
+            late = time.monotonic() >= prove_from and not bounding.proved_all
+            self.prices = steady = prices if steady is None else past * steady + (1 - past) * prices
+            least = self._add(supply.search(steady), prices)
+            if least == 0.0 and past > 0.0:
+                self.prices = steady = prices
+                least = self._add(supply.search(prices), prices)
+            if owed > OWED and least >= -supply.dearer_from(gap) and not late:
+                supply.make_debt_dearer()
+                continue
+            in_vain = 0 if least < -SEARCHED_TO * gap else in_vain + 1
+            if in_vain < self.pace.patience and not late:
+                continue
+            if not proofs:
+                return
+            # Late, atoms known to be cheaper than the target must not end the proof before it has said something.
+            target = max(PROVED_TO * gap, -2 * least if late else 0.0)
+            added = self._add(bounding.prove(steady if late else prices, target, clock), prices)
+            ended = bounding.proved_all or (least == 0.0 and not bounding.cut_short)
+            if added == 0.0 and in_vain >= self.pace.patience and ended:
+                return
+
+    def _add(self, atoms: FloatArray, prices: FloatArray) -> float:
+        """Give the master those atoms that can lower its value; the least reduced cost among those that were new."""
+        atoms = self.problem.cleaned(atoms)
+        costs = self.problem.costs(atoms)
+        reduced = costs - atoms @ prices
+        order = np.argsort(reduced)[:MOST_ADDED]
+        order = order[reduced[order] < -WORTH_ADDING]
+        new = order[self.supply.master.add(atoms[order], costs[order])]
+        return float(reduced[new].min(initial=0.0))
+
+    def _say(self) -> None:
+        """Tell how far things are."""
+        if self._progress is not None:
+            self._progress(self.value, self.bound)
+
+    def best(self) -> Split:
+        """The best split so far, with its bound."""
+        weights, atoms = self.supply.best()
+        return Split(weights, atoms, float(self.problem.costs(atoms) @ weights), self.bound)

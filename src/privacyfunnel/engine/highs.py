@@ -1,0 +1,101 @@
+"""HiGHS, in one place: a linear programme that grows and changes, each solve starting from the last basis.
+
+What a solver says is advice: whoever uses a solution checks it, and bounds come from formulas that hold for any
+multipliers.
+"""
+
+from typing import Any
+
+import highspy
+import numpy as np
+from scipy.sparse import csc_array
+
+from privacyfunnel.arrays import FloatArray, IntArray
+
+INF = float(highspy.kHighsInf)
+DUAL, PRIMAL = 1, 4  # which simplex method: from nothing, or where only the cost changes
+TOLERANCE = 1e-9  # of feasibility, primal and dual, where not said otherwise
+
+
+class Programme:
+    """min c·x subject to low <= A x <= high, with bounds on x."""
+
+    def __init__(self, **options: object) -> None:
+        solver: Any = highspy.Highs  # it comes without types
+        self._highs = solver()
+        settings: dict[str, object] = {
+            "output_flag": False,
+            "threads": 1,
+            "presolve": "off",  # it would forget the last basis
+            "primal_feasibility_tolerance": TOLERANCE,
+            "dual_feasibility_tolerance": TOLERANCE,
+            **options,
+        }
+        for option, setting in settings.items():
+            self.set(option, setting)
+
+    def set(self, option: str, setting: object) -> None:
+        """Set one of the solver's options."""
+        self._highs.setOptionValue(option, setting)
+
+    def clear(self) -> None:
+        """Forget the whole programme."""
+        self._highs.clearModel()
+
+    def forget(self) -> None:
+        """Forget the last basis: the next solve starts from nothing."""
+        self._highs.clearSolver()
+
+    def add_rows(self, low: FloatArray, high: FloatArray) -> None:
+        """Rows without entries; columns bring these."""
+        k, none = len(low), np.empty(0, dtype=np.int32)
+        self._highs.addRows(k, low, high, 0, np.zeros(k, dtype=np.int32), none, np.empty(0))
+
+    def add_columns(self, costs: FloatArray, entries: csc_array, low: FloatArray | None = None) -> None:
+        """Columns of at least 0, or `low`."""
+        k = len(costs)
+        self._highs.addCols(
+            k,
+            np.asarray(costs, dtype=np.float64),
+            np.zeros(k) if low is None else low,
+            np.full(k, INF),
+            entries.nnz,
+            entries.indptr[:-1].astype(np.int32),
+            entries.indices.astype(np.int32),
+            np.asarray(entries.data, dtype=np.float64),
+        )
+
+    def charge(self, costs: FloatArray) -> None:
+        """Other costs for the first columns."""
+        k = len(costs)
+        self._highs.changeColsCost(k, np.arange(k, dtype=np.int32), np.asarray(costs, dtype=np.float64))
+
+    def forbid(self, columns: IntArray) -> None:
+        """Keep these columns at 0."""
+        none = np.zeros(len(columns))
+        self._highs.changeColsBounds(len(columns), columns.astype(np.int32), none, none)
+
+    def run(self) -> bool:
+        """Solve; whether an optimum was reached."""
+        self._highs.run()
+        return bool(self._highs.getModelStatus() == highspy.HighsModelStatus.kOptimal)
+
+    @property
+    def impossible(self) -> bool:
+        """Whether the last solve found that there is no solution."""
+        return bool(self._highs.getModelStatus() == highspy.HighsModelStatus.kInfeasible)
+
+    @property
+    def status(self) -> str:
+        """What the solver says of its last solve."""
+        return str(self._highs.getModelStatus())
+
+    @property
+    def columns(self) -> FloatArray:
+        """The last solution."""
+        return np.array(self._highs.getSolution().col_value)
+
+    @property
+    def multipliers(self) -> FloatArray:
+        """Its multipliers, one per row."""
+        return np.array(self._highs.getSolution().row_dual)

@@ -1,0 +1,111 @@
+r"""Objectives: what an atom costs, and how its cost is bounded from above and from below.
+
+A cost is a sum of concave terms of an image t = T v, where T sums v over the inputs that belong together:
+
+.. math:: \operatorname{cost}(v) = \sum_x h\bigl((T v)_x\bigr).
+
+Concavity gives both what a search and what a proof needs: a tangent lies above h everywhere, a chord lies below it
+between its ends. Information is the first objective: with :math:`h(t) = -t \ln t` the cost of an atom is the entropy of
+what it leaves open about X.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.model.information import surprise
+
+
+class Objective(Protocol):
+    """A sum of concave terms of T v."""
+
+    @property
+    def value(self) -> IntArray:
+        """The entry of the image that each input belongs to, numbered without holes."""
+
+    @property
+    def values(self) -> int:
+        """How many entries the image has."""
+
+    @property
+    def plain(self) -> bool:
+        """Whether every input is an entry of its own, so that T is the identity."""
+
+    def among(self, inputs: IntArray) -> "Objective":
+        """The same objective over some of the inputs."""
+
+    def terms(self, t: FloatArray) -> FloatArray:
+        """h, elementwise."""
+
+    def slopes(self, t: FloatArray, least: float) -> FloatArray:
+        """Slopes of a linear function of the image that lies above the cost and meets it at t; where an entry is 0,
+        and has no tangent, as if it were `least`."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Entropy:
+    r"""H(T v), in nats."""
+
+    value: IntArray
+    values: int
+    plain: bool
+
+    @classmethod
+    def of(cls, group: IntArray) -> "Entropy":
+        """The entropy over the groups of inputs."""
+        found, value = np.unique(group, return_inverse=True)
+        value = value.astype(np.int64).reshape(-1)
+        return cls(value, found.size, bool(np.array_equal(value, np.arange(value.size))))
+
+    def among(self, inputs: IntArray) -> "Entropy":
+        """The entropy of atoms that have these inputs only."""
+        return Entropy.of(self.value[inputs])
+
+    def terms(self, t: FloatArray) -> FloatArray:
+        """−t ln t."""
+        return surprise(t)
+
+    def slopes(self, t: FloatArray, least: float) -> FloatArray:
+        r"""By Gibbs' inequality :math:`H(u) \le -\sum_x u_x \ln t_x` for every distribution u."""
+        return -np.log(np.maximum(t, least))
+
+
+def image(objective: Objective, atoms: FloatArray) -> FloatArray:
+    """T v for every row v."""
+    if objective.plain:
+        return atoms
+    k = atoms.shape[0]
+    index = np.arange(k)[:, None] * objective.values + objective.value
+    sums: FloatArray = np.bincount(index.ravel(), atoms.ravel(), k * objective.values).astype(np.float64)
+    return sums.reshape(k, objective.values)
+
+
+def costs(objective: Objective, atoms: FloatArray) -> FloatArray:
+    """The cost of every row. Atoms have few non-zero entries, so only those are looked at."""
+    row, z = np.nonzero(atoms)
+    entries = atoms[row, z]
+    if not objective.plain:
+        cell, where = np.unique(row * objective.values + objective.value[z], return_inverse=True)
+        row, entries = cell // objective.values, np.bincount(where, entries).astype(np.float64)
+    return np.bincount(row, objective.terms(entries), minlength=atoms.shape[0]).astype(np.float64)
+
+
+def reduced_costs(objective: Objective, atoms: FloatArray, prices: FloatArray) -> FloatArray:
+    """cost(v) − prices·v for every row."""
+    return np.asarray(objective.terms(image(objective, atoms)).sum(axis=1) - atoms @ prices)
+
+
+def tangents(objective: Objective, atoms: FloatArray, least: float) -> FloatArray:
+    """For every row the slopes, by input, of a linear function above the cost that meets it there."""
+    return objective.slopes(image(objective, atoms), least)[:, objective.value]
+
+
+def chords(objective: Objective, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Slope and intercept of the chord of h on [low, high], elementwise; on an interval that is a point, slope 0."""
+    at_low, at_high = objective.terms(low), objective.terms(high)
+    width = high - low
+    slope = np.zeros_like(low)
+    np.divide(at_high - at_low, width, out=slope, where=width > 0)
+    return slope, at_low - slope * low

@@ -1,0 +1,172 @@
+"""The plan: the only place that chooses how a problem is solved. Every threshold stands here, with its reason.
+
+A way is an oracle, a search, a proof and how they are run. The first line of `PLAN` that fits wins.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from privacyfunnel.arrays import FloatArray
+from privacyfunnel.engine.best_first import BestFirst, Relaxation
+from privacyfunnel.engine.bounding import ByProof, ByRelaxations, Prover
+from privacyfunnel.engine.chords import BoxedChords, OpenChords
+from privacyfunnel.engine.classes import ByClasses, class_cones
+from privacyfunnel.engine.generation import Generation, Pace, Progress
+from privacyfunnel.engine.interval import Interval
+from privacyfunnel.engine.polytope import Polytope, boxed, polytope_of
+from privacyfunnel.engine.problem import Problem, Split
+from privacyfunnel.engine.programme import RowsOracle
+from privacyfunnel.engine.reductions import merged
+from privacyfunnel.engine.search import InTurn, Search, SomeInputsSearch, TangentSearch, VertexSearch
+from privacyfunnel.engine.secret_box import is_secret_box, secret_box
+from privacyfunnel.engine.supply import Beginning, WithLoans, WithRest
+
+MANY_INPUTS = 150  # below, atoms are few enough to be searched for in the polytope itself, and prices soon right
+MANY_ROWS = 130  # beyond, inverting bases of so many rows takes longer than linear programmes one by one
+MOST_PROVED = 800  # rows; with more, a box takes so long to bound that branching says nothing in time
+MOST_BRANCHED = 700  # inputs; with more, boxes are so many to begin with that a proof says nothing in time
+TOGETHER = 128  # inputs of one walk where a step is a linear programme
+BOXES = (0.5, 0.35, 0.65, 0.45, 0.55)  # places of a box within ε under LDP, the most useful first
+WALKS_IN_CLOSED_FORM, WALKS_BY_PROGRAMME = 96, 3  # at once: what a step costs differs a thousandfold
+STEADY = 0.8  # weight of past prices where many splits cost the same; 0 where an atom is sought at its very prices
+PATIENCE = 8  # searches in vain where no proof says that there is nothing to be found
+COARSE_SHARE, SHORT_COARSE_SHARE = 0.4, 0.2  # of a time limit for the smaller problem; less where nothing is proved
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How a kind of problem is solved: its name, when it is chosen, and what makes the run."""
+
+    name: str
+    when: Callable[[Problem], bool]
+    made: Callable[[Problem, str], Generation]
+
+
+def generation_for(problem: Problem) -> Generation:
+    """The column generation that suits the problem."""
+    way = next(way for way in PLAN if way.when(problem))
+    return way.made(problem, way.name)
+
+
+def split(
+    problem: Problem,
+    *,
+    gap: float = 1e-6,
+    time_limit: float | None = None,
+    progress: Progress | None = None,
+    start: FloatArray | None = None,
+    most_atoms: int | None = None,
+) -> Split:
+    """The cheapest split up to `gap`. At the time limit, or when interrupted: the best so far, with its bound.
+
+    `start` are allowed atoms that are known already; the split is never worse than the best one of these.
+    Inputs that the promise cannot tell apart are told apart as far as `most_atoms` allow, in the end.
+    """
+    small = merged(problem)
+    generation = generation_for(small.problem)
+    begun = False
+
+    def said(value: float, bound: float) -> None:
+        nonlocal begun
+        begun = True
+        if progress is not None:
+            progress(value, bound)
+
+    try:
+        generation.run(gap, time_limit, said, None if start is None else small.lifted(start))
+    except KeyboardInterrupt:
+        if not begun:
+            raise
+    return small.told_apart(generation.best(), most_atoms)
+
+
+# -- the ways ------------------------------------------------------------------------------------------------------
+
+
+def _by_interval(problem: Problem, name: str) -> Generation:
+    interval = Interval(problem)
+    return _with_loans(problem, name, interval, interval, 0.0)
+
+
+def _seeing_secret_in_a_box(problem: Problem, name: str) -> Generation:
+    oracle = secret_box(problem)
+    search = TangentSearch(oracle, problem, WALKS_IN_CLOSED_FORM)
+    return _with_loans(problem, name, search, _proof(problem, OpenChords(oracle, problem.objective), search), STEADY)
+
+
+def _seeing_secret(problem: Problem, name: str) -> Generation:
+    oracle = RowsOracle(problem)
+    search = TangentSearch(oracle, problem, WALKS_BY_PROGRAMME)
+    return _with_loans(problem, name, search, _proof(problem, OpenChords(oracle, problem.objective), search), 0.0)
+
+
+def _without_proof(problem: Problem, name: str) -> Generation:
+    return _with_rest(problem, name, SomeInputsSearch(problem, TOGETHER), None)
+
+
+def _by_vertices(problem: Problem, name: str) -> Generation:
+    """Vertices of the polytope, or what finds more in time; proofs by classes where there are any, else by boxes."""
+    polytope = polytope_of(problem)
+    search = _search(problem, polytope)
+    cones = class_cones(problem.rows, polytope)
+    relaxation: Relaxation = BoxedChords(polytope, problem.objective)
+    if cones is not None:
+        relaxation = ByClasses(cones, problem.objective)
+    proof = _proof(problem, relaxation, search)
+    if isinstance(search, SomeInputsSearch) or (problem.size > MANY_INPUTS and cones is None):
+        return _with_rest(problem, name, search, proof if problem.size <= MOST_BRANCHED else None)
+    return _with_loans(problem, name, search, proof, 0.0)
+
+
+def _search(problem: Problem, polytope: Polytope) -> Search:
+    rows = problem.rows
+    own = VertexSearch(polytope, problem.objective)
+    if rows.each_other is not None and problem.size > MANY_INPUTS:
+        boxes = [
+            boxed(problem.prior, rows.each_other, -place * problem.epsilon, (1 - place) * problem.epsilon)
+            for place in BOXES
+        ]
+        return InTurn([*(VertexSearch(box, problem.objective) for box in boxes), own])
+    if rows.against_everybody or rows.each_other is not None or polytope.matrix.shape[0] <= MANY_ROWS:
+        return own
+    return SomeInputsSearch(problem, TOGETHER)
+
+
+def _proof(problem: Problem, relaxation: Relaxation, search: Search) -> BestFirst:
+    return BestFirst(relaxation, problem.objective, search.polished)
+
+
+def _with_loans(problem: Problem, name: str, search: Search, proof: Prover, steadiness: float) -> Generation:
+    return Generation(problem, WithLoans(problem, search), ByProof(problem, proof), Pace(steadiness, 1), name)
+
+
+def _with_rest(problem: Problem, name: str, search: Search, proof: Prover | None) -> Generation:
+    patience = search.patience if proof is not None else max(PATIENCE, search.patience)
+    share = SHORT_COARSE_SHARE if proof is None else COARSE_SHARE
+    beginning = Beginning(generation_for, share, problem.size > MANY_INPUTS)
+    supply = WithRest(problem, search, beginning, patience)
+    return Generation(problem, supply, ByRelaxations(problem, proof, _easier), Pace(STEADY, patience), name)
+
+
+def _easier(problem: Problem, gap: float, seconds: float) -> float:
+    """What every split of a simpler problem costs at least, without relaxing it further."""
+    run = generation_for(merged(problem).problem)  # what only other rows told apart is alike now
+    if isinstance(run.bounding, ByRelaxations):
+        run.bounding.relaxed = True
+    run.run(gap, seconds)
+    return run.bound
+
+
+def _has_very_many_rows(problem: Problem) -> bool:
+    rows = problem.rows
+    structured = rows.against_everybody or rows.each_other is not None
+    return not structured and len(problem.inequalities) > MOST_PROVED
+
+
+PLAN = (
+    Way("seeing the secret, closed form", is_secret_box, _seeing_secret_in_a_box),
+    Way("seeing the secret, linear programmes", lambda problem: not problem.objective.plain, _seeing_secret),
+    Way("one number, all vertices in a table", lambda problem: problem.rows.of_two, _by_interval),
+    Way("very many rows, searched without branching", _has_very_many_rows, _without_proof),
+    Way("vertices of the polytope", lambda problem: True, _by_vertices),
+)

@@ -1,0 +1,125 @@
+r"""Any promise: linear minima over the polytope of atoms by HiGHS, with a proof of each.
+
+The polytope is :math:`\{v \ge 0,\ \sum v = 1,\ e^{-\varepsilon} D_i v \le N_i v \le e^{\varepsilon} D_i v\}`. For *any*
+multipliers :math:`y, w \ge 0` and any upper bounds r on the entries of atoms,
+
+.. math:: \min_v c\cdot v \;\ge\; \min\{r_y\cdot v : 0 \le v \le r,\ \textstyle\sum v = 1\}, \qquad
+   r_y = c - y (N - e^{-\varepsilon} D) - w (e^{\varepsilon} D - N),
+
+so the solver's multipliers are only advice: the bound is evaluated from this formula and holds whatever they are.
+"""
+
+from functools import cached_property
+
+import numpy as np
+from scipy.sparse import csc_array, csr_array, eye_array, hstack, vstack
+
+from privacyfunnel.arrays import FloatArray
+from privacyfunnel.engine.highs import DUAL, INF, PRIMAL, Programme
+from privacyfunnel.engine.objective import image
+from privacyfunnel.engine.oracle import UNIT, Cheapest, cheapest_in_box
+from privacyfunnel.engine.problem import Problem
+from privacyfunnel.errors import SolverError
+
+DUST = 1e-12  # of the largest ratio v/p
+DUST_OF_VALUE = 1e-15  # of a value's probability, where inputs are more than values
+
+
+class RowsOracle:
+    """The polytope of a problem in one HiGHS model whose costs change, so each solve starts from the last basis.
+
+    Variables are the ratios v_z / p_z, which are 1 at the prior, and t_k = D_k·v for each event D_k that others are
+    compared with: then a comparison has few entries, however many inputs its events have. Sides of comparisons that
+    hold at every single input say nothing and are left out.
+    """
+
+    batch = 128
+
+    def __init__(self, problem: Problem, *, once: bool = False) -> None:
+        self._problem = problem
+        n, d = problem.rows.dense
+        self._below = np.flatnonzero((problem.loud * n < d).any(axis=1))  # where N_i v >= e^-ε D_i v says something
+        self._above = np.flatnonzero((problem.loud * d < n).any(axis=1))
+        # A model that is solved once begins from nothing, where presolving helps; else costs change and it stays.
+        options = {"presolve": "choose", "simplex_strategy": DUAL} if once else {"simplex_strategy": PRIMAL}
+        self._programme = Programme(**options)
+        self._build()
+
+    def cheapest(self, cost: FloatArray) -> FloatArray | None:
+        """The atom that minimises cost·v; none where the solver finds none."""
+        p = self._problem
+        self._programme.charge(cost * p.prior)
+        if not self._programme.run():
+            return None
+        ratio = np.maximum(self._programme.columns[: p.size], 0.0)
+        if not ratio.any():
+            return None
+        if p.objective.plain:
+            v = np.where(ratio > DUST * ratio.max(), ratio, 0.0) * p.prior
+        else:
+            # A value goes as a whole: what a promise compares within it would not survive the loss of a part.
+            v = ratio * p.prior
+            v = np.where(image(p.objective, v[None, :])[0, p.objective.value] > DUST_OF_VALUE, v, 0.0)
+        return np.asarray(v / v.sum())
+
+    def minimise(self, costs: FloatArray) -> Cheapest:
+        """The cheapest atom for every row of costs, with the bound above."""
+        atoms = np.empty(costs.shape)
+        y, w = np.zeros((len(costs), len(self._below))), np.zeros((len(costs), len(self._above)))
+        for i, cost in enumerate(costs):
+            atom = self.cheapest(cost)
+            if atom is None:
+                raise SolverError(
+                    f"A pricing problem must be solved to optimality; HiGHS said {self._programme.status}. Report this."
+                )
+            atoms[i] = atom
+            multipliers = self._programme.multipliers[self._first_row :]
+            y[i], w[i] = multipliers[: len(self._below)], -multipliers[len(self._below) :]
+        return Cheapest(self.bound(costs, np.maximum(y, 0.0), np.maximum(w, 0.0)), atoms)
+
+    def bound(self, costs: FloatArray, y: FloatArray, w: FloatArray) -> FloatArray:
+        """The lower bound above, for any multipliers of the rows that say something, a row of each per cost."""
+        loud, (N_low, D_low, N_high, D_high) = self._problem.loud, self._sides
+        rest = costs - (y @ N_low - (y / loud) @ D_low) - ((loud * w) @ D_high - w @ N_high)
+        size = np.abs(costs) + y @ N_low + y @ D_low + (loud * w) @ D_high + w @ N_high
+        margin = self._roundings * UNIT * size
+        return cheapest_in_box(rest - margin, np.zeros_like(self._reach), self._reach)[0]
+
+    @cached_property
+    def _sides(self) -> tuple[csr_array, csr_array, csr_array, csr_array]:
+        N, D = self._problem.rows.numerators, self._problem.rows.denominators
+        return N[self._below], D[self._below], N[self._above], D[self._above]
+
+    @cached_property
+    def _roundings(self) -> int:
+        """How many terms the sum for one input has at most, and a few more."""
+        terms = sum(side.astype(bool).sum(axis=0) for side in self._sides)
+        return int(np.max(terms, initial=0)) + 8
+
+    @cached_property
+    def _reach(self) -> FloatArray:
+        """An upper bound on v_z for every input: N_i[z] v_z <= N_i·v <= e^ε D_i·v <= e^ε max D_i, rounded up."""
+        n, d = self._problem.rows.dense
+        most = np.full_like(n, np.inf)
+        np.divide(self._problem.loud * d.max(axis=1, initial=0.0)[:, None], n, out=most, where=n > 0)
+        return np.asarray(np.minimum(most.min(axis=0, initial=1.0) * (1 + 8 * UNIT), 1.0))
+
+    def _build(self) -> None:
+        p, rows = self._problem, self._problem.rows
+        pairs = np.concatenate([self._below, self._above])
+        against, which = np.unique(rows.pairs[pairs, 1], return_inverse=True)
+        t, k = len(against), len(pairs)
+        scale = csr_array(p.prior[None])
+        events = csr_array(rows.functionals[against].multiply(scale))
+        N = csr_array(rows.numerators[pairs].multiply(scale))
+        factor = np.where(np.arange(k) < len(self._below), 1 / p.loud, p.loud)
+        pick = csr_array((-factor, (np.arange(k), which.reshape(-1))), shape=(k, t))
+        none = csr_array((1, t))
+        matrix = vstack([hstack([scale, none]), hstack([events, -eye_array(t)]), hstack([N, pick])])
+        self._first_row = 1 + t
+        at_least, at_most = np.zeros(len(self._below)), np.zeros(len(self._above))
+        self._programme.add_rows(
+            np.concatenate([[1.0], np.zeros(t), at_least, at_most - INF]),
+            np.concatenate([[1.0], np.zeros(t), at_least + INF, at_most]),
+        )
+        self._programme.add_columns(np.zeros(p.size + t), csc_array(matrix))

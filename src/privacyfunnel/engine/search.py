@@ -1,0 +1,302 @@
+r"""The search: atoms of small reduced cost, from many starts, without proof.
+
+The reduced cost is concave, so it lies below its tangent at any atom v. The atom u that an oracle finds cheapest under
+the tangent therefore costs no more than v does (docs/theory.md, Lemma 7c), and the walk goes on from there until
+nothing is cheaper. Where the polytope has few rows, steps to the best neighbour of a vertex look further (vertices.py).
+"""
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from itertools import cycle
+from typing import Protocol
+
+import numpy as np
+
+from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.engine.objective import Objective, image, reduced_costs, tangents
+from privacyfunnel.engine.oracle import Oracle, atoms_of
+from privacyfunnel.engine.polytope import Polytope
+from privacyfunnel.engine.problem import Problem
+from privacyfunnel.engine.programme import RowsOracle
+from privacyfunnel.engine.vertices import IMPROVES, Vertices, Walks
+
+PREFERENCE = (0.3, 2.0)  # nats: by how much an input that is missing is made cheaper where a walk starts
+NEAR_ZERO = 1e-9  # an entry that is 0 has no tangent; it is treated as if it were this
+
+
+class Search(Protocol):
+    """Looks for atoms of small reduced cost."""
+
+    patience: int  # after so many searches in vain nothing is left to be found
+
+    def start(self) -> FloatArray:
+        """Atoms to begin with, among them for every input one that gives it much; or none where that takes long."""
+
+    def downhill(self, prices: FloatArray) -> FloatArray:
+        """Where long walks end."""
+
+    def cover(self, prices: FloatArray, missing: FloatArray) -> FloatArray:
+        """What many short walks pass, above all where probability is missing."""
+
+    def polished(self, atoms: FloatArray, prices: FloatArray) -> FloatArray:
+        """Where walks from these atoms end."""
+
+
+def descended(
+    cheapest: Callable[[FloatArray], FloatArray],
+    objective: Objective,
+    slopes: FloatArray,
+    prices: FloatArray,
+    longest: int,
+    least: float = NEAR_ZERO,
+) -> FloatArray:
+    """The atoms that walks by tangents pass; each begins where its slopes are least and ends where none is cheaper."""
+    before, met = np.full(len(slopes), np.inf), []
+    for _ in range(longest):
+        atoms = cheapest(slopes - prices)
+        if len(atoms) < len(before):  # the oracle found nothing
+            break
+        reduced = reduced_costs(objective, atoms, prices)
+        better = reduced < before - IMPROVES
+        if not better.any():
+            break
+        met.append(atoms[better])
+        before = reduced[better]
+        slopes = tangents(objective, atoms[better], least)
+    return np.concatenate(met) if met else np.empty((0, prices.size))
+
+
+class VertexSearch:
+    """Walks over the vertices of a polytope from chance starts, and from the best of a pool of those that were met."""
+
+    patience = 1
+    starts = 64  # walks at once
+    pool = 4096  # vertices that are remembered
+    short = 8  # steps of a walk where all that it passes counts
+
+    def __init__(self, polytope: Polytope, objective: Objective) -> None:
+        self.walks, self.polytope = Walks(polytope, objective), polytope
+        self._random = np.random.default_rng(1)
+        m, n = polytope.matrix.shape
+        self._pool = Vertices(np.empty((0, n)), np.empty((0, m), dtype=np.int64))
+        self._known: dict[bytes, None] = {}  # what is in the pool, in the same order
+
+    def start(self) -> FloatArray:
+        """For each input the atom that gives it most."""
+        return self._pooled(self.walks.cheapest(-np.eye(self.polytope.inputs)))
+
+    def downhill(self, prices: FloatArray) -> FloatArray:
+        """Where long walks end."""
+        starts = self.walks.cheapest(self._noise() - prices)
+        return self._pooled(self.walks.descend(starts.joined(self._nearest(prices)), prices))
+
+    def cover(self, prices: FloatArray, missing: FloatArray) -> FloatArray:
+        """Many different atoms of small reduced cost, above all such that give probability to what is missing.
+
+        Short walks rather than long ones: where there are many inputs no single atom matters, all on the way do.
+        """
+        noise = self._noise()
+        wanted = self._random.choice(self.polytope.inputs, self.starts, p=missing / missing.sum())
+        noise[np.arange(self.starts), wanted] -= self._random.uniform(*PREFERENCE, size=self.starts)
+        starts = self.walks.cheapest(noise - prices)
+        return self._pooled(self.walks.passed(starts.joined(self._nearest(prices)), prices, self.short))
+
+    def polished(self, atoms: FloatArray, prices: FloatArray) -> FloatArray:
+        """Vertices reached downhill from these atoms."""
+        slopes = tangents(self.walks.objective, atoms, NEAR_ZERO) - prices
+        return self._pooled(self.walks.descend(self.walks.cheapest(slopes), prices))
+
+    def _noise(self) -> FloatArray:
+        d = self.polytope.inputs
+        return self._random.exponential(size=(self.starts, d)) * self._random.uniform(0, 2, size=(self.starts, 1))
+
+    def _nearest(self, prices: FloatArray) -> Vertices:
+        """Those of the pool that cost least now."""
+        reduced = reduced_costs(self.walks.objective, self._pool.x[:, : self.polytope.inputs], prices)
+        return self._pool[np.argsort(reduced)[: self.starts]]
+
+    def _pooled(self, found: Vertices) -> FloatArray:
+        """Remember these vertices as starts for later searches; the different ones, as atoms."""
+        atoms = found.by_atom(self.polytope.inputs)
+        new = [key for key in atoms if key not in self._known]
+        if new:
+            keys = [*new, *self._known][: self.pool]
+            self._known = dict.fromkeys(keys)
+            fresh = found[np.array([atoms[key] for key in new], dtype=np.int64)]
+            self._pool = fresh.joined(self._pool)[np.arange(len(keys))]
+        return found.x[list(atoms.values()), : self.polytope.inputs]
+
+
+class InTurn:
+    r"""Several searches in turn.
+
+    Where secrets are compared with each other (LDP), an atom is allowed iff all :math:`L_s \cdot v` lie in one box
+    :math:`[e^{-a}, e^{\varepsilon - a}]` with :math:`0 \le a \le \varepsilon`. For a given a that is a promise like
+    LIP, with one row per secret; with a free it takes two rows per secret and a floor, and walks take several times as
+    long. So walks go over a few boxes in turn, and the master mixes what they find; the last turn is the polytope's
+    own, for what lies in none of these boxes.
+    """
+
+    def __init__(self, searches: Sequence[Search]) -> None:
+        self.searches = searches
+        self.patience = len(searches)  # in vain: one of each
+        self._turn = cycle(searches)
+
+    def start(self) -> FloatArray:
+        """What the first one starts with."""
+        return self.searches[0].start()
+
+    def downhill(self, prices: FloatArray) -> FloatArray:
+        """Where long walks end."""
+        return next(self._turn).downhill(prices)
+
+    def cover(self, prices: FloatArray, missing: FloatArray) -> FloatArray:
+        """What many short walks pass."""
+        return next(self._turn).cover(prices, missing)
+
+    def polished(self, atoms: FloatArray, prices: FloatArray) -> FloatArray:
+        """Where walks from these atoms end."""
+        return next(self._turn).polished(atoms, prices)
+
+
+class TangentSearch:
+    """Walks by tangents over any oracle, from sharp, mixed and random images and from those that were good before."""
+
+    patience = 1
+    longest = 12  # steps
+    sharpest = 1e-3  # what an image is taken to have at least where a walk begins …
+    least = 1e-6  # … and on its way
+    most = 128  # atoms of a search
+
+    def __init__(self, oracle: Oracle, problem: Problem, starts: int) -> None:
+        self.oracle, self.objective = oracle, problem.objective
+        self._starts = starts
+        self._random = np.random.default_rng(1)
+        self._good = np.empty((0, self.objective.values))
+
+    def start(self) -> FloatArray:
+        """For every input an atom that gives it as much probability as any does, and its value most of the rest."""
+        value = self.objective.value
+        same_value = (value[:, None] == value).astype(np.float64)
+        return atoms_of(self.oracle, -0.1 * same_value - np.eye(value.size))
+
+    def downhill(self, prices: FloatArray) -> FloatArray:
+        """Distinct atoms, best first."""
+        a = self.objective.values
+        sharp = np.eye(a)[self._random.permutation(a)[: self._starts]]
+        share = self._random.random((self._starts, 1))
+        one, other = np.eye(a)[self._random.integers(a, size=(2, self._starts))]
+        mixed = share * one + (1 - share) * other
+        spread = self._random.dirichlet(np.full(a, 0.3), self._starts)
+        return self._from(np.concatenate([sharp, mixed, spread, self._good]), prices)
+
+    def cover(self, prices: FloatArray, missing: FloatArray) -> FloatArray:
+        """The same: walks are few, and all that they pass counts."""
+        return self.downhill(prices)
+
+    def polished(self, atoms: FloatArray, prices: FloatArray) -> FloatArray:
+        """What walks from these atoms pass."""
+        return self._from(image(self.objective, atoms)[: self._starts], prices)
+
+    def _from(self, t: FloatArray, prices: FloatArray) -> FloatArray:
+        slopes = self.objective.slopes(t, self.sharpest)[:, self.objective.value]
+
+        def cheapest(costs: FloatArray) -> FloatArray:
+            return atoms_of(self.oracle, costs)
+
+        atoms = descended(cheapest, self.objective, slopes, prices, self.longest, self.least)
+        atoms = atoms[np.unique(np.round(atoms, 10), axis=0, return_index=True)[1]]
+        atoms = atoms[np.argsort(reduced_costs(self.objective, atoms, prices), kind="stable")[: self.most]]
+        self._good = image(self.objective, atoms[: self._starts])
+        return atoms
+
+
+class SomeInputsSearch:
+    """Walks by tangents over some inputs at a time, where a promise has so many rows that each step is a programme.
+
+    An atom has few inputs, and most rows say nothing about a few: so each walk stays among some inputs, chosen by
+    chance around an atom that is cheap already.
+    """
+
+    patience = 8  # each search looks at little
+    walks = 16
+    pool = 512  # atoms that are remembered
+    longest = 10  # steps
+
+    def __init__(self, problem: Problem, together: int) -> None:
+        self._problem = problem
+        self._random = np.random.default_rng(1)
+        self._pool = np.empty((0, problem.size))
+        self._together = together
+
+    @cached_property
+    def _whole(self) -> RowsOracle:
+        """The programme over all inputs, kept from walk to walk."""
+        return RowsOracle(self._problem)
+
+    def start(self) -> FloatArray:
+        """None: a programme per input, each far from the last, takes longer than what it finds is worth."""
+        return self._pool[:0]
+
+    def downhill(self, prices: FloatArray) -> FloatArray:
+        """What walks pass that begin anywhere."""
+        return self.cover(prices, self._problem.prior)
+
+    def cover(self, prices: FloatArray, missing: FloatArray) -> FloatArray:
+        """What walks pass that begin near what is missing, every other one from an atom that is cheap already."""
+        d = self._problem.size
+        near = self._pool[np.argsort(reduced_costs(self._problem.objective, self._pool, prices))[: self.walks]]
+        met: list[FloatArray] = []
+        nowhere = 0
+        for number, wanted in enumerate(self._random.choice(d, self.walks, p=missing / missing.sum())):
+            if number % 2 == 1 and number < len(near):
+                slopes = tangents(self._problem.objective, near[[number]], NEAR_ZERO)[0]
+                inputs = self._around(np.flatnonzero(near[number]))
+            else:
+                slopes = self._random.exponential(size=d) * self._random.uniform(0, 2)
+                slopes[wanted] -= self._random.uniform(*PREFERENCE)
+                inputs = self._around(np.array([wanted]))
+            passed = self._walked(inputs, slopes, prices)
+            nowhere += not len(passed)
+            met.append(passed)
+        if nowhere > self.walks // 2:  # at small ε no atom has few inputs
+            self._together = min(2 * self._together, d)
+        return self._pooled(np.concatenate(met))
+
+    def polished(self, atoms: FloatArray, prices: FloatArray) -> FloatArray:
+        """What walks from these atoms pass."""
+        slopes = tangents(self._problem.objective, atoms, NEAR_ZERO)
+        met = [
+            self._walked(self._around(np.flatnonzero(atom)), slope, prices)
+            for atom, slope in zip(atoms, slopes, strict=True)
+        ]
+        return self._pooled(np.concatenate([self._pool[:0], *met]))
+
+    def _around(self, inputs: IntArray) -> IntArray:
+        """These inputs and others, up to as many as a walk may look at."""
+        d = self._problem.size
+        if d <= self._together:
+            return np.arange(d)
+        others = self._random.permutation(np.setdiff1d(np.arange(d), inputs))
+        return np.sort(np.concatenate([inputs, others])[: self._together])
+
+    def _walked(self, inputs: IntArray, slopes: FloatArray, prices: FloatArray) -> FloatArray:
+        """The atoms on a walk among these inputs; none where these alone make no allowed atom."""
+        d = self._problem.size
+        oracle = self._whole if inputs.size == d else RowsOracle(self._problem.among(inputs), once=True)
+
+        def cheapest(costs: FloatArray) -> FloatArray:
+            v = oracle.cheapest(costs[0, inputs])
+            if v is None:
+                return np.empty((0, d))
+            atom = np.zeros((1, d))
+            atom[0, inputs] = v
+            return atom
+
+        return descended(cheapest, self._problem.objective, slopes[None, :], prices, self.longest + 1)
+
+    def _pooled(self, met: FloatArray) -> FloatArray:
+        different = {np.round(v, 10).tobytes(): v for v in met}
+        atoms = np.array(list(different.values())).reshape(-1, self._problem.size)
+        self._pool = np.concatenate([atoms, self._pool])[: self.pool]
+        return atoms

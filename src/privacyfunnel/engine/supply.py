@@ -1,0 +1,281 @@
+"""Where splits come from: a master, its first atoms, and how its solutions become splits.
+
+`WithLoans` is for problems whose first prices are soon right. With hundreds of inputs they are far from right, and the
+atoms found at them of no use: `WithRest` first solves a smaller problem, which gives prices and a split to begin with,
+and near these prices the master is held while it learns atoms.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from privacyfunnel.arrays import FloatArray
+from privacyfunnel.engine.master import TOLL, Loans, Master, Rest
+from privacyfunnel.engine.problem import Problem, Split
+from privacyfunnel.engine.reductions import coarse, merged
+from privacyfunnel.engine.relaxations import one_side_channel
+from privacyfunnel.engine.search import Search
+
+OWED = 1e-12  # of the prior: less than this is rounding
+SEARCHED_TO = 0.25  # of the gap: below this the search finds nothing worth having
+REFINED = 1e-6  # weights computed afresh may differ by this much from the solver's
+FEWEST_PARTS, INPUTS_PER_PART = 64, 8  # of the coarse problem
+COARSE_GAP = 0.02  # of what the prior costs: how well the smaller problem is solved
+FIRST_SEARCHES = 5  # at the first prices, before the master is asked
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """When a run began and when it must end (time.monotonic)."""
+
+    begun: float
+    deadline: float
+
+
+class Smaller(Protocol):
+    """A run on a smaller problem: the best split so far, and the prices at which it was last searched."""
+
+    prices: FloatArray
+
+    def run(
+        self, gap: float, time_limit: float | None, progress: Callable[[float, float], None] | None, *, proofs: bool
+    ) -> None: ...
+
+    def best(self) -> Split: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """How a large problem begins from a smaller one."""
+
+    smaller: Callable[[Problem], Smaller]  # the run on it
+    share: float  # of a time limit, for it
+    by_parts: bool  # whether it has parts of alike inputs; else fewer rows
+
+
+class Supply(Protocol):
+    """Atoms, mixed by a master."""
+
+    master: Master
+    value: float  # of the best split so far
+    tell: Callable[[], None]  # called when that changed in the middle of something long
+
+    def begin(self, start: FloatArray | None, gap: float, clock: Clock) -> FloatArray | None:
+        """Give the master its first atoms; prices that are about right, where such are known."""
+
+    def solve(self) -> tuple[FloatArray, float]:
+        """Mix again: prices, and how much of the prior is owed."""
+
+    def search(self, prices: FloatArray) -> FloatArray:
+        """Atoms of small reduced cost."""
+
+    def make_debt_dearer(self) -> None:
+        """Have the master do with less."""
+
+    def dearer_from(self, gap: float) -> float:
+        """Debt becomes dearer once no reduced cost is known to be further below 0 than this."""
+
+    def best(self) -> tuple[FloatArray, FloatArray]:
+        """Weights and atoms of the best split so far."""
+
+
+class WithLoans:
+    """A master that may borrow; what is handed out never does."""
+
+    def __init__(self, problem: Problem, search: Search) -> None:
+        self.problem, self._search = problem, search
+        self.master = Master(problem.prior, Loans(problem.prior, 1.0 + float(np.log(problem.size))))
+        self.value = problem.worth
+        self.tell: Callable[[], None] = lambda: None
+        self._secure = problem.prior[None, :]  # atoms that average to the prior
+        self._paid = self._secure[:0]  # those of the best split that took no loan
+
+    def begin(self, start: FloatArray | None, gap: float, clock: Clock) -> None:
+        """The prior, what is known already, the prior drawn towards every input, and what the search starts with."""
+        known = self._secure[:0] if start is None else start
+        self._secure = np.concatenate([self._secure, known, self.problem.first_atoms()])
+        for atoms in (self._secure, self.problem.cleaned(self._search.start())):
+            self.master.add(atoms, self.problem.costs(atoms))
+
+    def solve(self) -> tuple[FloatArray, float]:
+        """Mix again; a solution without a loan is a split."""
+        weights, prices, owed = self.master.solve()
+        if owed <= OWED:
+            value = float(self.master.costs @ weights)
+            if value < self.value:
+                self._paid = self.master.atoms[weights > 0]
+            self.value = min(self.value, value)
+        return prices, owed
+
+    def search(self, prices: FloatArray) -> FloatArray:
+        """Where long walks end."""
+        return self._search.downhill(prices)
+
+    def make_debt_dearer(self) -> None:
+        """Raise the penalty."""
+        self.master.dearer()
+
+    def dearer_from(self, gap: float) -> float:
+        """Where the search ends anyway."""
+        return SEARCHED_TO * gap
+
+    def best(self) -> tuple[FloatArray, FloatArray]:
+        """The atoms in use. Their weights are computed afresh, to rounding rather than to the solver's tolerance."""
+        weights, _, owed = self.master.solve()
+        atoms = self.master.atoms[weights > 0]
+        if owed > OWED or float(self.master.costs @ weights) > self.value + OWED:
+            # Only the atoms in use, those of the best split and those known to average to p: all of them could take
+            # very long.
+            debtless = Master(self.problem.prior, Loans(self.problem.prior, 1.0))
+            pool = np.concatenate([self._secure, self._paid, atoms])
+            debtless.add(pool, self.problem.costs(pool))
+            debtless.forbid_debt()
+            weights = debtless.solve()[0]
+            atoms = debtless.atoms[weights > 0]
+        weights = weights[weights > 0]
+        # Divided by p, so that rare inputs get back their whole probability to the same relative precision.
+        ratios = (atoms / self.problem.prior).T
+        largest = ratios.max(axis=0)
+        exact = np.asarray(np.linalg.lstsq(ratios / largest, np.ones(len(ratios)))[0] / largest, dtype=np.float64)
+        if (exact >= 0).all() and np.abs(exact - weights).max() < REFINED:
+            weights = exact
+        return weights, atoms
+
+
+class WithRest:
+    """A master whose every solution is a split, begun from a smaller problem."""
+
+    def __init__(self, problem: Problem, search: Search, beginning: Beginning, patience: int) -> None:
+        self.problem, self._search, self._beginning, self._patience = problem, search, beginning, patience
+        self.value = problem.worth
+        self.tell: Callable[[], None] = lambda: None
+        self._split, self._split_value = (np.ones(1), problem.prior[None, :]), problem.worth
+        self._secure = problem.prior[None, :]
+        self._looked_again = 0
+        self._unsure = problem.prior  # how much each input adds to what the atoms in use leave open
+        self.master: Master
+        self._rest: Rest
+
+    def begin(self, start: FloatArray | None, gap: float, clock: Clock) -> FloatArray:
+        """Atoms and prices of a smaller problem, and what is found at these prices."""
+        limit = None if np.isinf(clock.deadline) else self._beginning.share * (clock.deadline - clock.begun)
+        if start is not None:
+            self._secure = np.concatenate([self._secure, start])
+        prices = self._begin_coarse(gap, limit) if self._beginning.by_parts else self._begin_simple(limit)
+        self._learn(self._search.start())
+        for _ in range(FIRST_SEARCHES):
+            if time.monotonic() < clock.deadline:
+                self._learn(self._search.cover(prices, self.problem.prior))
+        return prices
+
+    def _begin_coarse(self, gap: float, limit: float | None) -> FloatArray:
+        """From a split over parts of alike inputs, and its prices."""
+        small = coarse(self.problem, max(FEWEST_PARTS, self.problem.size // INPUTS_PER_PART))
+        below = self._beginning.smaller(small.problem)
+        within = self.problem.worth - small.problem.worth  # what the parts leave open
+
+        def say(value: float, _: float) -> None:
+            self.value = min(self.value, value + within)  # the same split, seen by every input
+            self.tell()
+
+        try:
+            below.run(max(gap, COARSE_GAP * self.problem.worth), limit, say, proofs=False)
+        finally:  # also when interrupted
+            found = below.best()
+            atoms = small.expanded(found.atoms)
+            prices = below.prices[small.part_of]
+            self._settle(atoms, prices)
+            self._keep(*self._closed(found.weights, atoms))
+        return prices
+
+    def _begin_simple(self, limit: float | None) -> FloatArray:
+        """From atoms near the prior, and the prices of the problem with those rows alone that look at most inputs."""
+        prices = np.zeros(self.problem.size)
+        part = one_side_channel(self.problem)
+        if part is None:  # no row can be spared: it is no simpler
+            self._settle(self.problem.first_atoms(), prices)
+            return prices
+        small = merged(part.problem)
+        easier = self._beginning.smaller(small.problem)
+        try:
+            easier.run(COARSE_GAP * self.problem.worth, limit, None, proofs=False)
+        finally:
+            prices[part.inputs] = easier.prices[small.part_of]
+            self._settle(self.problem.first_atoms(), prices)
+        return prices
+
+    def _settle(self, atoms: FloatArray, prices: FloatArray) -> None:
+        """Have a master at these prices, with these atoms, which average to the prior."""
+        self._secure = np.concatenate([self._secure, atoms])
+        self._rest = Rest(self.problem.prior, self.problem.cone(), prices)
+        self.master = Master(self.problem.prior, self._rest)
+        self.master.add(self._secure, self.problem.costs(self._secure))
+
+    def _learn(self, atoms: FloatArray) -> None:
+        clean = self.problem.cleaned(atoms)
+        self.master.add(clean, self.problem.costs(clean))
+
+    def solve(self) -> tuple[FloatArray, float]:
+        """Mix again; the solution and its rest are a split."""
+        weights, prices, owed = self.master.solve()
+        used = np.flatnonzero(weights)
+        self._unsure = (weights[used] * self.master.costs[used]) @ self.master.atoms[used]
+        self._keep(*self._closed(weights[used], self.master.atoms[used]))
+        return prices, owed
+
+    def _keep(self, weights: FloatArray, atoms: FloatArray) -> None:
+        """Keep this split if it is the best so far."""
+        value = float(weights @ self.problem.costs(atoms))
+        if value < self._split_value:
+            self._split, self._split_value = (weights, atoms), value
+        self.value = self._split_value
+
+    def _closed(self, weights: FloatArray, atoms: FloatArray) -> tuple[FloatArray, FloatArray]:
+        r"""These atoms and the rest as a split, to rounding: the solver's own rest is as good as its tolerance only.
+
+        With r what the atoms leave over, in all m, and t how far from the prior towards r / m is allowed, a share δ of
+        the prior is mixed into the whole such that the last atom, :math:`(1 - \delta) r + \delta p`, is allowed:
+        :math:`\delta = (1 - t) m / (t + (1 - t) m)`.
+        """
+        p = self.problem.prior
+        weights = weights / max(1.0, float((weights @ atoms / p).max(initial=0.0)))
+        rest = np.maximum(p - weights @ atoms, 0.0)
+        mass = float(rest.sum())
+        if mass <= 0.0:
+            return weights, atoms
+        reach = float(self.problem.reaches(rest[None, :] / mass)[0])
+        share = (1 - reach) * mass / (reach + (1 - reach) * mass)
+        last = (1 - share) * rest + share * p
+        return np.append((1 - share) * weights, last.sum()), np.concatenate([atoms, last[None, :] / last.sum()])
+
+    def search(self, prices: FloatArray) -> FloatArray:
+        """What short walks pass, above all at what the rest has, or at what atoms leave open."""
+        missing = self.master.owed if self.master.owed.sum() > OWED else self._unsure
+        return self._search.cover(prices, missing + 1e-9 * self.problem.prior)
+
+    def make_debt_dearer(self) -> None:
+        """Raise the toll up to what the rest truly costs; then look again; then have the rest as an atom, at its cost.
+
+        At a higher toll the master would take worse atoms, and as an atom the rest hides which inputs still need some.
+        """
+        rest = self.master.owed
+        mass = float(rest.sum())
+        if self._rest.charge(rest) < float(self.problem.costs(rest[None, :] / mass)[0]) * mass:
+            self.master.dearer()
+        elif self._looked_again < self._patience:
+            self._looked_again += 1
+        else:
+            self._learn(self.problem.drawn_towards(rest[None, :] / mass))
+            self.master.dearer()
+
+    def dearer_from(self, gap: float) -> float:
+        """Where half of the toll is worth no atom any more."""
+        return max(SEARCHED_TO * gap, TOLL / 2)
+
+    def best(self) -> tuple[FloatArray, FloatArray]:
+        """The best split met."""
+        self.solve()
+        return self._split

@@ -1,0 +1,183 @@
+r"""Comparisons: pairs of events whose outputs must look alike, and where a protocol tells them apart.
+
+An event says that the secret is one of some, and that the record belongs to a class: it shares the labels of some
+attributes that an attacker knows. A comparison of E with F asks
+
+.. math:: e^{-\varepsilon} \le \frac{P(Y = y \mid E)}{P(Y = y \mid F)} \le e^{\varepsilon} \quad\text{for every } y.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+from typing import Protocol as Shape
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import coo_array, csr_array
+
+from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
+from privacyfunnel.model.joint import Joint
+
+EVERYBODY: tuple[int, ...] = ()  # the event that leaves the secret open
+
+Secrets = tuple[int, ...]  # the numbers of the secrets that an event holds, or EVERYBODY
+
+
+@dataclass(frozen=True, slots=True)
+class Leak:
+    """Where a protocol leaks most under a promise: |ln P(Y = output | E) / P(Y = output | F)| = epsilon."""
+
+    epsilon: float
+    output: Any = None  # the output's number; for unary encoding the set of values
+    secrets: Secrets = EVERYBODY  # of E
+    against: Secrets = EVERYBODY  # of F
+    known: tuple[tuple[int, int], ...] = ()  # (attribute, label) pairs that the attacker knew
+
+    def describe(self, joint: Joint, output: str | None = None) -> str:
+        """The leak in words; `output` is how the output is called."""
+        if self.output is None:
+            return "no output says anything about the secret"
+        knows = [f"{joint.attributes[j].name} = {joint.attributes[j].labels[v]}" for j, v in self.known]
+        who = "someone who knows " + " and ".join(knows) if knows else "someone who knows nothing else"
+        about = f"{joint.secret_name} = {_any_of(joint, self.secrets)}"
+        return f"{who}, for output {output if output is not None else self.output}, about {about}{self._versus(joint)}"
+
+    def _versus(self, joint: Joint) -> str:
+        if self.against == EVERYBODY:
+            return ""
+        if sorted(self.secrets + self.against) == list(range(joint.c)) and joint.c > 2:
+            return " rather than anything else"
+        return f" rather than {_any_of(joint, self.against)}"
+
+
+def _any_of(joint: Joint, secrets: Secrets) -> str:
+    return " or ".join(joint.secrets[s] for s in secrets)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Comparisons:
+    """Pairs of events (E, F), each event an integer mass on the protocol's inputs.
+
+    Mass k of the arrays says that event `event[k]` puts weight `weight[k]` on input `input[k]`. Event i holds the
+    secrets of `secrets[i]` in class `of_class[i]`, whose records have the labels `known_labels[of_class[i]]` in the
+    attributes `known`. A pair compares event `pairs[·, 0]` with event `pairs[·, 1]` of the same class.
+    """
+
+    inputs: int
+    event: IntArray
+    input: IntArray
+    weight: NDArray[Any]
+    secrets: BoolArray  # events × c
+    of_class: IntArray
+    pairs: IntArray
+    known: tuple[int, ...]
+    known_labels: IntArray  # classes × len(known)
+
+    @property
+    def totals(self) -> NDArray[Any]:
+        """The exact mass of every event."""
+        totals = np.zeros(len(self.of_class), dtype=self.weight.dtype)
+        np.add.at(totals, self.event, self.weight)
+        return totals
+
+    @property
+    def distributions(self) -> csr_array:
+        """P(input | event), a row per event, as floats."""
+        totals = self.totals
+        p = np.asarray(self.weight / totals[self.event], dtype=np.float64)
+        return coo_array((p, (self.event, self.input)), shape=(len(totals), self.inputs)).tocsr()
+
+    def leak(self, epsilon: float, pair: int, output: Any) -> Leak:
+        """The leak of that size at that pair and output."""
+        one, other = self.pairs[pair]
+        labels = self.known_labels[self.of_class[one]]
+        known = tuple(zip(self.known, map(int, labels), strict=True))
+        return Leak(epsilon, output, self._secrets(one), self._secrets(other), known)
+
+    def _secrets(self, event: int) -> Secrets:
+        held = self.secrets[event]
+        return EVERYBODY if held.all() else tuple(map(int, np.flatnonzero(held)))
+
+
+class Comparable(Shape):
+    """What a promise and an information measure need of a sanitisation protocol, of whatever shape."""
+
+    @property
+    def sees_secret(self) -> bool: ...
+
+    def worst(self, comparisons: Comparisons) -> Leak:
+        """The output and pair of events with the largest log-ratio."""
+
+    def mutual_information(self, joint: Joint) -> float:
+        """I(X;Y) in nats."""
+
+
+def compared(
+    joint: Joint, sees_secret: bool, groups: ArrayLike, pairs: ArrayLike, known: tuple[int, ...] = ()
+) -> Comparisons:
+    """Pairs of groups of secrets, compared among those who share the attributes `known`, in each such class.
+
+    `groups` is a table of groups × secrets: which secrets each holds. `pairs` are pairs of numbers of groups. A group
+    that has nobody in a class, and two groups that are the same people there, are not compared in it.
+    """
+    groups = np.asarray(groups, dtype=bool).reshape(-1, joint.c)
+    pairs = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
+    s, x = np.nonzero(joint.weights)
+    w, z = joint.weights[s, x], s * joint.a + x if sees_secret else x
+    labels, of_x = _classes(joint, known)
+    # Each pair (s, x) that occurs, once for every group that holds s.
+    holder, held = np.nonzero(groups.T)
+    starts = np.searchsorted(holder, np.arange(joint.c + 1))
+    times = np.diff(starts)[s]
+    cell = np.repeat(np.arange(len(s)), times)
+    nth = np.arange(len(cell)) - np.repeat(np.cumsum(times) - times, times)
+    group = held[starts[s[cell]] + nth]
+    found, event = np.unique(of_x[x[cell]] * len(groups) + group, return_inverse=True)
+    number = np.full(len(labels) * len(groups), -1)
+    number[found] = np.arange(len(found))
+    each = number.reshape(len(labels), len(groups))[:, pairs].reshape(-1, 2)
+    each = each[(each >= 0).all(axis=1) & _differ(s, of_x[x], groups, pairs, len(labels)).ravel()]
+    return Comparisons(
+        inputs=joint.a * (joint.c if sees_secret else 1),
+        event=event.reshape(-1),
+        input=z[cell],
+        weight=w[cell],
+        secrets=groups[found % len(groups)],
+        of_class=found // len(groups),
+        pairs=each,
+        known=known,
+        known_labels=labels,
+    )
+
+
+def _classes(joint: Joint, known: tuple[int, ...]) -> tuple[IntArray, IntArray]:
+    """The labels that those who know these attributes tell apart, and which of them each value has."""
+    if not known:
+        return np.zeros((1, 0), dtype=np.int64), np.zeros(joint.a, dtype=np.int64)
+    labels, of_x = np.unique(joint.combos[:, known], axis=0, return_inverse=True)
+    return labels, of_x.reshape(-1)
+
+
+def _differ(s: IntArray, of_cell: IntArray, groups: BoolArray, pairs: IntArray, classes: int) -> BoolArray:
+    """Whether two groups are different people in a class, (classes, pairs): else whoever knows the class knows as much.
+
+    In the class of everybody every secret occurs, so different groups are different people.
+    """
+    if classes == 1:
+        return np.ones((1, len(pairs)), dtype=bool)
+    present = np.zeros((classes, groups.shape[1]), dtype=np.float64)
+    present[of_cell, s] = 1.0
+    apart = (groups[pairs[:, 0]] ^ groups[pairs[:, 1]]).astype(np.float64)
+    return np.asarray(present @ apart.T > 0)
+
+
+def log_ratio(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
+    """|ln n/d| entry by entry: 0 where both are 0, infinite where only one is, and where either is no number."""
+    both = (numerator > 0) & (denominator > 0)
+    neither = (numerator == 0) & (denominator == 0)
+    ratio = np.divide(numerator, denominator, out=np.ones_like(numerator), where=both)
+    size = np.abs(np.log(ratio))
+    size[~both & ~neither] = math.inf
+    return size
