@@ -78,7 +78,7 @@ def scan(
     looks = [
         Look(column, 0, math.inf, math.inf, None, "", "", note="too many values to count")
         if isinstance(counts, ColumnError)
-        else measured(Joint.from_contingency(counts), column, binned=bool(counts.published.domains[0].edges))
+        else measured(Joint.from_contingency(counts), column, binned=bool(counts.published.codings[0].edges))
         for column, counts in counted.items()
     ]
     looks.sort(key=lambda look: (-look.lip, -(look.information or 0), look.column))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
 
 INT64_BITS = 62  # a certain output, 2^62, and sums of two of them still fit an int64
 
@@ -31,3 +31,16 @@ def rounded_rows(chances: FloatArray, bits: int, finest: int = 1) -> tuple[IntAr
     numerator[entry[np.arange(len(chances)), chances.argmax(axis=1)]] += (1 << bits) - sums
     kept = numerator > 0
     return row[kept], column[kept], numerator[kept]
+
+
+def joined(chances: FloatArray, frequency: FloatArray, stays: BoolArray) -> FloatArray:
+    """The outputs that stay; all others are published as the most frequent of these.
+
+    For outputs too rare for integers to follow them: an average of allowed posteriors is allowed.
+
+    >>> joined(np.array([[0.5, 0.3, 0.2]]), np.array([0.5, 0.3, 0.2]), np.array([True, True, False]))
+    array([[0.7, 0.3]])
+    """
+    whole = chances.copy()
+    whole[:, np.argmax(np.where(stays, frequency, 0.0))] += chances[:, ~stays].sum(axis=1)
+    return np.asarray(whole[:, stays])

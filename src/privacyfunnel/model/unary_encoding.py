@@ -137,6 +137,8 @@ class UnaryEncoding:
 def chunks(block: Comparisons) -> Iterator[tuple[int, csr_array, csr_array]]:
     """The pairs of events a few at a time: the first pair's number, P(input | E) and P(input | F)."""
     p = block.distributions
+    if not np.isfinite(p.data).all():
+        raise DistributionError("Every event that a promise compares must be able to happen; one is not.")
     rows = max(1, _CHUNK // block.inputs)
     for first in range(0, len(block.pairs), rows):
         pairs = block.pairs[first : first + rows]

@@ -124,7 +124,7 @@ def sealed_protocol(encoding: Encoding, joint: Joint, order: Order, stream: KeyS
     domain = replace(
         sealed.domain,
         secret_columns=contingency.secret.columns,
-        bins={domain.column: domain.edges for domain in contingency.published.domains if domain.edges},
+        bins={coding.column: coding.edges for coding in contingency.published.codings if coding.edges},
     )
     return replace(sealed, domain=domain, for_publication=order.seed is None)
 

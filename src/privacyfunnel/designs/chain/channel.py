@@ -9,7 +9,7 @@ import numpy as np
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.designs.chain.band import Band
 from privacyfunnel.laws.chain_step import BITS, FINEST, UNIT
-from privacyfunnel.laws.rounding import rounded_rows
+from privacyfunnel.laws.rounding import joined, rounded_rows
 
 MERGES = 6  # times that outputs outside of the band are joined with others
 
@@ -95,6 +95,5 @@ def rounded(table: FloatArray, chances: FloatArray, band: Band) -> tuple[Channel
         if inside.all():
             value, output = np.nonzero(numerators)
             return Channel(value, output, numerators[value, output]), names
-        chances[:, np.argmax(np.where(inside, p_y, 0.0))] += chances[:, ~inside].sum(axis=1)
-        chances, names = chances[:, inside], names[inside]
+        chances, names = joined(chances, p_y, inside), names[inside]
     return Channel.silent(d), np.zeros(1, dtype=np.int64)
