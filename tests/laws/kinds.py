@@ -11,12 +11,13 @@ from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.designs.chain.order import chain_protocol
 from privacyfunnel.designs.explicit import conditional_reporting, randomised_response, unary_encoding
 from privacyfunnel.designs.optimum import optimal
-from privacyfunnel.designs.product.budgets import product_protocol
 from privacyfunnel.laws.law import Law
 from privacyfunnel.laws.sampling import KeyStream
 from privacyfunnel.laws.sealing import SealedProtocol, seal
 from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.product import ProductProtocol
 from privacyfunnel.model.promises import LIP, SRLIP
+from privacyfunnel.model.protocol import Protocol
 
 ROWS = 4000
 STREAM = KeyStream.from_seed(11)
@@ -50,11 +51,16 @@ def _sets() -> SealedProtocol:
 
 
 def _product() -> SealedProtocol:
-    return seal(product_protocol(JOINT, SRLIP(0.4), "sound").protocol, SRLIP(0.4), JOINT)
+    colour = Protocol(
+        np.array([[0.6, 0.3, 0.1], [0.3, 0.5, 0.2], [0.2, 0.2, 0.6]]), (("red",), ("green | red",), ("blue",))
+    )
+    size = Protocol(np.array([[0.7, 0.3], [0.3, 0.7]]), (("large",), ("red",)))
+    return seal(ProductProtocol((colour, size), JOINT.combos), SRLIP(1.5), JOINT)
 
 
-def _chain() -> SealedProtocol:
-    return chain_protocol(JOINT, LIP(0.3), order=("size", "colour"), first=0.6).seal(VALUES, STREAM)[0]
+def _chain(as_values: bool = False) -> SealedProtocol:
+    chain = chain_protocol(JOINT, LIP(0.3), order=("size", "colour"), first=0.6, as_values=as_values)
+    return chain.seal(VALUES, STREAM)[0]
 
 
 MAKERS: dict[str, Callable[[], SealedProtocol]] = {
@@ -64,6 +70,7 @@ MAKERS: dict[str, Callable[[], SealedProtocol]] = {
     "sets": _sets,
     "product": _product,
     "chain": _chain,
+    "chain that publishes values": lambda: _chain(as_values=True),
 }
 
 

@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import dataclass
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, product
 
 import numpy as np
 import polars as pl
@@ -79,6 +79,17 @@ def test_what_is_drawn_is_found_again_from_the_labels_it_shows(kind: str) -> Non
 
 
 @ANY_KIND
+def test_labels_that_no_output_shows_together_are_no_output(kind: str) -> None:
+    law = law_of(kind)
+    every = np.array(list(product(*(range(len(labels)) for labels in law.columns))))
+    drawn = law.recovered(every)
+    known = (drawn >= 0).all(axis=1)
+    np.testing.assert_array_equal(law.shown(drawn[known]), every[known])
+    shown = {tuple(row) for row in law.shown(every_row(law)).tolist()}
+    assert {tuple(row) for row in every[known].tolist()} == shown
+
+
+@ANY_KIND
 @pytest.mark.parametrize("sets", SETS)
 def test_what_is_written_is_read_back_as_what_was_drawn(kind: str, sets: str) -> None:
     sealed = sealed_of(kind)
@@ -145,6 +156,19 @@ def test_a_true_draw_passes_the_count_and_a_false_one_does_not(kind: str) -> Non
     assert false.impossible or chi2.sf(statistic, degrees) < FALSE_ALARM
     tally.add(codes[:5], np.full_like(drawn[:5], -1, dtype=np.int64))
     assert tally.impossible == 5
+
+
+@ANY_KIND
+def test_whole_rows_come_as_often_as_their_chances_say(kind: str) -> None:
+    law = law_of(kind)
+    every, codes, drawn = every_row(law), codes_for(law), drawn_of(law)
+    place = {tuple(row): y for y, row in enumerate(every.astype(int).tolist())}
+    counts = np.zeros((law.inputs, len(every)), dtype=np.int64)
+    np.add.at(counts, (codes, [place[tuple(row)] for row in drawn.astype(int).tolist()]), 1)
+    q = chances(law, every).T
+    assert not counts[q == 0].any()
+    statistic, degrees = chi_square(counts, q)
+    assert chi2.sf(statistic, degrees) > FALSE_ALARM
 
 
 @ANY_KIND
