@@ -17,7 +17,8 @@ from privacyfunnel.designs.methods import make
 from privacyfunnel.estimation import estimate
 from privacyfunnel.estimation.identification import RowSpace
 from privacyfunnel.estimation.likelihood import GAP, maximum_likelihood
-from privacyfunnel.estimation.observation import ChannelModel, Observed, SetsModel, whole_counts
+from privacyfunnel.estimation.models import ChannelModel, SetsModel, whole_counts
+from privacyfunnel.estimation.observation import Observed
 from privacyfunnel.estimation.reading import Reading
 from privacyfunnel.estimation.shares import Fit, Settings, fitted
 from privacyfunnel.laws.channel import ChannelLaw

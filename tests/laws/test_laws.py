@@ -164,7 +164,8 @@ def test_whole_rows_come_as_often_as_their_chances_say(kind: str) -> None:
     every, codes, drawn = every_row(law), codes_for(law), drawn_of(law)
     place = {tuple(row): y for y, row in enumerate(every.astype(int).tolist())}
     counts = np.zeros((law.inputs, len(every)), dtype=np.int64)
-    np.add.at(counts, (codes, [place[tuple(row)] for row in drawn.astype(int).tolist()]), 1)
+    outputs = np.array([place[tuple(row)] for row in drawn.astype(int).tolist()])
+    np.add.at(counts, (codes, outputs), 1)
     q = chances(law, every).T
     assert not counts[q == 0].any()
     statistic, degrees = chi_square(counts, q)

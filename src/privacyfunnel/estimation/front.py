@@ -13,7 +13,7 @@ from privacyfunnel.arrays import BoolArray, FloatArray
 from privacyfunnel.errors import ColumnError, SizeError
 from privacyfunnel.estimation.identification import Identification, RowSpace, identify
 from privacyfunnel.estimation.intervals import FEW_ROWS
-from privacyfunnel.estimation.observation import default_method
+from privacyfunnel.estimation.models import default_method
 from privacyfunnel.estimation.reading import Group, Reading, covered_by, loaded
 from privacyfunnel.estimation.results import Cell, Estimates, ShareTable
 from privacyfunnel.estimation.shares import Fit, Settings, Shares

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import ColumnError, ParameterError, SizeError, TableError
-from privacyfunnel.estimation.observation import MODELS, ChannelModel, Counting, ObservationModel, Observed
+from privacyfunnel.estimation.models import MODELS, ChannelModel
+from privacyfunnel.estimation.observation import Counting, ObservationModel, Observed
 from privacyfunnel.laws.law import Law
 from privacyfunnel.laws.sealing import SealedProtocol
 
