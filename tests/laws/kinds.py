@@ -86,8 +86,8 @@ def codes_for(law: Law) -> IntArray:
 
 def every_row(law: Law) -> NDArray[np.int64]:
     """Every row that the law could draw, or could not."""
-    if law.table is not None:
-        return np.repeat(np.arange(len(law.table.outputs))[:, None], len(law.columns), axis=1)
+    if law.listed is not None:
+        return np.repeat(np.arange(len(law.listed.outputs))[:, None], len(law.columns), axis=1)
     return np.array(list(product(*(range(len(labels)) for labels in law.columns))))
 
 

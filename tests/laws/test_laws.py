@@ -222,9 +222,9 @@ def test_exact_leaks_and_measured_ones_agree(kind: str, promise: LIP | LDP | SRL
 
 
 @ANY_KIND
-def test_a_law_says_why_it_is_no_table(kind: str) -> None:
+def test_a_law_says_why_it_is_unlisted(kind: str) -> None:
     law = law_of(kind)
-    table = law.table
-    assert (table is None) == bool(law.no_table)
+    table = law.listed
+    assert (table is None) == bool(law.unlisted)
     if table is not None:
         np.testing.assert_array_equal(chances(law, every_row(law)), table.channel.T)

@@ -21,7 +21,7 @@ from tests.laws.kinds import JOINT, MAKERS, sealed_of
 from tests.strategies import joints
 
 
-class EveryoneElse(Promise):
+class EveryoneElse(Promise, named=False):
     """Each secret against all others: two events of which neither is within the other."""
 
     def comparisons(self, joint: Joint, sees_secret: bool) -> Iterator[Comparisons]:
@@ -30,7 +30,7 @@ class EveryoneElse(Promise):
             yield compared(joint, sees_secret, groups, [[s, joint.c + s] for s in range(joint.c)])
 
 
-class EverybodyFirst(Promise):
+class EverybodyFirst(Promise, named=False):
     """LIP with its events the other way round: F within E."""
 
     def comparisons(self, joint: Joint, sees_secret: bool) -> Iterator[Comparisons]:
@@ -38,7 +38,7 @@ class EverybodyFirst(Promise):
             yield replace(block, pairs=block.pairs[:, ::-1])
 
 
-class Impossible(Promise):
+class Impossible(Promise, named=False):
     """Compares events that never happen."""
 
     def comparisons(self, joint: Joint, sees_secret: bool) -> Iterator[Comparisons]:

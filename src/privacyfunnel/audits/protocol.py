@@ -206,7 +206,7 @@ def _check_secret(sealed: SealedProtocol, secret: Sequence[str]) -> None:
 
 def _check_induced(sealed: SealedProtocol, found: Found) -> None:
     """What analysts are told about x and y must follow from the integers."""
-    table = found.law.table
+    table = found.law.listed
     if sealed.induced is None or table is None:
         return
     joint = found.joint

@@ -36,7 +36,7 @@ def choose_method(joint: Joint, promise: Promise) -> Choice:
     well = SOLVED_WELL_IN_TWO if joint.c == 2 else SOLVED_WELL
     if joint.m == 1 or joint.a <= well:
         return Choice(JOINT, f"{size}, few enough for the optimum over all of them together")
-    if chained(promise):
+    if chained(promise, joint):
         reason = f"{size}, more than the {well:,} solved well together: column after column"
         return Choice(CHAIN, reason)
     if joint.a > MOST_COMBINATIONS:

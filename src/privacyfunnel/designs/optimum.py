@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +12,7 @@ from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.designs.explicit import conditional_reporting
 from privacyfunnel.engine import Problem, Split, split
 from privacyfunnel.engine.objective import Entropy
-from privacyfunnel.errors import GuaranteeError, SizeError, SolverError, checked_positive
+from privacyfunnel.errors import SizeError, SolverError, checked_positive
 from privacyfunnel.laws.rounding import joined
 from privacyfunnel.laws.sealing import SMALLEST_EPSILON, kept
 from privacyfunnel.model.information import entropy, mutual_information
@@ -148,7 +147,7 @@ def _known_atoms(
     blind = split(_problem(joint, promise, False)[0], gap=gap, time_limit=limit)
     s, x = inputs // joint.a, inputs % joint.a
     atoms = [blind.atoms[blind.weights > 0][:, x] * joint.p_s_given_x[s, x]]
-    with suppress(GuaranteeError):  # under some promises no member of that family keeps a small ε
+    if not promise.guards_known_attributes:  # else conditional reporting leaks even where it tells nothing
         # At the engine's own ε, so that these atoms too keep their distance from the boundary.
         channel = conditional_reporting(joint, promise.resized(problem.epsilon)).channel[inputs]
         reported = (problem.prior[:, None] * channel).T

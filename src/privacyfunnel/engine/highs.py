@@ -8,6 +8,7 @@ from typing import Any
 
 import highspy
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csc_array
 
 from privacyfunnel.arrays import FloatArray, IntArray
@@ -51,19 +52,30 @@ class Programme:
         k, none = len(low), np.empty(0, dtype=np.int32)
         self._highs.addRows(k, low, high, 0, np.zeros(k, dtype=np.int32), none, np.empty(0))
 
-    def add_columns(self, costs: FloatArray, entries: csc_array, low: FloatArray | None = None) -> None:
-        """Columns of at least 0, or `low`."""
+    def add_columns(
+        self,
+        costs: FloatArray,
+        starts: NDArray[np.integer[Any]],
+        index: NDArray[np.integer[Any]],
+        entries: FloatArray,
+        low: FloatArray | None = None,
+    ) -> None:
+        """Columns of at least 0, or `low`: the entries of column j, and the rows they stand in, begin at starts[j]."""
         k = len(costs)
         self._highs.addCols(
             k,
             np.asarray(costs, dtype=np.float64),
             np.zeros(k) if low is None else low,
             np.full(k, INF),
-            entries.nnz,
-            entries.indptr[:-1].astype(np.int32),
-            entries.indices.astype(np.int32),
-            np.asarray(entries.data, dtype=np.float64),
+            len(entries),
+            starts[:k].astype(np.int32),
+            index.astype(np.int32),
+            np.asarray(entries, dtype=np.float64),
         )
+
+    def add_matrix(self, costs: FloatArray, matrix: csc_array) -> None:
+        """The same, as the columns of a matrix."""
+        self.add_columns(costs, matrix.indptr, matrix.indices, matrix.data)
 
     def charge(self, costs: FloatArray) -> None:
         """Other costs for the first columns."""

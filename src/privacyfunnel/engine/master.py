@@ -23,6 +23,10 @@ from privacyfunnel.errors import SolverError
 
 TOLL = 0.5  # nats
 DEARER_LOANS, DEARER_REST = 10.0, 1.5  # by what factor loans and the rest become dearer
+NEARLY_FREE = 1e-7  # reduced cost: atoms that may complete a split at no cost to speak of
+EXACT = 1e-14  # relative: what rounding may leave missing of an input
+REFINEMENTS = 3  # each gains as many digits as the solver's tolerance has
+FARTHEST = 1e6  # on the scale of what is missing: how far a weight may fall
 RETRIES: tuple[tuple[str, object], ...] = (
     ("simplex_strategy", DUAL),
     ("simplex_strategy", PRIMAL),
@@ -121,9 +125,8 @@ class Master:
         self._seen: set[bytes] = set()
         self._programme = Programme()
         low, high = debt.rows
-        self._rows = prior.size + low.size
         self._programme.add_rows(np.concatenate([prior, low]), np.concatenate([prior, high]))
-        self._programme.add_columns(debt.costs(), debt.columns)
+        self._programme.add_matrix(debt.costs(), debt.columns)
         self._first = debt.columns.shape[1]  # the first column that is an atom
         self.owed = np.zeros(prior.size)  # by the last solution
 
@@ -139,9 +142,8 @@ class Master:
             return np.empty(0, dtype=np.int64)
         new, cost = atoms[fresh], costs[fresh]
         of_row, index = np.nonzero(new)
-        starts = np.searchsorted(of_row, np.arange(len(new) + 1))
-        columns = csc_array((new[of_row, index], index, starts), shape=(self._rows, len(new)))
-        self._programme.add_columns(cost, columns)
+        starts = np.searchsorted(of_row, np.arange(len(new)))
+        self._programme.add_columns(cost, starts, index, new[of_row, index])
         self._atoms.append(new)
         self.costs = np.concatenate([self.costs, cost])
         return np.array(fresh, dtype=np.int64)
@@ -171,6 +173,31 @@ class Master:
                 return
         said = self._programme.status
         raise SolverError(f"The master problem must be solved to optimality; HiGHS said {said}. Report this.")
+
+    def refined(self, weights: FloatArray, prices: FloatArray) -> FloatArray:
+        """Weights that average to the prior to rounding, where the solver's do so to its tolerance.
+
+        What is missing is solved for again, on a scale of its own, over the atoms that cost next to nothing at these
+        prices: each time some digits more.
+        """
+        near = np.flatnonzero((weights > 0) | (self.costs - self.atoms @ prices < NEARLY_FREE))
+        atoms, q, cost = self.atoms[near], np.maximum(weights[near], 0.0), self.costs[near]
+        of_row, index = np.nonzero(atoms)
+        starts, entries = np.searchsorted(of_row, np.arange(len(atoms))), (atoms / self.prior)[of_row, index]
+        for _ in range(REFINEMENTS):
+            missing = 1.0 - q @ atoms / self.prior
+            scale = float(np.abs(missing).max())
+            if scale <= EXACT:
+                break
+            programme = Programme()
+            programme.add_rows(missing / scale, missing / scale)
+            programme.add_columns(cost, starts, index, entries, low=np.maximum(-q / scale, -FARTHEST))
+            if not programme.run():
+                break
+            q = np.maximum(q + scale * programme.columns, 0.0)
+        found = np.zeros_like(weights)
+        found[near] = q
+        return found
 
     def dearer(self) -> None:
         """Raise the price of what is owed."""

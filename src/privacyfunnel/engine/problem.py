@@ -26,6 +26,7 @@ DUST = 1e-13  # of the largest ratio v/p: entries below it are rounding
 ROW_ROUNDING = 1e-11  # relative: a row broken by less than this is broken by rounding
 FARTHEST_OUT = 1e-6  # of the way to the prior: atoms that must be drawn in further are no atoms
 TIGHT = 1e-6  # relative: rows nearer than this to their bound are meant to be met
+MET = 1e-14  # relative: what is left of a row that is met
 MENDS = 3  # times that tight rows are met anew; each leaves the square of the error before it
 
 
@@ -114,7 +115,7 @@ class Problem:
 
     def keeps(self, atoms: FloatArray) -> BoolArray:
         """Whether each atom keeps every row, up to rounding."""
-        one, other = self.rows.numerators @ atoms.T, self.rows.denominators @ atoms.T
+        one, other = self.rows.at(atoms)
         most = self.loud * (1 + ROW_ROUNDING)
         return np.asarray(((one <= most * other) & (other <= most * one)).all(axis=0))
 
@@ -153,8 +154,9 @@ class Problem:
             if not size.size or (size <= 0).any():
                 break
             slopes = np.concatenate([(n[up] - self.loud * d[up]).toarray(), (d[down] - self.loud * n[down]).toarray()])
-            change = np.linalg.lstsq(slopes * v / size[:, None], -(slopes @ v) / size)[0]
-            if not (np.abs(change) < 0.5).all():
+            excess = (slopes @ v) / size
+            change = np.linalg.lstsq(slopes * v / size[:, None], -excess)[0]
+            if np.abs(excess).max() < MET or not (np.abs(change) < 0.5).all():
                 break
             v = v * (1 + change)
         mended = np.zeros_like(atom)
@@ -167,11 +169,11 @@ class Problem:
         Along the segment from p, which is allowed, to a distribution u, a row g·v <= 0 holds up to
         t = g(p) / (g(p) − g(u)) where g(u) > 0.
         """
-        p, n, d = self.prior, self.rows.numerators, self.rows.denominators
         reach = np.ones(len(towards))
-        for one, other in ((n, d), (d, n)):
-            at_prior = np.minimum(np.asarray(one @ p - self.loud * (other @ p)), 0.0)[:, None]  # above 0 by rounding
-            at_end = np.asarray(one @ towards.T - self.loud * (other @ towards.T))
+        here, there = self.rows.at(self.prior[None, :]), self.rows.at(towards)
+        for one, other in ((0, 1), (1, 0)):
+            at_prior = np.minimum(here[one] - self.loud * here[other], 0.0)  # above 0 by rounding alone
+            at_end = there[one] - self.loud * there[other]
             room = np.divide(at_prior, at_prior - at_end, out=np.ones_like(at_end), where=at_end > 0)
             reach = np.minimum(reach, room.min(axis=0, initial=1.0))
         return np.clip(reach, 0.0, 1.0)

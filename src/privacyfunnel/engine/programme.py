@@ -79,22 +79,24 @@ class RowsOracle:
 
     def bound(self, costs: FloatArray, y: FloatArray, w: FloatArray) -> FloatArray:
         """The lower bound above, for any multipliers of the rows that say something, a row of each per cost."""
-        loud, (N_low, D_low, N_high, D_high) = self._problem.loud, self._sides
-        rest = costs - (y @ N_low - (y / loud) @ D_low) - ((loud * w) @ D_high - w @ N_high)
-        size = np.abs(costs) + y @ N_low + y @ D_low + (loud * w) @ D_high + w @ N_high
+        (low, low_size), (high, high_size) = self._sides
+        rest = costs - y @ low - w @ high
+        size = np.abs(costs) + y @ low_size + w @ high_size
         margin = self._roundings * UNIT * size
         return cheapest_in_box(rest - margin, np.zeros_like(self._reach), self._reach)[0]
 
     @cached_property
-    def _sides(self) -> tuple[csr_array, csr_array, csr_array, csr_array]:
-        N, D = self._problem.rows.numerators, self._problem.rows.denominators
-        return N[self._below], D[self._below], N[self._above], D[self._above]
+    def _sides(self) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
+        """N − e^-ε D and e^ε D − N of the rows that say something, each with what its entries are rounded from."""
+        n, d = self._problem.rows.dense
+        loud, b, a = self._problem.loud, self._below, self._above
+        return (n[b] - d[b] / loud, n[b] + d[b] / loud), (loud * d[a] - n[a], loud * d[a] + n[a])
 
     @cached_property
     def _roundings(self) -> int:
         """How many terms the sum for one input has at most, and a few more."""
-        terms = sum(side.astype(bool).sum(axis=0) for side in self._sides)
-        return int(np.max(terms, initial=0)) + 8
+        terms = sum(np.count_nonzero(size, axis=0) for _, size in self._sides)
+        return 2 * int(np.max(terms, initial=0)) + 8
 
     @cached_property
     def _reach(self) -> FloatArray:
@@ -122,4 +124,4 @@ class RowsOracle:
             np.concatenate([[1.0], np.zeros(t), at_least, at_most - INF]),
             np.concatenate([[1.0], np.zeros(t), at_least + INF, at_most]),
         )
-        self._programme.add_columns(np.zeros(p.size + t), csc_array(matrix))
+        self._programme.add_matrix(np.zeros(p.size + t), csc_array(matrix))

@@ -13,7 +13,6 @@ bounds it from below. It is evaluated from that formula over all rays, whatever 
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csc_array
 
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.engine.highs import INF, Programme
@@ -94,16 +93,14 @@ class RayProgramme:
         self._programme.add_rows(
             np.concatenate([np.zeros(self.rows), low, [1.0]]), np.concatenate([np.full(self.rows, INF), high, [1.0]])
         )
-        either = (np.repeat([1.0, -1.0], m), np.tile(np.arange(m), 2), np.arange(2 * m + 1))
-        self._programme.add_columns(np.full(2 * m, PENALTY), csc_array(either, shape=(m, 2 * m)))
+        rows, either = np.tile(np.arange(m), 2), np.repeat([1.0, -1.0], m)
+        self._programme.add_columns(np.full(2 * m, PENALTY), np.arange(2 * m), rows, either)
 
     def _add(self, part: int, costs: FloatArray, sides: FloatArray) -> None:
         k, n = sides.shape
         entries = np.concatenate([sides, np.ones((k, 2))], axis=1)
         index = np.tile(np.append(np.arange(n), [n + part, n + self.classes]), k)
-        shape = (n + self.classes + 1, k)
-        columns = csc_array((entries.ravel(), index, np.arange(k + 1) * (n + 2)), shape=shape)
-        self._programme.add_columns(costs, columns)
+        self._programme.add_columns(costs, np.arange(k) * (n + 2), index, entries.ravel())
 
     def _run(self) -> tuple[FloatArray, FloatArray] | None:
         """Columns and multipliers at the optimum; None if even a start from nothing does not get there.

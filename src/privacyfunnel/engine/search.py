@@ -21,6 +21,7 @@ from privacyfunnel.engine.programme import RowsOracle
 from privacyfunnel.engine.vertices import IMPROVES, Vertices, Walks
 
 PREFERENCE = (0.3, 2.0)  # nats: by how much an input that is missing is made cheaper where a walk starts
+ALIKE = 10  # digits in which two atoms that are one agree
 NEAR_ZERO = 1e-9  # an entry that is 0 has no tangent; it is treated as if it were this
 
 
@@ -64,6 +65,14 @@ def descended(
         before = reduced[better]
         slopes = tangents(objective, atoms[better], least)
     return np.concatenate(met) if met else np.empty((0, prices.size))
+
+
+def _different(atoms: FloatArray) -> FloatArray:
+    """The atoms that differ by more than rounding."""
+    first: dict[bytes, int] = {}
+    for i, atom in enumerate(np.round(atoms, ALIKE)):
+        first.setdefault(atom.tobytes(), i)
+    return atoms[list(first.values())]
 
 
 class VertexSearch:
@@ -205,7 +214,7 @@ class TangentSearch:
             return atoms_of(self.oracle, costs)
 
         atoms = descended(cheapest, self.objective, slopes, prices, self.longest, self.least)
-        atoms = atoms[np.unique(np.round(atoms, 10), axis=0, return_index=True)[1]]
+        atoms = _different(atoms)
         atoms = atoms[np.argsort(reduced_costs(self.objective, atoms, prices), kind="stable")[: self.most]]
         self._good = image(self.objective, atoms[: self._starts])
         return atoms
@@ -296,7 +305,6 @@ class SomeInputsSearch:
         return descended(cheapest, self._problem.objective, slopes[None, :], prices, self.longest + 1)
 
     def _pooled(self, met: FloatArray) -> FloatArray:
-        different = {np.round(v, 10).tobytes(): v for v in met}
-        atoms = np.array(list(different.values())).reshape(-1, self._problem.size)
+        atoms = _different(met)
         self._pool = np.concatenate([atoms, self._pool])[: self.pool]
         return atoms

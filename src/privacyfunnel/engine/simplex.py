@@ -96,7 +96,6 @@ def inverses(bases: FloatArray) -> FloatArray:
 
 def solve(programmes: Programmes, cutoff: FloatArray | None = None) -> Solved:
     """Bounds on a batch of programmes; each stops at its optimum, or once its bound reaches its cutoff."""
-    A = _Matrices(programmes)
     count, m = programmes.basis.shape
     most = max(MOST_PIVOTS, 2 * PIVOTS_PER_ROW + PIVOTS_PER_ROW * m)
     if cutoff is None:
@@ -108,62 +107,94 @@ def solve(programmes: Programmes, cutoff: FloatArray | None = None) -> Solved:
         np.zeros(programmes.basis.shape),
         np.zeros(count, dtype=bool),
     )
-    live = np.arange(count)
-    c, lo, hi, basis = programmes.cost, programmes.low, programmes.high, programmes.basis.copy()
-    span = hi - lo
-    binv = inverses(A.columns(basis).transpose(0, 2, 1))
+    live = _Live(programmes)
     for pivots in range(1, most + 1):
         if pivots % REFRESHED == 0:
-            binv = inverses(A.columns(basis).transpose(0, 2, 1))
-        lengths = np.einsum("ijk,ijk->ij", binv, binv)
+            live.refresh()
+        lengths = np.einsum("ijk,ijk->ij", live.binv, live.binv)
         sound = (np.isfinite(lengths) & (lengths > 0)).all(axis=1)  # else the basis is singular: there is no answer
         if not sound.all():
-            A.keep(sound)
-            live, c, lo, hi, span = live[sound], c[sound], lo[sound], hi[sound], span[sound]
-            basis, binv, lengths = basis[sound], binv[sound], lengths[sound]
-            if not live.size:
-                break
-        rows = np.arange(live.size)
-        y = np.matmul(np.take_along_axis(c, basis, 1)[:, None, :], binv)[:, 0]
-        d = c - A.left(y)
-        x = np.where(d >= 0, lo, hi)
-        out.bound[live] = np.maximum(out.bound[live], A.against(y) + np.einsum("ij,ij->i", d, x))
-        np.put_along_axis(x, basis, 0.0, 1)
-        np.put_along_axis(d, basis, 0.0, 1)
-        x_basic = np.matmul(binv, A.rest(x)[:, :, None])[:, :, 0]
-        np.put_along_axis(x, basis, x_basic, 1)
-        above = x_basic - np.take_along_axis(hi, basis, 1)
-        broken = np.maximum(above, np.take_along_axis(lo, basis, 1) - x_basic)
+            live.keep(sound)
+            lengths = lengths[sound]
+        if not live.number.size:
+            break
+        y, d, x, bound = live.solution()
+        out.bound[live.number] = np.maximum(out.bound[live.number], bound)
+        above, broken = live.excess(x)
         # Steepest edge: the explicit inverse gives the exact weights.
         score = np.where(broken > FEASIBLE, broken * broken, 0.0) / lengths
-        leave = np.argmax(score, axis=1)
+        rows, leave = live.rows[:, 0], np.argmax(score, axis=1)
         feasible = score[rows, leave] <= 0.0
-        rho = binv[rows, leave]
-        alpha = A.left(rho) * np.where(above[rows, leave] > 0, 1.0, -1.0)[:, None]
-        np.put_along_axis(alpha, basis, 0.0, 1)
-        enter, blocked = _entering(d, alpha, span, broken[rows, leave])
+        rho = live.binv[rows, leave]
+        alpha = live.A.left(rho)
+        along = alpha * np.where(above[rows, leave] > 0, 1.0, -1.0)[:, None]
+        along[live.rows, live.basis] = 0.0
+        enter, blocked = _entering(d, along, live.span, broken[rows, leave])
         stuck = np.flatnonzero(~feasible & ~blocked)
         if stuck.size:
-            empty = _excluded(A.left(rho)[stuck], A.against(rho)[stuck], lo[stuck], hi[stuck], rho[stuck])
-            out.bound[live[stuck[empty]]] = np.inf
-        finished = feasible | ~blocked | (out.bound[live] >= cutoff[live]) | (pivots == most)
+            empty = _excluded(alpha[stuck], live.A.against(rho)[stuck], live.low[stuck], live.high[stuck], rho[stuck])
+            out.bound[live.number[stuck[empty]]] = np.inf
+        finished = feasible | ~blocked | (out.bound[live.number] >= cutoff[live.number]) | (pivots == most)
         if finished.any():
-            done = live[finished]
-            out.x[done], out.basis[done], out.multipliers[done] = x[finished], basis[finished], y[finished]
+            done = live.number[finished]
+            out.x[done], out.basis[done], out.multipliers[done] = x[finished], live.basis[finished], y[finished]
             out.optimal[done] = feasible[finished]
-            keep = ~finished
-            A.keep(keep)
-            live, c, lo, hi, span = live[keep], c[keep], lo[keep], hi[keep], span[keep]
-            basis, binv, leave, enter, rho = basis[keep], binv[keep], leave[keep], enter[keep], rho[keep]
-            if not live.size:
-                break
-        rows = np.arange(live.size)
-        basis[rows, leave] = enter
-        w = np.matmul(binv, A.columns(enter)[:, :, None])[:, :, 0]
+            going = ~finished
+            live.keep(going)
+            leave, enter, rho = leave[going], enter[going], rho[going]
+        live.pivot(leave, enter, rho)
+    return out
+
+
+class _Live:
+    """The programmes that are still worked on, with their bases and the inverses of these."""
+
+    def __init__(self, programmes: Programmes) -> None:
+        self.A = _Matrices(programmes)
+        self.number = np.arange(len(programmes.cost))
+        self.cost, self.low, self.high = programmes.cost, programmes.low, programmes.high
+        self.span = programmes.high - programmes.low
+        self.basis = programmes.basis.copy()
+        self.rows = self.number[:, None]  # with `basis` it points at the basic entries
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Compute the inverses afresh."""
+        self.binv = inverses(self.A.columns(self.basis).transpose(0, 2, 1))
+
+    def keep(self, which: BoolArray) -> None:
+        """Go on with these alone."""
+        self.A.keep(which)
+        self.number, self.cost = self.number[which], self.cost[which]
+        self.low, self.high, self.span = self.low[which], self.high[which], self.span[which]
+        self.basis, self.binv = self.basis[which], self.binv[which]
+        self.rows = np.arange(self.number.size)[:, None]
+
+    def solution(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Multipliers, reduced costs, the basic solution, and the bound that the multipliers give."""
+        y = np.matmul(self.cost[self.rows, self.basis][:, None, :], self.binv)[:, 0]
+        d = self.cost - self.A.left(y)
+        x = np.where(d >= 0, self.low, self.high)
+        bound = self.A.against(y) + np.einsum("ij,ij->i", d, x)
+        x[self.rows, self.basis] = 0.0
+        d[self.rows, self.basis] = 0.0
+        x[self.rows, self.basis] = np.matmul(self.binv, self.A.rest(x)[:, :, None])[:, :, 0]
+        return y, d, x, bound
+
+    def excess(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """By how much basic variables lie above their upper bound, and outside of their bounds."""
+        basic = x[self.rows, self.basis]
+        above = basic - self.high[self.rows, self.basis]
+        return above, np.maximum(above, self.low[self.rows, self.basis] - basic)
+
+    def pivot(self, leave: IntArray, enter: IntArray, rho: FloatArray) -> None:
+        """Let `enter` take the place `leave` in each basis; rho was that row of the inverse."""
+        rows = self.rows[:, 0]
+        self.basis[rows, leave] = enter
+        w = np.matmul(self.binv, self.A.columns(enter)[:, :, None])[:, :, 0]
         pivot_row = rho / w[rows, leave][:, None]
         w[rows, leave] -= 1.0
-        binv = binv - w[:, :, None] * pivot_row[:, None, :]
-    return out
+        self.binv = self.binv - w[:, :, None] * pivot_row[:, None, :]
 
 
 def _entering(d: FloatArray, alpha: FloatArray, span: FloatArray, delta: FloatArray) -> tuple[IntArray, BoolArray]:
@@ -179,9 +210,9 @@ def _entering(d: FloatArray, alpha: FloatArray, span: FloatArray, delta: FloatAr
     order = np.argsort(t, axis=1)
     falls *= span
     np.copyto(falls, 0.0, where=~crosses)
-    slope = np.cumsum(np.take_along_axis(falls, order, 1), axis=1)
-    reached = slope >= delta[:, None]
     rows = np.arange(d.shape[0])
+    slope = np.cumsum(falls[rows[:, None], order], axis=1)
+    reached = slope >= delta[:, None]
     stop = np.argmax(reached, axis=1)
     enter = order[rows, stop]
     return enter, reached[rows, stop] & crosses[rows, enter]

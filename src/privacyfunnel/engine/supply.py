@@ -21,7 +21,6 @@ from privacyfunnel.engine.search import Search
 
 OWED = 1e-12  # of the prior: less than this is rounding
 SEARCHED_TO = 0.25  # of the gap: below this the search finds nothing worth having
-REFINED = 1e-6  # weights computed afresh may differ by this much from the solver's
 FEWEST_PARTS, INPUTS_PER_PART = 64, 8  # of the coarse problem
 COARSE_GAP = 0.02  # of what the prior costs: how well the smaller problem is solved
 FIRST_SEARCHES = 5  # at the first prices, before the master is asked
@@ -124,25 +123,18 @@ class WithLoans:
 
     def best(self) -> tuple[FloatArray, FloatArray]:
         """The atoms in use. Their weights are computed afresh, to rounding rather than to the solver's tolerance."""
-        weights, _, owed = self.master.solve()
-        atoms = self.master.atoms[weights > 0]
-        if owed > OWED or float(self.master.costs @ weights) > self.value + OWED:
+        master = self.master
+        weights, prices, owed = master.solve()
+        if owed > OWED or float(master.costs @ weights) > self.value + OWED:
             # Only the atoms in use, those of the best split and those known to average to p: all of them could take
             # very long.
-            debtless = Master(self.problem.prior, Loans(self.problem.prior, 1.0))
-            pool = np.concatenate([self._secure, self._paid, atoms])
-            debtless.add(pool, self.problem.costs(pool))
-            debtless.forbid_debt()
-            weights = debtless.solve()[0]
-            atoms = debtless.atoms[weights > 0]
-        weights = weights[weights > 0]
-        # Divided by p, so that rare inputs get back their whole probability to the same relative precision.
-        ratios = (atoms / self.problem.prior).T
-        largest = ratios.max(axis=0)
-        exact = np.asarray(np.linalg.lstsq(ratios / largest, np.ones(len(ratios)))[0] / largest, dtype=np.float64)
-        if (exact >= 0).all() and np.abs(exact - weights).max() < REFINED:
-            weights = exact
-        return weights, atoms
+            pool = np.concatenate([self._secure, self._paid, master.atoms[weights > 0]])
+            master = Master(self.problem.prior, Loans(self.problem.prior, 1.0))
+            master.add(pool, self.problem.costs(pool))
+            master.forbid_debt()
+            weights, prices, _ = master.solve()
+        weights = master.refined(weights, prices)
+        return weights[weights > 0], master.atoms[weights > 0]
 
 
 class WithRest:

@@ -81,10 +81,11 @@ class Walks:
     ) -> tuple[IntArray, FloatArray, IntArray]:
         """Which vertices have a neighbour of smaller reduced cost, and the best such neighbours with their bases."""
         polytope, terms = self.polytope, self.objective.terms
+        rows = np.arange(len(x))[:, None]
         d = polytope.inputs
         # (k, m, n): how basic variables fall as j rises
         W = np.matmul(self._inverses(polytope.matrix, basis), polytope.matrix)
-        x_basic = np.take_along_axis(x, basis, 1)
+        x_basic = x[rows, basis]
         rises = x - polytope.low <= polytope.high - x
         W *= np.where(rises, 1.0, -1.0)[:, None, :]
         limit = np.full(W.shape, np.inf)
@@ -95,7 +96,7 @@ class Walks:
         span = polytope.high - polytope.low
         turns = step < span  # otherwise j goes to its other bound and the basis stays
         step = np.minimum(step, span)
-        np.put_along_axis(step, basis, 0.0, 1)
+        step[rows, basis] = 0.0
         moved = np.maximum(x_basic[:, :, None] - W * step[:, None, :], 0.0)
         entering = x + np.where(rises, step, -step)
         # The reduced cost of a neighbour: its basic entries, the one that enters, and the others, which stay.
@@ -104,34 +105,35 @@ class Walks:
         cost -= np.matmul(padded[basis][:, None, :], moved)[:, 0]
         cost[:, :d] += terms(np.maximum(entering[:, :d], 0.0)) - prices * entering[:, :d]
         others = x.copy()
-        np.put_along_axis(others, basis, 0.0, 1)
+        others[rows, basis] = 0.0
         rest = terms(others[:, :d]) - prices * others[:, :d]
         cost += rest.sum(axis=1, keepdims=True)
         cost[:, :d] -= rest
-        np.put_along_axis(cost, basis, np.inf, 1)
+        cost[rows, basis] = np.inf
         best = np.argmin(cost, axis=1)
         lowest = np.take_along_axis(cost, best[:, None], 1)[:, 0]
         better = np.flatnonzero(lowest < reduced_costs(self.objective, np.maximum(x[:, :d], 0.0), prices) - IMPROVES)
-        best, rows = best[better], np.arange(better.size)
+        best, nth = best[better], np.arange(better.size)
         new_x, new_basis = x[better], basis[better]
-        np.put_along_axis(new_x, new_basis, moved[better, :, best], 1)
-        new_x[rows, best] = entering[better, best]
+        new_x[nth[:, None], new_basis] = moved[better, :, best]
+        new_x[nth, best] = entering[better, best]
         pivots = turns[better, best]
-        new_basis[rows[pivots], leave[better, best][pivots]] = best[pivots]
+        new_basis[nth[pivots], leave[better, best][pivots]] = best[pivots]
         return better, new_x, new_basis
 
     def settled(self, vertices: Vertices) -> Vertices:
         """The same vertices, computed afresh from their bases, so that no rounding of the walk remains."""
         polytope, x, basis = self.polytope, vertices.x, vertices.basis
+        rows = np.arange(len(x))[:, None]
         snapped = np.where(x - polytope.low <= polytope.high - x, polytope.low, polytope.high)
-        np.put_along_axis(snapped, basis, 0.0, 1)
+        snapped[rows, basis] = 0.0
         rest = polytope.rhs - snapped @ polytope.matrix.T
         # Rows about rare inputs compare tiny probabilities: equilibrated, these come out to full relative precision.
         row_scale, column_scale = polytope.scales
         scaled = polytope.matrix * row_scale[:, None] * column_scale
         unscaled = np.matmul(self._inverses(scaled, basis), (rest * row_scale)[:, :, None])[:, :, 0]
         x_basic = unscaled * column_scale[basis]
-        np.put_along_axis(snapped, basis, x_basic, 1)
+        snapped[rows, basis] = x_basic
         sound = ((snapped >= polytope.low - STEP) & (snapped <= polytope.high + STEP)).all(axis=1)
         return Vertices(np.clip(snapped, polytope.low, polytope.high), basis)[np.flatnonzero(sound)]
 

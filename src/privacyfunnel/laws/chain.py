@@ -49,7 +49,7 @@ class ChainLaw(Law):
     combos: IntArray
     kind: ClassVar[str] = "chain"
     checked: ClassVar[str] = "with every rounding outwards"
-    no_table: ClassVar[str] = "a chain has several"
+    unlisted: ClassVar[str] = "a chain has several"
     sees_secret = False
 
     def __post_init__(self) -> None:

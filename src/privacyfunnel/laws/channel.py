@@ -99,7 +99,7 @@ class ChannelLaw(Law):
         return Protocol(self.channel, self.outputs, self.sees_secret)
 
     @property
-    def table(self) -> Protocol:
+    def listed(self) -> Protocol:
         return self.protocol
 
     def worst(self, comparisons: Comparisons) -> ExactLeak:

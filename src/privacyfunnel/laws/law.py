@@ -44,7 +44,7 @@ class Law(ABC):
 
     kind: ClassVar[str]
     checked: ClassVar[str]  # how `worst` computes, in words
-    no_table: ClassVar[str] = ""  # why there is no `table`, in words
+    unlisted: ClassVar[str] = ""  # why it is not `listed`, in words
     sees_secret: bool
 
     @property
@@ -70,8 +70,8 @@ class Law(ABC):
         """The same law in floats."""
 
     @property
-    def table(self) -> Protocol | None:
-        """q(y | input) as one table in floats, where the law is one."""
+    def listed(self) -> Protocol | None:
+        """q(y | input) as one table in floats, where the law is one, its outputs in a list."""
         return None
 
     # -- the promise -------------------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ class ProductLaw(Law):
     combos: IntArray
     kind: ClassVar[str] = "product"
     checked: ClassVar[str] = "in exact arithmetic"
-    no_table: ClassVar[str] = "a product has several"
+    unlisted: ClassVar[str] = "a product has several"
     sees_secret = False
 
     def __post_init__(self) -> None:

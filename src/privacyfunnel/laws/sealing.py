@@ -187,7 +187,7 @@ def kept(protocol: Protocol, promise: Promise, joint: Joint, *, most: int = FEWE
     Slivers of up to 2^-most are tried; whoever allows large ones measures the utility of what comes back.
     """
     for law in _laws(protocol, promise, joint, most):
-        table = law.table
+        table = law.listed
         rounded = protocol if table is None else replace(protocol, channel=table.channel)
         in_floats = promise.leakage(joint, rounded) <= max(promise.epsilon, SMALLEST_EPSILON)
         if in_floats and not exact_worst(law, promise, joint).exceeds(_limit(promise)):
@@ -254,7 +254,7 @@ def _laws(protocol: Comparable, promise: Promise, joint: Joint, most: int = FEWE
 
 def _induced(law: Law, joint: Joint) -> FloatArray | None:
     """q(y | x) of a protocol that sees the secret as well: all that an analyst can use of it."""
-    table = law.table
+    table = law.listed
     if table is None or not table.sees_secret:
         return None
     return np.asarray(table.joint_with_values(joint) / joint.p_x[:, None])

@@ -36,7 +36,7 @@ class SetsLaw(Law):
     t: int
     kind: ClassVar[str] = "unary-encoding"
     checked: ClassVar[str] = "in exact arithmetic"
-    no_table: ClassVar[str] = "unary encoding publishes sets"
+    unlisted: ClassVar[str] = "unary encoding publishes sets"
     sees_secret = False
 
     def __post_init__(self) -> None:

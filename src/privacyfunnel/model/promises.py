@@ -25,12 +25,19 @@ from privacyfunnel.model.comparisons import Comparable, Comparisons, Leak, compa
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.rows import Rows
 
+PROMISES: dict[str, type[Promise]] = {}  # by name; a promise enters when its class is made
+
 
 @dataclass(frozen=True)
 class Promise(ABC):
     """What the owner promises about the secret, of size ε."""
 
     epsilon: float
+
+    def __init_subclass__(cls, *, named: bool = True) -> None:
+        """A promise that is nothing but its size can be asked for by name, and written into files and read again."""
+        if named:
+            PROMISES[cls.__name__.lower()] = cls
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
@@ -133,7 +140,7 @@ class SRLIP(Promise):
 
 
 @dataclass(frozen=True)
-class ForPriors(Promise):
+class ForPriors(Promise, named=False):
     """A promise that holds for its joint and for each of some other priors on the same values."""
 
     promise: Promise
@@ -179,9 +186,6 @@ class ForPriors(Promise):
             for block in self.promise.comparisons(prior, sees_secret)
         ]
         return Rows.joined([own, *others])
-
-
-PROMISES: dict[str, type[Promise]] = {"lip": LIP, "ldp": LDP, "srlip": SRLIP}
 
 
 def promise(name: str, epsilon: float) -> Promise:

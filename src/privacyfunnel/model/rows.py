@@ -25,6 +25,8 @@ from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
 from privacyfunnel.model.comparisons import Comparisons
 from privacyfunnel.model.joint import Joint
 
+DENSE = 0.2  # of the entries: with more of them filled, plain arrays multiply faster
+
 
 @dataclass(frozen=True, eq=False)
 class Rows:
@@ -135,6 +137,17 @@ class Rows:
     def dense(self) -> tuple[FloatArray, FloatArray]:
         """Both, as plain arrays."""
         return self.numerators.toarray(), self.denominators.toarray()
+
+    def at(self, posteriors: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """L_E·v and L_F·v for every pair and every row v, (n, k) each."""
+        values = np.asarray(self._compact @ posteriors.T)
+        return values[self.pairs[:, 0]], values[self.pairs[:, 1]]
+
+    @cached_property
+    def _compact(self) -> csr_array | FloatArray:
+        """The functionals, as a plain array where they are hardly sparse."""
+        sparse = self.functionals.nnz < DENSE * self.functionals.shape[0] * self.functionals.shape[1]
+        return self.functionals if sparse else self.functionals.toarray()
 
     # -- the structure -----------------------------------------------------------------------------------------
 

@@ -89,7 +89,7 @@ def beliefs(joint: Joint, sealed: SealedProtocol) -> tuple[Belief, ...]:
     """One per secret value, the one whose belief moves most (relative to its prior) first."""
     p_s, factor = joint.p_s, math.exp(sealed.epsilon)
     posterior, first = None, int(p_s.argmin())
-    table = sealed.law.table
+    table = sealed.law.listed
     if table is not None:
         p_sy = table.joint_with_secret(joint)
         p_y = p_sy.sum(axis=0)
@@ -106,7 +106,7 @@ def beliefs(joint: Joint, sealed: SealedProtocol) -> tuple[Belief, ...]:
 
 def outputs(joint: Joint, sealed: SealedProtocol) -> Outputs | None:
     """The outputs of a law that has a channel; None for sets and chains, whose outputs are too many to list."""
-    table = sealed.law.table
+    table = sealed.law.listed
     if table is None:
         return None
     p_xy = table.joint_with_values(joint)
@@ -126,7 +126,7 @@ def outputs(joint: Joint, sealed: SealedProtocol) -> Outputs | None:
 
 def attacker(joint: Joint, sealed: SealedProtocol) -> Attacker | None:
     """Prior and posteriors of the secret, after the worst and after the most frequent output."""
-    table = sealed.law.table
+    table = sealed.law.listed
     if table is None:
         return None
     p_sy = table.joint_with_secret(joint)
@@ -174,7 +174,7 @@ def columns(joint: Joint, sealed: SealedProtocol, estimates: Estimates | None) -
 
 def associations(joint: Joint, sealed: SealedProtocol) -> tuple[Association, ...]:
     """What every pair of columns says about each other: among those published, and each with the secret."""
-    table = sealed.law.table
+    table = sealed.law.listed
     if table is None:
         return ()
     p_sy = table.joint_with_secret(joint)
@@ -215,7 +215,7 @@ def _number(share: float | None) -> float:
 
 def _exact(joint: Joint, sealed: SealedProtocol, j: int) -> FloatArray | None:
     """How often column j shows each of its labels just so."""
-    table = sealed.law.table
+    table = sealed.law.listed
     if table is None:
         return None
     p_y = table.joint_with_values(joint).sum(axis=0)

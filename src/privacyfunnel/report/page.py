@@ -203,7 +203,7 @@ def _public_channel(release: Release) -> numbers.Outputs | None:
     import numpy as np
 
     sealed = release.sealed
-    table = sealed.law.table
+    table = sealed.law.listed
     if table is None:
         return None
     channel = table.channel if sealed.induced is None else np.asarray(sealed.induced)

@@ -5,23 +5,25 @@ With :math:`r_s = P(s \mid y^1, …, y^j) / p_s`, what was published so far is a
 .. math:: t e^{-\varepsilon} \le r_s \le t e^{\varepsilon} \quad\text{for every } s.
 
 LIP of size ε is the band that stands at t = 1. LDP of size 2ε is the band that slides: any two :math:`r_s` are within
-:math:`e^{2\varepsilon}` of each other exactly when some t has them all within :math:`e^{\pm\varepsilon}` of it.
+:math:`e^{2\varepsilon}` of each other exactly when some t has them all within :math:`e^{\pm\varepsilon}` of it. So
+are means of the :math:`r_s` then, and :math:`P(y \mid G) / P(y)` is such a mean for any group G of secrets: the band
+keeps every promise of size 2ε that compares groups of secrets among everybody.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
 from privacyfunnel.arrays import BoolArray, FloatArray
 from privacyfunnel.errors import ParameterError
-from privacyfunnel.model.promises import LDP, LIP, Promise
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.promises import Promise
 
 SLACK = 5e-10  # of log-ratio: how far rounding may carry an output beyond the band that was solved
-# The promises that are bands: what share of their ε the band has, and whether it slides.
-_BANDS: dict[type[Promise], tuple[float, bool]] = {LIP: (1.0, False), LDP: (0.5, True)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,16 +34,15 @@ class Band:
     slides: bool = False
 
     @classmethod
-    def of(cls, promise: Promise) -> Band:
-        """The band that is the promise, where there is one."""
-        kind = type(promise)
-        if kind not in _BANDS:
+    def of(cls, promise: Promise, joint: Joint) -> Band:
+        """The band that keeps the promise, where there is one."""
+        band = _band(promise, joint)
+        if band is None:
             raise ParameterError(
                 f"A chain keeps LIP or LDP; {promise.name} was asked. Use the methods optimal or product, or promise "
                 "LIP or LDP."
             )
-        share, slides = _BANDS[kind]
-        return cls(share * promise.epsilon, slides)
+        return band
 
     @property
     def loud(self) -> float:
@@ -72,6 +73,19 @@ class Band:
         return np.asarray(np.sqrt(ratio.min(axis=-1, keepdims=True) * ratio.max(axis=-1, keepdims=True)))
 
 
-def chained(promise: Promise) -> bool:
+def chained(promise: Promise, joint: Joint) -> bool:
     """Whether a chain can keep this promise."""
-    return type(promise) in _BANDS
+    return _band(promise, joint) is not None
+
+
+def _band(promise: Promise, joint: Joint) -> Band | None:
+    """What is compared with everybody stands; what is compared otherwise among everybody slides, at half the size.
+
+    A promise that looks further than that, at those who know attributes or at another prior, has more than one block.
+    """
+    blocks = list(islice(promise.comparisons(joint, False), 2))
+    if len(blocks) > 1 or any(block.known for block in blocks):
+        return None
+    if all(block.secrets[block.pairs[:, 1]].all() for block in blocks):
+        return Band(promise.epsilon)
+    return Band(promise.epsilon / 2, slides=True)

@@ -14,7 +14,7 @@ I(X;Y) is the sum over steps of what each step adds in its context, averaged ove
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -101,7 +101,7 @@ def checked_chain(
     joint: Joint, promise: Promise, steps: tuple[tuple[int, ...], ...], first: float, *, as_values: bool = False
 ) -> Chain:
     """A chain with these steps, if this promise can be kept by a chain at all."""
-    band = Band.of(replace(promise, epsilon=min(promise.epsilon, LARGEST_EPSILON)))
+    band = Band.of(promise.resized(min(promise.epsilon, LARGEST_EPSILON)), joint)
     if len(steps) > MOST_STEPS:
         raise SizeError(f"A chain has at most {MOST_STEPS} steps; this has {len(steps)}. Publish fewer columns.")
     return Chain(joint, promise, steps, room_for_later(band, len(steps), first), as_values)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from privacyfunnel.designs.product.factors import LARGEST_EPSILON, Factors
 from privacyfunnel.errors import ParameterError, SizeError, checked_epsilon
@@ -65,7 +65,7 @@ def product_protocol(
     `seconds`, with the best that it has found.
     """
     checked_search(joint)
-    promise = replace(promise, epsilon=min(promise.epsilon, LARGEST_EPSILON))
+    promise = promise.resized(min(promise.epsilon, LARGEST_EPSILON))
     factors = Factors(joint, promise)
     if budgets is None:
         return _searched(factors, promise, time.monotonic(), seconds)

@@ -24,14 +24,14 @@ for every J and every output :math:`y^{-j}` of the others. All three are linear 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array
 
 from privacyfunnel.arrays import FloatArray
-from privacyfunnel.engine import Problem, split
+from privacyfunnel.engine import Problem
+from privacyfunnel.engine.lazily import ListedRows, split_lazily
 from privacyfunnel.errors import SizeError
 from privacyfunnel.model.comparisons import Comparisons
 from privacyfunnel.model.contraction import contracted
@@ -47,7 +47,6 @@ INSIDE = 1e-9  # of ε: the engine's atoms may break a row by as much
 MOST_ROWS = 500_000
 LARGEST_EPSILON = 12.0  # what factors are solved for where more is asked: all but everything is kept then
 SECONDS = 5.0  # for one factor
-LEAST_SECONDS = 0.5  # for its last split, however late it is
 
 
 class Factors:
@@ -93,46 +92,14 @@ class Factors:
     def _best(self, j: int, n: FloatArray, d: FloatArray, epsilon: float) -> Protocol:
         marginal = self.marginals[j]
         prior = marginal.p_x
-        weights, atoms = _split_lazily(prior, n, d, min(epsilon, LARGEST_EPSILON) * (1 - INSIDE))
-        p_yx = weights[:, None] * atoms
+        if not len(n):  # nothing is compared: every value may be published as it is
+            return Protocol(np.eye(len(prior)), marginal.values)
+        size = min(epsilon, LARGEST_EPSILON) * (1 - INSIDE)
+        problem = Problem.of_values(prior, Rows.of_pairs(n, d), size)
+        found = split_lazily(ListedRows(problem), gap=GAP, time_limit=SECONDS)
+        p_yx = found.weights[:, None] * found.atoms
         channel = (p_yx / p_yx.sum(axis=0)).T
         return Protocol(channel, posterior_labels(marginal, prior[:, None] * channel))
-
-
-def _split_lazily(prior: FloatArray, n: FloatArray, d: FloatArray, epsilon: float) -> tuple[FloatArray, FloatArray]:
-    """The best split under thousands of rows over a few values, of which only some matter.
-
-    Rows come in when an atom breaks them. Where time runs out, all atoms are drawn towards the prior until every row
-    holds, which keeps their average.
-    """
-    if not len(n):  # nothing is compared: every value may be published as it is
-        return prior, np.eye(len(prior))
-    deadline = time.monotonic() + SECONDS
-    taken = np.unique(_excess(np.eye(len(prior)), n, d).argmax(axis=0))  # what each value alone would break most
-    while True:
-        left = max(deadline - time.monotonic(), LEAST_SECONDS)
-        problem = Problem.of_values(prior, Rows.of_pairs(n[taken], d[taken]), epsilon)
-        found = split(problem, gap=GAP, time_limit=left)
-        used = found.weights > 0
-        weights, atoms = found.weights[used], np.maximum(found.atoms[used], 0.0)
-        excess = _excess(atoms, n, d) - epsilon
-        broken = np.unique(excess.argmax(axis=0)[excess.max(axis=0, initial=0.0) > INSIDE * epsilon])
-        fresh = np.setdiff1d(broken, taken)
-        if not len(fresh):
-            return weights, atoms
-        if time.monotonic() >= deadline:
-            every = Problem.of_values(prior, Rows.of_pairs(n, d), epsilon)
-            nearest = float(every.reaches(atoms).min())
-            return weights, (1 - nearest) * prior + nearest * atoms
-        taken = np.union1d(taken, fresh)
-
-
-def _excess(atoms: FloatArray, n: FloatArray, d: FloatArray) -> FloatArray:
-    """|ln N v / D v| of every row and atom."""
-    one, other = n @ atoms.T, d @ atoms.T
-    with np.errstate(divide="ignore", invalid="ignore"):
-        size = np.abs(np.log(one / other))
-    return np.where((one <= 0) & (other <= 0), 0.0, size)
 
 
 def _rows_alone(blocks: tuple[Comparisons, ...], joint: Joint, j: int) -> tuple[FloatArray, FloatArray]:

@@ -1,0 +1,90 @@
+"""Rows that arrive when an atom breaks them, where a promise has far more rows than ever matter.
+
+With some of the rows alone every split costs no more than with all of them, so the bound holds; and once no atom in use
+breaks any other row, the split is one of the whole problem. Where time runs out before that, all atoms are drawn
+towards the prior until every row holds, which keeps their average.
+"""
+
+import time
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.engine.plan import split
+from privacyfunnel.engine.problem import Problem, Split
+
+LEAST_SECONDS = 0.5  # for the last split, however late it is
+INSIDE = 1e-9  # of ε: atoms that break a row by less break it by rounding
+
+
+class RowSource(Protocol):
+    """Whoever knows all rows, or can find those that matter."""
+
+    def first(self) -> Problem:
+        """The problem with rows to begin with."""
+
+    def more(self, problem: Problem, atoms: FloatArray) -> Problem | None:
+        """The problem with rows besides that these atoms break; None where they break none."""
+
+    def reaches(self, atoms: FloatArray) -> FloatArray:
+        """How far from the prior to each atom all rows allow."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ListedRows:
+    """A problem whose rows are all there, most of them never needed."""
+
+    problem: Problem
+
+    def first(self) -> Problem:
+        """The rows that single inputs would break most."""
+        alone = self._excess(np.eye(self.problem.size))
+        return self._with(np.unique(alone.argmax(axis=0)))
+
+    def more(self, problem: Problem, atoms: FloatArray) -> Problem | None:
+        """The row that each atom breaks most."""
+        excess = self._excess(atoms) - self.problem.epsilon
+        broken = excess.max(axis=0, initial=0.0) > INSIDE * self.problem.epsilon
+        known = {tuple(pair) for pair in problem.rows.pairs.tolist()}
+        fresh = [i for i in np.unique(excess.argmax(axis=0)[broken]) if tuple(self._pairs[i].tolist()) not in known]
+        if not fresh:
+            return None
+        return problem.easier(replace(problem.rows, pairs=np.concatenate([problem.rows.pairs, self._pairs[fresh]])))
+
+    def reaches(self, atoms: FloatArray) -> FloatArray:
+        """See Problem.reaches."""
+        return self.problem.reaches(atoms)
+
+    @property
+    def _pairs(self) -> IntArray:
+        return self.problem.rows.pairs
+
+    def _with(self, which: IntArray) -> Problem:
+        return self.problem.easier(self.problem.rows.some(which))
+
+    def _excess(self, atoms: FloatArray) -> FloatArray:
+        """|ln L_E·v / L_F·v| of every row and atom."""
+        one, other = self.problem.rows.at(atoms)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            size = np.abs(np.log(one / other))
+        return np.where((one <= 0) & (other <= 0), 0.0, size)
+
+
+def split_lazily(source: RowSource, *, gap: float, time_limit: float) -> Split:
+    """The cheapest split up to `gap` under all rows of the source, or what there is time for."""
+    deadline = time.monotonic() + time_limit
+    problem = source.first()
+    while True:
+        found = split(problem, gap=gap, time_limit=max(deadline - time.monotonic(), LEAST_SECONDS))
+        used = found.weights > 0
+        weights, atoms = found.weights[used], np.maximum(found.atoms[used], 0.0)
+        larger = source.more(problem, atoms)
+        if larger is None:
+            return Split(weights, atoms, found.value, found.bound)
+        if time.monotonic() >= deadline:
+            nearest = float(source.reaches(atoms).min())
+            atoms = (1 - nearest) * problem.prior + nearest * atoms
+            return Split(weights, atoms, float(weights @ problem.costs(atoms)), found.bound)
+        problem = larger

@@ -1,0 +1,183 @@
+"""A new promise is one class: "s against everyone else" goes everywhere without another line being touched.
+
+Its class says which groups of secrets are compared, and nothing else. It is measured, optimised with proof, sealed,
+released as channel, sets, product and chain, audited from the public file and estimated from.
+"""
+
+import json
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import product as combinations_of
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privacyfunnel.audits.protocol import audit
+from privacyfunnel.designs.explicit import EXPLICIT
+from privacyfunnel.designs.optimum import optimal
+from privacyfunnel.designs.product.budgets import product_protocol
+from privacyfunnel.errors import GuaranteeError
+from privacyfunnel.estimation import estimate
+from privacyfunnel.laws.exact import exp_below
+from privacyfunnel.laws.sealing import SealedProtocol, seal
+from privacyfunnel.model.comparisons import Comparisons, compared
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.product import ProductProtocol
+from privacyfunnel.model.promises import LDP, PROMISES, Promise
+from privacyfunnel.model.protocol import Protocol
+from privacyfunnel.release.order import Order
+from privacyfunnel.release.sanitise import sanitise_file
+from tests.enumeration import best_over_posteriors
+from tests.strategies import joints, protocols_for
+
+
+class EveryoneElse(Promise, named=False):
+    """e^-ε <= P(y | S = s) / P(y | S ≠ s) <= e^ε."""
+
+    def comparisons(self, joint: Joint, sees_secret: bool) -> Iterator[Comparisons]:
+        c = joint.c
+        if c > 1:
+            one = np.eye(c, dtype=bool)
+            yield compared(joint, sees_secret, np.concatenate([one, ~one]), [[s, c + s] for s in range(c)])
+
+
+@pytest.fixture(autouse=True)
+def _known_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(PROMISES, "everyoneelse", EveryoneElse)
+
+
+def leaks(joint: Joint, chance: dict[tuple[int, tuple[int, ...]], Fraction], outputs: list[tuple[int, ...]]) -> float:
+    """The largest |ln P(y|s)/P(y|not s)| by its definition, in fractions; `chance` is P(y | x)."""
+    worst = 0.0
+    w = joint.weights
+    for y in outputs:
+        for s in range(joint.c):
+            sums = []
+            for mine in ([s], [t for t in range(joint.c) if t != s]):
+                total = int(w[mine].sum())
+                sums.append(sum(int(w[mine, x].sum()) * chance[x, y] for x in range(joint.a)) / total)
+            if (sums[0] == 0) != (sums[1] == 0):
+                return math.inf
+            if sums[0]:
+                worst = max(worst, abs(math.log(sums[0] / sums[1])))
+    return worst
+
+
+@given(data=st.data(), joint=joints(max_c=4, max_a=4, min_c=2))
+@settings(max_examples=40)
+def test_it_is_measured_as_it_is_defined(data: st.DataObject, joint: Joint) -> None:
+    protocol = data.draw(protocols_for(joint))
+    outputs = [(y,) for y in range(protocol.channel.shape[1])]
+    chance = {(x, y): Fraction(protocol.channel[x, y[0]]) for x in range(joint.a) for y in outputs}
+    assert EveryoneElse(1).leakage(joint, protocol) == pytest.approx(leaks(joint, chance, outputs), rel=1e-9, abs=1e-12)
+
+
+@given(joint=joints(max_c=4, max_a=4, min_c=2, min_a=2), epsilon=st.floats(0.1, 2.0))
+@settings(max_examples=25)
+def test_the_optimum_is_that_of_enumeration_with_its_proof(joint: Joint, epsilon: float) -> None:
+    promise = EveryoneElse(epsilon)
+    best = optimal(joint, promise)
+    assert promise.leakage(joint, best.protocol) <= epsilon
+    assert best.bound - best.utility <= 1e-6
+    assert best.utility == pytest.approx(best_over_posteriors(joint, promise), abs=2e-6)
+    # It lies between two promises that imply each other: s against each other one implies it.
+    assert best.bound >= optimal(joint, LDP(epsilon)).utility - 1e-9
+
+
+@given(joint=joints(max_c=3, max_a=3, min_c=2, min_a=2), epsilon=st.floats(0.1, 2.0))
+@settings(max_examples=15)
+def test_protocols_that_see_the_secret_keep_it_too(joint: Joint, epsilon: float) -> None:
+    best = optimal(joint, EveryoneElse(epsilon), sees_secret=True, gap=1e-5)
+    assert EveryoneElse(epsilon).leakage(joint, best.protocol) <= epsilon
+    assert best.bound - best.utility <= 1.01e-5
+    assert best.bound >= optimal(joint, EveryoneElse(epsilon), gap=1e-5).utility - 1e-9
+
+
+@pytest.mark.parametrize("name", EXPLICIT)
+def test_explicit_protocols_are_calibrated_to_it(name: str) -> None:
+    joint = Joint.from_counts([[9, 1, 4], [2, 7, 5], [3, 3, 3]])
+    sealed = seal(EXPLICIT[name](joint, EveryoneElse(0.5)), EveryoneElse(0.5), joint)
+    assert 0.4999 < sealed.epsilon <= 0.5
+
+
+def test_a_product_that_leaks_is_measured_and_refused() -> None:
+    # S = X¹ = X² one of three; each column tells the truth half of the time, which is fine alone and too much together.
+    counts = np.zeros((3, 3, 3), dtype=np.int64)
+    counts[range(3), range(3), range(3)] = 1
+    joint = Joint.from_counts(counts)
+    factor = Protocol(np.full((3, 3), 0.25) + 0.25 * np.eye(3))
+    product = ProductProtocol((factor, factor), joint.combos)
+    outputs = list(combinations_of(range(3), repeat=2))
+    chance = {
+        (x, y): Fraction(factor.channel[joint.combos[x, 0], y[0]]) * Fraction(factor.channel[joint.combos[x, 1], y[1]])
+        for x in range(joint.a)
+        for y in outputs
+    }
+    truth = leaks(joint, chance, outputs)
+    assert truth > 1.3
+    assert EveryoneElse(1).leakage(joint, product) == pytest.approx(truth, rel=1e-12)
+    with pytest.raises(GuaranteeError, match="EveryoneElse promised ε = 1"):
+        seal(product, EveryoneElse(1.0), joint)
+    assert seal(product, EveryoneElse(truth + 1e-9), joint).epsilon == pytest.approx(truth, abs=1e-9)
+
+
+def test_a_searched_product_keeps_it_exactly() -> None:
+    rng = np.random.default_rng(5)
+    joint = Joint.from_counts(rng.integers(1, 60, (3, 3, 2)))
+    made = product_protocol(joint, EveryoneElse(0.7), seconds=5)
+    sealed = seal(made.protocol, EveryoneElse(0.7), joint)
+    assert sealed.epsilon <= 0.7
+    assert sealed.information > 0.1
+
+
+@pytest.fixture(scope="module")
+def people(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two columns that follow a secret of three values, with some noise."""
+    rng = np.random.default_rng(3)
+    s = rng.integers(0, 3, 1500)
+    a = np.where(rng.random(1500) < 0.5, s, rng.integers(0, 3, 1500))
+    b = np.where(rng.random(1500) < 0.4, s, rng.integers(0, 4, 1500))
+    path = tmp_path_factory.mktemp("people") / "people.csv"
+    pl.DataFrame({"s": [f"s{i}" for i in s], "a": [f"a{i}" for i in a], "b": [f"b{i}" for i in b]}).write_csv(path)
+    return path
+
+
+@pytest.mark.parametrize("method", ["optimal", "randomised-response", "unary-encoding", "product", "chain"])
+def test_it_is_released_audited_and_estimated_from(method: str, people: Path, tmp_path: Path) -> None:
+    promise = EveryoneElse(1.0)
+    order = Order(("s",), ("a", "b"), promise, method)
+    done = sanitise_file(people, tmp_path / "out", order)
+    protocol, table = tmp_path / "out" / "protocol.json", tmp_path / "out" / "sanitised.csv"
+    assert 0 < done.sealed.epsilon <= 1.0
+    assert json.loads(protocol.read_text(encoding="utf-8"))["promise"] == {"name": "EveryoneElse", "epsilon": 1.0}
+    assert SealedProtocol.load(protocol).promise == promise
+    found = audit(protocol, people, sanitised=table)
+    assert found.certified == pytest.approx(done.sealed.epsilon, abs=1e-9)
+    assert found.draw is not None
+    if method != "unary-encoding":
+        shares = estimate(protocol, table, columns=["a"])
+        assert shares is not None
+
+
+def test_a_release_that_breaks_it_is_caught_by_an_audit(people: Path, tmp_path: Path) -> None:
+    """The promise is what is certified, not one of the usual ones: at a smaller size the same integers are refused."""
+    sanitise_file(people, tmp_path / "out", Order(("s",), ("a",), EveryoneElse(1.0), "optimal"))
+    sealed = SealedProtocol.load(tmp_path / "out" / "protocol.json")
+    joint = Joint.from_table(pl.read_csv(people), secret="s", publish="a")
+    law = sealed.law
+    worst = max(law.worst(block).leak.epsilon for block in EveryoneElse(1.0).comparisons(joint, False))
+    assert worst == pytest.approx(sealed.epsilon, abs=1e-9)
+    exact = [law.worst(block) for block in EveryoneElse(1.0).comparisons(joint, False)]
+    assert not any(leak.exceeds(exp_below(1.0)) for leak in exact)
+    assert any(leak.exceeds(exp_below(worst - 1e-6)) for leak in exact)
+
+
+def test_its_worst_leak_is_told_in_words() -> None:
+    joint = Joint.from_counts([[90, 10], [50, 50], [50, 50]], secret=["u", "v", "w"], values=["a", "b"])
+    words = EveryoneElse(1).worst(joint, Protocol(np.eye(2))).describe(joint, "b")
+    assert words == "someone who knows nothing else, for output b, about S = u rather than anything else"
