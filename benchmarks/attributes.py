@@ -20,8 +20,8 @@ from privacyfunnel.audits.measurement import measured
 from privacyfunnel.designs.chain.order import chain_protocol
 from privacyfunnel.designs.optimum import optimal
 from privacyfunnel.designs.product.budgets import product_protocol
-from privacyfunnel.laws.product import seal_product
 from privacyfunnel.laws.sampling import KeyStream
+from privacyfunnel.laws.sealing import seal
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.product import ProductProtocol
@@ -60,7 +60,7 @@ def products(epsilon: float) -> str:
     found, recipe = [], []
     for joint in random_joints():
         made = product_protocol(joint, SRLIP(epsilon))
-        found.append(seal_product(made.protocol, SRLIP(epsilon), joint).information)
+        found.append(seal(made.protocol, SRLIP(epsilon), joint).information)
         recipe.append(product_protocol(joint, SRLIP(epsilon), "paper").information)
     return f"{np.mean(found):.3f} nats, certified (paper's recipe {np.mean(recipe):.3f})"
 

@@ -18,7 +18,8 @@ from privacyfunnel.designs.methods import method as method_called
 from privacyfunnel.estimation import estimate
 from privacyfunnel.estimation.identification import RowSpace
 from privacyfunnel.estimation.likelihood import GAP, maximum_likelihood
-from privacyfunnel.estimation.observation import Observed, SetsModel, whole_counts
+from privacyfunnel.estimation.models import ChannelModel, SetsModel, whole_counts
+from privacyfunnel.estimation.observation import Observed
 from privacyfunnel.estimation.reading import Reading
 from privacyfunnel.estimation.shares import Fit, Settings, fitted
 from privacyfunnel.laws.channel import ChannelLaw
@@ -67,6 +68,7 @@ def drawn(reading: Reading, table: IntArray, rng: np.random.Generator) -> Observ
         sums = rng.binomial(own, 0.5) + rng.binomial(rows - own, model.foreign)
         return model.observed(rows, sums, np.zeros((0, model.inputs), dtype=np.bool_), np.zeros(0))
     assert isinstance(law, ChannelLaw)
+    assert isinstance(model, ChannelModel)
     channel = law.channel / law.channel.sum(axis=1, keepdims=True)
     return model.observed(rng.multinomial(table.ravel() if law.sees_secret else own, channel).sum(axis=0))
 

@@ -18,7 +18,8 @@ from multi_freq_ldpy.pure_frequency_oracles.GRR import GRR_Client
 from rich.console import Console
 from rich.table import Table
 
-from privacyfunnel.laws.sampling import AliasTables, KeyStream, draw_sets, sample
+from privacyfunnel.laws.alias import AliasTables, draw_sets, sample
+from privacyfunnel.laws.sampling import KeyStream
 
 VALUES = 16
 EPSILON = 1.0
@@ -88,8 +89,8 @@ def lines() -> list[Line]:
     client = pure_ldp_client(EPSILON, VALUES)
     GRR_Client(0, VALUES, EPSILON)  # compiles itself on its first call
 
-    ours = best_time(lambda: sample(tables, codes, stream))
-    ours_64 = best_time(lambda: sample(tables, codes_64, stream))
+    ours = best_time(lambda: sample(tables, codes, stream.rows(0, ROWS)))
+    ours_64 = best_time(lambda: sample(tables, codes_64, stream.rows(0, ROWS)))
     take = best_time(lambda: np.take(labels, codes))
     take_64 = best_time(lambda: np.take(labels, codes_64))
     frequency = best_time(lambda: [GRR_Client(value, VALUES, EPSILON) for value in few], 3)
@@ -99,7 +100,7 @@ def lines() -> list[Line]:
 
     sets = rng.integers(0, SETS[1], SETS[0], dtype=np.int32)
     bits = SETS[0] * SETS[1]
-    unary = best_time(lambda: draw_sets(sets, SETS[1], 2**62, stream), 3)
+    unary = best_time(lambda: draw_sets(sets, SETS[1], 2**62, stream.rows(0, SETS[0])), 3)
     uniform = best_time(lambda: rng.random(SETS) < 0.25, 3)
 
     drawn = f"draw {VALUES} × {VALUES}"

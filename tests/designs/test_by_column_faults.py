@@ -23,8 +23,8 @@ from privacyfunnel.designs.chain.order import chain_protocol
 from privacyfunnel.designs.product import budgets
 from privacyfunnel.engine.simplex import Programmes, solve
 from privacyfunnel.errors import ParameterError
-from privacyfunnel.laws.product import seal_product
 from privacyfunnel.laws.sampling import KeyStream
+from privacyfunnel.laws.sealing import seal
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LIP, SRLIP
@@ -279,4 +279,4 @@ def test_a_product_keeps_nearly_everything_at_huge_epsilon(epsilon: float) -> No
     joint = Joint.from_counts([[[30, 1], [5, 9]], [[2, 7], [1, 40]]])
     made = budgets.product_protocol(joint, SRLIP(epsilon))
     assert made.information > 0.99 * entropy(joint.p_x)
-    assert seal_product(made.protocol, SRLIP(epsilon), joint).epsilon <= epsilon
+    assert seal(made.protocol, SRLIP(epsilon), joint).epsilon <= epsilon

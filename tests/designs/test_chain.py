@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.designs.chain.band import Band
 from privacyfunnel.designs.chain.chain import chain_steps, checked_chain
-from privacyfunnel.designs.chain.contexts import lumped, rounded, split_contexts, split_in_two
+from privacyfunnel.designs.chain.channel import lumped, rounded
+from privacyfunnel.designs.chain.contexts import split_contexts, split_in_two
 from privacyfunnel.designs.chain.first_step import first_channel, largest_first
 from privacyfunnel.designs.chain.order import chain_protocol
 from privacyfunnel.designs.choice import choose_method
@@ -224,7 +225,7 @@ def test_rows_that_a_chain_was_not_grown_for_are_refused() -> None:
     grown = chain.grow(rows_of(joint, 3), KeyStream.from_seed(5))
     assert not grown.kept.exact
     with pytest.raises(ProtocolFileError, match="context that is not in it"):
-        grown.law.draw(np.arange(joint.a), KeyStream.from_seed(6), 0)
+        grown.law.draw(np.arange(joint.a), KeyStream.from_seed(6).rows(0, joint.a))
 
 
 def test_altered_integers_are_noticed() -> None:

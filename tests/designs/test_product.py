@@ -15,9 +15,9 @@ from privacyfunnel.designs.product.budgets import Product, product_protocol
 from privacyfunnel.designs.product.factors import Factors
 from privacyfunnel.errors import GuaranteeError, ParameterError
 from privacyfunnel.laws.channel import ChannelLaw
-from privacyfunnel.laws.product import ProductLaw, seal_product
+from privacyfunnel.laws.product import ProductLaw
 from privacyfunnel.laws.sampling import KeyStream
-from privacyfunnel.laws.sealing import SealedProtocol, exact_worst
+from privacyfunnel.laws.sealing import SealedProtocol, exact_worst, seal
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.product import ProductProtocol, worst_leak
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
@@ -105,7 +105,7 @@ def test_two_copies_of_a_fair_bit_leak_ln_5_where_the_theorem_says_ln_4() -> Non
     assert worst_leak(joint, SRLIP(0), product).epsilon == pytest.approx(math.log(5), abs=1e-12)
     assert exact_worst(ProductLaw.of(product), SRLIP(0), joint).ratio == 5
     with pytest.raises(GuaranteeError, match=r"promised ε = 1\.386.*leaks 0\.22 more"):
-        seal_product(product, SRLIP(math.log(4)), joint)
+        seal(product, SRLIP(math.log(4)), joint)
 
 
 def test_two_bits_whose_budgets_are_nothing_reveal_their_xor() -> None:
@@ -144,7 +144,7 @@ def test_the_papers_recipe_breaks_its_promise_on_adult_says_by_how_much_and_is_r
     assert made.excess == pytest.approx(0.013, abs=1e-3)
     assert "someone who knows" in made.leak.describe(joint)
     with pytest.raises(GuaranteeError, match="no row was sanitised"):
-        seal_product(made.protocol, SRLIP(0.25), joint)
+        seal(made.protocol, SRLIP(0.25), joint)
 
 
 # -- budgets that are measured -------------------------------------------------------------------------------------
@@ -164,7 +164,7 @@ def test_a_product_keeps_its_promise_on_near_duplicates_and_the_joint_optimum_is
     joint = near_duplicates(seed)
     made = product_protocol(joint, SRLIP(epsilon))
     assert made.excess == 0
-    sealed = seal_product(made.protocol, SRLIP(epsilon), joint)
+    sealed = seal(made.protocol, SRLIP(epsilon), joint)
     assert sealed.epsilon <= epsilon
     assert optimal(joint, SRLIP(epsilon), gap=1e-4).bound >= sealed.information
     assert optimal(joint, LIP(epsilon), gap=1e-4).bound >= sealed.information
@@ -181,7 +181,7 @@ def test_factors_chosen_after_one_another_keep_the_sum_of_their_budgets(seed: in
     for j in order:
         chosen[j] = factors.after(j, chosen, budgets[j])
     product = factors.product(tuple(chosen[j] for j in range(joint.m)))
-    assert seal_product(product, factors.promise, joint).epsilon <= sum(budgets.values())
+    assert seal(product, factors.promise, joint).epsilon <= sum(budgets.values())
 
 
 def test_where_the_sum_fails_for_factors_alone_it_holds_for_factors_after_one_another() -> None:
@@ -202,7 +202,7 @@ def test_sound_budgets_mend_the_recipe_where_it_breaks_its_promise() -> None:
     sound = product_protocol(joint, SRLIP(0.25), "sound")
     assert sum(sound.budgets) == pytest.approx(0.25)
     assert sound.excess == 0
-    assert seal_product(sound.protocol, SRLIP(0.25), joint).information == pytest.approx(sound.information, abs=1e-6)
+    assert seal(sound.protocol, SRLIP(0.25), joint).information == pytest.approx(sound.information, abs=1e-6)
     assert 0 < sound.information <= product_protocol(joint, SRLIP(0.25)).information + 1e-3
 
 
@@ -217,7 +217,7 @@ def test_scaled_budgets_keep_far_more_than_the_papers_recipe() -> None:
 def test_a_sealed_product_draws_each_column_and_survives_its_file(tmp_path: Path) -> None:
     joint = Joint.from_counts([[[3, 1, 2], [1, 4, 0]], [[1, 1, 1], [2, 0, 5]]])
     product = random_product(joint, 1)
-    sealed = seal_product(product, SRLIP(5.0), joint)
+    sealed = seal(product, SRLIP(5.0), joint)
     sealed.save(tmp_path / "protocol.json")
     again = SealedProtocol.load(tmp_path / "protocol.json")
     codes = np.random.default_rng(0).integers(0, joint.a, 4000)

@@ -235,7 +235,9 @@ def test_rows_that_miss_a_secret_or_see_values_only_are_not_taken_for_lip() -> N
 
 def test_two_inputs_of_one_secret_and_value_are_left_to_linear_programmes() -> None:
     problem = problem_for(COUNTS, LIP(0.7))
-    one_value = Problem(problem.prior, problem.rows, 0.7, Entropy.of(np.zeros(problem.size, dtype=np.int64)), problem.secret)
+    one_value = Problem(
+        problem.prior, problem.rows, 0.7, Entropy.of(np.zeros(problem.size, dtype=np.int64)), problem.secret
+    )
     assert not is_secret_box(one_value)
 
 

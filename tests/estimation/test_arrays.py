@@ -15,7 +15,8 @@ from privacyfunnel.estimation.identification import RowSpace, bounds, identify
 from privacyfunnel.estimation.intervals import Spread, interval
 from privacyfunnel.estimation.inversion import covariance, on_simplex, unbiased_weights
 from privacyfunnel.estimation.likelihood import GAP, accelerated_em, maximum_likelihood
-from privacyfunnel.estimation.observation import ChannelModel, Observed, SetsModel, whole_counts
+from privacyfunnel.estimation.models import ChannelModel, SetsModel, whole_counts
+from privacyfunnel.estimation.observation import Observed
 from privacyfunnel.estimation.shares import Fit, Settings
 
 seeds = st.integers(0, 2**32 - 1)

@@ -11,14 +11,13 @@ from privacyfunnel.designs.chain.chain import Chain
 from privacyfunnel.designs.chain.order import chain_protocol
 from privacyfunnel.designs.product.budgets import product_protocol
 from privacyfunnel.errors import SizeError, TableError
-from privacyfunnel.estimation import columnwise, estimate, impute
-from privacyfunnel.estimation.columnwise import Columnwise
+from privacyfunnel.estimation import estimate, impute, reading
 from privacyfunnel.estimation.identification import frequency_band
 from privacyfunnel.laws.chain import ChainLaw
 from privacyfunnel.laws.chain_step import UNIT
-from privacyfunnel.laws.product import ProductLaw, seal_product
+from privacyfunnel.laws.product import ProductLaw
 from privacyfunnel.laws.sampling import KeyStream
-from privacyfunnel.laws.sealing import SealedProtocol
+from privacyfunnel.laws.sealing import SealedProtocol, seal
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LIP, SRLIP
 from privacyfunnel.release.write import published
@@ -50,7 +49,7 @@ def chained() -> Chain:
 
 @cache
 def product_sealed() -> SealedProtocol:
-    return seal_product(product_protocol(JOINT, SRLIP(0.5)).protocol, SRLIP(0.5), JOINT)
+    return seal(product_protocol(JOINT, SRLIP(0.5)).protocol, SRLIP(0.5), JOINT)
 
 
 @cache
@@ -61,7 +60,7 @@ def released(method: str, seed: int = 1) -> tuple[SealedProtocol, pl.DataFrame]:
         sealed = product_sealed()
     else:
         sealed, _ = chained().seal(CODES, stream)
-    drawn = sealed.law.draw(CODES, stream, 0)
+    drawn = sealed.law.draw(CODES, stream.rows(0, ROWS))
     return sealed, pl.DataFrame(published(sealed).columns(drawn))
 
 
@@ -70,13 +69,14 @@ def shares(*columns: str) -> dict[tuple[str, ...], float]:
 
 
 def test_the_channel_of_some_columns_of_a_product_is_the_product_of_theirs() -> None:
-    law = released("product")[0].law
+    sealed = released("product")[0]
+    law = sealed.law
     assert isinstance(law, ProductLaw)
-    part = Columnwise.of(law, NAMES, [2, 0])
-    assert part.columns == ("colour", "age")
+    part = reading.Reading.of(sealed, columns=("age", "colour"))
+    assert [NAMES[j] for j in part.attributes] == ["colour", "age"]
     for i, (x, z) in enumerate(part.combos.tolist()):
         by_hand = np.outer(law.factors[0].channel[x], law.factors[2].channel[z]).ravel()
-        np.testing.assert_allclose(part.channel[i], by_hand)
+        np.testing.assert_allclose(part.model.means[i], by_hand)
 
 
 def path_chance(law: ChainLaw, x: int, shown: dict[int, int]) -> float:
@@ -103,25 +103,27 @@ def path_chance(law: ChainLaw, x: int, shown: dict[int, int]) -> float:
 
 @pytest.mark.parametrize("rows", [ROWS, 1])
 def test_the_channel_of_a_chain_follows_its_paths_and_leaves_nothing_out(rows: int) -> None:
-    law = chained().seal(CODES[:rows], KeyStream.from_seed(1))[0].law
+    sealed, _ = chained().seal(CODES[:rows], KeyStream.from_seed(1))
+    law = sealed.law
     assert isinstance(law, ChainLaw)
     assert len(law.steps) == 2
-    part = Columnwise.of(law, NAMES, range(3))
-    assert (part.unseen > 0) == (rows == 1)  # a single row comes to one context; what the others hold is not told
-    np.testing.assert_allclose(part.channel.sum(axis=1), 1)
+    part = reading.Reading.of(sealed)
+    channel, way = part.model.means, published(sealed).restricted(part.law, part.attributes)
+    assert (part.law.unseen > 0) == (rows == 1)  # a single row comes to one context; what the others hold is not told
+    np.testing.assert_allclose(channel.sum(axis=1), 1)
     assert {tuple(row) for row in part.combos.tolist()} == {
         tuple(law.combos[i, list(part.attributes)].tolist()) for i in range(len(law.combos))
     }
     seen = 0
     for codes in product(*(range(len(labels)) for labels in law.columns)):
         row = pl.DataFrame({name: [law.columns[j][codes[j]]] for j, name in enumerate(NAMES)})
-        output = int(part.drawn(row)[0, 0])
+        output = int(part.law.observed(way.drawn(row))[0, 0])
         for i, combo in enumerate(part.combos.tolist()):
             x = int(np.flatnonzero((law.combos[:, list(part.attributes)] == combo).all(axis=1))[0])
             by_hand = path_chance(law, x, dict(enumerate(codes)))
-            assert (part.channel[i, output] if output >= 0 else 0.0) == pytest.approx(by_hand)
+            assert (channel[i, output] if output >= 0 else 0.0) == pytest.approx(by_hand)
         seen += output >= 0
-    assert seen == part.channel.shape[1] - part.unseen
+    assert seen == channel.shape[1] - part.law.unseen
 
 
 @pytest.mark.parametrize("method", ["product", "chain"])
@@ -142,7 +144,7 @@ def test_intervals_from_columnwise_protocols_cover(method: str) -> None:
 def test_contexts_that_the_file_of_a_chain_does_not_hold_identify_nothing() -> None:
     stream = KeyStream.from_seed(1)
     sealed, _ = chained().seal(CODES[:4], stream)
-    frame = pl.DataFrame(published(sealed).columns(sealed.law.draw(CODES[:4], stream, 0)))
+    frame = pl.DataFrame(published(sealed).columns(sealed.law.draw(CODES[:4], stream.rows(0, 4))))
     found = estimate(sealed, frame)
     assert all(cell.identified for cell in found.table("colour"))
     assert not any(cell.identified for cell in found.table("size"))
@@ -154,14 +156,14 @@ def test_columns_beyond_the_size_that_is_worked_with_are_said_to_be_unknown(monk
     law = sealed.law
     assert isinstance(law, ChainLaw)
     first = [NAMES[j] for j in law.steps[0].attributes]
-    monkeypatch.setattr(columnwise, "LARGEST_CHANNEL", 30)
+    monkeypatch.setattr(reading, "LARGEST_CHANNEL", 30)
     found = estimate(sealed, frame)
     for name in NAMES:
         table = found.table(name)
         assert table.rows == ROWS
         assert all(cell.identified == (name in first) for cell in table)
         assert name in first or table.notes[0].startswith("Not estimated: ")
-    monkeypatch.setattr(columnwise, "LARGEST_CHANNEL", 1)
+    monkeypatch.setattr(reading, "LARGEST_CHANNEL", 1)
     for ask in (
         lambda: estimate(sealed, frame),
         lambda: estimate(sealed, frame, columns=[NAMES]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from privacyfunnel.errors import GuaranteeError, OutputError, ProtocolFileError
 from privacyfunnel.laws.channel import ChannelLaw
 from privacyfunnel.laws.sampling import KeyStream
 from privacyfunnel.laws.sealing import certify
+from privacyfunnel.model.promises import ForPriors
 
 TABLE = Joint.from_counts(
     [[50, 10, 30], [20, 70, 10]],
@@ -161,3 +163,88 @@ def test_an_alteration_that_leaks_more_fails_certification(tmp_path: Path) -> No
         certify(loaded.law, loaded.promise, TABLE)
     with pytest.raises(GuaranteeError):
         certify(loaded.law, LDP(0.3), TABLE)
+
+
+PRIORS = (
+    Joint.from_counts([[5, 1, 3], [2, 8, 1]], ["sì", "no"], ["α", "a | b", 'quo"te'], names=["city"]),
+    Joint.from_counts(np.array([[6, 2, 3], [2, 8, 1]]).astype(object) * 3**60, values=["α", "a | b", 'quo"te']),
+)
+FOR_PRIORS = LIP(0.7).for_priors([replace(prior, attributes=TABLE.attributes) for prior in PRIORS])
+
+
+@pytest.mark.parametrize("maker", [randomised_response, unary_encoding])
+def test_a_promise_for_several_priors_is_loaded_as_it_was_saved(maker: Any, tmp_path: Path) -> None:
+    sealed = seal(maker(TABLE, FOR_PRIORS), FOR_PRIORS, TABLE)
+    sealed.save(tmp_path / "protocol.json")
+    loaded = SealedProtocol.load(tmp_path / "protocol.json")
+    promise = loaded.promise
+    assert isinstance(promise, ForPriors)
+    assert (promise.promise, promise.name, promise.epsilon) == (LIP(0.7), "LIP", 0.7)
+    for prior, stated in zip(FOR_PRIORS.priors, promise.priors, strict=True):
+        assert (stated.p_sx == prior.p_sx).all()
+        assert (stated.secrets, stated.secret_name, stated.attributes) == (
+            prior.secrets,
+            prior.secret_name,
+            prior.attributes,
+        )
+    assert promise.leakage(TABLE, loaded.law.protocol) == FOR_PRIORS.leakage(TABLE, sealed.law.protocol)
+    assert certify(loaded.law, promise, TABLE) == sealed.epsilon
+    assert json.loads(loaded.to_text()) == json.loads(sealed.to_text())
+
+
+def test_a_law_that_only_the_tables_own_prior_allows_is_not_certified_for_the_others(tmp_path: Path) -> None:
+    path = tmp_path / "protocol.json"
+    seal(randomised_response(TABLE, FOR_PRIORS), FOR_PRIORS, TABLE).save(path)
+    content = json.loads(path.read_text(encoding="utf-8"))
+    louder = seal(randomised_response(TABLE, LIP(0.7)), LIP(0.7), TABLE).law
+    content["law"] = louder.to_json()
+    path.write_text(redigested(content), encoding="utf-8")
+    loaded = SealedProtocol.load(path)
+    assert certify(loaded.law, LIP(0.7), TABLE) <= 0.7
+    with pytest.raises(GuaranteeError, match=r"promised ε = 0.7"):
+        certify(loaded.law, loaded.promise, TABLE)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda p: p["priors"][0]["p"][0].__setitem__(0, "-5"), "a chance of at least 0 for each of 3 values"),
+        (lambda p: p["priors"][0]["p"].pop(), "a chance of at least 0 for each of 3 values"),
+        (lambda p: p["priors"][0]["p"][0].pop(), "incomplete or inconsistent|for each of 3 values"),
+        (lambda p: p["priors"][0]["p"][0].__setitem__(0, "nan"), "incomplete or inconsistent"),
+        (lambda p: p["priors"][0].update(p=[["0"] * 3, ["1"] * 3]), "must occur"),
+        (lambda p: p["promise"].update(epsilon=3.0), "called like the one it is made of"),
+        (lambda p: p.update(epsilon=3.0), "called like the one it is made of"),
+        (lambda p: p["promise"].update(name="LDP"), "called like the one it is made of"),
+        (lambda p: p.pop("promise"), "incomplete or inconsistent"),
+        (lambda p: p.update(priors=None), "incomplete or inconsistent"),
+    ],
+)
+def test_altered_priors_are_refused_with_one_sentence(change: Any, says: str, tmp_path: Path) -> None:
+    path = tmp_path / "protocol.json"
+    seal(randomised_response(TABLE, FOR_PRIORS), FOR_PRIORS, TABLE).save(path)
+    content = json.loads(path.read_text(encoding="utf-8"))
+    change(content["promise"])
+    path.write_text(redigested(content), encoding="utf-8")
+    with pytest.raises(ProtocolFileError, match=says):
+        SealedProtocol.load(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda c: c["certificate"].update(epsilon="nan"), "certified ε must lie"),
+        (lambda c: c["certificate"].update(information_error_nats="nan"), "standard error"),
+        (lambda c: c["induced"][0].__setitem__(0, "nan"), "must be distributions"),
+        (lambda c: c["induced"][0].__setitem__(0, 0.5 + c["induced"][0][0]), "must be distributions"),
+        (lambda c: c["induced"].pop(), "must be distributions"),
+    ],
+)
+def test_what_is_no_number_or_no_distribution_passes_no_check(change: Any, says: str, tmp_path: Path) -> None:
+    path = tmp_path / "protocol.json"
+    seal(conditional_reporting(TABLE, LIP(0.7)), LIP(0.7), TABLE).save(path)
+    content = json.loads(path.read_text(encoding="utf-8"))
+    change(content)
+    path.write_text(redigested(content), encoding="utf-8")
+    with pytest.raises(ProtocolFileError, match=says):
+        SealedProtocol.load(path)

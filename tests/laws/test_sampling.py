@@ -17,7 +17,8 @@ from scipy.stats import chi2
 
 from privacyfunnel.arrays import WordArray
 from privacyfunnel.errors import DistributionError, ParameterError, SizeError
-from privacyfunnel.laws.sampling import AliasTables, KeyStream, draw_sets, sample
+from privacyfunnel.laws.alias import AliasTables, draw_sets, sample
+from privacyfunnel.laws.sampling import KeyStream
 
 Row = list[tuple[int, int]]
 
@@ -115,9 +116,9 @@ def test_codes_of_any_integer_type_give_the_same_draw(kind: type[np.integer[Any]
     tables = AliasTables.of(random_rows(200, 16, seed=1))  # more buckets than the narrowest type can number
     codes = np.random.default_rng(2).integers(0, 200, 5000)
     stream = KeyStream.from_seed(3)
-    drawn = sample(tables, codes.astype(kind), stream)
+    drawn = sample(tables, codes.astype(kind), stream.rows(0, 5000))
     assert drawn.dtype == np.int32
-    np.testing.assert_array_equal(drawn, sample(tables, codes, stream))
+    np.testing.assert_array_equal(drawn, sample(tables, codes, stream.rows(0, 5000)))
 
 
 def test_weights_from_numpy_are_summed_without_wrapping() -> None:
@@ -159,10 +160,10 @@ def test_chunks_of_any_size_in_any_order_give_the_same_rows(cuts: list[int], dra
     tables = AliasTables.of(random_rows(5, 7, seed=1))
     codes = np.random.default_rng(1).integers(0, 5, 70_000)
     stream = KeyStream.from_seed(2)
-    whole = sample(tables, codes, stream, first_row=1001, draw=draw)
+    whole = sample(tables, codes, stream.rows(1001, len(codes)), draw=draw)
     edges = sorted({0, *cuts, 70_000})
     for low, high in reversed(list(pairwise(edges))):
-        piece = sample(tables, codes[low:high], stream, first_row=1001 + low, draw=draw)
+        piece = sample(tables, codes[low:high], stream.rows(1001 + low, high - low), draw=draw)
         np.testing.assert_array_equal(piece, whole[low:high])
 
 
@@ -172,7 +173,7 @@ def test_drawing_from_words_and_drawing_from_the_stream_agree() -> None:
     stream = KeyStream.from_seed(4)
     np.testing.assert_array_equal(
         tables.draw(codes, stream.words(7, len(codes), draw=2)),
-        sample(tables, codes, stream, first_row=7, draw=2),
+        sample(tables, codes, stream.rows(7, len(codes)), draw=2),
     )
 
 
@@ -203,21 +204,21 @@ def pair_counts(left: NDArray[np.integer[Any]], right: NDArray[np.integer[Any]])
 def test_ten_million_draws_look_like_the_channel_and_not_like_a_slightly_different_one() -> None:
     rows = falling_rows()
     codes = np.random.default_rng(7).integers(0, 16, 10_000_000, dtype=np.int32)
-    stream = KeyStream.from_seed(7)
-    counts = pair_counts(codes, sample(AliasTables.of(rows), codes, stream))
+    words = KeyStream.from_seed(7).rows(0, len(codes))
+    counts = pair_counts(codes, sample(AliasTables.of(rows), codes, words))
     assert chi_square(counts, rows) > FALSE_ALARM
 
     # Each light weight one part in three thousand of the whole too heavy: this must not pass.
     biased = AliasTables.of(falling_rows(shift=2**64 // 3000))
-    assert chi_square(pair_counts(codes, sample(biased, codes, stream)), rows) < FALSE_ALARM
+    assert chi_square(pair_counts(codes, sample(biased, codes, words)), rows) < FALSE_ALARM
 
 
 def test_two_draws_of_the_same_row_and_two_rows_of_the_same_draw_are_independent() -> None:
     row = falling_rows()[0]
     tables = AliasTables.of([row])
     codes = np.zeros(1_000_000, dtype=np.int8)
-    stream = KeyStream.from_seed(8)
-    first, second = sample(tables, codes, stream), sample(tables, codes, stream, draw=1)
+    words = KeyStream.from_seed(8).rows(0, len(codes))
+    first, second = sample(tables, codes, words), sample(tables, codes, words, draw=1)
     # Given independence, what comes second follows the same row whatever came first.
     assert chi_square(pair_counts(first, second), [row] * 16) > FALSE_ALARM
     assert chi_square(pair_counts(first[::2], first[1::2]), [row] * 16) > FALSE_ALARM
@@ -274,9 +275,17 @@ class EveryWord:
     """Rows count through all combinations of short words, one per draw, placed in the highest bits."""
 
     bits: int
+    first_row: int
+    n: int
 
-    def words(self, first_row: int, n: int, *, draw: int = 0) -> WordArray:
-        row = np.arange(first_row, first_row + n, dtype=np.uint64)
+    def __len__(self) -> int:
+        return self.n
+
+    def part(self, start: int, stop: int) -> "EveryWord":
+        return EveryWord(self.bits, self.first_row + start, stop - start)
+
+    def word(self, draw: int = 0) -> WordArray:
+        row = np.arange(self.first_row, self.first_row + self.n, dtype=np.uint64)
         short = (row >> np.uint64(self.bits * draw)) % np.uint64(1 << self.bits)
         return short << np.uint64(64 - self.bits)
 
@@ -287,7 +296,7 @@ def test_all_words_together_make_exactly_the_distribution_of_sets(data: st.DataO
     short = data.draw(st.integers(0, (1 << bits) - 1))
     code = data.draw(st.integers(0, a - 1))
     combinations = 1 << (bits * a)
-    sets = draw_sets(np.full(combinations, code), a, short << (64 - bits), EveryWord(bits))
+    sets = draw_sets(np.full(combinations, code), a, short << (64 - bits), EveryWord(bits, 0, combinations))
     expected = Counter[tuple[bool, ...]]()
     for held in np.ndindex(*[2] * a):
         ways = 1
@@ -302,8 +311,14 @@ def test_all_words_together_make_exactly_the_distribution_of_sets(data: st.DataO
 class SameWords:
     column: WordArray
 
-    def words(self, first_row: int, n: int, *, draw: int = 0) -> WordArray:
-        return self.column[first_row : first_row + n]
+    def __len__(self) -> int:
+        return len(self.column)
+
+    def part(self, start: int, stop: int) -> "SameWords":
+        return SameWords(self.column[start:stop])
+
+    def word(self, draw: int = 0) -> WordArray:
+        return self.column
 
 
 @pytest.mark.parametrize("numerator", [0, 1, 12345678901234567890, 2**64 - 1])
@@ -319,13 +334,13 @@ def test_sets_follow_the_words_of_their_row_and_value_across_chunks() -> None:
     stream = KeyStream.from_seed(9)
     codes = np.random.default_rng(9).integers(0, 30, 70_001)
     numerator = 2**64 // 5
-    sets = draw_sets(codes, 30, numerator, stream, 501, draw=4)
+    sets = draw_sets(codes, 30, numerator, stream.rows(501, len(codes)), draw=4)
     assert sets.shape == (70_001, 30)
     for value in (0, 17, 29):
         words = stream.words(501, len(codes), draw=4 + value)
         threshold = np.where(codes == value, np.uint64(2**63), np.uint64(numerator))
         np.testing.assert_array_equal(sets[:, value], words < threshold)
-    again = draw_sets(codes[40_000:], 30, numerator, stream, 40_501, draw=4)
+    again = draw_sets(codes[40_000:], 30, numerator, stream.rows(40_501, 30_001), draw=4)
     np.testing.assert_array_equal(again, sets[40_000:])
 
 
@@ -358,33 +373,39 @@ def test_codes_that_the_channel_does_not_know_are_counted_not_shown() -> None:
     stream = KeyStream.from_seed(1)
     for codes in (np.array([0, 1, 2, 77]), np.array([0, -1, -5, 1])):
         for attempt in (
-            lambda codes=codes: sample(tables, codes, stream),
+            lambda codes=codes: sample(tables, codes, stream.rows(0, 4)),
             lambda codes=codes: tables.draw(codes, stream.words(0, 4)),
-            lambda codes=codes: draw_sets(codes, 2, 5, stream),
+            lambda codes=codes: draw_sets(codes, 2, 5, stream.rows(0, 4)),
         ):
             with pytest.raises(ParameterError, match="between 0 and 1; 2 of 4 do not"):
                 attempt()
     far = np.zeros(200_000, dtype=np.int64)
     far[[3, 150_000, 199_999]] = 2
     with pytest.raises(ParameterError, match="3 of 200000 do not"):
-        sample(tables, far, stream)
+        sample(tables, far, stream.rows(0, len(far)))
     with pytest.raises(ParameterError, match="one column of integers"):
-        sample(tables, np.array([[0, 1]]), stream)
+        sample(tables, np.array([[0, 1]]), stream.rows(0, 1))
     fractions: Any = np.array([0.0, 1.0])
     with pytest.raises(ParameterError, match="one column of integers"):
-        sample(tables, fractions, stream)
+        sample(tables, fractions, stream.rows(0, 2))
 
 
 def test_words_and_tables_that_do_not_belong_together_are_refused() -> None:
     stream = KeyStream.from_seed(1)
     short = AliasTables.of([[(0, 1), (1, 3)]], bits=2)
     with pytest.raises(ParameterError, match="words of 64 bits; these tables need 2"):
-        sample(short, np.zeros(3, dtype=np.int32), stream)
+        sample(short, np.zeros(3, dtype=np.int32), stream.rows(0, 3))
     with pytest.raises(ParameterError, match="3 codes and 2 words"):
         short.draw(np.zeros(3, dtype=np.int32), np.zeros(2, dtype=np.uint64))
+    certain = AliasTables.of([[(0, 1 << 64)]])
+    for n in (2, 4):  # words of other rows than are drawn
+        with pytest.raises(ParameterError, match=f"3 codes and {n} words"):
+            sample(certain, np.zeros(3, dtype=np.int32), stream.rows(0, n))
+        with pytest.raises(ParameterError, match=f"3 codes and {n} words"):
+            draw_sets(np.zeros(3, dtype=np.int32), 2, 1, stream.rows(0, n))
     for numerator in (-1, 1 << 64):
         with pytest.raises(ParameterError, match="numerator_false"):
-            draw_sets(np.zeros(3, dtype=np.int32), 2, numerator, stream)
+            draw_sets(np.zeros(3, dtype=np.int32), 2, numerator, stream.rows(0, 3))
     for first, n, draw in ((-1, 1, 0), (0, -1, 0), (0, 1, -1), (1 << 64, 1, 0), (0, 1, 1 << 64)):
         with pytest.raises(ParameterError, match="rows and draw numbers"):
             stream.words(first, n, draw=draw)
@@ -395,5 +416,5 @@ def test_words_and_tables_that_do_not_belong_together_are_refused() -> None:
 def test_no_rows_give_no_draws() -> None:
     stream = KeyStream.from_seed(1)
     none = np.zeros(0, dtype=np.int32)
-    assert sample(AliasTables.of([[(0, 1 << 64)]]), none, stream).shape == (0,)
-    assert draw_sets(none, 3, 1, stream).shape == (0, 3)
+    assert sample(AliasTables.of([[(0, 1 << 64)]]), none, stream.rows(0, 0)).shape == (0,)
+    assert draw_sets(none, 3, 1, stream.rows(0, 0)).shape == (0, 3)

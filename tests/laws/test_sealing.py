@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -29,6 +30,7 @@ from privacyfunnel.laws.sampling import KeyStream
 from privacyfunnel.laws.sealing import SMALLEST_EPSILON, certify, kept
 from privacyfunnel.laws.sets import SetsLaw
 from privacyfunnel.model.promises import Promise
+from privacyfunnel.model.unary_encoding import UnaryEncoding
 from tests.strategies import joints
 
 COIN = Joint.from_counts([[1, 0], [0, 1]])  # S = X, a fair coin
@@ -146,6 +148,14 @@ def test_exact_check_agrees_for_small_and_for_huge_weights() -> None:
 def test_an_infinite_leak_is_refused_with_its_size() -> None:
     with pytest.raises(GuaranteeError, match="without bound"):
         seal(Protocol(np.eye(2)), LIP(0.5), COIN)
+
+
+def test_a_refusal_says_where_the_protocol_leaks() -> None:
+    coin = Joint.from_counts([[3, 1], [1, 3]], ["ill", "well"], ["a", "b"], secret_name="health")
+    with pytest.raises(GuaranteeError, match=r"more \(someone who knows nothing else, for output \w, about health = "):
+        seal(replace(symmetric(0.2), outputs=coin.values), LIP(0.1), coin)
+    with pytest.raises(GuaranteeError, match=r"for output [ab ]+, about health = (ill|well)\)\. It was not returned"):
+        seal(UnaryEncoding(2, 3.0, coin.values), LIP(0.1), coin)
 
 
 def test_zero_epsilon_says_what_was_certified() -> None:

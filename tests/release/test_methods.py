@@ -70,7 +70,7 @@ def test_a_new_method_is_a_line_in_the_table(people: pl.DataFrame) -> None:
 def test_every_method_answers_the_same_call(people: pl.DataFrame) -> None:
     joint = Joint.from_table(people, secret="income", publish=PUBLISH)
     codes = np.arange(joint.a).repeat(20)
-    options = Options(effort=Effort(1e-2, 1.0), rows=methods.Rows(codes, KeyStream.from_seed(3)))
+    options = Options(effort=Effort(1e-2, 1.0), rows=methods.RowsToDraw(codes, KeyStream.from_seed(3)))
     for method in METHODS.values():
         found = method.design(joint, LIP(0.5), options)
         sealed = found.seal()

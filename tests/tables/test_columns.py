@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from privacyfunnel.errors import ColumnError, ParameterError, TableError
 from privacyfunnel.tables import encoding, quantiles, tally
 from privacyfunnel.tables.bins import Bins, bin_labels, example_edges, parse_bin
-from privacyfunnel.tables.columns import MOST_LABELS, Domain
+from privacyfunnel.tables.columns import MOST_LABELS, Coding
 from privacyfunnel.tables.encoding import Encoding, Variable, encode, encode_against, labelled
 from privacyfunnel.tables.files import open_table, write_table
 from privacyfunnel.tables.frames import FrameTable, contingency_of_frame
@@ -65,7 +65,7 @@ def test_codes_lead_back_to_the_labels_of_every_row_by_every_way(rows: list[Row]
         secrets, values = code.contingency.secret, code.contingency.published
 
         def labels(variable: Variable, position: int) -> list[str | None]:
-            combo = zip(variable.domains, variable.combos[position], strict=True)
+            combo = zip(variable.codings, variable.combos[position], strict=True)
             return [None if at == domain.missing else domain.labels[at] for domain, at in combo]
 
         back = [
@@ -77,7 +77,7 @@ def test_codes_lead_back_to_the_labels_of_every_row_by_every_way(rows: list[Row]
         for variable in (secrets, values):
             assert len(set(variable.labels)) == len(variable.combos)
             assert variable.combos.tolist() == sorted(variable.combos.tolist())
-            for domain in variable.domains:
+            for domain in variable.codings:
                 assert len(set(domain.labels)) == len(domain.labels)
 
 
@@ -95,7 +95,7 @@ def test_missing_is_a_category_and_stays_apart_from_a_label_of_that_name() -> No
     code = encode(frame(s=["u", "v", "u"], x=["(missing)", None, ""]), secret=["s"], publish=["x"])
     assert code.contingency.attribute_labels == (("(missing)", "(missing) 2"),)
     assert code.contingency.weights.tolist() == [[1, 1], [0, 1]]
-    assert code.contingency.published.domains[0].missing == 1
+    assert code.contingency.published.codings[0].missing == 1
 
 
 def test_secrets_of_several_columns_are_one_and_alike_names_stay_apart() -> None:
@@ -314,17 +314,17 @@ def test_a_table_that_changes_between_the_passes_is_refused(
 
 
 def test_values_that_are_not_known_are_counted_and_named() -> None:
-    known = Variable((Domain("x", ("a", "b")),), np.array([[0], [1]]))
+    known = Variable((Coding("x", ("a", "b")),), np.array([[0], [1]]))
     with pytest.raises(TableError, match="column 'x' must hold only values the protocol knows; 3 rows hold others"):
         encode_against(frame(x=["a", "c", "", None, "b"]), published=known)
-    bins = Variable((Domain("x", ("[0, 1)", "(missing)"), missing=1, edges=(0.0, 1.0)),), np.array([[0], [1]]))
+    bins = Variable((Coding("x", ("[0, 1)", "(missing)"), missing=1, edges=(0.0, 1.0)),), np.array([[0], [1]]))
     assert encode_against(frame(x=["0.5", ""]), published=bins).contingency.weights.tolist() == [[1, 1]]
     with pytest.raises(TableError, match="2 rows hold others"):
         encode_against(frame(x=["0.5", "7", "word"]), published=bins)
 
 
 def test_combinations_that_are_not_known_are_counted_and_named() -> None:
-    known = Variable((Domain("x", ("a", "b")), Domain("y", ("a", "b"))), np.array([[0, 0], [1, 1]]))
+    known = Variable((Coding("x", ("a", "b")), Coding("y", ("a", "b"))), np.array([[0, 0], [1, 1]]))
     with pytest.raises(TableError, match="columns x & y must hold only combinations the protocol knows; 2 rows"):
         encode_against(frame(x=["a", "a", "b"], y=["a", "b", "a"]), published=known)
 

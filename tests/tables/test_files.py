@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 from privacyfunnel.errors import ColumnError, OutputError, ParameterError, PrivacyFunnelError, TableError
 from privacyfunnel.tables import delimited
-from privacyfunnel.tables.files import SUFFIXES, open_table, write_table
+from privacyfunnel.tables.files import open_table, write_table
+from privacyfunnel.tables.suffixes import SUFFIXES
 
 ROWS = [("01", "Ann, the first", 'says "hi"'), ("2", "Bö\nb", "(missing)"), ("003", " Cy ", "x")]
 FRAME = pl.DataFrame(ROWS, schema=["id", "name", "note"], orient="row")

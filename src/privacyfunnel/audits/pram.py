@@ -16,9 +16,7 @@ import numpy as np
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.errors import DistributionError, ParameterError, TableError
-from privacyfunnel.laws.channel import ChannelLaw
 from privacyfunnel.laws.sealing import SealedProtocol
-from privacyfunnel.laws.sets import SetsLaw
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.protocol import Labels, Protocol
 from privacyfunnel.tables.whole import whole_file
@@ -33,23 +31,19 @@ def write_matrix(sealed: SealedProtocol, path: str | Path, *, force: bool = Fals
 
     For a protocol that sees the secret this is the channel that it induces from values to outputs.
     """
-    law = sealed.law
-    if not isinstance(law, ChannelLaw):
+    table = sealed.law.listed
+    if table is None:
         raise ParameterError(
             "A transition matrix needs a protocol with one channel for the whole record; "
-            f"{'unary encoding publishes sets' if isinstance(law, SetsLaw) else f'a {law.kind} has several'}. "
-            "Use randomised-response or optimal."
+            f"{sealed.law.unlisted}. Use randomised-response or optimal."
         )
-    channel = law.channel if sealed.induced is None else np.asarray(sealed.induced)
+    channel = table.channel if sealed.induced is None else np.asarray(sealed.induced)
     domain = sealed.domain
-    values = [
-        BETWEEN.join(at.labels[code] for at, code in zip(domain.attributes, combo, strict=True))
-        for combo in domain.combos.tolist()
-    ]
+    values = map(BETWEEN.join, domain.values)
     with whole_file(path, force=force) as beside, beside.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         name = BETWEEN.join(at.name for at in domain.attributes)
-        writer.writerow([name, *(BETWEEN.join(labels) for labels in law.outputs)])
+        writer.writerow([name, *(BETWEEN.join(labels) for labels in table.outputs)])
         writer.writerows([value, *decimals(row)] for value, row in zip(values, channel, strict=True))
 
 

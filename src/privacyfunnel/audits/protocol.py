@@ -7,7 +7,7 @@ draw is judged by a chi-square test of how often each input became each output.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,15 +16,11 @@ from numpy.typing import NDArray
 
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.audits.side_channels import SideChannel, side_channel
-from privacyfunnel.errors import ColumnError, GuaranteeError, ProtocolFileError, TableError
-from privacyfunnel.laws.chain import ChainLaw
-from privacyfunnel.laws.channel import ChannelLaw
-from privacyfunnel.laws.law import UNIT, Law
-from privacyfunnel.laws.product import ProductLaw
+from privacyfunnel.errors import ColumnError, GuaranteeError, TableError
+from privacyfunnel.laws.law import Law
 from privacyfunnel.laws.sealing import SealedProtocol, certify
-from privacyfunnel.laws.sets import SetsLaw
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.release.separate import ChainTally, ProductTally
+from privacyfunnel.release.write import recognised
 from privacyfunnel.tables.bins import Bins
 
 if TYPE_CHECKING:
@@ -81,7 +77,7 @@ def audit(
     people = open_table(table, delimiter=delimiter, encoding=encoding)
     found = Found.of(people, sealed, bins)
     now = certify(found.law, sealed.promise, found.joint, "Do not publish what it drew from this table.")
-    if now > sealed.epsilon:
+    if not now <= sealed.epsilon:
         raise GuaranteeError(
             f"the protocol file certifies ε = {sealed.epsilon:.6g}; on this table it is {now:.6g}. "
             "It was made for other rows, or altered: make it again."
@@ -116,13 +112,13 @@ class Found:
         stated = [Bins(column, edges=tuple(domain.bins.get(column, ()))) for column in publish]
         encoding = encode(table, secret=domain.secret_columns, publish=publish, bins=[*stated, *bins])
         joint = Joint.from_contingency(encoding.contingency)
-        values = _labels(sealed)
+        values = domain.values
         x = _looked_up(joint.values, values, joint.weights.sum(axis=0), publish)
         if not sealed.sees_secret:
-            return cls(encoding, joint, x, _restricted(sealed.law, x))
+            return cls(encoding, joint, x, sealed.law.among(x))
         s = _looked_up(joint.secrets, domain.secrets, joint.weights.sum(axis=1), domain.secret_columns)
         inputs = (s[:, None] * len(values) + x[None, :]).reshape(-1)
-        return cls(encoding, joint, inputs, _restricted(sealed.law, inputs))
+        return cls(encoding, joint, inputs, sealed.law.among(inputs))
 
     def codes(self) -> Iterator[IntArray]:
         """The rows in order, as inputs of the law."""
@@ -159,13 +155,11 @@ def _judged(sealed: SealedProtocol, found: Found, table: Table) -> Draw:
     """Compare the sanitised rows with the law; raise where they did not come from it."""
     from scipy.special import chdtr, chdtrc
 
-    from privacyfunnel.release.write import recognised
-
     way = recognised(sealed, table.columns, table.name)
     published = (
         way.drawn(piece) for batch in table.batches(way.names) for piece in batch.iter_slices(way.rows_at_once)
     )
-    tally = _tally(sealed.law)
+    tally = sealed.law.tally()
     rows = 0
     for inputs, drawn in _side_by_side(found.codes(), published, found.encoding.rows, table.name):
         tally.add(inputs, drawn)
@@ -175,94 +169,15 @@ def _judged(sealed: SealedProtocol, found: Found, table: Table) -> Draw:
             f"every row of {table.name} must be an output its protocol can give; {tally.impossible:,} of {rows:,} are "
             "not. The table was altered, or drawn with another protocol."
         )
-    statistic, degrees = tally.compared()
+    judged = [chi_square(counts, chances) for counts, chances in tally.rows]
+    statistic, degrees = sum(found for found, _ in judged), sum(free for _, free in judged)
     p_value = float(chdtrc(degrees, statistic)) if degrees else 1.0
-    if degrees and min(p_value, float(chdtr(degrees, statistic))) < FALSE_ALARM / 2:
+    if degrees and not min(p_value, float(chdtr(degrees, statistic))) >= FALSE_ALARM / 2:
         raise GuaranteeError(
             f"{table.name} must look drawn from its protocol; chi-square is {statistic:.6g} on {degrees} degrees of "
             f"freedom, which a true draw shows with a chance below {FALSE_ALARM:g}. It was altered, or drawn otherwise."
         )
     return Draw(rows, statistic, degrees, p_value)
-
-
-def _tally(law: Law) -> _OutputTally | _SetTally | _ColumnsTally:
-    if isinstance(law, ProductLaw | ChainLaw):
-        return _ColumnsTally(law)
-    return _SetTally(law) if isinstance(law, SetsLaw) else _OutputTally(law)
-
-
-class _ColumnsTally:
-    """The same for products and chains, channel by channel."""
-
-    def __init__(self, law: ProductLaw | ChainLaw) -> None:
-        self._tally = ProductTally(law) if isinstance(law, ProductLaw) else ChainTally(law)
-
-    def add(self, inputs: IntArray, drawn: NDArray[Any]) -> None:
-        self._tally.add(inputs, drawn)
-
-    @property
-    def impossible(self) -> int:
-        return self._tally.impossible
-
-    def compared(self) -> tuple[float, int]:
-        judged = [chi_square(counts, chances) for counts, chances in self._tally.rows]
-        return sum(statistic for statistic, _ in judged), sum(degrees for _, degrees in judged)
-
-
-class _OutputTally:
-    """How often each input became each output."""
-
-    def __init__(self, law: Law) -> None:
-        assert isinstance(law, ChannelLaw)
-        self._law = law
-        self._counts = np.zeros((law.inputs, len(law.outputs)), dtype=np.int64)
-        self._strange = 0
-
-    def add(self, inputs: IntArray, drawn: NDArray[Any]) -> None:
-        y = drawn[:, 0]
-        known = y >= 0
-        self._strange += int(np.count_nonzero(~known))
-        cells, counts = np.unique(inputs[known] * self._counts.shape[1] + y[known], return_counts=True)
-        self._counts.reshape(-1)[cells] += counts
-
-    @property
-    def impossible(self) -> int:
-        return self._strange + int(self._counts[self._law.channel == 0].sum())
-
-    def compared(self) -> tuple[float, int]:
-        return chi_square(self._counts, self._law.channel)
-
-
-class _SetTally:
-    """How often each value was in the set of each input."""
-
-    def __init__(self, law: SetsLaw) -> None:
-        self._law = law
-        self._rows = np.zeros(law.inputs, dtype=np.int64)
-        self._held = np.zeros((law.inputs, law.inputs), dtype=np.int64)
-        self._strange = 0
-
-    def add(self, inputs: IntArray, drawn: NDArray[Any]) -> None:
-        known = (drawn >= 0).all(axis=1)
-        self._strange += int(np.count_nonzero(~known))
-        for x in np.unique(inputs[known]):
-            held = drawn[known & (inputs == x)]
-            self._rows[x] += len(held)
-            self._held[x] += held.sum(axis=0, dtype=np.int64)
-
-    @property
-    def impossible(self) -> int:
-        foreign = int(self._held.sum() - np.trace(self._held)) if self._law.t == 0 else 0
-        return self._strange + foreign
-
-    def compared(self) -> tuple[float, int]:
-        """Each pair of a true value and a member is a coin of its own, heads with chance 1/2 or t / 2⁶⁴."""
-        p = np.full_like(self._held, self._law.t / UNIT, dtype=np.float64)
-        np.fill_diagonal(p, 0.5)
-        rows = np.broadcast_to(self._rows[:, None], p.shape).reshape(-1)
-        heads = self._held.reshape(-1)
-        coins = np.stack([p.reshape(-1), 1 - p.reshape(-1)], axis=1)
-        return chi_square(np.stack([heads, rows - heads], axis=1), coins)
 
 
 def _side_by_side(
@@ -291,29 +206,17 @@ def _check_secret(sealed: SealedProtocol, secret: Sequence[str]) -> None:
 
 def _check_induced(sealed: SealedProtocol, found: Found) -> None:
     """What analysts are told about x and y must follow from the integers."""
-    if sealed.induced is None or not isinstance(found.law, ChannelLaw):
+    table = found.law.listed
+    if sealed.induced is None or table is None:
         return
     joint = found.joint
-    induced = found.law.protocol.joint_with_values(joint) / joint.p_x[:, None]
+    induced = table.joint_with_values(joint) / joint.p_x[:, None]
     stated = sealed.induced[found.inputs[: joint.a] % len(sealed.domain.combos)]
-    if stated.shape != induced.shape or float(np.abs(stated - induced).max()) > INDUCED_TOLERANCE:
+    if stated.shape != induced.shape or not np.abs(stated - induced).max() <= INDUCED_TOLERANCE:
         raise GuaranteeError(
             "the protocol file must state the channel from values to outputs that its integers induce on this table; "
             "it states another. It was made for other rows, or altered: make it again."
         )
-
-
-def _labels(sealed: SealedProtocol) -> list[tuple[str, ...]]:
-    domain = sealed.domain
-    if any(
-        int(codes.min()) < 0 or int(codes.max()) >= len(at.labels)
-        for at, codes in zip(domain.attributes, domain.combos.T, strict=True)
-    ):
-        raise ProtocolFileError("every combination in a protocol file must have labels; one has not. Make it again.")
-    return [
-        tuple(at.labels[code] for at, code in zip(domain.attributes, combo, strict=True))
-        for combo in domain.combos.tolist()
-    ]
 
 
 def _looked_up(wanted: Sequence[Any], known: Sequence[Any], rows: NDArray[Any], columns: Sequence[str]) -> IntArray:
@@ -326,16 +229,3 @@ def _looked_up(wanted: Sequence[Any], known: Sequence[Any], rows: NDArray[Any], 
             f"{len(strange)} others. Use the table and bins the protocol was made for."
         )
     return np.array([place[label] for label in wanted], dtype=np.int64)
-
-
-def _restricted(law: Law, inputs: IntArray) -> Law:
-    """The law on some of its inputs. Values that never occur make no set more telling."""
-    if isinstance(law, SetsLaw):
-        return SetsLaw(tuple(law.values[x] for x in inputs), law.t)
-    if isinstance(law, ProductLaw | ChainLaw):
-        return replace(law, combos=law.combos[inputs])
-    assert isinstance(law, ChannelLaw)
-    sizes = np.diff(law.indptr)[inputs]
-    indptr = np.concatenate([[0], np.cumsum(sizes)])
-    entries = np.repeat(law.indptr[inputs] - indptr[:-1], sizes) + np.arange(indptr[-1])
-    return replace(law, indptr=indptr, output=law.output[entries], numerator=law.numerator[entries])

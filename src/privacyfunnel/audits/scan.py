@@ -12,17 +12,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from scipy.sparse import csr_array, eye_array
 
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import ColumnError
 from privacyfunnel.model.comparisons import log_ratio
 from privacyfunnel.model.information import entropy, information
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.promises import LDP, Promise
+from privacyfunnel.model.promises import Promise
+from privacyfunnel.model.sparse import SparseProtocol
 from privacyfunnel.tables.bins import Bins
 from privacyfunnel.tables.encoding import Contingency
 from privacyfunnel.tables.files import open_table
@@ -44,10 +46,6 @@ class Look:
     binned: bool = False
     note: str = ""  # why the column was not measured, if it was not
 
-    def safe(self, promise: Promise) -> bool:
-        """Whether the column keeps the promise as it is. For one column that is published alone, SRLIP is LIP."""
-        return (self.ldp if isinstance(promise, LDP) else self.lip) <= promise.epsilon
-
 
 @dataclass(frozen=True, slots=True)
 class Scan:
@@ -58,6 +56,15 @@ class Scan:
     secrets: int
     secret_entropy: float
     looks: tuple[Look, ...]
+    joints: Mapping[str, Joint] = field(repr=False)  # of the columns that could be counted
+
+    def safe(self, look: Look, promise: Promise) -> bool:
+        """Whether the column keeps the promise as it is, if it is published alone."""
+        joint = self.joints.get(look.column)
+        if joint is None:
+            return False
+        as_it_is = SparseProtocol(csr_array(eye_array(joint.a)))
+        return all(as_it_is.look(block)[0].epsilon <= promise.epsilon for block in promise.comparisons(joint, False))
 
 
 def scan(
@@ -75,12 +82,13 @@ def scan(
     if not others:
         raise ColumnError(f"a scan needs columns besides the secret; {table.name} has none. Name fewer secret columns.")
     counted = look(table, secret=secret, columns=others, bins=bins)
-    looks = [
-        Look(column, 0, math.inf, math.inf, None, "", "", note="too many values to count")
-        if isinstance(counts, ColumnError)
-        else measured(Joint.from_contingency(counts), column, binned=bool(counts.published.domains[0].edges))
-        for column, counts in counted.items()
-    ]
+    looks, joints = [], {}
+    for column, counts in counted.items():
+        if isinstance(counts, ColumnError):
+            looks.append(Look(column, 0, math.inf, math.inf, None, "", "", note="too many values to count"))
+            continue
+        joints[column] = Joint.from_contingency(counts)
+        looks.append(measured(joints[column], column, binned=bool(counts.published.codings[0].edges)))
     looks.sort(key=lambda look: (-look.lip, -(look.information or 0), look.column))
     rows = _secrets(counted)
     if len(rows) < 2:
@@ -88,7 +96,7 @@ def scan(
             f"what is secret must have at least two values; {' & '.join(secret)} has one in all {rows.sum():,} rows. "
             "There is nothing to hide: name another column."
         )
-    return Scan(int(rows.sum()), tuple(secret), len(rows), entropy(rows / rows.sum()), tuple(looks))
+    return Scan(int(rows.sum()), tuple(secret), len(rows), entropy(rows / rows.sum()), tuple(looks), joints)
 
 
 def _secrets(counted: Mapping[str, Contingency | ColumnError]) -> IntArray:

@@ -5,13 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from scipy.sparse import csr_array
-
-from privacyfunnel.audits.measurement import Measured, measured
-from privacyfunnel.laws.chain import ChainLaw
-from privacyfunnel.laws.channel import ChannelLaw
+from privacyfunnel.audits.measurement import measured
 from privacyfunnel.laws.law import Law
-from privacyfunnel.laws.product import ProductLaw
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import SRLIP
 
@@ -38,36 +33,15 @@ def side_channel(joint: Joint, law: Law, seconds: float = SECONDS) -> SideChanne
 
     Someone who knows everything learns nothing from a protocol that never saw the secret, so one column has none.
     """
-    if isinstance(law, ChannelLaw) and law.sees_secret:
-        leak = SRLIP(0).worst(joint, law.protocol)
-        label = None if leak.output is None else " & ".join(law.outputs[leak.output])
-        return SideChannel(leak.epsilon, leak.epsilon, leak.describe(joint, label))
-    if joint.m == 1:
+    if law.sees_secret:
+        protocol = law.protocol
+        leak = SRLIP(0).worst(joint, protocol)
+        return SideChannel(leak.epsilon, leak.epsilon, protocol.describe(leak, joint))
+    whole = None if joint.m == 1 else law.whole(MOST_PATHS)
+    if whole is None:
         return None
-    if isinstance(law, ProductLaw):
-        product = law.protocol
-        found = measured(joint, SRLIP(0), product, seconds)
-        return SideChannel(found.leak.epsilon, found.bound, product.describe(found.leak, joint))
-    if isinstance(law, ChannelLaw):
-        channel = csr_array(law.protocol.channel)
-        names = law.outputs
-    elif isinstance(law, ChainLaw):
-        shown, paths = law.whole_outputs()
-        channel = csr_array(paths.T)
-        names = tuple(
-            tuple(labels[code] for labels, code in zip(law.columns, row, strict=True)) for row in shown.tolist()
-        )
-    else:
-        return None
-    if channel.nnz > MOST_PATHS:
-        return None
-    return _named(joint, measured(joint, SRLIP(0), channel, seconds), names)
-
-
-def _named(joint: Joint, found: Measured, names: tuple[tuple[str, ...], ...]) -> SideChannel:
-    leak = found.leak
-    label = None if leak.output is None or isinstance(leak.output, tuple) else f"({', '.join(names[leak.output])})"
-    return SideChannel(leak.epsilon, max(found.bound, leak.epsilon), leak.describe(joint, label))
+    found = measured(joint, SRLIP(0), whole, seconds)
+    return SideChannel(found.leak.epsilon, found.bound, whole.describe(found.leak, joint))
 
 
 def in_words(found: SideChannel) -> str:

@@ -48,7 +48,7 @@ def scan(
         delimiter=delimiter,
         encoding=encoding,
     )
-    columns = [{**asdict(look), "safe": look.safe(wanted)} for look in found.looks]
+    columns = [{**asdict(look), "safe": found.safe(look, wanted)} for look in found.looks]
     content = {
         "rows": found.rows,
         "secret": found.secret,
@@ -58,14 +58,14 @@ def scan(
         "epsilon": wanted.epsilon,
         "columns": columns,
     }
-    safe = [look.column for look in found.looks if look.safe(wanted)]
+    safe = [look.column for look in found.looks if found.safe(look, wanted)]
     name = " & ".join(found.secret)
     told = [
         f"{found.rows:,} rows. What each column says about {name} ({found.secrets} values) if published as it is:",
         "",
         words.table(
             ["", "column", "values", "LIP ε", "LDP ε", "I(S;X)", "of H(S)", "says most"],
-            [_line(look, look.safe(wanted), found.secret_entropy) for look in found.looks],
+            [_line(look, found.safe(look, wanted), found.secret_entropy) for look in found.looks],
             "<<>>>>><",
         ),
         "",

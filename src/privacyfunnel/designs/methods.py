@@ -22,7 +22,8 @@ from privacyfunnel.model.promises import Promise
 from privacyfunnel.tables.names import nearest
 
 if TYPE_CHECKING:
-    from privacyfunnel.laws.sampling import Words
+    from privacyfunnel.laws.law import Described
+    from privacyfunnel.laws.sampling import Stream
     from privacyfunnel.laws.sealing import SealedProtocol
     from privacyfunnel.model.protocol import Protocol
 
@@ -39,11 +40,11 @@ class Effort:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rows:
+class RowsToDraw:
     """The very rows that will be drawn, and their words: for a method that is made while it draws."""
 
     codes: IntArray
-    words: Words
+    stream: Stream
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,7 +56,7 @@ class Options:
     budgets: str | tuple[float, ...] | None = None  # "paper", "sound" or an ε per column; searched if None
     order: tuple[str, ...] = ()  # the columns in the order they are published in; chosen by what they keep if empty
     effort: Effort = field(default_factory=Effort)
-    rows: Rows | None = None
+    rows: RowsToDraw | None = None
 
 
 class Design(Shape):
@@ -91,7 +92,7 @@ class Made:
 
     joint: Joint
     promise: Promise
-    protocol: Comparable
+    protocol: Described
     outputs: int
     bound: float | None = None
     drawn: None = None
@@ -237,7 +238,7 @@ def _chain(joint: Joint, promise: Promise, options: Options) -> Design:
         seconds=SECONDS if limit is None else limit,
     )
     assert options.rows is not None  # `Method.design` has seen to that
-    return chain.of_rows(options.rows.codes, options.rows.words)
+    return chain.of_rows(options.rows.codes, options.rows.stream)
 
 
 def _chain_trial(joint: Joint, promise: Promise, options: Options) -> float:

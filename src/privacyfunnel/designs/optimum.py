@@ -13,6 +13,7 @@ from privacyfunnel.designs.explicit import conditional_reporting
 from privacyfunnel.engine import Problem, Split, split
 from privacyfunnel.engine.objective import Entropy
 from privacyfunnel.errors import SizeError, SolverError, checked_positive
+from privacyfunnel.laws.rounding import joined
 from privacyfunnel.laws.sealing import SMALLEST_EPSILON, kept
 from privacyfunnel.model.information import entropy, mutual_information
 from privacyfunnel.model.joint import Joint
@@ -162,11 +163,8 @@ def _protocol(joint: Joint, problem: Problem, inputs: IntArray, found: Split, se
     """
     weights, atoms = found.weights, np.maximum(found.atoms, 0.0)
     rows = (weights[:, None] * atoms / problem.prior[None, :]).T
-    frequent = np.flatnonzero(weights >= min(RAREST_OUTPUT, float(weights.max())))
-    most = frequent[np.argmax(weights[frequent])]
-    rare = np.setdiff1d(np.arange(len(weights)), frequent)
-    rows[:, most] += rows[:, rare].sum(axis=1)
-    rows, own = rows[:, frequent], weights[frequent] / weights[frequent].sum()
+    frequent = weights >= min(RAREST_OUTPUT, float(weights.max()))
+    rows, own = joined(rows, weights, frequent), weights[frequent] / weights[frequent].sum()
     told = rows.sum(axis=1, keepdims=True)  # 0 for an input so rare that no output names it
     rows = np.divide(rows, told, out=np.tile(own, (len(rows), 1)), where=told > 0)
     channel = np.tile(problem.prior @ rows, (joint.a * (joint.c if sees_secret else 1), 1))

@@ -1,12 +1,12 @@
 """Estimation: what an analyst can say about the original columns, from a sanitised table and its protocol alone.
 
 observation       what a sanitised record shows, and how that depends on its original value
+models            its two shapes: one of a list, or a set of values
 identification    what can be learned at all, and bounds for the rest
 likelihood        the most likely distribution, with a proved gap
 inversion         unbiased estimates and their exact covariance; projection onto distributions
 intervals         intervals that cover, also near 0 and 1
 shares            these together, on arrays
-columnwise        products and chains: the channel of some columns
 reading           sanitised tables to counts
 results           tables of shares
 front             `estimate`

@@ -13,7 +13,8 @@ from privacyfunnel.arrays import BoolArray, FloatArray
 from privacyfunnel.errors import ColumnError, SizeError
 from privacyfunnel.estimation.identification import Identification, RowSpace, identify
 from privacyfunnel.estimation.intervals import FEW_ROWS
-from privacyfunnel.estimation.reading import Group, Reading, covered_by, default_method, loaded
+from privacyfunnel.estimation.models import default_method
+from privacyfunnel.estimation.reading import Group, Reading, covered_by, loaded
 from privacyfunnel.estimation.results import Cell, Estimates, ShareTable
 from privacyfunnel.estimation.shares import Fit, Settings, Shares
 from privacyfunnel.laws.sealing import SealedProtocol
@@ -52,7 +53,7 @@ def estimate(
     by = (by,) if isinstance(by, str) else tuple(by)
     sealed = loaded(protocol)
     asked = _asked(sealed, columns)
-    settings = Settings(method or default_method(sealed), level, target, bootstrap, seed)
+    settings = Settings(method or default_method(len(sealed.law.members)), level, target, bootstrap, seed)
     tables: dict[Group, dict[int, ShareTable]] = {}
     too_large: dict[int, SizeError] = {}
     for together in _read_together(sealed, asked):
@@ -131,8 +132,7 @@ class _Tabulation:
             tuple(attributes[place[name]].labels[code] for name, code in zip(columns, codes, strict=True))
             for codes in cells.tolist()
         )
-        unseen = 0 if reading.part is None else reading.part.unseen
-        return cls(columns, labels, functions, identify(space, functions), unseen)
+        return cls(columns, labels, functions, identify(space, functions), reading.law.unseen)
 
     def table(self, group: tuple[tuple[str, str], ...], fit: Fit) -> ShareTable:
         identified = self.known.identified

@@ -21,8 +21,8 @@ from scipy.special import stdtrit
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.errors import ColumnError, ParameterError
 from privacyfunnel.estimation.identification import RowSpace
-from privacyfunnel.estimation.observation import ChannelModel, Observed, SetsModel
-from privacyfunnel.estimation.reading import Group, Reading, as_table, decoded, group_labels
+from privacyfunnel.estimation.observation import ObservationModel, Observed
+from privacyfunnel.estimation.reading import Group, Reading, as_table, group_labels
 from privacyfunnel.estimation.shares import fitted
 from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.tables.picking import named, picked
@@ -58,13 +58,12 @@ def posterior(protocol: SealedProtocol | str | Path, frame: Any) -> Posterior:
     ]
     published, total = named(way.names), named([number]).sum()
     outputs = pl.concat(parts).group_by(published).agg(total).sort(published)
-    return Posterior(outputs, reading.values, posteriors(reading.model, prior, decoded(way, outputs)), prior)
+    return Posterior(outputs, reading.values, posteriors(reading.model, prior, reading.decoded(way, outputs)), prior)
 
 
-def posteriors(model: ChannelModel | SetsModel, prior: FloatArray, outputs: NDArray[Any]) -> FloatArray:
+def posteriors(model: ObservationModel, prior: FloatArray, outputs: NDArray[Any]) -> FloatArray:
     """P(X = x | Y = y) for each of n outputs, as n × a. An output that the prior excludes is judged without it."""
-    codes = outputs[:, 0] if isinstance(model, ChannelModel) else outputs.astype(np.bool_)
-    chance = model.likelihood(Observed(len(codes), np.zeros(0), codes, np.ones(len(codes)))).T
+    chance = model.likelihood(Observed(len(outputs), np.zeros(0), outputs, np.ones(len(outputs)))).T
     joint = chance * prior
     impossible = joint.sum(axis=1) <= 0
     joint[impossible] = chance[impossible]
@@ -177,7 +176,7 @@ class Imputation:
                 )
 
     def _drawn(self, way: Any, rows: pl.DataFrame, i: int, rng: Generator) -> NDArray[np.uint32]:
-        outputs = decoded(way, rows)
+        outputs = self.reading.decoded(way, rows)
         groups = group_labels(rows, self.by) if self.by else [()] * len(rows)
         place = {group: k for k, group in enumerate(self.priors)}
         member = np.array([place[group] for group in groups])
@@ -229,18 +228,15 @@ def combine(estimates: ArrayLike, variances: ArrayLike = 0.0, *, level: float = 
     return Combined(centre, math.sqrt(total), centre - half, centre + half, degrees)
 
 
-def _again(model: ChannelModel | SetsModel, space: RowSpace, observed: Observed, rng: Generator) -> Observed:
+def _again(model: ObservationModel, space: RowSpace, observed: Observed, rng: Generator) -> Observed:
     """What another table like this one would have shown: its outputs resampled, or drawn again where it has no list."""
     if not len(observed.counts):
         return model.simulate(fitted(model, space, observed, "projection"), observed.rows, rng, fixed=False)
     counts = rng.multinomial(observed.rows, observed.counts / observed.counts.sum()).astype(np.float64)
     seen = counts > 0
-    outputs, counts = observed.outputs[seen], counts[seen]
-    if isinstance(model, SetsModel):
-        return model.observed(observed.rows, counts @ outputs.astype(np.float64), outputs, counts)
-    again = np.zeros(model.channel.shape[1])
-    again[outputs] = counts
-    return model.observed(again)
+    again = model.counting(distinct=True)
+    again.add(observed.outputs[seen], counts[seen])
+    return again.observed()
 
 
 def _complete(reading: Reading) -> RowSpace:

@@ -11,20 +11,13 @@ offering the same.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 from typing import Protocol as Shape
 
-import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
 from privacyfunnel.arrays import FloatArray
-from privacyfunnel.errors import SizeError
-
-LARGEST_LIKELIHOOD = 10**8  # entries of P(seen output | x); 0.8 GB
-ROUNDING = 1e-13
-COUNTED_SETS = 20  # values: up to 2²⁰ distinct sets
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,6 +39,16 @@ class Moments:
     third: FloatArray
 
 
+class Counting(Shape):
+    """Counts of outputs while the batches of a table come in."""
+
+    def add(self, outputs: NDArray[Any], counts: NDArray[Any]) -> None:
+        """More outputs, with how often each was seen."""
+
+    def observed(self) -> Observed:
+        """All that was counted."""
+
+
 class ObservationModel(Shape):
     """What estimation needs of a law."""
 
@@ -65,6 +68,12 @@ class ObservationModel(Shape):
     def chances(self) -> slice:
         """The statistics that are no constants: frequencies of something that either happens to a row or does not."""
 
+    def outputs(self, shown: NDArray[Any]) -> NDArray[Any]:
+        """What rows show (n × 1 numbers of outputs, or n × values sets) as outputs of this model."""
+
+    def counting(self, *, distinct: bool) -> Counting:
+        """An empty count of outputs; whether distinct ones are told apart where that costs memory."""
+
     def second_moment(self, p: FloatArray) -> FloatArray:
         """E[h hᵀ] under prior p: k × k, or its diagonal where the rest is 0."""
 
@@ -79,143 +88,3 @@ class ObservationModel(Shape):
 
     def simulate(self, p: FloatArray, rows: int, rng: Generator, *, fixed: bool) -> Observed:
         """A sanitised table whose originals have the frequencies p (`fixed`), or are drawn from p."""
-
-
-@dataclass(frozen=True, eq=False)
-class ChannelModel:
-    r"""A channel q(y | x): the statistics are the indicators :math:`h_y = [Y = y]`."""
-
-    channel: FloatArray
-
-    @property
-    def default_method(self) -> str:
-        return "ml"
-
-    @property
-    def inputs(self) -> int:
-        return len(self.channel)
-
-    @property
-    def means(self) -> FloatArray:
-        return self.channel
-
-    @property
-    def chances(self) -> slice:
-        return slice(None)
-
-    def observed(self, counts: NDArray[Any]) -> Observed:
-        """A table in which output y was counted counts[y] times."""
-        seen = np.flatnonzero(counts)
-        rows = int(counts.sum())
-        return Observed(rows, counts / rows, seen, counts[seen].astype(np.float64))
-
-    def second_moment(self, p: FloatArray) -> FloatArray:
-        return p @ self.channel
-
-    def moments(self, g: FloatArray) -> Moments:
-        mean, square = self.channel @ g, self.channel @ g**2
-        variance = square - mean**2
-        third = self.channel @ g**3 - 3 * mean * square + 2 * mean**3
-        nothing = variance <= ROUNDING * square  # what is left of a certain output after rounding
-        return Moments(mean, np.where(nothing, 0.0, variance), np.where(nothing, 0.0, third))
-
-    def ranges(self, g: FloatArray) -> FloatArray:
-        drawn = g[self.channel.any(axis=0)]
-        return np.asarray(drawn.max(axis=0) - drawn.min(axis=0))
-
-    def likelihood(self, observed: Observed) -> FloatArray:
-        return np.asarray(self.channel[:, observed.outputs])
-
-    def simulate(self, p: FloatArray, rows: int, rng: Generator, *, fixed: bool) -> Observed:
-        if fixed:
-            return self.observed(rng.multinomial(whole_counts(p, rows, rng), normalised(self.channel)).sum(axis=0))
-        return self.observed(rng.multinomial(rows, normalised(p @ self.channel)))
-
-
-@dataclass(frozen=True, eq=False)
-class SetsModel:
-    r"""Unary encoding: the statistics are the bits :math:`h_{x'} = [x' \in Y]` and a constant 1.
-
-    Given x the bits are independent, with chance :math:`\tfrac12` for x itself and `foreign` for every other value.
-    The constant carries the knowledge that shares sum to 1, which the bits alone do not.
-    """
-
-    inputs: int
-    foreign: float
-
-    @property
-    def default_method(self) -> str:
-        # Whole sets tell more than the sums of their bits, if there are not too many different ones to count.
-        return "ml" if self.inputs <= COUNTED_SETS else "projection"
-
-    @property
-    def _bits(self) -> FloatArray:
-        bits = np.full((self.inputs, self.inputs), self.foreign)
-        np.fill_diagonal(bits, 0.5)
-        return bits
-
-    @cached_property
-    def means(self) -> FloatArray:
-        return np.hstack([self._bits, np.ones((self.inputs, 1))])
-
-    @property
-    def chances(self) -> slice:
-        return slice(self.inputs)
-
-    def observed(self, rows: int, sums: NDArray[Any], sets: NDArray[Any], counts: NDArray[Any]) -> Observed:
-        """A table in which value x' is in sums[x'] sets; `sets` and `counts` may be empty."""
-        return Observed(rows, np.append(sums / rows, 1.0), sets, counts.astype(np.float64))
-
-    def second_moment(self, p: FloatArray) -> FloatArray:
-        bits = self._bits
-        inside = np.diag(p @ (bits * (1 - bits)))
-        second = np.empty((self.inputs + 1,) * 2)
-        mean = p @ bits
-        second[:-1, :-1] = inside + (bits.T * p) @ bits
-        second[-1, :-1] = second[:-1, -1] = mean
-        second[-1, -1] = 1.0
-        return second
-
-    def moments(self, g: FloatArray) -> Moments:
-        bits = self._bits
-        own = g[:-1]
-        noise = bits * (1 - bits)
-        return Moments(self.means @ g, noise @ own**2, (noise * (1 - 2 * bits)) @ own**3)
-
-    def ranges(self, g: FloatArray) -> FloatArray:
-        return np.asarray(np.abs(g[:-1]).sum(axis=0))
-
-    def likelihood(self, observed: Observed) -> FloatArray:
-        # P(y | x) is ½ ∏ over x' ≠ x of t or 1 − t; divided by the same product over all x' it is ½/t or ½/(1 − t).
-        if self.inputs * len(observed.counts) > LARGEST_LIKELIHOOD:
-            raise SizeError(
-                f"Maximum likelihood needs a table of {self.inputs:,} values × {len(observed.counts):,} distinct sets; "
-                f"at most {LARGEST_LIKELIHOOD:,} entries fit. Use the method 'projection'."
-            )
-        members = observed.outputs.T.astype(np.float64)
-        chance = np.asarray((1 - self.foreign) * members + self.foreign * (1 - members))
-        chance[:, members.sum(axis=0) == 0] = 1.0  # the empty set is as likely for every value, also where t = 0
-        return chance
-
-    def simulate(self, p: FloatArray, rows: int, rng: Generator, *, fixed: bool) -> Observed:
-        own = whole_counts(p, rows, rng) if fixed else rng.multinomial(rows, normalised(p))
-        sums = rng.binomial(own, 0.5) + rng.binomial(rows - own, self.foreign)
-        return self.observed(rows, sums, np.zeros((0, self.inputs), dtype=np.bool_), np.zeros(0))
-
-
-def normalised(p: FloatArray) -> FloatArray:
-    """The rows of p, rounded so that a multinomial accepts them."""
-    return np.asarray(p / p.sum(axis=-1, keepdims=True))
-
-
-def whole_counts(p: FloatArray, rows: int, rng: Generator) -> NDArray[np.int64]:
-    """Counts that sum to `rows` and are p · rows rounded down or up, up at random."""
-    exact = normalised(p) * rows
-    counts = np.floor(exact).astype(np.int64)
-    rest = rows - int(counts.sum())
-    if rest:
-        # Systematic sampling: each fraction is rounded up with a chance equal to it.
-        ends = np.cumsum(exact - counts)
-        picks = (np.arange(rest) + rng.random()) * (ends[-1] / rest)
-        counts += np.bincount(np.minimum(np.searchsorted(ends, picks, side="right"), len(p) - 1), minlength=len(p))
-    return counts

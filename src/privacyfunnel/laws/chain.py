@@ -13,24 +13,27 @@ every output that these could have published is checked.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from fractions import Fraction
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
-from privacyfunnel.arrays import IntArray
+from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.errors import ProtocolFileError
+from privacyfunnel.laws.chain_measures import ChainTally, ReachedChain, outward
 from privacyfunnel.laws.chain_step import BITS, UNIT, Step, arrivals
-from privacyfunnel.laws.exact import NO_LEAK, ExactLeak, exact_leak, worse
+from privacyfunnel.laws.exact import NO_LEAK, ExactLeak, worse
+from privacyfunnel.laws.law import Law, Model
 from privacyfunnel.laws.sampling import Words
-from privacyfunnel.model.comparisons import Comparisons, Leak
+from privacyfunnel.model.comparisons import Comparisons
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.protocol import Labels
+from privacyfunnel.model.sparse import SparseProtocol
 
 MOST_STEPS = 20
 ROUNDING = 2.0**-53
@@ -38,16 +41,16 @@ WORKED_ON = 1 << 23  # entries of P(y | E) that are worked on at a time
 
 
 @dataclass(frozen=True, eq=False)
-class ChainLaw:
+class ChainLaw(Law):
     """Steps of a chain, the labels of each published column, and the combinations of labels that are inputs."""
 
     steps: tuple[Step, ...]
-    columns: tuple[Labels, ...]
+    labels: tuple[Labels, ...]  # of each published column
     combos: IntArray
     kind: ClassVar[str] = "chain"
     checked: ClassVar[str] = "with every rounding outwards"
-    sees_secret: ClassVar[bool] = False
-    listed: ClassVar[None] = None  # outputs are too many to list
+    unlisted: ClassVar[str] = "a chain has several"
+    sees_secret = False
 
     def __post_init__(self) -> None:
         attributes = sorted(j for step in self.steps for j in step.attributes)
@@ -89,13 +92,16 @@ class ChainLaw:
         return self._values[number]
 
     @property
+    def columns(self) -> tuple[Labels, ...]:
+        return self.labels
+
+    @property
     def inputs(self) -> int:
         """How many combinations are inputs."""
         return len(self.combos)
 
     @property
     def protocol(self) -> ReachedChain:
-        """The law as something to measure."""
         return ReachedChain(self)
 
     def paths(self) -> Iterator[tuple[Step, csr_array]]:
@@ -139,10 +145,10 @@ class ChainLaw:
         largest = NO_LEAK
         for step, outputs in self.paths():
             for part in np.array_split(step.chosen, 1 + len(step.chosen) * width // WORKED_ON):
-                largest = worse(largest, _outward(comparisons, csr_array(outputs[part]), given, part, error))
+                largest = worse(largest, outward(comparisons, csr_array(outputs[part]), given, part, error))
         return largest
 
-    def draw(self, codes: NDArray[Any], stream: Words, first_row: int) -> NDArray[Any]:
+    def draw(self, codes: NDArray[Any], words: Words) -> NDArray[Any]:
         drawn = np.zeros((len(codes), len(self.columns)), dtype=np.int64)
         node = np.zeros(len(codes), dtype=np.int64)
         for number, (step, values) in enumerate(zip(self.steps, self._values, strict=True)):
@@ -152,11 +158,92 @@ class ChainLaw:
                     f"A chain is made for the rows that it was drawn for; {int((row < 0).sum())} of {len(codes)} rows "
                     "came to a context that is not in it. Sanitise the table again."
                 )
-            output = step.draw(row, stream.words(first_row, len(codes), draw=number))
+            output = step.draw(row, words.word(number))
             drawn[:, list(step.attributes)] = step.labels[output]
             if number + 1 < len(self.steps):
                 node = arrivals(self.steps[number + 1].came_by, output)
         return drawn
+
+    def followed(self, inputs: IntArray, shown: NDArray[Any]) -> Iterator[tuple[IntArray, IntArray]]:
+        """Along the labels that rows with these inputs show, step by step: which rows still can have become them, and
+        by which entry of the step."""
+        left = np.arange(len(inputs))
+        node = np.zeros(len(inputs), dtype=np.int64)
+        for number, step in enumerate(self.steps):
+            output = step.showing(node, shown[left][:, list(step.attributes)])
+            entry = step.entries_of(step.rows_of(node, self.values_of(number)[inputs[left]]), output)
+            good = entry >= 0
+            left = left[good]
+            yield left, entry[good]
+            if number + 1 < len(self.steps):
+                node = arrivals(self.steps[number + 1].came_by, output[good])
+
+    def tally(self) -> ChainTally:
+        return ChainTally(self)
+
+    def among(self, inputs: IntArray) -> ChainLaw:
+        return replace(self, combos=self.combos[inputs])
+
+    def whole(self, most: int) -> SparseProtocol | None:
+        shown, paths = self.whole_outputs()
+        labels = (tuple(self.columns[j][code] for j, code in enumerate(row)) for row in shown.tolist())
+        return SparseProtocol(csr_array(paths.T), tuple(labels)) if paths.nnz <= most else None
+
+    def expected_unchanged(self, own: NDArray[Any], joint: Joint) -> float:
+        """In the contexts that were reached."""
+        chance = joint.p_x.copy()
+        for step, (left, entry) in zip(self.steps, self.followed(np.arange(self.inputs), own), strict=True):
+            stays = np.zeros(len(chance))
+            stays[left] = chance[left] * (step.numerator[entry] / UNIT)
+            chance = stays
+        return float(chance.sum())
+
+    def covering(self, wanted: Sequence[int], attributes: int) -> tuple[int, ...]:
+        """Those of the first steps, up to the last that publishes one of them."""
+        last = max(number for number, step in enumerate(self.steps) if set(step.attributes) & set(wanted))
+        return tuple(j for step in self.steps[: last + 1] for j in step.attributes)
+
+    def restricted(self, attributes: Sequence[int]) -> tuple[ChainLaw, IntArray]:
+        """What the first steps show depends on their own columns only."""
+        combos, first = np.unique(self.combos[:, attributes], axis=0, return_index=True)
+        place = {j: i for i, j in enumerate(attributes)}
+        steps = tuple(
+            replace(step, attributes=tuple(place[j] for j in step.attributes))
+            for step in self.steps
+            if place.keys() >= set(step.attributes)
+        )
+        return ChainLaw(steps, tuple(self.columns[j] for j in attributes), combos), first
+
+    @property
+    def expanded(self) -> int:
+        return sum(len(step.context_of_output) for step in self.steps)
+
+    @property
+    def unseen(self) -> int:
+        return sum(len(one.context_of_output) - len(other.came_by) for one, other in pairwise(self.steps))
+
+    def observation(self, channel: Callable[[FloatArray], Model], sets: Callable[[int, float], Model]) -> Model:
+        """P(y | x) of all outputs of the last step, and of earlier ones that lead to contexts the law does not hold.
+
+        Together they are everything that can happen, so each row sums to 1.
+        """
+        told: FloatArray = np.zeros((self.inputs, 0))
+        rest: list[FloatArray] = []
+        for number, (step, chances) in enumerate(self.paths()):
+            told = np.asarray(chances.todense()).T
+            if number + 1 < len(self.steps):
+                onward = self.steps[number + 1].came_by
+                rest.append(told[:, np.setdiff1d(np.arange(len(step.context_of_output)), onward)])
+        return channel(np.hstack([told, *rest]))
+
+    def observed(self, drawn: NDArray[Any]) -> NDArray[Any]:
+        """The output of the last step that each row's labels lead to."""
+        output = node = np.zeros(len(drawn), dtype=np.int64)
+        for number, step in enumerate(self.steps):
+            if number:
+                node = np.where(output >= 0, arrivals(step.came_by, output), -1)
+            output = step.showing(node, drawn[:, list(step.attributes)])
+        return output[:, None]
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -167,65 +254,13 @@ class ChainLaw:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any], sees_secret: bool, combos: IntArray) -> ChainLaw:
-        """The law that a protocol file states, over the combinations of its domain."""
         if sees_secret or content["bits"] != BITS:
             raise ProtocolFileError(f"A chain never sees the secret and has {BITS} bits; this file says otherwise.")
         columns = tuple(tuple(map(str, labels)) for labels in content["columns"])
         return cls(tuple(Step.from_json(step) for step in content["steps"]), columns, combos)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ReachedChain:
-    """A chain as a protocol. What it could have published in contexts that no row came to counts as not published."""
-
-    law: ChainLaw
-    sees_secret: ClassVar[bool] = False
-
-    def worst(self, comparisons: Comparisons) -> Leak:
-        """The largest log-ratio, rounded upwards."""
-        return self.law.worst(comparisons).leak
-
-    def mutual_information(self, joint: Joint) -> float:
-        """I(X;Y) in nats: what each step adds in each context, H(p) − Σ_y q_y H(v_y), times the context's chance."""
-        p_x, total = joint.p_x, 0.0
-        for number, (step, outputs) in enumerate(self.law.paths()):
-            p = csr_array(outputs.multiply(p_x[None, :]))
-            values = self.law.values_of(number)
-            sums = coo_array((np.ones(len(values)), (np.arange(len(values)), values)))
-            p_yx = coo_array(csr_array(p @ csr_array(sums)))  # output × value of the step
-            output, value = p_yx.coords
-            context = step.context_of_output[output]
-            size = len(step.values)
-            p_cx = np.bincount(context * size + value, p_yx.data, minlength=len(step.came_by) * size)
-            p_c = p_cx.reshape(-1, size).sum(axis=1)
-            p_y = np.bincount(output, p_yx.data, minlength=outputs.shape[0])
-            # Σ p(x,y) ln p(x,y) p(c) / (p(x,c) p(y)), over all contexts c of the step
-            cell = context * size + value
-            terms = p_yx.data * np.log(p_yx.data * p_c[context] / (p_cx[cell] * p_y[output]))
-            total += float(terms.sum())
-        return max(0.0, total)
-
-
 def value_numbers(combos: IntArray, attributes: tuple[int, ...], values: IntArray) -> IntArray:
     """Which of a step's values each combination has."""
     place = {tuple(row): number for number, row in enumerate(values.tolist())}
     return np.array([place[tuple(row)] for row in combos[:, attributes].tolist()], dtype=np.int64)
-
-
-def _outward(
-    comparisons: Comparisons, outputs: csr_array, given: csr_array, names: IntArray, error: float
-) -> ExactLeak:
-    if not len(names):
-        return NO_LEAK
-    p = np.asarray(csr_array(outputs @ given).toarray(), dtype=np.float64)
-    one, other = p[:, comparisons.pairs[:, 0]], p[:, comparisons.pairs[:, 1]]
-    only_one = (one > 0) != (other > 0)
-    if only_one.any():
-        output, pair = map(int, np.argwhere(only_one)[0])
-        return exact_leak(comparisons, None, pair, int(names[output]))
-    both = one > 0
-    ratio = np.divide(one, other, out=np.ones_like(one), where=both)
-    ratio = np.maximum(ratio, np.divide(1.0, ratio))
-    output, pair = map(int, np.unravel_index(int(ratio.argmax()), ratio.shape))
-    above = Fraction(float(ratio[output, pair])) * (1 + Fraction(error))
-    return exact_leak(comparisons, above, pair, int(names[output]))

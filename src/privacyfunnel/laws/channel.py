@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -13,24 +13,29 @@ from scipy.sparse import coo_array, csr_array
 
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.errors import ProtocolFileError
+from privacyfunnel.laws.alias import AliasTables, sample
 from privacyfunnel.laws.exact import ExactLeak, worst_ratio
-from privacyfunnel.laws.law import BITS, UNIT, check_bits
-from privacyfunnel.laws.sampling import AliasTables, Words, sample
+from privacyfunnel.laws.law import BITS, UNIT, Law, Model, check_bits
+from privacyfunnel.laws.rounding import rounded_rows
+from privacyfunnel.laws.sampling import Words
+from privacyfunnel.laws.tally import ChannelTally
 from privacyfunnel.model.comparisons import Comparisons
+from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.protocol import Labels, Protocol
+from privacyfunnel.model.sparse import SparseProtocol
 
 LIMB = 22  # bits: three limbs hold 65 bits, and a limb times masses below 2⁴⁰ sums up within an int64
 SMALL_MASS = 2**40
 
 
 @dataclass(frozen=True, eq=False)
-class ChannelLaw:
+class ChannelLaw(Law):
     """q(y | z) = N(z, y) / 2⁶⁴, each row of N summing to 2⁶⁴ exactly. Rows are kept sparse."""
 
     indptr: IntArray
     output: IntArray
     numerator: NDArray[Any]  # Python integers: a certain output has 2⁶⁴ itself
-    outputs: tuple[Labels, ...]
+    outputs: tuple[Labels, ...]  # what each output is called in each published column
     sees_secret: bool
     kind: ClassVar[str] = "channel"
     checked: ClassVar[str] = "in exact arithmetic"
@@ -57,21 +62,9 @@ class ChannelLaw:
     @classmethod
     def of(cls, protocol: Protocol) -> ChannelLaw:
         """The protocol's probabilities rounded down to multiples of 2⁻⁶⁴, the rest given to each row's largest."""
-        rows, output = np.nonzero(protocol.channel)
-        # A float times 2⁶⁴ is exact, and so is its integer part.
-        scaled = np.floor(np.ldexp(protocol.channel[rows, output], BITS))
-        numerator = np.array([int(x) for x in scaled], dtype=object)
-        inputs = protocol.channel.shape[0]
-        sums = np.zeros(inputs, dtype=object)
-        np.add.at(sums, rows, numerator)
-        largest = np.zeros(inputs, dtype=np.int64)
-        entry = np.full(protocol.channel.shape, -1, dtype=np.int64)
-        entry[rows, output] = np.arange(len(rows))
-        largest = entry[np.arange(inputs), protocol.channel.argmax(axis=1)]
-        numerator[largest] += UNIT - sums
-        kept = numerator > 0
-        indptr = np.concatenate([[0], np.cumsum(np.bincount(rows[kept], minlength=inputs))])
-        return cls(indptr, output[kept], numerator[kept], protocol.outputs, protocol.sees_secret)
+        row, output, numerator = rounded_rows(protocol.channel, BITS)
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(protocol.channel)))])
+        return cls(indptr, output, numerator, protocol.outputs, protocol.sees_secret)
 
     @property
     def _row_of_entry(self) -> IntArray:
@@ -84,8 +77,15 @@ class ChannelLaw:
 
     @property
     def columns(self) -> tuple[Labels, ...]:
-        """Each column's label of every output."""
-        return tuple(zip(*self.outputs, strict=True))
+        return self._named[0]
+
+    @cached_property
+    def _named(self) -> tuple[tuple[Labels, ...], IntArray]:
+        """The labels of each column, each once; and which of them every output has, outputs × columns."""
+        columns = tuple(tuple(dict.fromkeys(labels)) for labels in zip(*self.outputs, strict=True))
+        places = [{label: code for code, label in enumerate(labels)} for labels in columns]
+        codes = [[place[label] for place, label in zip(places, labels, strict=True)] for labels in self.outputs]
+        return columns, np.array(codes, dtype=np.int64).reshape(len(self.outputs), len(columns))
 
     @property
     def channel(self) -> FloatArray:
@@ -96,12 +96,10 @@ class ChannelLaw:
 
     @property
     def protocol(self) -> Protocol:
-        """The law as a protocol of floats."""
         return Protocol(self.channel, self.outputs, self.sees_secret)
 
     @property
     def listed(self) -> Protocol:
-        """The same: its outputs are a list."""
         return self.protocol
 
     def worst(self, comparisons: Comparisons) -> ExactLeak:
@@ -135,9 +133,47 @@ class ChannelLaw:
         entries = list(zip(self.output.tolist(), self.numerator.tolist(), strict=True))
         return AliasTables.of([entries[i:j] for i, j in zip(self.indptr[:-1], self.indptr[1:], strict=True)])
 
-    def draw(self, codes: NDArray[Any], stream: Words, first_row: int) -> NDArray[Any]:
-        drawn = sample(self.tables, codes, stream, first_row=first_row)
+    def draw(self, codes: NDArray[Any], words: Words) -> NDArray[Any]:
+        drawn = sample(self.tables, codes, words)
         return np.broadcast_to(drawn[:, None], (len(drawn), len(self.columns)))
+
+    def tally(self) -> ChannelTally:
+        return ChannelTally([self.channel], np.arange(self.inputs)[:, None])
+
+    def among(self, inputs: IntArray) -> ChannelLaw:
+        sizes = np.diff(self.indptr)[inputs]
+        indptr = np.concatenate([[0], np.cumsum(sizes)])
+        entries = np.repeat(self.indptr[inputs] - indptr[:-1], sizes) + np.arange(indptr[-1])
+        return replace(self, indptr=indptr, output=self.output[entries], numerator=self.numerator[entries])
+
+    def whole(self, most: int) -> SparseProtocol | None:
+        return SparseProtocol(csr_array(self.channel), self.outputs) if len(self.output) <= most else None
+
+    def shown(self, drawn: NDArray[Any]) -> NDArray[Any]:
+        return np.asarray(self._named[1][drawn[:, 0]])
+
+    def recovered(self, shown: NDArray[Any]) -> NDArray[Any]:
+        # Column by column rows and outputs are sorted into the groups that agree so far: never more than there are
+        # outputs, so that no number overflows.
+        columns, codes = self._named
+        group, mine, known = np.zeros(len(codes), np.int64), np.zeros(len(shown), np.int64), (shown >= 0).all(axis=1)
+        for j, labels in enumerate(columns):
+            keys, group = np.unique(group * len(labels) + codes[:, j], return_inverse=True)
+            wanted = mine * len(labels) + shown[:, j]
+            mine = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+            known &= keys[mine] == wanted
+        output, which = np.unique(group, return_index=True)
+        if len(output) < len(codes):
+            raise ProtocolFileError("Outputs must have different labels to be told apart in a table; some have not.")
+        return np.where(known, which[mine], -1)[:, None]
+
+    def expected_unchanged(self, own: NDArray[Any], joint: Joint) -> float:
+        p_xy = self.protocol.joint_with_values(joint)
+        can = np.flatnonzero(own[:, 0] >= 0)
+        return float(p_xy[can, own[can, 0]].sum())
+
+    def observation(self, channel: Callable[[FloatArray], Model], sets: Callable[[int, float], Model]) -> Model:
+        return channel(self.channel)
 
     def to_json(self) -> dict[str, Any]:
         rows = [
@@ -148,10 +184,13 @@ class ChannelLaw:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any], sees_secret: bool, combos: IntArray) -> ChannelLaw:
-        """The law that a protocol file states."""
         check_bits(content)
         rows = content["rows"]
         indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
         numerator = np.array([int(n) for row in rows for _, n in row], dtype=object)
         output = np.array([int(y) for row in rows for y, _ in row], dtype=np.int64)
-        return cls(indptr, output, numerator, tuple(tuple(map(str, o)) for o in content["outputs"]), sees_secret)
+        law = cls(indptr, output, numerator, tuple(tuple(map(str, o)) for o in content["outputs"]), sees_secret)
+        columns = combos.shape[1]
+        if any(len(labels) != columns for labels in law.outputs):
+            raise ProtocolFileError(f"every output must have a label for each of {columns} columns; one has not.")
+        return law

@@ -57,7 +57,7 @@ class ExactLeak:
 
     def exceeds(self, limit: Fraction) -> bool:
         """Whether the ratio is above the limit, with no tolerance."""
-        return self.ratio is None or self.ratio > limit
+        return self.ratio is None or not self.ratio <= limit
 
 
 NO_LEAK = ExactLeak(Fraction(1), Leak(0.0))
@@ -89,9 +89,10 @@ def worst_ratio(comparisons: Comparisons, masses: NDArray[Any], totals: NDArray[
     pairs, ys = np.nonzero(up)
     if not len(pairs):
         return NO_LEAK
-    up, down = up[pairs, ys], down[pairs, ys]
-    sizes = np.abs(np.log((up / down).astype(np.float64)))
-    near = np.flatnonzero(sizes >= sizes.max() - TIE)
-    ratios = [Fraction(max(int(up[k]), int(down[k])), min(int(up[k]), int(down[k]))) for k in near]
+    large, small = np.maximum(up[pairs, ys], down[pairs, ys]), np.minimum(up[pairs, ys], down[pairs, ys])
+    with np.errstate(divide="ignore"):  # a ratio that is no float is larger than all that are
+        sizes = -np.log((small / large).astype(np.float64))
+    near = np.flatnonzero(~(sizes < sizes.max() - TIE))
+    ratios = [Fraction(int(large[k]), int(small[k])) for k in near]
     top = max(range(len(near)), key=ratios.__getitem__)
     return exact_leak(comparisons, ratios[top], int(pairs[near[top]]), int(ys[near[top]]))

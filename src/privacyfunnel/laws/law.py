@@ -2,58 +2,170 @@
 
 A float protocol becomes a law by rounding its probabilities to multiples of 2⁻⁶⁴. From there on nothing is rounded:
 the check of the promise and the draw of every row both follow the same integers.
+
+A law answers in codes and labels. Whoever seals, draws, writes, reads, audits or estimates asks it, and never which
+kind it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Self, TypeVar
 from typing import Protocol as Shape
 
+import numpy as np
 from numpy.typing import NDArray
 
+from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.errors import ProtocolFileError
 from privacyfunnel.laws.exact import ExactLeak
 from privacyfunnel.laws.sampling import Words
-from privacyfunnel.model.comparisons import Comparable, Comparisons
+from privacyfunnel.laws.tally import Tally
+from privacyfunnel.model.comparisons import Comparable, Comparisons, Leak
+from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.protocol import Labels, Protocol
+from privacyfunnel.model.sparse import Measurable
 
 BITS = 64
 UNIT = 2**BITS
 
+Model = TypeVar("Model")
 
-class Law(Shape):
-    """What sealing, drawing and the protocol file need of integers that are drawn."""
+
+class Described(Comparable, Shape):
+    """A protocol that can say in words where it leaks."""
+
+    def describe(self, leak: Leak, joint: Joint) -> str: ...
+
+
+class Law(ABC):
+    """Integers that are drawn, a row of chances per input; the inputs are the values, or pairs of secret and value."""
 
     kind: ClassVar[str]
     checked: ClassVar[str]  # how `worst` computes, in words
+    unlisted: ClassVar[str] = ""  # why it is not `listed`, in words
+    sees_secret: bool
 
     @property
-    def sees_secret(self) -> bool: ...
-
-    @property
+    @abstractmethod
     def inputs(self) -> int:
-        """How many inputs it has: the values, or the pairs of secret and value."""
+        """How many inputs it has."""
 
     @property
+    @abstractmethod
     def columns(self) -> tuple[Labels, ...]:
-        """The labels of each published column; `draw` gives codes into them."""
+        """The labels of each published column, all different."""
 
     @property
-    def protocol(self) -> Comparable:
+    def members(self) -> Labels:
+        """What the members are called where every output is a set of values; nothing where it is not."""
+        return ()
+
+    # -- in floats ---------------------------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def protocol(self) -> Described:
         """The same law in floats."""
 
     @property
     def listed(self) -> Protocol | None:
-        """The same as one table of probabilities whose outputs can be listed; None where they are too many."""
+        """q(y | input) as one table in floats, where the law is one, its outputs in a list."""
+        return None
 
+    # -- the promise -------------------------------------------------------------------------------------------
+
+    @abstractmethod
     def worst(self, comparisons: Comparisons) -> ExactLeak:
         """The largest ratio that the promise compares, exactly."""
 
-    def draw(self, codes: NDArray[Any], stream: Words, first_row: int) -> NDArray[Any]:
-        """n × columns: a code for each published column of each row."""
+    @abstractmethod
+    def among(self, inputs: IntArray) -> Self:
+        """The law on some of its inputs alone. Those that never occur make no output more telling."""
 
-    def to_json(self) -> dict[str, Any]: ...
+    @abstractmethod
+    def whole(self, most: int) -> Measurable | None:
+        """What can be measured against everyone who knows some columns: None if more than `most` chances make it up."""
+
+    # -- drawing -----------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def draw(self, codes: NDArray[Any], words: Words) -> NDArray[Any]:
+        """What rows with these input codes become, chosen by their words and nothing else: a row of codes each."""
+
+    @abstractmethod
+    def tally(self) -> Tally:
+        """An empty count of what inputs became, to be compared with the chances."""
+
+    # -- written and read --------------------------------------------------------------------------------------
+
+    def shown(self, drawn: NDArray[Any]) -> NDArray[Any]:
+        """n × columns: which label of each published column drawn rows show."""
+        return drawn
+
+    def recovered(self, shown: NDArray[Any]) -> NDArray[Any]:
+        """The drawn rows that show these labels: the inverse of `shown`. −1 where the law never shows them."""
+        return shown
+
+    def own(self, labels: Sequence[Labels], combos: IntArray) -> NDArray[Any]:
+        """The drawn row that shows each value just as it is, −1 where none does.
+
+        Value x has label `labels[j][combos[x, j]]` in column j.
+        """
+        codes = np.empty(combos.shape, dtype=np.int64)
+        for j, (mine, published) in enumerate(zip(labels, self.columns, strict=True)):
+            place = {label: code for code, label in enumerate(published)}
+            codes[:, j] = np.array([place.get(label, -1) for label in mine], dtype=np.int64)[combos[:, j]]
+        return self.recovered(codes)
+
+    def unchanged(self, own: NDArray[Any], values: IntArray, drawn: NDArray[Any]) -> int:
+        """How many drawn rows show just the value they had; `own` is what the law said of all values."""
+        return int((own[values] == drawn[:, : own.shape[1]]).all(axis=1).sum())
+
+    @abstractmethod
+    def expected_unchanged(self, own: NDArray[Any], joint: Joint) -> float:
+        """The chance that a row shows just the value it had."""
+
+    # -- estimation --------------------------------------------------------------------------------------------
+
+    def covering(self, wanted: Sequence[int], attributes: int) -> tuple[int, ...]:
+        """Which of the attributes must be looked at together to tell about those wanted."""
+        return tuple(range(attributes))
+
+    def restricted(self, attributes: Sequence[int]) -> tuple[Law, IntArray]:
+        """The law of a covering set of attributes alone; and for each of its inputs one of this law's that is it."""
+        return self, np.arange(self.inputs)
+
+    @property
+    def expanded(self) -> int:
+        """How many outputs `observation` has to multiply out; 0 where the law lists its own."""
+        return 0
+
+    @property
+    def unseen(self) -> int:
+        """How many of the last outputs of `observation` stand for what the law does not tell: nothing shows them."""
+        return 0
+
+    @abstractmethod
+    def observation(self, channel: Callable[[FloatArray], Model], sets: Callable[[int, float], Model]) -> Model:
+        """How outputs depend on the input: `channel` of P(y | input), or `sets` of so many values, each foreign one in
+        the set with that chance."""
+
+    def observed(self, drawn: NDArray[Any]) -> NDArray[Any]:
+        """What drawn rows are in `observation`: n × 1 numbers of outputs, or n × values sets; −1 where nothing."""
+        return drawn[:, :1]
+
+    # -- the protocol file -------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def to_json(self) -> dict[str, Any]:
+        """The law as it stands in the protocol file."""
+
+    @classmethod
+    @abstractmethod
+    def from_json(cls, content: Mapping[str, Any], sees_secret: bool, combos: IntArray) -> Self:
+        """The law that a protocol file states, over the combinations of its domain."""
 
 
 def check_bits(content: Mapping[str, Any]) -> None:

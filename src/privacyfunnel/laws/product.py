@@ -1,11 +1,10 @@
-"""The law of a product: integers per attribute, an exact check of the whole, and its seal."""
+"""The law of a product: integers per attribute, and an exact check of the whole."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
 from itertools import pairwise
@@ -14,33 +13,33 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from privacyfunnel.arrays import IntArray
-from privacyfunnel.errors import GuaranteeError, ProtocolFileError, SizeError
+from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.errors import ProtocolFileError, SizeError
+from privacyfunnel.laws.alias import sample
 from privacyfunnel.laws.channel import ChannelLaw
 from privacyfunnel.laws.exact import NO_LEAK, ExactLeak, exact_leak, worse
-from privacyfunnel.laws.sampling import Words, sample
-from privacyfunnel.laws.sealing import Domain, SealedProtocol, certify
+from privacyfunnel.laws.law import Law, Model
+from privacyfunnel.laws.sampling import Words
+from privacyfunnel.laws.tally import ChannelTally
 from privacyfunnel.model.comparisons import Comparisons
 from privacyfunnel.model.contraction import contracted
-from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.product import ProductProtocol, bounds_of_pairs, checked_factors, worst_leak
-from privacyfunnel.model.promises import Promise
+from privacyfunnel.model.product import ProductProtocol, bounds_of_pairs, checked_factors
 from privacyfunnel.model.protocol import Labels
 
 NEAR = 1e-10  # log-ratios closer than this to the largest are compared again as fractions
 
 
 @dataclass(frozen=True, eq=False)
-class ProductLaw:
+class ProductLaw(Law):
     """One law of integers per attribute; each attribute has a draw number of its own."""
 
     factors: tuple[ChannelLaw, ...]
     combos: IntArray
     kind: ClassVar[str] = "product"
     checked: ClassVar[str] = "in exact arithmetic"
-    sees_secret: ClassVar[bool] = False
-    listed: ClassVar[None] = None  # outputs are too many to list
+    unlisted: ClassVar[str] = "a product has several"
+    sees_secret = False
 
     def __post_init__(self) -> None:
         checked_factors([factor.inputs for factor in self.factors], self.combos)
@@ -65,7 +64,6 @@ class ProductLaw:
 
     @property
     def protocol(self) -> ProductProtocol:
-        """The law as a product of protocols of floats."""
         return ProductProtocol(tuple(factor.protocol for factor in self.factors), self.combos)
 
     def worst(self, comparisons: Comparisons, floor: float = 0.0) -> ExactLeak:
@@ -78,7 +76,7 @@ class ProductLaw:
         protocol.check(comparisons)
         if (len(self.combos) + 4 * len(self.factors)) * 2.0**-52 > NEAR / 8:
             raise SizeError(f"A product is sealed for fewer combinations than {len(self.combos):,}.")
-        wanted = bounds_of_pairs(protocol.channels, self.combos, comparisons) > floor
+        wanted = ~(bounds_of_pairs(protocol.channels, self.combos, comparisons) <= floor)
         near: list[tuple[float, int, tuple[int, ...]]] = []
         top = 0.0
         for part in contracted(protocol.channels, self.combos, comparisons, wanted):
@@ -113,24 +111,58 @@ class ProductLaw:
         ratio = Fraction(max(up, down), min(up, down)) if up else Fraction(1)
         return exact_leak(comparisons, ratio, pair, output)
 
-    def draw(self, codes: NDArray[Any], stream: Words, first_row: int) -> NDArray[Any]:
-        drawn = [
-            sample(factor.tables, self.combos[codes, j], stream, first_row, draw=j)
-            for j, factor in enumerate(self.factors)
-        ]
+    def draw(self, codes: NDArray[Any], words: Words) -> NDArray[Any]:
+        drawn = [sample(factor.tables, self.combos[codes, j], words, draw=j) for j, factor in enumerate(self.factors)]
         return np.stack(drawn, axis=1)
 
+    def tally(self) -> ChannelTally:
+        return ChannelTally([factor.channel for factor in self.factors], self.combos)
+
+    def among(self, inputs: IntArray) -> ProductLaw:
+        return replace(self, combos=self.combos[inputs])
+
+    def whole(self, most: int) -> ProductProtocol:
+        """All of it: what cannot be gone through in time is bounded."""
+        return self.protocol
+
+    def expected_unchanged(self, own: NDArray[Any], joint: Joint) -> float:
+        can = (own >= 0).all(axis=1)
+        stays, combos = joint.p_x[can], self.combos[can]
+        for j, factor in enumerate(self.factors):
+            stays = stays * factor.channel[combos[:, j], own[can, j]]
+        return float(stays.sum())
+
+    def covering(self, wanted: Sequence[int], attributes: int) -> tuple[int, ...]:
+        return tuple(sorted(wanted))
+
+    def restricted(self, attributes: Sequence[int]) -> tuple[ProductLaw, IntArray]:
+        """Each column is drawn by itself, so what some show depends on their own values only."""
+        combos, first = np.unique(self.combos[:, attributes], axis=0, return_index=True)
+        return ProductLaw(tuple(self.factors[j] for j in attributes), combos), first
+
+    @property
+    def expanded(self) -> int:
+        return math.prod(len(factor.outputs) for factor in self.factors)
+
+    def observation(self, channel: Callable[[FloatArray], Model], sets: Callable[[int, float], Model]) -> Model:
+        """Row by row the products of the columns' own chances, outputs in C order."""
+        rows = [factor.channel[self.combos[:, j]] for j, factor in enumerate(self.factors)]
+        return channel(reduce(lambda one, other: (one[:, :, None] * other[:, None, :]).reshape(len(one), -1), rows))
+
+    def observed(self, drawn: NDArray[Any]) -> NDArray[Any]:
+        known = (drawn >= 0).all(axis=1)
+        shape = [len(factor.outputs) for factor in self.factors]
+        return np.where(known, np.ravel_multi_index(tuple(np.maximum(drawn, 0).T), shape), -1)[:, None]
+
     def to_json(self) -> dict[str, Any]:
-        return {
-            "factors": [factor.to_json() for factor in self.factors],
-        }
+        return {"factors": [factor.to_json() for factor in self.factors]}
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any], sees_secret: bool, combos: IntArray) -> ProductLaw:
-        """The law that a protocol file states, over the combinations of its domain."""
         if sees_secret:
             raise ProtocolFileError("A product never sees the secret; this file says that it does. Make it again.")
-        return cls(tuple(ChannelLaw.from_json(factor, False, combos) for factor in content["factors"]), combos)
+        # Whether there is a factor per column is checked on the whole; each has one label per output.
+        return cls(tuple(ChannelLaw.from_json(factor, False, combos[:, :1]) for factor in content["factors"]), combos)
 
 
 def _column(law: ChannelLaw, output: int) -> NDArray[Any]:
@@ -146,30 +178,3 @@ def _rows(comparisons: Comparisons) -> list[IntArray]:
     order = np.argsort(comparisons.event, kind="stable")
     ends = np.searchsorted(comparisons.event[order], np.arange(int(comparisons.event.max()) + 2))
     return [order[i:j] for i, j in pairwise(ends.tolist())]
-
-
-def seal_product(
-    protocol: ProductProtocol, promise: Promise, joint: Joint, *, bound: float | None = None
-) -> SealedProtocol:
-    """The product as integers that keep the promise, checked exactly; with the smallest sliver that rounding needs."""
-    for sliver in (0.0, *(2.0**-k for k in range(52, 19, -1))):
-        quieter = protocol.quieter(joint, sliver) if sliver else protocol
-        law = ProductLaw.of(quieter)
-        with suppress(GuaranteeError):
-            return SealedProtocol(
-                law=law,
-                promise=promise,
-                epsilon=certify(law, promise, joint),
-                domain=Domain.of(joint, False),
-                information=law.protocol.mutual_information(joint),
-                entropy=entropy(joint.p_x),
-                bound=bound,
-            )
-        if worst_leak(joint, promise, protocol).epsilon > promise.epsilon + 1e-6:
-            break
-    leak = worst_leak(joint, promise, protocol)
-    excess = leak.epsilon - promise.epsilon
-    raise GuaranteeError(
-        f"{promise.name} promised ε = {promise.epsilon:g}; this product leaks {excess:.2g} more "
-        f"({protocol.describe(leak, joint)}). It was not returned and no row was sanitised."
-    )

@@ -1,39 +1,66 @@
-r"""From integers to drawn codes: a key stream, and tables that follow a channel of integers exactly.
+r"""The words of rows: where the randomness of a release comes from.
 
-A sealed channel gives input :math:`x` the output :math:`y` with probability :math:`n_{xy} / 2^{64}`, and its integers
-satisfy :math:`\sum_y n_{xy} = 2^{64}`. Row :math:`i` of the table draws one uniform 64-bit word. Exactly
-:math:`n_{xy}` of the :math:`2^{64}` words lead from :math:`x` to :math:`y`, so the published row has the probability
-that was certified, not one that is close to it.
-
-The word of row :math:`i` in draw number :math:`j` depends on the key, on :math:`i` and on :math:`j`, and on nothing
-else: chunks may have any size, come in any order, be drawn in another process or drawn again.
+Row :math:`i` of a table draws one uniform 64-bit word per draw number :math:`j`. That word depends on the key, on
+:math:`i` and on :math:`j`, and on nothing else: chunks may have any size, come in any order, be drawn in another
+process or drawn again, and any partition on any machine draws the same row the same way.
 """
+
+from __future__ import annotations
 
 import hashlib
 import operator
 import os
-from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NoReturn, Protocol
+from typing import NoReturn
+from typing import Protocol as Shape
 
 import numpy as np
-from numpy.typing import NDArray
 
-from privacyfunnel.arrays import BoolArray, IntArray, WordArray, frozen
-from privacyfunnel.errors import DistributionError, ParameterError, SizeError
-
-CodeArray = NDArray[np.int32]
+from privacyfunnel.arrays import WordArray
+from privacyfunnel.errors import ParameterError
 
 WORD_BITS = 64
-_CHUNK = 1 << 16  # small enough for the cache, large enough that numpy's calls cost little
-_MOST_BUCKETS = 1 << 28  # 4 GiB of tables
-_ZEROS = memoryview(bytes(8 * (_CHUNK + 2)))
+_BLOCKS = 1 << 16  # words that are encrypted in one call: few calls, and zeros that stay in the cache
+_ZEROS = memoryview(bytes(8 * (_BLOCKS + 2)))
 
 
-class Words(Protocol):
-    """Whatever hands out the uniform word of a row and draw number."""
+class Words(Shape):
+    """The words of some rows, whatever their addresses are made of."""
 
-    def words(self, first_row: int, n: int, *, draw: int = 0) -> WordArray: ...
+    def __len__(self) -> int:
+        """How many rows there are."""
+
+    def word(self, draw: int = 0) -> WordArray:
+        """Each row's word in that draw number."""
+
+    def part(self, start: int, stop: int) -> Words:
+        """The words of the rows from number `start` among these up to number `stop`."""
+
+
+class Stream(Shape):
+    """Whatever gives the rows of a table their words by their number."""
+
+    def rows(self, first_row: int, n: int) -> Words: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NumberedRows:
+    """Rows `first_row` … `first_row + n − 1` of a key stream."""
+
+    stream: KeyStream
+    first_row: int
+    n: int
+
+    def __len__(self) -> int:
+        return self.n
+
+    def word(self, draw: int = 0) -> WordArray:
+        """Each row's word in that draw number."""
+        return self.stream.words(self.first_row, self.n, draw=draw)
+
+    def part(self, start: int, stop: int) -> NumberedRows:
+        """The words of some of these rows."""
+        return NumberedRows(self.stream, self.first_row + start, min(stop, self.n) - start)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,12 +84,12 @@ class KeyStream:
             raise ParameterError(f"the key must have 32 bytes; it has {len(self._key)}.")
 
     @classmethod
-    def fresh(cls) -> "KeyStream":
+    def fresh(cls) -> KeyStream:
         """A key from the operating system, for one release. It is never stored."""
         return cls(os.urandom(32), for_publication=True)
 
     @classmethod
-    def from_seed(cls, seed: int) -> "KeyStream":
+    def from_seed(cls, seed: int) -> KeyStream:
         """The same stream for the same seed: for tests, since whoever guesses the seed undoes the draw.
 
         >>> KeyStream.from_seed(1)
@@ -88,235 +115,9 @@ class KeyStream:
             encryptor.update_into(_ZEROS[: len(piece)], piece)
         return blocks.view("<u8")[skipped : skipped + n].astype(np.uint64, copy=False)
 
+    def rows(self, first_row: int, n: int) -> NumberedRows:
+        """The words of those rows, by draw number."""
+        return NumberedRows(self, first_row, n)
+
     def __reduce__(self) -> NoReturn:
         raise TypeError("a KeyStream is never pickled or copied: its key must not leave the process.")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class AliasTables:
-    r"""One alias table per input, exact in integers.
-
-    The :math:`2^b` words are dealt into :math:`2^k` buckets of :math:`2^{b-k}` by their low :math:`k` bits. A bucket
-    holds at most two outputs: words below its threshold give the first, the others the second. Words of one bucket
-    agree in their low bits, so comparing the whole word with :math:`t \cdot 2^k` compares the remaining bits with
-    :math:`t`. All inputs share :math:`k`, the bits that the widest row needs.
-    """
-
-    bits: int
-    bucket_bits: int
-    thresholds: WordArray  # inputs × buckets, already shifted by bucket_bits
-    outputs: CodeArray  # inputs × buckets × 2: below the threshold, and from it on
-
-    @classmethod
-    def of(cls, rows: Sequence[Iterable[tuple[int, int]]], bits: int = WORD_BITS) -> "AliasTables":
-        """The tables of a channel whose row x is a list of (output, weight) with weights that sum to 2^bits.
-
-        >>> coin = AliasTables.of([[(0, 3), (1, 1)], [(1, 4)]], bits=2)
-        >>> coin.draw(np.zeros(4, dtype=np.int32), np.arange(4, dtype=np.uint64)).tolist()
-        [1, 0, 0, 0]
-
-        Raises
-        ------
-        DistributionError
-            If a weight is negative or a row does not sum to 2^bits exactly.
-        SizeError
-            If the tables would not fit in memory: they grow with the number of inputs times the widest row.
-        """
-        if not len(rows):
-            raise DistributionError("a channel must have at least one input; it has none.")
-        supports = [_support(x, row, bits) for x, row in enumerate(rows)]
-        # One bucket of 2^64 words would not fit a 64-bit capacity: hence at least two.
-        bucket_bits = max(1, (max(map(len, supports)) - 1).bit_length())
-        if len(supports) << bucket_bits > _MOST_BUCKETS:
-            raise SizeError(
-                f"alias tables hold at most {_MOST_BUCKETS} buckets; {len(supports)} inputs with up to "
-                f"{1 << bucket_bits} outputs each need more. Merge rare values or outputs first."
-            )
-        if bucket_bits > bits:
-            raise SizeError(f"words of {bits} bits cannot choose among {1 << bucket_bits} outputs; use longer words.")
-        thresholds, outputs = _fill_buckets(supports, bits, bucket_bits)
-        return cls(bits, bucket_bits, frozen(thresholds), frozen(outputs))
-
-    @property
-    def inputs(self) -> int:
-        return len(self.thresholds)
-
-    def draw(self, codes: NDArray[np.integer[Any]], words: WordArray) -> CodeArray:
-        """The output code of every input code, chosen by its word below 2^bits."""
-        if len(words) != len(codes):
-            raise ParameterError(f"every code needs one word; there are {len(codes)} codes and {len(words)} words.")
-        return self._draw(codes, lambda start, n: words[start : start + n])
-
-    def _draw(self, codes: NDArray[np.integer[Any]], words_of: Callable[[int, int], WordArray]) -> CodeArray:
-        """Chunk by chunk, in memory that the next chunk uses again."""
-        _check_kind(codes)
-        drawn = np.empty(len(codes), dtype=np.int32)
-        scratch = _Scratch.of(min(len(codes), _CHUNK))
-        for start in range(0, len(codes), _CHUNK):
-            chunk = codes[start : start + _CHUNK]
-            n = len(chunk)
-            _check_range(chunk, self.inputs, codes)  # chunk by chunk, while it is in the cache
-            self._draw_chunk(chunk, words_of(start, n), scratch.first(n), drawn[start : start + n])
-        return drawn
-
-    def _draw_chunk(
-        self, codes: NDArray[np.integer[Any]], words: WordArray, scratch: "_Scratch", drawn: CodeArray
-    ) -> None:
-        index, other, above = scratch.index, scratch.other, scratch.above
-        # index = code · buckets + bucket
-        np.left_shift(codes, self.bucket_bits, out=index, dtype=np.int64, casting="unsafe")
-        np.bitwise_and(words.view(np.int64), (1 << self.bucket_bits) - 1, out=other)
-        np.bitwise_or(index, other, out=index)
-        # Indices are in range by construction; "wrap" spares numpy a buffered copy, it never wraps.
-        thresholds = other.view(np.uint64)
-        np.take(self.thresholds.reshape(-1), index, out=thresholds, mode="wrap")
-        np.greater_equal(words, thresholds, out=above)
-        # index = 2 · index + above; the booleans are widened first, which is faster than a mixed sum
-        np.left_shift(index, 1, out=index)
-        other[:] = above
-        np.bitwise_or(index, other, out=index)
-        np.take(self.outputs.reshape(-1), index, out=drawn, mode="wrap")
-
-
-def sample(
-    tables: AliasTables,
-    codes: NDArray[np.integer[Any]],
-    stream: Words,
-    first_row: int = 0,
-    *,
-    draw: int = 0,
-) -> CodeArray:
-    """The output codes of rows `first_row` …, whose input codes are `codes`, in draw number `draw` of the stream."""
-    if tables.bits != WORD_BITS:
-        raise ParameterError(f"the stream has words of {WORD_BITS} bits; these tables need {tables.bits}.")
-    return tables._draw(codes, lambda start, n: stream.words(first_row + start, n, draw=draw))
-
-
-def draw_sets(
-    codes: NDArray[np.integer[Any]],
-    a: int,
-    numerator_false: int,
-    stream: Words,
-    first_row: int = 0,
-    *,
-    draw: int = 0,
-) -> BoolArray:
-    r"""Sets of unary encoding: row i holds value x' with probability
-
-    .. math:: \tfrac12 \text{ if } x' = x_i, \qquad \texttt{numerator\_false} / 2^{64} \text{ otherwise},
-
-    independently, as a boolean matrix of rows × a, stored column by column. Value x' uses draw number `draw + x'`: a
-    numbers are spent. Beyond the matrix itself only one chunk of words is held.
-    """
-    if not 0 <= numerator_false < 1 << WORD_BITS:
-        raise ParameterError(f"numerator_false must lie between 0 and 2^64 − 1; it is {numerator_false}.")
-    _check_kind(codes)
-    false, half = np.uint64(numerator_false), np.uint64(1 << 63)
-    held_by_value = np.empty((a, len(codes)), dtype=np.bool_)
-    for start in range(0, len(codes), _CHUNK):
-        chunk = codes[start : start + _CHUNK]
-        _check_range(chunk, a, codes)
-        by_value = np.argsort(chunk, kind="stable")
-        ends = np.searchsorted(chunk, np.arange(a + 1), sorter=by_value)
-        for value in range(a):
-            words = stream.words(first_row + start, len(chunk), draw=draw + value)
-            held = held_by_value[value, start : start + len(chunk)]
-            np.less(words, false, out=held)
-            true = by_value[ends[value] : ends[value + 1]]
-            held[true] = words[true] < half
-    return held_by_value.T
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Scratch:
-    """Memory of one chunk, used again by the next."""
-
-    index: IntArray
-    other: IntArray
-    above: BoolArray
-
-    @classmethod
-    def of(cls, size: int) -> "_Scratch":
-        return cls(np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.bool_))
-
-    def first(self, n: int) -> "_Scratch":
-        return _Scratch(self.index[:n], self.other[:n], self.above[:n])
-
-
-def _check_kind(codes: NDArray[np.integer[Any]]) -> None:
-    if codes.ndim != 1 or codes.dtype.kind not in "iu":
-        raise ParameterError(f"codes must be one column of integers; found {codes.ndim} dimensions of {codes.dtype}.")
-
-
-def _check_range(chunk: NDArray[np.integer[Any]], inputs: int, codes: NDArray[np.integer[Any]]) -> None:
-    """Every code of the chunk names an input; if not, say how many of all codes do not."""
-    if chunk.min() < 0 or chunk.max() >= inputs:
-        strangers = np.count_nonzero((codes < 0) | (codes >= inputs))
-        raise ParameterError(f"codes must lie between 0 and {inputs - 1}; {strangers} of {len(codes)} do not.")
-
-
-def _support(x: int, row: Iterable[tuple[int, int]], bits: int) -> list[tuple[int, int]]:
-    """The outputs of row x with a positive weight, in Python's integers: numpy's would wrap at 2^64."""
-    support = []
-    total = 0
-    for output, number in row:
-        weight = operator.index(number)
-        if weight < 0:
-            raise DistributionError(f"weights must be at least 0; row {x} of the channel has a negative one.")
-        if not 0 <= output < 1 << 31:
-            raise ParameterError(f"output codes must lie between 0 and 2^31 − 1; row {x} has {output}.")
-        total += weight
-        if weight:
-            support.append((output, weight))
-    if total != 1 << bits:
-        raise DistributionError(
-            f"each row of the channel must sum to 2^{bits}; row {x} is off by {total - (1 << bits)}."
-        )
-    return support
-
-
-def _fill_buckets(supports: list[list[tuple[int, int]]], bits: int, bucket_bits: int) -> tuple[WordArray, CodeArray]:
-    """Deal the weights of every row into buckets of equal capacity, at most two outputs to a bucket.
-
-    Outputs lighter than a bucket stand first, then the heavy ones; the hand is the current heavy output, with what is
-    left of it. If that is less than a bucket, it gets a bucket of its own, filled up by the next heavy output, which
-    becomes the hand. Otherwise the hand fills up the bucket of the next light output. What is left always makes whole
-    buckets, so this never runs dry. Every step closes one bucket of every row at once.
-    """
-    inputs, buckets = len(supports), 1 << bucket_bits
-    capacity = 1 << (bits - bucket_bits)
-    weights = np.zeros((inputs, buckets), dtype=np.uint64)
-    labels = np.zeros((inputs, buckets), dtype=np.int32)
-    lights = np.zeros(inputs, dtype=np.int64)
-    for x, support in enumerate(supports):
-        if len(support) == 1:  # 2^64 itself would not fit a word: the same output in every bucket
-            labels[x], weights[x] = support[0][0], capacity
-            continue
-        padded = [*support, *[(0, 0)] * (buckets - len(support))]
-        small = [entry for entry in padded if entry[1] < capacity]
-        large = [entry for entry in padded if entry[1] >= capacity]
-        labels[x], weights[x] = zip(*small, *large, strict=True)
-        lights[x] = len(small)
-
-    thresholds = np.zeros((inputs, buckets), dtype=np.uint64)
-    outputs = np.empty((inputs, buckets, 2), dtype=np.int32)
-    full = np.uint64(capacity)
-    rows = np.arange(inputs)
-    light, hand = np.zeros(inputs, dtype=np.int64), lights.copy()
-    left = weights[rows, hand]
-    for bucket in range(buckets):
-        short = left < full  # the hand cannot fill a bucket: it closes one
-        serves = ~short & (light < lights)  # the hand fills up the next light output's bucket
-        # If neither holds, only heavy outputs of exactly one bucket are left: such a bucket needs no threshold.
-        following = np.minimum(hand + 1, buckets - 1)
-        own = np.where(serves, light, hand)
-        other = np.where(short, following, hand)
-        inside = np.where(serves, weights[rows, own], left)
-        thresholds[:, bucket] = np.where(short | serves, inside, 0)
-        outputs[:, bucket, 0] = labels[rows, own]
-        outputs[:, bucket, 1] = labels[rows, other]
-        given = np.where(short | serves, full - inside, 0)
-        left = np.where(serves, left, weights[rows, following]) - given
-        light += serves
-        hand = np.where(serves, hand, following)
-    return thresholds << np.uint64(bucket_bits), outputs

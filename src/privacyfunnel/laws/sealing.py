@@ -4,49 +4,44 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import reduce, singledispatch
+from functools import singledispatch
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
-from privacyfunnel.arrays import FloatArray, IntArray
-from privacyfunnel.errors import GuaranteeError
+from privacyfunnel.arrays import FloatArray
+from privacyfunnel.errors import DistributionError, GuaranteeError, InputError, ProtocolFileError
+from privacyfunnel.laws.chain import ChainLaw
 from privacyfunnel.laws.channel import ChannelLaw
+from privacyfunnel.laws.domain import Domain
 from privacyfunnel.laws.exact import NO_LEAK, ExactLeak, exp_below, worse
-from privacyfunnel.laws.law import Law
-from privacyfunnel.laws.sampling import KeyStream, Words
+from privacyfunnel.laws.file import from_text, text_of, to_text
+from privacyfunnel.laws.law import Described, Law
+from privacyfunnel.laws.product import ProductLaw
+from privacyfunnel.laws.promised import promise_from_json, promise_to_json
+from privacyfunnel.laws.sampling import KeyStream, Stream
 from privacyfunnel.laws.sets import SetsLaw
 from privacyfunnel.model.comparisons import Comparable
 from privacyfunnel.model.information import entropy
-from privacyfunnel.model.joint import Attribute, Joint
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.product import ProductProtocol
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.protocol import Protocol
 from privacyfunnel.model.unary_encoding import UnaryEncoding
+from privacyfunnel.tables.whole import whole_file
 
 # Integers of 64 bits cannot make S and Y exactly independent unless Y says nothing at all. A promise smaller than this
 # is certified at this size, and the certificate says so.
 SMALLEST_EPSILON = 2.0**-30
 NOT_RETURNED = "It was not returned and no row was sanitised."
 FEWEST_BITS = 20  # a sliver of up to 2^-20 makes up for rounding
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Domain:
-    """What a protocol's inputs are. Public: it names columns and labels, and never says how often one occurs."""
-
-    attributes: tuple[Attribute, ...]
-    combos: IntArray  # the combinations of labels that are inputs, in order
-    secret_columns: tuple[str, ...]
-    secrets: tuple[str, ...] = ()  # the secret's labels, in order; only where the protocol sees the secret
-    bins: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # the edges of columns that were numbers
-
-    @classmethod
-    def of(cls, joint: Joint, sees_secret: bool) -> Domain:
-        """The domain of a joint."""
-        return cls(joint.attributes, joint.combos, (joint.secret_name,), joint.secrets if sees_secret else ())
+NATS = 1e-9  # by how much rounding may bring stated amounts of information out of order
+DISTRIBUTION = 1e-9  # by how much rounding may keep a stated distribution from summing to 1
+LAWS: Mapping[str, type[Law]] = {law.kind: law for law in (ChannelLaw, SetsLaw, ProductLaw, ChainLaw)}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,25 +64,92 @@ class SealedProtocol:
         """Whether the draw depends on the secret too."""
         return self.law.sees_secret
 
-    def sample(self, codes: NDArray[Any], stream: Words | None = None, *, first_row: int = 0) -> NDArray[Any]:
-        """Codes of the published columns for input codes, one row each, from a fresh key unless a stream is given."""
-        return self.law.draw(codes, stream if stream is not None else KeyStream.fresh(), first_row)
+    def sample(self, codes: NDArray[Any], stream: Stream | None = None, *, first_row: int = 0) -> NDArray[Any]:
+        """What the law draws for input codes, a row each, from a fresh key unless a stream is given."""
+        stream = stream if stream is not None else KeyStream.fresh()
+        return self.law.draw(codes, stream.rows(first_row, len(codes)))
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
-        """Write the public protocol file."""
-        from privacyfunnel.laws.file import save
-
-        save(self, Path(path), force=force)
+        """Write the public protocol file, whole or not at all."""
+        with whole_file(path, force=force) as beside:
+            beside.write_text(self.to_text(), encoding="utf-8")
 
     @staticmethod
     def load(path: str | Path) -> SealedProtocol:
-        """Read a public protocol file."""
-        from privacyfunnel.laws.file import load
+        """Read a public protocol file, refusing what is damaged, foreign or of another version."""
+        return SealedProtocol.from_text(text_of(Path(path)), str(path))
 
-        return load(Path(path))
+    def to_text(self) -> str:
+        """The text of the public protocol file."""
+        return to_text(self.to_json())
+
+    @staticmethod
+    def from_text(text: str, name: str = "the protocol file") -> SealedProtocol:
+        """The sealed protocol that a file's text describes."""
+        content = from_text(text, name)
+        try:
+            return SealedProtocol.from_json(content)
+        except ProtocolFileError as error:
+            raise ProtocolFileError(f"'{name}': {error}") from None
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, InputError) as error:
+            what = f"{type(error).__name__}: {error}"
+            raise ProtocolFileError(f"'{name}' is incomplete or inconsistent ({what}). Make it again.") from None
+
+    def to_json(self) -> dict[str, Any]:
+        """What the public protocol file states."""
+        return {
+            "promise": promise_to_json(self.promise),
+            "certificate": {
+                "epsilon": self.epsilon,
+                "information_nats": self.information,
+                "information_error_nats": self.information_error,
+                "entropy_nats": self.entropy,
+                "bound_nats": self.bound,
+            },
+            **self.domain.to_json(),
+            "for_publication": self.for_publication,
+            "sees_secret": self.sees_secret,
+            "kind": self.law.kind,
+            "law": self.law.to_json(),
+            "induced": None if self.induced is None else self.induced.tolist(),
+        }
+
+    @staticmethod
+    def from_json(content: Mapping[str, Any]) -> SealedProtocol:
+        """The sealed protocol that a file states, as far as it can be checked without the data."""
+        if content["kind"] not in LAWS:
+            raise ProtocolFileError(f"a law is one of {', '.join(LAWS)}; this is '{content['kind']}'.")
+        domain = Domain.from_json(content)
+        certificate = content["certificate"]
+        promise = promise_from_json(content["promise"], domain)
+        epsilon = float(certificate["epsilon"])
+        if not 0 <= epsilon <= max(promise.epsilon, SMALLEST_EPSILON):
+            raise ProtocolFileError("the certified ε must lie between 0 and what was promised; it does not.")
+        kept, whole, bound = (certificate[f"{name}_nats"] for name in ("information", "entropy", "bound"))
+        if not (0 <= kept <= whole + NATS and (bound is None or bound >= kept - NATS)):
+            raise ProtocolFileError("the information kept must lie between 0 and its bounds; it does not.")
+        error = float(certificate.get("information_error_nats", 0.0))
+        if not 0 <= error < math.inf:
+            raise ProtocolFileError("the standard error of the information kept must not be negative; it is.")
+        law = LAWS[content["kind"]].from_json(content["law"], bool(content["sees_secret"]), domain.combos)
+        inputs = len(domain.combos) * (len(domain.secrets) if law.sees_secret else 1)
+        if law.inputs != inputs:
+            raise ProtocolFileError(f"the law must have a row for each of {inputs} inputs; it has {law.inputs}.")
+        return SealedProtocol(
+            law=law,
+            promise=promise,
+            epsilon=epsilon,
+            domain=domain,
+            information=float(kept),
+            information_error=error,
+            entropy=float(whole),
+            bound=None if bound is None else float(bound),
+            induced=None if content["induced"] is None else _stated_channel(content["induced"], len(domain.combos)),
+            for_publication=content["for_publication"] is True,
+        )
 
 
-def seal(protocol: Comparable, promise: Promise, joint: Joint, *, bound: float | None = None) -> SealedProtocol:
+def seal(protocol: Described, promise: Promise, joint: Joint, *, bound: float | None = None) -> SealedProtocol:
     r"""Round to integers over 2⁶⁴ and check, exactly, that those integers keep the promise.
 
     For every pair of events (E, F) of the promise, with integer weights w of the joint and integers N of the law,
@@ -113,9 +175,10 @@ def seal(protocol: Comparable, promise: Promise, joint: Joint, *, bound: float |
                 information=law.protocol.mutual_information(joint),
                 entropy=entropy(joint.p_x),
                 bound=bound,
-                induced=_induced(law.protocol, joint),
+                induced=_induced(law, joint),
             )
-    raise _broken(promise, promise.leakage(joint, protocol))
+    leak = promise.worst(joint, protocol)
+    raise _broken(promise, leak.epsilon, where=protocol.describe(leak, joint))
 
 
 def kept(protocol: Protocol, promise: Promise, joint: Joint, *, most: int = FEWEST_BITS) -> Protocol:
@@ -124,7 +187,8 @@ def kept(protocol: Protocol, promise: Promise, joint: Joint, *, most: int = FEWE
     Slivers of up to 2^-most are tried; whoever allows large ones measures the utility of what comes back.
     """
     for law in _laws(protocol, promise, joint, most):
-        rounded = replace(protocol, channel=law.protocol.channel) if isinstance(law, ChannelLaw) else protocol
+        table = law.listed
+        rounded = protocol if table is None else replace(protocol, channel=table.channel)
         in_floats = promise.leakage(joint, rounded) <= max(promise.epsilon, SMALLEST_EPSILON)
         if in_floats and not exact_worst(law, promise, joint).exceeds(_limit(promise)):
             return rounded
@@ -144,7 +208,13 @@ def certify(law: Law, promise: Promise, joint: Joint, otherwise: str = NOT_RETUR
 
 def exact_worst(law: Law, promise: Promise, joint: Joint) -> ExactLeak:
     """The largest ratio that the promise compares, over all its pairs of events and all outputs."""
-    return reduce(worse, (law.worst(block) for block in promise.comparisons(joint, law.sees_secret)), NO_LEAK)
+    worst = NO_LEAK
+    for block in promise.comparisons(joint, law.sees_secret):
+        # Of an event without mass there is no P(y|E): it would compare with anything and pass.
+        if not (block.totals > 0).all():
+            raise DistributionError("Every event that a promise compares must be able to happen; one is not.")
+        worst = worse(worst, law.worst(block))
+    return worst
 
 
 @singledispatch
@@ -165,6 +235,11 @@ def _(protocol: UnaryEncoding, joint: Joint, sliver: float) -> SetsLaw:
     return SetsLaw.of(protocol, sliver)
 
 
+@law_of.register
+def _(protocol: ProductProtocol, joint: Joint, sliver: float) -> ProductLaw:
+    return ProductLaw.of(protocol.quieter(joint, sliver) if sliver else protocol)
+
+
 def _laws(protocol: Comparable, promise: Promise, joint: Joint, most: int = FEWEST_BITS) -> Iterator[Law]:
     """The integers of the protocol, then of ever slightly quieter ones, as far as rounding can explain."""
     yield law_of(protocol, joint, 0.0)
@@ -177,11 +252,21 @@ def _laws(protocol: Comparable, promise: Promise, joint: Joint, most: int = FEWE
             yield law_of(protocol, joint, sliver)
 
 
-def _induced(protocol: Comparable, joint: Joint) -> FloatArray | None:
+def _induced(law: Law, joint: Joint) -> FloatArray | None:
     """q(y | x) of a protocol that sees the secret as well: all that an analyst can use of it."""
-    if isinstance(protocol, Protocol) and protocol.sees_secret:
-        return protocol.joint_with_values(joint) / joint.p_x[:, None]
-    return None
+    table = law.listed
+    if table is None or not table.sees_secret:
+        return None
+    return np.asarray(table.joint_with_values(joint) / joint.p_x[:, None])
+
+
+def _stated_channel(rows: Any, values: int) -> FloatArray:
+    """The channel from values to outputs that a file states; every row must be a distribution."""
+    channel = np.asarray(rows, dtype=np.float64)
+    fits = channel.ndim == 2 and len(channel) == values and bool((channel >= 0).all())
+    if not (fits and bool((np.abs(channel.sum(axis=1) - 1) <= DISTRIBUTION).all())):
+        raise ProtocolFileError(f"the channel from {values} values to outputs must be distributions; it is not.")
+    return channel
 
 
 def _limit(promise: Promise) -> Fraction:
@@ -193,6 +278,9 @@ def _certified(worst: ExactLeak, promise: Promise) -> float:
     return min(worst.leak.epsilon, max(promise.epsilon, SMALLEST_EPSILON))
 
 
-def _broken(promise: Promise, leakage: float, otherwise: str = NOT_RETURNED) -> GuaranteeError:
+def _broken(promise: Promise, leakage: float, otherwise: str = NOT_RETURNED, where: str = "") -> GuaranteeError:
     more = "without bound" if math.isinf(leakage) else f"{max(leakage - promise.epsilon, 0):.2g} more"
-    return GuaranteeError(f"{promise.name} promised ε = {promise.epsilon:g}; this protocol leaks {more}. {otherwise}")
+    place = f" ({where})" if where else ""
+    return GuaranteeError(
+        f"{promise.name} promised ε = {promise.epsilon:g}; this protocol leaks {more}{place}. {otherwise}"
+    )

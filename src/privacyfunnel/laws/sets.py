@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -11,19 +11,22 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from privacyfunnel.arrays import IntArray
+from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.errors import ProtocolFileError
+from privacyfunnel.laws.alias import draw_sets
 from privacyfunnel.laws.exact import NO_LEAK, ExactLeak, exact_leak, worse
-from privacyfunnel.laws.law import BITS, UNIT, check_bits
-from privacyfunnel.laws.sampling import Words, draw_sets
+from privacyfunnel.laws.law import BITS, UNIT, Law, Model, check_bits
+from privacyfunnel.laws.sampling import Words
+from privacyfunnel.laws.tally import SetsTally
 from privacyfunnel.model.comparisons import Comparisons
+from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.protocol import Labels
 from privacyfunnel.model.unary_encoding import UnaryEncoding
 from privacyfunnel.tables.names import joined_labels
 
 
 @dataclass(frozen=True, eq=False)
-class SetsLaw:
+class SetsLaw(Law):
     r"""Unary encoding: the record's own value is in the set with chance 1/2, every other one with chance t / 2⁶⁴.
 
     Given event E the chance of a set y is proportional to :math:`t + (2^{64} - 2t) P(X ∈ y | E)`.
@@ -33,8 +36,8 @@ class SetsLaw:
     t: int
     kind: ClassVar[str] = "unary-encoding"
     checked: ClassVar[str] = "in exact arithmetic"
-    sees_secret: ClassVar[bool] = False
-    listed: ClassVar[None] = None  # outputs are too many to list
+    unlisted: ClassVar[str] = "unary encoding publishes sets"
+    sees_secret = False
 
     def __post_init__(self) -> None:
         if not 0 <= self.t <= UNIT // 2:
@@ -57,8 +60,11 @@ class SetsLaw:
         return tuple(("0", "1") for _ in self.values)
 
     @property
+    def members(self) -> Labels:
+        return self.values
+
+    @property
     def protocol(self) -> UnaryEncoding:
-        """The law as a protocol of floats."""
         alpha = math.log((UNIT - self.t) / self.t) if self.t else math.inf
         return UnaryEncoding(len(self.values), alpha, tuple((label,) for label in self.values))
 
@@ -92,15 +98,40 @@ class SetsLaw:
                 return ratio, tuple(np.flatnonzero(members).tolist())
             ratio, members = Fraction(top, bottom), better
 
-    def draw(self, codes: NDArray[Any], stream: Words, first_row: int) -> NDArray[Any]:
-        return draw_sets(codes, len(self.values), self.t, stream, first_row=first_row)
+    def draw(self, codes: NDArray[Any], words: Words) -> NDArray[Any]:
+        return draw_sets(codes, len(self.values), self.t, words)
+
+    def tally(self) -> SetsTally:
+        return SetsTally(len(self.values), self.t / UNIT)
+
+    def among(self, inputs: IntArray) -> SetsLaw:
+        return SetsLaw(tuple(self.values[x] for x in inputs), self.t)
+
+    def whole(self, most: int) -> None:
+        """Sets are too many to go through."""
+
+    def own(self, labels: Sequence[Labels], combos: IntArray) -> NDArray[Any]:
+        """The value that must be alone in the set: all sets as rows would be too many."""
+        return np.arange(len(self.values))[:, None]
+
+    def unchanged(self, own: NDArray[Any], values: IntArray, drawn: NDArray[Any]) -> int:
+        alone = drawn.sum(axis=1) == 1
+        return int(np.count_nonzero(drawn[alone, own[values[alone], 0]]))
+
+    def expected_unchanged(self, own: NDArray[Any], joint: Joint) -> float:
+        return float(0.5 * (1 - self.t / UNIT) ** (joint.a - 1))
+
+    def observation(self, channel: Callable[[FloatArray], Model], sets: Callable[[int, float], Model]) -> Model:
+        return sets(len(self.values), self.t / UNIT)
+
+    def observed(self, drawn: NDArray[Any]) -> NDArray[Any]:
+        return drawn
 
     def to_json(self) -> dict[str, Any]:
         return {"values": list(self.values), "bits": BITS, "foreign": str(self.t)}
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any], sees_secret: bool, combos: IntArray) -> SetsLaw:
-        """The law that a protocol file states."""
         if sees_secret:
             raise ProtocolFileError("Unary encoding never sees the secret; this file says that it does. Make it again.")
         check_bits(content)

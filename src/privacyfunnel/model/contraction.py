@@ -16,6 +16,7 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array
 
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
+from privacyfunnel.errors import DistributionError
 from privacyfunnel.model.comparisons import Comparisons, log_ratio
 
 WORKED_ON = 1 << 18  # entries of P(y | E) that are worked on at a time
@@ -63,20 +64,40 @@ def contracted(
     channels: Sequence[FloatArray], combos: IntArray, comparisons: Comparisons, wanted: BoolArray | None = None
 ) -> Iterator[Pairs]:
     """P(y|E) for the pairs that are `wanted` (default all), in parts that fit in memory."""
+    every = np.arange(len(comparisons.pairs)) if wanted is None else np.flatnonzero(wanted)
+    if len(every):
+        p, known = comparisons.distributions, comparisons.known
+        yield from _contracted(channels, combos, p, comparisons.pairs, every, known)
+
+
+def output_chances(channels: Sequence[FloatArray], combos: IntArray, p_x: FloatArray) -> Iterator[FloatArray]:
+    """p(y) for everybody, some outputs at a time."""
+    everybody, pairs = csr_array(p_x[None, :]), np.zeros((1, 2), dtype=np.int64)
+    for part in _contracted(channels, combos, everybody, pairs, np.arange(1), ()):
+        yield part.one[0]
+
+
+def _contracted(
+    channels: Sequence[FloatArray],
+    combos: IntArray,
+    p: csr_array,
+    compared: IntArray,
+    pairs: IntArray,
+    known: tuple[int, ...],
+) -> Iterator[Pairs]:
+    """P(y|E) and P(y|F) for some `pairs` of events that are `compared`, with P(x|E) in the rows of p."""
+    if not np.isfinite(p.data).all():
+        raise DistributionError("Every event that a promise compares must be able to happen; one is not.")
     # Large attributes first, while the table is still sparse.
-    unknown = sorted((j for j in range(len(channels)) if j not in comparisons.known), key=lambda j: -len(channels[j]))
+    unknown = sorted((j for j in range(len(channels)) if j not in known), key=lambda j: -len(channels[j]))
     shape = tuple(channels[j].shape[1] for j in unknown)
-    pairs = np.arange(len(comparisons.pairs)) if wanted is None else np.flatnonzero(wanted)
-    if not len(pairs):
-        return
     route = _Route(channels, combos, unknown)
-    p = comparisons.distributions
-    pairs = pairs[np.argsort(comparisons.pairs[pairs, 1], kind="stable")]  # those who share F together
+    pairs = pairs[np.argsort(compared[pairs, 1], kind="stable")]  # those who share F together
     inner = math.prod(shape[1:])
     at_once = max(SHARED, WORKED_ON // (2 * inner * shape[0]))
     for begin in range(0, len(pairs), at_once):
         part = pairs[begin : begin + at_once]
-        events, place = np.unique(comparisons.pairs[part], return_inverse=True)
+        events, place = np.unique(compared[part], return_inverse=True)
         place = place.reshape(-1, 2)
         start = np.asarray(csr_array(p[events] @ route.enter).toarray())
         width = max(1, WORKED_ON // (len(events) * inner))

@@ -9,10 +9,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
 from privacyfunnel.errors import DistributionError, SizeError
-from privacyfunnel.model.comparisons import Comparisons, Leak, compared
-from privacyfunnel.model.contraction import contracted
+from privacyfunnel.model.comparisons import Comparisons, Leak
+from privacyfunnel.model.contraction import contracted, output_chances
 from privacyfunnel.model.information import entropy, surprise
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
@@ -20,6 +20,9 @@ from privacyfunnel.model.protocol import Protocol
 
 LARGEST_PRODUCT = 5 * 10**7  # outputs that are gone through; more would take hours
 MOST_FACTORS = 14  # products of so many chances of 2^-64 are still floats
+LARGEST_LOG = 700.0  # e^700 is still a float
+ROUNDING = 1e-12  # relative and absolute: far more than the floats of a bound are off
+COMPARED = 1 << 22  # inputs of events that are compared at a time
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,7 +52,7 @@ class ProductProtocol:
         Only leaks above `floor` are looked for; where there are none, the answer is at most that.
         """
         self.check(comparisons)
-        wanted = bounds_of_pairs(self.channels, self.combos, comparisons) > floor
+        wanted = ~(bounds_of_pairs(self.channels, self.combos, comparisons) <= floor)
         largest = Leak(0.0)
         for part in contracted(self.channels, self.combos, comparisons, wanted):
             size, pair, y = part.largest()
@@ -59,6 +62,14 @@ class ProductProtocol:
                 if math.isinf(size):
                     break
         return largest
+
+    def look(self, comparisons: Comparisons, floor: float, deadline: float) -> tuple[Leak, bool]:
+        """The worst leak above `floor`; a block is gone through to its end once it was begun."""
+        return self.worst(comparisons, floor), True
+
+    def bound(self, comparisons: Comparisons) -> float:
+        """A number that no leak exceeds."""
+        return float(bounds_of_pairs(self.channels, self.combos, comparisons).max(initial=0.0))
 
     def describe(self, leak: Leak, joint: Joint) -> str:
         """The leak in words. What is shown of an attribute that the attacker knows does not matter."""
@@ -85,9 +96,7 @@ class ProductProtocol:
 
     def mutual_information(self, joint: Joint) -> float:
         """I(X;Y) = H(Y) − Σ_j H(Y^j | X^j) in nats."""
-        everybody = _everybody(joint)
-        parts = contracted(self.channels, self.combos, everybody)
-        h_y = sum(entropy(part.one[0]) for part in parts)
+        h_y = sum(map(entropy, output_chances(self.channels, self.combos, joint.p_x)))
         given = sum(
             float(joint.p_x @ surprise(channel).sum(axis=1)[self.combos[:, j]])
             for j, channel in enumerate(self.channels)
@@ -120,12 +129,13 @@ def worst_leak(joint: Joint, promise: Promise, product: ProductProtocol) -> Leak
 def bounds_of_pairs(channels: Sequence[FloatArray], combos: IntArray, comparisons: Comparisons) -> FloatArray:
     r"""For each pair an upper bound on |ln P(y|E)/P(y|F)| over all outputs.
 
-    Let the likelihood of an output vary by at most a factor R over the inputs of F; attributes that all of them share
-    do not count. For E within F, with P(E|F) = π, the ratio lies between :math:`1/(π + (1-π)R)` and
-    :math:`R/(πR + 1 - π)`. Where E is not within F, between 1/R and R over the inputs of both.
+    Let the likelihood of an output vary by at most a factor R over the inputs of both events; attributes that all of
+    them share do not count. The ratio then lies between 1/R and R. Where E is within F (no input has more weight in E
+    than in F), with P(E|F) = π, it even lies between :math:`1/(π + (1-π)R)` and :math:`R/(πR + 1 - π)`.
     """
-    events = len(comparisons.totals)
-    log_range = np.zeros(events)
+    e, f = comparisons.pairs.T
+    totals = comparisons.totals
+    log_range = np.zeros(len(e))
     for j, channel in enumerate(channels):
         if j in comparisons.known:
             continue
@@ -133,27 +143,42 @@ def bounds_of_pairs(channels: Sequence[FloatArray], combos: IntArray, comparison
         seen = most > 0
         reach = math.inf if (least[seen] == 0).any() else float(np.log(most[seen] / least[seen]).max())
         value = combos[comparisons.input, j]
-        low, high = np.full(events, np.iinfo(np.int64).max), np.full(events, -1)
+        low, high = np.full(len(totals), np.iinfo(np.int64).max), np.full(len(totals), -1)
         np.minimum.at(low, comparisons.event, value)
         np.maximum.at(high, comparisons.event, value)
-        log_range[low != high] += reach
-    e, f = comparisons.pairs.T
-    if not (comparisons.secrets[e] <= comparisons.secrets[f]).all():
-        return np.full(len(e), np.inf)
-    totals = comparisons.totals
-    share = np.asarray(totals[e] / totals[f], dtype=np.float64)
+        log_range[np.minimum(low[e], low[f]) != np.maximum(high[e], high[f])] += reach
+    # Where E is not within F, no share of it is taken off: π = 0 leaves R.
+    share = np.where(_within(comparisons), np.asarray(totals[e] / totals[f], dtype=np.float64), 0.0)
     with np.errstate(over="ignore"):
-        spread = np.exp(np.minimum(log_range[f], 700.0)) - 1
+        spread = np.exp(np.minimum(log_range, LARGEST_LOG)) - 1
     down = np.log1p((1 - share) * spread)
     up = np.log1p((1 - share) * spread / (1 + share * spread))
-    bound = np.maximum(down, up) * (1 + 1e-12) + 1e-12
-    bound[np.isinf(log_range[f])] = np.inf
+    bound = np.maximum(down, up) * (1 + ROUNDING) + ROUNDING
+    # Beyond what floats hold, and for whatever is no number, nothing is known.
+    bound[~(log_range <= LARGEST_LOG) | np.isnan(bound)] = np.inf
     return np.asarray(bound)
 
 
-def _everybody(joint: Joint) -> Comparisons:
-    """Everybody compared with everybody: P(y) twice."""
-    return compared(joint, False, np.ones((1, joint.c)), [[0, 0]])
+def _within(comparisons: Comparisons) -> BoolArray:
+    """For each pair whether E is within F: no input has more weight in E than in F, in exact integers."""
+    inputs, (e, f) = comparisons.inputs, comparisons.pairs.T
+    cells = comparisons.event * inputs + comparisons.input
+    order = np.argsort(cells, kind="stable")
+    cells, first = np.unique(cells[order], return_index=True)
+    weight = np.add.reduceat(comparisons.weight[order], first)  # an event may list an input several times
+    starts = np.searchsorted(cells, np.arange(len(comparisons.totals) + 1) * inputs)
+    lengths = starts[e + 1] - starts[e]
+    within = np.ones(len(e), dtype=np.bool_)
+    # Every input of E, beside the same input of F; some pairs at a time, for many may share an event.
+    for pairs in np.split(np.arange(len(e)), np.flatnonzero(np.diff(np.cumsum(lengths) // COMPARED)) + 1):
+        mine = lengths[pairs]
+        pair = np.repeat(pairs, mine)
+        cell = starts[e[pair]] + np.arange(len(pair)) - np.repeat(np.cumsum(mine) - mine, mine)
+        wanted = f[pair] * inputs + cells[cell] % inputs
+        at = np.minimum(np.searchsorted(cells, wanted), len(cells) - 1)
+        inside = (cells[at] == wanted) & (weight[cell] <= weight[at]).astype(np.bool_)
+        within[pair[~inside]] = False
+    return within
 
 
 def checked_factors(rows: Sequence[int], combos: IntArray) -> None:

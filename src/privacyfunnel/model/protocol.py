@@ -75,6 +75,10 @@ class Protocol:
                 largest = comparisons.leak(float(sizes[pair, y]), int(pair), first + int(y))
         return largest
 
+    def describe(self, leak: Leak, joint: Joint) -> str:
+        """The leak in words."""
+        return leak.describe(joint, None if leak.output is None else " & ".join(self.outputs[leak.output]))
+
     def joint_with_values(self, joint: Joint) -> FloatArray:
         """p(x, y)."""
         if not self.sees_secret:
@@ -135,20 +139,21 @@ def posterior_labels(joint: Joint, p_xy: ArrayLike) -> tuple[Labels, ...]:
     for v in posterior.T:
         order = np.argsort(-v, kind="stable")
         order = order[v[order] > NEGLIGIBLE]
-        plain.append(_columns([values[x] for x in order], [""] * len(order), joint.m))
-        detailed.append(_columns([values[x] for x in order], [f" {100 * v[x]:.3g}%" for x in order], joint.m))
+        plain.append(listed([values[x] for x in order], [""] * len(order), joint.m))
+        detailed.append(listed([values[x] for x in order], [f" {100 * v[x]:.3g}%" for x in order], joint.m))
     repeated = {labels for labels, n in Counter(plain).items() if n > 1}
-    return _numbered([d if p in repeated else p for p, d in zip(plain, detailed, strict=True)])
+    return numbered([d if p in repeated else p for p, d in zip(plain, detailed, strict=True)])
 
 
-def _columns(combos: Sequence[Labels], notes: Sequence[str], m: int) -> Labels:
+def listed(combos: Sequence[Labels], notes: Sequence[str], m: int) -> Labels:
+    """The values that an output stands for, column by column: `Bachelors | Masters`, with a note behind each."""
     rest = len(combos) - LISTED
     more = [f"… {rest} more"] if rest > 0 else []
-    listed = list(zip(combos[:LISTED], notes[:LISTED], strict=True))
-    return tuple(" | ".join([combo[j] + note for combo, note in listed] + more) for j in range(m))
+    first = list(zip(combos[:LISTED], notes[:LISTED], strict=True))
+    return tuple(" | ".join([combo[j] + note for combo, note in first] + more) for j in range(m))
 
 
-def _numbered(labels: Sequence[Labels]) -> tuple[Labels, ...]:
+def numbered(labels: Sequence[Labels]) -> tuple[Labels, ...]:
     """The labels, with a number behind each that was there before."""
     taken: set[Labels] = set()
     out = []

@@ -73,6 +73,13 @@ class UnaryEncoding:
                 largest = comparisons.leak(size, first + row, output)
         return largest
 
+    def describe(self, leak: Leak, joint: Joint) -> str:
+        """The leak in words, the members of the set by their names."""
+        if leak.output is None:
+            return leak.describe(joint)
+        members = (" & ".join(self.outputs[x]) for x in leak.output)
+        return leak.describe(joint, " | ".join(members) or "(none)")
+
     def _worst_set(self, p: FloatArray, q: FloatArray) -> tuple[float, int, tuple[int, ...]]:
         """The largest log-ratio over rows of p and q and sets of columns: its size, row and set."""
         if self.alpha == math.inf:
@@ -130,6 +137,8 @@ class UnaryEncoding:
 def chunks(block: Comparisons) -> Iterator[tuple[int, csr_array, csr_array]]:
     """The pairs of events a few at a time: the first pair's number, P(input | E) and P(input | F)."""
     p = block.distributions
+    if not np.isfinite(p.data).all():
+        raise DistributionError("Every event that a promise compares must be able to happen; one is not.")
     rows = max(1, _CHUNK // block.inputs)
     for first in range(0, len(block.pairs), rows):
         pairs = block.pairs[first : first + rows]

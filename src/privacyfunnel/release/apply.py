@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 from numpy.typing import NDArray
 
-from privacyfunnel.laws.sampling import Words
+from privacyfunnel.laws.sampling import Stream
 from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.release.write import Published
 from privacyfunnel.tables.encoding import Encoding
@@ -31,14 +31,14 @@ class Batch:
 def applied(
     sealed: SealedProtocol,
     encoding: Encoding,
-    words: Words,
+    stream: Stream,
     way: Published,
     keep: Sequence[str] = (),
     drawn: NDArray[Any] | None = None,
 ) -> Iterator[Batch]:
     """The sanitised rows in the order of the table: the published columns as `way` writes them, then those to `keep`.
 
-    `drawn` are the codes of all rows where these words have drawn them already.
+    `drawn` are the codes of all rows where this stream has drawn them already.
     """
     law, values = sealed.law, len(encoding.contingency.published.combos)
     step = way.rows_at_once
@@ -48,7 +48,7 @@ def applied(
             piece = slice(start, start + step)
             first = chunk.start + start
             mine = inputs[piece]
-            codes = law.draw(mine, words, first) if drawn is None else drawn[first : first + len(mine)]
+            codes = law.draw(mine, stream.rows(first, len(mine))) if drawn is None else drawn[first : first + len(mine)]
             columns = way.columns(codes)
             if chunk.kept is not None:
                 columns += chunk.kept[piece].get_columns()

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.designs.choice import DEFAULT_METHOD, Choice, settled
 from privacyfunnel.designs.curve import Point, line_name
-from privacyfunnel.designs.methods import Effort, Options, Rows, method
+from privacyfunnel.designs.methods import Effort, Options, RowsToDraw, method
 from privacyfunnel.errors import ColumnError, ParameterError
-from privacyfunnel.laws.sampling import Words
+from privacyfunnel.laws.sampling import Stream
 from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
@@ -88,27 +88,27 @@ def design(
     return designed(encoding, order).sealed
 
 
-def designed(encoding: Encoding, order: Order, words: Words | None = None) -> Designed:
+def designed(encoding: Encoding, order: Order, stream: Stream | None = None) -> Designed:
     """The protocol that the order asks for, sealed, with the columns and bins of the table in its domain.
 
-    `words` are those that the rows will be drawn with; they are needed where the protocol is made while it draws.
+    `stream` is what the rows will be drawn with; it is needed where the protocol is made while it draws.
     """
     joint = checked_joint(encoding)
     choice, options = settled(order.method, joint, order.promise, order.options)
     mine = method(choice.method)
     begun = time.monotonic()
     if mine.needs_rows:
-        if words is None:
+        if stream is None:
             raise ParameterError(f"{mine.name} is made while rows are drawn, so it has no design apart. Use sanitise.")
         codes = np.concatenate([chunk.published for chunk in encoding.chunks()])
-        options = replace(options, rows=Rows(codes, words))
+        options = replace(options, rows=RowsToDraw(codes, stream))
     found = mine.design(joint, order.promise, options)
     sealed = found.seal()
     contingency = encoding.contingency
     domain = replace(
         sealed.domain,
         secret_columns=contingency.secret.columns,
-        bins={domain.column: domain.edges for domain in contingency.published.domains if domain.edges},
+        bins={coding.column: coding.edges for coding in contingency.published.codings if coding.edges},
     )
     sealed = replace(sealed, domain=domain, for_publication=order.seed is None)
     seconds = time.monotonic() - begun

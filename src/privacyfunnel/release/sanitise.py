@@ -151,7 +151,6 @@ def sanitise_file(
 
     Either both files appear, whole, or none.
     """
-    from privacyfunnel.laws.file import to_text
     from privacyfunnel.tables.files import checked_output, open_table, table_suffix
     from privacyfunnel.tables.whole import checked_target, folder, whole_file
     from privacyfunnel.tables.writing import write_batches
@@ -172,7 +171,7 @@ def sanitise_file(
         whole_file(target, force=force) as table_beside,
     ):
         write_batches(table_beside, checked_output(target, force=force), work.batches(order.keep))
-        protocol_beside.write_text(to_text(work.sealed), encoding="utf-8")
+        protocol_beside.write_text(work.sealed.to_text(), encoding="utf-8")
         release = work.release(target)  # before the files appear: what fails leaves nothing behind
     return replace(release, protocol_file=protocol_file)
 

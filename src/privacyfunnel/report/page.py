@@ -35,10 +35,10 @@ ANY_MEANING = (
     "Of any two groups of people that {promise} compares, a published record is almost as likely for one as for the "
     "other: the chances differ by at most a factor of {factor}."
 )
-NO_OUTPUTS = {
-    "unary-encoding": "Each record is published as a set of values: its own with chance one half, each other one by a "
-    "draw of its own. The sets are too many to be drawn here.",
-}
+SETS = (
+    "Each record is published as a set of values: its own with chance one half, each other one by a "
+    "draw of its own. The sets are too many to be drawn here."
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -179,9 +179,9 @@ def _shared(release: Release) -> dict[str, Any]:
         "meaning": MEANING.get(promise, ANY_MEANING).format(secret=secret, factor=factor, promise=promise),
         "facts": facts,
         "not_promised": release.not_promised,
-        "no_outputs": NO_OUTPUTS.get(
-            sealed.law.kind, f"The outputs of {release.method} over {columns} are too many to be drawn here."
-        ),
+        "no_outputs": SETS
+        if sealed.law.members
+        else f"The outputs of {release.method} over {columns} are too many to be drawn here.",
     }
 
 

@@ -32,7 +32,7 @@ Codes = NDArray[np.unsignedinteger[Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Domain:
+class Coding:
     """The values a column can take, and how an entry finds its value."""
 
     column: str
@@ -50,7 +50,7 @@ class Coder(Protocol):
     def codes(self, entries: pl.Series) -> Codes:
         """The provisional code of each entry."""
 
-    def domain(self, used: Iterable[int]) -> tuple[Domain, IntArray]:
+    def coding(self, used: Iterable[int]) -> tuple[Coding, IntArray]:
         """The domain, given the provisional codes that occur, and the final code of every provisional one."""
 
 
@@ -79,7 +79,7 @@ class LabelCoder:
             )
         return codes
 
-    def domain(self, used: Iterable[int]) -> tuple[Domain, IntArray]:
+    def coding(self, used: Iterable[int]) -> tuple[Coding, IntArray]:
         texts = ["", *self._labels()]
         # A quoted empty field says no more than an empty one.
         empty = [code for code in used if not texts[code]]
@@ -89,9 +89,9 @@ class LabelCoder:
         final = np.full(self.size, UNKNOWN, dtype=np.int64)
         final[[place[label] for label in labels]] = np.arange(len(labels))
         if not empty:
-            return Domain(self.column, tuple(labels)), final
+            return Coding(self.column, tuple(labels)), final
         final[empty] = len(labels)
-        return Domain(self.column, (*labels, unlike(MISSING, labels)), missing=len(labels)), final
+        return Coding(self.column, (*labels, unlike(MISSING, labels)), missing=len(labels)), final
 
     def _labels(self) -> list[str]:
         return self._categories.to_series().to_list()
@@ -127,7 +127,7 @@ class BinCoder:
         self._strangers += strangers
         return bin_numbers(numbers, self._edges)
 
-    def domain(self, used: Iterable[int]) -> tuple[Domain, IntArray]:
+    def coding(self, used: Iterable[int]) -> tuple[Coding, IntArray]:
         refuse_strangers(self.column, self._strangers, self._rows)
         names = bin_labels(self._edges)
         bins = sorted(code for code in used if code)
@@ -135,48 +135,48 @@ class BinCoder:
         final = np.full(self.size, UNKNOWN, dtype=np.int64)
         final[bins] = np.arange(len(bins))
         if 0 not in used:
-            return Domain(self.column, labels, edges=self._edges), final
+            return Coding(self.column, labels, edges=self._edges), final
         final[0] = len(bins)
-        return Domain(self.column, (*labels, MISSING), missing=len(bins), edges=self._edges), final
+        return Coding(self.column, (*labels, MISSING), missing=len(bins), edges=self._edges), final
 
 
 class KnownCoder:
     """Entries that must belong to a known domain: the provisional code is the final one plus 1, or 0 if unknown."""
 
-    def __init__(self, domain: Domain) -> None:
-        self.column = domain.column
-        self.size = len(domain.labels) + 1
-        self._domain = domain
+    def __init__(self, coding: Coding) -> None:
+        self.column = coding.column
+        self.size = len(coding.labels) + 1
+        self._coding = coding
         self._unknown = 0
 
     def codes(self, entries: pl.Series) -> Codes:
-        domain = self._domain
-        missing = 0 if domain.missing is None else domain.missing + 1
+        coding = self._coding
+        missing = 0 if coding.missing is None else coding.missing + 1
         codes: Codes
-        if domain.edges:
+        if coding.edges:
             numbers, strangers = as_numbers(entries)
-            place = {label: code + 1 for code, label in enumerate(domain.labels)}
-            names = bin_labels(domain.edges)
+            place = {label: code + 1 for code, label in enumerate(coding.labels)}
+            names = bin_labels(coding.edges)
             final = np.array([missing, *(place.get(name, 0) for name in names)], dtype=np.uint32)
-            codes = final[bin_numbers(numbers, domain.edges)]
+            codes = final[bin_numbers(numbers, coding.edges)]
             if missing:  # what is no number is not missing but unknown
                 self._unknown += strangers
         else:
             text = as_text(entries)
-            physical = text.cast(pl.Enum(domain.labels), strict=False).to_physical().cast(pl.UInt32)
+            physical = text.cast(pl.Enum(coding.labels), strict=False).to_physical().cast(pl.UInt32)
             codes = physical.fill_null(NULL).to_numpy() + np.uint32(1)
             if missing:
                 codes[(text.is_null() | (text == "")).to_numpy()] = missing
         self._unknown += int(np.count_nonzero(codes == 0))
         return codes
 
-    def domain(self, used: Iterable[int]) -> tuple[Domain, IntArray]:
+    def coding(self, used: Iterable[int]) -> tuple[Coding, IntArray]:
         if self._unknown:
             raise TableError(
                 f"column '{self.column}' must hold only values the protocol knows; {self._unknown} rows hold others. "
                 "Use the table and bins the protocol was made for."
             )
-        return self._domain, np.arange(-1, self.size - 1, dtype=np.int64)
+        return self._coding, np.arange(-1, self.size - 1, dtype=np.int64)
 
 
 def as_text(entries: pl.Series) -> pl.Series:

@@ -17,7 +17,7 @@ from privacyfunnel.tables.columns import (
     BinCoder,
     Coder,
     Codes,
-    Domain,
+    Coding,
     KnownCoder,
     LabelCoder,
     as_numbers,
@@ -38,18 +38,18 @@ MOST_CELLS = 1 << 25
 class Variable:
     """One or several columns read as one: S, or X = (X¹, …, Xᵐ), with the combinations of values that it takes."""
 
-    domains: tuple[Domain, ...]
-    combos: IntArray  # k × m: the code in each domain, a row per combination, in lexicographic order
+    codings: tuple[Coding, ...]
+    combos: IntArray  # k × m: the code in each coding, a row per combination, in lexicographic order
 
     @property
     def columns(self) -> tuple[str, ...]:
-        return tuple(domain.column for domain in self.domains)
+        return tuple(coding.column for coding in self.codings)
 
     @property
     def labels(self) -> tuple[str, ...]:
         """A label per combination, such as `Bachelors & Husband`, no two alike."""
         return joined_labels(
-            [domain.labels[code] for domain, code in zip(self.domains, combo, strict=True)]
+            [coding.labels[code] for coding, code in zip(self.codings, combo, strict=True)]
             for combo in self.combos.tolist()
         )
 
@@ -72,7 +72,7 @@ class Contingency:
 
     @property
     def attribute_labels(self) -> tuple[tuple[str, ...], ...]:
-        return tuple(domain.labels for domain in self.published.domains)
+        return tuple(coding.labels for coding in self.published.codings)
 
     @property
     def combos(self) -> IntArray:
@@ -139,7 +139,7 @@ class Encoding:
                 yield None, [column[start:stop] for column in self._codes], stop - start
 
     def _chunk(self, start: int, codes: list[Codes], height: int, kept: pl.DataFrame | None) -> Chunk:
-        split = len(self.contingency.secret.domains)
+        split = len(self.contingency.secret.codings)
         secret = self._secret.positions(codes[:split], height)
         published = self._published.positions(codes[split:], height)
         if min(secret.min(initial=0), published.min(initial=0)) < 0:
@@ -173,8 +173,8 @@ def encode_against(table: Table, *, secret: Variable | None = None, published: V
     secret, published = secret or nothing, published or nothing
     columns = (*secret.columns, *published.columns)
     checked_columns(columns, table.columns, "known")
-    coders = [KnownCoder(domain) for domain in (*secret.domains, *published.domains)]
-    return _encoded(table, coders, len(secret.domains), secret.combos, published.combos)
+    coders = [KnownCoder(coding) for coding in (*secret.codings, *published.codings)]
+    return _encoded(table, coders, len(secret.codings), secret.combos, published.combos)
 
 
 def labelled(columns: Mapping[str, tuple[Sequence[str], IntArray]], kept: pl.DataFrame | None = None) -> pl.DataFrame:
@@ -259,17 +259,17 @@ def counted_variable(
     coders: Sequence[Coder], cells: IntArray, counts: IntArray, known: IntArray | None
 ) -> tuple[Variable, Index, IntArray]:
     """The variable that these columns make, where its combinations are found, and the combination of each cell."""
-    domains, finals = [], [np.empty((len(cells), 0), dtype=np.int64)]
+    codings, finals = [], [np.empty((len(cells), 0), dtype=np.int64)]
     for coder, column in zip(coders, cells.T, strict=True):
-        domain, final = coder.domain(np.unique(column).tolist())
-        domains.append(domain)
+        coding, final = coder.coding(np.unique(column).tolist())
+        codings.append(coding)
         finals.append(final[column][:, None])
     final_cells = np.hstack(finals)
     if known is None:
         combos, positions = distinct_rows(final_cells)
     else:
         combos = known
-        lookup = Index(known, np.arange(len(known)), [len(domain.labels) for domain in domains])
+        lookup = Index(known, np.arange(len(known)), [len(coding.labels) for coding in codings])
         positions = lookup.positions(list(final_cells.T), len(cells))
         unknown = int(counts[positions < 0].sum())
         if unknown:
@@ -279,7 +279,7 @@ def counted_variable(
                 "Use the table the protocol was made for."
             )
     index = Index(cells, positions, [coder.size for coder in coders])
-    return Variable(tuple(domains), frozen(combos)), index, positions
+    return Variable(tuple(codings), frozen(combos)), index, positions
 
 
 class _KeptCodes:

@@ -16,15 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from privacyfunnel.errors import OutputError, TableError
+from privacyfunnel.tables.suffixes import DELIMITED, PARQUET, SUFFIXES
 from privacyfunnel.tables.whole import checked_target, whole_file
 
 if TYPE_CHECKING:
     import polars as pl
-
-DELIMITED = {".csv": None, ".csv.gz": None, ".tsv": "\t", ".tsv.gz": "\t"}
-PARQUET = (".parquet",)
-ARROW = (".arrow", ".feather", ".ipc")
-SUFFIXES = (*DELIMITED, *PARQUET, *ARROW)
 
 
 class Table(Protocol):

@@ -13,7 +13,7 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from privacyfunnel.errors import ColumnError
-from privacyfunnel.tables.files import ARROW, DELIMITED, PARQUET
+from privacyfunnel.tables.suffixes import ARROW, DELIMITED, PARQUET
 
 ROW_GROUP = 1 << 20
 

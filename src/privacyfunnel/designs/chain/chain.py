@@ -22,12 +22,14 @@ from numpy.typing import NDArray
 
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.designs.chain.band import Band
-from privacyfunnel.designs.chain.contexts import Channel
+from privacyfunnel.designs.chain.channel import Channel
 from privacyfunnel.designs.chain.growth import Grown, grow
 from privacyfunnel.errors import ParameterError, SizeError
-from privacyfunnel.laws.chain import MOST_STEPS, ReachedChain
-from privacyfunnel.laws.sampling import Words
-from privacyfunnel.laws.sealing import Domain, SealedProtocol, certify
+from privacyfunnel.laws.chain import MOST_STEPS
+from privacyfunnel.laws.chain_measures import ReachedChain
+from privacyfunnel.laws.domain import Domain
+from privacyfunnel.laws.sampling import Stream
+from privacyfunnel.laws.sealing import SealedProtocol, certify
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
@@ -48,7 +50,7 @@ class Chain:
     as_values: bool = False  # whether original values are published, not groups of them
     first: Channel | None = None  # of the first step, where it is known already
 
-    def grow(self, codes: NDArray[Any], stream: Words) -> Grown:
+    def grow(self, codes: NDArray[Any], stream: Stream) -> Grown:
         """Draw all rows, solving each context when a row first comes to it.
 
         The rows are held in memory: those of one step must all be drawn before the contexts of the next are known.
@@ -56,11 +58,11 @@ class Chain:
         rows = np.asarray(codes, dtype=np.int64)
         return grow(self.joint, self.steps, self.bands, rows, stream, first=self.first, as_values=self.as_values)
 
-    def of_rows(self, codes: NDArray[Any], stream: Words) -> ChainOfRows:
+    def of_rows(self, codes: NDArray[Any], stream: Stream) -> ChainOfRows:
         """The chain as it was grown for these rows, which were drawn on the way."""
         return ChainOfRows(self, self.grow(codes, stream))
 
-    def seal(self, codes: NDArray[Any], stream: Words) -> tuple[SealedProtocol, Grown]:
+    def seal(self, codes: NDArray[Any], stream: Stream) -> tuple[SealedProtocol, Grown]:
         """The rows' chain, certified, and how it grew."""
         found = self.of_rows(codes, stream)
         return found.seal(), found.grown

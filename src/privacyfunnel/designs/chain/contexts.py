@@ -13,14 +13,12 @@ of thousands, and each is worth little.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.designs.chain.band import Band
+from privacyfunnel.designs.chain.channel import Channel, rounded
 from privacyfunnel.engine.simplex import Programmes, Solved, solve
-from privacyfunnel.laws.chain_step import BITS, FINEST, UNIT
 from privacyfunnel.model.information import surprise
 
 WORTH = 1e-3  # nats: an atom whose reduced cost gains less than this is not worth another round
@@ -28,7 +26,6 @@ PATIENCE = 2  # rounds without a new atom after which a context is done
 STEPS = 3  # linear programmes that improve an atom per round
 ROOM = 2.0  # shares never exceed 1; a bound that is never met keeps rounding from calling a programme empty
 CUTS = 40  # pairs of ratios that are looked at on the way to an end; a few do
-MERGES = 6  # times that outputs outside of the band are joined with others
 FLATTEST = 1e-6  # slopes of entropy are taken no closer to 0 than this
 
 
@@ -240,63 +237,6 @@ class _Mixture:
         return self.best
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Channel:
-    """A context's channel as integers over 2^62, a row per value, sparse and sorted by value and output."""
-
-    value: IntArray
-    output: IntArray
-    numerator: IntArray
-
-    @classmethod
-    def certain(cls, values: int) -> Channel:
-        """Every value is published as it is."""
-        every = np.arange(values)
-        return cls(every, every, np.full(values, UNIT))
-
-    @classmethod
-    def silent(cls, values: int) -> Channel:
-        """One output for all values: nothing is said."""
-        return cls(np.arange(values), np.zeros(values, dtype=np.int64), np.full(values, UNIT))
-
-    def as_values(self, table: FloatArray, band: Band) -> tuple[Channel, IntArray]:
-        """Instead of an output a value, drawn from what the output stands for; and the value that each output shows.
-
-        This is post-processing: whatever band the outputs were in, these averages of them are in it too. Where rounding
-        carries them out of it, the likeliest value is shown whatever the value was.
-        """
-        d = table.shape[1]
-        p_xy = np.zeros((d, int(self.output.max()) + 1))
-        p_xy[self.value, self.output] = table[0, self.value] * (self.numerator / UNIT)
-        posterior = p_xy / p_xy.sum(axis=0)
-        drawn, shown = rounded(table, (p_xy / table[0][:, None]) @ posterior.T, band)
-        return (drawn, shown) if len(shown) > 1 else (drawn, np.array([table[0].argmax()]))
-
-    def spread(self, group: IntArray) -> Channel:
-        """The channel of finer values, each with the row of its group."""
-        starts = np.searchsorted(self.value, np.arange(self.value[-1] + 2))
-        rows = [slice(starts[g], starts[g + 1]) for g in group]
-        lengths = [row.stop - row.start for row in rows]
-        return Channel(
-            np.repeat(np.arange(len(group)), lengths),
-            np.concatenate([self.output[row] for row in rows]),
-            np.concatenate([self.numerator[row] for row in rows]),
-        )
-
-
-def lumped(table: FloatArray, most: int) -> tuple[FloatArray, IntArray]:
-    """The table with all but the likeliest values lumped into one, so that it has at most so many, and who is where."""
-    d = table.shape[1]
-    if d <= most:
-        return table, np.arange(d)
-    group = np.full(d, most - 1)
-    group[np.argsort(-table[0], kind="stable")[: most - 1]] = np.arange(most - 1)
-    members = np.zeros((d, most))
-    members[np.arange(d), group] = 1.0
-    prior = table[0] @ members
-    return np.vstack([prior, (table[1:] * table[0]) @ members / prior]), group
-
-
 def context_channels(tables: FloatArray, band: Band, rounds: int) -> list[Channel]:
     """The channels of contexts, rounded to integers; a context is silent where those integers leave the band."""
     return [
@@ -307,32 +247,3 @@ def context_channels(tables: FloatArray, band: Band, rounds: int) -> list[Channe
 
 def _channel(table: FloatArray, weights: FloatArray, atoms: FloatArray, band: Band) -> Channel:
     return rounded(table, (weights[:, None] * atoms).T / table[0][:, None], band)[0]
-
-
-def rounded(table: FloatArray, chances: FloatArray, band: Band) -> tuple[Channel, IntArray]:
-    """A channel of integers, and which outputs it has.
-
-    Outputs that are too rare for integers to follow them leave the band. They join the most frequent one that does not,
-    for an average of allowed posteriors is allowed; where that does not help, the channel is silent.
-    """
-    d = table.shape[1]
-    names = np.arange(chances.shape[1])
-    for _ in range(MERGES):
-        chances = chances / chances.sum(axis=1, keepdims=True)
-        numerators = np.floor(np.ldexp(chances, BITS)).astype(np.int64)
-        numerators[numerators < FINEST] = 0
-        numerators[np.arange(d), chances.argmax(axis=1)] += UNIT - numerators.sum(axis=1)
-        used = numerators.any(axis=0)
-        numerators, chances, names = numerators[:, used], chances[:, used], names[used]
-        p_xy = table[0][:, None] * (numerators / UNIT)
-        p_y = p_xy.sum(axis=0)
-        ratio = (table[1:] @ p_xy) / p_y
-        inside = band.holds(ratio, axis=0)
-        if len(names) == 1 or not inside.any():
-            break
-        if inside.all():
-            value, output = np.nonzero(numerators)
-            return Channel(value, output, numerators[value, output]), names
-        chances[:, np.argmax(np.where(inside, p_y, 0.0))] += chances[:, ~inside].sum(axis=1)
-        chances, names = chances[:, inside], names[inside]
-    return Channel.silent(d), np.zeros(1, dtype=np.int64)

@@ -8,7 +8,8 @@ import numpy as np
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.designs.chain.band import Band
-from privacyfunnel.designs.chain.contexts import Channel, context_channels
+from privacyfunnel.designs.chain.channel import Channel
+from privacyfunnel.designs.chain.contexts import context_channels
 from privacyfunnel.designs.workers import Workers
 
 BATCH = 96  # contexts per job: enough to amortise the calls, few enough to stay in the cache

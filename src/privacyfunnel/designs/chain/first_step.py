@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from privacyfunnel.designs.chain.band import Band
-from privacyfunnel.designs.chain.contexts import Channel, rounded
+from privacyfunnel.designs.chain.channel import Channel, rounded
 from privacyfunnel.engine import Problem, split
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint

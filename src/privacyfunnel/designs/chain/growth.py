@@ -11,15 +11,15 @@ from scipy.sparse import coo_array, csr_array
 
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.designs.chain.band import Band
-from privacyfunnel.designs.chain.contexts import Channel, lumped
+from privacyfunnel.designs.chain.channel import Channel, lumped
 from privacyfunnel.designs.chain.crew import Crew
 from privacyfunnel.errors import ParameterError, SizeError
 from privacyfunnel.laws.chain import ChainLaw
 from privacyfunnel.laws.chain_step import UNIT, Step
-from privacyfunnel.laws.sampling import Words
+from privacyfunnel.laws.sampling import Stream
 from privacyfunnel.model.information import surprise
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.protocol import LISTED, NEGLIGIBLE
+from privacyfunnel.model.protocol import NEGLIGIBLE, listed, numbered
 
 EFFORT = ((64, 30), (12_000, 4), (math.inf, 2))  # rounds for up to so many contexts of a step
 FEW = 64
@@ -67,7 +67,7 @@ def grow(
     steps: Sequence[tuple[int, ...]],
     bands: Sequence[Band],
     codes: IntArray,
-    stream: Words,
+    stream: Stream,
     *,
     first: Channel | None = None,
     as_values: bool = False,
@@ -79,6 +79,7 @@ def grow(
     """
     if len(codes) and not (codes.min() >= 0 and codes.max() < joint.a):
         raise ParameterError("Rows must hold combinations that were counted; some do not.")
+    words = stream.rows(0, len(codes))
     labels = _LabelCodes(joint)
     reach = _Reach(np.zeros(joint.a, np.int64), np.arange(joint.a), np.ones(joint.a), np.zeros(1, np.int64))
     node = np.zeros(len(codes), dtype=np.int64)
@@ -97,7 +98,7 @@ def grow(
             added += information[node]
             total += float(mass @ information)
             row = step.rows_of(node, of_combo[codes])
-            output = step.draw(row, stream.words(0, len(codes), draw=number))
+            output = step.draw(row, words.word(number))
             drawn[:, list(attributes)] = step.labels[output]
             reached, node = np.unique(output, return_inverse=True)
             node = node.reshape(-1)
@@ -241,33 +242,22 @@ class _LabelCodes:
         widths: IntArray,
     ) -> IntArray:
         """A code per output and attribute; outputs of one context never share all of them."""
-        names = [
-            [self._joint.attributes[j].labels[code] for code in values[:, i].tolist()] for i, j in enumerate(attributes)
-        ]
+        columns = [self._joint.attributes[j].labels for j in attributes]
+        names = [tuple(labels[code] for labels, code in zip(columns, row, strict=True)) for row in values.tolist()]
         order = np.lexsort((-p_entry, output))
         starts = np.searchsorted(output[order], np.arange(int(widths.sum()) + 1)).tolist()
         sorted_value, share = value[order].tolist(), p_entry[order] / np.bincount(output, p_entry)[output[order]]
         counts = np.add.reduceat((share > NEGLIGIBLE).astype(np.int64), starts[:-1]).tolist()
-        codes = np.zeros((len(starts) - 1, len(attributes)), dtype=np.int64)
-        o = 0
-        for width in widths.tolist():
-            taken: set[tuple[str, ...]] = set()
-            for _ in range(width):
-                listed = sorted_value[starts[o] : starts[o] + counts[o]]
-                label = plain = tuple(_listed([name[v] for v in listed]) for name in names)
-                number = 1
-                while label in taken:  # also where a value itself is called like "a | b #2"
-                    number += 1
-                    label = (f"{plain[0]} #{number}", *plain[1:])
-                taken.add(label)
+        plain = []
+        for start, count in zip(starts[:-1], counts, strict=True):
+            combos = [names[v] for v in sorted_value[start : start + count]]
+            plain.append(listed(combos, [""] * count, len(attributes)))
+        codes = np.zeros((len(plain), len(attributes)), dtype=np.int64)
+        ends = np.cumsum(widths).tolist()
+        for first, last in zip([0, *ends[:-1]], ends, strict=True):
+            for o, label in enumerate(numbered(plain[first:last]), first):
                 codes[o] = [
                     self._codes[j].setdefault(text, len(self._codes[j]))
                     for j, text in zip(attributes, label, strict=True)
                 ]
-                o += 1
         return codes
-
-
-def _listed(names: list[str]) -> str:
-    rest = len(names) - LISTED
-    return " | ".join([*names[:LISTED], f"… {rest} more"] if rest > 0 else names)

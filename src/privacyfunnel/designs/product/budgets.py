@@ -18,8 +18,7 @@ from dataclasses import dataclass, replace
 
 from privacyfunnel.designs.product.factors import LARGEST_EPSILON, Factors
 from privacyfunnel.errors import ParameterError, SizeError, checked_epsilon
-from privacyfunnel.laws.product import seal_product
-from privacyfunnel.laws.sealing import SealedProtocol
+from privacyfunnel.laws.sealing import SealedProtocol, seal
 from privacyfunnel.model.comparisons import Leak
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
@@ -70,7 +69,7 @@ class Product:
 
     def seal(self) -> SealedProtocol:
         """The product as integers on which the promise was checked, exactly."""
-        return seal_product(self.protocol, self.promise, self.joint)
+        return seal(self.protocol, self.promise, self.joint)
 
 
 def product_protocol(

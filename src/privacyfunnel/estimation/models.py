@@ -1,0 +1,227 @@
+"""The two shapes that outputs have: one of a list, drawn from a channel; or a set of values, a coin for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from privacyfunnel.arrays import FloatArray
+from privacyfunnel.errors import SizeError
+from privacyfunnel.estimation.observation import Moments, ObservationModel, Observed
+
+LARGEST_LIKELIHOOD = 10**8  # entries of P(seen output | x); 0.8 GB
+ROUNDING = 1e-13
+COUNTED_SETS = 20  # values: up to 2²⁰ distinct sets
+
+
+@dataclass(frozen=True, eq=False)
+class ChannelModel:
+    r"""A channel q(y | x): the statistics are the indicators :math:`h_y = [Y = y]`."""
+
+    channel: FloatArray
+
+    @property
+    def default_method(self) -> str:
+        return "ml"
+
+    @property
+    def inputs(self) -> int:
+        return len(self.channel)
+
+    @property
+    def means(self) -> FloatArray:
+        return self.channel
+
+    @property
+    def chances(self) -> slice:
+        return slice(None)
+
+    def outputs(self, shown: NDArray[Any]) -> NDArray[Any]:
+        return shown[:, 0]
+
+    def counting(self, *, distinct: bool) -> ChannelCounting:
+        return ChannelCounting(self, np.zeros(self.channel.shape[1]))
+
+    def observed(self, counts: NDArray[Any]) -> Observed:
+        """A table in which output y was counted counts[y] times."""
+        seen = np.flatnonzero(counts)
+        rows = int(counts.sum())
+        return Observed(rows, counts / rows, seen, counts[seen].astype(np.float64))
+
+    def second_moment(self, p: FloatArray) -> FloatArray:
+        return p @ self.channel
+
+    def moments(self, g: FloatArray) -> Moments:
+        mean, square = self.channel @ g, self.channel @ g**2
+        variance = square - mean**2
+        third = self.channel @ g**3 - 3 * mean * square + 2 * mean**3
+        nothing = variance <= ROUNDING * square  # what is left of a certain output after rounding
+        return Moments(mean, np.where(nothing, 0.0, variance), np.where(nothing, 0.0, third))
+
+    def ranges(self, g: FloatArray) -> FloatArray:
+        drawn = g[self.channel.any(axis=0)]
+        return np.asarray(drawn.max(axis=0) - drawn.min(axis=0))
+
+    def likelihood(self, observed: Observed) -> FloatArray:
+        return np.asarray(self.channel[:, observed.outputs])
+
+    def simulate(self, p: FloatArray, rows: int, rng: Generator, *, fixed: bool) -> Observed:
+        if fixed:
+            return self.observed(rng.multinomial(whole_counts(p, rows, rng), normalised(self.channel)).sum(axis=0))
+        return self.observed(rng.multinomial(rows, normalised(p @ self.channel)))
+
+
+@dataclass(frozen=True, eq=False)
+class SetsModel:
+    r"""Unary encoding: the statistics are the bits :math:`h_{x'} = [x' \in Y]` and a constant 1.
+
+    Given x the bits are independent, with chance :math:`\tfrac12` for x itself and `foreign` for every other value.
+    The constant carries the knowledge that shares sum to 1, which the bits alone do not.
+    """
+
+    inputs: int
+    foreign: float
+
+    @property
+    def default_method(self) -> str:
+        return default_method(self.inputs)
+
+    @property
+    def _bits(self) -> FloatArray:
+        bits = np.full((self.inputs, self.inputs), self.foreign)
+        np.fill_diagonal(bits, 0.5)
+        return bits
+
+    @cached_property
+    def means(self) -> FloatArray:
+        return np.hstack([self._bits, np.ones((self.inputs, 1))])
+
+    @property
+    def chances(self) -> slice:
+        return slice(self.inputs)
+
+    def outputs(self, shown: NDArray[Any]) -> NDArray[Any]:
+        return shown.astype(np.bool_)
+
+    def counting(self, *, distinct: bool) -> SetsCounting:
+        return SetsCounting(self, distinct, np.zeros(self.inputs))
+
+    def observed(self, rows: int, sums: NDArray[Any], sets: NDArray[Any], counts: NDArray[Any]) -> Observed:
+        """A table in which value x' is in sums[x'] sets; `sets` and `counts` may be empty."""
+        return Observed(rows, np.append(sums / rows, 1.0), sets, counts.astype(np.float64))
+
+    def second_moment(self, p: FloatArray) -> FloatArray:
+        bits = self._bits
+        inside = np.diag(p @ (bits * (1 - bits)))
+        second = np.empty((self.inputs + 1,) * 2)
+        mean = p @ bits
+        second[:-1, :-1] = inside + (bits.T * p) @ bits
+        second[-1, :-1] = second[:-1, -1] = mean
+        second[-1, -1] = 1.0
+        return second
+
+    def moments(self, g: FloatArray) -> Moments:
+        bits = self._bits
+        own = g[:-1]
+        noise = bits * (1 - bits)
+        return Moments(self.means @ g, noise @ own**2, (noise * (1 - 2 * bits)) @ own**3)
+
+    def ranges(self, g: FloatArray) -> FloatArray:
+        return np.asarray(np.abs(g[:-1]).sum(axis=0))
+
+    def likelihood(self, observed: Observed) -> FloatArray:
+        # P(y | x) is ½ ∏ over x' ≠ x of t or 1 − t; divided by the same product over all x' it is ½/t or ½/(1 − t).
+        if self.inputs * len(observed.counts) > LARGEST_LIKELIHOOD:
+            raise SizeError(
+                f"Maximum likelihood needs a table of {self.inputs:,} values × {len(observed.counts):,} distinct sets; "
+                f"at most {LARGEST_LIKELIHOOD:,} entries fit. Use the method 'projection'."
+            )
+        members = observed.outputs.T.astype(np.float64)
+        chance = np.asarray((1 - self.foreign) * members + self.foreign * (1 - members))
+        chance[:, members.sum(axis=0) == 0] = 1.0  # the empty set is as likely for every value, also where t = 0
+        return chance
+
+    def simulate(self, p: FloatArray, rows: int, rng: Generator, *, fixed: bool) -> Observed:
+        own = whole_counts(p, rows, rng) if fixed else rng.multinomial(rows, normalised(p))
+        sums = rng.binomial(own, 0.5) + rng.binomial(rows - own, self.foreign)
+        return self.observed(rows, sums, np.zeros((0, self.inputs), dtype=np.bool_), np.zeros(0))
+
+
+@dataclass(slots=True, eq=False)
+class ChannelCounting:
+    """How often each output was seen."""
+
+    model: ChannelModel
+    sums: FloatArray
+
+    def add(self, outputs: NDArray[Any], counts: NDArray[Any]) -> None:
+        self.sums += np.bincount(outputs, weights=counts, minlength=len(self.sums))
+
+    def observed(self) -> Observed:
+        return self.model.observed(self.sums)
+
+
+@dataclass(slots=True, eq=False)
+class SetsCounting:
+    """How often each value was in a set and, where those are told apart, how often each set was seen."""
+
+    model: SetsModel
+    distinct: bool
+    sums: FloatArray
+    rows: int = 0
+    sets: list[NDArray[np.uint8]] = field(default_factory=list)  # of each batch, eight values to a byte
+    counts: list[NDArray[Any]] = field(default_factory=list)
+
+    def add(self, outputs: NDArray[Any], counts: NDArray[Any]) -> None:
+        self.rows += int(counts.sum())
+        self.sums += counts @ outputs.astype(np.float64)
+        if self.distinct:
+            self.sets.append(np.packbits(outputs, axis=1))
+            self.counts.append(counts)
+
+    def observed(self) -> Observed:
+        if not self.sets:
+            return self.model.observed(self.rows, self.sums, np.zeros((0, self.model.inputs)), np.zeros(0))
+        packed, which = np.unique(np.concatenate(self.sets), axis=0, return_inverse=True)
+        counts = np.bincount(which.reshape(-1), weights=np.concatenate(self.counts))
+        sets = np.unpackbits(packed, axis=1, count=self.model.inputs).astype(np.bool_)
+        return self.model.observed(self.rows, self.sums, sets, counts)
+
+
+# Of P(y | x), and of so many values in whose sets a foreign one is with that chance: what a law fills in.
+MODELS: tuple[Callable[[FloatArray], ObservationModel], Callable[[int, float], ObservationModel]] = (
+    ChannelModel,
+    SetsModel,
+)
+
+
+def default_method(members: int) -> str:
+    """The method with the least measured error that is affordable, for sets of so many values (0: no sets).
+
+    Whole sets tell more than the sums of their bits, if there are not too many different ones to count.
+    """
+    return "ml" if members <= COUNTED_SETS else "projection"
+
+
+def normalised(p: FloatArray) -> FloatArray:
+    """The rows of p, rounded so that a multinomial accepts them."""
+    return np.asarray(p / p.sum(axis=-1, keepdims=True))
+
+
+def whole_counts(p: FloatArray, rows: int, rng: Generator) -> NDArray[np.int64]:
+    """Counts that sum to `rows` and are p · rows rounded down or up, up at random."""
+    exact = normalised(p) * rows
+    counts = np.floor(exact).astype(np.int64)
+    rest = rows - int(counts.sum())
+    if rest:
+        # Systematic sampling: each fraction is rounded up with a chance equal to it.
+        ends = np.cumsum(exact - counts)
+        picks = (np.arange(rest) + rng.random()) * (ends[-1] / rest)
+        counts += np.bincount(np.minimum(np.searchsorted(ends, picks, side="right"), len(p) - 1), minlength=len(p))
+    return counts

@@ -1,0 +1,98 @@
+"""Domains: what a protocol's inputs are, as far as the public may know."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from privacyfunnel.arrays import IntArray
+from privacyfunnel.errors import ParameterError, ProtocolFileError
+from privacyfunnel.model.joint import Attribute, Joint
+from privacyfunnel.model.protocol import Labels
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Domain:
+    """What a protocol's inputs are. Public: it names columns and labels, and never says how often one occurs."""
+
+    attributes: tuple[Attribute, ...]
+    combos: IntArray  # the combinations of labels that are inputs, in order
+    secret_columns: tuple[str, ...]
+    secrets: tuple[str, ...] = ()  # the secret's labels, in order; only where the protocol sees the secret
+    bins: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # the edges of columns that were numbers
+
+    @classmethod
+    def of(cls, joint: Joint, sees_secret: bool) -> Domain:
+        """The domain of a joint."""
+        return cls(joint.attributes, joint.combos, (joint.secret_name,), joint.secrets if sees_secret else ())
+
+    @property
+    def values(self) -> tuple[Labels, ...]:
+        """Each combination as its labels, one per attribute."""
+        columns = [np.array(at.labels, dtype=object)[self.combos[:, j]] for j, at in enumerate(self.attributes)]
+        return tuple(zip(*columns, strict=True))
+
+    def to_json(self) -> dict[str, Any]:
+        """The domain as it stands in the protocol file."""
+        return {
+            "secret": {"columns": list(self.secret_columns), "labels": list(self.secrets)},
+            "publish": [
+                {"column": at.name, "labels": list(at.labels), "bins": _edges(self.bins.get(at.name))}
+                for at in self.attributes
+            ],
+            "combinations": None if self._is_plain else self.combos.tolist(),
+        }
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Domain:
+        """The domain that a protocol file states; it must name labels that there are, and nothing twice."""
+        published = content["publish"]
+        attributes = tuple(Attribute(str(p["column"]), tuple(map(str, p["labels"]))) for p in published)
+        combos = content["combinations"]
+        if combos is None:
+            combos = np.arange(len(attributes[0].labels))[:, None]
+        domain = cls(
+            attributes=attributes,
+            combos=np.asarray(combos, dtype=np.int64).reshape(-1, len(attributes)),
+            secret_columns=tuple(map(str, content["secret"]["columns"])),
+            secrets=tuple(map(str, content["secret"]["labels"])),
+            bins={p["column"]: tuple(map(float, p["bins"])) for p in published if p["bins"] is not None},
+        )
+        _check_columns(domain)
+        _check_combinations(domain)
+        return domain
+
+    @property
+    def _is_plain(self) -> bool:
+        """One attribute whose inputs are its labels in order."""
+        return len(self.attributes) == 1 and np.array_equal(
+            self.combos[:, 0], np.arange(len(self.attributes[0].labels))
+        )
+
+
+def _check_columns(domain: Domain) -> None:
+    """A file that names no secret, or publishes it, would be certified for nothing."""
+    secret, published = domain.secret_columns, [at.name for at in domain.attributes]
+    if not secret or len({*secret, *published}) != len(secret) + len(published):
+        raise ProtocolFileError("secret and published columns must be named, each once; they are not.")
+
+
+def _check_combinations(domain: Domain) -> None:
+    """Every input is a combination of labels that there are, and all differ."""
+    combos, sizes = domain.combos, [len(at.labels) for at in domain.attributes]
+    if not len(combos) or (combos < 0).any() or (combos >= np.array(sizes)).any():
+        raise ProtocolFileError("every combination must name labels of its columns; some do not.")
+    if len(np.unique(combos, axis=0)) < len(combos):
+        raise ProtocolFileError("every combination must be listed once; some are listed twice.")
+
+
+def _edges(edges: tuple[float, ...] | None) -> list[float] | None:
+    if edges is None:
+        return None
+    if not all(map(math.isfinite, edges)):
+        raise ParameterError("Edges of bins must be finite numbers; some are not.")
+    return list(edges)

@@ -1,0 +1,95 @@
+"""Tallies: how often inputs became outputs, beside the chances of that under the law."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+from typing import Protocol as Shape
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privacyfunnel.arrays import FloatArray, IntArray
+
+
+class Tally(Shape):
+    """Counts while the rows of a sanitised table come in, beside those of the original."""
+
+    def add(self, inputs: IntArray, drawn: NDArray[Any]) -> None:
+        """Count some rows: each one's input, and what it was drawn as (−1 where the law has no such output)."""
+
+    @property
+    def impossible(self) -> int:
+        """How many rows show what their input never becomes."""
+
+    @property
+    def rows(self) -> Iterable[tuple[IntArray, FloatArray]]:
+        """Tables of counts with the chances they should follow, a row per independent draw."""
+
+
+class ChannelTally:
+    """How often each input became each output, for channels that are drawn from side by side.
+
+    Input z has value `values[z, j]` in channel j, whose output is the j-th drawn code.
+    """
+
+    def __init__(self, channels: Sequence[FloatArray], values: IntArray) -> None:
+        self._channels, self._values = channels, values
+        self._counts = [np.zeros(channel.shape, dtype=np.int64) for channel in channels]
+        self._strange = 0
+
+    def add(self, inputs: IntArray, drawn: NDArray[Any]) -> None:
+        """Count some rows."""
+        drawn = drawn[:, : len(self._channels)]
+        known = (drawn >= 0).all(axis=1)
+        self._strange += int((~known).sum())
+        for j, counts in enumerate(self._counts):
+            width = self._channels[j].shape[1]
+            at = self._values[inputs[known], j] * width + drawn[known, j]
+            cells, rows = np.unique(at, return_counts=True)
+            counts.reshape(-1)[cells] += rows
+
+    @property
+    def impossible(self) -> int:
+        """How many rows show what their values never become."""
+        return self._strange + sum(int(counts[channel == 0].sum()) for counts, channel in self.rows)
+
+    @property
+    def rows(self) -> list[tuple[IntArray, FloatArray]]:
+        """Counts and chances, channel by channel."""
+        return list(zip(self._counts, self._channels, strict=True))
+
+
+class SetsTally:
+    """How often each value was in the set of each input."""
+
+    def __init__(self, values: int, foreign: float) -> None:
+        self._foreign = foreign
+        self._drawn = np.zeros(values, dtype=np.int64)
+        self._held = np.zeros((values, values), dtype=np.int64)
+        self._strange = 0
+
+    def add(self, inputs: IntArray, drawn: NDArray[Any]) -> None:
+        """Count some sets."""
+        known = (drawn >= 0).all(axis=1)
+        self._strange += int(np.count_nonzero(~known))
+        for x in np.unique(inputs[known]):
+            held = drawn[known & (inputs == x)]
+            self._drawn[x] += len(held)
+            self._held[x] += held.sum(axis=0, dtype=np.int64)
+
+    @property
+    def impossible(self) -> int:
+        """How many members no set could have."""
+        foreign = int(self._held.sum() - np.trace(self._held)) if self._foreign == 0 else 0
+        return self._strange + foreign
+
+    @property
+    def rows(self) -> list[tuple[IntArray, FloatArray]]:
+        """Each pair of a true value and a member is a coin of its own, heads with chance 1/2 or that of a foreign."""
+        p = np.full(self._held.shape, self._foreign)
+        np.fill_diagonal(p, 0.5)
+        drawn = np.broadcast_to(self._drawn[:, None], p.shape).reshape(-1)
+        heads = self._held.reshape(-1)
+        coins = np.stack([p.reshape(-1), 1 - p.reshape(-1)], axis=1)
+        return [(np.stack([heads, drawn - heads], axis=1), coins)]

@@ -1,0 +1,95 @@
+"""Protocols whose outputs come from few inputs each, as sparse tables; and what measuring at scale needs of any."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from typing import ClassVar
+from typing import Protocol as Shape
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from privacyfunnel.errors import DistributionError
+from privacyfunnel.model.comparisons import Comparisons, Leak
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.protocol import Labels
+
+WORKED_ON = 1 << 22  # entries of P(y | E) that are worked on at a time
+
+
+class Measurable(Shape):
+    """A protocol over many combinations that can be measured block by block, and bounded where time is up."""
+
+    @property
+    def sees_secret(self) -> bool: ...
+
+    def look(self, comparisons: Comparisons, floor: float, deadline: float) -> tuple[Leak, bool]:
+        """The worst leak that is above `floor`, and whether everything was looked at before the deadline."""
+
+    def bound(self, comparisons: Comparisons) -> float:
+        """A number that no leak exceeds; infinite where none is known."""
+
+    def describe(self, leak: Leak, joint: Joint) -> str:
+        """The leak in words."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SparseProtocol:
+    """q(y | x), a row per value; mostly zeros."""
+
+    channel: csr_array
+    outputs: tuple[Labels, ...] = ()  # what each is called in each published column; their numbers where left out
+    sees_secret: ClassVar[bool] = False
+
+    def look(self, comparisons: Comparisons, floor: float = 0.0, deadline: float = math.inf) -> tuple[Leak, bool]:
+        """The output and pair of events with the largest |ln P(y|E)/P(y|F)|, some outputs at a time."""
+        if comparisons.inputs != self.channel.shape[0]:
+            raise DistributionError(
+                f"A protocol must have a row per input; it has {self.channel.shape[0]}, the table {comparisons.inputs}."
+            )
+        outputs = self.channel.shape[1]
+        # An event has at most as many outputs as its inputs have together.
+        entries = int(np.diff(self.channel.indptr)[comparisons.input].sum())
+        worst = Leak(0.0)
+        for part in np.array_split(np.arange(outputs), min(outputs, 1 + entries // WORKED_ON)):
+            if time.monotonic() >= deadline:
+                return worst, False
+            found = _worst_among(csr_array(self.channel[:, part]), comparisons, int(part[0]))
+            if found.output is not None and (worst.output is None or found.epsilon > worst.epsilon):
+                worst = found
+            if math.isinf(worst.epsilon):
+                break
+        return worst, True
+
+    def bound(self, comparisons: Comparisons) -> float:
+        """Nothing is known of outputs that were not looked at."""
+        return math.inf
+
+    def describe(self, leak: Leak, joint: Joint) -> str:
+        """The leak in words."""
+        if leak.output is None or not self.outputs:
+            return leak.describe(joint)
+        return leak.describe(joint, f"({', '.join(self.outputs[leak.output])})")
+
+
+def _worst_among(channel: csr_array, comparisons: Comparisons, first: int) -> Leak:
+    p = csr_array(comparisons.distributions @ channel)
+    p.eliminate_zeros()
+    p.sort_indices()
+    one, other = csr_array(p[comparisons.pairs[:, 0]]), csr_array(p[comparisons.pairs[:, 1]])
+    # An output that comes under only one of the two events is an infinite leak; without one, the patterns agree.
+    if one.nnz != other.nnz or (one.indptr != other.indptr).any() or (one.indices != other.indices).any():
+        here, there = one.astype(bool).astype(np.int8), other.astype(bool).astype(np.int8)
+        only = (here - there).tocoo()
+        at = int(np.flatnonzero(only.data)[0])
+        pair, output = (int(axis[at]) for axis in only.coords)
+        return comparisons.leak(math.inf, pair, first + output)
+    if not one.nnz:
+        return Leak(0.0)
+    sizes = np.abs(np.log(one.data / other.data))
+    sizes[np.isnan(sizes)] = math.inf  # what is no number passes no check
+    at = int(sizes.argmax())
+    pair = int(np.searchsorted(one.indptr, at, side="right")) - 1
+    return comparisons.leak(float(sizes[at]), pair, first + int(one.indices[at]))
