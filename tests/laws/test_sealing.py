@@ -27,7 +27,7 @@ from privacyfunnel.laws.channel import ChannelLaw
 from privacyfunnel.laws.exact import exp_below
 from privacyfunnel.laws.law import BITS, UNIT
 from privacyfunnel.laws.sampling import KeyStream
-from privacyfunnel.laws.sealing import SMALLEST_EPSILON, certify, kept
+from privacyfunnel.laws.sealing import SMALLEST_EPSILON, certify
 from privacyfunnel.laws.sets import SetsLaw
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.unary_encoding import UnaryEncoding
@@ -166,12 +166,15 @@ def test_zero_epsilon_says_what_was_certified() -> None:
     assert 0 <= sealed.epsilon <= SMALLEST_EPSILON
 
 
-def test_kept_protocol_needs_no_further_sliver() -> None:
+def test_what_was_sealed_in_floats_too_needs_no_further_sliver() -> None:
     joint = Joint.from_counts([[5, 1, 3], [2, 7, 1]])
-    protocol = kept(randomised_response(joint, LIP(0.3)), LIP(0.3), joint)
-    law = seal(protocol, LIP(0.3), joint).law
-    assert isinstance(law, ChannelLaw)
-    assert np.abs(law.channel - protocol.channel).max() < 2.0**-52
+    sealed = seal(randomised_response(joint, LIP(0.3)), LIP(0.3), joint, also_in_floats=True)
+    protocol = sealed.law.listed
+    assert protocol is not None
+    assert LIP(0.3).leakage(joint, protocol) <= 0.3
+    again = seal(protocol, LIP(0.3), joint).law.listed
+    assert again is not None
+    assert np.abs(again.channel - protocol.channel).max() < 2.0**-52
 
 
 @given(data())

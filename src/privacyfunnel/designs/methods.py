@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 from typing import Protocol as Shape
@@ -95,6 +95,7 @@ class Made:
     protocol: Described
     outputs: int
     bound: float | None = None
+    sealed: SealedProtocol | None = None  # where its integers were checked when it was made
     drawn: None = None
 
     @property
@@ -106,7 +107,7 @@ class Made:
         """The protocol as integers on which the promise was checked, exactly."""
         from privacyfunnel.laws.sealing import seal
 
-        return seal(self.protocol, self.promise, self.joint, bound=self.bound)
+        return self.sealed or seal(self.protocol, self.promise, self.joint, bound=self.bound)
 
 
 Maker = Callable[[Joint, Promise, Options], Design]
@@ -190,7 +191,8 @@ def _optimal(joint: Joint, promise: Promise, options: Options) -> Made:
         time_limit=effort.time_limit,
         progress=effort.progress,
     )
-    return _channel(joint, promise, best.protocol, options, best.bound)
+    made = _channel(joint, promise, best.protocol, options, best.bound)
+    return made if options.as_values else replace(made, sealed=best.sealed)
 
 
 def _randomised_response(joint: Joint, promise: Promise, options: Options) -> Made:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from privacyfunnel.engine import Problem, Split, split
 from privacyfunnel.engine.objective import Entropy
 from privacyfunnel.errors import SizeError, SolverError, checked_positive
 from privacyfunnel.laws.rounding import joined
-from privacyfunnel.laws.sealing import SMALLEST_EPSILON, kept
+from privacyfunnel.laws.sealing import SMALLEST_EPSILON, SealedProtocol, seal
 from privacyfunnel.model.information import entropy, mutual_information
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
@@ -45,6 +45,7 @@ class Optimum:
     protocol: Protocol
     utility: float  # nats, I(X;Y) measured on `protocol`
     bound: float  # nats, from the dual: no protocol that keeps the promise has more
+    sealed: SealedProtocol | None = None  # its integers, where they were checked already
 
 
 def optimal(
@@ -84,15 +85,18 @@ def optimal(
     said = None if progress is None else _in_utility(progress, h_x, margin)
     start = _known_atoms(joint, promise, problem, inputs, gap, time_limit) if sees_secret else None
     found = split(problem, gap=gap, time_limit=time_limit, progress=said, start=start)
-    protocol = kept(_protocol(joint, problem, inputs, found, sees_secret), promise, joint, most=LARGEST_SLIVER_BITS)
-    utility = mutual_information(joint, protocol)
+    split_up = _protocol(joint, problem, inputs, found, sees_secret)
+    sealed = seal(split_up, promise, joint, most=LARGEST_SLIVER_BITS, also_in_floats=True)
+    utility = sealed.information
     # What was solved for a smaller ε bounds nothing at the larger one, but then all but everything is kept anyway.
     bound = min(h_x, h_x - found.bound + _repaid(h_x, margin)) if promise.epsilon <= LARGEST_EPSILON else h_x
     if bound < utility - ROUNDING * (1 + h_x):
         raise SolverError(
             f"A bound must not lie below what a protocol keeps; it lies {utility - bound:.1e} nats below. Report this."
         )
-    return Optimum(protocol, utility, max(utility, bound))
+    sealed = replace(sealed, bound=max(utility, bound))
+    protocol = split_up if sealed.law.listed is None else sealed.law.listed
+    return Optimum(protocol, utility, max(utility, bound), sealed)
 
 
 def checked_size(joint: Joint, promise: Promise, sees_secret: bool) -> None:

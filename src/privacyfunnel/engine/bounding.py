@@ -37,6 +37,9 @@ class Bounding(Protocol):
     def prove(self, prices: FloatArray, target: float, clock: Clock) -> FloatArray:
         """Raise the bound by a proof at these prices; the atoms met on the way."""
 
+    def relax_no_further(self) -> None:
+        """Do without simpler problems: this is one already."""
+
 
 class ByProof:
     """A proof at the master's prices, and nothing else."""
@@ -54,6 +57,9 @@ class ByProof:
         self.bound = max(self.bound, float(prices @ self._problem.prior) + proof.bound)
         return proof.atoms
 
+    def relax_no_further(self) -> None:
+        """It never does."""
+
 
 # What every split of a simpler problem costs at least: called with the problem, a gap and seconds.
 Easier = Callable[[Problem, float, float], float]
@@ -68,6 +74,10 @@ class ByRelaxations:
         self.bound, self.cut_short = 0.0, False
         self.tell: Callable[[], None] = lambda: None
         self.relaxed, self._relaxed_from = False, np.inf
+
+    def relax_no_further(self) -> None:
+        """Go on by branching alone."""
+        self.relaxed = True
 
     @property
     def proved_all(self) -> bool:

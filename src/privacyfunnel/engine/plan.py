@@ -113,13 +113,15 @@ def _by_vertices(problem: Problem, name: str) -> Generation:
     if cones is not None:
         relaxation = ByClasses(cones, problem.objective)
     proof = _proof(problem, relaxation, search)
-    if isinstance(search, SomeInputsSearch) or (problem.size > MANY_INPUTS and cones is None):
+    if _steps_are_programmes(problem, polytope) or (problem.size > MANY_INPUTS and cones is None):
         return _with_rest(problem, name, search, proof if problem.size <= MOST_BRANCHED else None)
     return _with_loans(problem, name, search, proof, 0.0)
 
 
 def _search(problem: Problem, polytope: Polytope) -> Search:
     rows = problem.rows
+    if _steps_are_programmes(problem, polytope):
+        return SomeInputsSearch(problem, TOGETHER)
     own = VertexSearch(polytope, problem.objective)
     if rows.each_other is not None and problem.size > MANY_INPUTS:
         boxes = [
@@ -127,9 +129,16 @@ def _search(problem: Problem, polytope: Polytope) -> Search:
             for place in BOXES
         ]
         return InTurn([*(VertexSearch(box, problem.objective) for box in boxes), own])
-    if rows.against_everybody or rows.each_other is not None or polytope.matrix.shape[0] <= MANY_ROWS:
-        return own
-    return SomeInputsSearch(problem, TOGETHER)
+    return own
+
+
+def _steps_are_programmes(problem: Problem, polytope: Polytope) -> bool:
+    return not _has_few_rows(problem) and polytope.matrix.shape[0] > MANY_ROWS
+
+
+def _has_few_rows(problem: Problem) -> bool:
+    """A row or two per secret, whatever the size of the table."""
+    return problem.rows.against_everybody or problem.rows.each_other is not None
 
 
 def _proof(problem: Problem, relaxation: Relaxation, search: Search) -> BestFirst:
@@ -151,16 +160,13 @@ def _with_rest(problem: Problem, name: str, search: Search, proof: Prover | None
 def _easier(problem: Problem, gap: float, seconds: float) -> float:
     """What every split of a simpler problem costs at least, without relaxing it further."""
     run = generation_for(merged(problem).problem)  # what only other rows told apart is alike now
-    if isinstance(run.bounding, ByRelaxations):
-        run.bounding.relaxed = True
+    run.bounding.relax_no_further()
     run.run(gap, seconds)
     return run.bound
 
 
 def _has_very_many_rows(problem: Problem) -> bool:
-    rows = problem.rows
-    structured = rows.against_everybody or rows.each_other is not None
-    return not structured and len(problem.inequalities) > MOST_PROVED
+    return not _has_few_rows(problem) and len(problem.inequalities) > MOST_PROVED
 
 
 PLAN = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import singledispatch
 from pathlib import Path
@@ -149,7 +149,15 @@ class SealedProtocol:
         )
 
 
-def seal(protocol: Described, promise: Promise, joint: Joint, *, bound: float | None = None) -> SealedProtocol:
+def seal(
+    protocol: Described,
+    promise: Promise,
+    joint: Joint,
+    *,
+    bound: float | None = None,
+    most: int = FEWEST_BITS,
+    also_in_floats: bool = False,
+) -> SealedProtocol:
     r"""Round to integers over 2⁶⁴ and check, exactly, that those integers keep the promise.
 
     For every pair of events (E, F) of the promise, with integer weights w of the joint and integers N of the law,
@@ -157,14 +165,18 @@ def seal(protocol: Described, promise: Promise, joint: Joint, *, bound: float | 
     .. math:: \frac{\sum_z w_E(z) N(z,y)}{\sum_z w_E(z)} \le r \frac{\sum_z w_F(z) N(z,y)}{\sum_z w_F(z)}
        \quad\text{and the reverse},\qquad r \in \mathbb{Q},\ r \le e^{\varepsilon}.
 
-    Where rounding alone breaks this, the smallest sufficient sliver of the constant protocol is mixed in.
+    Where rounding alone breaks this, the smallest sufficient sliver of the constant protocol is mixed in, of up to
+    2^-most; whoever allows large ones looks at the information that is left. `also_in_floats` asks for a sliver with
+    which the floats nearest to the integers keep the promise as well.
 
     Raises
     ------
     GuaranteeError
         If the protocol leaks more than was promised. Nothing weaker is returned.
     """
-    for law in _laws(protocol, promise, joint):
+    for law in _laws(protocol, promise, joint, most):
+        if also_in_floats and not promise.leakage(joint, law.protocol) <= max(promise.epsilon, SMALLEST_EPSILON):
+            continue
         worst = exact_worst(law, promise, joint)
         if not worst.exceeds(_limit(promise)):
             return SealedProtocol(
@@ -179,20 +191,6 @@ def seal(protocol: Described, promise: Promise, joint: Joint, *, bound: float | 
             )
     leak = promise.worst(joint, protocol)
     raise _broken(promise, leak.epsilon, where=protocol.describe(leak, joint))
-
-
-def kept(protocol: Protocol, promise: Promise, joint: Joint, *, most: int = FEWEST_BITS) -> Protocol:
-    """The protocol, with the smallest sliver mixed in after which both its floats and its integers keep the promise.
-
-    Slivers of up to 2^-most are tried; whoever allows large ones measures the utility of what comes back.
-    """
-    for law in _laws(protocol, promise, joint, most):
-        table = law.listed
-        rounded = protocol if table is None else replace(protocol, channel=table.channel)
-        in_floats = promise.leakage(joint, rounded) <= max(promise.epsilon, SMALLEST_EPSILON)
-        if in_floats and not exact_worst(law, promise, joint).exceeds(_limit(promise)):
-            return rounded
-    raise _broken(promise, promise.leakage(joint, protocol))
 
 
 def certify(law: Law, promise: Promise, joint: Joint, otherwise: str = NOT_RETURNED) -> float:
