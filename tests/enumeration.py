@@ -45,6 +45,7 @@ def best_split(vertices: FloatArray, prior: FloatArray) -> float:
         options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
     )
     assert answer.status == 0, answer.message
+    assert answer.fun is not None
     return float(answer.fun)
 
 

@@ -171,9 +171,7 @@ def test_the_proof_by_classes_finds_the_least_vertex_and_never_claims_more(
 
 @given(seed=SEEDS, shape=SHAPES, epsilon=st.floats(0.1, 1.5))
 @settings(max_examples=8, deadline=None)
-def test_with_classes_and_with_boxes_the_optimum_is_the_same(
-    seed: int, shape: tuple[int, ...], epsilon: float
-) -> None:
+def test_with_classes_and_with_boxes_the_optimum_is_the_same(seed: int, shape: tuple[int, ...], epsilon: float) -> None:
     problem = problem_for(seed, shape, SRLIP(epsilon))
     boxes, *others = [with_loans(problem, search, prover) for search, prover in every_way(problem)]
     boxes.run(1e-5, 20.0)

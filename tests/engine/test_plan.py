@@ -85,10 +85,8 @@ def test_thresholds_move_the_choice(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_thresholds_stand_in_the_plan_and_nobody_else_asks_it() -> None:
     """No other file of the engine imports the plan, nor repeats one of its numbers' names."""
     folder = Path(engine.__file__).parent
-    names = {
-        path.stem: {target.id for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) for target in _set(node)}
-        for path in folder.glob("*.py")
-    }
+    trees = {path.stem: ast.parse(path.read_text(encoding="utf-8")) for path in folder.glob("*.py")}
+    names = {stem: {name.id for node in ast.walk(tree) for name in _set(node)} for stem, tree in trees.items()}
     thresholds = {name for name in names["plan"] if name.isupper()}
     assert {"MANY_INPUTS", "MANY_ROWS", "MOST_PROVED", "MOST_BRANCHED", "TOGETHER", "PLAN"} <= thresholds
     for path in folder.glob("*.py"):

@@ -235,7 +235,7 @@ def test_rows_that_miss_a_secret_or_see_values_only_are_not_taken_for_lip() -> N
 
 def test_two_inputs_of_one_secret_and_value_are_left_to_linear_programmes() -> None:
     problem = problem_for(COUNTS, LIP(0.7))
-    one_value = Problem(problem.prior, problem.rows, 0.7, Entropy.of(np.zeros(problem.size)), problem.secret)
+    one_value = Problem(problem.prior, problem.rows, 0.7, Entropy.of(0 * problem.objective.value), problem.secret)
     assert not is_secret_box(one_value)
 
 
@@ -277,7 +277,7 @@ def solved(problem: Problem, gap: float) -> tuple[float, float]:
             proof = prover.prove(price, gap / 2, FAR)
             bound = max(bound, float(price @ p) + proof.bound)
             new = proof.atoms
-        value = float(cost @ master.x)
+        value = float(cost @ np.array(master.x))
         if value - bound <= gap:
             return problem.worth - value, problem.worth - bound
         atoms = np.concatenate([atoms, new])

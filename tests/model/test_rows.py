@@ -163,14 +163,13 @@ def test_each_promise_says_what_it_is() -> None:
     other = Joint.from_counts(np.random.default_rng(1).integers(1, 9, (3, 2, 3)))
     lip, ldp, srlip = (kind(EPSILON).rows(joint) for kind in (LIP, LDP, SRLIP))
     rest, priors = AgainstTheRest(EPSILON).rows(joint), LIP(EPSILON).for_priors([other]).rows(joint)
-    bare = Rows.of_pairs(*lip.dense)
-    assert [rows.against_everybody for rows in (lip, ldp, srlip, rest, priors, bare)] == [True] + [False] * 5
-    assert [rows.each_other is not None for rows in (lip, ldp, srlip, rest, priors, bare)] == [False, True] + [False] * 4
-    assert [rows.local for rows in (lip, ldp, srlip, rest, priors, bare)] == [False, False, True, False, False, False]
-    assert not any(rows.of_two for rows in (lip, ldp, srlip, rest, priors, bare))
+    every = (lip, ldp, srlip, rest, priors, Rows.of_pairs(*lip.dense))
+    assert [rows.against_everybody for rows in every] == [True, False, False, False, False, False]
+    assert [rows.each_other is not None for rows in every] == [False, True, False, False, False, False]
+    assert [rows.local for rows in every] == [False, False, True, False, False, False]
+    assert not any(rows.of_two for rows in every)
     divided = np.array([[True, False, False], [False, True, True]])
-    can = [rows.grouped(divided) is not None for rows in (lip, ldp, srlip, rest, priors, bare)]
-    assert can == [True, True, False, True, False, False]
+    assert [rows.grouped(divided) is not None for rows in every] == [True, True, False, True, False, False]
 
 
 @pytest.mark.parametrize("kind", [LIP, LDP, SRLIP, AgainstTheRest])

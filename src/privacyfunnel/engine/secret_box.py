@@ -46,7 +46,7 @@ class SecretBox:
 
 
 def is_secret_box(problem: Problem) -> bool:
-    """Whether inputs are pairs of secret and value, and each secret is compared with everybody; nothing else is asked."""
+    """Whether inputs are pairs of secret and value, and each secret is compared with everybody and nothing else."""
     rows, objective = problem.rows, problem.objective
     if problem.secret is None or not rows.against_everybody:
         return False
