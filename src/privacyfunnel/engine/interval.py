@@ -18,7 +18,7 @@ STAIRCASES = 12  # random orders in which values are paired to begin with
 
 
 def coordinate(problem: Problem) -> FloatArray:
-    """The vector r on which alone the rows depend, between 0 and 1: of two inputs the second, else L of a secret."""
+    """The vector r on which alone the rows depend, of spread 1: of two inputs the second, else L of a secret."""
     if problem.size <= 2:
         return np.arange(problem.size, dtype=np.float64)
     rows = problem.rows
@@ -28,7 +28,7 @@ def coordinate(problem: Problem) -> FloatArray:
     widest = int(np.argmax(spread)) if spread.size else 0
     if not spread.size or spread[widest] == 0:
         return np.zeros(problem.size)
-    return np.asarray((L[widest] - L[widest].min()) / spread[widest])
+    return np.asarray((L[widest] - L[widest, 0]) / spread[widest])
 
 
 def ends(problem: Problem, r: FloatArray) -> tuple[float, float]:
