@@ -11,11 +11,10 @@ from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine import Problem
 from privacyfunnel.engine.best_first import BestFirst
 from privacyfunnel.engine.classes import ByClasses, ClassCones, class_cones
-from privacyfunnel.engine.cones import WIDER, Cone, cone_of
+from privacyfunnel.engine.cones import WIDER, Cone, RayProgramme, cone_of
 from privacyfunnel.engine.objective import reduced_costs
 from privacyfunnel.engine.plan import generation_for
 from privacyfunnel.engine.polytope import polytope_of
-from privacyfunnel.engine.rays import RayProgramme
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
 from tests.engine.problems import (
     SEEDS,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from privacyfunnel.engine import Problem, split
 from privacyfunnel.engine.bounding import ByRelaxations
 from privacyfunnel.engine.plan import generation_for
-from privacyfunnel.engine.relaxations import grouped_secrets, side_channels
+from privacyfunnel.engine.reductions import grouped_secrets, side_channels
 from privacyfunnel.engine.supply import Clock
 from privacyfunnel.model.promises import SRLIP, Promise
 from privacyfunnel.model.rows import Rows

@@ -15,10 +15,9 @@ from privacyfunnel.designs.optimum import optimal
 from privacyfunnel.engine import Problem
 from privacyfunnel.engine.bounding import Prover
 from privacyfunnel.engine.objective import Entropy, reduced_costs
-from privacyfunnel.engine.oracle import Oracle, cheapest_in_box
+from privacyfunnel.engine.oracle import Oracle, cheapest_in_box, is_secret_box, secret_box
 from privacyfunnel.engine.programme import RowsOracle
 from privacyfunnel.engine.search import Search
-from privacyfunnel.engine.secret_box import is_secret_box, secret_box
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
 from privacyfunnel.model.rows import Rows

@@ -1,13 +1,13 @@
 """The engine: the cheapest split of a prior into allowed posteriors, with its proof.
 
 problem.py      what is asked and answered; objective.py what an atom costs
-plan.py         which way suits which problem, and the way from start to end
+plan.py         which way suits which problem, and the way from start to end; lazily.py rows that arrive when broken
 generation.py   master, search and proof in turn
 supply.py       where splits come from; master.py the linear programme over known atoms
-bounding.py     how the bound rises; relaxations.py simpler problems; reductions.py fewer inputs
-oracle.py       the polytope as it is seen: interval.py, polytope.py, secret_box.py, programme.py
+bounding.py     how the bound rises; reductions.py fewer inputs, fewer rows
+oracle.py       the polytope as it is seen: interval.py, polytope.py, programme.py
 search.py       atoms of small reduced cost; vertices.py steps from vertex to vertex
-best_first.py   the proof: chords.py boxes of entries, classes.py and rays.py and cones.py boxes of classes
+best_first.py   the proof: chords.py boxes of entries, classes.py and cones.py boxes of classes
 simplex.py      many small linear programmes at once; highs.py large ones
 """
 

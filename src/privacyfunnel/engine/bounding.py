@@ -8,7 +8,7 @@ import numpy as np
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine.problem import Problem, Proof
-from privacyfunnel.engine.relaxations import grouped_secrets, side_channels
+from privacyfunnel.engine.reductions import grouped_secrets, side_channels
 from privacyfunnel.engine.supply import Clock
 
 PROVING_SHARE = 6  # one part in so many of the time left goes to branching before problems are relaxed

@@ -10,7 +10,7 @@ extreme rays r, so its part of the atom is a mixture :math:`v_l = \sum_r w_r r`,
 
 .. math:: m_l H(v_l / m_l) \ge \sum_r w_r H(r)
 
-with equality on the rays. That leaves the entropy of a few masses; everything else is linear in w (rays.py).
+with equality on the rays. That leaves the entropy of a few masses; everything else is linear in w (cones.py).
 
 The relaxation errs in two ways: the chord of -t ln t lies below it at a mass, and a mixture of rays has more entropy
 than its rays. Whichever errs most at the relaxation's solution is cut there: the range of a mass in two, or the cone of
@@ -25,10 +25,9 @@ import numpy as np
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
 from privacyfunnel.engine.best_first import Boxes, Cut
 from privacyfunnel.engine.chords import EMPTY, SLOP
-from privacyfunnel.engine.cones import Cone, cone_of
+from privacyfunnel.engine.cones import Cone, RayProgramme, cone_of
 from privacyfunnel.engine.objective import Objective, chords
 from privacyfunnel.engine.polytope import Polytope
-from privacyfunnel.engine.rays import RayProgramme
 from privacyfunnel.model.rows import Rows
 
 MOST_RAYS = 1500  # in all classes together; larger classes bound better, but cutting their cones takes longer

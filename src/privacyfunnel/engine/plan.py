@@ -13,12 +13,12 @@ from privacyfunnel.engine.chords import BoxedChords, OpenChords
 from privacyfunnel.engine.classes import ByClasses, class_cones
 from privacyfunnel.engine.generation import Generation, Pace, Progress
 from privacyfunnel.engine.interval import Interval
+from privacyfunnel.engine.oracle import is_secret_box, secret_box
 from privacyfunnel.engine.polytope import Polytope, boxed, polytope_of
 from privacyfunnel.engine.problem import Problem, Split
 from privacyfunnel.engine.programme import RowsOracle
 from privacyfunnel.engine.reductions import merged
 from privacyfunnel.engine.search import InTurn, Search, SomeInputsSearch, TangentSearch, VertexSearch
-from privacyfunnel.engine.secret_box import is_secret_box, secret_box
 from privacyfunnel.engine.supply import Beginning, WithLoans, WithRest
 
 MANY_INPUTS = 150  # below, atoms are few enough to be searched for in the polytope itself, and prices soon right

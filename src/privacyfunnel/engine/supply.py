@@ -15,8 +15,7 @@ import numpy as np
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine.master import TOLL, Loans, Master, Rest
 from privacyfunnel.engine.problem import Problem, Split
-from privacyfunnel.engine.reductions import coarse, merged
-from privacyfunnel.engine.relaxations import one_side_channel
+from privacyfunnel.engine.reductions import coarse, merged, one_side_channel
 from privacyfunnel.engine.search import Search
 
 OWED = 1e-12  # of the prior: less than this is rounding
