@@ -8,6 +8,11 @@ from hypothesis import settings
 
 from privacyfunnel.tables.adult import write_adult_csv
 
+# The command is started some hundred times: its compiled modules are kept beside pytest's own cache, wherever the
+# environment would keep none.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+os.environ["PYTHONPYCACHEPREFIX"] = str(Path(__file__).parents[1] / ".pytest_cache" / "compiled")
+
 settings.register_profile("here", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "here")
