@@ -24,6 +24,7 @@ from privacyfunnel.errors import SolverError
 TOLL = 0.5  # nats
 DEARER_LOANS, DEARER_REST = 10.0, 1.5  # by what factor loans and the rest become dearer
 NEARLY_FREE = 1e-7  # reduced cost: atoms that may complete a split at no cost to speak of
+ALIKE = 1e-6  # weights computed afresh may differ by this much from the solver's
 EXACT = 1e-14  # relative: what rounding may leave missing of an input
 REFINEMENTS = 3  # each gains as many digits as the solver's tolerance has
 FARTHEST = 1e6  # on the scale of what is missing: how far a weight may fall
@@ -174,13 +175,17 @@ class Master:
         said = self._programme.status
         raise SolverError(f"The master problem must be solved to optimality; HiGHS said {said}. Report this.")
 
-    def refined(self, weights: FloatArray, prices: FloatArray) -> FloatArray:
+    def refined(self, weights: FloatArray, prices: FloatArray, secure: int) -> FloatArray:
         """Weights that average to the prior to rounding, where the solver's do so to its tolerance.
 
-        What is missing is solved for again, on a scale of its own, over the atoms that cost next to nothing at these
-        prices: each time some digits more.
+        First by least squares over the atoms in use; they may be too few for that. What is still missing is solved for
+        again, on a scale of its own, over the atoms that cost next to nothing at these prices and the first ones,
+        `secure` many, which reach into every direction: each time some digits more.
         """
-        near = np.flatnonzero((weights > 0) | (self.costs - self.atoms @ prices < NEARLY_FREE))
+        weights = self._by_least_squares(weights)
+        free = (weights > 0) | (self.costs - self.atoms @ prices < NEARLY_FREE)
+        free[:secure] = True
+        near = np.flatnonzero(free)
         atoms, q, cost = self.atoms[near], np.maximum(weights[near], 0.0), self.costs[near]
         of_row, index = np.nonzero(atoms)
         starts, entries = np.searchsorted(of_row, np.arange(len(atoms))), (atoms / self.prior)[of_row, index]
@@ -197,6 +202,18 @@ class Master:
             q = np.maximum(q + scale * programme.columns, 0.0)
         found = np.zeros_like(weights)
         found[near] = q
+        return found
+
+    def _by_least_squares(self, weights: FloatArray) -> FloatArray:
+        used = np.flatnonzero(weights > 0)
+        # Divided by p, so that rare inputs get back their whole probability to the same relative precision.
+        ratios = (self.atoms[used] / self.prior).T
+        largest = ratios.max(axis=0)
+        exact = np.asarray(np.linalg.lstsq(ratios / largest, np.ones(len(ratios)))[0] / largest)
+        if not ((exact >= 0).all() and np.abs(exact - weights[used]).max() < ALIKE):
+            return weights
+        found = np.zeros_like(weights)
+        found[used] = exact
         return found
 
     def dearer(self) -> None:

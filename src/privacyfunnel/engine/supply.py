@@ -132,7 +132,7 @@ class WithLoans:
             master.add(pool, self.problem.costs(pool))
             master.forbid_debt()
             weights, prices, _ = master.solve()
-        weights = master.refined(weights, prices)
+        weights = master.refined(weights, prices, len(self._secure))
         return weights[weights > 0], master.atoms[weights > 0]
 
 
