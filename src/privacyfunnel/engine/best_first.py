@@ -66,11 +66,11 @@ class Relaxation(Protocol):
     corners: bool  # whether the atoms met are vertices of the polytope, worth having as they are
     gathers: float  # once an atom is found: go on for this part of the boxes seen so far, to find others
 
-    def roots(self, prices: FloatArray) -> Boxes:
+    def roots(self, prices: FloatArray, deadline: float) -> Boxes:
         """Boxes that together hold every atom that matters."""
 
-    def cut(self, boxes: Boxes, prices: FloatArray, goal: float) -> Cut:
-        """Bound each box, set aside those that reach the goal, and cut the others."""
+    def cut(self, boxes: Boxes, prices: FloatArray, goal: float, deadline: float) -> Cut:
+        """Bound each box, set aside those that reach the goal, and cut the others; less well where time is up."""
 
 
 class BestFirst:
@@ -89,13 +89,13 @@ class BestFirst:
         rounding = ROUNDING * (1.0 + float(np.abs(prices).max()))
         goal, below = -target + rounding, -target - rounding
         queue = _Queue(self.relaxation)
-        queue.push(self.relaxation.roots(prices))
+        queue.push(self.relaxation.roots(prices, deadline))
         closed, met = np.inf, [np.empty((0, prices.size))]
         seen, batches, stop = 0, 0, np.inf
         while queue.open and seen < stop and time.monotonic() <= deadline:
             boxes = queue.worst()
             seen += len(boxes)
-            done = self.relaxation.cut(boxes, prices, goal)
+            done = self.relaxation.cut(boxes, prices, goal, deadline)
             queue.push(done.boxes)
             closed = min(closed, done.closed)
             met.append(self._worth_having(done.atoms, prices, below, batches))

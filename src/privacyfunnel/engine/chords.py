@@ -13,6 +13,7 @@ Two ways to bound the linear minimum, and each has its way to cut:
   lies in the box, cutting the box there makes the chord exact at that corner, and there are finitely many corners.
 """
 
+import time
 from dataclasses import replace
 from functools import cached_property
 
@@ -42,24 +43,29 @@ class BoxedChords:
     def __init__(self, polytope: Polytope, objective: Objective) -> None:
         self.polytope, self.objective = polytope, objective
         self.batch = self.chunk = polytope.batch
+        self._reach: FloatArray | None = None
 
-    @cached_property
-    def _reach(self) -> FloatArray:
-        """See Polytope.reach. It takes a programme per input, so it waits for the first proof."""
-        return self.polytope.reach()
+    def _reached(self, deadline: float) -> FloatArray:
+        """See Polytope.reach. It takes a programme per input, so it waits for the first proof that has time for it."""
+        if self._reach is not None:
+            return self._reach
+        reach = self.polytope.reach(deadline)
+        if time.monotonic() < deadline:
+            self._reach = reach
+        return reach
 
-    def roots(self, prices: FloatArray) -> Boxes:
+    def roots(self, prices: FloatArray, deadline: float) -> Boxes:
         """One box per input: that input is the largest entry."""
-        d = self.polytope.inputs
+        d, reach = self.polytope.inputs, self._reached(deadline)
         low = np.zeros((d, d))
         np.fill_diagonal(low, 1.0 / self.polytope.support)
-        high = np.tile(np.minimum(self._reach, 0.5), (d, 1))
-        np.fill_diagonal(high, self._reach)
+        high = np.tile(np.minimum(reach, 0.5), (d, 1))
+        np.fill_diagonal(high, reach)
         possible = np.flatnonzero(np.diag(low) <= np.diag(high))
         basis = np.tile(self.polytope.basis, (d, 1))
         return _tightened(Boxes(np.full(d, -np.inf), (low, high, np.arange(d), basis))[possible])
 
-    def cut(self, boxes: Boxes, prices: FloatArray, goal: float) -> Cut:
+    def cut(self, boxes: Boxes, prices: FloatArray, goal: float, deadline: float) -> Cut:
         """Bound by the programmes of the boxes; shrink those that stay, and cut them where the chord errs most."""
         p, d = self.polytope, self.polytope.inputs
         rounding = ROUNDING * (1.0 + float(np.abs(prices).max()))
@@ -68,7 +74,7 @@ class BoxedChords:
         cost = np.zeros((len(boxes), p.low.size))
         cost[:, :d] = slope - prices
         constant = intercept.sum(axis=1)
-        solved = solve(replace(p.programmes(cost, low, high), basis=basis), goal - constant)
+        solved = solve(replace(p.programmes(cost, low, high), basis=basis), goal - constant, deadline)
         bound = np.maximum(solved.bound + constant, boxes.bound)
         atoms = np.maximum(solved.x[:, :d], 0.0)
         inside = np.flatnonzero(bound < goal)
@@ -158,12 +164,12 @@ class OpenChords:
         least, most = self.oracle.minimise(each).lower, -self.oracle.minimise(-each).lower
         return np.maximum(least, 0.0), np.minimum(most, 1.0)
 
-    def roots(self, prices: FloatArray) -> Boxes:
+    def roots(self, prices: FloatArray, deadline: float) -> Boxes:
         """All there is."""
         low, high = self._ranges
         return Boxes(np.array([-np.inf]), (low[None], high[None]))
 
-    def cut(self, boxes: Boxes, prices: FloatArray, goal: float) -> Cut:
+    def cut(self, boxes: Boxes, prices: FloatArray, goal: float, deadline: float) -> Cut:
         """Bound by the oracle's minima under the chords; cut where the chord errs most at the corner."""
         h, (low, high) = self.objective.terms, boxes.parts
         slopes = self._slopes(low, high)

@@ -145,14 +145,14 @@ class ByClasses:
         self.cones, self.objective = cones, objective
         self._programme = RayProgramme(cones.across.shape[0], len(cones.classes))
 
-    def roots(self, prices: FloatArray) -> Boxes:
+    def roots(self, prices: FloatArray, deadline: float) -> Boxes:
         """All there is."""
         cones, k = self.cones.cones, len(self.cones.classes)
         costs = (cone.entropy - cone.rays @ prices[z] for cone, z in zip(cones, self.cones.classes, strict=True))
         root = Box(cones, np.zeros(k), np.ones(k), tuple(np.argsort(cost)[:NEAR] for cost in costs))
         return _queued([root], -np.inf)
 
-    def cut(self, boxes: Boxes, prices: FloatArray, goal: float) -> Cut:
+    def cut(self, boxes: Boxes, prices: FloatArray, goal: float, deadline: float) -> Cut:
         """Bound the box by the programme over its rays, and cut what errs most at its solution."""
         box: Box = boxes.parts[0][0]
         slope, intercept = chords(self.objective, box.low, box.high)

@@ -9,6 +9,7 @@ The rows of a promise are homogeneous. They know what they compare, and two shap
 An inequality that holds at every corner of the simplex, or follows from another one on its own, is left out.
 """
 
+import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,20 +53,28 @@ class Polytope:
             high[:, :d] = v_high
         return Programmes(self.matrix, self.rhs, cost, low, high, np.tile(self.basis, (k, 1)))
 
-    def solved(self, slopes: FloatArray) -> Solved:
-        """min slopes·v, for every row."""
+    def solved(self, slopes: FloatArray, deadline: float = np.inf) -> Solved:
+        """min slopes·v, for every row; bounds that hold where time is up before."""
         cost = np.zeros((slopes.shape[0], self.low.size))
         cost[:, : self.inputs] = slopes
-        return solve(self.programmes(cost))
+        return solve(self.programmes(cost), deadline=deadline)
 
     def minimise(self, costs: FloatArray) -> Cheapest:
         """The cheapest atom for every row of costs."""
         found = self.solved(costs)
         return Cheapest(found.bound, np.maximum(found.x[:, : self.inputs], 0.0))
 
-    def reach(self) -> FloatArray:
-        """For every input the largest probability that any allowed atom gives it, (inputs,), rounded up."""
-        most = -self.solved(-np.eye(self.inputs)).bound
+    def reach(self, deadline: float) -> FloatArray:
+        """For every input the largest probability that any allowed atom gives it, (inputs,), rounded up.
+
+        Where time is up, what is known by then, and 1 where that is nothing.
+        """
+        most = np.ones(self.inputs)
+        for first in range(0, self.inputs, self.batch):
+            if time.monotonic() >= deadline:
+                break
+            some = np.arange(first, min(first + self.batch, self.inputs))
+            most[some] = -self.solved(-np.eye(self.inputs)[some], deadline).bound
         return np.clip(most + SAFE, 0.0, 1.0)
 
 

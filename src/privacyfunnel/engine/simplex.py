@@ -6,9 +6,10 @@ feasible (a variable sits at the bound that its reduced cost prefers) and every 
     y·b + Σ_j min(d_j l_j, d_j u_j)   with   d = c - y A,
 
 which holds for *any* multipliers y. It is evaluated from that formula, so a wrong pivot can only weaken it, never
-make it false. All programmes may share one A, or have one each.
+make it false, and neither can a clock that ends it early. All programmes may share one A, or have one each.
 """
 
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -94,8 +95,11 @@ def inverses(bases: FloatArray) -> FloatArray:
         return found
 
 
-def solve(programmes: Programmes, cutoff: FloatArray | None = None) -> Solved:
-    """Bounds on a batch of programmes; each stops at its optimum, or once its bound reaches its cutoff."""
+def solve(programmes: Programmes, cutoff: FloatArray | None = None, deadline: float = np.inf) -> Solved:
+    """Bounds on a batch of programmes; each stops at its optimum, or once its bound reaches its cutoff.
+
+    All stop where they are when the clock (time.monotonic) passes the deadline.
+    """
     count, m = programmes.basis.shape
     most = max(MOST_PIVOTS, 2 * PIVOTS_PER_ROW + PIVOTS_PER_ROW * m)
     if cutoff is None:
@@ -134,7 +138,8 @@ def solve(programmes: Programmes, cutoff: FloatArray | None = None) -> Solved:
         if stuck.size:
             empty = _excluded(alpha[stuck], live.A.against(rho)[stuck], live.low[stuck], live.high[stuck], rho[stuck])
             out.bound[live.number[stuck[empty]]] = np.inf
-        finished = feasible | ~blocked | (out.bound[live.number] >= cutoff[live.number]) | (pivots == most)
+        last = pivots == most or time.monotonic() >= deadline
+        finished = feasible | ~blocked | (out.bound[live.number] >= cutoff[live.number]) | last
         if finished.any():
             done = live.number[finished]
             out.x[done], out.basis[done], out.multipliers[done] = x[finished], live.basis[finished], y[finished]
