@@ -1,14 +1,37 @@
-"""The array types that the rooms share, and how to freeze one."""
+"""The array types that the rooms share; how to freeze one, and when a matrix is worth being sparse."""
 
-from typing import Any
+from __future__ import annotations
+
+import sys
+from importlib.util import LazyLoader, find_spec, module_from_spec
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from scipy import sparse
+
+__all__ = [
+    "SMALL",
+    "BoolArray",
+    "FloatArray",
+    "IntArray",
+    "Matrix",
+    "WordArray",
+    "dense",
+    "frozen",
+    "matrix",
+    "sparse",
+]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 WordArray = NDArray[np.uint64]
 BoolArray = NDArray[np.bool_]
+Matrix = Any  # a plain array where it is small, else a sparse one: both multiply and are indexed alike
+
+SMALL = 1 << 20  # entries up to which a matrix is a plain array: 8 MB, and no library to load
 
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:
@@ -16,3 +39,36 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
     view = array.view()
     view.flags.writeable = False
     return view
+
+
+def matrix(entries: NDArray[Any], row: IntArray, column: IntArray, shape: tuple[int, int]) -> Matrix:
+    """The matrix with these entries, those of one place added up: plain where it is small, else sparse."""
+    if shape[0] * shape[1] > SMALL:
+        return sparse.coo_array((entries, (row, column)), shape=shape).tocsr()
+    plain = np.zeros(shape, dtype=entries.dtype)
+    np.add.at(plain, (row, column), entries)
+    return plain
+
+
+def dense(table: Matrix) -> NDArray[Any]:
+    """A matrix as a plain array."""
+    return table if isinstance(table, np.ndarray) else np.asarray(table.toarray())
+
+
+def _when_used(name: str) -> Any:
+    """The module of that name, loaded when something of it is first asked for."""
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = find_spec(name)
+    if spec is None or spec.loader is None:
+        raise ModuleNotFoundError(f"no module named '{name}'")
+    spec.loader = LazyLoader(spec.loader)
+    module = module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+if not TYPE_CHECKING:
+    # A release of one column needs no sparse matrix, and loading them takes a fifth of its time.
+    sparse = _when_used("scipy.sparse")

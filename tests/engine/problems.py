@@ -72,7 +72,7 @@ def about(ratio: FloatArray, prior: FloatArray, epsilon: float, *, pairs: bool =
 
 def signed(problem: Problem) -> FloatArray:
     """Every inequality as G with G v <= 0, as the contract states them, without those that say nothing."""
-    n, d = problem.rows.numerators.toarray(), problem.rows.denominators.toarray()
+    n, d = problem.rows.dense
     e = np.exp(problem.epsilon)
     G = np.concatenate([n - e * d, d - e * n])
     return np.asarray(G[G.max(axis=1) > 0])

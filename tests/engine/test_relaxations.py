@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from privacyfunnel.arrays import dense
 from privacyfunnel.engine import Problem, split
 from privacyfunnel.engine.bounding import ByRelaxations
 from privacyfunnel.engine.plan import generation_for
@@ -58,7 +59,7 @@ def test_grouped_secrets_never_cost_more(seed: int, kind: type[Promise], c: int,
 
 def test_rows_that_compare_no_secrets_are_not_grouped() -> None:
     problem = lip(0, 4, 6, 0.5)
-    L = problem.rows.functionals.toarray()
+    L = dense(problem.rows.functionals)
     assert grouped_secrets(problem.easier(Rows.of_pairs(L[[0, 1]], L[[1, 2]]))) is None
     assert grouped_secrets(lip(0, 2, 6, 0.5)) is None  # two secrets cannot be grouped
 

@@ -84,7 +84,7 @@ def lip_corners(counts: IntArray, epsilon: float) -> FloatArray:
 
 def inequalities(problem: Problem) -> FloatArray:
     """A with A v >= 0 for allowed v, as the engine's contract states them, scaled to largest entry 1."""
-    N, D = problem.rows.numerators.toarray(), problem.rows.denominators.toarray()
+    N, D = problem.rows.dense
     loud = math.exp(problem.epsilon)
     A = np.concatenate([loud * D - N, loud * N - D, np.eye(problem.size)])
     A = A[np.abs(A).max(axis=1) > 1e-12]

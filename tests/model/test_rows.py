@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from privacyfunnel.arrays import BoolArray, FloatArray
+from privacyfunnel.arrays import BoolArray, FloatArray, dense
 from privacyfunnel.model.comparisons import Comparisons, compared
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise, against_everybody, each_other
@@ -82,7 +82,7 @@ def test_the_numbers_are_those_of_the_definition(joint: Joint, kind: type[Promis
     rows = kind(EPSILON).rows(joint, sees_secret)
     expected = by_definition(joint, joint, kind, sees_secret)
     assert len(rows) == len(expected) == kind(EPSILON).count(joint, sees_secret)
-    ours = np.hstack([rows.numerators.toarray(), rows.denominators.toarray()])
+    ours = np.hstack(rows.dense)
     assert_same_rows(ours, np.array(expected).reshape(-1, 2 * rows.inputs))
     prior = joint.p_sx[joint.p_sx > 0] if sees_secret else joint.p_x
     assert np.abs(rows.functionals @ prior - 1).max(initial=0) < 1e-12  # at the prior every functional is 1
@@ -116,7 +116,7 @@ def test_an_event_holds_its_secrets_in_its_class_which_they_share(
         share = (joint.p_sx * among).sum(axis=1)
         np.testing.assert_allclose(rows.share[number], share / share.sum(), atol=1e-12)
         for i in np.flatnonzero(rows.of_class == number):
-            L = rows.functionals[[i]].toarray()[0]
+            L = dense(rows.functionals[[i]])[0]
             np.testing.assert_allclose(L, event(joint, joint, rows.secrets[i], among, sees_secret), rtol=1e-12)
             assert not L[~members].any()
 

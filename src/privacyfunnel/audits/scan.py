@@ -16,9 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from scipy.sparse import csr_array, eye_array
 
-from privacyfunnel.arrays import IntArray
+from privacyfunnel.arrays import IntArray, sparse
 from privacyfunnel.errors import ColumnError
 from privacyfunnel.model.comparisons import log_ratio
 from privacyfunnel.model.information import entropy, information
@@ -63,7 +62,7 @@ class Scan:
         joint = self.joints.get(look.column)
         if joint is None:
             return False
-        as_it_is = SparseProtocol(csr_array(eye_array(joint.a)))
+        as_it_is = SparseProtocol(sparse.csr_array(sparse.eye_array(joint.a)))
         return all(as_it_is.look(block)[0].epsilon <= promise.epsilon for block in promise.comparisons(joint, False))
 
 

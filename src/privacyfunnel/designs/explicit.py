@@ -20,9 +20,8 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import numpy as np
-from scipy.sparse import coo_array, csr_array
 
-from privacyfunnel.arrays import FloatArray
+from privacyfunnel.arrays import FloatArray, Matrix, dense
 from privacyfunnel.errors import GuaranteeError
 from privacyfunnel.model.comparisons import Comparable, Comparisons
 from privacyfunnel.model.joint import Joint
@@ -61,8 +60,8 @@ def randomised_response(joint: Joint, promise: Promise) -> Protocol:
         np.fill_diagonal(channel, stays)
         return Protocol(channel, outputs, alpha=alpha)
 
-    def affine(events: csr_array) -> tuple[FloatArray, FloatArray]:
-        return events.toarray(), np.ones((1, 1))
+    def affine(events: Matrix) -> tuple[FloatArray, FloatArray]:
+        return dense(events), np.ones((1, 1))
 
     blocks = tuple(promise.comparisons(joint, False))
     return _least_random("randomised response", promise, blocks, member, lambda: _interval(promise, blocks, affine))
@@ -95,11 +94,9 @@ def conditional_reporting(joint: Joint, promise: Promise) -> Protocol:
         channel[pairs, pairs % a] += tells
         return Protocol(channel, outputs, sees_secret=True, alpha=alpha)
 
-    def affine(events: csr_array) -> tuple[FloatArray, FloatArray]:
-        cells = coo_array(events)
-        event, pair = cells.coords
-        p_x = coo_array((cells.data, (event, pair % a)), shape=(events.shape[0], a)).toarray()
-        p_s = coo_array((cells.data, (event, pair // a)), shape=(events.shape[0], c)).toarray()
+    def affine(events: Matrix) -> tuple[FloatArray, FloatArray]:
+        p = dense(events).reshape(-1, c, a)
+        p_x, p_s = p.sum(axis=1), p.sum(axis=2)
         return p_x, p_x + p_s @ others
 
     blocks = tuple(promise.comparisons(joint, True))
@@ -124,7 +121,7 @@ def unary_encoding(joint: Joint, promise: Promise) -> UnaryEncoding:
         excess = 0.0
         for block in blocks:
             for _, events, others in chunks(block):
-                p, q = events.toarray(), others.toarray()
+                p, q = dense(events), dense(others)
                 for more, less in ((p, q), (q, p)):
                     excess = max(excess, float(np.maximum(more - bound * less, 0.0).sum(axis=1).max()))
         return 0.0, (bound - 1) / excess if excess > 0 else math.inf
@@ -142,7 +139,7 @@ EXPLICIT: dict[str, Callable[[Joint, Promise], Protocol | UnaryEncoding]] = {
 def _interval(
     promise: Promise,
     blocks: Sequence[Comparisons],
-    affine: Callable[[csr_array], tuple[FloatArray, FloatArray]],
+    affine: Callable[[Matrix], tuple[FloatArray, FloatArray]],
 ) -> tuple[float, float]:
     """The smallest and the largest k that keep the promise; empty when the first is above the second."""
     bound = math.exp(min(promise.epsilon, LARGEST_ALPHA))

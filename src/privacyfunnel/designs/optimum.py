@@ -132,7 +132,7 @@ def _problem(joint: Joint, promise: Promise, sees_secret: bool) -> tuple[Problem
     rows = promise.rows(joint, sees_secret)
     # Below the smallest certified size there is room to solve for half of it: still more than what was asked.
     # e^ε' such that (1-δ)v + δp is allowed at ε' whenever v is allowed at ε, with δ the margin (theory, Lemma 4).
-    largest = max(1.0, float(rows.functionals.max()) if rows.functionals.nnz else 1.0)
+    largest = max(1.0, rows.largest)
     wanted = promise.epsilon if promise.epsilon >= SMALLEST_EPSILON else SMALLEST_EPSILON / 2
     bound = math.exp(min(wanted, LARGEST_EPSILON))
     # Sums over many inputs round more; without room for that, every output would need a sliver of every input.

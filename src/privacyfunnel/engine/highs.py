@@ -4,12 +4,13 @@ What a solver says is advice: whoever uses a solution checks it, and bounds come
 multipliers.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 import highspy
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csc_array
 
 from privacyfunnel.arrays import FloatArray, IntArray
 
@@ -72,10 +73,6 @@ class Programme:
             index.astype(np.int32),
             np.asarray(entries, dtype=np.float64),
         )
-
-    def add_matrix(self, costs: FloatArray, matrix: csc_array) -> None:
-        """The same, as the columns of a matrix."""
-        self.add_columns(costs, matrix.indptr, matrix.indices, matrix.data)
 
     def charge(self, costs: FloatArray) -> None:
         """Other costs for the first columns."""

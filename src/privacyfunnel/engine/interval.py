@@ -9,7 +9,7 @@ from collections import deque
 
 import numpy as np
 
-from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.arrays import FloatArray, IntArray, dense
 from privacyfunnel.engine.problem import Problem, Proof
 
 BLOCK = 1 << 22  # entries of a table of pairs that are priced together
@@ -23,7 +23,7 @@ def coordinate(problem: Problem) -> FloatArray:
         return np.arange(problem.size, dtype=np.float64)
     rows = problem.rows
     single = np.flatnonzero(rows.secrets.sum(axis=1) == 1)
-    L = rows.functionals[single].toarray()
+    L = dense(rows.functionals[single])
     spread = np.ptp(L, axis=1)
     widest = int(np.argmax(spread)) if spread.size else 0
     if not spread.size or spread[widest] == 0:

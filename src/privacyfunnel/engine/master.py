@@ -12,12 +12,14 @@ hardly average to p, and prices would be wild; so part of the prior may be had o
   all inputs stay near λ⁰ while few atoms are known.
 """
 
-from typing import Protocol
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from scipy.sparse import csc_array, csr_array, diags_array, eye_array, hstack, vstack
+from numpy.typing import NDArray
 
-from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.arrays import FloatArray, IntArray, sparse
 from privacyfunnel.engine.highs import DUAL, INF, PRIMAL, Programme
 from privacyfunnel.errors import SolverError
 
@@ -36,6 +38,14 @@ RETRIES: tuple[tuple[str, object], ...] = (
 )
 
 
+class Columns(NamedTuple):
+    """Columns of a programme: where the entries of each begin, the rows they stand in, and they themselves."""
+
+    starts: NDArray[np.integer[Any]]
+    rows: NDArray[np.integer[Any]]
+    entries: FloatArray
+
+
 class Debt(Protocol):
     """How the part of the prior is had that atoms do not cover."""
 
@@ -44,7 +54,7 @@ class Debt(Protocol):
         """Least and largest values of rows of its own."""
 
     @property
-    def columns(self) -> csc_array:
+    def columns(self) -> Columns:
         """Its columns: a row per input, then its own rows."""
 
     def costs(self) -> FloatArray:
@@ -64,8 +74,8 @@ class Loans:
         self._size, self._penalty = prior.size, penalty
         none = np.empty(0)
         self.rows = (none, none)
-        unit = eye_array(prior.size)
-        self.columns = csc_array(hstack([unit, -unit]))
+        d = prior.size
+        self.columns = Columns(np.arange(2 * d), np.tile(np.arange(d), 2), np.repeat([1.0, -1.0], d))
 
     def costs(self) -> FloatArray:
         """The penalty."""
@@ -87,17 +97,18 @@ class Rest:
     t; its rows say cone·(r, t) <= 0, each scaled to a largest entry of 1.
     """
 
-    def __init__(self, prior: FloatArray, cone: csr_array, prices: FloatArray) -> None:
+    def __init__(self, prior: FloatArray, cone: sparse.csr_array, prices: FloatArray) -> None:
         self._prior, self._prices, self._toll = prior, prices, TOLL
         extra = cone.shape[1] - prior.size
         self._own = extra
-        units = diags_array(np.concatenate([prior, np.ones(extra)]))
-        rows = csr_array(cone @ units)
+        units = sparse.diags_array(np.concatenate([prior, np.ones(extra)]))
+        rows = sparse.csr_array(cone @ units)
         scale = abs(rows).max(axis=1).toarray().ravel()
-        rows = csr_array(diags_array(1.0 / np.where(scale > 0, scale, 1.0)) @ rows)
+        rows = sparse.csr_array(sparse.diags_array(1.0 / np.where(scale > 0, scale, 1.0)) @ rows)
         self.rows = (np.full(rows.shape[0], -INF), np.zeros(rows.shape[0]))
-        covered = hstack([diags_array(prior), csr_array((prior.size, extra))])
-        self.columns = csc_array(vstack([covered, rows]))
+        covered = sparse.hstack([sparse.diags_array(prior), sparse.csr_array((prior.size, extra))])
+        matrix = sparse.csc_array(sparse.vstack([covered, rows]))
+        self.columns = Columns(matrix.indptr[:-1], matrix.indices, matrix.data)
 
     def costs(self) -> FloatArray:
         """The prices and the toll; the cone's own columns are free."""
@@ -127,8 +138,8 @@ class Master:
         self._programme = Programme()
         low, high = debt.rows
         self._programme.add_rows(np.concatenate([prior, low]), np.concatenate([prior, high]))
-        self._programme.add_matrix(debt.costs(), debt.columns)
-        self._first = debt.columns.shape[1]  # the first column that is an atom
+        self._programme.add_columns(debt.costs(), *debt.columns)
+        self._first = len(debt.columns.starts)  # the first column that is an atom
         self.owed = np.zeros(prior.size)  # by the last solution
 
     def add(self, atoms: FloatArray, costs: FloatArray) -> IntArray:

@@ -12,13 +12,14 @@ The best protocol is the cheapest split
 For any prices λ, every split has value at least λ·p + min_v (cost(v) − λ·v), since its weights sum to 1.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.sparse import csr_array, eye_array, hstack, vstack
 
-from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
+from privacyfunnel.arrays import BoolArray, FloatArray, IntArray, dense, sparse
 from privacyfunnel.engine.objective import Entropy, Objective, costs
 from privacyfunnel.model.rows import Rows
 
@@ -41,7 +42,7 @@ class Problem:
     secret: IntArray | None = None  # the secret that each input has, where the protocol sees it
 
     @classmethod
-    def of_values(cls, prior: FloatArray, rows: Rows, epsilon: float) -> "Problem":
+    def of_values(cls, prior: FloatArray, rows: Rows, epsilon: float) -> Problem:
         """Each input is a value, and information is what counts."""
         return cls(prior, rows, epsilon, Entropy.of(np.arange(prior.size)))
 
@@ -64,11 +65,11 @@ class Problem:
         """What each atom costs."""
         return costs(self.objective, atoms)
 
-    def easier(self, rows: Rows) -> "Problem":
+    def easier(self, rows: Rows) -> Problem:
         """The same with other rows."""
         return replace(self, rows=rows)
 
-    def among(self, inputs: IntArray) -> "Problem":
+    def among(self, inputs: IntArray) -> Problem:
         """The same for atoms that have these inputs only; their prior is the part that is theirs."""
         return Problem(self.prior[inputs], self.rows.on(inputs), self.epsilon, self.objective.among(inputs))
 
@@ -82,7 +83,7 @@ class Problem:
         A = A[A.min(axis=1) < 0]
         return np.asarray(np.unique(A / np.abs(A).max(axis=1, keepdims=True), axis=0))
 
-    def cone(self) -> csr_array:
+    def cone(self) -> sparse.csr_array:
         """Rows with rows·(v, t) <= 0 for some t exactly for multiples v of atoms; t are columns of its own.
 
         Where each is compared with each, t is a floor, t <= L·v <= e^ε t; else one t = L_F·v per event F that others
@@ -90,23 +91,25 @@ class Problem:
         """
         L = self.rows.each_other
         if L is not None:
-            floor = csr_array(np.ones((len(L), 1)))
-            both = vstack([hstack([csr_array(-L), floor]), hstack([csr_array(L), -self.loud * floor])])
-            return csr_array(both)
+            floor = sparse.csr_array(np.ones((len(L), 1)))
+            both = sparse.vstack(
+                [sparse.hstack([sparse.csr_array(-L), floor]), sparse.hstack([sparse.csr_array(L), -self.loud * floor])]
+            )
+            return sparse.csr_array(both)
         against, which = np.unique(self.rows.pairs[:, 1], return_inverse=True)
         n, d = self.rows.dense
         low, high = np.flatnonzero((self.loud * n < d).any(axis=1)), np.flatnonzero((self.loud * d < n).any(axis=1))
         k = len(self.rows)
-        pick = csr_array((np.ones(k), (np.arange(k), which.reshape(-1))), shape=(k, len(against)))
-        events = csr_array(self.rows.functionals[against])
-        N, unit = self.rows.numerators, eye_array(len(against), format="csr")
-        return csr_array(
-            vstack(
+        pick = sparse.csr_array((np.ones(k), (np.arange(k), which.reshape(-1))), shape=(k, len(against)))
+        events = sparse.csr_array(self.rows.functionals[against])
+        N, unit = sparse.csr_array(self.rows.numerators), sparse.eye_array(len(against), format="csr")
+        return sparse.csr_array(
+            sparse.vstack(
                 [
-                    hstack([events, -unit]),
-                    hstack([-events, unit]),
-                    hstack([-self.loud * N[low], csr_array(pick[low])]),
-                    hstack([N[high], csr_array(-self.loud * pick[high])]),
+                    sparse.hstack([events, -unit]),
+                    sparse.hstack([-events, unit]),
+                    sparse.hstack([-self.loud * N[low], sparse.csr_array(pick[low])]),
+                    sparse.hstack([N[high], sparse.csr_array(-self.loud * pick[high])]),
                 ]
             )
         )
@@ -153,7 +156,7 @@ class Problem:
             size = np.concatenate([one[up], other[down]])
             if not size.size or (size <= 0).any():
                 break
-            slopes = np.concatenate([(n[up] - self.loud * d[up]).toarray(), (d[down] - self.loud * n[down]).toarray()])
+            slopes = np.concatenate([dense(n[up] - self.loud * d[up]), dense(d[down] - self.loud * n[down])])
             excess = (slopes @ v) / size
             change = np.linalg.lstsq(slopes * v / size[:, None], -excess)[0]
             if np.abs(excess).max() < MET or not (np.abs(change) < 0.5).all():

@@ -9,12 +9,13 @@ multipliers :math:`y, w \ge 0` and any upper bounds r on the entries of atoms,
 so the solver's multipliers are only advice: the bound is evaluated from this formula and holds whatever they are.
 """
 
+from __future__ import annotations
+
 from functools import cached_property
 
 import numpy as np
-from scipy.sparse import csc_array, csr_array, eye_array, hstack, vstack
 
-from privacyfunnel.arrays import FloatArray
+from privacyfunnel.arrays import FloatArray, sparse
 from privacyfunnel.engine.highs import DUAL, INF, PRIMAL, Programme
 from privacyfunnel.engine.objective import image
 from privacyfunnel.engine.oracle import UNIT, Cheapest, cheapest_in_box
@@ -111,17 +112,20 @@ class RowsOracle:
         pairs = np.concatenate([self._below, self._above])
         against, which = np.unique(rows.pairs[pairs, 1], return_inverse=True)
         t, k = len(against), len(pairs)
-        scale = csr_array(p.prior[None])
-        events = csr_array(rows.functionals[against].multiply(scale))
-        N = csr_array(rows.numerators[pairs].multiply(scale))
+        scale = sparse.csr_array(p.prior[None])
+        events = sparse.csr_array(sparse.csr_array(rows.functionals[against]).multiply(scale))
+        N = sparse.csr_array(sparse.csr_array(rows.numerators[pairs]).multiply(scale))
         factor = np.where(np.arange(k) < len(self._below), 1 / p.loud, p.loud)
-        pick = csr_array((-factor, (np.arange(k), which.reshape(-1))), shape=(k, t))
-        none = csr_array((1, t))
-        matrix = vstack([hstack([scale, none]), hstack([events, -eye_array(t)]), hstack([N, pick])])
+        pick = sparse.csr_array((-factor, (np.arange(k), which.reshape(-1))), shape=(k, t))
+        none = sparse.csr_array((1, t))
+        matrix = sparse.vstack(
+            [sparse.hstack([scale, none]), sparse.hstack([events, -sparse.eye_array(t)]), sparse.hstack([N, pick])]
+        )
         self._first_row = 1 + t
         at_least, at_most = np.zeros(len(self._below)), np.zeros(len(self._above))
         self._programme.add_rows(
             np.concatenate([[1.0], np.zeros(t), at_least, at_most - INF]),
             np.concatenate([[1.0], np.zeros(t), at_least + INF, at_most]),
         )
-        self._programme.add_matrix(np.zeros(p.size + t), csc_array(matrix))
+        columns = sparse.csc_array(matrix)
+        self._programme.add_columns(np.zeros(p.size + t), columns.indptr[:-1], columns.indices, columns.data)

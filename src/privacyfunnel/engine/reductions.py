@@ -34,7 +34,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
+from privacyfunnel.arrays import BoolArray, FloatArray, IntArray, dense
 from privacyfunnel.engine.objective import Entropy
 from privacyfunnel.engine.problem import Problem, Split
 
@@ -123,7 +123,7 @@ def merged(problem: Problem) -> Reduced:
     every = np.arange(d)
     if not problem.objective.plain or not len(problem.rows):
         return Reduced(problem, problem, every, np.ones(d)) if len(problem.rows) else Reduced.of(problem, 0 * every)
-    columns = problem.rows.functionals[np.unique(problem.rows.pairs)].toarray()
+    columns = dense(problem.rows.functionals[np.unique(problem.rows.pairs)])
     scale = np.maximum(np.abs(columns).max(axis=1, keepdims=True), 1e-300)
     order, part_of, parts = np.lexsort(np.round(columns / scale, 10)), np.zeros(d, dtype=np.int64), 0
     first = int(order[0])

@@ -21,9 +21,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array, csr_array
 
-from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.arrays import FloatArray, IntArray, sparse
 from privacyfunnel.errors import ProtocolFileError
 from privacyfunnel.laws.chain_measures import ChainTally, ReachedChain, outward
 from privacyfunnel.laws.chain_step import BITS, UNIT, Step, arrivals
@@ -104,9 +103,9 @@ class ChainLaw(Law):
     def protocol(self) -> ReachedChain:
         return ReachedChain(self)
 
-    def paths(self) -> Iterator[tuple[Step, csr_array]]:
+    def paths(self) -> Iterator[tuple[Step, sparse.csr_array]]:
         """For every step P(y^1, …, y^j | x), a row per output that its contexts could publish."""
-        path = coo_array(np.ones((1, len(self.combos))))
+        path = sparse.coo_array(np.ones((1, len(self.combos))))
         for number, (step, values) in enumerate(zip(self.steps, self._values, strict=True)):
             node, combo = path.coords
             rows = step.rows_of(node.astype(np.int64), values[combo])
@@ -115,14 +114,17 @@ class ChainLaw(Law):
             pair, entry = step.spread(rows)
             chance = path.data[pair] * (step.numerator[entry] / UNIT)
             shape = (len(step.context_of_output), len(self.combos))
-            outputs = csr_array(coo_array((chance, (step.output[entry], combo[pair])), shape=shape))
+            outputs = sparse.csr_array(sparse.coo_array((chance, (step.output[entry], combo[pair])), shape=shape))
             yield step, outputs
             if number + 1 < len(self.steps):
-                path = coo_array(csr_array(outputs[self.steps[number + 1].came_by]))
+                path = sparse.coo_array(sparse.csr_array(outputs[self.steps[number + 1].came_by]))
 
-    def whole_outputs(self) -> tuple[IntArray, csr_array]:
+    def whole_outputs(self) -> tuple[IntArray, sparse.csr_array]:
         """Every whole output that reached contexts could publish: the codes of its labels, and P(y | x), a row each."""
-        shown, chances = np.zeros((1, len(self.columns)), dtype=np.int64), csr_array(np.ones((1, len(self.combos))))
+        shown, chances = (
+            np.zeros((1, len(self.columns)), dtype=np.int64),
+            sparse.csr_array(np.ones((1, len(self.combos)))),
+        )
         for step, outputs in self.paths():
             shown = shown[step.came_by][step.context_of_output]
             shown[:, list(step.attributes)] = step.labels
@@ -139,13 +141,13 @@ class ChainLaw(Law):
             raise ProtocolFileError(
                 f"A law must have a row per input; it has {len(self.combos)}, the table {comparisons.inputs}."
             )
-        given = csr_array(comparisons.distributions.T)
+        given = sparse.csr_array(comparisons.distributions.T)
         width = max(given.shape[1], len(comparisons.pairs))
         error = math.expm1(2 * (len(self.combos) + 2 * len(self.steps) + 8) * ROUNDING)
         largest = NO_LEAK
         for step, outputs in self.paths():
             for part in np.array_split(step.chosen, 1 + len(step.chosen) * width // WORKED_ON):
-                largest = worse(largest, outward(comparisons, csr_array(outputs[part]), given, part, error))
+                largest = worse(largest, outward(comparisons, sparse.csr_array(outputs[part]), given, part, error))
         return largest
 
     def draw(self, codes: NDArray[Any], words: Words) -> NDArray[Any]:
@@ -187,7 +189,7 @@ class ChainLaw(Law):
     def whole(self, most: int) -> SparseProtocol | None:
         shown, paths = self.whole_outputs()
         labels = (tuple(self.columns[j][code] for j, code in enumerate(row)) for row in shown.tolist())
-        return SparseProtocol(csr_array(paths.T), tuple(labels)) if paths.nnz <= most else None
+        return SparseProtocol(sparse.csr_array(paths.T), tuple(labels)) if paths.nnz <= most else None
 
     def expected_unchanged(self, own: NDArray[Any], joint: Joint) -> float:
         """In the contexts that were reached."""

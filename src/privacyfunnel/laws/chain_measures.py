@@ -10,9 +10,8 @@ from typing import Protocol as Shape
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array, csr_array
 
-from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.arrays import FloatArray, IntArray, sparse
 from privacyfunnel.laws.chain_step import UNIT, Step
 from privacyfunnel.laws.exact import NO_LEAK, ExactLeak, exact_leak
 from privacyfunnel.model.comparisons import Comparisons, Leak
@@ -28,7 +27,7 @@ class Tree(Shape):
     def values_of(self, number: int) -> IntArray:
         """The value that every input has in that step."""
 
-    def paths(self) -> Iterator[tuple[Step, csr_array]]:
+    def paths(self) -> Iterator[tuple[Step, sparse.csr_array]]:
         """For every step P(y^1, …, y^j | x), a row per output that its contexts could publish."""
 
     def followed(self, inputs: IntArray, shown: NDArray[Any]) -> Iterator[tuple[IntArray, IntArray]]:
@@ -57,10 +56,10 @@ class ReachedChain:
         """I(X;Y) in nats: what each step adds in each context, H(p) − Σ_y q_y H(v_y), times the context's chance."""
         p_x, total = joint.p_x, 0.0
         for number, (step, outputs) in enumerate(self.law.paths()):
-            p = csr_array(outputs.multiply(p_x[None, :]))
+            p = sparse.csr_array(outputs.multiply(p_x[None, :]))
             values = self.law.values_of(number)
-            sums = coo_array((np.ones(len(values)), (np.arange(len(values)), values)))
-            p_yx = coo_array(csr_array(p @ csr_array(sums)))  # output × value of the step
+            sums = sparse.coo_array((np.ones(len(values)), (np.arange(len(values)), values)))
+            p_yx = sparse.coo_array(sparse.csr_array(p @ sparse.csr_array(sums)))  # output × value of the step
             output, value = p_yx.coords
             context = step.context_of_output[output]
             size = len(step.values)
@@ -106,11 +105,13 @@ class ChainTally:
                 yield counts[None, mine], step.numerator[None, mine] / UNIT
 
 
-def outward(comparisons: Comparisons, outputs: csr_array, given: csr_array, names: IntArray, error: float) -> ExactLeak:
+def outward(
+    comparisons: Comparisons, outputs: sparse.csr_array, given: sparse.csr_array, names: IntArray, error: float
+) -> ExactLeak:
     """The largest ratio among some outputs, a row each of P(y | x); the error of the float sums is added to it."""
     if not len(names):
         return NO_LEAK
-    p = np.asarray(csr_array(outputs @ given).toarray(), dtype=np.float64)
+    p = np.asarray(sparse.csr_array(outputs @ given).toarray(), dtype=np.float64)
     one, other = p[:, comparisons.pairs[:, 0]], p[:, comparisons.pairs[:, 1]]
     # What is no number compares with nothing, and then passes no check.
     only_one = ((one > 0) != (other > 0)) | ~(np.isfinite(one) & np.isfinite(other))

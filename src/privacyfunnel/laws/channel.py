@@ -9,9 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array, csr_array
 
-from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.arrays import FloatArray, IntArray, dense, matrix, sparse
 from privacyfunnel.errors import ProtocolFileError
 from privacyfunnel.laws.alias import AliasTables, sample
 from privacyfunnel.laws.exact import ExactLeak, worst_ratio
@@ -112,12 +111,12 @@ class ChannelLaw(Law):
         if comparisons.weight.dtype == object or int(totals.max()) >= SMALL_MASS:
             return self._masses_of_any_size(comparisons, shape)
         cells = (comparisons.event, comparisons.input)
-        weights = coo_array((comparisons.weight, cells), shape=(shape[0], self.inputs)).tocsr()
+        weights = matrix(comparisons.weight, *cells, (shape[0], self.inputs))
         masses = np.zeros(shape, dtype=object)
         for limb in range(3):
             part = (self.numerator >> (LIMB * limb)) & (2**LIMB - 1)
-            limbs = csr_array((part.astype(np.int64), self.output, self.indptr), shape=(self.inputs, shape[1]))
-            masses += csr_array(weights @ limbs).toarray().astype(object) << (LIMB * limb)
+            limbs = matrix(part.astype(np.int64), self._row_of_entry, self.output, (self.inputs, shape[1]))
+            masses += dense(weights @ limbs).astype(object) << (LIMB * limb)
         return masses
 
     def _masses_of_any_size(self, comparisons: Comparisons, shape: tuple[int, int]) -> NDArray[Any]:
@@ -147,7 +146,7 @@ class ChannelLaw(Law):
         return replace(self, indptr=indptr, output=self.output[entries], numerator=self.numerator[entries])
 
     def whole(self, most: int) -> SparseProtocol | None:
-        return SparseProtocol(csr_array(self.channel), self.outputs) if len(self.output) <= most else None
+        return SparseProtocol(sparse.csr_array(self.channel), self.outputs) if len(self.output) <= most else None
 
     def shown(self, drawn: NDArray[Any]) -> NDArray[Any]:
         return np.asarray(self._named[1][drawn[:, 0]])

@@ -15,9 +15,8 @@ from typing import Protocol as Shape
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import coo_array, csr_array
 
-from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
+from privacyfunnel.arrays import BoolArray, FloatArray, IntArray, Matrix, matrix
 from privacyfunnel.model.joint import Joint
 
 EVERYBODY: tuple[int, ...] = ()  # the event that leaves the secret open
@@ -83,11 +82,11 @@ class Comparisons:
         return totals
 
     @property
-    def distributions(self) -> csr_array:
+    def distributions(self) -> Matrix:
         """P(input | event), a row per event, as floats."""
         totals = self.totals
         p = np.asarray(self.weight / totals[self.event], dtype=np.float64)
-        return coo_array((p, (self.event, self.input)), shape=(len(totals), self.inputs)).tocsr()
+        return matrix(p, self.event, self.input, (len(totals), self.inputs))
 
     def leak(self, epsilon: float, pair: int, output: Any) -> Leak:
         """The leak of that size at that pair and output."""

@@ -13,9 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import coo_array, csr_array
 
-from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
+from privacyfunnel.arrays import BoolArray, FloatArray, IntArray, sparse
 from privacyfunnel.errors import DistributionError
 from privacyfunnel.model.comparisons import Comparisons, log_ratio
 
@@ -66,13 +65,13 @@ def contracted(
     """P(y|E) for the pairs that are `wanted` (default all), in parts that fit in memory."""
     every = np.arange(len(comparisons.pairs)) if wanted is None else np.flatnonzero(wanted)
     if len(every):
-        p, known = comparisons.distributions, comparisons.known
+        p, known = sparse.csr_array(comparisons.distributions), comparisons.known
         yield from _contracted(channels, combos, p, comparisons.pairs, every, known)
 
 
 def output_chances(channels: Sequence[FloatArray], combos: IntArray, p_x: FloatArray) -> Iterator[FloatArray]:
     """p(y) for everybody, some outputs at a time."""
-    everybody, pairs = csr_array(p_x[None, :]), np.zeros((1, 2), dtype=np.int64)
+    everybody, pairs = sparse.csr_array(p_x[None, :]), np.zeros((1, 2), dtype=np.int64)
     for part in _contracted(channels, combos, everybody, pairs, np.arange(1), ()):
         yield part.one[0]
 
@@ -80,7 +79,7 @@ def output_chances(channels: Sequence[FloatArray], combos: IntArray, p_x: FloatA
 def _contracted(
     channels: Sequence[FloatArray],
     combos: IntArray,
-    p: csr_array,
+    p: sparse.csr_array,
     compared: IntArray,
     pairs: IntArray,
     known: tuple[int, ...],
@@ -99,7 +98,7 @@ def _contracted(
         part = pairs[begin : begin + at_once]
         events, place = np.unique(compared[part], return_inverse=True)
         place = place.reshape(-1, 2)
-        start = np.asarray(csr_array(p[events] @ route.enter).toarray())
+        start = np.asarray(sparse.csr_array(p[events] @ route.enter).toarray())
         width = max(1, WORKED_ON // (len(events) * inner))
         for y in range(0, shape[0], width):
             p_y = route.through(start, y, min(y + width, shape[0]))
@@ -116,8 +115,8 @@ class _Route:
     def __init__(self, channels: Sequence[FloatArray], combos: IntArray, unknown: Sequence[int]) -> None:
         values, inputs = np.unique(combos[:, unknown], axis=0, return_inverse=True)
         every = np.arange(len(combos))
-        self.enter = csr_array(coo_array((np.ones(len(combos)), (every, inputs.reshape(-1)))))
-        self.sparse: list[tuple[csr_array, int]] = []  # with how many combinations come after
+        self.enter = sparse.csr_array(sparse.coo_array((np.ones(len(combos)), (every, inputs.reshape(-1)))))
+        self.sparse: list[tuple[sparse.csr_array, int]] = []  # with how many combinations come after
         left = list(unknown)
         while left:
             rest, after = np.unique(values[:, 1:], axis=0, return_inverse=True)
@@ -125,7 +124,7 @@ class _Route:
             value, y = np.nonzero(rows)
             entries = (rows[value, y], (value, y * len(rest) + after.reshape(-1)[value]))
             shape = (len(values), rows.shape[1] * len(rest))
-            self.sparse.append((csr_array(coo_array(entries, shape=shape)), len(rest)))
+            self.sparse.append((sparse.csr_array(sparse.coo_array(entries, shape=shape)), len(rest)))
             values, left = rest, left[1:]
             if left and FILLED * math.prod(len(channels[j]) for j in left) <= len(values):
                 break

@@ -19,20 +19,20 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, vstack
 
-from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
+from privacyfunnel.arrays import SMALL, BoolArray, FloatArray, IntArray, Matrix, dense, matrix, sparse
 from privacyfunnel.model.comparisons import Comparisons
 from privacyfunnel.model.joint import Joint
 
-DENSE = 0.2  # of the entries: with more of them filled, plain arrays multiply faster
+DENSE = 0.2  # of the entries: with more of them filled, plain arrays multiply faster …
+FEW = 1 << 14  # … and where there are few of them anyway
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
     """Functionals L of events, and which of them are compared; an event is some secrets within a class of inputs."""
 
-    functionals: csr_array  # (k, d)
+    functionals: Matrix  # (k, d)
     pairs: IntArray  # (n, 2), numbers of functionals
     secrets: BoolArray  # (k, c), the secrets of each event; no columns where they are not known
     of_class: IntArray  # (k,), the class of each event
@@ -48,7 +48,8 @@ class Rows:
         p_z = joint.p_sx.ravel() if sees_secret else joint.p_x
         inputs = np.flatnonzero(p_z)
         lift = np.divide(1.0, p_z, out=np.zeros_like(p_z), where=p_z > 0)
-        lifted = csr_array(block.distributions.multiply(lift[None, :]).tocsr()[:, inputs])
+        p = block.distributions
+        lifted = (p * lift if isinstance(p, np.ndarray) else sparse.csr_array(p.multiply(lift[None, :])))[:, inputs]
         classes = len(block.known_labels)
         members = np.zeros((classes, len(p_z)), dtype=bool)
         members[block.of_class[block.event], block.input] = True
@@ -67,7 +68,7 @@ class Rows:
         """Rows of which nothing is known but their numbers."""
         n, d = numerators.shape
         return cls(
-            functionals=csr_array(np.concatenate([numerators, denominators])),
+            functionals=np.concatenate([numerators, denominators]),
             pairs=np.stack([np.arange(n), np.arange(n, 2 * n)], axis=1),
             secrets=np.zeros((2 * n, 0), dtype=bool),
             of_class=np.zeros(2 * n, dtype=np.int64),
@@ -84,7 +85,7 @@ class Rows:
         L = (weights @ ratio) / weights.sum(axis=1, keepdims=True)
         L[everyone] = 1.0  # to the last digit: the whole is the whole
         return cls(
-            functionals=csr_array(L),
+            functionals=L,
             pairs=pairs,
             secrets=groups,
             of_class=np.zeros(len(groups), dtype=np.int64),
@@ -104,7 +105,7 @@ class Rows:
         events = np.cumsum([0, *(part.functionals.shape[0] for part in parts)])
         classes = np.cumsum([0, *(len(part.even) for part in parts)])
         return cls(
-            functionals=csr_array(vstack([part.functionals for part in parts], format="csr")),
+            functionals=_stacked([part.functionals for part in parts]),
             pairs=np.concatenate([part.pairs + first for part, first in zip(parts, events[:-1], strict=True)]),
             secrets=np.concatenate([_widened(part.secrets, c) for part in parts]),
             of_class=np.concatenate([part.of_class + first for part, first in zip(parts, classes[:-1], strict=True)]),
@@ -124,19 +125,19 @@ class Rows:
         return int(self.functionals.shape[1])
 
     @cached_property
-    def numerators(self) -> csr_array:
+    def numerators(self) -> Matrix:
         """L_E, a row per pair."""
-        return csr_array(self.functionals[self.pairs[:, 0]])
+        return self.functionals[self.pairs[:, 0]]
 
     @cached_property
-    def denominators(self) -> csr_array:
+    def denominators(self) -> Matrix:
         """L_F, a row per pair."""
-        return csr_array(self.functionals[self.pairs[:, 1]])
+        return self.functionals[self.pairs[:, 1]]
 
     @cached_property
     def dense(self) -> tuple[FloatArray, FloatArray]:
         """Both, as plain arrays."""
-        return self.numerators.toarray(), self.denominators.toarray()
+        return dense(self.numerators), dense(self.denominators)
 
     def at(self, posteriors: FloatArray) -> tuple[FloatArray, FloatArray]:
         """L_E·v and L_F·v for every pair and every row v, (n, k) each."""
@@ -144,10 +145,22 @@ class Rows:
         return values[self.pairs[:, 0]], values[self.pairs[:, 1]]
 
     @cached_property
-    def _compact(self) -> csr_array | FloatArray:
-        """The functionals, as a plain array where they are hardly sparse."""
-        sparse = self.functionals.nnz < DENSE * self.functionals.shape[0] * self.functionals.shape[1]
-        return self.functionals if sparse else self.functionals.toarray()
+    def _compact(self) -> Matrix:
+        """The functionals, as a plain array where they are hardly sparse, and sparse where they are hardly filled."""
+        k, d = self.functionals.shape
+        filled = int(np.count_nonzero(self.functionals) if self._plain else self.functionals.nnz)
+        if filled < DENSE * k * d:
+            return sparse.csr_array(self.functionals) if k * d > FEW else self.functionals
+        return dense(self.functionals)
+
+    @property
+    def _plain(self) -> bool:
+        return isinstance(self.functionals, np.ndarray)
+
+    @property
+    def largest(self) -> float:
+        """The largest entry of any functional."""
+        return float(self.functionals.max()) if self.functionals.shape[0] else 0.0
 
     # -- the structure -----------------------------------------------------------------------------------------
 
@@ -176,7 +189,7 @@ class Rows:
         pairs = np.unique(np.sort(self.pairs, axis=1), axis=0)
         if k < 3 or self.secrets.shape[1] == 0 or len(pairs) != k * (k - 1) // 2 or (pairs[:, 0] == pairs[:, 1]).any():
             return None
-        return self.functionals[used].toarray()
+        return dense(self.functionals[used])
 
     @property
     def local(self) -> bool:
@@ -208,18 +221,18 @@ class Rows:
 
     def on(self, inputs: IntArray) -> Rows:
         """The rows as they see only these inputs."""
-        return replace(self, functionals=csr_array(self.functionals[:, inputs]), members=self.members[:, inputs])
+        return replace(self, functionals=self.functionals[:, inputs], members=self.members[:, inputs])
 
     def averaged(self, part_of: IntArray, share: FloatArray) -> Rows:
         """The rows as they see parts of inputs, each input with its share of its part."""
         parts = int(part_of.max()) + 1
-        mixing = csr_array((share, (np.arange(len(part_of)), part_of)), shape=(len(part_of), parts))
+        mixing = matrix(share, np.arange(len(part_of)), part_of, (len(part_of), parts))
         members = np.zeros((len(self.even), parts), dtype=bool)
         within = np.ones((len(self.even), parts), dtype=bool)
         np.logical_or.at(members.T, part_of, self.members.T)
         np.logical_and.at(within.T, part_of, self.members.T)
         even = self.even & (members == within).all(axis=1)  # a part that lies half in a class is seen unevenly
-        return replace(self, functionals=csr_array(self.functionals @ mixing), members=members, even=even)
+        return replace(self, functionals=self.functionals @ mixing, members=members, even=even)
 
     def some(self, which: IntArray | BoolArray) -> Rows:
         """Only these pairs."""
@@ -233,7 +246,7 @@ class Rows:
         place[events] = np.arange(len(events))
         pairs = self.pairs[self.of_class[self.pairs[:, 0]] == number]
         return Rows(
-            functionals=csr_array(self.functionals[events][:, inputs] * mass),
+            functionals=self.functionals[events][:, inputs] * mass,
             pairs=place[pairs],
             secrets=self.secrets[events],
             of_class=np.zeros(len(events), dtype=np.int64),
@@ -279,7 +292,7 @@ class Rows:
         if len(np.unique(of)) < self.share.shape[1]:
             return None
         first = single[np.unique(of, return_index=True)[1]]
-        return np.asarray(self.functionals[first].toarray())
+        return dense(self.functionals[first])
 
 
 def _shares(block: Comparisons, prior: Joint) -> FloatArray:
@@ -290,6 +303,13 @@ def _shares(block: Comparisons, prior: Joint) -> FloatArray:
         of_value = np.unique(prior.combos[:, block.known], axis=0, return_inverse=True)[1].reshape(-1)
     np.add.at(share, of_value, prior.p_sx.T)
     return np.asarray(share / share.sum(axis=1, keepdims=True))
+
+
+def _stacked(parts: Sequence[Matrix]) -> Matrix:
+    """The rows of all parts: plain where they are few."""
+    if sum(part.shape[0] for part in parts) * parts[0].shape[1] <= SMALL:
+        return np.concatenate([dense(part) for part in parts])
+    return sparse.csr_array(sparse.vstack([sparse.csr_array(part) for part in parts], format="csr"))
 
 
 def _widened(table: NDArray[Any], c: int) -> NDArray[Any]:

@@ -9,8 +9,8 @@ from typing import ClassVar
 from typing import Protocol as Shape
 
 import numpy as np
-from scipy.sparse import csr_array
 
+from privacyfunnel.arrays import sparse
 from privacyfunnel.errors import DistributionError
 from privacyfunnel.model.comparisons import Comparisons, Leak
 from privacyfunnel.model.joint import Joint
@@ -39,7 +39,7 @@ class Measurable(Shape):
 class SparseProtocol:
     """q(y | x), a row per value; mostly zeros."""
 
-    channel: csr_array
+    channel: sparse.csr_array
     outputs: tuple[Labels, ...] = ()  # what each is called in each published column; their numbers where left out
     sees_secret: ClassVar[bool] = False
 
@@ -56,7 +56,7 @@ class SparseProtocol:
         for part in np.array_split(np.arange(outputs), min(outputs, 1 + entries // WORKED_ON)):
             if time.monotonic() >= deadline:
                 return worst, False
-            found = _worst_among(csr_array(self.channel[:, part]), comparisons, int(part[0]))
+            found = _worst_among(sparse.csr_array(self.channel[:, part]), comparisons, int(part[0]))
             if found.output is not None and (worst.output is None or found.epsilon > worst.epsilon):
                 worst = found
             if math.isinf(worst.epsilon):
@@ -74,11 +74,11 @@ class SparseProtocol:
         return leak.describe(joint, f"({', '.join(self.outputs[leak.output])})")
 
 
-def _worst_among(channel: csr_array, comparisons: Comparisons, first: int) -> Leak:
-    p = csr_array(comparisons.distributions @ channel)
+def _worst_among(channel: sparse.csr_array, comparisons: Comparisons, first: int) -> Leak:
+    p = sparse.csr_array(comparisons.distributions @ channel)
     p.eliminate_zeros()
     p.sort_indices()
-    one, other = csr_array(p[comparisons.pairs[:, 0]]), csr_array(p[comparisons.pairs[:, 1]])
+    one, other = sparse.csr_array(p[comparisons.pairs[:, 0]]), sparse.csr_array(p[comparisons.pairs[:, 1]])
     # An output that comes under only one of the two events is an infinite leak; without one, the patterns agree.
     if one.nnz != other.nnz or (one.indptr != other.indptr).any() or (one.indices != other.indices).any():
         here, there = one.astype(bool).astype(np.int8), other.astype(bool).astype(np.int8)

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csr_array
 
-from privacyfunnel.arrays import FloatArray
+from privacyfunnel.arrays import FloatArray, Matrix, dense
 from privacyfunnel.errors import DistributionError, ParameterError
 from privacyfunnel.model.comparisons import Comparisons, Leak, log_ratio
 from privacyfunnel.model.information import entropy
@@ -68,7 +67,7 @@ class UnaryEncoding:
             )
         largest = Leak(0.0)
         for first, events, others in chunks(comparisons):
-            size, row, output = self._worst_set(events.toarray(), others.toarray())
+            size, row, output = self._worst_set(dense(events), dense(others))
             if size > largest.epsilon or largest.output is None:
                 largest = comparisons.leak(size, first + row, output)
         return largest
@@ -134,7 +133,7 @@ class UnaryEncoding:
         return max(0.0, self.alpha / 2 - mean_log)
 
 
-def chunks(block: Comparisons) -> Iterator[tuple[int, csr_array, csr_array]]:
+def chunks(block: Comparisons) -> Iterator[tuple[int, Matrix, Matrix]]:
     """The pairs of events a few at a time: the first pair's number, P(input | E) and P(input | F)."""
     p = block.distributions
     if not np.isfinite(p.data).all():

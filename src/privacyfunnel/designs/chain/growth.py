@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import coo_array, csr_array
 
-from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.arrays import FloatArray, IntArray, sparse
 from privacyfunnel.designs.chain.band import Band
 from privacyfunnel.designs.chain.channel import Channel, lumped
 from privacyfunnel.designs.chain.crew import Crew
@@ -126,8 +125,8 @@ def _solved(
     """The step's channels, the probability of each of its contexts, and what the step adds in each, in nats."""
     V = len(values)
     cells, at = np.unique(reach.of * V + of_combo[reach.combo], return_inverse=True)
-    masses = coo_array((reach.chance, (at.reshape(-1), reach.combo)), shape=(len(cells), joint.a))
-    p_cell_s = np.asarray(csr_array(masses) @ joint.p_sx.T)
+    masses = sparse.coo_array((reach.chance, (at.reshape(-1), reach.combo)), shape=(len(cells), joint.a))
+    p_cell_s = np.asarray(sparse.csr_array(masses) @ joint.p_sx.T)
     p_cell = p_cell_s.sum(axis=1)
     context = cells // V
     contexts = len(reach.came_by)

@@ -27,9 +27,8 @@ import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from scipy.sparse import coo_array, csr_array
 
-from privacyfunnel.arrays import FloatArray
+from privacyfunnel.arrays import FloatArray, sparse
 from privacyfunnel.engine import Problem
 from privacyfunnel.engine.lazily import ListedRows, split_lazily
 from privacyfunnel.errors import SizeError
@@ -105,11 +104,11 @@ class Factors:
 def _rows_alone(blocks: tuple[Comparisons, ...], joint: Joint, j: int) -> tuple[FloatArray, FloatArray]:
     """P(x^j | s, x^J) / p(x^j) against P(x^j | x^J) / p(x^j)."""
     prior = joint.onto([j]).p_x
-    to_value = csr_array(coo_array((np.ones(joint.a), (np.arange(joint.a), joint.combos[:, j]))))
+    to_value = sparse.csr_array(sparse.coo_array((np.ones(joint.a), (np.arange(joint.a), joint.combos[:, j]))))
     numerators, denominators = [], []
     for block in blocks:
         if j not in block.known:
-            lifts = csr_array(block.distributions @ to_value).toarray() / prior
+            lifts = sparse.csr_array(block.distributions @ to_value).toarray() / prior
             numerators.append(lifts[block.pairs[:, 0]])
             denominators.append(lifts[block.pairs[:, 1]])
     return _distinct(np.concatenate(numerators), np.concatenate(denominators))
