@@ -60,7 +60,7 @@ def same_points(one: FloatArray, other: FloatArray, tolerance: float) -> bool:
 
 
 @given(seed=SEEDS, k=st.integers(2, 5), n=st.integers(1, 5))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_a_cone_has_the_rays_that_enumeration_finds(seed: int, k: int, n: int) -> None:
     rows = np.random.default_rng(seed).normal(size=(n, k)) + 0.2
     cone = cone_of(rows, 10_000)
@@ -72,7 +72,7 @@ def test_a_cone_has_the_rays_that_enumeration_finds(seed: int, k: int, n: int) -
 
 
 @given(seed=SEEDS, k=st.integers(2, 5), n=st.integers(0, 4), cuts=st.integers(1, 4))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_both_halves_of_a_cone_have_the_rays_of_their_own_inequalities(seed: int, k: int, n: int, cuts: int) -> None:
     random = np.random.default_rng(seed)
     rows = random.normal(size=(n, k)) + 0.3
@@ -148,7 +148,7 @@ def test_classes_are_those_of_the_rows_and_only_where_there_are_some() -> None:
 
 
 @given(seed=SEEDS, shape=SMALL, epsilon=st.floats(0.1, 1.5), classes=st.integers(1, 2))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_the_proof_by_classes_finds_the_least_vertex_and_never_claims_more(
     seed: int, shape: tuple[int, ...], epsilon: float, classes: int
 ) -> None:

@@ -76,7 +76,7 @@ def test_many_inputs_are_solved_to_the_gap() -> None:
     assert excess(problem, found.atoms) <= 1e-9
 
 
-@pytest.mark.parametrize("at", [1, 2, 8, 30])
+@pytest.mark.parametrize("at", [1, 2, 20])
 def test_an_interrupted_solve_of_many_inputs_is_a_split(at: int) -> None:
     problem = lip(3, 4, 160, 0.5)
     said: list[float] = []
@@ -102,7 +102,7 @@ def test_an_interrupt_before_anything_is_known_is_not_swallowed(monkeypatch: pyt
         split(lip(0, 3, 5, 0.5))
 
 
-@pytest.mark.parametrize("limit", [0.3, 2.0])
+@pytest.mark.parametrize("limit", [0.3, 1.0])
 def test_when_time_is_short_the_best_split_so_far_is_handed_out(limit: float) -> None:
     joint = Joint.from_counts(adult_counts("income", "education", "relationship", "race")[0])
     problem = problem_of(joint, SRLIP(1.0))

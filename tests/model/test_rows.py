@@ -71,9 +71,11 @@ def by_definition(joint: Joint, prior: Joint, kind: type[Promise], sees_secret: 
 def assert_same_rows(ours: FloatArray, expected: FloatArray) -> None:
     """The same rows in whatever order."""
     assert ours.shape == expected.shape
+    if not len(ours):
+        return
     distance = np.abs(ours[:, None] - expected).max(axis=2) / np.maximum(np.abs(expected).max(axis=1), 1)
-    assert (distance.min(axis=0, initial=0) < 1e-12).all()
-    assert (distance.min(axis=1, initial=0) < 1e-12).all()
+    assert (distance.min(axis=0) < 1e-12).all()
+    assert (distance.min(axis=1) < 1e-12).all()
 
 
 @given(joint=TABLES, kind=PROMISES, sees_secret=st.booleans())

@@ -134,8 +134,12 @@ class Problem:
         good = self.keeps(atoms)
         if good.all():
             return np.asarray(atoms)
-        mended = np.array([self._mended(atom) for atom in atoms[~good]])
-        needed = self.drawn_in(mended)
+        broken = atoms[~good]
+        mended = np.array([self._mended(atom) for atom in broken])
+        as_it_is, needed = self.drawn_in(broken), self.drawn_in(mended)
+        # Rows that cannot all be tight may look as if they were, and lead Newton's method astray.
+        mended = np.where((as_it_is < needed)[:, None], broken, mended)
+        needed = np.minimum(as_it_is, needed)
         near = needed < FARTHEST_OUT
         drawn = (1 - needed[near, None]) * mended[near] + needed[near, None] * self.prior
         return np.concatenate([atoms[good], drawn])

@@ -220,8 +220,9 @@ class Rows:
     # -- other rows from these ---------------------------------------------------------------------------------
 
     def on(self, inputs: IntArray) -> Rows:
-        """The rows as they see only these inputs."""
-        return replace(self, functionals=self.functionals[:, inputs], members=self.members[:, inputs])
+        """The rows as they see only these inputs. A class that holds all of these is not everybody for that."""
+        functionals, members = self.functionals[:, inputs], self.members[:, inputs]
+        return replace(self, functionals=functionals, members=members, even=self.whole)
 
     def averaged(self, part_of: IntArray, share: FloatArray) -> Rows:
         """The rows as they see parts of inputs, each input with its share of its part."""
