@@ -93,7 +93,7 @@ def test_the_choice_of_a_chain_is_explained_and_sparseness_is_told_in_text_and_j
     assert size > 650
     once = sum(len(found) == 1 for found in secrets.values()) / size
     tells = sum(len(found) for found in secrets.values() if len(set(found)) == 1) / 1100
-    asked = several(many, tmp_path / "out", "one,two,three", secret="secret")
+    asked = several(many, tmp_path / "out", "one,two,three", "--time-limit", 4, secret="secret")
     found = told(*asked)
     assert found["method"] == "chain"
     assert found["reason"].startswith(f"{size} combinations of 3 columns occur, more than the 650")
