@@ -75,7 +75,7 @@ def test_a_proof_over_hundreds_of_rows_ends_with_its_time() -> None:
     prover = by_vertices(problem)[1]
     begun = time.monotonic()
     bound = prover.prove(-np.log(problem.prior), 0.1, begun + 0.5).bound
-    assert time.monotonic() < begun + 20  # a single step is long on a busy machine
+    assert time.monotonic() < begun + 45  # a single step is long on a busy machine
     assert bound <= -0.1
     assert (polytope_of(problem).reach(begun) == 1.0).all()
 
