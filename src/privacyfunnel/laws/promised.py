@@ -16,16 +16,17 @@ import numpy as np
 from privacyfunnel.errors import ProtocolFileError
 from privacyfunnel.laws.domain import Domain
 from privacyfunnel.model.joint import INT64_TOTAL, Joint
-from privacyfunnel.model.promises import ForPriors, Promise
+from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.promises import promise as promise_called
 
 
 def promise_to_json(promise: Promise) -> dict[str, Any]:
     """Its name and size, and the priors that it is kept for besides the table's own."""
     stated: dict[str, Any] = {"name": promise.name, "epsilon": promise.epsilon}
-    if isinstance(promise, ForPriors):
-        stated["promise"] = promise_to_json(promise.promise)
-        stated["priors"] = [_prior_to_json(prior) for prior in promise.priors]
+    if promise.made_of is not None:
+        inner, priors = promise.made_of
+        stated["promise"] = promise_to_json(inner)
+        stated["priors"] = [_prior_to_json(prior) for prior in priors]
     return stated
 
 

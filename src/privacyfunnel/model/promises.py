@@ -82,6 +82,11 @@ class Promise(ABC):
         inputs = int(np.count_nonzero(joint.weights)) if sees_secret else joint.a
         return Rows.joined([Rows.of(block, joint, joint, sees_secret) for block in blocks], inputs)
 
+    @property
+    def made_of(self) -> tuple[Promise, tuple[Joint, ...]] | None:
+        """The promise and the priors that it is made of, where it is one for several priors."""
+        return None
+
     def for_priors(self, priors: Sequence[Joint]) -> ForPriors:
         """The same promise, kept for each of these priors as well (paper, Remark 1)."""
         return ForPriors(self, tuple(priors))
@@ -158,6 +163,10 @@ class ForPriors(Promise, named=False):
     @property
     def guards_known_attributes(self) -> bool:
         return self.promise.guards_known_attributes
+
+    @property
+    def made_of(self) -> tuple[Promise, tuple[Joint, ...]]:
+        return self.promise, self.priors
 
     def resized(self, epsilon: float) -> ForPriors:
         return ForPriors(self.promise.resized(epsilon), self.priors)
