@@ -24,6 +24,7 @@ FLOW: tuple[tuple[str, ...], ...] = (
     ("cli",),
     ("__main__",),
 )
+PROMISES = {"LIP", "LDP", "SRLIP", "ForPriors", "Promise"}
 RANK = {room: rank for rank, rooms in enumerate(FLOW) for room in rooms}
 HEAVY = {
     "highspy": {"engine"},
@@ -116,7 +117,7 @@ def test_nobody_asks_which_kind_a_law_or_a_promise_is() -> None:
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance":
                 kinds = {part.id for part in ast.walk(node.args[1]) if isinstance(part, ast.Name)}
-                if any(kind.endswith("Law") or kind in {"LIP", "LDP", "SRLIP", "ForPriors", "Promise"} for kind in kinds):
+                if any(kind.endswith("Law") or kind in PROMISES for kind in kinds):
                     asked.append(f"{name}:{node.lineno}")
     assert asked == []
 
