@@ -23,7 +23,7 @@ from privacyfunnel.tables.whole import whole_file
 
 BETWEEN = " & "
 ROUNDING = 1e-5  # a matrix written with few digits may miss 1 by this much; its rows are then divided by their sums
-DIGITS = 17
+DIGITS = 17  # behind the point: as many as a double has
 
 
 def write_matrix(sealed: SealedProtocol, path: str | Path, *, force: bool = False) -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 FALSE_ALARM = 1e-6  # the chance that a draw which did follow the protocol is called inconsistent
 LEAST_EXPECTED = 20  # cells that expect fewer rows are joined before they are compared
-INDUCED_TOLERANCE = 1e-9
+INDUCED_TOLERANCE = 1e-9  # a stated q(y | x) is written in floats, and only ever read by analysts
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from privacyfunnel.cli.frame import Json, answer
 from privacyfunnel.cli.options import Force
 
 SECRET, PUBLISH, EPSILON = "occupation", "education", 1.0
-SHOWN = 6
+SHOWN = 6  # people: enough to see what happens
 
 
 def demo(

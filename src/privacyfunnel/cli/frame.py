@@ -19,7 +19,7 @@ import typer
 from privacyfunnel import __version__
 from privacyfunnel.errors import InputError, PrivacyFunnelError
 
-OURS, THEIRS, INTERRUPTED = 1, 2, 130
+OURS, THEIRS, INTERRUPTED = 1, 2, 130  # exit codes: a fault of the program, something the user can mend, Ctrl-C
 
 # Where typer keeps this class has moved; that the error of a bad parameter is one has not.
 UsageError: type[Any] = typer.BadParameter.__mro__[1]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from privacyfunnel.designs import methods
 from privacyfunnel.designs.chain.band import chained
 from privacyfunnel.designs.methods import Options
+from privacyfunnel.designs.sizes import LARGEST_PROBLEM, SOLVED_WELL, SOLVED_WELL_IN_TWO
 from privacyfunnel.errors import SizeError
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
@@ -14,10 +15,7 @@ from privacyfunnel.model.promises import Promise
 AUTO = "auto"  # the optimum, or a chain where too many combinations occur
 DEFAULT_METHOD = AUTO
 JOINT, CHAIN = "optimal", "chain"
-SOLVED_WELL = 650  # combinations up to which the joint optimum keeps more than a chain, a few percent from its bound
-SOLVED_WELL_IN_TWO = 2000  # the same where the secret has two values: atoms are then single values or pairs
 SECONDS = 60.0  # that the joint optimum gets where nobody said how long it may take
-MOST_COMBINATIONS = 5000  # beyond this the optimum is not computed at all
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +67,9 @@ def choose_method(joint: Joint, promise: Promise) -> Choice:
     if chained(promise, joint):
         reason = f"{size}, more than the {well:,} solved well together: column after column"
         return Choice(CHAIN, reason)
-    if joint.a > MOST_COMBINATIONS:
+    if joint.a > LARGEST_PROBLEM:
         raise SizeError(
-            f"{promise.name} is solved for at most {MOST_COMBINATIONS:,} combinations; {size}. Publish fewer columns, "
+            f"{promise.name} is solved for at most {LARGEST_PROBLEM:,} combinations; {size}. Publish fewer columns, "
             "use coarser bins, or promise LIP or LDP with the method chain."
         )
     return Choice(JOINT, f"{size}; {promise.name} is not kept by a chain, so the optimum is sought, with a wide gap")

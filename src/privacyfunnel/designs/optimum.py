@@ -10,8 +10,10 @@ import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.designs.explicit import conditional_reporting
+from privacyfunnel.designs.sizes import LARGEST_PROBLEM
 from privacyfunnel.engine import Problem, Split, split
 from privacyfunnel.engine.objective import Entropy
+from privacyfunnel.engine.plan import MANY_INPUTS
 from privacyfunnel.errors import SizeError, SolverError, checked_positive
 from privacyfunnel.laws.rounding import joined
 from privacyfunnel.laws.sealing import SMALLEST_EPSILON, SealedProtocol, seal
@@ -20,13 +22,12 @@ from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.protocol import Protocol, posterior_labels
 
-LARGEST_PROBLEM = 5000  # inputs; beyond that the atoms alone fill the memory
 MOST_COMPARISONS = 2500  # of side channels: with more of them no search finds much in minutes
 MOST_NUMBERS = 5 * 10**7  # in the rows of a promise
 # The engine solves a promise that is smaller by this sliver, so that rounding does not push its atoms, which lie on the
 # boundary, over it. The bound is paid back what that can cost.
 MARGIN = 1e-11
-FEW_INPUTS, ROOM_FOR_SUMS = 150, 1e-11  # beyond so many inputs, so much of log-ratio
+ROOM_FOR_SUMS = 1e-11  # of log-ratio, beyond MANY_INPUTS
 # At tiny ε rounding can be as large as ε itself, and the sliver that mends it is no sliver any more; at worst it is
 # the whole protocol. What it costs shows in the gap.
 LARGEST_SLIVER_BITS = 0
@@ -136,7 +137,7 @@ def _problem(joint: Joint, promise: Promise, sees_secret: bool) -> tuple[Problem
     wanted = promise.epsilon if promise.epsilon >= SMALLEST_EPSILON else SMALLEST_EPSILON / 2
     bound = math.exp(min(wanted, LARGEST_EPSILON))
     # Sums over many inputs round more; without room for that, every output would need a sliver of every input.
-    margin = MARGIN if len(inputs) <= FEW_INPUTS else max(MARGIN, ROOM_FOR_SUMS * largest)
+    margin = MARGIN if len(inputs) <= MANY_INPUTS else max(MARGIN, ROOM_FOR_SUMS * largest)
     epsilon = math.log((bound * largest + margin) / (largest + margin))
     prior = p_z[inputs] / p_z[inputs].sum()
     objective = Entropy.of(inputs % joint.a)

@@ -31,7 +31,7 @@ from privacyfunnel.engine.polytope import Polytope
 from privacyfunnel.model.rows import Rows
 
 MOST_RAYS = 1500  # in all classes together; larger classes bound better, but cutting their cones takes longer
-MOST_CLASSES = 16
+MOST_CLASSES = 16  # with more of them the masses alone take too many boxes
 # Half as many classes again, with fewer rays, were proved faster on all draws of 3 × 3 × 4 values; thrice as many were
 # not. One class leaves nothing to branch on.
 WORTH_CLASSES = 1.5

@@ -22,12 +22,12 @@ CLEAR = 1e-13  # a sign is certain beyond this, relative to the terms of its sum
 # Every row is given this much room, and a little more for some, so that no ray lies on a row by accident. What rounding
 # can cut off is a hundred times less, so the cone of the rays holds the whole cone of the rows.
 WIDER = 1e-11
-EDGES_AT_ONCE = 4096
+EDGES_AT_ONCE = 4096  # pairs of rays that are tested together: they stay in the cache
 PENALTY = 1e3  # for breaking a row while too few columns are known
 PER_ROUND = 12  # columns added per class and round
-WORTH_ADDING = 1e-8
-RAY_ROUNDING = 1e-13
-MOST_ROUNDS = 40
+WORTH_ADDING = 1e-8  # reduced cost: a ray that gains less changes nothing
+RAY_ROUNDING = 1e-13  # relative to the multipliers: what their sums may be off by
+MOST_ROUNDS = 40  # of adding rays: the bound holds after any of them
 MOST_STEPS = 2000  # of the simplex method, so that a cycle ends
 
 Words = NDArray[np.uint64]

@@ -13,7 +13,7 @@ from privacyfunnel.arrays import FloatArray, IntArray, dense
 from privacyfunnel.engine.problem import Problem, Proof
 
 BLOCK = 1 << 22  # entries of a table of pairs that are priced together
-ROUNDING = 1e-14
+ROUNDING = 1e-14  # relative to the prices: sums of four terms
 STAIRCASES = 12  # random orders in which values are paired to begin with
 
 

@@ -18,7 +18,7 @@ from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.engine.problem import Problem
 
 CELLS_AT_ONCE = 1 << 20  # of secrets × values × costs: what is worked on together stays in the cache
-UNIT = float(np.finfo(np.float64).eps)
+UNIT = float(np.finfo(np.float64).eps)  # the distance from 1 to the next float
 
 
 @dataclass(frozen=True, slots=True, eq=False)

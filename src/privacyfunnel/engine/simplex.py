@@ -17,7 +17,7 @@ import numpy as np
 
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
 
-FEASIBLE = 1e-10
+FEASIBLE = 1e-10  # a bound broken by less is met
 SMALLEST_PIVOT = 1e-9  # a smaller one would blow up rounding
 MOST_PIVOTS, PIVOTS_PER_ROW = 200, 10  # a programme that takes more is given up: its bound still holds
 REFRESHED = 25  # pivots after which inverses are computed afresh

@@ -19,7 +19,7 @@ from privacyfunnel.errors import SolverError
 from privacyfunnel.estimation.observation import ObservationModel, Observed
 
 RANK_TOLERANCE = 1e-10  # of the largest singular value; rounding to 2⁻⁶⁴ stays far below it
-ORTHOGONAL = 1e-8
+ORTHOGONAL = 1e-8  # a combination of shares that is off the row space by less lies in it
 LARGEST_PROGRAMMES = 2 * 10**8  # number of programmes × entries of one; beyond it bounds come from single outputs
 
 

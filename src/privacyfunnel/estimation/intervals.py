@@ -20,7 +20,7 @@ from scipy.special import ndtr
 from privacyfunnel.arrays import BoolArray, FloatArray
 from privacyfunnel.estimation.observation import ObservationModel
 
-HALVINGS = 40
+HALVINGS = 40  # of an interval for the end of an interval: a float has no more digits
 EXACT = 1e-12  # shares closer than this are the same
 FEW_ROWS = 50  # below this the normal law is not trusted, and intervals hold at any number of rows
 

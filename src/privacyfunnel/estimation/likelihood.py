@@ -25,8 +25,8 @@ from privacyfunnel.errors import SolverError
 
 GAP = 1e-4  # nats of log-likelihood: about a hundredth of a standard error
 NEWTON_WORK = 5 * 10**10  # multiplications of one Newton step, a² · d; beyond it EM is faster
-NEWTON_STEPS = 100
-EM_STEPS = 20_000
+NEWTON_STEPS = 100  # ten do; more are a sign that EM must go on
+EM_STEPS = 20_000  # slow, but it never falls; beyond this the gap is what it is
 
 
 @dataclass(frozen=True, slots=True, eq=False)

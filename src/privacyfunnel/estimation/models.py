@@ -16,7 +16,7 @@ from privacyfunnel.errors import SizeError
 from privacyfunnel.estimation.observation import Moments, ObservationModel, Observed
 
 LARGEST_LIKELIHOOD = 10**8  # entries of P(seen output | x); 0.8 GB
-ROUNDING = 1e-13
+ROUNDING = 1e-13  # relative: chances that differ by less are the same
 COUNTED_SETS = 20  # values: up to 2²⁰ distinct sets
 
 

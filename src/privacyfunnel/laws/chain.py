@@ -34,8 +34,8 @@ from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.protocol import Labels
 from privacyfunnel.model.sparse import SparseProtocol
 
-MOST_STEPS = 20
-ROUNDING = 2.0**-53
+MOST_STEPS = 20  # the error of products of so many chances is still counted outwards
+ROUNDING = 2.0**-53  # of one operation on floats
 WORKED_ON = 1 << 23  # entries of P(y | E) that are worked on at a time
 
 

@@ -14,7 +14,7 @@ from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import ProtocolFileError
 
 BITS = 62  # so that a certain output, 2^62, still fits an int64
-UNIT = 1 << BITS
+UNIT = 1 << BITS  # what the integers of a row sum to
 FINEST = 1 << (BITS - 40)  # no smaller chance is drawn: products along a path then stay far from underflow
 
 

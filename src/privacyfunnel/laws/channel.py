@@ -24,7 +24,7 @@ from privacyfunnel.model.protocol import Labels, Protocol
 from privacyfunnel.model.sparse import SparseProtocol
 
 LIMB = 22  # bits: three limbs hold 65 bits, and a limb times masses below 2⁴⁰ sums up within an int64
-SMALL_MASS = 2**40
+SMALL_MASS = 2**40  # masses below this can be summed limb by limb
 
 
 @dataclass(frozen=True, eq=False)

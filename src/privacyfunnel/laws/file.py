@@ -17,7 +17,7 @@ from typing import Any
 from privacyfunnel.errors import ProtocolFileError
 
 FORMAT = "privacyfunnel protocol"
-VERSION = 1
+VERSION = 1  # of the file; a reader refuses others
 
 
 def to_text(content: Mapping[str, Any]) -> str:

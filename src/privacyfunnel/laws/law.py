@@ -27,8 +27,8 @@ from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.protocol import Labels, Protocol
 from privacyfunnel.model.sparse import Measurable
 
-BITS = 64
-UNIT = 2**BITS
+BITS = 64  # of a uniform word, and of the integers that it is compared with
+UNIT = 2**BITS  # what the integers of a row sum to
 
 Model = TypeVar("Model")
 

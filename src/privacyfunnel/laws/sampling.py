@@ -19,7 +19,7 @@ import numpy as np
 from privacyfunnel.arrays import WordArray
 from privacyfunnel.errors import ParameterError
 
-WORD_BITS = 64
+WORD_BITS = 64  # half a block of AES
 _BLOCKS = 1 << 16  # words that are encrypted in one call: few calls, and zeros that stay in the cache
 _ZEROS = memoryview(bytes(8 * (_BLOCKS + 2)))
 

@@ -25,7 +25,7 @@ from privacyfunnel.tables.picking import nameless
 
 BETWEEN = " | "  # stands between the members of a set
 SETS = ("column", "indicators")
-ROWS_AT_ONCE = 1 << 20
+ROWS_AT_ONCE = 1 << 20  # rows that are written together: some ten megabytes
 HELD_AT_ONCE = 1 << 25  # entries of a matrix of rows × values
 
 

@@ -18,8 +18,8 @@ from privacyfunnel.model.information import information
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.protocol import Labels
 
-SHOWN_OUTPUTS = 24
-SHOWN_SECRETS = 30
+SHOWN_OUTPUTS = 24  # in a picture; more cannot be read
+SHOWN_SECRETS = 30  # in a picture; more cannot be read
 MOST_INPUTS, MOST_IN_TWO = 300, 1500  # inputs for which a curve is drawn; more of them where the secret has two values
 SIZES = (0.1, 0.25, 0.5, 1.0, 2.0, 3.0)  # the ε of its curve, besides the chosen one: enough to see the bend
 LOOSE = Effort(gap=1e-3, time_limit=3.0)  # a curve is looked at, not published: a thousandth of a nat is enough

@@ -17,8 +17,8 @@ Shares = Mapping[tuple[str, ...], float]
 ESTIMATED, BOUNDED, ORIGINAL = "#d1495b", "#d99000", "#b9c4c9"
 WIDTH, LINE = 7.2, 0.24  # inches: of the picture, and of one value in it
 MOST_LINES = 40  # values drawn of one table: the largest
-MOST_TABLES = 12
-LONGEST = 40
+MOST_TABLES = 12  # pictures on one sheet
+LONGEST = 40  # letters of a label
 
 
 def shares_figure(estimates: Estimates, original: Mapping[tuple[str, ...], Shares] | None = None) -> Figure:

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from privacyfunnel.errors import ParameterError
 
-MOST_BINS = 1000
+MOST_BINS = 1000  # more are no bins
 
 
 @dataclass(frozen=True, slots=True)

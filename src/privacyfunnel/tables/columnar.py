@@ -9,7 +9,7 @@ import polars as pl
 from privacyfunnel.errors import TableError
 from privacyfunnel.tables.picking import exactly, named
 
-BATCH_ROWS = 1 << 17
+BATCH_ROWS = 1 << 17  # some ten megabytes of a few columns
 SLICE_ROWS = {"Parquet": 1 << 20, "Arrow": 1 << 23}  # record batches may be long, and a slice reads whole ones
 
 

@@ -23,9 +23,9 @@ from privacyfunnel.tables.names import unlike
 from privacyfunnel.tables.picking import nameless
 
 MISSING = "(missing)"
-MOST_NUMBERS = 50
-MOST_LABELS = 1 << 16
-UNKNOWN = -1
+MOST_NUMBERS = 50  # different numbers that pass for labels
+MOST_LABELS = 1 << 16  # different labels that a column may have
+UNKNOWN = -1  # the code of what has none
 NULL = (1 << 32) - 1
 
 Codes = NDArray[np.unsignedinteger[Any]]

@@ -15,11 +15,11 @@ from privacyfunnel.errors import ParameterError, TableError
 from privacyfunnel.tables.picking import exactly, named, picked
 from privacyfunnel.tables.text import UTF_8, decoded, ends_blank, found_delimiter, found_encoding, zipped
 
-BATCH_ROWS = 1 << 17
-CHUNK = 1 << 23
+BATCH_ROWS = 1 << 17  # some ten megabytes of a few columns
+CHUNK = 1 << 23  # bytes that are read together
 BLOCK = 1 << 18  # fits into the cache of a core
-LONGEST_RECORD = 1 << 25
-SNIFFED_LINES = 20
+LONGEST_RECORD = 1 << 25  # bytes: a longer line is an open quote
+SNIFFED_LINES = 20  # lines that tell the delimiter
 
 
 class DelimitedTable:

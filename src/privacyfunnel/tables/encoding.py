@@ -29,9 +29,9 @@ from privacyfunnel.tables.picking import picked
 from privacyfunnel.tables.quantiles import QuantileSummary
 from privacyfunnel.tables.tally import Index, Tally, distinct_rows
 
-KEPT_BYTES = 1 << 28
-CHUNK_ROWS = 1 << 18
-MOST_CELLS = 1 << 25
+KEPT_BYTES = 1 << 28  # of codes that are kept between the two readings of a table
+CHUNK_ROWS = 1 << 18  # rows that are coded together
+MOST_CELLS = 1 << 25  # of a table of counts: 256 MB
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,7 +12,7 @@ from privacyfunnel.tables.bins import Bins, parse_bin
 from privacyfunnel.tables.encoding import Contingency, encode
 from privacyfunnel.tables.picking import exactly
 
-BATCH_ROWS = 1 << 20
+BATCH_ROWS = 1 << 20  # a frame is in memory already
 
 
 @dataclass(frozen=True, slots=True, eq=False)

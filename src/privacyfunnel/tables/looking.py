@@ -14,7 +14,7 @@ from privacyfunnel.tables.files import Table
 from privacyfunnel.tables.names import checked_columns
 from privacyfunnel.tables.tally import Tally
 
-LOOK_QUANTILES = 8
+LOOK_QUANTILES = 8  # bins of a number that is only looked at
 
 
 def look(

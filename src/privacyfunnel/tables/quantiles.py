@@ -3,7 +3,7 @@
 import numpy as np
 import polars as pl
 
-MOST_POINTS = 1 << 20
+MOST_POINTS = 1 << 20  # numbers that are sorted in memory
 
 
 class QuantileSummary:

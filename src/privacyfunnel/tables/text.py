@@ -13,7 +13,7 @@ from typing import BinaryIO, TextIO, cast
 from privacyfunnel.errors import ParameterError, TableError
 
 UTF_8 = "utf-8-sig"  # UTF-8, with or without a byte order mark
-HEAD = 1 << 16
+HEAD = 1 << 16  # bytes that tell the encoding
 DELIMITERS = ",;\t|"
 
 

@@ -15,7 +15,7 @@ from polars.io.plugins import register_io_source
 from privacyfunnel.errors import ColumnError
 from privacyfunnel.tables.suffixes import ARROW, DELIMITED, PARQUET
 
-ROW_GROUP = 1 << 20
+ROW_GROUP = 1 << 20  # rows of a group in Parquet: as its readers like them
 
 
 def write_batches(path: Path, suffix: str, batches: Iterable[pl.DataFrame]) -> int:

@@ -6,6 +6,7 @@ import numpy as np
 
 from privacyfunnel.designs.chain.band import Band
 from privacyfunnel.designs.chain.channel import Channel, rounded
+from privacyfunnel.designs.sizes import SOLVED_WELL
 from privacyfunnel.engine import Problem, split
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
@@ -14,7 +15,7 @@ from privacyfunnel.model.rows import Rows
 
 GAP = 0.005  # of H
 FEW_VALUES = 40  # up to so many a first step is solved like any other
-MOST_VALUES, MOST_IN_TWO = 650, 1500  # values that a first step may have; more of them where the secret has two values
+MOST_IN_TWO = 1500  # values that a first step may have where the secret has two; else as many as are solved well
 MOST_IN_PAIRS = 100  # values up to which every two secrets are compared under LDP
 MOST_OUTPUTS = 1500  # every one is a context of the next step, and a column of what an analyst works with
 MOST_SECRETS = 50  # with more, a first step stays small too
@@ -23,7 +24,7 @@ INSIDE = 1e-6  # of log-ratio: room for what rounding to integers does to rare o
 
 def largest_first(joint: Joint) -> tuple[int, ...]:
     """The attributes that go first, together: those with much to say, as long as few enough combinations occur."""
-    most = MOST_IN_TWO if joint.c == 2 else MOST_VALUES if joint.c <= MOST_SECRETS else FEW_VALUES
+    most = MOST_IN_TWO if joint.c == 2 else SOLVED_WELL if joint.c <= MOST_SECRETS else FEW_VALUES
     taken: tuple[int, ...] = ()
     while len(taken) < joint.m:
         wider = [joint.onto([*taken, j]) for j in range(joint.m) if j not in taken]

@@ -21,7 +21,7 @@ from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.protocol import NEGLIGIBLE, listed, numbered
 
 EFFORT = ((64, 30), (12_000, 4), (math.inf, 2))  # rounds for up to so many contexts of a step
-FEW = 64
+FEW = 64  # contexts: while there are no more, each is solved with all its values
 MOST_VALUES = 8  # where there are more contexts, rare values of a context beyond these are treated alike
 ALIKE = 12  # digits in which two contexts must agree to share a channel
 LARGEST_GROWTH = 4 * 10**7  # pairs of a context and a combination it may be; about 1 GB

@@ -43,7 +43,7 @@ from privacyfunnel.model.rows import Rows
 GAP = 1e-3  # nats: factors are many and each is only a candidate
 LEAST_ROOM = 1e-6  # of ε: with less than this left, a factor is not solved again
 INSIDE = 1e-9  # of ε: the engine's atoms may break a row by as much
-MOST_ROWS = 500_000
+MOST_ROWS = 500_000  # comparisons of one factor: some hundred megabytes
 LARGEST_EPSILON = 12.0  # what factors are solved for where more is asked: all but everything is kept then
 SECONDS = 5.0  # for one factor
 
