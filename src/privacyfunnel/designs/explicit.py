@@ -36,7 +36,7 @@ Member = TypeVar("Member", bound=Comparable)
 
 
 def randomised_response(joint: Joint, promise: Promise) -> Protocol:
-    r"""The least random generalised randomised response that keeps the promise:
+    r"""The least random generalised randomised response (GRR) that keeps the promise:
 
     .. math:: q(y|x) = \frac{e^{\alpha [x = y]}}{e^{\alpha} + a - 1}.
 
@@ -68,7 +68,7 @@ def randomised_response(joint: Joint, promise: Promise) -> Protocol:
 
 
 def conditional_reporting(joint: Joint, promise: Promise) -> Protocol:
-    r"""The least random conditional reporting that keeps the promise: tell x with a weight of :math:`e^{\alpha}`, and
+    r"""The least random conditional reporting (CR) that keeps the promise: tell x with a weight of :math:`e^{\alpha}`, and
     for every other secret, with a weight of 1, a value drawn from those who have it:
 
     .. math:: q(y|s,x) = \frac{e^{\alpha} [x = y] + \sum_{s' \ne s} p(y|s')}{e^{\alpha} + c - 1}.
@@ -104,7 +104,7 @@ def conditional_reporting(joint: Joint, promise: Promise) -> Protocol:
 
 
 def unary_encoding(joint: Joint, promise: Promise) -> UnaryEncoding:
-    r"""The least random optimised unary encoding that keeps the promise.
+    r"""The least random optimised unary encoding (OUE) that keeps the promise.
 
     For a set y of values :math:`A_E(y) = P(X \in y|E)` and :math:`C = 1`, so that over all sets
 
