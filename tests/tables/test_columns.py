@@ -349,7 +349,8 @@ def test_frames_of_every_kind_give_the_same_counts_and_get_their_kind_back(kind:
         result["x"].tolist() if kind == "pandas" else result["x"].to_pylist() if kind == "pyarrow" else result["x"]
     ) == Counter("pqr")
     if kind == "pandas":
-        assert result.index.tolist() == [7, 7, 3]
+        assert result.index.tolist() == [0, 1, 2]
+        assert table.like([pl.Series("x", ["p", "q", "r"])], indexed=True).index.tolist() == [7, 7, 3]
         assert result["n"].tolist() == [3, 1, 2]
 
 

@@ -84,7 +84,9 @@ def impute(
     table = FrameTable.of(frame)
     imputation = Imputation.prepared(protocol, frame, m, seed, by=by)
     kept = [name for name in table.columns if name not in imputation.published]
-    return [table.like(pl.concat(imputation.batches(frame, i)).get_columns(), kept) for i in range(m)]
+    # The analyst's own frame comes back to the analyst: its index stays.
+    drawn = (pl.concat(imputation.batches(frame, i)).get_columns() for i in range(m))
+    return [table.like(columns, kept, indexed=True) for columns in drawn]
 
 
 def impute_file(

@@ -49,6 +49,7 @@ class Release:
     pages: tuple[Path, ...] = ()  # the reports that were written
     joint: Joint | None = None  # the owner's own: it holds counts, and is in no public file
     known: tuple[Point, ...] = ()  # the points of a curve that were solved on the way
+    beside: tuple[str, ...] = ()  # what a frame carried beside its columns, such as an index: it was not passed on
 
     @property
     def information(self) -> float:
@@ -81,6 +82,11 @@ class Release:
             )
         if self.kept:
             said.append(f"Kept as they are, unprotected: {', '.join(self.kept)}.")
+        if self.beside:
+            said.append(
+                f"Not passed on, for it may hold the secret or names: {', '.join(self.beside)}. "
+                "What is to be published of it must be made a column and named among those to keep."
+            )
         said += [
             f"{columns} itself is not protected, nor who is in the table: only {secret} is.",
             "A second release of the same rows, and several rows about one person, add up.",
@@ -109,6 +115,7 @@ def sanitise(
 ) -> Release:
     """Sanitise a frame in memory (anything narwhals reads); `Release.table` is a frame of the same kind.
 
+    An index, attrs and metadata of the frame are not passed on; `Release.beside` says which there were.
     What each argument means is what `Order` says of it.
     """
     import polars as pl
@@ -133,7 +140,9 @@ def sanitise(
     source = FrameTable.of(frame)
     work = _Work.begun(source, order)
     rows = pl.concat(work.batches())
-    return work.release(source.like(rows.get_columns(), order.keep))
+    release = work.release(source.like(rows.get_columns(), order.keep))
+    named = tuple(name for name in source.index_names or () if name and name not in source.columns)
+    return replace(release, dropped=(*release.dropped, *named), beside=source.beside)
 
 
 def sanitise_file(

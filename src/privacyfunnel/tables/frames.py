@@ -49,9 +49,39 @@ class FrameTable:
         rows = pl.DataFrame({column: _as_polars(self.frame[column]) for column in columns})
         yield from exactly(rows, columns, self.name).iter_slices(BATCH_ROWS)
 
-    def like(self, columns: Sequence[pl.Series], keep: Sequence[str] = ()) -> Any:
-        """A native frame of the same kind and index: `columns`, then the columns `keep` of this frame as they are."""
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """What the frame carries beside its columns, in words: an index that is no row number, attrs, metadata."""
+        found = []
+        names = self.index_names
+        if names is not None:
+            called = " & ".join(f"'{name}'" for name in names if name)
+            found.append(f"the index {called}".rstrip())
+        if self.frame.implementation.is_pandas_like() and getattr(self.frame.to_native(), "attrs", None):
+            found.append("the frame's attrs")
+        if self.frame.implementation.is_pyarrow():
+            schema = self.frame.to_native().schema
+            if schema.metadata or any(field.metadata for field in schema):
+                found.append("the schema's metadata")
+        return tuple(found)
+
+    @property
+    def index_names(self) -> tuple[str, ...] | None:
+        """The names of the index, "" where a level has none; None where there is none but the numbers of the rows."""
         index = nw.maybe_get_index(self.frame)
+        if index is None:
+            return None
+        names = tuple("" if name is None else str(name) for name in index.names)
+        numbers = type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1)
+        return None if numbers and not any(names) else names
+
+    def like(self, columns: Sequence[pl.Series], keep: Sequence[str] = (), *, indexed: bool = False) -> Any:
+        """A native frame of the same kind: `columns`, then the columns `keep` of this frame as they are.
+
+        Nothing else of this frame is in it, and its index only if it is to be `indexed` alike: an index may hold the
+        secret, or names.
+        """
+        index = nw.maybe_get_index(self.frame) if indexed else None
         fresh = {column.name: column.to_list() for column in columns}
         frame = nw.from_dict(fresh, backend=self.frame.implementation)
         if keep:
