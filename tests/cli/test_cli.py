@@ -149,16 +149,18 @@ def test_scan_sorts_by_what_leaks_most_and_marks_what_is_safe(adult: Path) -> No
     assert by_name["race"]["lip"] == pytest.approx(0.7153, abs=5e-5)
     assert by_name["workclass"]["lip"] == "inf"
     text = run("scan", adult, "--secret", "income", "--epsilon", 0.75)
-    assert "Safe as they are at LIP ε = 0.75: race." in text.stdout
+    assert "Alone, against someone who sees that one column of a person and knows nothing else of them" in text.stdout
+    assert "LIP ε = 0.75 is kept by: race." in text.stdout
 
 
-def test_scan_bins_numbers_for_the_look_and_survives_what_it_cannot_read(tmp_path: Path) -> None:
+def test_scan_judges_numbers_exactly_and_in_bins_and_survives_what_it_cannot_read(tmp_path: Path) -> None:
     path = tmp_path / "people.csv"
     rows = [f"{i},{'ab'[i % 3 == 0]},{i * 7919 % 1000},{'xy'[i % 2]}" for i in range(3000)]
     path.write_text("id,secret,income,side\n" + "\n".join(rows) + "\n")
     found = {look["column"]: look for look in told("scan", path, "--secret", "secret")["columns"]}
-    assert found["income"]["binned"]
-    assert found["income"]["values"] == 8
+    assert not found["income"]["binned"]
+    assert found["income"]["values"] == 1000
+    assert found["income"]["in_bins"]["values"] == 8
     assert found["side"]["safe"]
     refused(["scan", path, "--secret", "secert"], "ColumnError", "Did you mean 'secret'?")
     refused(["scan", path, "--secret", "id,secret,income,side"], "ColumnError", "besides the secret")

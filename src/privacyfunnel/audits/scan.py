@@ -1,18 +1,21 @@
-r"""Scan: what every column would say about the secret if it were published as it is.
+r"""Scan: what every column would say about the secret if it were published as it is, alone and with others.
 
 Publishing X itself leaks, in the worst case,
 
 .. math:: \varepsilon_{LIP} = \max_{s,x} \left|\ln \frac{p(x|s)}{p(x)}\right|, \qquad
    \varepsilon_{LDP} = \max_{s,s',x} \ln \frac{p(x|s)}{p(x|s')},
 
-and on average :math:`I(S;X)`.
+and on average :math:`I(S;X)`. A value x with :math:`p(s|x) = 1` for some s decides the secret of its rows. Columns of
+which each says nothing can say everything together (S = A xor B), so those that keep a promise alone are judged in
+pairs and all at once.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -26,14 +29,31 @@ from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.sparse import SparseProtocol
 from privacyfunnel.tables.bins import Bins
 from privacyfunnel.tables.encoding import Contingency
-from privacyfunnel.tables.files import open_table
-from privacyfunnel.tables.looking import look
+from privacyfunnel.tables.files import Table, open_table
+from privacyfunnel.tables.looking import LOOK_QUANTILES, Counted, Looked, look, look_together, too_many
 from privacyfunnel.tables.names import checked_columns
+
+APART = 0.5  # different values per row: above it, fewer than two rows share a value on average
+MOST_TOGETHER = 16  # columns judged together: 120 pairs
+MOST_COMBINATIONS = 1 << 22  # that may have to be counted at once: some 100 MB
+MOST_KNOWN = 8  # columns of which someone may know any subset: 256 subsets
+
+
+@dataclass(frozen=True, slots=True)
+class InBins:
+    """What a column of numbers would say in bins, which the scan chose for the look."""
+
+    quantiles: int
+    values: int
+    lip: float
+    ldp: float
+    information: float
+    decided: float
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What one column would say about the secret."""
+    """What one column would say about the secret if it were published alone, as it is."""
 
     column: str
     values: int
@@ -41,9 +61,36 @@ class Look:
     ldp: float
     information: float | None  # I(S;X) in nats; None where it was not measured
     value: str  # the value that says most …
-    secret: str  # … and the secret it says it about
-    binned: bool = False
+    secret: str  # … and the secret it says it about; neither is told of a column that tells rows apart
+    binned: bool = False  # in bins that were asked for
     note: str = ""  # why the column was not measured, if it was not
+    distinct: float = 0.0  # different values per row
+    alone: float | None = None  # the share of rows whose value no other row has; None where it was not measured
+    decided: float | None = None  # the share of rows whose value occurs with one secret only
+    tells_rows_apart: bool = False  # an id, or nearly one: fewer than two rows share a value on average
+    in_bins: InBins | None = None  # of many numbers for which no bins were asked for
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """What several columns would say about the secret if they were published together, as they are."""
+
+    columns: tuple[str, ...]
+    combinations: int
+    epsilon: float | None  # under the promise that was asked about; None where it was not measured
+    keeps: bool  # the promise
+    alone: float  # the share of rows whose combination no other row has
+    decided: float  # the share of rows whose combination occurs with one secret only
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """The columns that keep a promise alone, judged together."""
+
+    columns: tuple[str, ...]  # that keep it alone and were looked at together
+    pairs: tuple[Joined, ...]  # the worst first
+    whole: Joined | None  # all of `columns` at once
+    not_looked_at: tuple[str, ...]  # a sentence each
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +102,18 @@ class Scan:
     secrets: int
     secret_entropy: float
     looks: tuple[Look, ...]
-    joints: Mapping[str, Joint] = field(repr=False)  # of the columns that could be counted
+    joints: Mapping[str, Joint] = field(repr=False)  # of the columns that could be counted, as they are
+    joints_in_bins: Mapping[str, Joint] = field(default_factory=dict, repr=False)
+    together: Together | None = None  # where a promise was asked about
+    secret_in_bins: tuple[str, ...] = ()  # secret columns of many numbers, which were cut into quantiles for the look
 
     def safe(self, look: Look, promise: Promise) -> bool:
-        """Whether the column keeps the promise as it is, if it is published alone."""
-        joint = self.joints.get(look.column)
-        if joint is None:
-            return False
-        as_it_is = SparseProtocol(sparse.csr_array(sparse.eye_array(joint.a)))
-        return all(as_it_is.look(block)[0].epsilon <= promise.epsilon for block in promise.comparisons(joint, False))
+        """Whether the column keeps the promise as it is, against someone who sees it alone."""
+        return _keeps(self.joints.get(look.column), promise)
+
+    def safe_in_bins(self, look: Look, promise: Promise) -> bool:
+        """Whether the column keeps the promise in the bins of the look, against someone who sees it alone."""
+        return _keeps(self.joints_in_bins.get(look.column), promise)
 
 
 def scan(
@@ -73,37 +123,143 @@ def scan(
     bins: Sequence[Bins] = (),
     delimiter: str | None = None,
     encoding: str | None = None,
+    promise: Promise | None = None,
 ) -> Scan:
-    """Look at every other column of the table, one at a time."""
+    """Look at every other column of the table, one at a time; then at those that keep `promise` alone, together."""
     table = open_table(path, delimiter=delimiter, encoding=encoding)
     secret = checked_columns(secret, table.columns, "secret")
     others = [column for column in table.columns if column not in secret]
     if not others:
         raise ColumnError(f"a scan needs columns besides the secret; {table.name} has none. Name fewer secret columns.")
-    counted = look(table, secret=secret, columns=others, bins=bins)
-    looks, joints = [], {}
-    for column, counts in counted.items():
-        if isinstance(counts, ColumnError):
-            looks.append(Look(column, 0, math.inf, math.inf, None, "", "", note="too many values to count"))
-            continue
-        joints[column] = Joint.from_contingency(counts)
-        looks.append(measured(joints[column], column, binned=bool(counts.published.codings[0].edges)))
+    looked = look(table, secret=secret, columns=others, bins=bins)
+    looks, joints, in_bins = [], {}, {}
+    for column, seen in looked.items():
+        exact, rough = _joint(seen.as_it_is), _joint(seen.in_bins)
+        if exact is not None:
+            joints[column] = exact
+        if rough is not None:
+            in_bins[column] = rough
+        looks.append(_look(column, seen, exact, rough, any(at.column == column and _cuts(at) for at in bins)))
     looks.sort(key=lambda look: (-look.lip, -(look.information or 0), look.column))
-    rows = _secrets(counted)
+    given = {binned.column for binned in bins}
+    counts = _secrets(table, secret, bins, looked)
+    cut = tuple(coding.column for coding in counts.secret.codings if coding.edges and coding.column not in given)
+    rows: IntArray = np.asarray(counts.weights.sum(axis=1))
     if len(rows) < 2:
         raise ColumnError(
             f"what is secret must have at least two values; {' & '.join(secret)} has one in all {rows.sum():,} rows. "
             "There is nothing to hide: name another column."
         )
-    return Scan(int(rows.sum()), tuple(secret), len(rows), entropy(rows / rows.sum()), tuple(looks), joints)
+    n = int(rows.sum())
+    found = Scan(n, tuple(secret), len(rows), entropy(rows / n), tuple(looks), joints, in_bins, secret_in_bins=cut)
+    return found if promise is None else replace(found, together=_together(table, found, promise, bins))
 
 
-def _secrets(counted: Mapping[str, Contingency | ColumnError]) -> IntArray:
-    """How often each secret occurs; raises where no column could be counted."""
-    for counts in counted.values():
-        if not isinstance(counts, ColumnError):
-            return np.asarray(counts.weights.sum(axis=1))
-    raise next(counts for counts in counted.values() if isinstance(counts, ColumnError))
+def _secrets(table: Table, secret: Sequence[str], bins: Sequence[Bins], looked: Mapping[str, Looked]) -> Contingency:
+    """Counts whose rows are the secrets: of any column, or of none where none could be counted."""
+    for counts in looked.values():
+        for counted in (counts.as_it_is, counts.in_bins):
+            if counted is not None and counted.contingency is not None:
+                return counted.contingency
+    nothing = look_together(table, secret=secret, groups=[()], bins=bins)[()].contingency
+    if nothing is None:
+        raise ColumnError(f"{' & '.join(secret)} must have fewer values to be a secret. Group its values first.")
+    return nothing
+
+
+def _cuts(bins: Bins) -> bool:
+    return bool(bins.edges) or bins.quantiles is not None
+
+
+def _joint(counted: Counted | None) -> Joint | None:
+    if counted is None or counted.contingency is None:
+        return None
+    return Joint.from_contingency(counted.contingency)
+
+
+def _look(column: str, looked: Looked, exact: Joint | None, rough: Joint | None, binned: bool) -> Look:
+    distinct = looked.values / looked.rows
+    apart = distinct > APART
+    counted = looked.as_it_is
+    if exact is None:
+        note = "cannot be counted: its entries are no text, numbers, dates or truth values"
+        if too_many(looked):
+            note = "too many values to count"
+        found = Look(column, looked.values, math.inf, math.inf, None, "", "", note=note)
+    else:
+        found = measured(exact, column, binned)
+    if apart:
+        found = replace(found, value="", secret="")
+    if counted is not None:
+        found = replace(found, alone=counted.alone / counted.rows, decided=counted.decided / counted.rows)
+    if rough is not None and looked.in_bins is not None:
+        cut = measured(rough, column, binned=True)
+        share = looked.in_bins.decided / looked.in_bins.rows
+        found = replace(
+            found, in_bins=InBins(LOOK_QUANTILES, cut.values, cut.lip, cut.ldp, cut.information or 0.0, share)
+        )
+    return replace(found, distinct=distinct, tells_rows_apart=apart)
+
+
+def _together(table: Table, found: Scan, promise: Promise, bins: Sequence[Bins]) -> Together:
+    # The least telling are the likeliest to be published: they come first where there are too many.
+    alone = [look for look in reversed(found.looks) if found.safe(look, promise)]
+    chosen = {look.column for look in alone[:MOST_TOGETHER]}
+    columns = tuple(column for column in table.columns if column in chosen)
+    not_looked_at = []
+    if len(alone) > MOST_TOGETHER:
+        rest = ", ".join(look.column for look in alone[MOST_TOGETHER:])
+        not_looked_at.append(f"More than {MOST_TOGETHER} columns are not judged together; left out: {rest}.")
+    sizes = {look.column: look.values for look in alone}
+    groups = []
+    for group in dict.fromkeys([*combinations(columns, 2), *([columns] if len(columns) > 1 else [])]):
+        most = min(found.rows, found.secrets * math.prod(sizes[column] for column in group))
+        if most <= MOST_COMBINATIONS:
+            groups.append(group)
+        else:
+            not_looked_at.append(f"Too many combinations to count: {' & '.join(group)}.")
+    judged = {}
+    if groups:
+        counted = look_together(table, secret=found.secret, groups=groups, bins=bins)
+        judged = {group: _joined(group, counts, promise) for group, counts in counted.items()}
+    not_looked_at += [
+        f"Too many combinations to measure ε: {' & '.join(group)}; how many rows they decide was counted."
+        for group, joined in judged.items()
+        if joined.epsilon is None
+    ]
+    whole = judged.get(columns)
+    if len(columns) > 3 and not (whole and whole.keeps):  # had all kept it, so would any of them: they say less
+        not_looked_at.append(f"Sets of 3 or more columns other than all {len(columns)}.")
+    pairs = sorted(
+        (joined for joined in judged.values() if len(joined.columns) == 2),
+        key=lambda joined: (-(math.inf if joined.epsilon is None else joined.epsilon), -joined.decided),
+    )
+    return Together(columns, tuple(pairs), whole, tuple(not_looked_at))
+
+
+def _joined(columns: tuple[str, ...], counted: Counted, promise: Promise) -> Joined:
+    joint = _joint(counted)
+    epsilon = None
+    if joint is not None and (len(columns) <= MOST_KNOWN or not promise.guards_known_attributes):
+        epsilon = _leak(joint, promise)
+    keeps = epsilon is not None and epsilon <= promise.epsilon
+    alone, decided = counted.alone / counted.rows, counted.decided / counted.rows
+    return Joined(columns, counted.values, epsilon, keeps, alone, decided)
+
+
+def _keeps(joint: Joint | None, promise: Promise) -> bool:
+    return joint is not None and _leak(joint, promise) <= promise.epsilon
+
+
+def _leak(joint: Joint, promise: Promise) -> float:
+    """What publishing x itself leaks under the promise."""
+    as_it_is = SparseProtocol(sparse.csr_array(sparse.eye_array(joint.a)))
+    worst = 0.0
+    for block in promise.comparisons(joint, False):
+        worst = max(worst, as_it_is.look(block)[0].epsilon)
+        if math.isinf(worst):
+            break
+    return worst
 
 
 def measured(joint: Joint, column: str, binned: bool = False) -> Look:

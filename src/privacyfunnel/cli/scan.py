@@ -1,4 +1,4 @@
-"""`scan`: what every column would say about the secret."""
+"""`scan`: what every column would say about the secret, alone and with others."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ from privacyfunnel.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from privacyfunnel.audits.scan import Look
+    from privacyfunnel.audits.scan import Joined, Look, Scan
+    from privacyfunnel.model.promises import Promise
+
+SHOWN_PAIRS = 10  # of those that break the promise: more are in the JSON
 
 
 def scan(
@@ -35,7 +38,7 @@ def scan(
     encoding: Encoding = None,
     as_json: Json = False,
 ) -> None:
-    """Look at every other column: what would it say about the secret if it were published as it is?"""
+    """Look at every other column: what would it say about the secret, published as it is, alone or together?"""
     from privacyfunnel.audits import scan as room
     from privacyfunnel.model.promises import promise as promise_called
     from privacyfunnel.tables.bins import parse_bin
@@ -47,8 +50,14 @@ def scan(
         bins=tuple(map(parse_bin, bin_ or [])),
         delimiter=delimiter,
         encoding=encoding,
+        promise=wanted,
     )
-    columns = [{**asdict(look), "safe": found.safe(look, wanted)} for look in found.looks]
+    safe = {look.column for look in found.looks if found.safe(look, wanted)}
+    safe_in_bins = {look.column for look in found.looks if found.safe_in_bins(look, wanted)}
+    columns = [
+        {**asdict(look), "safe": look.column in safe, "safe_in_bins": look.column in safe_in_bins}
+        for look in found.looks
+    ]
     content = {
         "rows": found.rows,
         "secret": found.secret,
@@ -56,37 +65,138 @@ def scan(
         "secret_entropy": found.secret_entropy,
         "promise": wanted.name,
         "epsilon": wanted.epsilon,
+        "secret_in_bins": found.secret_in_bins,
         "columns": columns,
+        "safe_means": f"keeps the promise {_ALONE}",
+        "together": None if found.together is None else asdict(found.together),
     }
-    safe = [look.column for look in found.looks if found.safe(look, wanted)]
     name = " & ".join(found.secret)
     told = [
-        f"{found.rows:,} rows. What each column says about {name} ({found.secrets} values) if published as it is:",
+        f"{found.rows:,} rows. What each column says about {name} ({found.secrets} values) if it is published alone, "
+        "exactly as it is:",
+        *(f"({column} is many numbers and was cut into bins for this look.)" for column in found.secret_in_bins),
         "",
         words.table(
-            ["", "column", "values", "LIP ε", "LDP ε", "I(S;X)", "of H(S)", "says most"],
-            [_line(look, found.safe(look, wanted), found.secret_entropy) for look in found.looks],
-            "<<>>>>><",
+            ["", "column", "values", "LIP ε", "LDP ε", "I(S;X)", "of H(S)", "decides", "says most"],
+            [line for look in found.looks for line in _lines(look, found, safe, safe_in_bins)],
+            "<<>>>>>><",
         ),
         "",
-        f"Safe as they are at {wanted.name} ε = {words.epsilon(wanted.epsilon)}: {', '.join(safe) or 'none'}.",
+        *_conclusions(found, wanted, safe, safe_in_bins),
+        "",
         "ε is the worst case; I(S;X), in nats, is the average. A value that rules out a secret has no finite ε.",
+        "A value, or a combination of values, that occurs with one secret only decides it for the rows that have it.",
     ]
     answer(as_json, content, "\n".join(told))
 
 
-def _line(look: Look, safe: bool, whole: float) -> list[str]:
+_ALONE = "as it is and alone, against someone who sees this one column of a person and knows nothing else of them"
+
+
+def _lines(look: Look, found: Scan, safe: set[str], safe_in_bins: set[str]) -> list[list[str]]:
+    """The column as it is and, if it is many numbers, in bins below."""
+    whole = found.secret_entropy
+    decided = "" if look.decided is None else _share(look.decided)
     if look.note:
-        return ["", look.column, "", "", "", "", "", look.note]
-    unbounded = math.isinf(look.lip)
-    worst = f"{look.value} {'rules out' if unbounded else 'about'} {look.secret}"
-    return [
-        "safe" if safe else "",
-        look.column,
-        f"{look.values}{' bins' if look.binned else ''}",
-        words.epsilon(look.lip),
-        words.epsilon(look.ldp),
-        f"{look.information or 0:.4f}",
-        words.share(look.information or 0, whole),
-        worst,
+        lines = [["", look.column, f"{look.values:,}+" if look.values else "", "", "", "", "", decided, _most(look)]]
+    else:
+        lines = [
+            [
+                "alone" if look.column in safe else "",
+                look.column,
+                f"{look.values:,}{' bins' if look.binned else ''}",
+                words.epsilon(look.lip),
+                words.epsilon(look.ldp),
+                f"{look.information or 0:.4f}",
+                words.share(look.information or 0, whole),
+                decided,
+                _most(look),
+            ]
+        ]
+    if look.in_bins is not None:
+        cut = look.in_bins
+        lines.append(
+            [
+                "alone" if look.column in safe_in_bins else "",
+                "  if in bins",
+                f"{cut.values} bins",
+                words.epsilon(cut.lip),
+                words.epsilon(cut.ldp),
+                f"{cut.information:.4f}",
+                words.share(cut.information, whole),
+                _share(cut.decided),
+                "",
+            ]
+        )
+    return lines
+
+
+def _most(look: Look) -> str:
+    if look.tells_rows_apart:
+        return f"tells rows apart: {100 * look.distinct:.1f} values per 100 rows" + (
+            f"; {look.note}" if look.note else ""
+        )
+    if look.note:
+        return look.note
+    return f"{look.value} {'rules out' if math.isinf(look.lip) else 'about'} {look.secret}"
+
+
+def _conclusions(found: Scan, wanted: Promise, safe: set[str], safe_in_bins: set[str]) -> list[str]:
+    """Which columns keep the promise: alone, in bins, together; each sentence says against whom."""
+    asked = f"{wanted.name} ε = {words.epsilon(wanted.epsilon)}"
+    names = [look.column for look in found.looks]
+    alone = [name for name in names if name in safe]
+    in_bins = {
+        look.column: look.in_bins.quantiles
+        for look in found.looks
+        if look.in_bins is not None and look.column in safe_in_bins - safe
+    }
+    apart = [look.column for look in found.looks if look.tells_rows_apart]
+    said = [
+        f"Alone, against someone who sees that one column of a person and knows nothing else of them, {asked} is kept "
+        f"by: {', '.join(alone) or 'none'}."
     ]
+    if in_bins:
+        asking = " ".join(f"--bin {name}=quantiles:{quantiles}" for name, quantiles in in_bins.items())
+        said.append(
+            f"Against the same, alone, and only in bins, not as exact numbers: {', '.join(in_bins)}. "
+            f"To publish bins, and to have them judged together with others here, ask for them: {asking}"
+        )
+    if apart:
+        said.append(f"Ids, or nearly: who knows a person's value finds that person's row: {', '.join(apart)}.")
+    return said + _together(found, wanted, asked)
+
+
+def _together(found: Scan, wanted: Promise, asked: str) -> list[str]:
+    together = found.together
+    if together is None or not (together.pairs or together.whole or together.not_looked_at):
+        return []
+    who = "someone who sees them together in one row"
+    if wanted.guards_known_attributes:
+        who += ", or some of them while knowing the others"
+    broken = [joined for joined in together.pairs if not joined.keeps]
+    said = []
+    if together.pairs:
+        said.append(
+            f"In pairs, against {who}, {asked} is kept by {len(together.pairs) - len(broken)} of "
+            f"{len(together.pairs)} pairs" + (f"; it is broken by{_others(broken)}:" if broken else ".")
+        )
+        said += [f"  {_joined(joined)}" for joined in broken[:SHOWN_PAIRS]]
+    if together.whole is not None and len(together.columns) > 2:
+        kept = "is kept" if together.whole.keeps else "is NOT kept"
+        said.append(f"All {len(together.columns)} at once, against {who}: {asked} {kept} by {_joined(together.whole)}")
+    return said + [f"Not looked at together: {sentence}" for sentence in together.not_looked_at]
+
+
+def _share(part: float) -> str:
+    """A share of rows; a few rows are not made to look like none."""
+    return "< 0.1 %" if 0 < part < 0.001 else words.share(part, 1)
+
+
+def _others(broken: list[Joined]) -> str:
+    return f" {len(broken)}, of which the worst {SHOWN_PAIRS}" if len(broken) > SHOWN_PAIRS else ""
+
+
+def _joined(joined: Joined) -> str:
+    leak = "ε not measured" if joined.epsilon is None else f"ε {words.epsilon(joined.epsilon)}"
+    return f"{' & '.join(joined.columns)}: {leak}; {_share(joined.decided)} of rows have their secret decided."

@@ -1,6 +1,8 @@
-"""A first look at every column of a table: numbers binned for the look, each column counted with the secret."""
+"""A first look at columns of a table: each counted with the secret as it would be published, alone or together."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -8,50 +10,96 @@ import polars as pl
 from privacyfunnel.arrays import frozen
 from privacyfunnel.errors import ColumnError
 from privacyfunnel.tables.bins import Bins
-from privacyfunnel.tables.columns import MOST_NUMBERS, as_numbers, as_plain_number, as_text
+from privacyfunnel.tables.columns import MOST_LABELS, MOST_NUMBERS, Coder, Codes, as_numbers, as_plain_number, as_text
 from privacyfunnel.tables.encoding import Contingency, column_coders, counted_variable
 from privacyfunnel.tables.files import Table
 from privacyfunnel.tables.names import checked_columns
 from privacyfunnel.tables.tally import Tally
 
 LOOK_QUANTILES = 8  # bins of a number that is only looked at
+LOOK_CELLS = 1 << 22  # of one table of counts: 32 MB, and a few times that while it is measured
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Counted:
+    """Columns counted with the secret."""
+
+    rows: int
+    values: int  # different values, or combinations of several columns' values
+    decided: int  # rows whose value occurs with one secret only: it gives the secret away
+    alone: int  # rows whose value no other row has
+    contingency: Contingency | None  # n(s, x); None where it is too large to be measured
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Looked:
+    """A column as it stands (or in the bins that were asked for) and, if it is many numbers, in eight quantiles too."""
+
+    rows: int  # that were read; all of them, unless the values became too many
+    values: int  # different ones among these rows
+    as_it_is: Counted | None  # None where the values became too many, or are of no kind that can be counted
+    in_bins: Counted | None
 
 
 def look(
     table: Table, *, secret: Sequence[str], columns: Sequence[str], bins: Sequence[Bins] = ()
-) -> dict[str, Contingency | ColumnError]:
-    """n(s, x) for each column x on its own, or why it cannot be counted.
+) -> dict[str, Looked]:
+    """Each column x on its own.
 
-    Columns of many numbers for which no bins are given are cut into eight quantiles. The table is read three times: to
-    see which columns are numbers, for their quantiles, and to count.
+    A number for which no bins are given is counted by its exact values, and once more in eight quantiles. The table is
+    read three times: to see which columns are numbers, for their quantiles, and to count.
     """
     secret = checked_columns(secret, table.columns, "secret")
     columns = checked_columns(columns, table.columns, "published")
     given = {binned.column for binned in bins}
-    numeric = many_numbers(table, [column for column in (*secret, *columns) if column not in given])
-    bins = [*bins, *(Bins(column, quantiles=LOOK_QUANTILES) for column in numeric)]
-    coders = {coder.column: coder for coder in column_coders(table, (*secret, *columns), bins)}
-    tallies = {column: Tally(len(secret) + 1) for column in columns}
-    found: dict[str, Contingency | ColumnError] = {}
+    numeric = many_numbers(table, [column for column in columns if column not in given])
+    coders = _coders(table, secret, columns, [*bins, *map(Bins, numeric)])
+    cut = {
+        coder.column: coder
+        for coder in column_coders(table, numeric, [Bins(column, quantiles=LOOK_QUANTILES) for column in numeric])
+    }
+    exact, rough = ({column: Tally(len(secret) + 1) for column in some} for some in (columns, numeric))
+    rows = dict.fromkeys(columns, 0)
     for batch in table.batches(list(coders)):
-        secrets = [coders[column].codes(batch[column]) for column in secret]
-        for column in list(tallies):
+        secrets, sizes = _codes(coders, secret, batch)
+        for column in numeric:
+            codes = [*secrets, cut[column].codes(batch[column])]
+            rough[column].add(codes, [*sizes, cut[column].size], batch.height)
+        for column in list(exact):
+            rows[column] += batch.height
             try:
                 codes = [*secrets, coders[column].codes(batch[column])]
-            except ColumnError as error:
-                found[column] = error
-                del tallies[column]
+            except ColumnError:
+                del exact[column]
                 continue
-            tallies[column].add(codes, [coders[name].size for name in (*secret, column)], batch.height)
+            exact[column].add(codes, [*sizes, coders[column].size], batch.height)
     keepers = [coders[column] for column in secret]
-    for column, tally in tallies.items():
-        cells, counts = tally.cells()
-        hidden, _, s = counted_variable(keepers, cells[:, :-1], counts, None)
-        shown, _, x = counted_variable([coders[column]], cells[:, -1:], counts, None)
-        weights = np.zeros((len(hidden.combos), len(shown.combos)), dtype=np.int64)
-        np.add.at(weights, (s, x), counts)
-        found[column] = Contingency(frozen(weights), hidden, shown)
-    return {column: found[column] for column in columns}
+    found = {}
+    for column in columns:
+        as_it_is = _counted(keepers, [coders[column]], exact[column]) if column in exact else None
+        in_bins = _counted(keepers, [cut[column]], rough[column]) if column in rough else None
+        values = coders[column].size - 1 if as_it_is is None else as_it_is.values
+        found[column] = Looked(rows[column], values, as_it_is, in_bins)
+    return found
+
+
+def look_together(
+    table: Table, *, secret: Sequence[str], groups: Iterable[tuple[str, ...]], bins: Sequence[Bins] = ()
+) -> dict[tuple[str, ...], Counted]:
+    """Each group of columns as one value, numbers without bins by their exact values; from one reading."""
+    tallies = {group: Tally(len(secret) + len(group)) for group in groups}
+    columns = list(dict.fromkeys(column for group in tallies for column in group))
+    given = {binned.column for binned in bins}
+    kept = [binned for binned in bins if binned.column in {*secret, *columns}]
+    coders = _coders(table, secret, columns, [*kept, *(Bins(column) for column in columns if column not in given)])
+    for batch in table.batches(list(coders)):
+        secrets, sizes = _codes(coders, secret, batch)
+        codes = {column: coders[column].codes(batch[column]) for column in columns}
+        for group, tally in tallies.items():
+            shown = [codes[column] for column in group]
+            tally.add([*secrets, *shown], [*sizes, *(coders[column].size for column in group)], batch.height)
+    keepers = [coders[column] for column in secret]
+    return {group: _counted(keepers, [coders[at] for at in group], tally) for group, tally in tallies.items()}
 
 
 def many_numbers(table: Table, columns: Sequence[str]) -> list[str]:
@@ -70,6 +118,45 @@ def many_numbers(table: Table, columns: Sequence[str]) -> list[str]:
         for column, labels in seen.items()
         if len(labels) > MOST_NUMBERS and all(as_plain_number(label) is not None for label in labels)
     ]
+
+
+def too_many(looked: Looked) -> bool:
+    """Whether the column has more values than are counted."""
+    return looked.values >= MOST_LABELS or (looked.as_it_is is not None and looked.as_it_is.contingency is None)
+
+
+def _coders(table: Table, secret: Sequence[str], columns: Sequence[str], bins: Sequence[Bins]) -> dict[str, Coder]:
+    """A coder per column; a secret of many numbers without bins is cut into quantiles, for it is not published."""
+    given = {binned.column for binned in bins}
+    numeric = many_numbers(table, [column for column in secret if column not in given])
+    bins = [*bins, *(Bins(column, quantiles=LOOK_QUANTILES) for column in numeric)]
+    return {coder.column: coder for coder in column_coders(table, (*secret, *columns), bins)}
+
+
+def _codes(coders: Mapping[str, Coder], secret: Sequence[str], batch: pl.DataFrame) -> tuple[list[Codes], list[int]]:
+    codes = [coders[column].codes(batch[column]) for column in secret]
+    return codes, [coders[column].size for column in secret]
+
+
+def _counted(keepers: Sequence[Coder], coders: Sequence[Coder], tally: Tally) -> Counted:
+    cells, counts = tally.cells()
+    hidden, _, s = counted_variable(keepers, cells[:, : len(keepers)], counts, None)
+    shown, _, x = counted_variable(coders, cells[:, len(keepers) :], counts, None)
+    c, k = len(hidden.combos), len(shown.combos)
+    of_x = np.bincount(x, weights=counts, minlength=k)
+    secrets_of_x = np.bincount(np.unique(s * k + x) % k, minlength=k)
+    contingency = None
+    if math.prod((c, k)) <= LOOK_CELLS:
+        weights = np.zeros((c, k), dtype=np.int64)
+        np.add.at(weights, (s, x), counts)
+        contingency = Contingency(frozen(weights), hidden, shown)
+    return Counted(
+        rows=int(counts.sum()),
+        values=k,
+        decided=int(of_x[secrets_of_x == 1].sum()),
+        alone=int((of_x == 1).sum()),
+        contingency=contingency,
+    )
 
 
 def _number_like(entries: pl.Series) -> bool:
