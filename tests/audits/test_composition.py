@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privacyfunnel.arrays import IntArray
+from privacyfunnel.audits import composition
 from privacyfunnel.audits.composition import composed
 from privacyfunnel.designs.explicit import randomised_response, unary_encoding
 from privacyfunnel.errors import DistributionError, SizeError
@@ -147,5 +148,16 @@ def test_what_cannot_be_gone_through_is_refused() -> None:
     sets = seal(unary_encoding(many, LIP(0.1)), LIP(0.1), many).law
     with pytest.raises(SizeError, match="unary encoding publishes sets"):
         composed(many, LIP(0.1), [law, sets])
+    law = ChannelLaw.of(Protocol(np.full((2, 2), 1 / 2)))
     with pytest.raises(DistributionError, match="a row per input"):
         composed(XOR, LIP(0.1), [law])
+
+
+def test_more_attackers_than_can_be_looked_at_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    law = sealed_of("product").law
+    three = composed(JOINT, SRLIP(1), [law, law]).epsilon  # who knows nothing, the colour, or the size
+    assert three >= composed(JOINT, LIP(1), [law, law]).epsilon
+    monkeypatch.setattr(composition, "MOST_LOOKS", 2 * JOINT.a * 36)
+    assert composed(JOINT, LIP(1), [law, law]).epsilon <= three
+    with pytest.raises(SizeError, match="SRLIP asks for more, for everyone who knows some of 2 columns"):
+        composed(JOINT, SRLIP(1), [law, law])

@@ -76,6 +76,14 @@ def test_a_protocol_that_sees_the_secret_composes_with_one_that_does_not(some: P
     assert one.composed.epsilon > 0.2
 
 
+def test_a_release_that_protected_another_secret_counts_too(some: Path, tmp_path: Path) -> None:
+    one = released(some, tmp_path / "one", secret="income", publish="race", epsilon=0.2)
+    two = released(some, tmp_path / "two", secret="sex", publish="education", epsilon=1)
+    found = audit_together([one, two], some, secret=("income",))
+    assert (found.secret, found.promise) == ("income", LIP(0.2))
+    assert found.composed.epsilon > found.alone[1].epsilon > 0.2
+
+
 def test_what_cannot_be_composed_is_said_in_a_sentence(
     some: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -91,6 +99,8 @@ def test_what_cannot_be_composed_is_said_in_a_sentence(
     assert "unary encoding publishes sets" in turned_down(capsys, "audit", coarse, numbers, "--with", sets)
     other = released(numbers, tmp_path / "other", secret="sex", publish="race", method="conditional-reporting")
     assert "must see income" in turned_down(capsys, "audit", coarse, numbers, "--with", other)
+    shown = released(numbers, tmp_path / "shown", secret="sex", publish="income")
+    assert "income" in turned_down(capsys, "audit", coarse, numbers, "--with", shown)
     refused(["audit", "--matrix", coarse, numbers, "--with", coarse], "ParameterError", "original table alone")
     refused(["audit", coarse, numbers, "--with", tmp_path / "none.json"], "ProtocolFileError", "no protocol file")
 
@@ -100,5 +110,5 @@ def test_the_summary_points_to_it(some: Path, tmp_path: Path) -> None:
     said = [sentence for sentence in found["not_promised"] if "second release" in sentence]
     assert said == [
         "A second release of the same rows, or several rows about one person, can give away more than their ε added; "
-        "`audit --with` computes it for releases."
+        "audit --with computes it for releases."
     ]

@@ -26,6 +26,7 @@ from privacyfunnel.model.sparse import SparseProtocol
 from privacyfunnel.tables.bins import Bins
 
 MOST_CHANCES = 2**21  # pairs of a record and what it can become in all releases together that are gone through
+MOST_LOOKS = 2**26  # chances gone through for all sets of columns that someone may know: a minute or two
 ROUNDING = 2.0**-53  # of a float, relative
 SMALLEST = 2.0**-900  # a smaller chance comes near those that floats cannot hold
 
@@ -69,8 +70,11 @@ def composed(joint: Joint, promise: Promise, laws: Sequence[Law]) -> Composed:
         if both is None or both.channel.data.min() < SMALLEST:
             raise _too_much("there are too many, or some are too rare for floats")
         together = both
-    worst = Leak(0.0)
+    worst, looks = Leak(0.0), 0
     for block in promise.comparisons(joint, sees):
+        looks += together.channel.nnz
+        if looks > MOST_LOOKS:
+            raise _too_much(f"{promise.name} asks for more, for everyone who knows some of {joint.m} columns")
         found, _ = together.look(block)
         if found.output is not None and (worst.output is None or found.epsilon > worst.epsilon):
             worst = found
