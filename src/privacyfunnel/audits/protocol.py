@@ -73,7 +73,7 @@ def audit(
     from privacyfunnel.tables.files import open_table
 
     sealed = SealedProtocol.load(protocol)
-    _check_secret(sealed, secret)
+    check_secret(sealed, secret)
     people = open_table(table, delimiter=delimiter, encoding=encoding)
     found = Found.of(people, sealed, bins)
     now = certify(found.law, sealed.promise, found.joint, "Do not publish what it drew from this table.")
@@ -113,10 +113,10 @@ class Found:
         encoding = encode(table, secret=domain.secret_columns, publish=publish, bins=[*stated, *bins])
         joint = Joint.from_contingency(encoding.contingency)
         values = domain.values
-        x = _looked_up(joint.values, values, joint.weights.sum(axis=0), publish)
+        x = looked_up(joint.values, values, joint.weights.sum(axis=0), publish)
         if not sealed.sees_secret:
             return cls(encoding, joint, x, sealed.law.among(x))
-        s = _looked_up(joint.secrets, domain.secrets, joint.weights.sum(axis=1), domain.secret_columns)
+        s = looked_up(joint.secrets, domain.secrets, joint.weights.sum(axis=1), domain.secret_columns)
         inputs = (s[:, None] * len(values) + x[None, :]).reshape(-1)
         return cls(encoding, joint, inputs, sealed.law.among(inputs))
 
@@ -196,7 +196,7 @@ def _side_by_side(
         raise TableError(f"{name} must have {rows:,} rows like the original table; it has {fewer}. Name the right one.")
 
 
-def _check_secret(sealed: SealedProtocol, secret: Sequence[str]) -> None:
+def check_secret(sealed: SealedProtocol, secret: Sequence[str]) -> None:
     stated = sealed.domain.secret_columns
     if secret and tuple(secret) != stated:
         raise ColumnError(
@@ -219,7 +219,7 @@ def _check_induced(sealed: SealedProtocol, found: Found) -> None:
         )
 
 
-def _looked_up(wanted: Sequence[Any], known: Sequence[Any], rows: NDArray[Any], columns: Sequence[str]) -> IntArray:
+def looked_up(wanted: Sequence[Any], known: Sequence[Any], rows: NDArray[Any], columns: Sequence[str]) -> IntArray:
     """The place of each wanted label among the known ones."""
     place = {label: code for code, label in enumerate(known)}
     strange = [i for i, label in enumerate(wanted) if label not in place]

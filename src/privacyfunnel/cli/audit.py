@@ -32,6 +32,15 @@ def audit(
     sanitised: Annotated[
         Path | None, typer.Option("--sanitised", help="The sanitised table: test that it was drawn from the protocol.")
     ] = None,
+    with_: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--with",
+            readable=False,
+            help="Another protocol.json of the same rows: what both say together. May be repeated; the same file again "
+            "is a second draw from it.",
+        ),
+    ] = None,
     matrix: Annotated[
         Path | None, typer.Option("--matrix", help="Measure this PRAM transition matrix (CSV) instead of a protocol.")
     ] = None,
@@ -66,9 +75,10 @@ def audit(
                 "An audit takes a protocol file and the original table; --publish and --epsilon are for --matrix. "
                 "Name both files, or a matrix."
             )
-        _of_protocol(protocol, table, listed(secret), sanitised, bins, delimiter, encoding, as_json=as_json)
+        others = tuple(with_ or ())
+        _of_protocol(protocol, table, listed(secret), sanitised, others, bins, delimiter, encoding, as_json=as_json)
         return
-    if table is not None or sanitised is not None:
+    if table is not None or sanitised is not None or with_:
         raise ParameterError(
             "With --matrix an audit takes the original table alone, no protocol and no sanitised table. Leave them out."
         )
@@ -81,6 +91,7 @@ def _of_protocol(
     table: Path,
     secret: tuple[str, ...],
     sanitised: Path | None,
+    others: tuple[Path, ...],
     bins: tuple[Bins, ...],
     delimiter: str | None,
     encoding: str | None,
@@ -88,12 +99,18 @@ def _of_protocol(
     as_json: bool,
 ) -> None:
     from privacyfunnel.audits import protocol as room
+    from privacyfunnel.audits.composition import audit_together
     from privacyfunnel.audits.side_channels import in_words
 
     found = room.audit(
         protocol, table, secret=secret, sanitised=sanitised, bins=bins, delimiter=delimiter, encoding=encoding
     )
     sealed, draw, side = found.sealed, found.draw, found.side_channel
+    together = None
+    if others:
+        together = audit_together(
+            [protocol, *others], table, secret=secret, bins=bins, delimiter=delimiter, encoding=encoding
+        )
     content = {
         "holds": True,
         "rows": found.rows,
@@ -114,6 +131,15 @@ def _of_protocol(
             "p_value": draw.p_value,
             "false_alarm": room.FALSE_ALARM,
         },
+        "together": None
+        if together is None
+        else {
+            "releases": len(together.alone),
+            "epsilon": _finite(together.composed.epsilon),
+            "bounded": math.isfinite(together.composed.epsilon),
+            "worst": together.composed.words,
+            "alone": [_finite(one.epsilon) for one in together.alone],
+        },
     }
     told = [
         ("rows", f"{found.rows:,}"),
@@ -130,9 +156,22 @@ def _of_protocol(
                 f"p = {draw.p_value:.3f} (a true draw is called false once in {1 / room.FALSE_ALARM:,.0f} audits)",
             )
         )
+    if together is not None:
+        told.append(("alone", ", ".join(f"ε = {words.epsilon(one.epsilon)}" for one in together.alone)))
+        told.append(
+            (
+                "together",
+                f"{together.promise.name} ε = {words.epsilon(together.composed.epsilon)} for {len(together.alone)} "
+                f"releases, worst for {together.composed.words}",
+            )
+        )
     if not sealed.for_publication:
         told.append(("beware", "drawn from a seed: not for publication"))
     answer(as_json, content, words.facts(told))
+
+
+def _finite(epsilon: float) -> float | None:
+    return epsilon if math.isfinite(epsilon) else None
 
 
 def _of_matrix(

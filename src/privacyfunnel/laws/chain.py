@@ -191,6 +191,10 @@ class ChainLaw(Law):
         labels = (tuple(self.columns[j][code] for j, code in enumerate(row)) for row in shown.tolist())
         return SparseProtocol(sparse.csr_array(paths.T), tuple(labels)) if paths.nnz <= most else None
 
+    def spelled(self, most: int) -> SparseProtocol | None:
+        """Every output that reached contexts could have published."""
+        return self.whole(most)
+
     def expected_unchanged(self, own: NDArray[Any], joint: Joint) -> float:
         """In the contexts that were reached."""
         chance = joint.p_x.copy()

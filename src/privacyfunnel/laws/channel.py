@@ -148,6 +148,9 @@ class ChannelLaw(Law):
     def whole(self, most: int) -> SparseProtocol | None:
         return SparseProtocol(sparse.csr_array(self.channel), self.outputs) if len(self.output) <= most else None
 
+    def spelled(self, most: int) -> SparseProtocol | None:
+        return self.whole(most)
+
     def shown(self, drawn: NDArray[Any]) -> NDArray[Any]:
         return np.asarray(self._named[1][drawn[:, 0]])
 

@@ -25,7 +25,7 @@ from privacyfunnel.laws.tally import Tally
 from privacyfunnel.model.comparisons import Comparable, Comparisons, Leak
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.protocol import Labels, Protocol
-from privacyfunnel.model.sparse import Measurable
+from privacyfunnel.model.sparse import Measurable, SparseProtocol
 
 BITS = 64  # of a uniform word, and of the integers that it is compared with
 UNIT = 2**BITS  # what the integers of a row sum to
@@ -87,6 +87,10 @@ class Law(ABC):
     @abstractmethod
     def whole(self, most: int) -> Measurable | None:
         """What can be measured against everyone who knows some columns: None if more than `most` chances make it up."""
+
+    def spelled(self, most: int) -> SparseProtocol | None:
+        """q(y | input) with every whole output in a list: None where they are not listed, or take more than `most`."""
+        return None
 
     # -- drawing -----------------------------------------------------------------------------------------------
 

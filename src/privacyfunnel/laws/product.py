@@ -26,6 +26,7 @@ from privacyfunnel.model.contraction import contracted
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.product import ProductProtocol, bounds_of_pairs, checked_factors
 from privacyfunnel.model.protocol import Labels
+from privacyfunnel.model.sparse import SparseProtocol
 
 NEAR = 1e-10  # log-ratios closer than this to the largest are compared again as fractions
 
@@ -124,6 +125,13 @@ class ProductLaw(Law):
     def whole(self, most: int) -> ProductProtocol:
         """All of it: what cannot be gone through in time is bounded."""
         return self.protocol
+
+    def spelled(self, most: int) -> SparseProtocol | None:
+        columns = [factor.among(self.combos[:, j]).spelled(most) for j, factor in enumerate(self.factors)]
+        found = columns[0]
+        for column in columns[1:]:
+            found = None if found is None or column is None else found.beside(column, most)
+        return found
 
     def expected_unchanged(self, own: NDArray[Any], joint: Joint) -> float:
         can = (own >= 0).all(axis=1)

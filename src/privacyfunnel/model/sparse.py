@@ -63,6 +63,26 @@ class SparseProtocol:
                 break
         return worst, True
 
+    def beside(self, other: SparseProtocol, most: int) -> SparseProtocol | None:
+        """Both, drawn independently: q(y, y' | x) = q(y | x) q'(y' | x); None if more than `most` chances make it up.
+
+        Only pairs of outputs that some value can become are outputs; the labels of the second follow the first's.
+        """
+        one, two = self.channel, other.channel
+        mine, yours = np.diff(one.indptr).astype(np.int64), np.diff(two.indptr).astype(np.int64)
+        each = mine * yours
+        if each.sum() > most:
+            return None
+        row = np.repeat(np.arange(len(each)), each)
+        nth = np.arange(len(row)) - np.repeat(np.cumsum(each) - each, each)
+        i, j = one.indptr[row] + nth // yours[row], two.indptr[row] + nth % yours[row]
+        pair = one.indices[i].astype(np.int64) * two.shape[1] + two.indices[j]
+        found, column = np.unique(pair, return_inverse=True)
+        cells = (row, column.reshape(-1))
+        channel = sparse.csr_array((one.data[i] * two.data[j], cells), shape=(len(each), len(found)))
+        pairs = zip(*(part.tolist() for part in np.divmod(found, two.shape[1])), strict=True)
+        return SparseProtocol(channel, tuple(self.outputs[y] + other.outputs[z] for y, z in pairs))
+
     def bound(self, comparisons: Comparisons) -> float:
         """Nothing is known of outputs that were not looked at."""
         return math.inf

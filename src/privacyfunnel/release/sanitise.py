@@ -89,7 +89,8 @@ class Release:
             )
         said += [
             f"{columns} itself is not protected, nor who is in the table: only {secret} is.",
-            "A second release of the same rows, and several rows about one person, add up.",
+            "A second release of the same rows, or several rows about one person, can give away more than their ε "
+            "added; audit --with computes it for releases.",
             f"Beliefs are compared with the distribution of {secret} in this table; whoever starts from another "
             "belief may learn more or less.",
         ]
