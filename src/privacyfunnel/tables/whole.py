@@ -9,20 +9,25 @@ from pathlib import Path
 
 from privacyfunnel.errors import OutputError
 
+OWNERS_ONLY, EVERYBODYS = 0o600, 0o666  # modes; the umask takes from the second what the owner gives nobody
+
 
 @contextmanager
-def whole_file(path: str | Path, *, force: bool = False) -> Iterator[Path]:
+def whole_file(path: str | Path, *, force: bool = False, owners: bool = False) -> Iterator[Path]:
     """A hidden name beside `path` to write to; on leaving it is synced to disk and renamed to `path`.
 
-    If the body raises, or the process dies, nothing stands under `path` that was not there before.
+    If the body raises, or the process dies, nothing stands under `path` that was not there before. Until it is whole
+    only its owner can read it, whatever the umask; `owners` files stay so.
     """
     path = Path(path)
     checked_target(path, force=force)
     beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
     try:
-        beside.touch(exist_ok=False)
-        yield beside
-        _settle(beside, path, force=force)
+        with _owners_only(beside) as file:
+            yield beside
+            _settle(file, beside, path, force=force)
+            if not owners:  # only now: under its hidden name nobody else ever reads it
+                _give(file, EVERYBODYS & ~_umask())
     except OSError as error:
         raise write_failure(path, error) from error
     finally:
@@ -51,9 +56,31 @@ def write_failure(path: Path, error: OSError) -> OutputError:
     return OutputError(f"'{path}' was not written: {reason}. Choose another place.")
 
 
-def _settle(beside: Path, path: Path, *, force: bool) -> None:
-    with beside.open("rb+") as file:
-        os.fsync(file.fileno())
+@contextmanager
+def _owners_only(beside: Path) -> Iterator[int]:
+    """A new file that nobody but its owner can read."""
+    file = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_EXCL, OWNERS_ONLY)
+    try:
+        _give(file, OWNERS_ONLY)  # a umask may have taken it from the owner, too
+        yield file
+    finally:
+        os.close(file)
+
+
+def _give(file: int, mode: int) -> None:
+    with suppress(OSError):  # some file systems know no modes
+        os.fchmod(file, mode)
+
+
+def _umask() -> int:
+    """What the owner gives nobody; it can only be read by setting it, so it is set to the strictest meanwhile."""
+    mask = os.umask(0o777 & ~OWNERS_ONLY)
+    os.umask(mask)
+    return mask
+
+
+def _settle(file: int, beside: Path, path: Path, *, force: bool) -> None:
+    os.fsync(file)
     if force:
         beside.replace(path)
     else:
