@@ -23,7 +23,8 @@ main = threading.get_ident()
 
 def places(frame):
     while frame is not None:
-        yield frame.f_code.co_filename.replace(os.sep, "/")
+        if frame.f_code.co_name != "<module>":  # which is only imported
+            yield frame.f_code.co_filename.replace(os.sep, "/")
         frame = frame.f_back
 
 def watch():
@@ -129,3 +130,38 @@ def test_a_terminated_solve_publishes_nothing(adult: Path, tmp_path: Path, metho
     assert (done.returncode, done.stdout) == (143, "")
     assert done.stderr == "Terminated. Nothing was left half-written.\n"
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_rows_half_written_are_removed_when_a_signal_ends_the_command(
+    adult: Path, tmp_path: Path, number: signal.Signals
+) -> None:
+    done = ended(
+        "tables/writing.py", sanitise(many(adult, tmp_path), tmp_path / "out", format="csv.gz"), number, to="one"
+    )
+    assert done.returncode == 128 + number, done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_a_killed_run_leaves_is_for_its_owner_only_and_the_next_run_removes_it(
+    adult: Path, tmp_path: Path
+) -> None:
+    into = tmp_path / "out"
+    killed = ended(
+        "tables/writing.py", sanitise(many(adult, tmp_path), into, format="csv.gz"), signal.SIGKILL, to="one"
+    )
+    assert killed.returncode == -signal.SIGKILL
+    left = modes(into)
+    assert left
+    assert all(name.endswith(".part") and mode == 0o600 for name, mode in left.items())
+    done = run(*sanitise(adult, into, format="csv.gz"), umask=0o022)
+    assert done.returncode == 0, done.stderr
+    assert modes(into) == {"sanitised.csv.gz": 0o644, "protocol.json": 0o644}
+
+
+def many(adult: Path, folder: Path) -> Path:
+    """So many rows that writing them takes a while."""
+    header, *rows = adult.read_bytes().splitlines(keepends=True)
+    path = folder / "many.csv"
+    path.write_bytes(header + b"".join(rows) * 40)
+    return path

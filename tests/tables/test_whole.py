@@ -61,3 +61,21 @@ def test_a_table_is_for_everybody_once_it_is_whole_and_for_its_owner_while_it_is
         assert os.umask(mask) == mask
     assert set(meanwhile) == {0o600}
     assert mode(path) == ordinary
+
+
+def test_parts_that_nobody_holds_are_removed_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "sanitised.csv"
+    (tmp_path / ".sanitised.csv.0123456789abcdef.part").write_text("of a killed run")
+    (tmp_path / "mine").write_text("a table")
+    others = [".sanitised.csv.part", ".sanitised.csv.0123456789ABCDEF.part", ".other.csv.0123456789abcdef.part"]
+    for name in others:
+        (tmp_path / name).write_text("not ours")
+    (tmp_path / ".sanitised.csv.00000000000000ff.part").symlink_to(tmp_path / "mine")
+    with whole_file(path, force=True) as first:
+        first.write_text("the one that is not done yet")
+        with whole_file(path, force=True) as second:
+            second.write_text("the one that is done before")
+        assert first.exists()
+    assert path.read_text() == "the one that is not done yet"
+    left = {file.name for file in tmp_path.iterdir()}
+    assert left == {"sanitised.csv", "mine", ".sanitised.csv.00000000000000ff.part", *others}

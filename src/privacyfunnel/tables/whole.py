@@ -1,8 +1,11 @@
 """Files that appear whole or not at all."""
 
 import errno
+import fcntl
 import os
+import re
 import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -35,7 +38,8 @@ def whole_file(path: str | Path, *, force: bool = False, owners: bool = False) -
 
 
 def checked_target(path: Path, *, force: bool) -> None:
-    """Refuse early what could not be renamed to at the end."""
+    """Refuse early what could not be renamed to at the end; what a killed run left half-written there is removed."""
+    _remove_leftovers(path)
     if path.is_dir():
         raise OutputError(f"'{path}' must be a file to write to; it is a directory. Name a file inside it.")
     if path.parent.exists() and not path.parent.is_dir():
@@ -58,13 +62,43 @@ def write_failure(path: Path, error: OSError) -> OutputError:
 
 @contextmanager
 def _owners_only(beside: Path) -> Iterator[int]:
-    """A new file that nobody but its owner can read."""
+    """A new file that nobody but its owner can read, held as long as this process lives."""
     file = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_EXCL, OWNERS_ONLY)
     try:
+        while not (_held(file, wait=True) and os.fstat(file).st_nlink):  # another run took it for a leftover
+            os.close(file)
+            file = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_EXCL, OWNERS_ONLY)
         _give(file, OWNERS_ONLY)  # a umask may have taken it from the owner, too
         yield file
     finally:
         os.close(file)
+
+
+def _remove_leftovers(path: Path) -> None:
+    """Remove the parts of `path` that no process holds any more: they are rows of a draw that was never published."""
+    ours = re.compile(re.escape(f".{path.name}.") + r"[0-9a-f]{16}\.part")
+    with suppress(OSError):  # no folder yet, or one that cannot be listed
+        for part in [beside for beside in path.parent.iterdir() if ours.fullmatch(beside.name)]:
+            with suppress(OSError):  # somebody else's, a link, or removed meanwhile
+                file = os.open(part, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+                try:
+                    if (
+                        stat.S_ISREG(os.fstat(file).st_mode)
+                        and os.fstat(file).st_uid == os.geteuid()
+                        and _held(file, wait=False)
+                    ):
+                        part.unlink()
+                finally:
+                    os.close(file)
+
+
+def _held(file: int, *, wait: bool) -> bool:
+    """Hold the file until it is closed or the process is gone; False where another process holds it."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError:  # held; or a file system without locks, where nothing is ever taken for a leftover
+        return wait
+    return True
 
 
 def _give(file: int, mode: int) -> None:
