@@ -166,7 +166,9 @@ def _written(
     figure = shares_figure(found, None if original is None else true_shares(found, _joint(sealed, original)))
     paths = [into / name for name in NAMES]
     with folder(into), ExitStack() as stack:
-        table, *pictures = (stack.enter_context(whole_file(path, force=force)) for path in paths)
+        table = stack.enter_context(whole_file(paths[0], force=force))
+        drawn = original is not None  # then the pictures show exact shares, which are for their owner only
+        pictures = [stack.enter_context(whole_file(path, force=force, owners=drawn)) for path in paths[1:]]
         found.to_frame().write_csv(table)
         for picture, path in zip(pictures, paths[1:], strict=True):
             save(figure, picture, path.suffix.removeprefix("."))

@@ -1,6 +1,6 @@
 """What all commands share: how they start, what they print, and how they fail.
 
-Exit codes: 0 done; 2 the user can mend it, and one sentence says how; 1 ours.
+Exit codes: 0 done; 2 the user can mend it, and one sentence says how; 1 ours; 130 interrupted; 143 terminated.
 """
 
 import json
@@ -8,6 +8,7 @@ import math
 import os
 import signal
 import sys
+import time
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -19,7 +20,10 @@ import typer
 from privacyfunnel import __version__
 from privacyfunnel.errors import InputError, PrivacyFunnelError
 
-OURS, THEIRS, INTERRUPTED = 1, 2, 130  # exit codes: a fault of the program, something the user can mend, Ctrl-C
+OURS, THEIRS = 1, 2  # exit codes: a fault of the program, something the user can mend
+SIGNALLED = 128  # and the number of the signal that ended it, as shells count: 130 for Ctrl-C
+ENDINGS = {"SIGINT": "Interrupted", "SIGTERM": "Terminated", "SIGHUP": "Hung up"}  # signals, and what they did
+UNWINDING = 1.0  # seconds: a second Ctrl-C must not disturb how the first removes what it finds half-written
 
 # Where typer keeps this class has moved; that the error of a bad parameter is one has not.
 UsageError: type[Any] = typer.BadParameter.__mro__[1]
@@ -50,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if words[0] == "--version":
         show(f"privacyfunnel {__version__}")
         return 0
-    with _interrupts_noted() as interrupts:
+    with _endings_noted() as endings:
         try:
             code = app(words, prog_name="privacyfunnel", standalone_mode=False)
         except SystemExit:
@@ -59,12 +63,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if debug:
                 traceback.print_exc()
             sentence, code = _failure(error)
-            if interrupts and not isinstance(error, PrivacyFunnelError):
-                code = INTERRUPTED  # libraries may turn Ctrl-C into an error of their own
-            if code != INTERRUPTED:
+            if not endings:
                 print(sentence, file=sys.stderr)
-    if code == INTERRUPTED:  # and typer turns it into an exit code
-        print("Interrupted. Nothing was left half-written.", file=sys.stderr)
+    if endings:  # libraries may turn the exception into one of their own, and typer turns it into an exit code
+        print(f"{ENDINGS[endings[0].name]}. Nothing was left half-written.", file=sys.stderr)
+        return SIGNALLED + endings[0]
     return code if isinstance(code, int) else 0
 
 
@@ -117,19 +120,26 @@ def on_terminal() -> bool:
 
 
 @contextmanager
-def _interrupts_noted() -> Iterator[list[int]]:
-    """Ctrl-C raises as ever, and leaves a note that it came."""
-    interrupts: list[int] = []
+def _endings_noted() -> Iterator[list[signal.Signals]]:
+    """A signal that asks the program to end raises as Ctrl-C does, so that all is tidied up, and leaves a note."""
+    endings: list[signal.Signals] = []
+    raised = -math.inf
 
     def note(number: int, frame: FrameType | None) -> None:
-        interrupts.append(number)
-        raise KeyboardInterrupt
+        nonlocal raised
+        endings.append(signal.Signals(number))
+        if time.monotonic() - raised > UNWINDING:
+            raised = time.monotonic()
+            raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGINT, note)
+    numbers = [getattr(signal, name) for name in ENDINGS if hasattr(signal, name)]
+    heard = [n for n in numbers if n == signal.SIGINT or signal.getsignal(n) != signal.SIG_IGN]  # nohup means it
+    before = {number: signal.signal(number, note) for number in heard}
     try:
-        yield interrupts
+        yield endings
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _failure(error: BaseException) -> tuple[str, int]:
@@ -142,8 +152,8 @@ def _failure(error: BaseException) -> tuple[str, int]:
         command = error.ctx.command_path if error.ctx else "privacyfunnel"
         stop = "" if message.endswith((".", "?")) else "."
         return f"ParameterError: {message}{stop} See '{command} --help'.", THEIRS
-    if isinstance(error, KeyboardInterrupt):
-        return "", INTERRUPTED
+    if isinstance(error, KeyboardInterrupt):  # raised by the program itself, not by a signal
+        return "Interrupted. Nothing was left half-written.", SIGNALLED + signal.SIGINT
     if isinstance(error, MemoryError):
         return "SizeError: this needs more memory than there is. Merge rare values or publish fewer columns.", THEIRS
     # The text of a foreign error may quote the data.

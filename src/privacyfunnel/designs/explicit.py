@@ -68,8 +68,8 @@ def randomised_response(joint: Joint, promise: Promise) -> Protocol:
 
 
 def conditional_reporting(joint: Joint, promise: Promise) -> Protocol:
-    r"""The least random conditional reporting (CR) that keeps the promise: tell x with a weight of :math:`e^{\alpha}`, and
-    for every other secret, with a weight of 1, a value drawn from those who have it:
+    r"""The least random conditional reporting (CR) that keeps the promise: tell x with a weight of
+    :math:`e^{\alpha}`, and for every other secret, with a weight of 1, a value drawn from those who have it:
 
     .. math:: q(y|s,x) = \frac{e^{\alpha} [x = y] + \sum_{s' \ne s} p(y|s')}{e^{\alpha} + c - 1}.
 

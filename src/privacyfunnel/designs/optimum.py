@@ -65,9 +65,9 @@ def optimal(
 
     .. math:: \max I(X;Y) = H(X) - \min \sum_y q_y H(T v_y) \quad\text{s.t.}\quad \sum_y q_y v_y = p_Z,\ v_y \in V,
 
-    by column generation, until `bound - utility` is at most `gap`. Stopping at `time_limit` (seconds), or when
-    interrupted, is no error: the protocol is valid, and `bound` says how far it may be from the best. `progress` is
-    called with the utility and the bound so far.
+    by column generation, until `bound - utility` is at most `gap`. Stopping at `time_limit` (seconds) is no error: the
+    protocol is valid, and `bound` says how far it may be from the best. An interrupt is one, and returns nothing.
+    `progress` is called with the utility and the bound so far.
 
     Raises
     ------

@@ -9,36 +9,48 @@ from __future__ import annotations
 import math
 import multiprocessing
 import os
+import signal
 import threading
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, wait
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
+from multiprocessing.process import BaseProcess
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 Answer = TypeVar("Answer")
+LOOK = 0.2  # seconds between looks for a signal
+ENDING = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
 class Workers:
-    """Processes that live as long as one piece of work."""
+    """Processes that live as long as one piece of work; when that fails or is interrupted, they end at once."""
 
     def __init__(self, most: int | None = None) -> None:
         self._most = (os.cpu_count() or 1) if most is None else most
         self._pool: ProcessPoolExecutor | None = None
+        self._processes: set[BaseProcess] = set()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
+        if self._pool is None:
+            return
+        if error is not None:  # nobody waits for their answers any more
+            for process in self._processes:
+                process.terminate()
+        self._pool.shutdown(cancel_futures=True)
 
     def all(self, work: Callable[..., Answer], jobs: Sequence[tuple[Any, ...]]) -> list[Answer]:
         """The answer to every job, in order."""
         pool = self._ready(len(jobs))
         if pool is None:
             return [work(*job) for job in jobs]
-        return [future.result() for future in [pool.submit(work, *job) for job in jobs]]
+        futures = [pool.submit(work, *job) for job in jobs]
+        _wait(futures, math.inf)
+        return [future.result() for future in futures]
 
     def until(self, deadline: float, work: Callable[..., Answer], jobs: Sequence[tuple[Any, ...]]) -> dict[int, Answer]:
         """The answers to the jobs that begin before the clock (`time.monotonic`) shows the deadline, by their number.
@@ -54,9 +66,9 @@ class Workers:
                 found[number] = work(*job)
             return found
         futures: list[Future[Answer]] = [pool.submit(work, *job) for job in jobs]
-        left = None if deadline == math.inf else max(deadline - time.monotonic(), 0.0)
-        wait(futures, timeout=left)
+        _wait(futures, deadline)
         begun = [number for number, future in enumerate(futures) if not future.cancel()]
+        _wait([futures[number] for number in begun], math.inf)
         return {number: futures[number].result() for number in begun}
 
     def _ready(self, jobs: int) -> ProcessPoolExecutor | None:
@@ -64,8 +76,40 @@ class Workers:
             return None
         if self._pool is None:
             here = multiprocessing.get_context("fork")
-            self._pool = ProcessPoolExecutor(self._most, here, initializer=_watch_parent, initargs=(os.getpid(),))
+            before = set(multiprocessing.active_children())
+            with _no_signals():  # a worker must not take one for its parent, whose handlers it is born with
+                self._pool = ProcessPoolExecutor(self._most, here, initializer=_begin, initargs=(os.getpid(),))
+                self._pool.submit(os.getpid)  # the first job forks them all
+            self._processes = set(multiprocessing.active_children()) - before
         return self._pool
+
+
+def _wait(futures: Sequence[Future[Any]], deadline: float) -> None:
+    """Wait for all of them, or until the deadline, or until one fails."""
+    left = deadline - time.monotonic()
+    # A signal that another thread receives does not wake this one: it looks by itself, again and again.
+    while left > 0 and wait(futures, min(left, LOOK), FIRST_EXCEPTION).not_done:
+        if any(future.done() and not future.cancelled() and future.exception() for future in futures):
+            return
+        left = deadline - time.monotonic()
+
+
+@contextmanager
+def _no_signals() -> Iterator[None]:
+    """Signals that end the program come after the body, not within it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _begin(parent: int) -> None:
+    """Ctrl-C reaches every process of the terminal: the parent speaks, and ends its workers."""
+    for number in ENDING:
+        signal.signal(number, signal.SIG_DFL if number == signal.SIGTERM else signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
+    _watch_parent(parent)
 
 
 def _watch_parent(parent: int) -> None:

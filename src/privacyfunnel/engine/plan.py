@@ -57,26 +57,14 @@ def split(
     start: FloatArray | None = None,
     most_atoms: int | None = None,
 ) -> Split:
-    """The cheapest split up to `gap`. At the time limit, or when interrupted: the best so far, with its bound.
+    """The cheapest split up to `gap`. At the time limit: the best so far, with its bound.
 
     `start` are allowed atoms that are known already; the split is never worse than the best one of these.
     Inputs that the promise cannot tell apart are told apart as far as `most_atoms` allow, in the end.
     """
     small = merged(problem)
     generation = generation_for(small.problem)
-    begun = False
-
-    def said(value: float, bound: float) -> None:
-        nonlocal begun
-        begun = True
-        if progress is not None:
-            progress(value, bound)
-
-    try:
-        generation.run(gap, time_limit, said, None if start is None else small.lifted(start))
-    except KeyboardInterrupt:
-        if not begun:
-            raise
+    generation.run(gap, time_limit, progress, None if start is None else small.lifted(start))
     return small.told_apart(generation.best(), most_atoms)
 
 

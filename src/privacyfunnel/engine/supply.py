@@ -172,14 +172,12 @@ class WithRest:
             self.value = min(self.value, value + within)  # the same split, seen by every input
             self.tell()
 
-        try:
-            below.run(max(gap, COARSE_GAP * self.problem.worth), limit, say, proofs=False)
-        finally:  # also when interrupted
-            found = below.best()
-            atoms = small.expanded(found.atoms)
-            prices = below.prices[small.part_of]
-            self._settle(atoms, prices)
-            self._keep(*self._closed(found.weights, atoms))
+        below.run(max(gap, COARSE_GAP * self.problem.worth), limit, say, proofs=False)
+        found = below.best()
+        atoms = small.expanded(found.atoms)
+        prices = below.prices[small.part_of]
+        self._settle(atoms, prices)
+        self._keep(*self._closed(found.weights, atoms))
         return prices
 
     def _begin_simple(self, limit: float | None) -> FloatArray:
@@ -191,11 +189,9 @@ class WithRest:
             return prices
         small = merged(part.problem)
         easier = self._beginning.smaller(small.problem)
-        try:
-            easier.run(COARSE_GAP * self.problem.worth, limit, None, proofs=False)
-        finally:
-            prices[part.inputs] = easier.prices[small.part_of]
-            self._settle(self.problem.first_atoms(), prices)
+        easier.run(COARSE_GAP * self.problem.worth, limit, None, proofs=False)
+        prices[part.inputs] = easier.prices[small.part_of]
+        self._settle(self.problem.first_atoms(), prices)
         return prices
 
     def _settle(self, atoms: FloatArray, prices: FloatArray) -> None:

@@ -60,12 +60,12 @@ def write_reports(
     force: bool = False,
     watch: Callable[[str], None] | None = None,
 ) -> list[Path]:
-    """Write the owner's page and the public one, as asked for, each whole or not at all."""
+    """Write the owner's page, for their eyes only, and the public one, as asked for, each whole or not at all."""
     pages = {OWNERS: owner_page(release, occasion, watch=watch)} if owners else {}
     if public:
         pages[PUBLIC] = public_page(release, occasion)
     for name, page in pages.items():
-        with whole_file(into / name, force=force) as beside:
+        with whole_file(into / name, force=force, owners=name == OWNERS) as beside:
             beside.write_text(page, encoding="utf-8")
     return [into / name for name in pages]
 

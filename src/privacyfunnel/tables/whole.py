@@ -1,28 +1,36 @@
 """Files that appear whole or not at all."""
 
 import errno
+import fcntl
 import os
+import re
 import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from privacyfunnel.errors import OutputError
 
+OWNERS_ONLY, EVERYBODYS = 0o600, 0o666  # modes; the umask takes from the second what the owner gives nobody
+
 
 @contextmanager
-def whole_file(path: str | Path, *, force: bool = False) -> Iterator[Path]:
+def whole_file(path: str | Path, *, force: bool = False, owners: bool = False) -> Iterator[Path]:
     """A hidden name beside `path` to write to; on leaving it is synced to disk and renamed to `path`.
 
-    If the body raises, or the process dies, nothing stands under `path` that was not there before.
+    If the body raises, or the process dies, nothing stands under `path` that was not there before. Until it is whole
+    only its owner can read it, whatever the umask; `owners` files stay so.
     """
     path = Path(path)
     checked_target(path, force=force)
     beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
     try:
-        beside.touch(exist_ok=False)
-        yield beside
-        _settle(beside, path, force=force)
+        with _owners_only(beside) as file:
+            yield beside
+            _settle(file, beside, path, force=force)
+            if not owners:  # only now: under its hidden name nobody else ever reads it
+                _give(file, EVERYBODYS & ~_umask())
     except OSError as error:
         raise write_failure(path, error) from error
     finally:
@@ -30,7 +38,8 @@ def whole_file(path: str | Path, *, force: bool = False) -> Iterator[Path]:
 
 
 def checked_target(path: Path, *, force: bool) -> None:
-    """Refuse early what could not be renamed to at the end."""
+    """Refuse early what could not be renamed to at the end; what a killed run left half-written there is removed."""
+    _remove_leftovers(path)
     if path.is_dir():
         raise OutputError(f"'{path}' must be a file to write to; it is a directory. Name a file inside it.")
     if path.parent.exists() and not path.parent.is_dir():
@@ -51,9 +60,61 @@ def write_failure(path: Path, error: OSError) -> OutputError:
     return OutputError(f"'{path}' was not written: {reason}. Choose another place.")
 
 
-def _settle(beside: Path, path: Path, *, force: bool) -> None:
-    with beside.open("rb+") as file:
-        os.fsync(file.fileno())
+@contextmanager
+def _owners_only(beside: Path) -> Iterator[int]:
+    """A new file that nobody but its owner can read, held as long as this process lives."""
+    file = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_EXCL, OWNERS_ONLY)
+    try:
+        while not (_held(file, wait=True) and os.fstat(file).st_nlink):  # another run took it for a leftover
+            os.close(file)
+            file = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_EXCL, OWNERS_ONLY)
+        _give(file, OWNERS_ONLY)  # a umask may have taken it from the owner, too
+        yield file
+    finally:
+        os.close(file)
+
+
+def _remove_leftovers(path: Path) -> None:
+    """Remove the parts of `path` that no process holds any more: they are rows of a draw that was never published."""
+    ours = re.compile(re.escape(f".{path.name}.") + r"[0-9a-f]{16}\.part")
+    with suppress(OSError):  # no folder yet, or one that cannot be listed
+        for part in [beside for beside in path.parent.iterdir() if ours.fullmatch(beside.name)]:
+            with suppress(OSError):  # somebody else's, a link, or removed meanwhile
+                file = os.open(part, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+                try:
+                    if (
+                        stat.S_ISREG(os.fstat(file).st_mode)
+                        and os.fstat(file).st_uid == os.geteuid()
+                        and _held(file, wait=False)
+                    ):
+                        part.unlink()
+                finally:
+                    os.close(file)
+
+
+def _held(file: int, *, wait: bool) -> bool:
+    """Hold the file until it is closed or the process is gone; False where another process holds it."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError:  # held; or a file system without locks, where nothing is ever taken for a leftover
+        return wait
+    return True
+
+
+def _give(file: int, mode: int) -> None:
+    with suppress(OSError):  # some file systems know no modes
+        os.fchmod(file, mode)
+
+
+def _umask() -> int:
+    """What the owner gives nobody; it can only be read by setting it, so it is set to the strictest meanwhile."""
+    mask = os.umask(0o777 & ~OWNERS_ONLY)
+    os.umask(mask)
+    return mask
+
+
+def _settle(file: int, beside: Path, path: Path, *, force: bool) -> None:
+    os.fsync(file)
     if force:
         beside.replace(path)
     else:

@@ -1,0 +1,167 @@
+"""What stands in the folder when a command ends: done, interrupted, terminated or killed."""
+
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.commands import run, sanitise, several
+
+PUBLISH = "education,relationship,race,sex"  # with occupation: more than half a minute's work for any method
+
+# The command, and a thread that waits until the main one has come to a place, lets it go on for a while, and then sends
+# signals, to all processes as a terminal does or to this one alone.
+SIGNALLED = """
+import os, sys, threading, time
+from privacyfunnel.cli import program
+
+place, number, times, all_of_them, *words = sys.argv[1:]
+main = threading.get_ident()
+
+def places(frame):
+    while frame is not None:
+        if frame.f_code.co_name != "<module>":  # which is only imported
+            yield frame.f_code.co_filename.replace(os.sep, "/")
+        frame = frame.f_back
+
+def watch():
+    while not any(place in file for file in places(sys._current_frames()[main])):
+        time.sleep(0.01)
+    time.sleep(0.5)
+    for _ in range(int(times)):
+        (os.killpg if all_of_them == "all" else os.kill)(os.getpid(), int(number))
+        time.sleep(0.01)
+
+threading.Thread(target=watch, daemon=True).start()
+sys.argv[1:] = words
+program()
+"""
+
+
+def ended(
+    place: str, words: list[object], number: signal.Signals, times: int = 1, to: str = "all"
+) -> "subprocess.CompletedProcess[str]":
+    """The command, ended by a signal once it is at the place."""
+    return subprocess.run(
+        [sys.executable, "-c", SIGNALLED, place, str(int(number)), str(times), to, *map(str, words)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        start_new_session=True,
+    )
+
+
+def modes(folder: Path) -> dict[str, int]:
+    return {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("mask", [0o000, 0o022])
+def test_the_report_is_for_its_owner_only_and_public_files_are_for_everybody(
+    some: Path, tmp_path: Path, mask: int
+) -> None:
+    into = tmp_path / "out"
+    words = [word for word in sanitise(some, into, "--public-report") if word != "--no-report"]
+    done = run(*words, umask=mask)
+    assert done.returncode == 0, done.stderr
+    public = 0o666 & ~mask
+    assert modes(into) == {
+        "sanitised.csv": public,
+        "protocol.json": public,
+        "public-report.html": public,
+        "report.html": 0o600,
+    }
+    again = run(*words, "--force", umask=mask)
+    assert again.returncode == 0, again.stderr
+    assert modes(into)["report.html"] == 0o600
+
+
+def test_pictures_with_exact_shares_are_for_their_owner_only(some: Path, tmp_path: Path) -> None:
+    into = tmp_path / "out"
+    assert run(*sanitise(some, into)).returncode == 0
+    public = [into / "protocol.json", into / "sanitised.csv"]
+    for folder, more in (("analyst", []), ("owner", ["--original", some])):
+        done = run("estimate", *public, "--into", tmp_path / folder, *more, umask=0o022)
+        assert done.returncode == 0, done.stderr
+    assert set(modes(tmp_path / "analyst").values()) == {0o644}
+    assert {name for name, mode in modes(tmp_path / "owner").items() if mode == 0o600} == {
+        "estimates.svg",
+        "estimates.png",
+    }
+
+
+@pytest.mark.parametrize("to", ["all", "one"])
+@pytest.mark.parametrize(
+    ("method", "place"),
+    [("optimal", "engine/generation.py"), ("product", "designs/product/"), ("chain", "designs/chain/")],
+)
+def test_an_interrupted_solve_publishes_nothing(adult: Path, tmp_path: Path, method: str, place: str, to: str) -> None:
+    into = tmp_path / "out"
+    words = several(adult, into, PUBLISH, "--method", method, "--time-limit", 30)
+    done = ended(place, words, signal.SIGINT, to=to)
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr == "Interrupted. Nothing was left half-written.\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_impatient_interrupt_is_tidied_up_as_well(adult: Path, tmp_path: Path) -> None:
+    done = ended(
+        "engine/generation.py", several(adult, tmp_path / "out", PUBLISH, "--method", "optimal"), signal.SIGINT, times=5
+    )
+    assert (done.returncode, done.stderr) == (130, "Interrupted. Nothing was left half-written.\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interrupted_curve_draws_nothing(adult: Path, tmp_path: Path) -> None:
+    words = ["curve", adult, "--secret", "occupation", "--publish", PUBLISH, "--into", tmp_path / "out"]
+    done = ended("designs/workers.py", words, signal.SIGINT)
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr == "Interrupted. Nothing was left half-written.\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("method", ["optimal", "chain"])
+def test_a_terminated_solve_publishes_nothing(adult: Path, tmp_path: Path, method: str) -> None:
+    words = several(adult, tmp_path / "out", PUBLISH, "--method", method, "--time-limit", 30)
+    done = ended("engine/generation.py" if method == "optimal" else "designs/chain/", words, signal.SIGTERM, to="one")
+    assert (done.returncode, done.stdout) == (143, "")
+    assert done.stderr == "Terminated. Nothing was left half-written.\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_rows_half_written_are_removed_when_a_signal_ends_the_command(
+    adult: Path, tmp_path: Path, number: signal.Signals
+) -> None:
+    done = ended(
+        "tables/writing.py", sanitise(many(adult, tmp_path), tmp_path / "out", format="csv.gz"), number, to="one"
+    )
+    assert done.returncode == 128 + number, done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_a_killed_run_leaves_is_for_its_owner_only_and_the_next_run_removes_it(
+    adult: Path, tmp_path: Path
+) -> None:
+    into = tmp_path / "out"
+    killed = ended(
+        "tables/writing.py", sanitise(many(adult, tmp_path), into, format="csv.gz"), signal.SIGKILL, to="one"
+    )
+    assert killed.returncode == -signal.SIGKILL
+    left = modes(into)
+    assert left
+    assert all(name.endswith(".part") and mode == 0o600 for name, mode in left.items())
+    done = run(*sanitise(adult, into, format="csv.gz"), umask=0o022)
+    assert done.returncode == 0, done.stderr
+    assert modes(into) == {"sanitised.csv.gz": 0o644, "protocol.json": 0o644}
+
+
+def many(adult: Path, folder: Path) -> Path:
+    """So many rows that writing them takes a while."""
+    header, *rows = adult.read_bytes().splitlines(keepends=True)
+    path = folder / "many.csv"
+    path.write_bytes(header + b"".join(rows) * 40)
+    return path
