@@ -35,6 +35,9 @@ RETRIES: tuple[tuple[str, object], ...] = (
     ("simplex_strategy", PRIMAL),
     ("primal_feasibility_tolerance", 1e-7),
     ("dual_feasibility_tolerance", 1e-7),
+    ("presolve", "choose"),
+    ("simplex_scale_strategy", 4),
+    ("solver", "ipm"),
 )
 
 
@@ -163,7 +166,14 @@ class Master:
     @property
     def atoms(self) -> FloatArray:
         """All atoms, in the order of the weights."""
-        return np.concatenate(self._atoms)
+        if len(self._atoms) > 1:
+            self._atoms = [np.concatenate(self._atoms)]
+        return self._atoms[0]
+
+    def used(self, weights: FloatArray) -> FloatArray:
+        """The atoms of positive weight, taken from where they lie: all of them together may be many megabytes."""
+        ends = np.cumsum([len(some) for some in self._atoms])
+        return np.concatenate([some[w > 0] for some, w in zip(self._atoms, np.split(weights, ends[:-1]), strict=True)])
 
     def solve(self) -> tuple[FloatArray, FloatArray, float]:
         """The best weights, the prices (the dual value of each input), and how much of the prior is owed."""

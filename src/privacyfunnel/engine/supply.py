@@ -104,7 +104,7 @@ class WithLoans:
         if owed <= OWED:
             value = float(self.master.costs @ weights)
             if value < self.value:
-                self._paid = self.master.atoms[weights > 0]
+                self._paid = self.master.used(weights)
             self.value = min(self.value, value)
         return prices, owed
 
@@ -127,13 +127,13 @@ class WithLoans:
         if owed > OWED or float(master.costs @ weights) > self.value + OWED:
             # Only the atoms in use, those of the best split and those known to average to p: all of them could take
             # very long.
-            pool = np.concatenate([self._secure, self._paid, master.atoms[weights > 0]])
+            pool = np.concatenate([self._secure, self._paid, master.used(weights)])
             master = Master(self.problem.prior, Loans(self.problem.prior, 1.0))
             master.add(pool, self.problem.costs(pool))
             master.forbid_debt()
             weights, prices, _ = master.solve()
         weights = master.refined(weights, prices, len(self._secure))
-        return weights[weights > 0], master.atoms[weights > 0]
+        return weights[weights > 0], master.used(weights)
 
 
 class WithRest:
@@ -208,9 +208,9 @@ class WithRest:
     def solve(self) -> tuple[FloatArray, float]:
         """Mix again; the solution and its rest are a split."""
         weights, prices, owed = self.master.solve()
-        used = np.flatnonzero(weights)
-        self._unsure = (weights[used] * self.master.costs[used]) @ self.master.atoms[used]
-        self._keep(*self._closed(weights[used], self.master.atoms[used]))
+        atoms, q, cost = self.master.used(weights), weights[weights > 0], self.master.costs[weights > 0]
+        self._unsure = (q * cost) @ atoms
+        self._keep(*self._closed(q, atoms))
         return prices, owed
 
     def _keep(self, weights: FloatArray, atoms: FloatArray) -> None:
