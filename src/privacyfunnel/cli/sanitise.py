@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -30,6 +29,7 @@ from privacyfunnel.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from privacyfunnel.release.files import Page
     from privacyfunnel.release.order import Watch
     from privacyfunnel.release.sanitise import Release
 
@@ -182,13 +182,8 @@ def sanitised(
             seed=seed,
             effort=Effort(gap, time_limit, proof),
         )
-        release = sanitise_file(table, into, asked, watch=rows, force=force, **where)
-        if report or public_report:
-            pages = _reports(
-                release, into, table, command, owners=report, public=public_report, force=force, watch=rows
-            )
-            release = replace(release, pages=pages)
-    return release
+        drawn = _reports(table, command, owners=report, public=public_report, watch=rows)
+        return sanitise_file(table, into, asked, watch=rows, force=force, pages=drawn, **where)
 
 
 def _budgets(text: str | None) -> str | tuple[float, ...] | None:
@@ -200,18 +195,26 @@ def _budgets(text: str | None) -> str | tuple[float, ...] | None:
 
 
 def _reports(
-    release: Release, into: Path, table: Path, command: Sequence[str], *, watch: Watch | None, **which: bool
-) -> tuple[Path, ...]:
+    table: Path, command: Sequence[str], *, watch: Watch | None, owners: bool, public: bool
+) -> Callable[[Release], Iterable[Page]] | None:
+    """What draws the pages that are asked for; nothing is imported where none is."""
+    if not (owners or public):
+        return None
     import shlex
     import sys
-    from datetime import datetime
-
-    from privacyfunnel.report.page import Occasion, write_reports
 
     repeat = shlex.join(["privacyfunnel", *(command or sys.argv[1:])])
     say = None if watch is None else lambda doing: watch(doing, 0)
-    occasion = Occasion(datetime.now().astimezone(), str(table), repeat)
-    return tuple(write_reports(release, into, occasion, watch=say, **which))
+
+    def drawn(release: Release) -> Iterable[Page]:
+        from datetime import datetime
+
+        from privacyfunnel.report.page import Occasion, pages
+
+        occasion = Occasion(datetime.now().astimezone(), str(table), repeat)
+        return pages(release, occasion, owners=owners, public=public, watch=say)
+
+    return drawn
 
 
 def content(release: Release) -> dict[str, Any]:

@@ -5,7 +5,7 @@ table ──count──▶ Joint ──design──▶ SealedProtocol ──appl
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 from privacyfunnel.designs.choice import DEFAULT_METHOD
 from privacyfunnel.designs.curve import Point
 from privacyfunnel.designs.methods import Effort
-from privacyfunnel.errors import ColumnError, OutputError
+from privacyfunnel.errors import ColumnError
 from privacyfunnel.laws.sampling import KeyStream
 from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import SRLIP, Promise
 from privacyfunnel.release.advice import sparse_words
 from privacyfunnel.release.design import Designed, designed
+from privacyfunnel.release.files import Page, ReleaseFiles
 from privacyfunnel.release.order import LABELS, Order, Watch, names
 from privacyfunnel.tables.bins import Bins
 
@@ -156,34 +157,32 @@ def sanitise_file(
     encoding: str | None = None,
     force: bool = False,
     watch: Watch | None = None,
+    pages: Callable[[Release], Iterable[Page]] | None = None,
 ) -> Release:
     """Sanitise a file of any size into the folder `into`: `sanitised.csv` (or as `suffix` says) and `protocol.json`.
 
-    Either both files appear, whole, or none.
+    Both files, and the `pages` that are drawn from the release (whose table is not in its place yet), appear whole and
+    together, or none does. With `force` they take the place of the release that is there.
     """
-    from privacyfunnel.tables.files import checked_output, open_table, table_suffix
-    from privacyfunnel.tables.whole import checked_target, folder, whole_file
+    from privacyfunnel.tables.files import open_table, table_suffix
+    from privacyfunnel.tables.whole import folder
     from privacyfunnel.tables.writing import write_batches
 
     source, into = Path(source), Path(into)
     table = open_table(source, delimiter=delimiter, encoding=encoding)
-    target = into / f"sanitised{suffix or table_suffix(source)}"
-    protocol_file = into / "protocol.json"
-    if target.exists() and target.samefile(source):
-        raise OutputError(f"'{target}' is the table itself and must not be overwritten. Name another folder.")
-    if into.exists():  # before hours are spent
-        for path in (target, protocol_file):
-            checked_target(path, force=force)
+    files = ReleaseFiles(into, suffix or str(table_suffix(source)), force=force)
+    files.refuse_early(source)
     work = _Work.begun(table, order, watch)
-    with (
-        folder(into),
-        whole_file(protocol_file, force=force) as protocol_beside,
-        whole_file(target, force=force) as table_beside,
-    ):
-        write_batches(table_beside, checked_output(target, force=force), work.batches(order.keep))
-        protocol_beside.write_text(work.sealed.to_text(), encoding="utf-8")
-        release = work.release(target)  # before the files appear: what fails leaves nothing behind
-    return replace(release, protocol_file=protocol_file)
+    with folder(into), files.together() as parts:
+        drawn = parts.begin(files.table.name)
+        write_batches(drawn, files.suffix, work.batches(order.keep))
+        parts.begin(files.protocol.name).write_text(work.sealed.to_text(), encoding="utf-8")
+        release = replace(work.release(files.table), protocol_file=files.protocol)
+        written = []
+        for page in pages(replace(release, table=drawn)) if pages else ():
+            parts.begin(page.name, owners=page.owners).write_text(page.text, encoding="utf-8")
+            written.append(into / page.name)
+    return replace(release, pages=tuple(written))
 
 
 class _Work:
