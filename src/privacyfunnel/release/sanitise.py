@@ -172,7 +172,7 @@ def sanitise_file(
     table = open_table(source, delimiter=delimiter, encoding=encoding)
     files = ReleaseFiles(into, suffix or str(table_suffix(source)), force=force)
     files.refuse_early(source)
-    work = _Work.begun(table, order, watch)
+    work = _Work.begun(table, order, watch, order.keep)
     with folder(into), files.together() as parts:
         drawn = parts.begin(files.table.name)
         write_batches(drawn, files.suffix, work.batches(order.keep))
@@ -201,7 +201,7 @@ class _Work:
             raise ColumnError(f"column '{taken[0]}' cannot be kept: a published column has that name. Rename it first.")
 
     @classmethod
-    def begun(cls, table: Any, order: Order, watch: Watch | None = None) -> _Work:
+    def begun(cls, table: Any, order: Order, watch: Watch | None = None, keep: Sequence[str] = ()) -> _Work:
         """Count the table, make the protocol and seal it; nothing is published yet."""
         from privacyfunnel.tables.encoding import encode
         from privacyfunnel.tables.names import checked_columns
@@ -209,7 +209,7 @@ class _Work:
         checked_columns(order.keep, table.columns, "kept")
         if watch:
             watch("counting", 0)
-        encoding = encode(table, secret=order.secret, publish=order.publish, bins=order.bins)
+        encoding = encode(table, secret=order.secret, publish=order.publish, bins=order.bins, keep=keep)
         stream = KeyStream.fresh() if order.seed is None else KeyStream.from_seed(order.seed)
         return cls(encoding, order, designed(encoding, order, stream), stream, watch)
 
