@@ -1,5 +1,6 @@
 """Files that appear whole or not at all: who can read them, while they are written and afterwards."""
 
+import errno
 import os
 import signal
 import stat
@@ -217,7 +218,7 @@ def test_a_signal_between_two_names_is_heard_before_the_last_and_takes_everythin
 
 def test_a_file_system_without_links_serves_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def unknown(*_: object) -> None:
-        raise PermissionError
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
 
     monkeypatch.setattr(os, "link", unknown)
     published(tmp_path, "old")

@@ -33,6 +33,7 @@ from privacyfunnel.tables.leftovers import REPLACED, put_back, recover, remove, 
 
 OWNERS_ONLY, EVERYBODYS = 0o600, 0o666  # modes; the umask takes from the second what the owner gives nobody
 OWNERS_FOLDER = 0o700
+NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK}  # what file systems say that know no links
 
 
 class Parts:
@@ -106,7 +107,9 @@ class Parts:
             os.link(part, path)
         except FileExistsError:
             raise _exists(path) from None
-        except OSError:  # some file systems know no links
+        except OSError as error:
+            if error.errno not in NO_LINKS:
+                raise
             if os.path.lexists(path):
                 raise _exists(path) from None
             part.rename(path)
