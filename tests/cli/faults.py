@@ -26,6 +26,7 @@ PLACES = {
     "report": "privacyfunnel.report.page:owner_page",
     "renaming": "os:link",
 }
+LONGEST = 20  # seconds of a run: a library whose threads find no memory may wait for ever
 SIGNALS = {"kill": signal.SIGKILL, "term": signal.SIGTERM, "int": signal.SIGINT}
 
 
@@ -77,15 +78,19 @@ def run(asked: dict[str, Any]) -> dict[str, Any]:
             os.dup2(err.fileno(), 2)
             from privacyfunnel.cli import program
 
-            if asked.get("memory"):
-                resource.setrlimit(resource.RLIMIT_AS, (asked["memory"], asked["memory"]))
+            if "memory" in asked:  # so much more than there is in use
+                used = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
+                resource.setrlimit(resource.RLIMIT_AS, (used + asked["memory"], used + asked["memory"]))
             if asked.get("size"):
                 resource.setrlimit(resource.RLIMIT_FSIZE, (asked["size"], asked["size"]))
             if asked.get("fault"):
                 faulty(asked["place"], asked["fault"], asked.get("nth", 1), asked)
             sys.argv[1:] = asked["words"]
             program()
+        signal.signal(signal.SIGALRM, lambda *_: os.kill(child, signal.SIGKILL))
+        signal.alarm(LONGEST)
         status = os.waitpid(child, 0)[1]
+        signal.alarm(0)
         out.seek(0)
         err.seek(0)
         told = {"out": out.read().decode(), "err": err.read().decode()}

@@ -40,6 +40,11 @@ METHOD_HELP = (
 )
 
 
+EXCEL_SAFE = (
+    "text that begins with = + - @ and is no number has an apostrophe in front; estimate and audit read it either way"
+)
+
+
 class As(StrEnum):
     """What an output is published as."""
 
@@ -93,6 +98,9 @@ def sanitise(
     format_: Annotated[Format | None, typer.Option("--format", help="The output's format, if not the input's.")] = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
+    excel_safe: Annotated[
+        bool, typer.Option("--excel-safe", help="Put an apostrophe before text that begins like a formula.")
+    ] = False,
     seed: Annotated[int | None, typer.Option("--seed", help="For tests only: not for publication.")] = None,
     report: Annotated[bool, typer.Option(help="Write report.html, for the owner only.")] = True,
     public_report: Annotated[bool, typer.Option("--public-report", help="Write a page for everybody too.")] = False,
@@ -120,6 +128,7 @@ def sanitise(
         suffix=f".{format_.value}" if format_ else None,
         delimiter=delimiter,
         encoding=encoding,
+        excel_safe=excel_safe,
         seed=seed,
         report=report,
         public_report=public_report,
@@ -242,6 +251,7 @@ def content(release: Release) -> dict[str, Any]:
         "unchanged": release.unchanged,
         "unchanged_expected": release.unchanged_expected,
         "for_publication": sealed.for_publication,
+        "excel_safe": release.excel_safe,
         "not_promised": release.not_promised,
         "table": str(release.table),
         "protocol": str(release.protocol_file),
@@ -275,6 +285,7 @@ def told(release: Release) -> str:
             ),
             *([("sparse", release.sparse)] if release.sparse else []),
             *([("unprotected", ", ".join(release.kept))] if release.kept else []),
+            *([("excel-safe", EXCEL_SAFE)] if release.excel_safe else []),
             *([("reports", ", ".join(map(str, release.pages)))] if release.pages else []),
             *([("dropped", ", ".join(release.dropped))] if release.dropped else []),
         ]

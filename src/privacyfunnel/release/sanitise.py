@@ -50,6 +50,7 @@ class Release:
     pages: tuple[Path, ...] = ()  # the reports that were written
     joint: Joint | None = None  # the owner's own: it holds counts, and is in no public file
     known: tuple[Point, ...] = ()  # the points of a curve that were solved on the way
+    excel_safe: bool = False  # whether cells that a spreadsheet would take for formulas have an apostrophe in front
     beside: tuple[str, ...] = ()  # what a frame carried beside its columns, such as an index: it was not passed on
 
     @property
@@ -156,15 +157,18 @@ def sanitise_file(
     delimiter: str | None = None,
     encoding: str | None = None,
     force: bool = False,
+    excel_safe: bool = False,
     watch: Watch | None = None,
     pages: Callable[[Release], Iterable[Page]] | None = None,
 ) -> Release:
     """Sanitise a file of any size into the folder `into`: `sanitised.csv` (or as `suffix` says) and `protocol.json`.
 
     Both files, and the `pages` that are drawn from the release (whose table is not in its place yet), appear whole and
-    together, or none does. With `force` they take the place of the release that is there.
+    together, or none does. With `force` they take the place of the release that is there. If it is to be `excel_safe`,
+    a cell of text that a spreadsheet would take for a formula gets an apostrophe in front.
     """
     from privacyfunnel.tables.files import open_table, table_suffix
+    from privacyfunnel.tables.spreadsheets import refuse_unsafe
     from privacyfunnel.tables.whole import folder
     from privacyfunnel.tables.writing import write_batches
 
@@ -173,11 +177,13 @@ def sanitise_file(
     files = ReleaseFiles(into, suffix or str(table_suffix(source)), force=force)
     files.refuse_early(source)
     work = _Work.begun(table, order, watch, order.keep)
+    if excel_safe:
+        refuse_unsafe(files.suffix, [*work.way.names, *order.keep], [*work.sealed.law.columns, work.sealed.law.members])
     with folder(into), files.together() as parts:
         drawn = parts.begin(files.table.name)
-        write_batches(drawn, files.suffix, work.batches(order.keep))
+        write_batches(drawn, files.suffix, work.batches(order.keep), excel_safe=excel_safe)
         parts.begin(files.protocol.name).write_text(work.sealed.to_text(), encoding="utf-8")
-        release = replace(work.release(files.table), protocol_file=files.protocol)
+        release = replace(work.release(files.table), protocol_file=files.protocol, excel_safe=excel_safe)
         written = []
         for page in pages(replace(release, table=drawn)) if pages else ():
             parts.begin(page.name, owners=page.owners).write_text(page.text, encoding="utf-8")
@@ -195,8 +201,8 @@ class _Work:
 
         self._encoding, self._order, self._found = encoding, order, found
         self._stream, self._watch, self._unchanged = stream, watch, 0
-        self._way = published(found.sealed, order.sets)
-        taken = [name for name in order.keep if name in self._way.names]
+        self.way = published(found.sealed, order.sets)
+        taken = [name for name in order.keep if name in self.way.names]
         if taken:
             raise ColumnError(f"column '{taken[0]}' cannot be kept: a published column has that name. Rename it first.")
 
@@ -221,7 +227,7 @@ class _Work:
         """The sanitised rows in the order of the table: the published columns, then those to `keep`."""
         from privacyfunnel.release.apply import applied
 
-        for batch in applied(self.sealed, self._encoding, self._stream, self._way, keep, self._found.drawn):
+        for batch in applied(self.sealed, self._encoding, self._stream, self.way, keep, self._found.drawn):
             self._unchanged += batch.unchanged
             yield batch.rows
             if self._watch:
@@ -240,7 +246,7 @@ class _Work:
             kept=order.keep,
             dropped=tuple(name for name in encoding.table.columns if name not in used),
             unchanged=self._unchanged / encoding.rows,
-            unchanged_expected=self._way.expected_unchanged(joint),
+            unchanged_expected=self.way.expected_unchanged(joint),
             known_values_leak=SRLIP(0).leakage(joint, law.protocol) if law.sees_secret else None,
             seconds=found.seconds,
             reason=found.choice.reason,
