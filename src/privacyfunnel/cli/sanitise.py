@@ -27,6 +27,7 @@ from privacyfunnel.cli.options import (
     TimeLimit,
     listed,
 )
+from privacyfunnel.tables.names import listing
 
 if TYPE_CHECKING:
     from privacyfunnel.release.files import Page
@@ -284,10 +285,10 @@ def told(release: Release) -> str:
                 f"{words.share(release.unchanged_expected, 1)} expected",
             ),
             *([("sparse", release.sparse)] if release.sparse else []),
-            *([("unprotected", ", ".join(release.kept))] if release.kept else []),
+            *([("unprotected", listing(release.kept))] if release.kept else []),
             *([("excel-safe", EXCEL_SAFE)] if release.excel_safe else []),
             *([("reports", ", ".join(map(str, release.pages)))] if release.pages else []),
-            *([("dropped", ", ".join(release.dropped))] if release.dropped else []),
+            *([("dropped", listing(release.dropped))] if release.dropped else []),
         ]
     )
     return "\n".join([lines, "not promised", *(f"  - {sentence}" for sentence in release.not_promised)])

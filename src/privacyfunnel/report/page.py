@@ -21,6 +21,7 @@ from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.release.files import Page
 from privacyfunnel.release.sanitise import Release
 from privacyfunnel.report import OWNERS, PUBLIC, numbers, pictures
+from privacyfunnel.tables.names import listing
 
 MEANING = {
     "LIP": "No published record moves anybody's belief about {secret}, from what it is for a person picked at random, "
@@ -225,8 +226,8 @@ def _provenance(release: Release, occasion: Occasion) -> list[tuple[str, str]]:
         ("records", f"{release.rows:,}"),
         ("secret", ", ".join(sealed.domain.secret_columns)),
         ("published", _columns(release)),
-        ("kept as they are, unprotected", ", ".join(release.kept) or "none"),
-        ("dropped", ", ".join(release.dropped) or "none"),
+        ("kept as they are, unprotected", listing(release.kept) or "none"),
+        ("dropped", listing(release.dropped) or "none"),
         ("method", release.method + (", which looks at the secret" if sealed.sees_secret else "")),
         *([("because", release.reason)] if release.reason else []),
         *([("sparseness", release.sparse)] if release.sparse else []),
