@@ -170,12 +170,12 @@ def test_quantile_bins_are_as_even_as_repeated_numbers_allow(numbers: list[int],
     summary = QuantileSummary()
     for start in range(0, len(numbers), 7):
         summary.add(pl.Series(numbers[start : start + 7], dtype=pl.Float64))
-    edges = summary.edges(count)
-    assert list(edges) == sorted(set(edges))
+    cuts = summary.cuts(count)
+    assert list(cuts) == sorted(set(cuts))
     for rank in range(1, count):
         target = rank * len(numbers) / count
         expected = min(v for v in numbers if sum(u <= v for u in numbers) > target)
-        assert expected in edges or expected == min(numbers)
+        assert expected in cuts or expected == min(numbers)
 
 
 def test_a_stream_too_long_for_exact_quantiles_is_within_the_stated_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,9 +192,10 @@ def test_a_stream_too_long_for_exact_quantiles_is_within_the_stated_error(monkey
     numbers = np.concatenate(everything)
     error = merges * 8 / points  # a merge moves a rank by less than 8 n / MOST_POINTS
     assert error < 0.5
-    for rank, edge in zip((1, 2, 4, 5), np.array(summary.edges(6))[[0, 1, -2, -1]], strict=True):
+    for rank, edge in zip((1, 2, 4, 5), np.array(summary.cuts(6))[[0, 1, -2, -1]], strict=True):
         below, upto = np.mean(numbers < edge), np.mean(numbers <= edge)
         assert below - error / 10 <= rank / 6 <= upto + error / 10
+    assert 0.0 in summary.cuts(6)
     assert 0.0 in summary.edges(6)
 
 
