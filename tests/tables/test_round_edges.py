@@ -1,4 +1,4 @@
-"""Edges that come from the data are coarse numbers, not people's: in the table, in its labels and in the public file."""
+"""Edges that come from the data are coarse numbers, not people's: in the table, its labels and the public file."""
 
 from __future__ import annotations
 

@@ -24,6 +24,7 @@ from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.sparse import SparseProtocol
 from privacyfunnel.tables.bins import Bins
+from privacyfunnel.tables.merging import Merge
 
 MOST_CHANCES = 2**21  # pairs of a record and what it can become in all releases together that are gone through
 MOST_LOOKS = 2**26  # chances gone through for all sets of columns that someone may know: a minute or two
@@ -104,6 +105,7 @@ def audit_together(
     *,
     secret: Sequence[str] = (),
     bins: Sequence[Bins] = (),
+    merges: Sequence[Merge] = (),
     delimiter: str | None = None,
     encoding: str | None = None,
 ) -> Together:
@@ -117,6 +119,7 @@ def audit_together(
     sealed = [SealedProtocol.load(path) for path in protocols]
     first = sealed[0]
     check_secret(first, secret)
+    first.domain.check_secrets(merges)
     protected = first.domain.secret_columns
     for path, other in zip(protocols, sealed, strict=True):
         if other.sees_secret and other.domain.secret_columns != protected:
@@ -130,7 +133,9 @@ def audit_together(
     if named:
         raise ColumnError(f"the bins of '{named[0].column}' are in the protocol file; leave out --bin for it.")
     people = open_table(table, delimiter=delimiter, encoding=encoding)
-    counted = encode(people, secret=protected, publish=published, bins=[*stated.values(), *bins])
+    counted = encode(
+        people, secret=protected, publish=published, bins=[*stated.values(), *bins], merges=[*_others(sealed), *merges]
+    )
     joint = Joint.from_contingency(counted.contingency)
     laws = [_on(joint, one) for one in sealed]
     alone = tuple(composed(joint, first.promise, [law]) for law in laws)
@@ -150,6 +155,20 @@ def _bins(sealed: Sequence[SealedProtocol]) -> dict[str, Bins]:
                     "Make one of them again with the other's --bin."
                 )
     return stated
+
+
+def _others(sealed: Sequence[SealedProtocol]) -> tuple[Merge, ...]:
+    """How the values of each column are merged, on which all protocols that have it must agree."""
+    stated: dict[str, Merge | None] = {}
+    for one in sealed:
+        mine = {rule.column: rule for rule in one.domain.others}
+        for at in one.domain.attributes:
+            if stated.setdefault(at.name, mine.get(at.name)) != mine.get(at.name):
+                raise ColumnError(
+                    f"protocols that are composed must merge the same values of '{at.name}'; these do not. "
+                    "Make one of them again with the other's --merge-rare."
+                )
+    return tuple(rule for rule in stated.values() if rule is not None)
 
 
 def _on(joint: Joint, sealed: SealedProtocol) -> Law:

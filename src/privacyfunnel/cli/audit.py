@@ -10,12 +10,22 @@ import typer
 
 from privacyfunnel.cli import words
 from privacyfunnel.cli.frame import Json, answer
-from privacyfunnel.cli.options import BinOption, Delimiter, Encoding, PromiseName, PromiseOption, listed
+from privacyfunnel.cli.options import (
+    BinOption,
+    Delimiter,
+    Encoding,
+    MergeSecretsOption,
+    PromiseName,
+    PromiseOption,
+    listed,
+    merges,
+)
 from privacyfunnel.errors import checked_epsilon
 
 if TYPE_CHECKING:
     from privacyfunnel.model.promises import Promise
     from privacyfunnel.tables.bins import Bins
+    from privacyfunnel.tables.merging import Merge
 
 
 def audit(
@@ -56,6 +66,7 @@ def audit(
     ] = None,
     promise: PromiseOption = PromiseName.LIP,
     bin_: BinOption = None,
+    merge_secrets: MergeSecretsOption = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     as_json: Json = False,
@@ -69,6 +80,7 @@ def audit(
     from privacyfunnel.tables.bins import parse_bin
 
     bins = tuple(map(parse_bin, bin_ or []))
+    rules = merges(None, merge_secrets)
     if matrix is None:
         if table is None or publish or epsilon is not None:
             raise ParameterError(
@@ -76,7 +88,9 @@ def audit(
                 "Name both files, or a matrix."
             )
         others = tuple(with_ or ())
-        _of_protocol(protocol, table, listed(secret), sanitised, others, bins, delimiter, encoding, as_json=as_json)
+        _of_protocol(
+            protocol, table, listed(secret), sanitised, others, bins, rules, delimiter, encoding, as_json=as_json
+        )
         return
     if table is not None or sanitised is not None or with_:
         raise ParameterError(
@@ -93,6 +107,7 @@ def _of_protocol(
     sanitised: Path | None,
     others: tuple[Path, ...],
     bins: tuple[Bins, ...],
+    rules: tuple[Merge, ...],
     delimiter: str | None,
     encoding: str | None,
     *,
@@ -103,13 +118,20 @@ def _of_protocol(
     from privacyfunnel.audits.side_channels import in_words
 
     found = room.audit(
-        protocol, table, secret=secret, sanitised=sanitised, bins=bins, delimiter=delimiter, encoding=encoding
+        protocol,
+        table,
+        secret=secret,
+        sanitised=sanitised,
+        bins=bins,
+        merges=rules,
+        delimiter=delimiter,
+        encoding=encoding,
     )
     sealed, draw, side = found.sealed, found.draw, found.side_channel
     together = None
     if others:
         together = audit_together(
-            [protocol, *others], table, secret=secret, bins=bins, delimiter=delimiter, encoding=encoding
+            [protocol, *others], table, secret=secret, bins=bins, merges=rules, delimiter=delimiter, encoding=encoding
         )
     content = {
         "holds": True,

@@ -80,9 +80,9 @@ def number_text(number: float) -> str:
 
 
 def rounded_down(number: float, width: float) -> float:
-    """The largest multiple of t at or below the number: t is the coarsest of 1, 2, 2.5 and 5 × 10^k up to half the width.
+    """The largest multiple of t up to the number; t is the coarsest of 1, 2, 2.5 and 5 × 10^k up to half the width.
 
-    So t is above a quarter of the width, and between two numbers that lie a width apart there are two to four multiples.
+    So t is above a quarter of the width: between numbers that lie a width apart there are two to four multiples.
 
     >>> rounded_down(37_123.45, 9_000.0), rounded_down(0.3, 0.05), rounded_down(-7.0, 1.0)
     (35000.0, 0.3, -7.0)

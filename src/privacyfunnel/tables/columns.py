@@ -39,6 +39,8 @@ class Coding:
     labels: tuple[str, ...]
     missing: int | None = None  # the code of a missing entry, if there is one
     edges: tuple[float, ...] = ()  # of binned numbers; the labels are then some of bin_labels(edges)
+    rest: int | None = None  # the code of every entry that has none of its own, if those are read as one value
+    joins: bool = False  # whether a label stands for several values, which were named
 
 
 class Coder(Protocol):
@@ -151,7 +153,8 @@ class KnownCoder:
 
     def codes(self, entries: pl.Series) -> Codes:
         coding = self._coding
-        missing = 0 if coding.missing is None else coding.missing + 1
+        rest = 0 if coding.rest is None else coding.rest + 1
+        missing = rest if coding.missing is None else coding.missing + 1
         codes: Codes
         if coding.edges:
             numbers, strangers = as_numbers(entries)
@@ -167,6 +170,7 @@ class KnownCoder:
             codes = physical.fill_null(NULL).to_numpy() + np.uint32(1)
             if missing:
                 codes[(text.is_null() | (text == "")).to_numpy()] = missing
+            codes[codes == 0] = rest
         self._unknown += int(np.count_nonzero(codes == 0))
         return codes
 
