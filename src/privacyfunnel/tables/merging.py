@@ -118,7 +118,8 @@ class MergeOthers:
         return self.column == column and not secret
 
     def merged(self, coding: Coding, rows: IntArray) -> tuple[Coding, IntArray]:
-        joined = np.array([label not in self.kept for label in coding.labels])
+        # A value that happens to be called as the others are together is one of them.
+        joined = np.array([label not in self.kept or label == self.label for label in coding.labels])
         if not joined.any():
             return coding, np.arange(len(rows), dtype=np.int64)
         found, becomes = _one(coding, joined, self.label)
