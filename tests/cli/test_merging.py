@@ -52,11 +52,8 @@ def test_rare_values_are_said_and_merged_on_request(
     assert not [sentence for sentence in merged["rare"] if "country" in sentence]
     text = (out / "protocol.json").read_text() + (out / "sanitised.csv").read_text()
     assert not [country for country in RARE if country in text]
-    assert (
-        json.loads((out / "protocol.json").read_text())["publish"]
-        == [{"column": "country", "labels": ["B", "C", "other"], "bins": None, "rest": "other"}]
-        or "other" in json.loads((out / "protocol.json").read_text())["publish"][0]["labels"]
-    )
+    stated = json.loads((out / "protocol.json").read_text())["publish"][0]
+    assert (len(stated["labels"]), stated["rest"]) == (3, "other")
     audit = ["audit", out / "protocol.json", people, "--secret", "job", "--sanitised", out / "sanitised.csv"]
     assert found_by(capsys, *audit)["draw"]["consistent"]
     together = found_by(capsys, *audit[:5], "--with", out / "protocol.json")["together"]
@@ -155,6 +152,12 @@ def kinds() -> list[Any]:
     ]
 
 
+def arrow_of(table: Any) -> Any:
+    if isinstance(table, pd.DataFrame):
+        return pa.Table.from_pandas(table)
+    return table.to_arrow() if isinstance(table, pl.DataFrame) else table
+
+
 @pytest.mark.parametrize("frame", kinds(), ids=["enum", "categorical", "pandas", "arrow"])
 def test_categories_that_no_row_has_are_not_passed_on(frame: Any, tmp_path: Path) -> None:
     more = {"s": ["a", "a", "b", "b"] * 10, "x": ["k", "l"] * 20}
@@ -168,13 +171,7 @@ def test_categories_that_no_row_has_are_not_passed_on(frame: Any, tmp_path: Path
         release = sanitise(frame, secret="s", promise=LIP(1), method="randomised-response", **order)
         table = release.table
         file = tmp_path / "out.arrow"
-        whole = (
-            table
-            if isinstance(table, pa.Table)
-            else pa.Table.from_pandas(table)
-            if isinstance(table, pd.DataFrame)
-            else table.to_arrow()
-        )
+        whole = arrow_of(table)
         with pa.ipc.new_file(file, whole.schema) as sink:
             sink.write_table(whole)
         assert b"Ada" in file.read_bytes()
@@ -190,4 +187,5 @@ def test_categories_that_no_row_has_are_in_no_file(tmp_path: Path, capsys: pytes
             out = tmp_path / "out"
             found_by(capsys, *asked(tmp_path / f"people{suffix}", out, "--keep", "who", "--force"))
             assert b"NOBODY-HERE" not in (out / f"sanitised{suffix}").read_bytes()
-            assert pl.read_parquet(out / f"sanitised{suffix}")["who"].n_unique() == 2 if suffix == ".parquet" else True
+            kept = (pl.read_parquet if suffix == ".parquet" else pl.read_ipc)(out / f"sanitised{suffix}")["who"]
+            assert sorted(kept.unique().to_list()) == ["Ada", "Bob"]

@@ -50,7 +50,7 @@ values = st.lists(st.sampled_from(["a", "b", "c", "d", "e", "other", "other 2", 
 def test_every_value_left_has_enough_rows_and_no_more_are_merged_than_needed(
     column: list[str | None], fewest: int
 ) -> None:
-    rows = {"s": ["u", "v"] * len(column), "x": [*column, *column]}
+    rows: dict[str, list[Any]] = {"s": ["u", "v"] * len(column), "x": [*column, *column]}
     before = Counter(rows["x"])
     code = read_if_two_are_left(rows, MergeRare(fewest))
     if code is None:
@@ -75,7 +75,7 @@ def test_every_value_left_has_enough_rows_and_no_more_are_merged_than_needed(
 @settings(max_examples=60, deadline=None)
 @given(column=values, fewest=st.integers(2, 6))
 def test_the_domain_alone_maps_raw_values_as_the_owner_did(column: list[str | None], fewest: int) -> None:
-    rows = {"s": ["u", "v"] * len(column), "x": [*column, *column]}
+    rows: dict[str, list[Any]] = {"s": ["u", "v"] * len(column), "x": [*column, *column]}
     code = read_if_two_are_left(rows, MergeRare(fewest))
     if code is None:
         return
@@ -99,7 +99,7 @@ def test_the_domain_alone_maps_raw_values_as_the_owner_did(column: list[str | No
 def test_bins_join_their_neighbours_until_each_has_enough_rows(
     numbers: list[int | None], edges: list[int], fewest: int
 ) -> None:
-    rows = {"s": ["u", "v"] * len(numbers), "x": [*numbers, *numbers]}
+    rows: dict[str, list[Any]] = {"s": ["u", "v"] * len(numbers), "x": [*numbers, *numbers]}
     bins = (Bins("x", edges=tuple(edges)),)
     code = read_if_two_are_left(rows, MergeRare(fewest), bins=bins)
     if code is None:
