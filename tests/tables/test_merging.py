@@ -162,7 +162,9 @@ def test_a_secret_in_bins_or_of_several_columns_is_not_merged_by_name() -> None:
         encode(table, secret=["s"], publish=["x"], merges=[MergeRare(3, "t")])
 
 
-@pytest.mark.parametrize("text", ["", "x", "zip=", "=10", "1e3", "-4", "1", "0", "zip=1", "٣", "9" * 30])
+@pytest.mark.parametrize(
+    "text", ["", "x", "zip=", "=10", "1e3", "-4", "1", "0", "zip=1", "٣", "9" * 30, "9" * 5000, "\x1d"]
+)
 def test_what_is_no_rule_for_rare_values_is_refused(text: str) -> None:
     with pytest.raises(ParameterError, match="rare values"):
         parse_rare(text)

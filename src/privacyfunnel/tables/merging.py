@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 OTHER = "other"
 FEWEST = 2  # values with fewer rows than this are those of one person
-MOST_FEWEST = 1 << 40
+MOST_DIGITS = 12  # of such a number
 
 
 class Merge(Protocol):
@@ -54,7 +54,7 @@ class MergeRare:
     column: str | None = None
 
     def __post_init__(self) -> None:
-        if not FEWEST <= self.fewest <= MOST_FEWEST:
+        if self.fewest < FEWEST:
             raise ParameterError(f"rare values must have fewer than {FEWEST} rows or more; not than {self.fewest}.")
 
     def concerns(self, column: str, *, secret: bool) -> bool:
@@ -207,8 +207,9 @@ def parse_rare(text: str) -> MergeRare:
     >>> parse_rare("10"), parse_rare("zip=5")
     (MergeRare(fewest=10, column=None), MergeRare(fewest=5, column='zip'))
     """
-    column, equals, number = text.rpartition("=")
-    if (equals and not column) or not (number.strip().isascii() and number.strip().isdigit()):
+    column, equals, typed = text.rpartition("=")
+    number = typed.strip()
+    if (equals and not column) or not (number.isascii() and number.isdigit() and len(number) <= MOST_DIGITS):
         raise ParameterError(f"rare values look like 10 or zip=10; '{text}' does not.")
     return MergeRare(int(number), column or None)
 
@@ -222,11 +223,18 @@ def parse_secrets(texts: Sequence[str]) -> MergeSecrets:
     groups: dict[str, tuple[str, ...]] = {}
     for text in texts:
         labels, _, into = text.rpartition("=")
-        named = tuple(label for label in next(csv.reader([labels]), []) if label)
+        named = tuple(label for label in _parts(labels) if label)
         if not named or not into or into in groups:
             raise ParameterError("merged secrets look like 'a,b,c=other', each name once; what was given does not.")
         groups[into] = named
     return MergeSecrets(groups)
+
+
+def _parts(labels: str) -> list[str]:
+    try:
+        return next(csv.reader([labels], strict=True), [])
+    except csv.Error:  # a quote or a line end that belongs to a value
+        return labels.split(",")
 
 
 def merges_of(
