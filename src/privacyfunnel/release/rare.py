@@ -27,6 +27,7 @@ from privacyfunnel.tables.names import unlike
 FEW = 5  # rows that a value must have not to point at people
 RARE_SECRET = 200  # rows: a sample cannot exclude much about a secret that has fewer
 RARE_SHARE = 100  # … and fewer than one row in so many
+WORTH = 0.01  # of H(X): merging that would keep less is not spoken of
 QUICK = Effort(gap=0.01, time_limit=4.0)  # how well the merged table is solved, in nats and seconds
 
 
@@ -92,7 +93,7 @@ def few_words(joint: Joint) -> str:
 
 
 def rare_secret_words(found: Designed, columns: Sequence[str]) -> str:
-    """What merging the rarest secrets would keep, where they are rare and it would keep more; else nothing."""
+    """What merging the rarest secrets would keep, where they are rare and it would keep noticeably more; else nothing."""
     joint, mine = found.joint, method(found.choice.method)
     if len(columns) != 1 or mine.needs_rows or found.seconds > (QUICK.time_limit or 0.0):
         return ""
@@ -103,7 +104,7 @@ def rare_secret_words(found: Designed, columns: Sequence[str]) -> str:
         kept = mine.keeps(rare.merge(joint), found.sealed.promise, replace(found.options, effort=QUICK))
     except PrivacyFunnelError:  # the release itself is done, and stands
         return ""
-    if kept <= found.sealed.information:
+    if kept - found.sealed.information < WORTH * found.sealed.entropy:
         return ""
     few = f"{rare.rare} of {joint.c} values of {columns[0]} {'is' if rare.rare == 1 else 'are'} rare."
     return (
