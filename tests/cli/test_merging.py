@@ -45,7 +45,10 @@ def test_rare_values_are_said_and_merged_on_request(
     people: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     plain = found_by(capsys, *asked(people, tmp_path / "plain"))
-    assert "4 values of country belong to fewer than 5 people" in plain["rare"][0]
+    assert plain["rare"][0] == (
+        "4 values of country belong to fewer than 5 people, and the public file names them. --merge-rare 5 merges such "
+        "values."
+    )
     assert "Tuvalu" in (tmp_path / "plain" / "protocol.json").read_text()
     out = tmp_path / "out"
     merged = found_by(capsys, *asked(people, out, "--merge-rare", 10))
@@ -119,6 +122,19 @@ def test_a_rare_secret_is_pointed_out_with_what_merging_it_gives(
     again = found_by(capsys, *words, *option)
     assert again["information_nats"] == pytest.approx(promised, abs=0.011)
     assert again["information_nats"] > release["information_nats"]
+
+
+def test_rare_combinations_and_missing_numbers_are_said_without_promising_that_merging_mends_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    countries = ["k", "l", "l", "k"] * 29 + ["k", "k", "l", "l"]
+    pay = [*[1, 3] * 59, None, None]
+    frame = pl.DataFrame({"job": ["a", "b"] * 60, "country": countries, "pay": pay})
+    frame.write_csv(tmp_path / "people.csv")
+    words = asked(tmp_path / "people.csv", tmp_path / "out", "--publish", "pay", "--bin", "pay=2")
+    said_of = found_by(capsys, *words)["rare"][0]
+    assert said_of.startswith("1 value of pay, 1 combination belong to fewer than 5 people")
+    assert said_of.endswith("names them. Fewer columns or coarser values have fewer such combinations.")
 
 
 def test_common_secrets_and_values_are_not_spoken_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,7 +22,7 @@ from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.merged import with_secrets
 from privacyfunnel.release.design import Designed
 from privacyfunnel.tables.merging import OTHER
-from privacyfunnel.tables.names import unlike
+from privacyfunnel.tables.names import MISSING, unlike
 
 FEW = 5  # rows that a value must have not to point at people
 RARE_SECRET = 200  # rows: a sample cannot exclude much about a secret that has fewer
@@ -73,27 +73,33 @@ def rare_secrets(secrets: Sequence[str], rows: NDArray[np.int64]) -> RareSecrets
     return RareSecrets(tuple(secrets), tuple(secrets[i] for i in sorted(by_size[:many].tolist())), rare)
 
 
-def few_words(joint: Joint) -> str:
-    """How many published values few people have; nothing where none has few."""
-    said = []
+def few_words(joint: Joint, bins: Collection[str] = ()) -> str:
+    """How many published values few people have, and what would change it; nothing where none has few.
+
+    `bins` are the columns that are binned: a missing number of theirs has no neighbour to join.
+    """
+    said, advice = [], []
     for j, attribute in enumerate(joint.attributes):
         rows = np.zeros(len(attribute.labels), dtype=joint.weights.dtype)
         np.add.at(rows, joint.combos[:, j], joint.weights.sum(axis=0))
-        few = int((rows < FEW).sum())
+        few = [label for label, n in zip(attribute.labels, rows.tolist(), strict=True) if n < FEW]
         if few:
-            said.append(f"{_many(few, 'value')} of {attribute.name}")
-    if joint.m > 1:
-        few = int((joint.weights.sum(axis=0) < FEW).sum())
-        said += [_many(few, "combination")] if few else []
+            said.append(f"{_many(len(few), 'value')} of {attribute.name}")
+        if few and (attribute.name not in bins or few != [MISSING]):
+            advice = [f"--merge-rare {FEW} merges such values."]
+    combinations = int((joint.weights.sum(axis=0) < FEW).sum())
+    if joint.m > 1 and combinations:
+        said.append(_many(combinations, "combination"))
+        advice.append("Fewer columns or coarser values have fewer such combinations.")
     if not said:
         return ""
     belong = "belongs" if len(said) == 1 and said[0].startswith("1 ") else "belong"
-    advice = f" --merge-rare {FEW} publishes such values as '{OTHER}'."
-    return f"{', '.join(said)} {belong} to fewer than {FEW} people, and the public file names them.{advice}"
+    found = f"{', '.join(said)} {belong} to fewer than {FEW} people, and the public file names them."
+    return " ".join([found, *advice])
 
 
 def rare_secret_words(found: Designed, columns: Sequence[str]) -> str:
-    """What merging the rarest secrets would keep, where they are rare and it would keep noticeably more; else nothing."""
+    """What merging rare secrets would keep, where it would keep noticeably more; else nothing."""
     joint, mine = found.joint, method(found.choice.method)
     if len(columns) != 1 or mine.needs_rows or found.seconds > (QUICK.time_limit or 0.0):
         return ""

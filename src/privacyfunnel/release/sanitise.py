@@ -254,7 +254,9 @@ class _Work:
             seconds=found.seconds,
             reason=found.choice.reason,
             sparse=sparse_words(found, self._watch),
-            rare=tuple(filter(None, (few_words(joint), rare_secret_words(found, order.secret)))),
+            rare=tuple(
+                filter(None, (few_words(joint, self.sealed.domain.bins), rare_secret_words(found, order.secret)))
+            ),
             joint=joint,
             known=() if found.point is None else (found.point,),
         )

@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import ColumnError, TableError
 from privacyfunnel.tables.bins import bin_labels, example_edges
-from privacyfunnel.tables.names import unlike
+from privacyfunnel.tables.names import MISSING, unlike
 from privacyfunnel.tables.picking import nameless
 
-MISSING = "(missing)"
 MOST_NUMBERS = 50  # different numbers that pass for labels
 MOST_LABELS = 1 << 16  # different labels that a column may have
 UNKNOWN = -1  # the code of what has none
