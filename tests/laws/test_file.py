@@ -102,7 +102,10 @@ def test_existing_files_stay_unless_asked(tmp_path: Path) -> None:
         (lambda c: c["law"]["rows"][0][0].__setitem__(1, "17"), "sum to"),
         (lambda c: c["law"]["rows"][0][0].__setitem__(0, 99), "belong to an output"),
         (lambda c: c["law"]["rows"][0][0].__setitem__(0, c["law"]["rows"][0][1][0]), "name an output once"),
-        (lambda c: c["law"]["rows"][0][0].__setitem__(1, "many"), r"law\.rows\[0\]\[0\]\[1\] must be written as the schema says; it is 'many'"),
+        (
+            lambda c: c["law"]["rows"][0][0].__setitem__(1, "many"),
+            r"law\.rows\[0\]\[0\]\[1\] must be written as the schema says; it is 'many'",
+        ),
         (lambda c: c["law"]["rows"].pop(), "a row for each of 3 inputs"),
         (lambda c: c["secret"].update(columns=[]), "secret.columns must have at least 1 entries; it has 0"),
         (lambda c: c["secret"].update(columns=["city"]), "each once"),
@@ -112,7 +115,7 @@ def test_existing_files_stay_unless_asked(tmp_path: Path) -> None:
         (lambda c: c["certificate"].update(information_nats=99), "information kept"),
         (lambda c: c["certificate"].update(bound_nats=0), "information kept"),
         (lambda c: c.pop("law"), "the file must state 'law'; it does not"),
-        (lambda c: c.update(kind="magic"), 'kind must be one of "channel", .*; it is \'magic\''),
+        (lambda c: c.update(kind="magic"), "kind must be one of \"channel\", .*; it is 'magic'"),
         (lambda c: c.update(publish=[]), "publish must have at least 1"),
     ],
 )

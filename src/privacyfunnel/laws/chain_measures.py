@@ -104,6 +104,28 @@ class ChainTally:
                 mine = slice(starts[row], starts[row + 1])
                 yield counts[None, mine], step.numerator[None, mine] / UNIT
 
+    @property
+    def pooled(self) -> Iterator[tuple[FloatArray, FloatArray]]:
+        """By the labels that a step shows, over all its contexts, step by step."""
+        for counts, step in zip(self._counts, self._law.steps, strict=True):
+            starts = step.cell_starts
+            drawn = np.repeat(np.add.reduceat(counts, starts[:-1]), np.diff(starts))
+            chance = step.numerator / UNIT
+            shown, label = np.unique(step.labels, axis=0, return_inverse=True)
+            at = label.reshape(-1)[step.output]
+            apart = np.bincount(at, weights=counts - drawn * chance, minlength=len(shown))
+            # Two outputs of a context never show the same labels, so no two entries of a row are added up here.
+            yield apart, np.bincount(at, weights=drawn * chance * (1 - chance), minlength=len(shown))
+
+    @property
+    def size(self) -> int:
+        """A count per entry."""
+        return sum(map(len, self._counts))
+
+    def empty(self) -> ChainTally:
+        """Nothing counted yet."""
+        return ChainTally(self._law)
+
 
 def outward(
     comparisons: Comparisons, outputs: sparse.csr_array, given: sparse.csr_array, names: IntArray, error: float

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Self
 from typing import Protocol as Shape
 
 import numpy as np
@@ -26,6 +26,21 @@ class Tally(Shape):
     def rows(self) -> Iterable[tuple[IntArray, FloatArray]]:
         """Tables of counts with the chances they should follow, a row per independent draw."""
 
+    @property
+    def pooled(self) -> Iterable[tuple[FloatArray, FloatArray]]:
+        """Over all inputs, for what is shown: how many more rows show it than were expected, and the variance of that.
+
+        Tables that are published one after the other come in that order: given the earlier ones, the rows of a later
+        one are independent draws.
+        """
+
+    @property
+    def size(self) -> int:
+        """How many counts it holds."""
+
+    def empty(self) -> Self:
+        """Another count of the same, in which nothing was counted yet."""
+
 
 class ChannelTally:
     """How often each input became each output, for channels that are drawn from side by side.
@@ -34,7 +49,7 @@ class ChannelTally:
     """
 
     def __init__(self, channels: Sequence[FloatArray], values: IntArray) -> None:
-        self._channels, self._values = channels, values
+        self._channels, self._values = tuple(channels), values
         self._counts = [np.zeros(channel.shape, dtype=np.int64) for channel in channels]
         self._strange = 0
 
@@ -58,6 +73,22 @@ class ChannelTally:
     def rows(self) -> list[tuple[IntArray, FloatArray]]:
         """Counts and chances, channel by channel."""
         return list(zip(self._counts, self._channels, strict=True))
+
+    @property
+    def pooled(self) -> Iterator[tuple[FloatArray, FloatArray]]:
+        """By output, channel by channel."""
+        for counts, channel in self.rows:
+            drawn = counts.sum(axis=1)
+            yield counts.sum(axis=0) - drawn @ channel, drawn @ (channel * (1 - channel))
+
+    @property
+    def size(self) -> int:
+        """All cells of all channels."""
+        return sum(counts.size for counts in self._counts)
+
+    def empty(self) -> ChannelTally:
+        """Nothing counted yet."""
+        return ChannelTally(self._channels, self._values)
 
 
 class SetsTally:
@@ -93,3 +124,19 @@ class SetsTally:
         heads = self._held.reshape(-1)
         coins = np.stack([p.reshape(-1), 1 - p.reshape(-1)], axis=1)
         return [(np.stack([heads, drawn - heads], axis=1), coins)]
+
+    @property
+    def pooled(self) -> list[tuple[FloatArray, FloatArray]]:
+        """By member: its own rows hold it with chance 1/2, all others with that of a foreign."""
+        own, others, foreign = self._drawn, self._drawn.sum() - self._drawn, self._foreign
+        expected, variance = own / 2 + others * foreign, own / 4 + others * foreign * (1 - foreign)
+        return [(self._held.sum(axis=0) - expected, variance)]
+
+    @property
+    def size(self) -> int:
+        """A count per pair of values."""
+        return self._held.size
+
+    def empty(self) -> SetsTally:
+        """Nothing counted yet."""
+        return SetsTally(len(self._drawn), self._foreign)
