@@ -100,16 +100,17 @@ def audit_from_outside(
         path, into = Path(folder) / "table.parquet", Path(folder) / "out"
         rows.with_columns(pl.Series(number, numbers)).write_parquet(path)
         _run([*program, *_words(sealed, path, into, number, method, [*stated, *bins])])
-        found = _paired(path, into, number, numbers, sealed, [*stated, *bins])
-    joint, seen = found
-    epsilon = max(sealed.promise.epsilon, SMALLEST_EPSILON)
-    intervals, classifier = judged(seen, sealed.promise.comparisons(joint, True), epsilon, lot)
+        joint, seen = _paired(path, into, number, numbers, sealed, [*stated, *bins])
+    # The command makes no promise for other priors than the table's own.
+    promise = sealed.promise if sealed.promise.made_of is None else sealed.promise.made_of[0]
+    epsilon = max(promise.epsilon, SMALLEST_EPSILON)
+    intervals, classifier = judged(seen, promise.comparisons(joint, True), epsilon, lot)
     for name, verdict in (("intervals", intervals), ("a classifier", classifier)):
         if verdict.rejects:
             raise GuaranteeError(
-                f"{sealed.promise.name} ε = {sealed.promise.epsilon:g} must hold for what sanitise publishes; {name} of "
-                f"{len(rows):,} rows show at least ε = {verdict.sure_of:.3g}, but for a chance of {FALSE_ALARM:g}. Publish "
-                "nothing that this program made, and report it."
+                f"{promise.name} ε = {promise.epsilon:g} must hold for what sanitise publishes; {name} of "
+                f"{len(rows):,} rows show at least ε = {verdict.sure_of:.3g}, but for a chance of {FALSE_ALARM:g}. "
+                "Publish nothing that this program made, and report it."
             )
     return Outside(len(rows), method, intervals, classifier)
 

@@ -32,8 +32,8 @@ def check_columns(
         one = len(strange) == 1
         raise GuaranteeError(
             f"{table} must hold the published columns and those kept on purpose; {_named(strange)} "
-            f"{'is' if one else 'are'} neither, and nothing is promised about {'it' if one else 'them'}. Name with --keep "
-            "what was kept on purpose, or remove it."
+            f"{'is' if one else 'are'} neither, and nothing is promised about {'it' if one else 'them'}. Name with "
+            "--keep what was kept on purpose, or remove it."
         )
     return tuple(beside)
 

@@ -97,25 +97,25 @@ def _pairs(blocks: Iterable[Comparisons], rows: Rows) -> Iterator[_Pair]:
         yield _Pair(member[[e]].toarray()[0] > 0, member[[f]].toarray()[0] > 0)
 
 
-def lower_end(k: FloatArray, n: FloatArray, level: float) -> FloatArray:
+def lower_end(k: FloatArray, n: float, level: float) -> FloatArray:
     """Clopper and Pearson's lower end: at most the true chance but with chance `level`."""
     from scipy.special import betaincinv
 
     return np.where(k > 0, betaincinv(np.maximum(k, 1), n - k + 1, level), 0.0)
 
 
-def upper_end(k: FloatArray, n: FloatArray, level: float) -> FloatArray:
+def upper_end(k: FloatArray, n: float, level: float) -> FloatArray:
     """Clopper and Pearson's upper end: at least the true chance but with chance `level`."""
     from scipy.special import betainccinv
 
     return np.where(k < n, betainccinv(k + 1, np.maximum(n - k, 1), level), 1.0)
 
 
-def _sure_of(k: FloatArray, n: FloatArray, other_k: FloatArray, other_n: FloatArray, level: float) -> FloatArray:
+def _sure_of(k: FloatArray, n: float, k_other: FloatArray, n_other: float, level: float) -> FloatArray:
     """The logarithm of the ratio of chances that the intervals leave at least; −∞ where they leave any."""
     low = lower_end(k, n, level)
     with np.errstate(divide="ignore"):
-        return np.asarray(np.log(low) - np.log(upper_end(other_k, other_n, level)))
+        return np.asarray(np.log(low) - np.log(upper_end(k_other, n_other, level)))
 
 
 def _intervals(rows: Rows, pairs: list[_Pair], epsilon: float, first: BoolArray) -> Verdict:
@@ -127,10 +127,10 @@ def _intervals(rows: Rows, pairs: list[_Pair], epsilon: float, first: BoolArray)
     for table in tables:
         inside = _inside(table.shape[0], rows.inputs[~first])
         for pair in pairs:
-            (k, n), (l, m) = (_of(event, table, inside) for event in (pair.one, pair.other))
-            if n and m and table.shape[1]:
-                both = max(_sure_of(k, n, l, m, level).max(), _sure_of(l, m, k, n, level).max())
-                worst = max(worst, float(both))
+            (k, n), (k_other, n_other) = (_of(event, table, inside) for event in (pair.one, pair.other))
+            if n and n_other and table.shape[1]:
+                up, down = _sure_of(k, n, k_other, n_other, level), _sure_of(k_other, n_other, k, n, level)
+                worst = max(worst, float(up.max()), float(down.max()))
     return Verdict(worst, sets, epsilon)
 
 
@@ -168,20 +168,24 @@ def _classifier(rows: Rows, pairs: list[_Pair], epsilon: float, first: BoolArray
     ]
     found = []
     for pair in [*pairs, *(pair.turned() for pair in pairs)]:
-        one, other = (event[:inputs].astype(np.float64) @ halves[0] for event in (pair.one, pair.other))
+        one, other = (_shown(event, halves[0]) for event in (pair.one, pair.other))
         if one.sum() and other.sum():
             order = np.argsort(-_scores(features, one, other), kind="stable")
-            k, l = np.cumsum(one[order]), np.cumsum(other[order])
-            sure = _sure_of(k, np.full(size, k[-1]), l, np.full(size, l[-1]), CHOOSING)
+            sure = _sure_of(np.cumsum(one[order]), one.sum(), np.cumsum(other[order]), other.sum(), CHOOSING)
             cut = int(sure.argmax())
             found.append((float(sure[cut]), pair, order[: cut + 1]))
     finalists = sorted(found, key=lambda entry: -entry[0])[:FINALISTS]
     level, worst = FALSE_ALARM / max(1, 2 * len(finalists)), 0.0
     for _, pair, chosen in finalists:
-        one, other = (event[:inputs].astype(np.float64) @ halves[1] for event in (pair.one, pair.other))
-        k, n, l, m = (np.array([part]) for part in (one[chosen].sum(), one.sum(), other[chosen].sum(), other.sum()))
-        worst = max(worst, float(_sure_of(k, n, l, m, level)[0]))
+        one, other = (_shown(event, halves[1]) for event in (pair.one, pair.other))
+        sure = _sure_of(one[chosen].sum(keepdims=True), one.sum(), other[chosen].sum(keepdims=True), other.sum(), level)
+        worst = max(worst, float(sure[0]))
     return Verdict(worst, len(finalists), epsilon)
+
+
+def _shown(event: BoolArray, half: sparse.csr_array) -> FloatArray:
+    """How many rows of an event look like each kind."""
+    return np.asarray(event[: half.shape[0]].astype(np.float64) @ half)
 
 
 def _cells(rows: Rows) -> tuple[IntArray, FloatArray]:

@@ -209,9 +209,9 @@ def _judged(sealed: SealedProtocol, found: Found, table: Table, keep: Sequence[s
     following = by_secret.judged(chi_square)
     if not following.p_value >= FALSE_ALARM:
         raise GuaranteeError(
-            f"outputs of {table.name} must not follow {' & '.join(sealed.domain.secret_columns)} beyond what the protocol "
-            f"lets them; they do, as a true draw does with a chance below {FALSE_ALARM:g}. Do not publish it: it was "
-            "altered, or drawn otherwise."
+            f"outputs of {table.name} must not follow {' & '.join(sealed.domain.secret_columns)} beyond what the "
+            f"protocol lets them; they do, as a true draw does with a chance below {FALSE_ALARM:g}. Do not publish it: "
+            "it was altered, or drawn otherwise."
         )
     guessed = first.drawn_from(sealed.law, seeds_tried()) if sealed.for_publication else None
     if guessed:

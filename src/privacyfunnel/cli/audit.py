@@ -244,8 +244,8 @@ def _told_of(draw: Draw, secret: str, false_alarm: float) -> list[tuple[str, str
         told.append(
             (
                 "independence",
-                f"outputs follow {secret} no more than the protocol lets them, p = {draw.following.p_value:.3f} (a true "
-                f"draw is called false at most once in {1 / false_alarm:,.0f} audits)",
+                f"outputs follow {secret} no more than the protocol lets them, p = {draw.following.p_value:.3f} "
+                f"(a true draw is called false at most once in {1 / false_alarm:,.0f} audits)",
             )
         )
     if draw.unseeded:

@@ -115,7 +115,8 @@ class ChainTally:
             at = label.reshape(-1)[step.output]
             apart = np.bincount(at, weights=counts - drawn * chance, minlength=len(shown))
             # Two outputs of a context never show the same labels, so no two entries of a row are added up here.
-            yield apart, np.bincount(at, weights=drawn * chance * (1 - chance), minlength=len(shown))
+            spread = np.bincount(at, weights=drawn * chance * (1 - chance), minlength=len(shown))
+            yield apart.astype(np.float64), spread.astype(np.float64)
 
     @property
     def size(self) -> int:

@@ -184,6 +184,10 @@ class ChannelLaw(Law):
         can = np.flatnonzero(own[:, 0] >= 0)
         return float(p_xy[can, own[can, 0]].sum())
 
+    @property
+    def written_out(self) -> int:
+        return self.inputs * len(self.outputs)
+
     def observation(self, channel: Callable[[FloatArray], Model], sets: Callable[[int, float], Model]) -> Model:
         return channel(self.channel)
 

@@ -44,7 +44,7 @@ def from_text(text: str, name: str) -> dict[str, Any]:
         content = json.loads(
             text, parse_constant=_no_constant, parse_float=_float, parse_int=_integer, object_pairs_hook=_each_once
         )
-    except _Twice as twice:
+    except _TwiceError as twice:
         raise ProtocolFileError(
             f"'{name}' must state everything once; it states '{twice}' twice. Make it again."
         ) from None
@@ -111,7 +111,7 @@ def _digest(content: Mapping[str, Any]) -> str:
     return hashlib.sha256(canonical.encode("utf-8")).hexdigest()
 
 
-class _Twice(Exception):
+class _TwiceError(Exception):
     """A key that stands twice in one object: programs differ in which of the two they believe."""
 
 
@@ -121,7 +121,7 @@ def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         seen: set[str] = set()
         for key, _ in pairs:
             if key in seen:
-                raise _Twice(key[:50])
+                raise _TwiceError(key[:50])
             seen.add(key)
     return found
 

@@ -148,6 +148,11 @@ class Law(ABC):
         return 0
 
     @property
+    def written_out(self) -> int:
+        """How many chances `observation` writes out."""
+        return self.inputs * self.expanded
+
+    @property
     def unseen(self) -> int:
         """How many of the last outputs of `observation` stand for what the law does not tell: nothing shows them."""
         return 0

@@ -40,7 +40,7 @@ TYPES: Mapping[str, tuple[str, tuple[type, ...]]] = {
 SHOWN = 30  # characters of a value that a sentence quotes
 
 
-class Misfit(Exception):
+class MisfitError(Exception):
     """What must hold somewhere, and what was found there; the place is filled in on the way up."""
 
     def __init__(self, must: str, found: str) -> None:
@@ -57,7 +57,7 @@ def check_form(content: Any) -> None:
     """Refuse content that is not of the published form, with the place where it is not."""
     try:
         _protocol()(content)
-    except Misfit as misfit:
+    except MisfitError as misfit:
         raise ProtocolFileError(
             f"{misfit.place.lstrip('.') or 'the file'} must {misfit.must}; {misfit.found}. "
             "The file was altered or written by another program: make it again."
@@ -77,7 +77,11 @@ def _check(schema: Mapping[str, Any], named: Mapping[str, Check]) -> Check:
     """One check of all that a schema asks, its type first."""
     if "$ref" in schema:
         name = schema["$ref"]
-        return lambda value: named[name](value)  # looked up when used: definitions may name each other
+
+        def later(value: Any) -> None:
+            named[name](value)  # looked up when used: definitions may name each other
+
+        return later
     unknown = set(schema) - set(KEYWORDS) - NOTES
     if unknown:
         raise ValueError(f"the schema uses keywords that are not followed here: {', '.join(sorted(unknown))}")
@@ -98,7 +102,7 @@ def _type(schema: Mapping[str, Any], _: Mapping[str, Check]) -> Check:
 
     def check(value: Any) -> None:
         if type(value) not in kinds:  # exactly: true is no number
-            raise Misfit(must, _found(value))
+            raise MisfitError(must, _found(value))
 
     return check
 
@@ -116,7 +120,7 @@ def _one_of(allowed: list[Any]) -> Check:
 
     def check(value: Any) -> None:
         if not any(type(value) is type(one) and value == one for one in allowed):
-            raise Misfit(must, _found(value, quoted=True))
+            raise MisfitError(must, _found(value, quoted=True))
 
     return check
 
@@ -127,7 +131,7 @@ def _numbers(schema: Mapping[str, Any], _: Mapping[str, Check]) -> Check:
 
     def check(value: Any) -> None:
         if type(value) in (int, float) and not least <= value <= most:
-            raise Misfit(must, f"it is {str(value)[:SHOWN]}")
+            raise MisfitError(must, f"it is {str(value)[:SHOWN]}")
 
     return check
 
@@ -137,7 +141,7 @@ def _pattern(schema: Mapping[str, Any], _: Mapping[str, Check]) -> Check:
 
     def check(value: Any) -> None:
         if type(value) is str and (len(value) > longest or not fits(value)):
-            raise Misfit("be written as the schema says", _found(value, quoted=True))
+            raise MisfitError("be written as the schema says", _found(value, quoted=True))
 
     return check
 
@@ -148,7 +152,7 @@ def _length(schema: Mapping[str, Any], _: Mapping[str, Check]) -> Check:
 
     def check(value: Any) -> None:
         if type(value) is list and not least <= len(value) <= most:
-            raise Misfit(must, f"it has {len(value)}")
+            raise MisfitError(must, f"it has {len(value)}")
 
     return check
 
@@ -160,9 +164,9 @@ def _items(schema: Mapping[str, Any], named: Mapping[str, Check]) -> Check:
         if type(value) is list:
             place = 0
             try:
-                for place, item in enumerate(value):  # noqa: B007, PLW2901
+                for place, item in enumerate(value):  # noqa: B007
                     each(item)
-            except Misfit as misfit:
+            except MisfitError as misfit:
                 misfit.place = f"[{place}]{misfit.place}"
                 raise
 
@@ -178,7 +182,7 @@ def _prefix(schema: Mapping[str, Any], named: Mapping[str, Check]) -> Check:
             try:
                 for place, (each, item) in enumerate(zip(firsts, value, strict=False)):  # noqa: B007
                     each(item)
-            except Misfit as misfit:
+            except MisfitError as misfit:
                 misfit.place = f"[{place}]{misfit.place}"
                 raise
 
@@ -192,7 +196,7 @@ def _unique(schema: Mapping[str, Any], _: Mapping[str, Check]) -> Check:
         if type(value) is list:
             different = {tuple(item) if type(item) is list else item for item in value}
             if len(different) < len(value):
-                raise Misfit("name each of its entries once", f"{len(value) - len(different)} repeat")
+                raise MisfitError("name each of its entries once", f"{len(value) - len(different)} repeat")
 
     return check
 
@@ -209,16 +213,16 @@ def _object(schema: Mapping[str, Any], named: Mapping[str, Check]) -> Check:
         wanted = [*required, *(other for key, others in together.items() if key in value for other in others)]
         missing = [key for key in wanted if key not in value]
         if missing:
-            raise Misfit(f"state '{missing[0]}'", "it does not")
+            raise MisfitError(f"state '{missing[0]}'", "it does not")
         for key, item in value.items():
             if key in parts:
                 try:
                     parts[key](item)
-                except Misfit as misfit:
+                except MisfitError as misfit:
                     misfit.place = f".{key}{misfit.place}"
                     raise
             elif not open_to_others:
-                raise Misfit("state nothing that is not in the schema", f"it states '{key[:SHOWN]}'")
+                raise MisfitError("state nothing that is not in the schema", f"it states '{key[:SHOWN]}'")
 
     return check
 
@@ -239,7 +243,7 @@ def _if(schema: Mapping[str, Any], named: Mapping[str, Check]) -> Check:
     def check(value: Any) -> None:
         try:
             when(value)
-        except Misfit:
+        except MisfitError:
             return
         then(value)
 

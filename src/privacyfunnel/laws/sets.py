@@ -122,6 +122,10 @@ class SetsLaw(Law):
     def expected_unchanged(self, own: NDArray[Any], joint: Joint) -> float:
         return float(0.5 * (1 - self.t / UNIT) ** (joint.a - 1))
 
+    @property
+    def written_out(self) -> int:
+        return len(self.values) ** 2
+
     def observation(self, channel: Callable[[FloatArray], Model], sets: Callable[[int, float], Model]) -> Model:
         checked_table(len(self.values), len(self.values))
         return sets(len(self.values), self.t / UNIT)
