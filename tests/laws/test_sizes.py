@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import subprocess
 import sys
 from collections.abc import Callable
@@ -95,15 +94,22 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+LIMITED = """
+import resource, runpy, sys
+resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[1]), int(sys.argv[1])))
+sys.argv = ["privacyfunnel", *sys.argv[2:]]
+runpy.run_module("privacyfunnel", run_name="__main__")
+"""
+
+
 def frugal(*words: object) -> tuple[int, str, int]:
     """The command in a process that may not reserve much: its exit code, its sentence, and kB it used at most."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "privacyfunnel", *map(str, words)],
+        [sys.executable, "-c", LIMITED, str(ADDRESSES), *map(str, words)],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "POLARS_MAX_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (ADDRESSES, ADDRESSES)),
     )
     assert process.stderr is not None
     with process.stderr as told:
@@ -114,21 +120,31 @@ def frugal(*words: object) -> tuple[int, str, int]:
 
 
 Words = Callable[[Path, Path], list[object]]
-AUDIT: Words = lambda protocol, table: ["audit", protocol, table, "--sanitised", table.with_name("x.csv")]  # noqa: E731
-ESTIMATE: Words = lambda protocol, table: ["estimate", protocol, table]  # noqa: E731
-SANITISE: Words = lambda _, table: [
-    *("sanitise", table, "-s", "own", "-p", "few", "-e", 1, "--promise", "ldp"),
-    *("--method", "randomised-response", "--no-report", "--into", table.parent / "out"),
-]
+
+
+def audited(protocol: Path, table: Path) -> list[object]:
+    return ["audit", protocol, table, "--sanitised", table.with_name("x.csv")]
+
+
+def estimated(protocol: Path, table: Path) -> list[object]:
+    return ["estimate", protocol, table]
+
+
+def sanitised(_: Path, table: Path) -> list[object]:
+    return [
+        *("sanitise", table, "-s", "own", "-p", "few", "-e", 1, "--promise", "ldp"),
+        *("--method", "randomised-response", "--no-report", "--into", table.parent / "out"),
+    ]
+
 
 FILES: dict[str, tuple[Callable[[], str], Words, str]] = {
-    "a chain whose values share a long row, audited": (long_chain, AUDIT, "A chain is read that has at most"),
-    "a chain whose values share a long row, estimated": (long_chain, ESTIMATE, "A chain is read that has at most"),
-    "an identity, estimated": (channel, ESTIMATE, "channels of at most"),
-    "an identity, audited": (channel, AUDIT, "has at most"),
-    "sets of many values, audited": (sets, AUDIT, "has at most"),
-    "sets of many values, estimated": (sets, ESTIMATE, "channels of at most"),
-    "a product of identities": (product, AUDIT, "A table of chances has at most"),
+    "a chain whose values share a long row, audited": (long_chain, audited, "A chain is read that has at most"),
+    "a chain whose values share a long row, estimated": (long_chain, estimated, "A chain is read that has at most"),
+    "an identity, estimated": (channel, estimated, "channels of at most"),
+    "an identity, audited": (channel, audited, "has at most"),
+    "sets of many values, audited": (sets, audited, "has at most"),
+    "sets of many values, estimated": (sets, estimated, "channels of at most"),
+    "a product of identities": (product, audited, "A table of chances has at most"),
     "LDP for many secrets, audited": (
         lambda: content_with(
             {"outputs": [["a"]], "bits": 64, "rows": [[[0, str(1 << 64)]]] * 3},
@@ -140,7 +156,7 @@ FILES: dict[str, tuple[Callable[[], str], Words, str]] = {
         lambda protocol, table: ["audit", protocol, table],
         "A promise compares at most",
     ),
-    "LDP for many secrets, sanitised": (channel, SANITISE, "A promise compares at most"),
+    "LDP for many secrets, sanitised": (channel, sanitised, "A promise compares at most"),
 }
 
 

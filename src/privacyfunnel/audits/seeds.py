@@ -19,12 +19,12 @@ from privacyfunnel.errors import ProtocolFileError
 from privacyfunnel.laws.law import Law
 from privacyfunnel.laws.sampling import KeyStream
 
-FIRST_ROWS = 256  # that are drawn again
+FIRST_ROWS = 2048  # that are drawn again
 FEW_ROWS = 32  # of them first: nearly every seed fails there
 JUDGED_BY = 8  # draws from fresh keys that say how much the rows tell
 TRIED = 5000  # seeds from 0 on: two seconds
 FAVOURITES = (12345, 123456, 1234567, 12345678, 31337, 8675309, 1234567890, 2**31 - 1, 2**32 - 1, -1)
-BITS = 60.0  # a draw from a fresh key repeats that of one seed with a chance of about 2^-60
+BITS = 40.0  # a draw from a fresh key repeats that of one seed with a chance of about 2^-40
 
 
 def seeds_tried() -> Iterable[int]:

@@ -3,13 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 from typing import Protocol as Shape
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.arrays import FloatArray, IntArray, Matrix, sparse
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pooled:
+    r"""By how much counts of what is shown exceed :math:`\sum_z n_z q(y|z)`, and how far that may vary.
+
+    The covariance of two things of which a row shows one is :math:`-\sum_z n_z q(y|z) q(y'|z)`, the products of columns
+    of `root`; where rows show each by a coin of its own there is none.
+    """
+
+    apart: FloatArray
+    variance: FloatArray
+    root: Matrix | None = None
+
+    @classmethod
+    def of(cls, apart: FloatArray, chances: Matrix, drawn: IntArray) -> Pooled:
+        """Of rows that were drawn so many times with these chances, of which each shows one."""
+        rooted = sparse.csr_array(chances).multiply(np.sqrt(drawn)[:, None])
+        squares = np.asarray(rooted.power(2).sum(axis=0)).reshape(-1)
+        return cls(apart, np.asarray(chances.T @ drawn).reshape(-1) - squares, sparse.csr_array(rooted))
 
 
 class Tally(Shape):
@@ -27,10 +48,10 @@ class Tally(Shape):
         """Tables of counts with the chances they should follow, a row per independent draw."""
 
     @property
-    def pooled(self) -> Iterable[tuple[FloatArray, FloatArray]]:
-        """Over all inputs, for what is shown: how many more rows show it than were expected, and the variance of that.
+    def pooled(self) -> Iterable[Pooled]:
+        """What is shown over all inputs together, for each part of a record that is drawn by itself.
 
-        Tables that are published one after the other come in that order: given the earlier ones, the rows of a later
+        Parts that are published one after the other come in that order: given the earlier ones, the rows of a later
         one are independent draws.
         """
 
@@ -75,11 +96,11 @@ class ChannelTally:
         return list(zip(self._counts, self._channels, strict=True))
 
     @property
-    def pooled(self) -> Iterator[tuple[FloatArray, FloatArray]]:
+    def pooled(self) -> Iterator[Pooled]:
         """By output, channel by channel."""
         for counts, channel in self.rows:
             drawn = counts.sum(axis=1)
-            yield counts.sum(axis=0) - drawn @ channel, drawn @ (channel * (1 - channel))
+            yield Pooled.of(counts.sum(axis=0) - drawn @ channel, channel, drawn)
 
     @property
     def size(self) -> int:
@@ -126,11 +147,11 @@ class SetsTally:
         return [(np.stack([heads, drawn - heads], axis=1), coins)]
 
     @property
-    def pooled(self) -> list[tuple[FloatArray, FloatArray]]:
+    def pooled(self) -> list[Pooled]:
         """By member: its own rows hold it with chance 1/2, all others with that of a foreign."""
         own, others, foreign = self._drawn, self._drawn.sum() - self._drawn, self._foreign
         expected, variance = own / 2 + others * foreign, own / 4 + others * foreign * (1 - foreign)
-        return [(self._held.sum(axis=0) - expected, variance)]
+        return [Pooled(self._held.sum(axis=0) - expected, variance)]
 
     @property
     def size(self) -> int:
