@@ -8,6 +8,7 @@
     │   ├── TableError            a file that is no table, or cannot be read
     │   ├── OutputError           somewhere the results cannot be written
     │   ├── ProtocolFileError     a protocol file that is damaged, foreign or of another version
+    │   ├── SignatureError        a key or a signature that is not what it should be
     │   ├── SizeError             more than this method can hold or solve
     │   └── GuaranteeError        a promise that does not hold: nothing weaker is returned
     └── SolverError               ours: a solver did not finish its work; exits with 1
@@ -49,6 +50,10 @@ class OutputError(InputError):
 
 class ProtocolFileError(InputError):
     """A protocol file that cannot be trusted or understood."""
+
+
+class SignatureError(InputError):
+    """A key that cannot be used, or a signature that is missing or wrong."""
 
 
 class SizeError(InputError):

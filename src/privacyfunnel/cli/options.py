@@ -93,6 +93,10 @@ MergeSecretsOption = Annotated[
 ]
 Delimiter = Annotated[str | None, typer.Option("--delimiter", help="What separates fields, if it is not found.")]
 Encoding = Annotated[str | None, typer.Option("--encoding", help="The text's encoding, if it is not UTF-8.")]
+SignedBy = Annotated[
+    Path | None,
+    typer.Option("--signed-by", readable=False, help="The owner's public key: refuse files that it did not sign."),
+]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite what is there.")]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -101,10 +101,14 @@ def sanitise(
     seed: Annotated[int | None, typer.Option("--seed", help="For tests only: not for publication.")] = None,
     report: Annotated[bool, typer.Option(help="Write report.html, for the owner only.")] = True,
     public_report: Annotated[bool, typer.Option("--public-report", help="Write a page for everybody too.")] = False,
+    sign: Annotated[
+        Path | None, typer.Option("--sign", readable=False, help="Sign both files with this private key (keygen).")
+    ] = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Publish columns of a table so that nobody's belief about the secret moves by more than a factor of e^ε."""
+    signed = _signing(sign, into, force=force)
     release = sanitised(
         table,
         into,
@@ -132,7 +136,27 @@ def sanitise(
         public_report=public_report,
         force=force,
     )
-    answer(as_json, content(release), told(release))
+    signature = signed(release)
+    more = f"\nsigned by {signature['signed_by']}: {signature['signature']}" if signature else ""
+    answer(as_json, {**content(release), **signature}, told(release) + more)
+
+
+def _signing(key: Path | None, into: Path, *, force: bool) -> Callable[[Release], dict[str, str]]:
+    """How a release will be signed, with a key and a place that are checked before hours are spent."""
+    if key is None:
+        return lambda release: {}
+    from privacyfunnel.laws import signing
+    from privacyfunnel.tables.whole import checked_target
+
+    mine, path = signing.private_key(key), signing.signature_path(into / "protocol.json")
+    if into.exists():
+        checked_target(path, force=force)
+
+    def signed(release: Release) -> dict[str, str]:
+        signing.sign(into / "protocol.json", release.table, mine, force=force)
+        return {"signature": str(path), "signed_by": signing.fingerprint(mine.public_key())}
+
+    return signed
 
 
 def sanitised(

@@ -81,18 +81,22 @@ class Domain:
     def from_json(cls, content: Mapping[str, Any]) -> Domain:
         """The domain that a protocol file states; it must name labels that there are, and nothing twice."""
         published = content["publish"]
-        attributes = tuple(Attribute(str(p["column"]), tuple(map(str, p["labels"]))) for p in published)
+        attributes = tuple(Attribute(p["column"], tuple(p["labels"])) for p in published)
         combos = content["combinations"]
         if combos is None:
-            combos = np.arange(len(attributes[0].labels))[:, None]
+            if len(attributes) > 1:
+                raise ProtocolFileError("combinations must be listed for several columns; they are not. Make it again.")
+            combos = [[code] for code in range(len(attributes[0].labels))]
+        if any(len(combo) != len(attributes) for combo in combos):
+            raise ProtocolFileError("every combination must name a label of each column; some do not. Make it again.")
         domain = cls(
             attributes=attributes,
-            combos=np.asarray(combos, dtype=np.int64).reshape(-1, len(attributes)),
-            secret_columns=tuple(map(str, content["secret"]["columns"])),
-            secrets=tuple(map(str, content["secret"]["labels"])),
+            combos=np.array(combos, dtype=np.int64).reshape(-1, len(attributes)),
+            secret_columns=tuple(content["secret"]["columns"]),
+            secrets=tuple(content["secret"]["labels"]),
             bins={p["column"]: tuple(map(float, p["bins"])) for p in published if p["bins"] is not None},
-            rest={p["column"]: p["rest"] for p in published if p.get("rest") is not None},
-            secrets_merged=content["secret"].get("merged", False) is not False,
+            rest={p["column"]: p["rest"] for p in published if "rest" in p},
+            secrets_merged="merged" in content["secret"],
         )
         _check_columns(domain)
         _check_rest(domain)
