@@ -124,6 +124,21 @@ def test_a_rare_secret_is_pointed_out_with_what_merging_it_gives(
     assert again["information_nats"] > release["information_nats"]
 
 
+def test_a_scan_merges_what_it_looks_at_and_survives_a_column_of_which_nothing_is_left(
+    people: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frame = pl.read_csv(people).with_columns(number=pl.Series([f"P{i}" for i in range(1000)]))
+    frame.write_csv(tmp_path / "numbered.csv")
+    words = ["scan", tmp_path / "numbered.csv", "--secret", "job"]
+    before, after = (
+        {look["column"]: look for look in found_by(capsys, *words, *more)["columns"]}
+        for more in ([], ["--merge-rare", 10])
+    )
+    assert (before["country"]["values"], after["country"]["values"]) == (7, 3)
+    assert after["number"]["note"] == "one value is left when its rare ones are merged"
+    assert not after["number"]["safe"]
+
+
 def test_rare_combinations_and_missing_numbers_are_said_without_promising_that_merging_mends_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

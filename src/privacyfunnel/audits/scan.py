@@ -197,7 +197,9 @@ def _look(column: str, looked: Looked, exact: Joint | None, rough: Joint | None,
     counted = looked.as_it_is
     if exact is None:
         note = "cannot be counted: its entries are no text, numbers, dates or truth values"
-        if too_many(looked):
+        if looked.one_left:
+            note = "one value is left when its rare ones are merged"
+        elif too_many(looked):
             note = "too many values to count"
         found = Look(column, looked.values, math.inf, math.inf, None, "", "", note=note)
     else:

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from privacyfunnel.arrays import frozen
-from privacyfunnel.errors import ColumnError
+from privacyfunnel.errors import ColumnError, MergedAwayError
 from privacyfunnel.tables.bins import Bins
 from privacyfunnel.tables.columns import MOST_LABELS, MOST_NUMBERS, Coder, Codes, as_numbers, as_plain_number, as_text
 from privacyfunnel.tables.encoding import column_coders
@@ -41,6 +41,7 @@ class Looked:
     values: int  # different ones among these rows
     as_it_is: Counted | None  # None where the values became too many, or are of no kind that can be counted
     in_bins: Counted | None
+    one_left: bool = False  # whether one value would be left of it after merging
 
 
 def look(
@@ -84,10 +85,15 @@ def look(
     rules = by_column(merges, secret, columns)
     found = {}
     for column in columns:
-        as_it_is = _counted(keepers, [coders[column]], exact[column], rules) if column in exact else None
-        in_bins = _counted(keepers, [cut[column]], rough[column], rules) if column in rough else None
+        as_it_is = in_bins = None
+        one_left = False
+        try:
+            as_it_is = _counted(keepers, [coders[column]], exact[column], rules) if column in exact else None
+            in_bins = _counted(keepers, [cut[column]], rough[column], rules) if column in rough else None
+        except MergedAwayError:  # a look at the other columns is no less of use
+            one_left = True
         values = coders[column].size - 1 if as_it_is is None else as_it_is.values
-        found[column] = Looked(rows[column], values, as_it_is, in_bins)
+        found[column] = Looked(rows[column], values, as_it_is, in_bins, one_left)
     return found
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from privacyfunnel.arrays import BoolArray, IntArray
-from privacyfunnel.errors import ColumnError, ParameterError
+from privacyfunnel.errors import ColumnError, MergedAwayError, ParameterError
 from privacyfunnel.tables.bins import bin_labels
 from privacyfunnel.tables.names import unlike
 
@@ -99,8 +99,8 @@ class MergeRare:
         found = replace(coding, labels=labels, missing=missing, edges=tuple(edges))
         return found, np.array([labels.index(label) for label in shown], dtype=np.int64)
 
-    def _nothing_left(self, coding: Coding) -> ColumnError:
-        return ColumnError(
+    def _nothing_left(self, coding: Coding) -> MergedAwayError:
+        return MergedAwayError(
             f"column '{coding.column}' must keep two values when those of fewer than {self.fewest} rows are merged; it "
             "keeps one. Leave it out, or merge less."
         )
