@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from privacyfunnel import Bins, MergeRare, MergeSecrets
 from privacyfunnel.errors import ColumnError, ParameterError
+from privacyfunnel.tables import encoding
 from privacyfunnel.tables.encoding import Encoding, encode, encode_against
 from privacyfunnel.tables.frames import FrameTable
 from privacyfunnel.tables.merging import Merge, MergeOthers, merges_of, parse_rare, parse_secrets
@@ -117,6 +118,20 @@ def test_a_rule_for_a_column_goes_before_one_for_all() -> None:
     code = read(rows, MergeRare(3, "x"), MergeRare(4))
     assert code.contingency.attribute_labels == (("a", "b"), ("l", "other"))
     assert read(rows, MergeRare(2)).contingency.attribute_labels == (("a", "b"), ("k", "l", "other"))
+
+
+def test_a_table_too_large_to_be_kept_in_codes_is_merged_alike_when_it_is_read_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows: dict[str, list[Any]] = {"s": ["u", "v", "w"] * 6, "x": ["a"] * 9 + ["b"] * 7 + ["c", None], "y": [*range(18)]}
+    rules: list[Merge] = [MergeRare(3), MergeSecrets({"o": ("u", "w")})]
+    bins = (Bins("y", edges=(1, 2, 9)),)
+    kept = read(rows, *rules, bins=bins)
+    monkeypatch.setattr(encoding, "KEPT_BYTES", 0)
+    again = read(rows, *rules, bins=bins)
+    assert shown(kept) == shown(again)
+    assert kept.contingency.attribute_labels == (("a", "other"), ("< 9", ">= 9"))
+    assert [chunk.secret.tolist() for chunk in kept.chunks()] == [chunk.secret.tolist() for chunk in again.chunks()]
 
 
 def test_the_label_of_merged_values_is_no_other_values() -> None:
