@@ -61,7 +61,13 @@ def test_rare_values_are_said_and_merged_on_request(
     assert found_by(capsys, *audit)["draw"]["consistent"]
     together = found_by(capsys, *audit[:5], "--with", out / "protocol.json")["together"]
     assert together["releases"] == 2
-    assert "must merge the same values of 'country'" in turned_down(
+    both = found_by(capsys, *audit[:5], "--with", tmp_path / "plain" / "protocol.json")["together"]
+    assert both["releases"] == 2  # one merged, one not
+    assert both["alone"][0] == pytest.approx(together["alone"][0], abs=1e-9)
+    known = [*asked(people, tmp_path / "known"), "--promise", "srlip", "--merge-rare", 10]
+    found_by(capsys, *known)
+    audit[1] = tmp_path / "known" / "protocol.json"
+    assert "under SRLIP must merge the same values of 'country'" in turned_down(
         capsys, *audit[:5], "--with", tmp_path / "plain" / "protocol.json"
     )
     shares = found_by(capsys, "estimate", out / "protocol.json", out / "sanitised.csv")

@@ -134,7 +134,11 @@ def audit_together(
         raise ColumnError(f"the bins of '{named[0].column}' are in the protocol file; leave out --bin for it.")
     people = open_table(table, delimiter=delimiter, encoding=encoding)
     counted = encode(
-        people, secret=protected, publish=published, bins=[*stated.values(), *bins], merges=[*_others(sealed), *merges]
+        people,
+        secret=protected,
+        publish=published,
+        bins=[*stated.values(), *bins],
+        merges=[*_others(sealed, first.promise), *merges],
     )
     joint = Joint.from_contingency(counted.contingency)
     laws = [_on(joint, one) for one in sealed]
@@ -157,18 +161,20 @@ def _bins(sealed: Sequence[SealedProtocol]) -> dict[str, Bins]:
     return stated
 
 
-def _others(sealed: Sequence[SealedProtocol]) -> tuple[Merge, ...]:
-    """How the values of each column are merged, on which all protocols that have it must agree."""
-    stated: dict[str, Merge | None] = {}
+def _others(sealed: Sequence[SealedProtocol], promise: Promise) -> tuple[Merge, ...]:
+    """How the values of each column are merged where all protocols that have it agree; else they are counted apart."""
+    stated: dict[str, set[Merge | None]] = {}
     for one in sealed:
         mine = {rule.column: rule for rule in one.domain.others}
         for at in one.domain.attributes:
-            if stated.setdefault(at.name, mine.get(at.name)) != mine.get(at.name):
-                raise ColumnError(
-                    f"protocols that are composed must merge the same values of '{at.name}'; these do not. "
-                    "Make one of them again with the other's --merge-rare."
-                )
-    return tuple(rule for rule in stated.values() if rule is not None)
+            stated.setdefault(at.name, set()).add(mine.get(at.name))
+    unlike = [name for name, rules in stated.items() if len(rules) > 1]
+    if unlike and promise.guards_known_attributes:
+        raise ColumnError(
+            f"protocols that are composed under {promise.name} must merge the same values of '{unlike[0]}', which "
+            "somebody may know; these do not. Make one of them again with the other's --merge-rare."
+        )
+    return tuple(rule for rules in stated.values() if len(rules) == 1 for rule in rules if rule is not None)
 
 
 def _on(joint: Joint, sealed: SealedProtocol) -> Law:
@@ -176,7 +182,7 @@ def _on(joint: Joint, sealed: SealedProtocol) -> Law:
     domain = sealed.domain
     names = [at.name for at in joint.attributes]
     columns = [names.index(at.name) for at in domain.attributes]
-    values = [tuple(value[j] for j in columns) for value in joint.values]
+    values = [domain.shown([value[j] for j in columns]) for value in joint.values]
     x = looked_up(values, domain.values, joint.weights.sum(axis=0), [at.name for at in domain.attributes])
     if not sealed.sees_secret:
         return sealed.law.among(x)

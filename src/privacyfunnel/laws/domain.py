@@ -48,6 +48,13 @@ class Domain:
             if at.name in self.rest
         )
 
+    def shown(self, labels: Sequence[str]) -> Labels:
+        """The input that a record with these labels is: what is not listed is the rest, where there is one."""
+        return tuple(
+            label if label in at.labels else self.rest.get(at.name, label)
+            for at, label in zip(self.attributes, labels, strict=True)
+        )
+
     def check_secrets(self, given: Sequence[Merge]) -> None:
         """Secrets must be merged as they were for the protocol: else another promise would be judged."""
         if self.secrets_merged != bool(given):
