@@ -105,13 +105,14 @@ def audit_from_outside(
     promise = sealed.promise if sealed.promise.made_of is None else sealed.promise.made_of[0]
     epsilon = max(promise.epsilon, SMALLEST_EPSILON)
     intervals, classifier = judged(seen, promise.comparisons(joint, True), epsilon, lot)
-    for name, verdict in (("intervals", intervals), ("a classifier", classifier)):
-        if verdict.rejects:
-            raise GuaranteeError(
-                f"{promise.name} ε = {promise.epsilon:g} must hold for what sanitise publishes; {name} of "
-                f"{len(rows):,} rows show at least ε = {verdict.sure_of:.3g}, but for a chance of {FALSE_ALARM:g}. "
-                "Publish nothing that this program made, and report it."
-            )
+    against = [name for name, found in (("intervals", intervals), ("a classifier", classifier)) if found.rejects]
+    if against:
+        sure_of = max(intervals.sure_of, classifier.sure_of)
+        raise GuaranteeError(
+            f"{promise.name} ε = {promise.epsilon:g} must hold for what sanitise publishes; {' and '.join(against)} of "
+            f"{len(rows):,} rows show at least ε = {sure_of:.3g}, but for a chance of {FALSE_ALARM:g}. "
+            "Publish nothing that this program made, and report it."
+        )
     return Outside(len(rows), method, intervals, classifier)
 
 
