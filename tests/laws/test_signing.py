@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +12,16 @@ import pytest
 from privacyfunnel.cli import main
 from privacyfunnel.laws import signing
 from tests.commands import found_by, refused, said, sanitise, told, turned_down
+
+# Made with `openssl genpkey -algorithm ed25519` and `openssl pkey -pubout`, for this test alone.
+OPENSSL_KEY = """-----BEGIN PRIVATE KEY-----
+MC4CAQAwBQYDK2VwBCIEIK8Uy4j/4YsVp3Ma1ovVzcYHLCVDXBmOwq8dLEzxFezM
+-----END PRIVATE KEY-----
+"""
+OPENSSL_PUBLIC = """-----BEGIN PUBLIC KEY-----
+MCowBQYDK2VwAyEAWHCBoCE/gFd+9KrpTa0+/l7j1CcZqzlcy4iinbLczPY=
+-----END PUBLIC KEY-----
+"""
 
 
 @pytest.fixture(scope="module")
@@ -154,9 +163,9 @@ def test_keys_that_others_may_read_or_that_are_none_are_refused_before_anything_
 
 def test_keys_of_openssl_serve_too(some: Path, out: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     key, public = tmp_path / "key.pem", tmp_path / "public.pem"
-    subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", key], check=True)
+    key.write_text(OPENSSL_KEY)
     key.chmod(0o600)
-    subprocess.run(["openssl", "pkey", "-in", key, "-pubout", "-out", public], check=True)
+    public.write_text(OPENSSL_PUBLIC)
     into = copied(out, tmp_path / "out")
     assert "exists already" in turned_down(capsys, "sign", into / "protocol.json", into / "sanitised.csv", "--key", key)
     mark = found_by(capsys, "sign", into / "protocol.json", into / "sanitised.csv", "--key", key, "--force")

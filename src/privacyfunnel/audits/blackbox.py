@@ -11,7 +11,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ import polars as pl
 from privacyfunnel.audits.outside import FALSE_ALARM, Rows, Verdict, in_words, judged
 from privacyfunnel.errors import GuaranteeError, SolverError
 from privacyfunnel.laws.sealing import SMALLEST_EPSILON, SealedProtocol
+from privacyfunnel.model.comparisons import Comparisons
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.release.write import recognised
 from privacyfunnel.tables.bins import Bins, number_text
@@ -87,6 +88,43 @@ def audit_from_outside(
         If what comes out tells the secret by more than was promised.
     """
     lot = np.random.default_rng(seed)
+    method = method or METHODS.get(sealed.law.kind, _of_channel(sealed))
+    joint, rows = drawn_from_outside(
+        sealed, table, draws, method=method, lot=lot, bins=bins, delimiter=delimiter, encoding=encoding, program=program
+    )
+    epsilon = max(sealed.promise.epsilon, SMALLEST_EPSILON)
+    intervals, classifier = judged(rows, events_of(sealed, joint), epsilon, lot)
+    against = [name for name, found in (("intervals", intervals), ("a classifier", classifier)) if found.rejects]
+    if against:
+        promise, sure_of = sealed.promise, max(intervals.sure_of, classifier.sure_of)
+        raise GuaranteeError(
+            f"{promise.name} ε = {promise.epsilon:g} must hold for what sanitise publishes; {' and '.join(against)} of "
+            f"{len(rows.inputs):,} rows show at least ε = {sure_of:.3g}, but for a chance of {FALSE_ALARM:g}. "
+            "Publish nothing that this program made, and report it."
+        )
+    return Outside(len(rows.inputs), method, intervals, classifier)
+
+
+def events_of(sealed: SealedProtocol, joint: Joint) -> Iterator[Comparisons]:
+    """The pairs of events that a release of this table must not tell apart."""
+    # The command makes no promise for other priors than the table's own.
+    promise = sealed.promise if sealed.promise.made_of is None else sealed.promise.made_of[0]
+    return promise.comparisons(joint, True)
+
+
+def drawn_from_outside(
+    sealed: SealedProtocol,
+    table: str | Path,
+    draws: int,
+    *,
+    method: str,
+    lot: np.random.Generator,
+    bins: Sequence[Bins] = (),
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    program: Sequence[str] = PROGRAM,
+) -> tuple[Joint, Rows]:
+    """At least so many rows that the program draws from copies of the table, beside those they were drawn from."""
     people = open_table(table, delimiter=delimiter, encoding=encoding)
     domain = sealed.domain
     columns = [*domain.secret_columns, *(at.name for at in domain.attributes)]
@@ -94,25 +132,12 @@ def audit_from_outside(
     rows = pl.concat([once] * -(-draws // max(1, len(once))))
     number = unlike("row", columns)
     numbers = lot.permutation(len(rows))  # not sorted: a kept column must not tell the order
-    method = method or METHODS.get(sealed.law.kind, _of_channel(sealed))
     stated = [Bins(at.name, edges=tuple(domain.bins.get(at.name, ()))) for at in domain.attributes]
     with tempfile.TemporaryDirectory(prefix="privacyfunnel-") as folder:
         path, into = Path(folder) / "table.parquet", Path(folder) / "out"
         rows.with_columns(pl.Series(number, numbers)).write_parquet(path)
         _run([*program, *_words(sealed, path, into, number, method, [*stated, *bins])])
-        joint, seen = _paired(path, into, number, numbers, sealed, [*stated, *bins])
-    # The command makes no promise for other priors than the table's own.
-    promise = sealed.promise if sealed.promise.made_of is None else sealed.promise.made_of[0]
-    epsilon = max(promise.epsilon, SMALLEST_EPSILON)
-    intervals, classifier = judged(seen, promise.comparisons(joint, True), epsilon, lot)
-    for name, verdict in (("intervals", intervals), ("a classifier", classifier)):
-        if verdict.rejects:
-            raise GuaranteeError(
-                f"{promise.name} ε = {promise.epsilon:g} must hold for what sanitise publishes; {name} of "
-                f"{len(rows):,} rows show at least ε = {verdict.sure_of:.3g}, but for a chance of {FALSE_ALARM:g}. "
-                "Publish nothing that this program made, and report it."
-            )
-    return Outside(len(rows), method, intervals, classifier)
+        return _paired(path, into, number, numbers, sealed, [*stated, *bins])
 
 
 def _of_channel(sealed: SealedProtocol) -> str:

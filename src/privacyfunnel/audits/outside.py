@@ -33,7 +33,6 @@ PLACES = 16  # parts of a file that a row's place is told apart by
 MOST_LEVELS = 64  # labels of a column that the classifier knows, the rest being one
 RIDGE = 1.0  # prior rows, by which weights of the classifier stay finite
 STEPS = 12  # of Newton's method
-CHOOSING = 0.01  # the level at which the first half ranks sets
 
 PRETENDED = 4  # intervals of one comparison: a lower and an upper end, either way up
 
@@ -166,16 +165,17 @@ def _classifier(rows: Rows, pairs: list[_Pair], epsilon: float, first: BoolArray
         sparse.csr_array((np.ones(int(half.sum())), (rows.inputs[half], cells[half])), shape=(inputs, size))
         for half in (first, ~first)
     ]
+    level = FALSE_ALARM / (2 * FINALISTS)  # of the second half; the first ranks sets by what they would show at it
     found = []
     for pair in [*pairs, *(pair.turned() for pair in pairs)]:
         one, other = (_shown(event, halves[0]) for event in (pair.one, pair.other))
         if one.sum() and other.sum():
             order = np.argsort(-_scores(features, one, other), kind="stable")
-            sure = _sure_of(np.cumsum(one[order]), one.sum(), np.cumsum(other[order]), other.sum(), CHOOSING)
+            sure = _sure_of(np.cumsum(one[order]), one.sum(), np.cumsum(other[order]), other.sum(), level)
             cut = int(sure.argmax())
             found.append((float(sure[cut]), pair, order[: cut + 1]))
     finalists = sorted(found, key=lambda entry: -entry[0])[:FINALISTS]
-    level, worst = FALSE_ALARM / max(1, 2 * len(finalists)), 0.0
+    worst = 0.0
     for _, pair, chosen in finalists:
         one, other = (_shown(event, halves[1]) for event in (pair.one, pair.other))
         sure = _sure_of(one[chosen].sum(keepdims=True), one.sum(), other[chosen].sum(keepdims=True), other.sum(), level)
