@@ -207,6 +207,11 @@ def test_numbers_too_large_for_bins_are_refused_without_bins() -> None:
     assert "inf" not in str(refusal.value)
 
 
+def test_a_separator_before_a_number_is_no_fault() -> None:
+    code = encode(frame(s=["u", "v"], x=["\x1c1", "2"]), secret=["s"], publish=["x"])
+    assert code.contingency.attribute_labels == (("\x1c1", "2"),)
+
+
 def test_many_numbers_are_refused_with_bins_that_would_do() -> None:
     table = frame(s=["u", "v"] * 37, age=[str(i) for i in range(17, 91)])
     with pytest.raises(ColumnError) as caught:

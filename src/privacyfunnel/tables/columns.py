@@ -226,7 +226,8 @@ def refuse_strangers(column: str, strangers: int, rows: int) -> None:
 
 def as_plain_number(label: str) -> float | None:
     """The number a label is, if it reads as one; `01` and `1_000` are codes, not numbers."""
-    return float(label) if _NUMBER.fullmatch(label.strip()) else None
+    number = label.strip()  # of more than float strips: of the separators U+001C to U+001F as well
+    return float(number) if _NUMBER.fullmatch(number) else None
 
 
 def sorted_labels(labels: Iterable[str]) -> list[str]:
