@@ -18,6 +18,8 @@ from privacyfunnel.cli.options import (
     Epsilon,
     Force,
     Gap,
+    MergeRareOption,
+    MergeSecretsOption,
     PromiseName,
     PromiseOption,
     Publish,
@@ -26,6 +28,7 @@ from privacyfunnel.cli.options import (
     Table,
     TimeLimit,
     listed,
+    merges,
 )
 from privacyfunnel.tables.names import listing
 
@@ -92,6 +95,8 @@ def sanitise(
     sees_secret: SeesSecret = False,
     keep: Annotated[list[str] | None, typer.Option("--keep", help="A column to pass through, unprotected.")] = None,
     bin_: BinOption = None,
+    merge_rare: MergeRareOption = None,
+    merge_secrets: MergeSecretsOption = None,
     as_: Annotated[As, typer.Option("--as", help="labels: groups of values; values: original categories.")] = As.LABELS,
     sets: Annotated[Sets, typer.Option("--sets", help="Write sets as one column or 0/1 columns.")] = Sets.COLUMN,
     gap: Gap = 1e-6,
@@ -105,10 +110,14 @@ def sanitise(
     seed: Annotated[int | None, typer.Option("--seed", help="For tests only: not for publication.")] = None,
     report: Annotated[bool, typer.Option(help="Write report.html, for the owner only.")] = True,
     public_report: Annotated[bool, typer.Option("--public-report", help="Write a page for everybody too.")] = False,
+    sign: Annotated[
+        Path | None, typer.Option("--sign", readable=False, help="Sign both files with this private key (keygen).")
+    ] = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Publish columns of a table so that nobody's belief about the secret moves by more than a factor of e^ε."""
+    signed = _signing(sign, into, force=force)
     release = sanitised(
         table,
         into,
@@ -122,6 +131,8 @@ def sanitise(
         sees_secret=sees_secret,
         keep=keep,
         bins=bin_,
+        merge_rare=merge_rare,
+        merge_secrets=merge_secrets,
         as_=as_.value,
         sets=sets.value,
         gap=gap,
@@ -135,7 +146,27 @@ def sanitise(
         public_report=public_report,
         force=force,
     )
-    answer(as_json, content(release), told(release))
+    signature = signed(release)
+    more = f"\nsigned by {signature['signed_by']}: {signature['signature']}" if signature else ""
+    answer(as_json, {**content(release), **signature}, told(release) + more)
+
+
+def _signing(key: Path | None, into: Path, *, force: bool) -> Callable[[Release], dict[str, str]]:
+    """How a release will be signed, with a key and a place that are checked before hours are spent."""
+    if key is None:
+        return lambda release: {}
+    from privacyfunnel.laws import signing
+    from privacyfunnel.tables.whole import checked_target
+
+    mine, path = signing.private_key(key), signing.signature_path(into / "protocol.json")
+    if into.exists():
+        checked_target(path, force=force)
+
+    def signed(release: Release) -> dict[str, str]:
+        signing.sign(into / "protocol.json", release.table, mine, force=force)
+        return {"signature": str(path), "signed_by": signing.fingerprint(mine.public_key())}
+
+    return signed
 
 
 def sanitised(
@@ -152,6 +183,8 @@ def sanitised(
     sees_secret: bool = False,
     keep: list[str] | None = None,
     bins: list[str] | None = None,
+    merge_rare: list[str] | None = None,
+    merge_secrets: list[str] | None = None,
     as_: str = "labels",
     sets: str = "column",
     gap: float = 1e-6,
@@ -186,6 +219,7 @@ def sanitised(
             budgets=_budgets(budgets),
             keep=listed(keep),
             bins=tuple(map(parse_bin, bins or [])),
+            merges=merges(merge_rare, merge_secrets),
             as_=as_,
             sets=sets,
             sees_secret=sees_secret,
@@ -243,6 +277,7 @@ def content(release: Release) -> dict[str, Any]:
         "reason": release.reason,
         "seconds": release.seconds,
         "sparse": release.sparse,
+        "rare": release.rare,
         "sees_secret": sealed.sees_secret,
         "information_nats": sealed.information,
         "information_error_nats": sealed.information_error,
@@ -285,6 +320,7 @@ def told(release: Release) -> str:
                 f"{words.share(release.unchanged_expected, 1)} expected",
             ),
             *([("sparse", release.sparse)] if release.sparse else []),
+            *(("rare", sentence) for sentence in release.rare),
             *([("unprotected", listing(release.kept))] if release.kept else []),
             *([("excel-safe", EXCEL_SAFE)] if release.excel_safe else []),
             *([("reports", ", ".join(map(str, release.pages)))] if release.pages else []),

@@ -23,15 +23,14 @@ from privacyfunnel.tables.columns import (
     as_numbers,
     refuse_strangers,
 )
-from privacyfunnel.tables.contingency import Contingency, Variable
 from privacyfunnel.tables.files import Table
 from privacyfunnel.tables.fingerprint import Fingerprint
+from privacyfunnel.tables.merging import Merge, by_column
 from privacyfunnel.tables.names import checked_columns
-from privacyfunnel.tables.picking import picked
+from privacyfunnel.tables.picking import picked, without_categories
 from privacyfunnel.tables.quantiles import QuantileSummary
-from privacyfunnel.tables.tally import Index, Tally, distinct_rows
-
-__all__ = ["Chunk", "Contingency", "Encoding", "Variable", "encode", "encode_against", "labelled"]
+from privacyfunnel.tables.tally import Index, Tally
+from privacyfunnel.tables.variables import Contingency, Variable, counted_variable
 
 KEPT_BYTES = 1 << 28  # of codes that are kept between the two readings of a table
 CHUNK_ROWS = 1 << 18  # rows that are coded together
@@ -101,7 +100,7 @@ class Encoding:
             else:
                 codes = [column[start : start + batch.height] for column in self._codes]
             again.add({name: batch[name] for name in keep}, start)
-            yield picked(batch, keep) if keep else None, codes, batch.height
+            yield without_categories(picked(batch, keep)) if keep else None, codes, batch.height
             start += batch.height
         if not again.confirms(self._fingerprint):
             raise self._changed()
@@ -124,11 +123,13 @@ def encode(
     secret: Sequence[str],
     publish: Sequence[str],
     bins: Sequence[Bins] = (),
+    merges: Sequence[Merge] = (),
     keep: Sequence[str] = (),
 ) -> Encoding:
     """Read `table` once: count n(s, x), the `secret` columns together being s and the `publish` columns x.
 
-    Columns to `keep` with the rows must be named now, so that it is seen if they are others when they are read again.
+    `merges` say which values are read as one. Columns to `keep` with the rows must be named now, so that it is seen if
+    they are others when they are read again.
     """
     secret = checked_columns(secret, table.columns, "secret")
     publish = checked_columns(publish, table.columns, "published")
@@ -137,7 +138,7 @@ def encode(
             raise ColumnError(f"column '{column}' cannot be secret and published. Take it out of one of the two.")
     coders = column_coders(table, (*secret, *publish), bins)
     kept = [column for column in checked_columns(keep, table.columns, "kept") if column not in (*secret, *publish)]
-    return _encoded(table, coders, len(secret), None, None, kept)
+    return _encoded(table, coders, len(secret), None, None, by_column(merges, secret, publish), kept)
 
 
 def encode_against(table: Table, *, secret: Variable | None = None, published: Variable | None = None) -> Encoding:
@@ -213,6 +214,7 @@ def _encoded(
     split: int,
     secrets: IntArray | None,
     values: IntArray | None,
+    merges: Mapping[str, Merge] | None = None,
     keep: Sequence[str] = (),
 ) -> Encoding:
     rows, used = 0, [coder.column for coder in coders]
@@ -226,8 +228,8 @@ def _encoded(
         fingerprint.add({name: batch[name] for name in keep}, rows)
         rows += batch.height
     cells, counts = tally.cells()
-    secret, secret_index, s = counted_variable(coders[:split], cells[:, :split], counts, secrets)
-    published, published_index, x = counted_variable(coders[split:], cells[:, split:], counts, values)
+    secret, secret_index, s = counted_variable(coders[:split], cells[:, :split], counts, secrets, merges)
+    published, published_index, x = counted_variable(coders[split:], cells[:, split:], counts, values, merges)
     shape = len(secret.combos), len(published.combos)
     if shape[0] * shape[1] > MOST_CELLS:
         raise SizeError(
@@ -248,33 +250,6 @@ def _encoded(
         kept.columns(),
         fingerprint,
     )
-
-
-def counted_variable(
-    coders: Sequence[Coder], cells: IntArray, counts: IntArray, known: IntArray | None
-) -> tuple[Variable, Index, IntArray]:
-    """The variable that these columns make, where its combinations are found, and the combination of each cell."""
-    codings, finals = [], [np.empty((len(cells), 0), dtype=np.int64)]
-    for coder, column in zip(coders, cells.T, strict=True):
-        coding, final = coder.coding(np.unique(column).tolist())
-        codings.append(coding)
-        finals.append(final[column][:, None])
-    final_cells = np.hstack(finals)
-    if known is None:
-        combos, positions = distinct_rows(final_cells)
-    else:
-        combos = known
-        lookup = Index(known, np.arange(len(known)), [len(coding.labels) for coding in codings])
-        positions = lookup.positions(list(final_cells.T), len(cells))
-        unknown = int(counts[positions < 0].sum())
-        if unknown:
-            names = " & ".join(coder.column for coder in coders)
-            raise TableError(
-                f"columns {names} must hold only combinations the protocol knows; {unknown} rows hold others. "
-                "Use the table the protocol was made for."
-            )
-    index = Index(cells, positions, [coder.size for coder in coders])
-    return Variable(tuple(codings), frozen(combos)), index, positions
 
 
 class _KeptCodes:
