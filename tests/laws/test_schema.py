@@ -73,7 +73,8 @@ STRANGE = st.one_of(
 
 def changed(content: Any, places: list[int], how: str, into: Any) -> None:
     """Walk down to somewhere; put something there, take it away, double it, or add something beside."""
-    parent, key = None, None
+    parent: Any = None
+    key: Any = None
     for place in places:
         if isinstance(content, dict) and content:
             parent, key = content, sorted(content)[place % len(content)]
