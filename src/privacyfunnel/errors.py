@@ -5,6 +5,7 @@
     │   ├── ParameterError        an ε, gap, limit or name that cannot be
     │   ├── DistributionError     counts or probabilities that are no joint distribution
     │   ├── ColumnError           a column that is not there, or cannot be used this way
+    │   │   └── MergedAwayError   one of which a single value would be left
     │   ├── TableError            a file that is no table, or cannot be read
     │   ├── OutputError           somewhere the results cannot be written
     │   ├── ProtocolFileError     a protocol file that is damaged, foreign or of another version
@@ -38,6 +39,10 @@ class DistributionError(InputError):
 
 class ColumnError(InputError):
     """A column that does not exist or cannot play the part it was given."""
+
+
+class MergedAwayError(ColumnError):
+    """A column of which a single value would be left after rare values were merged."""
 
 
 class TableError(InputError):

@@ -32,6 +32,7 @@ from privacyfunnel.tables.bins import Bins
 if TYPE_CHECKING:
     from privacyfunnel.tables.encoding import Encoding
     from privacyfunnel.tables.files import Table
+    from privacyfunnel.tables.merging import Merge
 
 FALSE_ALARM = 1e-6  # the chance that a draw which did follow the protocol is called inconsistent
 LEAST_EXPECTED = 20  # cells that expect fewer rows are joined before they are compared
@@ -72,6 +73,7 @@ def audit(
     secret: Sequence[str] = (),
     sanitised: str | Path | None = None,
     bins: Sequence[Bins] = (),
+    merges: Sequence[Merge] = (),
     delimiter: str | None = None,
     encoding: str | None = None,
     keep: Sequence[str] = (),
@@ -94,8 +96,9 @@ def audit(
 
     sealed, signer = signed_protocol(protocol, sanitised, signed_by)
     check_secret(sealed, secret)
+    sealed.domain.check_secrets(merges)
     people = open_table(table, delimiter=delimiter, encoding=encoding)
-    found = Found.of(people, sealed, bins)
+    found = Found.of(people, sealed, bins, merges)
     now = certify(found.law, sealed.promise, found.joint, "Do not publish what it drew from this table.")
     if not now <= sealed.epsilon:
         raise GuaranteeError(
@@ -121,8 +124,8 @@ class Found:
     law: Law  # the law on those inputs alone
 
     @classmethod
-    def of(cls, table: Table, sealed: SealedProtocol, bins: Sequence[Bins]) -> Found:
-        """Read the table with the protocol's own bins, and look its labels up."""
+    def of(cls, table: Table, sealed: SealedProtocol, bins: Sequence[Bins], merges: Sequence[Merge] = ()) -> Found:
+        """Read the table with the protocol's own bins, and look its labels up; `merges` is how secrets were merged."""
         from privacyfunnel.tables.encoding import encode
 
         domain = sealed.domain
@@ -132,7 +135,13 @@ class Found:
             raise ColumnError(f"the bins of '{named[0].column}' are in the protocol file; leave out --bin for it.")
         # Without edges, `Bins` keeps every value of a column of numbers as it is.
         stated = [Bins(column, edges=tuple(domain.bins.get(column, ()))) for column in publish]
-        encoding = encode(table, secret=domain.secret_columns, publish=publish, bins=[*stated, *bins])
+        encoding = encode(
+            table,
+            secret=domain.secret_columns,
+            publish=publish,
+            bins=[*stated, *bins],
+            merges=[*domain.others, *merges],
+        )
         joint = Joint.from_contingency(encoding.contingency)
         values = domain.values
         x = looked_up(joint.values, values, joint.weights.sum(axis=0), publish)

@@ -11,7 +11,17 @@ import typer
 from privacyfunnel.cli import words
 from privacyfunnel.cli.frame import Json, answer, show
 from privacyfunnel.cli.matrix import of_matrix
-from privacyfunnel.cli.options import BinOption, Delimiter, Encoding, PromiseName, PromiseOption, SignedBy, listed
+from privacyfunnel.cli.options import (
+    BinOption,
+    Delimiter,
+    Encoding,
+    MergeSecretsOption,
+    PromiseName,
+    PromiseOption,
+    SignedBy,
+    listed,
+    merges,
+)
 from privacyfunnel.errors import checked_epsilon
 
 if TYPE_CHECKING:
@@ -86,6 +96,7 @@ def audit(
         ),
     ] = False,
     bin_: BinOption = None,
+    merge_secrets: MergeSecretsOption = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     as_json: Json = False,
@@ -106,7 +117,7 @@ def audit(
                 "Name both files, or a matrix."
             )
         others = tuple(with_ or ())
-        more = {"keep": listed(keep), "signed_by": signed_by}
+        more = {"keep": listed(keep), "signed_by": signed_by, "merges": merges(None, merge_secrets)}
         _of_protocol(
             protocol, table, listed(secret), sanitised, others, bins, delimiter, encoding, draws, more, as_json=as_json
         )
@@ -144,7 +155,13 @@ def _of_protocol(
     together = None
     if others:
         together = audit_together(
-            [protocol, *others], table, secret=secret, bins=bins, delimiter=delimiter, encoding=encoding
+            [protocol, *others],
+            table,
+            secret=secret,
+            bins=bins,
+            merges=more["merges"],
+            delimiter=delimiter,
+            encoding=encoding,
         )
     outside = None if draws is None else _from_outside(found, table, draws, bins, delimiter, encoding)
     content = {

@@ -179,7 +179,7 @@ def group_labels(rows: pl.DataFrame, by: Sequence[str]) -> list[Group]:
     """The group of each row."""
     import polars as pl
 
-    from privacyfunnel.tables.columns import MISSING
+    from privacyfunnel.tables.names import MISSING
     from privacyfunnel.tables.picking import nameless
 
     return list(zip(*(nameless(rows[name]).cast(pl.String).fill_null(MISSING).to_list() for name in by), strict=True))
