@@ -10,6 +10,7 @@ import typer
 
 from privacyfunnel.cli import words
 from privacyfunnel.cli.frame import Json, answer, show
+from privacyfunnel.cli.matrix import of_matrix
 from privacyfunnel.cli.options import (
     BinOption,
     Delimiter,
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from privacyfunnel.audits.blackbox import Outside
     from privacyfunnel.audits.protocol import Audit, Draw
     from privacyfunnel.laws.signing import Signer
-    from privacyfunnel.model.promises import Promise
     from privacyfunnel.tables.bins import Bins
 
 
@@ -127,7 +127,7 @@ def audit(
             "With --matrix an audit takes the original table alone, no protocol and no sanitised table. Leave them out."
         )
     wanted = None if epsilon is None else promise_called(promise.value, epsilon)
-    _of_matrix(matrix, protocol, listed(secret), listed(publish), wanted, bins, delimiter, encoding, as_json=as_json)
+    of_matrix(matrix, protocol, listed(secret), listed(publish), wanted, bins, delimiter, encoding, as_json=as_json)
 
 
 def _of_protocol(
@@ -290,64 +290,3 @@ def _from_outside(
 
 def _finite(epsilon: float) -> float | None:
     return epsilon if math.isfinite(epsilon) else None
-
-
-def _of_matrix(
-    matrix: Path,
-    table: Path,
-    secret: tuple[str, ...],
-    publish: tuple[str, ...],
-    promise: Promise | None,
-    bins: tuple[Bins, ...],
-    delimiter: str | None,
-    encoding: str | None,
-    *,
-    as_json: bool,
-) -> None:
-    from privacyfunnel.audits.matrix import audit_matrix
-
-    found = audit_matrix(
-        matrix,
-        table,
-        secret=secret,
-        publish=publish,
-        promise=promise,
-        bins=bins,
-        delimiter=delimiter,
-        encoding=encoding,
-    )
-    joint = found.joint
-    columns = " & ".join(at.name for at in joint.attributes)
-    content = {
-        "rows": found.rows,
-        "secret": joint.secret_name,
-        "publish": [at.name for at in joint.attributes],
-        "outputs": len(found.protocol.outputs),
-        "leakage": {name: leak.epsilon for name, leak in found.leaks.items()},
-        "worst": {name: found.where(name) for name in found.leaks},
-        "information_nats": found.information,
-        "entropy_nats": found.entropy,
-        "share_kept": found.information / found.entropy,
-        "promise": None if promise is None else promise.name,
-        "epsilon": None if promise is None else promise.epsilon,
-        "certified": found.certified,
-        "holds": None if promise is None else True,
-    }
-    kept = f"{words.nats(found.information)}, {words.share(found.information, found.entropy)} of H({columns})"
-    told = [
-        ("rows", f"{found.rows:,}; {columns} as {len(found.protocol.outputs)} outputs, {joint.secret_name} secret"),
-        *(
-            (name.upper(), f"ε = {words.epsilon(leak.epsilon)}, worst for {found.where(name)}")
-            for name, leak in found.leaks.items()
-        ),
-        ("information", kept),
-    ]
-    if promise is not None and found.certified is not None:
-        told.append(
-            (
-                "promise",
-                f"{promise.name} ε = {words.epsilon(promise.epsilon)} holds, certified at {found.certified:.6g} "
-                "in exact arithmetic",
-            )
-        )
-    answer(as_json, content, words.facts(told))

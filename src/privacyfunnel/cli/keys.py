@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from privacyfunnel.cli import words
 from privacyfunnel.cli.frame import Json, answer
 from privacyfunnel.cli.options import Force
+
+if TYPE_CHECKING:
+    from privacyfunnel.release.sanitise import Release
 
 
 def keygen(
@@ -37,10 +41,30 @@ def sign(
     as_json: Json = False,
 ) -> None:
     """Sign the two public files of a release; audit and estimate verify it with --signed-by."""
-    from privacyfunnel.laws import signing
+    from privacyfunnel.laws.signing import fingerprint, private_key
+    from privacyfunnel.laws.signing import sign as sign_files
 
-    mine = signing.private_key(key)
-    path = signing.sign(protocol, sanitised, mine, force=force)
-    mark = signing.fingerprint(mine.public_key())
+    mine = private_key(key)
+    path = sign_files(protocol, sanitised, mine, force=force)
+    mark = fingerprint(mine.public_key())
     told = words.facts([("signature", str(path)), ("signed by", mark)])
     answer(as_json, {"signature": str(path), "signed_by": mark}, told)
+
+
+def signing(key: Path | None, into: Path, *, force: bool) -> Callable[[Release], dict[str, str]]:
+    """How a release will be signed, with a key and a place that are checked before hours are spent."""
+    if key is None:
+        return lambda release: {}
+    from privacyfunnel.laws.signing import fingerprint, private_key, signature_path
+    from privacyfunnel.laws.signing import sign as sign_files
+    from privacyfunnel.tables.whole import checked_target
+
+    mine, path = private_key(key), signature_path(into / "protocol.json")
+    if into.exists():
+        checked_target(path, force=force)
+
+    def signed(release: Release) -> dict[str, str]:
+        sign_files(into / "protocol.json", release.table, mine, force=force)
+        return {"signature": str(path), "signed_by": fingerprint(mine.public_key())}
+
+    return signed

@@ -11,6 +11,7 @@ import typer
 
 from privacyfunnel.cli import words
 from privacyfunnel.cli.frame import Json, answer
+from privacyfunnel.cli.keys import signing
 from privacyfunnel.cli.options import (
     BinOption,
     Delimiter,
@@ -117,7 +118,7 @@ def sanitise(
     as_json: Json = False,
 ) -> None:
     """Publish columns of a table so that nobody's belief about the secret moves by more than a factor of e^ε."""
-    signed = _signing(sign, into, force=force)
+    signed = signing(sign, into, force=force)
     release = sanitised(
         table,
         into,
@@ -149,24 +150,6 @@ def sanitise(
     signature = signed(release)
     more = f"\nsigned by {signature['signed_by']}: {signature['signature']}" if signature else ""
     answer(as_json, {**content(release), **signature}, told(release) + more)
-
-
-def _signing(key: Path | None, into: Path, *, force: bool) -> Callable[[Release], dict[str, str]]:
-    """How a release will be signed, with a key and a place that are checked before hours are spent."""
-    if key is None:
-        return lambda release: {}
-    from privacyfunnel.laws import signing
-    from privacyfunnel.tables.whole import checked_target
-
-    mine, path = signing.private_key(key), signing.signature_path(into / "protocol.json")
-    if into.exists():
-        checked_target(path, force=force)
-
-    def signed(release: Release) -> dict[str, str]:
-        signing.sign(into / "protocol.json", release.table, mine, force=force)
-        return {"signature": str(path), "signed_by": signing.fingerprint(mine.public_key())}
-
-    return signed
 
 
 def sanitised(
