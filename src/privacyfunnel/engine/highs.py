@@ -114,6 +114,12 @@ class Programme:
         return bool(self._highs.getModelStatus() == highspy.HighsModelStatus.kInfeasible)
 
     @property
+    def ray(self) -> FloatArray | None:
+        """Multipliers of the rows that show why the last programme has no solution, up to their sign, if known."""
+        _, known = self._highs.getDualRayExist()
+        return np.array(self._highs.getDualRay()[2]) if known else None
+
+    @property
     def status(self) -> str:
         """What the solver says of its last solve."""
         return str(self._highs.getModelStatus())

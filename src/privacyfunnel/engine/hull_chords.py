@@ -64,8 +64,11 @@ class HullChords:
                 atoms[i] = (low[i] + high[i]) / 2
                 continue
             found = self.oracle.within(slope[i] - prices, low[i], high[i])
-            if found is None:  # nothing is known of it: perhaps it is empty; it is cut on
+            if found is None:  # nothing is known of it; it is cut on
                 atoms[i] = (low[i] + high[i]) / 2
+                continue
+            if found.lower == np.inf:  # it is empty
+                bound[i] = np.inf
                 continue
             solved[i], atoms[i] = True, found.atom
             bound[i] = max(bound[i], found.lower + constant[i])

@@ -143,14 +143,14 @@ class HullOracle:
         while True:
             self.solves += 1
             if not self._solved():
-                return None
+                return self._empty(low, high)
             ratio = np.maximum(self._programme.columns[: p.size], 0.0)
             fresh = np.setdiff1d(self.rules.broken(ratio), self._active)
             if not fresh.size:
                 break
             for rule in fresh.tolist():
                 self._switch_on(rule)
-        lower, r, common = self._bounded(cost, low, high)
+        lower, r, common = self._bounded(cost, low, high, self._programme.multipliers)
         ratio = np.where(ratio > DUST * ratio.max(), ratio, 0.0)
         atom = ratio * p.prior / float(ratio @ p.prior)
         reduced = r - common
@@ -166,10 +166,20 @@ class HullOracle:
 
     # -- the bound ---------------------------------------------------------------------------------------------
 
-    def _bounded(self, cost: FloatArray, low: FloatArray, high: FloatArray) -> tuple[float, FloatArray, float]:
-        """min r·v over the box and the simplex, for the weights and members that the solver suggests; r; Σv = 1's."""
+    def _empty(self, low: FloatArray, high: FloatArray) -> Minimum | None:
+        """That no atom in the box is allowed, where multipliers prove it: with no cost at all r·v is above 0."""
+        ray = self._programme.ray if self._programme.impossible else None
+        nothing = np.zeros(low.size)
+        for sign in (1.0, -1.0) if ray is not None else ():
+            if self._bounded(nothing, low, high, sign * np.asarray(ray))[0] > 0:
+                return Minimum(self.problem.prior, np.inf, nothing, np.inf)
+        return None
+
+    def _bounded(
+        self, cost: FloatArray, low: FloatArray, high: FloatArray, multipliers: FloatArray
+    ) -> tuple[float, FloatArray, float]:
+        """min r·v over the box and the simplex, for the weights and members that multipliers suggest; r; Σv = 1's."""
         rules, prior = self.rules, self.problem.prior
-        multipliers = self._programme.multipliers
         r, size = cost.copy(), np.abs(cost)
         which = np.array(self._active, dtype=np.int64)
         w = np.maximum(-multipliers[self._row_of], 0.0) if which.size else np.zeros(0)
