@@ -60,6 +60,7 @@ def design(
     secret: str | Sequence[str],
     publish: str | Sequence[str],
     promise: Promise,
+    population: float | None = None,
     method: str = DEFAULT_METHOD,
     budgets: str | Sequence[float] | None = None,
     bins: Sequence[Bins] = (),
@@ -80,6 +81,7 @@ def design(
         secret=names(secret),
         publish=names(publish),
         promise=promise,
+        population=population,
         method=method,
         budgets=budgets if budgets is None or isinstance(budgets, str) else tuple(budgets),
         bins=tuple(bins),
@@ -100,7 +102,8 @@ def designed(encoding: Encoding, order: Order, stream: Stream | None = None) -> 
     `stream` is what the rows will be drawn with; it is needed where the protocol is made while it draws.
     """
     joint = checked_joint(encoding)
-    choice, options = settled(order.method, joint, order.promise, order.options)
+    promise = order.promised(joint)
+    choice, options = settled(order.method, joint, promise, order.options)
     mine = method(choice.method)
     begun = time.monotonic()
     if mine.needs_rows:
@@ -108,7 +111,7 @@ def designed(encoding: Encoding, order: Order, stream: Stream | None = None) -> 
             raise ParameterError(f"{mine.name} is made while rows are drawn, so it has no design apart. Use sanitise.")
         codes = np.concatenate([chunk.published for chunk in encoding.chunks()])
         options = replace(options, rows=RowsToDraw(codes, stream))
-    found = mine.design(joint, order.promise, options)
+    found = mine.design(joint, promise, options)
     sealed = found.seal()
     contingency = encoding.contingency
     domain = replace(
