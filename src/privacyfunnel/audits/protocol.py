@@ -26,6 +26,7 @@ from privacyfunnel.laws.law import Law
 from privacyfunnel.laws.sealing import SealedProtocol, certify
 from privacyfunnel.laws.signing import Signer, signed_protocol
 from privacyfunnel.model.joint import Joint
+from privacyfunnel.release.people import People, people
 from privacyfunnel.release.write import recognised
 from privacyfunnel.tables.bins import Bins
 
@@ -64,6 +65,7 @@ class Audit:
     secret_named: bool = False  # whether the auditor named the secret, or the file alone did
     claims: Claims | None = None  # what the file states beside its promise
     signer: Signer | None = None  # who signed the files; None where nobody did
+    people: People | None = None  # ε for those whom the rows stand for; None where there is too much to go through
 
 
 def audit(
@@ -97,8 +99,8 @@ def audit(
     sealed, signer = signed_protocol(protocol, sanitised, signed_by)
     check_secret(sealed, secret)
     sealed.domain.check_secrets(merges)
-    people = open_table(table, delimiter=delimiter, encoding=encoding)
-    found = Found.of(people, sealed, bins, merges)
+    original = open_table(table, delimiter=delimiter, encoding=encoding)
+    found = Found.of(original, sealed, bins, merges)
     now = certify(found.law, sealed.promise, found.joint, "Do not publish what it drew from this table.")
     if not now <= sealed.epsilon:
         raise GuaranteeError(
@@ -111,7 +113,8 @@ def audit(
         draw = _judged(sealed, found, open_table(sanitised), keep)
     claims = checked_claims(sealed, found.joint, found.law)
     side = side_channel(found.joint, found.law)
-    return Audit(sealed, found.encoding.rows, now, draw, side, bool(secret), claims, signer)
+    whom = people(found.law, sealed.promise, found.joint)
+    return Audit(sealed, found.encoding.rows, now, draw, side, bool(secret), claims, signer, whom)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -173,6 +173,7 @@ def _of_protocol(
         "epsilon": sealed.promise.epsilon,
         "stated": sealed.epsilon,
         "certified": found.certified,
+        "people": None if found.people is None else found.people.to_dict(),
         "side_channel": None
         if side is None
         else {"epsilon": side.epsilon, "bound": side.bound if math.isfinite(side.bound) else None, "worst": side.words},
@@ -221,6 +222,7 @@ def _of_protocol(
         ("promise", f"{sealed.promise.name} ε = {words.epsilon(sealed.promise.epsilon)} about {secrets} holds"),
         ("certified", f"ε = {found.certified:.6g} now, {sealed.epsilon:.6g} stated, {sealed.law.checked}"),
     ]
+    told += _told_of_people(found)
     if side is not None:
         told.append(("side channels", in_words(side)))
     if draw is not None:
@@ -252,6 +254,17 @@ def _of_protocol(
 
 
 _NOT_NAMED = "as the protocol file alone says: name the column that must stay secret with --secret to have it checked"
+
+
+def _told_of_people(found: Audit) -> list[tuple[str, str]]:
+    """What holds for those whom the rows stand for."""
+    if found.people is None:
+        return [
+            ("people", "for the people whom these rows stand for ε was not computed: the table is too large for it")
+        ]
+    told = [("people", found.people.beside(found.certified))]
+    alone = found.people.rare_alone
+    return [*told, ("rare secrets", f"for the people, {alone}")] if alone else told
 
 
 def _told_of(draw: Draw, secret: str, false_alarm: float) -> list[tuple[str, str]]:

@@ -32,6 +32,7 @@ def confidence(text: str) -> float:
         raise ParameterError(f"A confidence must lie between 0 and 1, or 0% and 100%, like 0.95 or 95%; it is {text}.")
     return float(share)
 
+
 if TYPE_CHECKING:
     from privacyfunnel.tables.merging import Merge
 

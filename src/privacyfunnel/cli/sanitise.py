@@ -278,7 +278,8 @@ def content(release: Release) -> dict[str, Any]:
         "unchanged_expected": release.unchanged_expected,
         "for_publication": sealed.for_publication,
         "excel_safe": release.excel_safe,
-        "not_promised": release.not_promised,
+        "people": None if release.people is None else release.people.to_dict(),
+        "not_promised": release.not_promised_to_owner,
         "table": str(release.table),
         "protocol": str(release.protocol_file),
         "reports": [str(page) for page in release.pages],
@@ -303,6 +304,11 @@ def told(release: Release) -> str:
                 f"{sealed.promise.name} about {secret}: asked ε = {words.epsilon(epsilon)}, {certified(sealed)}",
             ),
             *([("population", _people(sealed.promise.population))] if sealed.promise.population else []),
+            *(
+                [("rare secrets", f"for the people, {alone}")]
+                if release.people and (alone := release.people.rare_alone)
+                else []
+            ),
             ("method", release.method + (", which looks at the secret" if sealed.sees_secret else "") + _why(release)),
             ("information", kept),
             (
@@ -318,7 +324,7 @@ def told(release: Release) -> str:
             *([("dropped", listing(release.dropped))] if release.dropped else []),
         ]
     )
-    return "\n".join([lines, "not promised", *(f"  - {sentence}" for sentence in release.not_promised)])
+    return "\n".join([lines, "not promised", *(f"  - {sentence}" for sentence in release.not_promised_to_owner)])
 
 
 def _people(population: PopulationPromised) -> str:

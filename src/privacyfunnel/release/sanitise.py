@@ -22,6 +22,7 @@ from privacyfunnel.release.advice import sparse_words
 from privacyfunnel.release.design import Designed, designed
 from privacyfunnel.release.files import Page, ReleaseFiles
 from privacyfunnel.release.order import LABELS, Order, Watch, names
+from privacyfunnel.release.people import AT_A_GLANCE, People, people
 from privacyfunnel.release.rare import few_words, rare_secret_words
 from privacyfunnel.tables.bins import Bins
 from privacyfunnel.tables.merging import merges_of
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     import polars as pl
 
     from privacyfunnel.tables.encoding import Encoding
+
+
+_NOT_OF_PEOPLE = "ε is about these rows, not about the people whom they are a sample of"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,6 +56,9 @@ class Release:
     rare: tuple[str, ...] = ()  # values that few people have, and what merging rare secrets would keep; a sentence each
     pages: tuple[Path, ...] = ()  # the reports that were written
     joint: Joint | None = None  # the owner's own: it holds counts, and is in no public file
+    people: People | None = (
+        None  # the owner's own as well: ε for those whom the rows stand for, where it is quickly told
+    )
     known: tuple[Point, ...] = ()  # the points of a curve that were solved on the way
     excel_safe: bool = False  # whether cells that a spreadsheet would take for formulas have an apostrophe in front
     beside: tuple[str, ...] = ()  # what a frame carried beside its columns, such as an index: it was not passed on
@@ -67,8 +74,16 @@ class Release:
         return self.sealed.information / self.sealed.entropy
 
     @property
+    def not_promised_to_owner(self) -> tuple[str, ...]:
+        """The same with what depends on the counts, for the owner's eyes only."""
+        if self.people is None or self.sealed.promise.population is not None:
+            return self.not_promised
+        figure = f"{_NOT_OF_PEOPLE}: for them it is, {self.people.bound} ({self.people.kind})."
+        return (*(line for line in self.not_promised if not line.startswith(_NOT_OF_PEOPLE)), figure)
+
+    @property
     def not_promised(self) -> tuple[str, ...]:
-        """What nobody should read into the promise, a sentence each."""
+        """What nobody should read into the promise, a sentence each; nothing in it depends on the counts."""
         domain, promise = self.sealed.domain, self.sealed.promise
         secret, columns = " & ".join(domain.secret_columns), " & ".join(at.name for at in domain.attributes)
         said = []
@@ -101,6 +116,8 @@ class Release:
             f"Beliefs are compared with the distribution of {secret} in this table; whoever starts from another "
             "belief may learn more or less.",
         ]
+        if promise.population is None:
+            said.append(f"{_NOT_OF_PEOPLE}; --population 95% promises it for them as well.")
         return tuple(said)
 
 
@@ -267,5 +284,6 @@ class _Work:
                 filter(None, (few_words(joint, self.sealed.domain.bins), rare_secret_words(found, order.secret)))
             ),
             joint=joint,
+            people=people(law, self.sealed.promise, joint, AT_A_GLANCE),
             known=() if found.point is None else (found.point,),
         )

@@ -19,6 +19,7 @@ from privacyfunnel.errors import ParameterError, SizeError, SolverError
 from privacyfunnel.estimation import Estimates, estimate
 from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.release.files import Page
+from privacyfunnel.release.people import upwards
 from privacyfunnel.release.sanitise import Release
 from privacyfunnel.report import OWNERS, PUBLIC, numbers, pictures
 from privacyfunnel.tables.names import listing
@@ -88,9 +89,11 @@ def owner_page(
         numbers.beliefs(joint, sealed),
     )
     columns = [(pictures.column_picture(column), column.notes) for column in numbers.columns(joint, sealed, estimates)]
+    shared = _shared(release)
     return _page(
-        **_shared(release),
+        **{**shared, "not_promised": release.not_promised_to_owner, "facts": [*shared["facts"], *_people(release)]},
         owner=True,
+        people=_people_words(release),
         title=f"Publishing {_columns(release)} without giving away {_secret(release)}",
         sentence=pictures.beliefs_sentence(beliefs[0], _secret(release)),
         curve=curve and pictures.curve_picture(curve, release.method, sealed.promise.epsilon, sealed.information),
@@ -114,6 +117,7 @@ def public_page(release: Release, occasion: Occasion) -> str:
     return _page(
         **_shared(release),
         owner=False,
+        people=(),
         title=f"{_columns(release)}: a sanitised table",
         sentence="",
         curve=None,
@@ -178,6 +182,28 @@ def _shared(release: Release) -> dict[str, Any]:
         if sealed.law.members
         else f"The outputs of {release.method} over {columns} are too many to be drawn here.",
     }
+
+
+def _people(release: Release) -> list[tuple[str, str, str]]:
+    """The ε of those whom the rows stand for, beside the table's: the owner's to know."""
+    found = release.people
+    if found is None:
+        return []
+    size = "unbounded" if math.isinf(found.epsilon) else f"ε ≤ {upwards(found.epsilon)}"
+    return [("for the people", size, f"with {100 * found.confidence:g} % confidence; {found.kind}")]
+
+
+def _people_words(release: Release) -> tuple[str, ...]:
+    found = release.people
+    if found is None:
+        return ()
+    alone = found.rare_alone
+    said = f"{found.beside(release.sealed.epsilon)}."
+    return (_sentence(said), *([_sentence(f"for the people, {alone}.")] if alone else []))
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _estimates(release: Release) -> Estimates | None:

@@ -1,0 +1,40 @@
+r"""Clopper–Pearson bounds of shares in floats, rounded outwards: for statements, and never for a certificate.
+
+SciPy inverts the incomplete beta function to some 13 digits. Every bound is moved outwards by 2⁻³⁰ of itself, and to a
+multiple of 2⁻⁴⁰ beyond, so that it lies outside the exact one as long as SciPy has nine digits right. Nothing proves
+that it has; `binomial.py` does, at a millisecond or two for every bound.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from scipy import special
+
+from privacyfunnel.arrays import IntArray
+from privacyfunnel.model.binomial import SCALE
+
+OUTWARDS = 2.0**-30  # of a bound
+
+
+@dataclass(frozen=True, slots=True)
+class Rough:
+    """Bounds from the rows themselves, in floats."""
+
+    def box(self, counts: IntArray, level: Fraction) -> tuple[IntArray, IntArray]:
+        """Lower and upper bounds on the share of each cell of an event; each bound fails with chance `level`."""
+        total = int(counts.sum())
+        return _lowers(counts, total, level), SCALE - _lowers(total - counts, total, level)
+
+    def least_share(self, some: int, others: int, level: Fraction) -> int:
+        """A lower bound on the share of an event with `some` rows among it and one of `others`."""
+        return int(_lowers(np.array([some]), some + others, level)[0])
+
+
+def _lowers(k: IntArray, n: int, level: Fraction) -> IntArray:
+    seen = np.maximum(k, 1)
+    share = special.betaincinv(seen.astype(np.float64), (n - seen + 1).astype(np.float64), float(level))
+    outside = np.floor(np.nan_to_num(share) * (1 - OUTWARDS) * SCALE) - 1
+    return np.where(k > 0, np.clip(outside, 0, SCALE - 1), 0).astype(np.int64)

@@ -1,0 +1,159 @@
+r"""The people whom a table's rows stand for: the ε of any protocol for them, with a stated confidence.
+
+A protocol certified for a table says nothing of the people whom its rows are an independent sample of. Their
+distribution lies, with probability 1 − β over the sample, in the sets of Theorem 28 (docs/theory.md); the largest ratio
+over all members (Theorem 29) is therefore, with that confidence, no less than theirs:
+
+.. math:: \varepsilon^* \le \max_{P \in U(D)} \varepsilon(P, q) \quad\text{with probability } 1 - \beta.
+
+Secrets of few rows count together, as they do in a promise for a population; each is measured alone as well. Where the
+population was promised, its bounds are the exact ones of the certificate. Otherwise this is a statement, from floats
+rounded outwards. Either way it is computed from counts, depends on the secrets, and is the owner's: in no public file.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from privacyfunnel.errors import ParameterError, SizeError
+from privacyfunnel.laws.law import Law
+from privacyfunnel.model.comparisons import Leak
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.priors import Sampled
+from privacyfunnel.model.promises import Promise
+from privacyfunnel.model.rough_bounds import Rough
+from privacyfunnel.model.sets import PriorSets
+
+CONFIDENCE = Fraction(95, 100)  # where none was asked for
+AT_A_GLANCE = 10**7  # numbers gone through for all outputs and sets: some tenths of a second, for a summary
+AT_LEISURE = 3 * 10**8  # … and half a minute at most, for an audit
+TOO_FEW = "they are too few to exclude anything about them"
+
+
+@dataclass(frozen=True, slots=True)
+class People:
+    """At most this much is learned about the people whom some rows are a sample of, with a stated confidence."""
+
+    rows: int
+    confidence: float
+    epsilon: float  # infinite where nothing bounds it
+    because: str  # where it is largest, in words
+    promised: bool  # whether that is a certificate, with exact bounds; else a statement, in floats rounded outwards
+    rare: int  # secrets with fewer rows count together …
+    alone: Mapping[str, float]  # … and each of these by itself has this ε
+
+    @property
+    def bound(self) -> str:
+        """How much, with which confidence and why."""
+        sure = f"with {100 * self.confidence:g} % confidence"
+        if math.isinf(self.epsilon):
+            return f"{sure}, unbounded, because {self.because}"
+        return f"{sure}, at most {upwards(self.epsilon)}, because {self.because}"
+
+    @property
+    def kind(self) -> str:
+        """What the figure is worth."""
+        if self.promised:
+            return "a certificate, with exact bounds"
+        return "a statement, in floats rounded outwards; --population makes it a promise"
+
+    @property
+    def rare_alone(self) -> str:
+        """The ε of every rare secret by itself; nothing where there is none."""
+        each = ", ".join(f"{secret}: {upwards(epsilon)}" for secret, epsilon in self.alone.items())
+        return f"secrets of fewer than {self.rare} rows count together; alone, {each}" if each else ""
+
+    def beside(self, certified: float) -> str:
+        """The table's ε and that of the people, in one sentence."""
+        first = f"certified ε = {upwards(certified)} for these {self.rows:,} rows"
+        return f"{first}; for the people they stand for, {self.bound} ({self.kind})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it, for JSON; null where there is no bound."""
+        return {
+            "rows": self.rows,
+            "confidence": self.confidence,
+            "epsilon": _finite(self.epsilon),
+            "bounded": math.isfinite(self.epsilon),
+            "because": self.because,
+            "certificate": self.promised,
+            "rare_below": self.rare,
+            "alone": {secret: _finite(epsilon) for secret, epsilon in self.alone.items()},
+        }
+
+
+def people(law: Law, promise: Promise, joint: Joint, most: int = AT_LEISURE) -> People | None:
+    """The ε of the population; None where the promise says too little for one, or it takes more than `most` numbers.
+
+    Raises nothing: a release or an audit stands without it.
+    """
+    plain = promise if promise.made_of is None else promise.made_of[0]
+    stated = plain.population
+    rule = Sampled(CONFIDENCE, bounds=Rough()) if stated is None else stated.rule
+    try:
+        if _work(law, plain, joint) > most:
+            return None
+    except ParameterError:  # a promise of somebody's own, which does not say what it compares
+        return None
+    rare = {s: label for s, label in enumerate(joint.secrets) if 0 < joint.weights[s].sum() < rule.rare}
+
+    def sets(rule: Sampled) -> PriorSets:
+        return rule.sets(lambda c: plain.asked(c, joint.m, law.sees_secret), joint, law.sees_secret)
+
+    try:
+        each = sets(replace(rule, rare=0)) if rare else None
+        alone = {} if each is None else {rare[s]: law.worst_over(each.about(s)).leak.epsilon for s in rare}
+        try:
+            all_of_them = plain.sets(joint, law.sees_secret) or sets(rule)
+        except ParameterError:  # one group is left
+            return People(joint.total, float(rule.confidence), math.inf, TOO_FEW, False, rule.rare, alone)
+        leak = law.worst_over(all_of_them).leak
+    except SizeError:
+        return None
+    because = _because(leak, law, joint)
+    return People(joint.total, float(rule.confidence), leak.epsilon, because, stated is not None, rule.rare, alone)
+
+
+def upwards(epsilon: float) -> str:
+    """An ε to three digits, never rounded down.
+
+    >>> upwards(4.3551), upwards(1.0), upwards(0.00123401), upwards(math.inf)
+    ('4.36', '1', '0.00124', 'unbounded')
+    """
+    if math.isinf(epsilon) or epsilon == 0:
+        return "unbounded" if epsilon else "0"
+    step = 10.0 ** min(math.floor(math.log10(epsilon)) - 2, 0)
+    return f"{math.ceil(round(epsilon / step, 6)) * step:.3g}" if step < 1 else f"{math.ceil(epsilon)}"
+
+
+def _work(law: Law, promise: Promise, joint: Joint) -> int:
+    """How many numbers the worst members of all sets take, for all outputs: at least the outputs times the bounds."""
+    inputs, events = joint.a * (joint.c if law.sees_secret else 1), 0
+    outputs = max(law.written_out // max(law.inputs, 1), 1)
+    for asked in promise.asked(joint.c, joint.m, law.sees_secret):
+        classes = len(np.unique(joint.combos[:, asked.known], axis=0)) if asked.known else 1
+        events += classes * max(2 * joint.c * inputs, len(asked.pairs))
+        if events * max(outputs, 50) > AT_LEISURE:  # a bound itself takes as long as some fifty numbers
+            break
+    return events * max(outputs, 50)
+
+
+def _because(leak: Leak, law: Law, joint: Joint) -> str:
+    """Which rows leave so much open, and to whom."""
+    if leak.output is None:
+        return "no output says anything about the secret"
+    values = np.ones(joint.a, dtype=bool)
+    for attribute, label in leak.known:
+        values &= joint.combos[:, attribute] == label
+    rows = int(joint.weights[list(leak.secrets)][:, values].sum())
+    return f"{rows:,} rows leave that much open about them: {law.protocol.describe(leak, joint)}"
+
+
+def _finite(epsilon: float) -> float | None:
+    return epsilon if math.isfinite(epsilon) else None
