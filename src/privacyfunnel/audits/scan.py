@@ -21,11 +21,13 @@ from pathlib import Path
 import numpy as np
 
 from privacyfunnel.arrays import IntArray, sparse
+from privacyfunnel.audits.row_order import order_of
 from privacyfunnel.errors import ColumnError
 from privacyfunnel.model.comparisons import log_ratio
 from privacyfunnel.model.information import entropy, information
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
+from privacyfunnel.model.row_order import OrderTells
 from privacyfunnel.model.sparse import SparseProtocol
 from privacyfunnel.tables.bins import Bins
 from privacyfunnel.tables.encoding import Contingency
@@ -105,6 +107,8 @@ class Scan:
     joints: Mapping[str, Joint] = field(repr=False)  # of the columns that could be counted, as they are
     joints_in_bins: Mapping[str, Joint] = field(default_factory=dict, repr=False)
     together: Together | None = None  # where a promise was asked about
+    order: OrderTells | None = None  # what the order of the rows says about the secret
+    ids_in_order: tuple[str, ...] = ()  # columns that tell rows apart and are sorted as the table is
     secret_in_bins: tuple[str, ...] = ()  # secret columns of many numbers, which were cut into quantiles for the look
 
     def safe(self, look: Look, promise: Promise) -> bool:
@@ -152,6 +156,9 @@ def scan(
         )
     n = int(rows.sum())
     found = Scan(n, tuple(secret), len(rows), entropy(rows / n), tuple(looks), joints, in_bins, secret_in_bins=cut)
+    apart = [look.column for look in looks if look.tells_rows_apart]
+    tells, in_order = order_of(table, secret, [*bins, *(Bins(column, quantiles=LOOK_QUANTILES) for column in cut)], apart)
+    found = replace(found, order=tells, ids_in_order=in_order)
     return found if promise is None else replace(found, together=_together(table, found, promise, bins))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -88,6 +88,10 @@ def sanitise(
     bin_: BinOption = None,
     as_: Annotated[As, typer.Option("--as", help="labels: groups of values; values: original categories.")] = As.LABELS,
     sets: Annotated[Sets, typer.Option("--sets", help="Write sets as one column or 0/1 columns.")] = Sets.COLUMN,
+    keep_order: Annotated[
+        bool,
+        typer.Option("--keep-order", help="Publish the rows in the table's order, which may give the secret away."),
+    ] = False,
     gap: Gap = 1e-6,
     time_limit: TimeLimit = None,
     format_: Annotated[Format | None, typer.Option("--format", help="The output's format, if not the input's.")] = None,
@@ -115,6 +119,7 @@ def sanitise(
         bins=bin_,
         as_=as_.value,
         sets=sets.value,
+        keep_order=keep_order,
         gap=gap,
         time_limit=time_limit,
         suffix=f".{format_.value}" if format_ else None,
@@ -144,6 +149,7 @@ def sanitised(
     bins: list[str] | None = None,
     as_: str = "labels",
     sets: str = "column",
+    keep_order: bool = False,
     gap: float = 1e-6,
     time_limit: float | None = None,
     seed: int | None = None,
@@ -179,6 +185,7 @@ def sanitised(
             as_=as_,
             sets=sets,
             sees_secret=sees_secret,
+            keep_order=keep_order,
             seed=seed,
             effort=Effort(gap, time_limit, proof),
         )
@@ -239,6 +246,7 @@ def content(release: Release) -> dict[str, Any]:
         "unchanged": release.unchanged,
         "unchanged_expected": release.unchanged_expected,
         "for_publication": sealed.for_publication,
+        "order": _order(release),
         "not_promised": release.not_promised,
         "table": str(release.table),
         "protocol": str(release.protocol_file),
@@ -270,6 +278,7 @@ def told(release: Release) -> str:
                 f"{words.share(release.unchanged, 1)} of rows show just the value they had, "
                 f"{words.share(release.unchanged_expected, 1)} expected",
             ),
+            ("order", _order_words(release)),
             *([("sparse", release.sparse)] if release.sparse else []),
             *([("unprotected", ", ".join(release.kept))] if release.kept else []),
             *([("reports", ", ".join(map(str, release.pages)))] if release.pages else []),
@@ -277,6 +286,22 @@ def told(release: Release) -> str:
         ]
     )
     return "\n".join([lines, "not promised", *(f"  - {sentence}" for sentence in release.not_promised)])
+
+
+def _order(release: Release) -> dict[str, Any]:
+    """The order of the rows, and what it, or that of a kept column, says about the secret: for the owner."""
+    tells = release.order_tells
+    return {
+        "kept": release.kept_order,
+        "of_table": None if tells is None else asdict(tells),
+        "of_kept_columns": {column.column: asdict(column) for column in release.kept_columns},
+    }
+
+
+def _order_words(release: Release) -> str:
+    how = "that of the table, as asked" if release.kept_order else "random"
+    said = [f"{how}; in the order of the table {release.order_tells}"]
+    return "; ".join([*said, *(column.of_secret for column in release.kept_columns if column.of_secret)])
 
 
 def _why(release: Release) -> str:

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from privacyfunnel.arrays import IntArray
 from privacyfunnel.designs.choice import DEFAULT_METHOD
 from privacyfunnel.designs.curve import Point
 from privacyfunnel.designs.methods import Effort
@@ -18,6 +20,7 @@ from privacyfunnel.laws.sampling import KeyStream
 from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import SRLIP, Promise
+from privacyfunnel.model.row_order import Neighbours, OrderTells
 from privacyfunnel.release.advice import sparse_words
 from privacyfunnel.release.design import Designed, designed
 from privacyfunnel.release.order import LABELS, Order, Watch, names
@@ -26,6 +29,9 @@ from privacyfunnel.tables.bins import Bins
 if TYPE_CHECKING:
     import polars as pl
 
+    from privacyfunnel.release.apply import Drawn
+    from privacyfunnel.release.kept import KeptColumn
+    from privacyfunnel.release.shuffle import Scratch
     from privacyfunnel.tables.encoding import Encoding
 
 
@@ -50,6 +56,10 @@ class Release:
     joint: Joint | None = None  # the owner's own: it holds counts, and is in no public file
     known: tuple[Point, ...] = ()  # the points of a curve that were solved on the way
     beside: tuple[str, ...] = ()  # what a frame carried beside its columns, such as an index: it was not passed on
+    order_tells: OrderTells | None = None  # what the order of the table says about the secret
+    kept_columns: tuple[KeptColumn, ...] = ()  # what each kept column gives away of order and secret
+    order: IntArray | None = None  # of a frame: which of its rows each published row is; the owner's own
+    kept_order: bool = False  # whether the rows are published in the order of the table
 
     @property
     def information(self) -> float:
@@ -82,6 +92,12 @@ class Release:
             )
         if self.kept:
             said.append(f"Kept as they are, unprotected: {', '.join(self.kept)}.")
+        said += [f"The kept column {column.of_order}." for column in self.kept_columns if column.of_order]
+        if self.kept_order:
+            said.append(
+                "The rows are in the order of the table. Whoever knows how it is ordered, or whose row is which, may "
+                f"learn {secret} from that; the promise does not cover them."
+            )
         if self.beside:
             said.append(
                 f"Not passed on, for it may hold the secret or names: {', '.join(self.beside)}. "
@@ -111,11 +127,13 @@ def sanitise(
     as_: str = LABELS,
     sets: str = "column",
     sees_secret: bool = False,
+    keep_order: bool = False,
     seed: int | None = None,
     effort: Effort | None = None,
 ) -> Release:
     """Sanitise a frame in memory (anything narwhals reads); `Release.table` is a frame of the same kind.
 
+    Its rows are in a random order, of which `Release.order` tells the owner, unless the order is to be kept.
     An index, attrs and metadata of the frame are not passed on; `Release.beside` says which there were.
     What each argument means is what `Order` says of it.
     """
@@ -135,13 +153,15 @@ def sanitise(
         as_=as_,
         sets=sets,
         sees_secret=sees_secret,
+        keep_order=keep_order,
         seed=seed,
         effort=effort or Effort(),
     )
     source = FrameTable.of(frame)
     work = _Work.begun(source, order)
-    rows = pl.concat(work.batches())
-    release = work.release(source.like(rows.get_columns(), order.keep))
+    rows, numbers = pl.concat(work.batches(order.keep)), work.order
+    columns = [column for column in rows.get_columns() if column.name not in order.keep]
+    release = replace(work.release(source.like(columns, order.keep, order=numbers)), order=numbers)
     named = tuple(name for name in source.index_names or () if name and name not in source.columns)
     return replace(release, dropped=(*release.dropped, *named), beside=source.beside)
 
@@ -162,7 +182,7 @@ def sanitise_file(
     Either both files appear, whole, or none.
     """
     from privacyfunnel.tables.files import checked_output, open_table, table_suffix
-    from privacyfunnel.tables.whole import checked_target, folder, whole_file
+    from privacyfunnel.tables.whole import checked_target, folder, nameless_file, whole_file
     from privacyfunnel.tables.writing import write_batches
 
     source, into = Path(source), Path(into)
@@ -180,7 +200,8 @@ def sanitise_file(
         whole_file(protocol_file, force=force) as protocol_beside,
         whole_file(target, force=force) as table_beside,
     ):
-        write_batches(table_beside, checked_output(target, force=force), work.batches(order.keep))
+        batches = work.batches(order.keep, partial(nameless_file, target))
+        write_batches(table_beside, checked_output(target, force=force), batches)
         protocol_beside.write_text(work.sealed.to_text(), encoding="utf-8")
         release = work.release(target)  # before the files appear: what fails leaves nothing behind
     return replace(release, protocol_file=protocol_file)
@@ -192,10 +213,13 @@ class _Work:
     def __init__(
         self, encoding: Encoding, order: Order, found: Designed, stream: KeyStream, watch: Watch | None
     ) -> None:
+        from privacyfunnel.release.kept import KeptLook
         from privacyfunnel.release.write import published
 
         self._encoding, self._order, self._found = encoding, order, found
         self._stream, self._watch, self._unchanged = stream, watch, 0
+        values = len(encoding.contingency.secret.combos)
+        self._neighbours, self._kept = Neighbours(values), KeptLook(order.keep, values, encoding.rows)
         self._way = published(found.sealed, order.sets)
         taken = [name for name in order.keep if name in self._way.names]
         if taken:
@@ -218,15 +242,48 @@ class _Work:
     def sealed(self) -> SealedProtocol:
         return self._found.sealed
 
-    def batches(self, keep: Sequence[str] = ()) -> Iterator[pl.DataFrame]:
-        """The sanitised rows in the order of the table: the published columns, then those to `keep`."""
-        from privacyfunnel.release.apply import applied
+    @property
+    def order(self) -> IntArray | None:
+        """The number in the table of each published row; None where they are in its order."""
+        from privacyfunnel.release.shuffle import RowOrder
 
-        for batch in applied(self.sealed, self._encoding, self._stream, self._way, keep, self._found.drawn):
-            self._unchanged += batch.unchanged
-            yield batch.rows
+        order_key = self.order_key
+        return None if order_key is None else RowOrder.of(order_key).whole(self._encoding.rows)
+
+    @property
+    def order_key(self) -> bytes | None:
+        """What undoes the order of the published rows: the owner's own."""
+        return None if self._order.keep_order else self._stream.order_key()
+
+    def batches(self, keep: Sequence[str] = (), scratch: Scratch | None = None) -> Iterator[pl.DataFrame]:
+        """The sanitised rows: the published columns, then those to `keep`; in a random order, unless it is kept.
+
+        `scratch` is where rows wait for their turn that memory does not hold.
+        """
+        from privacyfunnel.release.apply import shown
+        from privacyfunnel.release.shuffle import Packing, RowOrder, shuffled
+
+        if self.order_key is None:
+            for piece in self._drawn(keep):
+                yield shown(self._way, piece.codes, piece.kept)
+            return
+        packing = Packing(len(self.sealed.law.members), tuple(keep))
+        packed = (packing.packed(piece.codes, piece.kept) for piece in self._drawn(keep))
+        order = RowOrder.of(self.order_key)
+        for rows in shuffled(packed, self._encoding.rows, order, self._way.rows_at_once, scratch):
+            yield shown(self._way, *packing.unpacked(rows))
+
+    def _drawn(self, keep: Sequence[str]) -> Iterator[Drawn]:
+        """The rows in the order of the table, while they are counted and looked at."""
+        from privacyfunnel.release.apply import drawn_rows
+
+        for piece in drawn_rows(self.sealed, self._encoding, self._stream, self._way, keep, self._found.drawn):
+            self._unchanged += piece.unchanged
+            self._neighbours.add(piece.secret)
+            self._kept.add(piece.kept, piece.secret)
+            yield piece
             if self._watch:
-                self._watch("drawn", batch.end)
+                self._watch("drawn", piece.end)
 
     def release(self, table: Any) -> Release:
         """What was done, once all batches were drawn."""
@@ -248,4 +305,7 @@ class _Work:
             sparse=sparse_words(found, self._watch),
             joint=joint,
             known=() if found.point is None else (found.point,),
+            order_tells=self._neighbours.found(),
+            kept_columns=self._kept.found(),
+            kept_order=order.keep_order,
         )

@@ -9,6 +9,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from privacyfunnel.errors import OutputError
 
@@ -24,13 +25,31 @@ def whole_file(path: str | Path, *, force: bool = False, owners: bool = False) -
     """
     path = Path(path)
     checked_target(path, force=force)
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
+    beside = _beside(path)
     try:
         with _owners_only(beside) as file:
             yield beside
             _settle(file, beside, path, force=force)
             if not owners:  # only now: under its hidden name nobody else ever reads it
                 _give(file, EVERYBODYS & ~_umask())
+    except OSError as error:
+        raise write_failure(path, error) from error
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+@contextmanager
+def nameless_file(path: Path) -> Iterator[BinaryIO]:
+    """A file in the folder of `path` for what must wait on disk: without a name, so nobody else can open it.
+
+    Its space is free again when it is closed, or when the process is gone, however that ends.
+    """
+    beside = _beside(path)
+    try:
+        with _owners_only(beside) as file:
+            beside.unlink()
+            with os.fdopen(os.dup(file), "w+b") as opened:
+                yield opened
     except OSError as error:
         raise write_failure(path, error) from error
     finally:
@@ -58,6 +77,10 @@ def write_failure(path: Path, error: OSError) -> OutputError:
         return OutputError(f"'{path}' was not written: the disk is full. Free some space or write elsewhere.")
     reason = os.strerror(error.errno).lower() if error.errno else str(error)
     return OutputError(f"'{path}' was not written: {reason}. Choose another place.")
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
 
 
 @contextmanager
