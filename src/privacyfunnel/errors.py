@@ -8,6 +8,7 @@
     │   ├── TableError            a file that is no table, or cannot be read
     │   ├── OutputError           somewhere the results cannot be written
     │   ├── ProtocolFileError     a protocol file that is damaged, foreign or of another version
+    │   ├── LedgerError           a ledger that is damaged or cannot be kept, or rows it remembers as released
     │   ├── SizeError             more than this method can hold or solve
     │   └── GuaranteeError        a promise that does not hold: nothing weaker is returned
     └── SolverError               ours: a solver did not finish its work; exits with 1
@@ -49,6 +50,10 @@ class OutputError(InputError):
 
 class ProtocolFileError(InputError):
     """A protocol file that cannot be trusted or understood."""
+
+
+class LedgerError(InputError):
+    """A ledger that cannot be trusted or kept; or rows that it remembers as released already."""
 
 
 class SizeError(InputError):

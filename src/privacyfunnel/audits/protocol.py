@@ -7,7 +7,7 @@ draw is judged by a chi-square test of how often each input became each output.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.audits.margins import margins
+from privacyfunnel.audits.row_order import RowNumbers, order_known
 from privacyfunnel.audits.side_channels import SideChannel, side_channel
 from privacyfunnel.errors import ColumnError, GuaranteeError, TableError
 from privacyfunnel.laws.law import Law
 from privacyfunnel.laws.sealing import SealedProtocol, certify
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.release.write import recognised
+from privacyfunnel.release.composition import looked_up
+from privacyfunnel.release.write import Published, recognised
 from privacyfunnel.tables.bins import Bins
 
 if TYPE_CHECKING:
@@ -40,6 +43,8 @@ class Draw:
     statistic: float
     degrees: int
     p_value: float  # the chance of a statistic at least as large, had the draw followed the law
+    paired: bool = True  # row by row; False where the order is not known and only counts of outputs were compared
+    untested: tuple[str, ...] = ()  # columns that counts alone could not judge
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,8 +67,13 @@ def audit(
     bins: Sequence[Bins] = (),
     delimiter: str | None = None,
     encoding: str | None = None,
+    keep_order: bool = False,
+    ledger: str | Path | None = None,
 ) -> Audit:
     """Check a protocol file against the table it was made for, and the sanitised table against both.
+
+    Rows are paired where their order is known: `keep_order` says that it is that of the table, the owner's `ledger`
+    (by default the one beside the table) how to undo a random one. Else only counts of outputs are compared.
 
     Raises
     ------
@@ -85,7 +95,8 @@ def audit(
     _check_induced(sealed, found)
     draw = None
     if sanitised is not None:
-        draw = _judged(sealed, found, open_table(sanitised))
+        numbers = order_known(Path(protocol), Path(table), Path(sanitised), found.encoding.rows, ledger, keep_order)
+        draw = _judged(sealed, found, open_table(sanitised), numbers)
     return Audit(sealed, found.encoding.rows, now, draw, side_channel(found.joint, found.law))
 
 
@@ -151,33 +162,55 @@ def chi_square(counts: IntArray, channel: FloatArray) -> tuple[float, int]:
     return statistic, degrees
 
 
-def _judged(sealed: SealedProtocol, found: Found, table: Table) -> Draw:
+def _judged(sealed: SealedProtocol, found: Found, table: Table, order: RowNumbers | None) -> Draw:
     """Compare the sanitised rows with the law; raise where they did not come from it."""
-    from scipy.special import chdtr, chdtrc
-
     way = recognised(sealed, table.columns, table.name)
+    if order is None:
+        return _judged_by_counts(sealed, found, table, way)
     published = (
         way.drawn(piece) for batch in table.batches(way.names) for piece in batch.iter_slices(way.rows_at_once)
     )
     tally = sealed.law.tally()
     rows = 0
-    for inputs, drawn in _side_by_side(found.codes(), published, found.encoding.rows, table.name):
+    for inputs, drawn in _side_by_side(order(found.codes()), published, found.encoding.rows, table.name):
         tally.add(inputs, drawn)
         rows += len(inputs)
-    if tally.impossible:
+    _refuse_impossible(tally.impossible, rows, table.name)
+    judged = [chi_square(counts, chances) for counts, chances in tally.rows]
+    return _tested(Draw(rows, sum(found for found, _ in judged), sum(free for _, free in judged), 1.0), table.name)
+
+
+def _judged_by_counts(sealed: SealedProtocol, found: Found, table: Table, way: Published) -> Draw:
+    counts = np.zeros(sealed.law.inputs, dtype=np.int64)
+    for codes in found.codes():
+        counts += np.bincount(codes, minlength=len(counts))
+    seen = margins(sealed, counts, table, way)
+    if seen.rows != found.encoding.rows:
+        raise _other_rows(table.name, found.encoding.rows, fewer=seen.rows < found.encoding.rows)
+    _refuse_impossible(seen.impossible, seen.rows, table.name)
+    return _tested(Draw(seen.rows, seen.statistic, seen.degrees, 1.0, False, seen.untested), table.name)
+
+
+def _refuse_impossible(impossible: int, rows: int, name: str) -> None:
+    if impossible:
         raise GuaranteeError(
-            f"every row of {table.name} must be an output its protocol can give; {tally.impossible:,} of {rows:,} are "
+            f"every row of {name} must be an output its protocol can give; {impossible:,} of {rows:,} are "
             "not. The table was altered, or drawn with another protocol."
         )
-    judged = [chi_square(counts, chances) for counts, chances in tally.rows]
-    statistic, degrees = sum(found for found, _ in judged), sum(free for _, free in judged)
+
+
+def _tested(draw: Draw, name: str) -> Draw:
+    """The draw with its p-value; raise where that says it was none."""
+    from scipy.special import chdtr, chdtrc
+
+    statistic, degrees = draw.statistic, draw.degrees
     p_value = float(chdtrc(degrees, statistic)) if degrees else 1.0
     if degrees and not min(p_value, float(chdtr(degrees, statistic))) >= FALSE_ALARM / 2:
         raise GuaranteeError(
-            f"{table.name} must look drawn from its protocol; chi-square is {statistic:.6g} on {degrees} degrees of "
+            f"{name} must look drawn from its protocol; chi-square is {statistic:.6g} on {degrees} degrees of "
             f"freedom, which a true draw shows with a chance below {FALSE_ALARM:g}. It was altered, or drawn otherwise."
         )
-    return Draw(rows, statistic, degrees, p_value)
+    return replace(draw, p_value=p_value)
 
 
 def _side_by_side(
@@ -192,8 +225,12 @@ def _side_by_side(
         a = a[n:] if n < len(a) else next(ours, None)
         b = b[n:] if n < len(b) else next(theirs, None)
     if a is not None or b is not None:
-        fewer = "fewer" if b is None else "more"
-        raise TableError(f"{name} must have {rows:,} rows like the original table; it has {fewer}. Name the right one.")
+        raise _other_rows(name, rows, fewer=b is None)
+
+
+def _other_rows(name: str, rows: int, *, fewer: bool) -> TableError:
+    has = "fewer" if fewer else "more"
+    return TableError(f"{name} must have {rows:,} rows like the original table; it has {has}. Name the right one.")
 
 
 def check_secret(sealed: SealedProtocol, secret: Sequence[str]) -> None:
@@ -217,15 +254,3 @@ def _check_induced(sealed: SealedProtocol, found: Found) -> None:
             "the protocol file must state the channel from values to outputs that its integers induce on this table; "
             "it states another. It was made for other rows, or altered: make it again."
         )
-
-
-def looked_up(wanted: Sequence[Any], known: Sequence[Any], rows: NDArray[Any], columns: Sequence[str]) -> IntArray:
-    """The place of each wanted label among the known ones."""
-    place = {label: code for code, label in enumerate(known)}
-    strange = [i for i, label in enumerate(wanted) if label not in place]
-    if strange:
-        raise TableError(
-            f"{' & '.join(columns)} must hold only values the protocol knows; {int(rows[strange].sum()):,} rows hold "
-            f"{len(strange)} others. Use the table and bins the protocol was made for."
-        )
-    return np.array([place[label] for label in wanted], dtype=np.int64)

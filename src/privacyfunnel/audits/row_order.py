@@ -1,11 +1,17 @@
-"""The order of a table's rows before anything is published: what it says about the secret, and which ids follow it."""
+"""The order of rows: what that of a table says about its secret, and how that of a sanitised table is undone."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 
+import numpy as np
+
+from privacyfunnel.arrays import IntArray
 from privacyfunnel.model.row_order import Neighbours, OrderTells
 from privacyfunnel.release.kept import KeptLook
+from privacyfunnel.release.ledger import Ledger, ledger_of
+from privacyfunnel.release.shuffle import RowOrder
 from privacyfunnel.tables.bins import Bins
 from privacyfunnel.tables.encoding import encode
 from privacyfunnel.tables.files import Table
@@ -23,3 +29,25 @@ def order_of(
         neighbours.add(chunk.secret)
         kept.add(chunk.kept, chunk.secret)
     return neighbours.found(), tuple(found.column for found in kept.found() if found.sorted)
+
+
+RowNumbers = Callable[[Iterable[IntArray]], Iterator[IntArray]]  # codes of a table's rows, in the order of publication
+
+
+def order_known(
+    protocol: Path, table: Path, sanitised: Path, rows: int, ledger: str | Path | None, keep_order: bool
+) -> RowNumbers | None:
+    """How the rows of a table are put into the order of the sanitised one; None where nobody says."""
+    if keep_order:
+        return iter
+    entry = Ledger(Path(ledger) if ledger is not None else ledger_of(table)).release_with(protocol, sanitised)
+    if entry is None or entry.rows != rows:
+        return None
+    if entry.order is None:
+        return iter
+    order = RowOrder.of(entry.order)
+
+    def published(codes: Iterable[IntArray]) -> Iterator[IntArray]:
+        yield np.concatenate(list(codes))[order.whole(rows)]
+
+    return published

@@ -157,7 +157,9 @@ def scan(
     n = int(rows.sum())
     found = Scan(n, tuple(secret), len(rows), entropy(rows / n), tuple(looks), joints, in_bins, secret_in_bins=cut)
     apart = [look.column for look in looks if look.tells_rows_apart]
-    tells, in_order = order_of(table, secret, [*bins, *(Bins(column, quantiles=LOOK_QUANTILES) for column in cut)], apart)
+    tells, in_order = order_of(
+        table, secret, [*bins, *(Bins(column, quantiles=LOOK_QUANTILES) for column in cut)], apart
+    )
     found = replace(found, order=tells, ids_in_order=in_order)
     return found if promise is None else replace(found, together=_together(table, found, promise, bins))
 

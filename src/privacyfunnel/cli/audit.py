@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -31,6 +31,13 @@ def audit(
     ] = None,
     sanitised: Annotated[
         Path | None, typer.Option("--sanitised", help="The sanitised table: test that it was drawn from the protocol.")
+    ] = None,
+    keep_order: Annotated[
+        bool, typer.Option("--keep-order", help="The sanitised table is in the order of the original.")
+    ] = False,
+    ledger: Annotated[
+        Path | None,
+        typer.Option("--ledger", help="The owner's ledger, which undoes the random order; else the one by the table."),
     ] = None,
     with_: Annotated[
         list[Path] | None,
@@ -76,7 +83,10 @@ def audit(
                 "Name both files, or a matrix."
             )
         others = tuple(with_ or ())
-        _of_protocol(protocol, table, listed(secret), sanitised, others, bins, delimiter, encoding, as_json=as_json)
+        order = {"keep_order": keep_order, "ledger": ledger}
+        _of_protocol(
+            protocol, table, listed(secret), sanitised, others, bins, delimiter, encoding, order, as_json=as_json
+        )
         return
     if table is not None or sanitised is not None or with_:
         raise ParameterError(
@@ -95,6 +105,7 @@ def _of_protocol(
     bins: tuple[Bins, ...],
     delimiter: str | None,
     encoding: str | None,
+    order: dict[str, Any],
     *,
     as_json: bool,
 ) -> None:
@@ -103,7 +114,7 @@ def _of_protocol(
     from privacyfunnel.audits.side_channels import in_words
 
     found = room.audit(
-        protocol, table, secret=secret, sanitised=sanitised, bins=bins, delimiter=delimiter, encoding=encoding
+        protocol, table, secret=secret, sanitised=sanitised, bins=bins, delimiter=delimiter, encoding=encoding, **order
     )
     sealed, draw, side = found.sealed, found.draw, found.side_channel
     together = None
@@ -130,6 +141,8 @@ def _of_protocol(
             "degrees": draw.degrees,
             "p_value": draw.p_value,
             "false_alarm": room.FALSE_ALARM,
+            "row_by_row": draw.paired,
+            "untested": draw.untested,
         },
         "together": None
         if together is None
@@ -149,13 +162,18 @@ def _of_protocol(
     if side is not None:
         told.append(("side channels", in_words(side)))
     if draw is not None:
+        how = "row by row" if draw.paired else "in the counts of outputs"
         told.append(
             (
                 "draw",
-                f"consistent: chi-square {draw.statistic:.1f} on {draw.degrees} degrees of freedom, "
+                f"consistent {how}: chi-square {draw.statistic:.1f} on {draw.degrees} degrees of freedom, "
                 f"p = {draw.p_value:.3f} (a true draw is called false once in {1 / room.FALSE_ALARM:,.0f} audits)",
             )
         )
+        if not draw.paired:
+            told.append(("order", _ORDER_UNKNOWN))
+        if draw.untested:
+            told.append(("not tested", ", ".join(draw.untested)))
     if together is not None:
         told.append(("alone", ", ".join(f"ε = {words.epsilon(one.epsilon)}" for one in together.alone)))
         told.append(
@@ -168,6 +186,12 @@ def _of_protocol(
     if not sealed.for_publication:
         told.append(("beware", "drawn from a seed: not for publication"))
     answer(as_json, content, words.facts(told))
+
+
+_ORDER_UNKNOWN = (
+    "not known: no ledger tells which row became which, so outputs handed to other rows would not be found out. Name "
+    "the owner's --ledger, or say --keep-order if the rows are in the order of the table"
+)
 
 
 def _finite(epsilon: float) -> float | None:

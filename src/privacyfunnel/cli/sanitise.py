@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from privacyfunnel.cli import words
+from privacyfunnel.cli import owners, words
 from privacyfunnel.cli.frame import Json, answer
 from privacyfunnel.cli.options import (
     BinOption,
@@ -100,6 +100,13 @@ def sanitise(
     seed: Annotated[int | None, typer.Option("--seed", help="For tests only: not for publication.")] = None,
     report: Annotated[bool, typer.Option(help="Write report.html, for the owner only.")] = True,
     public_report: Annotated[bool, typer.Option("--public-report", help="Write a page for everybody too.")] = False,
+    ledger: Annotated[
+        Path | None,
+        typer.Option("--ledger", help="The owner's memory of releases, if it is not to be beside the table."),
+    ] = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="Release rows once more that were released before: both count.")
+    ] = False,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -128,6 +135,8 @@ def sanitise(
         seed=seed,
         report=report,
         public_report=public_report,
+        ledger=ledger,
+        again=again,
         force=force,
     )
     answer(as_json, content(release), told(release))
@@ -246,7 +255,8 @@ def content(release: Release) -> dict[str, Any]:
         "unchanged": release.unchanged,
         "unchanged_expected": release.unchanged_expected,
         "for_publication": sealed.for_publication,
-        "order": _order(release),
+        "order": owners.order(release),
+        "ledger": owners.ledger(release),
         "not_promised": release.not_promised,
         "table": str(release.table),
         "protocol": str(release.protocol_file),
@@ -278,30 +288,15 @@ def told(release: Release) -> str:
                 f"{words.share(release.unchanged, 1)} of rows show just the value they had, "
                 f"{words.share(release.unchanged_expected, 1)} expected",
             ),
-            ("order", _order_words(release)),
+            ("order", owners.order_words(release)),
             *([("sparse", release.sparse)] if release.sparse else []),
             *([("unprotected", ", ".join(release.kept))] if release.kept else []),
             *([("reports", ", ".join(map(str, release.pages)))] if release.pages else []),
             *([("dropped", ", ".join(release.dropped))] if release.dropped else []),
+            *owners.ledger_words(release),
         ]
     )
     return "\n".join([lines, "not promised", *(f"  - {sentence}" for sentence in release.not_promised)])
-
-
-def _order(release: Release) -> dict[str, Any]:
-    """The order of the rows, and what it, or that of a kept column, says about the secret: for the owner."""
-    tells = release.order_tells
-    return {
-        "kept": release.kept_order,
-        "of_table": None if tells is None else asdict(tells),
-        "of_kept_columns": {column.column: asdict(column) for column in release.kept_columns},
-    }
-
-
-def _order_words(release: Release) -> str:
-    how = "that of the table, as asked" if release.kept_order else "random"
-    said = [f"{how}; in the order of the table {release.order_tells}"]
-    return "; ".join([*said, *(column.of_secret for column in release.kept_columns if column.of_secret)])
 
 
 def _why(release: Release) -> str:

@@ -2,8 +2,8 @@ r"""What the order of a table's rows says about the secret.
 
 Someone who knows how a table is ordered, and the secrets of other rows, guesses a row's secret from its neighbours:
 the secret of the row k before it, or the commonest in the other half of its block of b. Neither guess looks at the row
-itself, so in an order drawn at random each is right with a chance of at most :math:`\max_s p_s`, the base rate of naming
-the commonest secret every time. A table sorted by its secret gives nearly every row away.
+itself, so in an order drawn at random each is right with a chance of at most :math:`\max_s p_s`, the base rate of
+naming the commonest secret every time. A table sorted by its secret gives nearly every row away.
 """
 
 from __future__ import annotations

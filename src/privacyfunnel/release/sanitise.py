@@ -1,116 +1,26 @@
 """The main job: from a table to its sanitised version and the public protocol, whole or not at all.
 
-table ──count──▶ Joint ──design──▶ SealedProtocol ──apply──▶ sanitised table
+table ──count──▶ Joint ──design──▶ SealedProtocol ──apply──▶ rows ──shuffle──▶ sanitised table
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from privacyfunnel.arrays import IntArray
 from privacyfunnel.designs.choice import DEFAULT_METHOD
-from privacyfunnel.designs.curve import Point
 from privacyfunnel.designs.methods import Effort
-from privacyfunnel.errors import ColumnError, OutputError
-from privacyfunnel.laws.sampling import KeyStream
-from privacyfunnel.laws.sealing import SealedProtocol
-from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.promises import SRLIP, Promise
-from privacyfunnel.model.row_order import Neighbours, OrderTells
-from privacyfunnel.release.advice import sparse_words
-from privacyfunnel.release.design import Designed, designed
+from privacyfunnel.errors import OutputError
+from privacyfunnel.model.promises import Promise
 from privacyfunnel.release.order import LABELS, Order, Watch, names
+from privacyfunnel.release.release import Release
+from privacyfunnel.release.work import Work
 from privacyfunnel.tables.bins import Bins
 
-if TYPE_CHECKING:
-    import polars as pl
-
-    from privacyfunnel.release.apply import Drawn
-    from privacyfunnel.release.kept import KeptColumn
-    from privacyfunnel.release.shuffle import Scratch
-    from privacyfunnel.tables.encoding import Encoding
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Release:
-    """A sanitised table, the protocol it was drawn with, and what there is to say about both."""
-
-    table: Any  # a frame of the kind that was given, or the path of the file that was written
-    sealed: SealedProtocol
-    method: str
-    rows: int
-    kept: tuple[str, ...]  # passed through as they are, unprotected
-    dropped: tuple[str, ...]
-    unchanged: float  # the share of rows that show the value they had
-    unchanged_expected: float  # and the share that the law expects
-    known_values_leak: float | None = None  # ε against someone who knows X, where the protocol sees S
-    protocol_file: Path | None = None
-    seconds: float = 0.0  # what making and certifying the protocol took
-    reason: str = ""  # why this method, where it was chosen for the owner
-    sparse: str = ""  # how far combinations give the secret away, and what a smaller table would change
-    pages: tuple[Path, ...] = ()  # the reports that were written
-    joint: Joint | None = None  # the owner's own: it holds counts, and is in no public file
-    known: tuple[Point, ...] = ()  # the points of a curve that were solved on the way
-    beside: tuple[str, ...] = ()  # what a frame carried beside its columns, such as an index: it was not passed on
-    order_tells: OrderTells | None = None  # what the order of the table says about the secret
-    kept_columns: tuple[KeptColumn, ...] = ()  # what each kept column gives away of order and secret
-    order: IntArray | None = None  # of a frame: which of its rows each published row is; the owner's own
-    kept_order: bool = False  # whether the rows are published in the order of the table
-
-    @property
-    def information(self) -> float:
-        """I(X;Y) in nats."""
-        return self.sealed.information
-
-    @property
-    def share_kept(self) -> float:
-        """I(X;Y) / H(X)."""
-        return self.sealed.information / self.sealed.entropy
-
-    @property
-    def not_promised(self) -> tuple[str, ...]:
-        """What nobody should read into the promise, a sentence each."""
-        domain, promise = self.sealed.domain, self.sealed.promise
-        secret, columns = " & ".join(domain.secret_columns), " & ".join(at.name for at in domain.attributes)
-        said = []
-        if not self.sealed.for_publication:
-            said.append("This draw came from a seed, which someone may guess: it is NOT FOR PUBLICATION.")
-        if self.known_values_leak is not None and not promise.guards_known_attributes:
-            said.append(
-                f"This protocol looks at {secret}. Whoever already knows a person's {columns} may learn {secret} from "
-                f"the published record, up to ε = {self.known_values_leak:.3g}; {promise.name} does not cover them, "
-                "SRLIP does."
-            )
-        elif len(domain.attributes) > 1 and not promise.guards_known_attributes:
-            said.append(
-                f"Whoever already knows some of {columns} of a person may learn more about {secret}; "
-                f"{promise.name} does not cover them, SRLIP does."
-            )
-        if self.kept:
-            said.append(f"Kept as they are, unprotected: {', '.join(self.kept)}.")
-        said += [f"The kept column {column.of_order}." for column in self.kept_columns if column.of_order]
-        if self.kept_order:
-            said.append(
-                "The rows are in the order of the table. Whoever knows how it is ordered, or whose row is which, may "
-                f"learn {secret} from that; the promise does not cover them."
-            )
-        if self.beside:
-            said.append(
-                f"Not passed on, for it may hold the secret or names: {', '.join(self.beside)}. "
-                "What is to be published of it must be made a column and named among those to keep."
-            )
-        said += [
-            f"{columns} itself is not protected, nor who is in the table: only {secret} is.",
-            "A second release of the same rows, or several rows about one person, can give away more than their ε "
-            "added; audit --with computes it for releases.",
-            f"Beliefs are compared with the distribution of {secret} in this table; whoever starts from another "
-            "belief may learn more or less.",
-        ]
-        return tuple(said)
+__all__ = ["Release", "sanitise", "sanitise_file"]
 
 
 def sanitise(
@@ -158,7 +68,7 @@ def sanitise(
         effort=effort or Effort(),
     )
     source = FrameTable.of(frame)
-    work = _Work.begun(source, order)
+    work = Work.begun(source, order)
     rows, numbers = pl.concat(work.batches(order.keep)), work.order
     columns = [column for column in rows.get_columns() if column.name not in order.keep]
     release = replace(work.release(source.like(columns, order.keep, order=numbers)), order=numbers)
@@ -175,12 +85,17 @@ def sanitise_file(
     delimiter: str | None = None,
     encoding: str | None = None,
     force: bool = False,
+    ledger: str | Path | None = None,
+    again: bool = False,
     watch: Watch | None = None,
 ) -> Release:
     """Sanitise a file of any size into the folder `into`: `sanitised.csv` (or as `suffix` says) and `protocol.json`.
 
-    Either both files appear, whole, or none.
+    Either both files appear, whole, or none. The release is remembered in the owner's `ledger`, by default beside the
+    table; a second one of the same rows about the same secret is refused unless it is to be made `again`.
     """
+    from privacyfunnel.release.ledger import Ledger, ledger_of
+    from privacyfunnel.release.repeats import entry_of, judged, overtaken, refusal
     from privacyfunnel.tables.files import checked_output, open_table, table_suffix
     from privacyfunnel.tables.whole import checked_target, folder, nameless_file, whole_file
     from privacyfunnel.tables.writing import write_batches
@@ -194,9 +109,16 @@ def sanitise_file(
     if into.exists():  # before hours are spent
         for path in (target, protocol_file):
             checked_target(path, force=force)
-    work = _Work.begun(table, order, watch)
+    book = Ledger(ledger_of(source) if ledger is None else Path(ledger))
+    salt = book.salt()
+    work = Work.begun(table, order, watch)
+    mine = entry_of(work.encoding, order, work.sealed, work.order_key, salt, source, target)
+    remembered = judged(book.path, mine, book.others(mine), work.sealed, work.encoding, order)
+    if remembered.repeats and not again:
+        raise refusal(remembered)
     with (
         folder(into),
+        book.remembered(mine, known=remembered.repeats, refuse=overtaken) as replaced,
         whole_file(protocol_file, force=force) as protocol_beside,
         whole_file(target, force=force) as table_beside,
     ):
@@ -204,108 +126,5 @@ def sanitise_file(
         write_batches(table_beside, checked_output(target, force=force), batches)
         protocol_beside.write_text(work.sealed.to_text(), encoding="utf-8")
         release = work.release(target)  # before the files appear: what fails leaves nothing behind
-    return replace(release, protocol_file=protocol_file)
-
-
-class _Work:
-    """A table on its way out: counted and sealed, and now drawn batch by batch while the unchanged rows are counted."""
-
-    def __init__(
-        self, encoding: Encoding, order: Order, found: Designed, stream: KeyStream, watch: Watch | None
-    ) -> None:
-        from privacyfunnel.release.kept import KeptLook
-        from privacyfunnel.release.write import published
-
-        self._encoding, self._order, self._found = encoding, order, found
-        self._stream, self._watch, self._unchanged = stream, watch, 0
-        values = len(encoding.contingency.secret.combos)
-        self._neighbours, self._kept = Neighbours(values), KeptLook(order.keep, values, encoding.rows)
-        self._way = published(found.sealed, order.sets)
-        taken = [name for name in order.keep if name in self._way.names]
-        if taken:
-            raise ColumnError(f"column '{taken[0]}' cannot be kept: a published column has that name. Rename it first.")
-
-    @classmethod
-    def begun(cls, table: Any, order: Order, watch: Watch | None = None) -> _Work:
-        """Count the table, make the protocol and seal it; nothing is published yet."""
-        from privacyfunnel.tables.encoding import encode
-        from privacyfunnel.tables.names import checked_columns
-
-        checked_columns(order.keep, table.columns, "kept")
-        if watch:
-            watch("counting", 0)
-        encoding = encode(table, secret=order.secret, publish=order.publish, bins=order.bins)
-        stream = KeyStream.fresh() if order.seed is None else KeyStream.from_seed(order.seed)
-        return cls(encoding, order, designed(encoding, order, stream), stream, watch)
-
-    @property
-    def sealed(self) -> SealedProtocol:
-        return self._found.sealed
-
-    @property
-    def order(self) -> IntArray | None:
-        """The number in the table of each published row; None where they are in its order."""
-        from privacyfunnel.release.shuffle import RowOrder
-
-        order_key = self.order_key
-        return None if order_key is None else RowOrder.of(order_key).whole(self._encoding.rows)
-
-    @property
-    def order_key(self) -> bytes | None:
-        """What undoes the order of the published rows: the owner's own."""
-        return None if self._order.keep_order else self._stream.order_key()
-
-    def batches(self, keep: Sequence[str] = (), scratch: Scratch | None = None) -> Iterator[pl.DataFrame]:
-        """The sanitised rows: the published columns, then those to `keep`; in a random order, unless it is kept.
-
-        `scratch` is where rows wait for their turn that memory does not hold.
-        """
-        from privacyfunnel.release.apply import shown
-        from privacyfunnel.release.shuffle import Packing, RowOrder, shuffled
-
-        if self.order_key is None:
-            for piece in self._drawn(keep):
-                yield shown(self._way, piece.codes, piece.kept)
-            return
-        packing = Packing(len(self.sealed.law.members), tuple(keep))
-        packed = (packing.packed(piece.codes, piece.kept) for piece in self._drawn(keep))
-        order = RowOrder.of(self.order_key)
-        for rows in shuffled(packed, self._encoding.rows, order, self._way.rows_at_once, scratch):
-            yield shown(self._way, *packing.unpacked(rows))
-
-    def _drawn(self, keep: Sequence[str]) -> Iterator[Drawn]:
-        """The rows in the order of the table, while they are counted and looked at."""
-        from privacyfunnel.release.apply import drawn_rows
-
-        for piece in drawn_rows(self.sealed, self._encoding, self._stream, self._way, keep, self._found.drawn):
-            self._unchanged += piece.unchanged
-            self._neighbours.add(piece.secret)
-            self._kept.add(piece.kept, piece.secret)
-            yield piece
-            if self._watch:
-                self._watch("drawn", piece.end)
-
-    def release(self, table: Any) -> Release:
-        """What was done, once all batches were drawn."""
-        encoding, order, found = self._encoding, self._order, self._found
-        used = {*order.secret, *order.publish, *order.keep}
-        law, joint = self.sealed.law, found.joint
-        return Release(
-            table=table,
-            sealed=self.sealed,
-            method=found.choice.method,
-            rows=encoding.rows,
-            kept=order.keep,
-            dropped=tuple(name for name in encoding.table.columns if name not in used),
-            unchanged=self._unchanged / encoding.rows,
-            unchanged_expected=self._way.expected_unchanged(joint),
-            known_values_leak=SRLIP(0).leakage(joint, law.protocol) if law.sees_secret else None,
-            seconds=found.seconds,
-            reason=found.choice.reason,
-            sparse=sparse_words(found, self._watch),
-            joint=joint,
-            known=() if found.point is None else (found.point,),
-            order_tells=self._neighbours.found(),
-            kept_columns=self._kept.found(),
-            kept_order=order.keep_order,
-        )
+    remembered = replace(remembered, replaced=tuple(replaced))
+    return replace(release, protocol_file=protocol_file, remembered=remembered)

@@ -15,7 +15,6 @@ import io
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -94,15 +93,13 @@ def shuffled(
     bits = min(MOST_BITS, max(1, int(np.ceil(np.log2(2 * size / share / MOST_HELD)))))
     with scratch() as file:
         buckets = _Buckets(file, order, bits)
-        buckets.add(held)
-        held, size = [], 0
-        for piece in chain(coming, [None]):
-            if piece is not None:
-                held.append(piece)
-                size += _size(piece)
-            if held and (piece is None or size > MOST_HELD // 2):
+        for piece in coming:
+            if size > MOST_HELD // 2:
                 buckets.add(held)
                 held, size = [], 0
+            held.append(piece)
+            size += _size(piece)
+        buckets.add(held)
         place = 0
         for frames in buckets:
             words: WordArray = np.concatenate([frame[KEY].to_numpy() for frame in frames])
