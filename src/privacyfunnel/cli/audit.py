@@ -10,7 +10,7 @@ import typer
 
 from privacyfunnel.cli import words
 from privacyfunnel.cli.frame import Json, answer
-from privacyfunnel.cli.options import BinOption, Delimiter, Encoding, PromiseName, PromiseOption, listed
+from privacyfunnel.cli.options import BinOption, Delimiter, Encoding, LedgerFile, PromiseName, PromiseOption, listed
 from privacyfunnel.errors import checked_epsilon
 
 if TYPE_CHECKING:
@@ -35,10 +35,7 @@ def audit(
     keep_order: Annotated[
         bool, typer.Option("--keep-order", help="The sanitised table is in the order of the original.")
     ] = False,
-    ledger: Annotated[
-        Path | None,
-        typer.Option("--ledger", help="The owner's ledger, which undoes the random order; else the one by the table."),
-    ] = None,
+    ledger: LedgerFile = None,
     with_: Annotated[
         list[Path] | None,
         typer.Option(

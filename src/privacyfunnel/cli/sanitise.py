@@ -13,12 +13,15 @@ import typer
 from privacyfunnel.cli import owners, words
 from privacyfunnel.cli.frame import Json, answer
 from privacyfunnel.cli.options import (
+    Again,
     BinOption,
     Delimiter,
     Encoding,
     Epsilon,
     Force,
     Gap,
+    KeepOrder,
+    LedgerFile,
     PromiseName,
     PromiseOption,
     Publish,
@@ -88,10 +91,7 @@ def sanitise(
     bin_: BinOption = None,
     as_: Annotated[As, typer.Option("--as", help="labels: groups of values; values: original categories.")] = As.LABELS,
     sets: Annotated[Sets, typer.Option("--sets", help="Write sets as one column or 0/1 columns.")] = Sets.COLUMN,
-    keep_order: Annotated[
-        bool,
-        typer.Option("--keep-order", help="Publish the rows in the table's order, which may give the secret away."),
-    ] = False,
+    keep_order: KeepOrder = False,
     gap: Gap = 1e-6,
     time_limit: TimeLimit = None,
     format_: Annotated[Format | None, typer.Option("--format", help="The output's format, if not the input's.")] = None,
@@ -100,13 +100,8 @@ def sanitise(
     seed: Annotated[int | None, typer.Option("--seed", help="For tests only: not for publication.")] = None,
     report: Annotated[bool, typer.Option(help="Write report.html, for the owner only.")] = True,
     public_report: Annotated[bool, typer.Option("--public-report", help="Write a page for everybody too.")] = False,
-    ledger: Annotated[
-        Path | None,
-        typer.Option("--ledger", help="The owner's memory of releases, if it is not to be beside the table."),
-    ] = None,
-    again: Annotated[
-        bool, typer.Option("--again", help="Release rows once more that were released before: both count.")
-    ] = False,
+    ledger: LedgerFile = None,
+    again: Again = False,
     force: Force = False,
     as_json: Json = False,
 ) -> None:

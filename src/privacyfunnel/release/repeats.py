@@ -42,8 +42,8 @@ class Remembered:
             said.append(f"These rows were released before: {_listed(self.repeats)}. {self.leak}{worst}")
         if self.replaced:
             said.append(
-                f"This replaces a release of the same rows: {_listed(self.replaced)}. If that was ever handed out, both "
-                "count; the ledger remembers it, and counts it no more."
+                f"This replaces a release of the same rows: {_listed(self.replaced)}. If that was ever handed out, "
+                "both count; the ledger remembers it, but counts it no more."
             )
         if self.others:
             said.append(
