@@ -51,6 +51,15 @@ def test_blocks_that_lean_to_one_secret_are_found(occupations: np.ndarray) -> No
     assert "block" in found.how
 
 
+def test_of_a_large_table_some_chunks_are_looked_at() -> None:
+    neighbours = Neighbours(3, rows=3 << 20)
+    for _ in range(30):
+        neighbours.add(np.repeat([0, 1, 2], 100))
+    found = neighbours.found()
+    assert found.rows == 3000
+    assert found.guessed > 0.9
+
+
 @given(secrets=st.lists(st.integers(0, 2), min_size=1, max_size=60), cut=st.integers(1, 60))
 def test_rows_before_are_remembered_from_chunk_to_chunk(secrets: list[int], cut: int) -> None:
     neighbours = Neighbours(3)

@@ -201,7 +201,9 @@ def test_runs_that_share_a_ledger_lose_no_entry(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", "null", '{"digest": 1}', "changed", "\udcff"], ids=["empty", "cut", "list", "null", "no", "x", "b"]
+    "text",
+    ["", "{", "[]", "null", '{"digest": 1}', "changed", "\udcff"],
+    ids=["empty", "cut", "list", "null", "no", "x", "b"],
 )
 def test_a_ledger_that_was_altered_is_refused(people: Path, text: str) -> None:
     release(people)
@@ -215,7 +217,11 @@ def test_a_ledger_that_was_altered_is_refused(people: Path, text: str) -> None:
 
 def test_a_ledger_that_cannot_be_kept_is_refused_before_work_begins(people: Path, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
-    for place, part in (("folder", "is a directory"), ("nowhere/ledger", "does not"), ("data/people.csv/x", "not a directory")):
+    for place, part in (
+        ("folder", "is a directory"),
+        ("nowhere/ledger", "does not"),
+        ("data/people.csv/x", "not a directory"),
+    ):
         words = sanitise(people, tmp_path / "out", "--ledger", tmp_path / place)
         refused(words, "LedgerError", "--ledger", part)
     assert not (tmp_path / "out").exists()

@@ -154,7 +154,9 @@ def test_an_audit_undoes_the_order_by_the_ledger_or_judges_counts(
     # Another law: counts tell.
     first = rows.columns[0]
     fourth = pl.int_range(pl.len()) % 4 == 0
-    rows.with_columns(pl.when(fourth).then(pl.lit(rows[first][0])).otherwise(first).alias(first)).write_csv(out / "other.csv")
+    rows.with_columns(pl.when(fourth).then(pl.lit(rows[first][0])).otherwise(first).alias(first)).write_csv(
+        out / "other.csv"
+    )
     with pytest.raises(GuaranteeError):
         audit(out / "protocol.json", table, sanitised=out / "other.csv", ledger=tmp_path / "none")
 

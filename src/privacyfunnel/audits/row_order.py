@@ -24,7 +24,7 @@ def order_of(
     mine = [binned for binned in bins if binned.column in secret]
     encoding = encode(table, secret=secret, publish=(), bins=mine)
     values = len(encoding.contingency.secret.combos)
-    neighbours, kept = Neighbours(values), KeptLook(apart, values, encoding.rows)
+    neighbours, kept = Neighbours(values, encoding.rows), KeptLook(apart, values, encoding.rows)
     for chunk in encoding.chunks(apart):
         neighbours.add(chunk.secret)
         kept.add(chunk.kept, chunk.secret)

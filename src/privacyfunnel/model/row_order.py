@@ -18,6 +18,7 @@ from privacyfunnel.arrays import IntArray
 
 LAGS = tuple(range(1, 9))  # households and visits come one after another
 LARGEST_BLOCK = 1 << 16
+MOST_ROWS = 1 << 20  # rows that are looked at, about
 CHANCE = 5.0  # standard deviations: of the guesses at a random order, one in a million is so far above the base rate
 
 
@@ -43,10 +44,14 @@ class OrderTells:
 
 
 class Neighbours:
-    """Counts right guesses while the secrets of a table come in, as codes below `values`, in the order of the rows."""
+    """Counts right guesses while the secrets of a table come in, as codes below `values`, in the order of the rows.
 
-    def __init__(self, values: int) -> None:
+    Of a table with many `rows` only every k-th chunk is looked at.
+    """
+
+    def __init__(self, values: int, rows: int = 0) -> None:
         self._values, self._rows = values, 0
+        self._step, self._chunks = max(1, -(-rows // MOST_ROWS)), 0
         self._before: NDArray[np.integer] = np.empty(0, dtype=np.int64)
         self._same = dict.fromkeys(LAGS, 0)
         first = max(4, values // 2)  # so that counting a scale takes no more than a few times as many steps as rows
@@ -55,7 +60,12 @@ class Neighbours:
         self._seen = np.zeros(values, dtype=np.int64)
 
     def add(self, secrets: NDArray[np.integer]) -> None:
-        """Count some rows that follow on those counted before."""
+        """Count a chunk of rows, which follow on those before."""
+        self._chunks += 1
+        if self._step > 1:  # what is before this chunk was not looked at
+            self._before = self._before[:0]
+            if self._chunks % self._step != 1:
+                return
         self._rows += len(secrets)
         self._seen += np.bincount(secrets, minlength=self._values)
         run = np.concatenate([self._before, secrets])

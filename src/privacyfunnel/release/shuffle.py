@@ -59,9 +59,13 @@ class RowOrder:
         """Rows by their words; those that tie, by the words of draw number `draw` at the places that they share."""
         # The leading bits of a word with the row's number in the others: sorting numbers is quicker than their places.
         bits = np.uint64(max(1, (len(words) - 1).bit_length()))
-        numbered = np.sort((words >> bits << bits) | np.arange(len(words), dtype=np.uint64))
-        order: IntArray = (numbered & ((np.uint64(1) << bits) - np.uint64(1))).astype(np.int64)
-        for alike in _runs(numbered >> bits):
+        number = (np.uint64(1) << bits) - np.uint64(1)
+        numbered = words & ~number
+        numbered |= np.arange(len(words), dtype=np.uint64)
+        numbered.sort()
+        order: IntArray = (numbered & number).view(np.int64)
+        numbered >>= bits
+        for alike in _runs(numbered):
             rows = order[alike]  # in the order of their numbers
             rows = rows[np.argsort(words[rows], kind="stable")]
             for tied in _runs(words[rows]):

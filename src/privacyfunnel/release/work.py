@@ -36,7 +36,7 @@ class Work:
         self.encoding, self._order, self._found = encoding, order, found
         self._stream, self._watch, self._unchanged = stream, watch, 0
         values = len(encoding.contingency.secret.combos)
-        self._neighbours, self._kept = Neighbours(values), KeptLook(order.keep, values, encoding.rows)
+        self._neighbours, self._kept = Neighbours(values, encoding.rows), KeptLook(order.keep, values, encoding.rows)
         self._way = published(found.sealed, order.sets)
         taken = [name for name in order.keep if name in self._way.names]
         if taken:
