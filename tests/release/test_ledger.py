@@ -15,8 +15,9 @@ from privacyfunnel import LIP, Order, sanitise_file
 from privacyfunnel.audits.composition import audit_together
 from privacyfunnel.errors import LedgerError, OutputError
 from privacyfunnel.release.ledger import BEGUN, FINISHED, NAME, REPLACED, Entry, Ledger
-from privacyfunnel.release.sanitise import Release
-from tests.commands import found_by, refused, said, sanitise, turned_down
+from privacyfunnel.release.release import Release
+from privacyfunnel.release.repeats import Remembered
+from tests.commands import found_by, refused, said, sanitise, told, turned_down
 
 
 @pytest.fixture
@@ -34,13 +35,20 @@ def release(people: Path, into: str = "out", *, force: bool = False, again: bool
     return sanitise_file(people, people.parent.parent / into, order, force=force, again=again)
 
 
+def noted(people: Path, *given: str, **more: Any) -> Remembered:
+    """What the ledger says of a release."""
+    found = release(people, *given, **more).remembered
+    assert found is not None
+    return found
+
+
 def states(people: Path) -> list[str]:
     return [entry.state for entry in Ledger(people.parent / NAME).entries()]
 
 
 def test_a_second_release_of_the_same_rows_is_refused_with_what_both_say_together(people: Path, tmp_path: Path) -> None:
     words = sanitise(people, tmp_path / "one", publish="sex", secret="income", epsilon=0.1)
-    done = found_said(words)
+    done = told(*words)
     assert done["ledger"]["file"] == str(people.parent / NAME)
     assert (people.parent / NAME).stat().st_mode & 0o777 == 0o600
     again = sanitise(people, tmp_path / "two", publish="sex", secret="income", epsilon=0.1)
@@ -49,16 +57,10 @@ def test_a_second_release_of_the_same_rows_is_refused_with_what_both_say_togethe
     assert leak > 0.1
     refused(again, "LedgerError", "were released before", f"they leak LIP ε = {leak:.2g}"[:-1], "--again")
     assert not (tmp_path / "two").exists()
-    told = found_said([*again, "--again"])
-    assert told["ledger"]["together"] == pytest.approx(leak)
-    assert told["ledger"]["repeats"] == [str(tmp_path / "one" / "sanitised.csv")]
+    twice = told(*again, "--again")
+    assert twice["ledger"]["together"] == pytest.approx(leak)
+    assert twice["ledger"]["repeats"] == [str(tmp_path / "one" / "sanitised.csv")]
     assert states(people) == [FINISHED, FINISHED]
-
-
-def found_said(words: list[object]) -> Any:
-    from tests.commands import told
-
-    return told(*words)
 
 
 def test_the_refusal_names_no_value_of_the_secret(people: Path, tmp_path: Path, capsys: Any) -> None:
@@ -93,9 +95,9 @@ def test_other_rows_and_seeds_are_no_repeat_and_other_secrets_are_told(people: P
     release(people)
     fewer = people.with_name("fewer.csv")
     pl.read_csv(people, infer_schema=False).head(700).write_csv(fewer)
-    assert release(fewer, "two").remembered.words == ()
-    assert release(people, "three", seed=1).remembered.repeats == ()
-    found = release(people, "four", secret=("income",)).remembered
+    assert noted(fewer, "two").words == ()
+    assert noted(people, "three", seed=1).repeats == ()
+    found = noted(people, "four", secret=("income",))
     assert found.repeats == ()
     assert [entry.secret for entry in found.others] == [("occupation",)]
     assert "audit --with" in found.words[0]
@@ -103,7 +105,7 @@ def test_other_rows_and_seeds_are_no_repeat_and_other_secrets_are_told(people: P
 
 def test_a_release_in_the_same_place_replaces_the_earlier_one_and_says_so(people: Path) -> None:
     release(people)
-    found = release(people, force=True).remembered
+    found = noted(people, force=True)
     assert found.repeats == ()
     assert "If that was ever handed out, both count" in found.words[0]
     assert states(people) == [REPLACED, FINISHED]
@@ -142,23 +144,24 @@ def altered(people: Path, **changed: Any) -> None:
     book._write(salt, (replace(entry, **changed),))
 
 
-def test_what_a_killed_run_had_begun_is_settled_by_looking(people: Path) -> None:
+def test_what_a_killed_run_had_begun_is_settled_by_looking(people: Path, tmp_path: Path) -> None:
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
-    done = release(people)
+    release(people)
     dead = f"{os.uname().nodename} {gone.pid} 1"
     altered(people, state=BEGUN, run=dead)
     with pytest.raises(LedgerError, match="was made on"):  # it stands, so it was finished
         release(people, "two")
-    done.protocol_file.unlink()
-    assert release(people, "two").remembered.repeats == ()  # it never stood
+    (tmp_path / "out" / "protocol.json").unlink()
+    assert noted(people, "two").repeats == ()  # it never stood
     assert states(people) == [FINISHED]
 
 
-def test_a_release_that_another_run_is_making_counts(people: Path) -> None:
+def test_a_release_that_another_run_is_making_counts(people: Path, tmp_path: Path) -> None:
     from privacyfunnel.release.ledger import _this_run
 
-    release(people).protocol_file.unlink()
+    release(people)
+    (tmp_path / "out" / "protocol.json").unlink()
     for run in (_this_run(), "elsewhere 1 1"):
         altered(people, state=BEGUN, run=run)
         with pytest.raises(LedgerError, match="is just being made"):
@@ -197,7 +200,7 @@ def test_runs_that_share_a_ledger_lose_no_entry(tmp_path: Path) -> None:
     entries = Ledger(tmp_path / "ledger").entries()
     assert sorted(entry.table for entry in entries) == sorted(f"{name}{i}" for name in "abc" for i in range(12))
     assert {entry.state for entry in entries} == {FINISHED}
-    assert os.listdir(tmp_path) == ["ledger"]
+    assert [path.name for path in tmp_path.iterdir()] == ["ledger"]
 
 
 @pytest.mark.parametrize(
@@ -243,7 +246,8 @@ def test_the_key_of_the_order_is_not_shown(people: Path) -> None:
     (entry,) = Ledger(people.parent / NAME).entries()
     assert isinstance(entry, Entry)
     assert entry.order is not None
-    assert entry.order.hex() not in repr(entry) and repr(entry.order) not in repr(entry)
+    assert entry.order.hex() not in repr(entry)
+    assert repr(entry.order) not in repr(entry)
 
 
 def test_the_demo_can_be_repeated(tmp_path: Path, capsys: Any) -> None:

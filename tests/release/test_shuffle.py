@@ -3,9 +3,8 @@
 import itertools
 import os
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -68,7 +67,8 @@ def narrow(first_row: int, n: int) -> Any:
 @settings(max_examples=40)
 @given(cuts=st.lists(st.integers(1, 299), max_size=8), most=st.integers(200, 20_000), ties=st.booleans())
 def test_the_order_does_not_depend_on_what_is_held_in_memory(cuts: list[int], most: int, ties: bool) -> None:
-    with pytest.MonkeyPatch.context() as patch, TemporaryScratch() as folder:
+    with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as name:
+        folder = Path(name)
         if ties:
             patch.setattr(RowOrder, "words", lambda _, first_row, n: narrow(first_row, n))
         order = RowOrder.of(bytes(range(32)))
@@ -81,21 +81,13 @@ def test_the_order_does_not_depend_on_what_is_held_in_memory(cuts: list[int], mo
         found = list(shuffled(iter(pieces), 300, order, 64, lambda: nameless_file(folder / "sanitised.csv")))
         assert pl.concat(found).equals(whole)
         assert max(piece.height for piece in found) <= 64
-        assert os.listdir(folder) == []
-
-
-@contextmanager
-def TemporaryScratch() -> Iterator[Path]:  # noqa: N802
-    import tempfile
-
-    with tempfile.TemporaryDirectory() as name:
-        yield Path(name)
+        assert list(folder.iterdir()) == []
 
 
 def test_rows_that_wait_on_disk_have_no_name_and_only_their_owner_can_read_them(tmp_path: Path) -> None:
     with nameless_file(tmp_path / "sanitised.csv") as file:
         file.write(b"rows")
-        assert os.listdir(tmp_path) == []  # so nothing is left, however the process ends
+        assert list(tmp_path.iterdir()) == []  # so nothing is left, however the process ends
         assert os.fstat(file.fileno()).st_nlink == 0
         assert os.fstat(file.fileno()).st_mode & 0o777 == 0o600
         file.seek(0)
