@@ -17,7 +17,7 @@ from privacyfunnel.errors import LedgerError, OutputError
 from privacyfunnel.release.ledger import BEGUN, FINISHED, NAME, REPLACED, Entry, Ledger
 from privacyfunnel.release.release import Release
 from privacyfunnel.release.repeats import Remembered
-from tests.commands import found_by, refused, said, sanitise, told, turned_down
+from tests.commands import found_by, refused, sanitise, told, turned_down
 
 
 @pytest.fixture
@@ -250,7 +250,8 @@ def test_the_key_of_the_order_is_not_shown(people: Path) -> None:
     assert repr(entry.order) not in repr(entry)
 
 
-def test_the_demo_can_be_repeated(tmp_path: Path, capsys: Any) -> None:
-    for more in ((), ("--force",)):
-        code, _, err = said(capsys, "demo", "--into", tmp_path / "demo", *more)
-        assert code == 0, err
+def test_a_trial_is_remembered_and_does_not_count(people: Path, tmp_path: Path) -> None:
+    order = Order(("occupation",), ("sex",), LIP(1), method="randomised-response")
+    sanitise_file(people, tmp_path / "trial", order, trial=True)
+    assert noted(people).repeats == ()
+    assert states(people) == [FINISHED, FINISHED]

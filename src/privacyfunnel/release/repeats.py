@@ -62,7 +62,15 @@ class Remembered:
 
 
 def entry_of(
-    encoding: Encoding, order: Order, sealed: SealedProtocol, key: bytes | None, salt: bytes, source: Path, table: Path
+    encoding: Encoding,
+    order: Order,
+    sealed: SealedProtocol,
+    key: bytes | None,
+    salt: bytes,
+    source: Path,
+    table: Path,
+    *,
+    trial: bool,
 ) -> Entry:
     """The entry of a release that is about to be made."""
     text, protocol_file = sealed.to_text(), table.parent / "protocol.json"
@@ -79,7 +87,7 @@ def entry_of(
         protocol=text if len(text) <= MOST_TEXT else None,
         promise=f"{sealed.promise.name} ε = {sealed.promise.epsilon:g}",
         order=key,
-        for_publication=sealed.for_publication,
+        for_publication=sealed.for_publication and not trial,
     )
 
 

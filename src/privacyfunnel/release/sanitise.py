@@ -87,12 +87,14 @@ def sanitise_file(
     force: bool = False,
     ledger: str | Path | None = None,
     again: bool = False,
+    trial: bool = False,
     watch: Watch | None = None,
 ) -> Release:
     """Sanitise a file of any size into the folder `into`: `sanitised.csv` (or as `suffix` says) and `protocol.json`.
 
     Either both files appear, whole, or none. The release is remembered in the owner's `ledger`, by default beside the
-    table; a second one of the same rows about the same secret is refused unless it is to be made `again`.
+    table; a second one of the same rows about the same secret is refused unless it is to be made `again`. A
+    `trial`, such as a demonstration, is remembered and does not count.
     """
     from privacyfunnel.release.ledger import Ledger, ledger_of
     from privacyfunnel.release.repeats import entry_of, judged, overtaken, refusal
@@ -112,7 +114,7 @@ def sanitise_file(
     book = Ledger(ledger_of(source) if ledger is None else Path(ledger))
     salt = book.salt()
     work = Work.begun(table, order, watch)
-    mine = entry_of(work.encoding, order, work.sealed, work.order_key, salt, source, target)
+    mine = entry_of(work.encoding, order, work.sealed, work.order_key, salt, source, target, trial=trial)
     remembered = judged(book.path, mine, book.others(mine), work.sealed, work.encoding, order)
     if remembered.repeats and not again:
         raise refusal(remembered)
