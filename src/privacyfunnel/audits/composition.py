@@ -9,6 +9,7 @@ from privacyfunnel.audits.protocol import check_secret
 from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.release.composition import Composed, Together, composed, together
 from privacyfunnel.tables.bins import Bins
+from privacyfunnel.tables.merging import Merge
 
 __all__ = ["Composed", "Together", "audit_together", "composed"]
 
@@ -19,6 +20,7 @@ def audit_together(
     *,
     secret: Sequence[str] = (),
     bins: Sequence[Bins] = (),
+    merges: Sequence[Merge] = (),
     delimiter: str | None = None,
     encoding: str | None = None,
 ) -> Together:
@@ -31,4 +33,4 @@ def audit_together(
     sealed = [SealedProtocol.load(path) for path in protocols]
     check_secret(sealed[0], secret)
     people = open_table(table, delimiter=delimiter, encoding=encoding)
-    return together([(f"'{path}'", one) for path, one in zip(protocols, sealed, strict=True)], people, bins)
+    return together([(f"'{path}'", one) for path, one in zip(protocols, sealed, strict=True)], people, bins, merges)

@@ -9,13 +9,35 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from privacyfunnel.cli import words
-from privacyfunnel.cli.frame import Json, answer
-from privacyfunnel.cli.options import BinOption, Delimiter, Encoding, LedgerFile, PromiseName, PromiseOption, listed
+from privacyfunnel.cli.frame import Json, answer, show
+from privacyfunnel.cli.options import (
+    BinOption,
+    Delimiter,
+    Encoding,
+    LedgerFile,
+    MergeSecretsOption,
+    PromiseName,
+    PromiseOption,
+    SignedBy,
+    listed,
+    merges,
+)
 from privacyfunnel.errors import checked_epsilon
 
 if TYPE_CHECKING:
+    from privacyfunnel.audits.blackbox import Outside
+    from privacyfunnel.audits.protocol import Audit, Draw
+    from privacyfunnel.laws.signing import Signer
     from privacyfunnel.model.promises import Promise
     from privacyfunnel.tables.bins import Bins
+
+
+def _schema_shown(wanted: bool) -> None:
+    if wanted:
+        from privacyfunnel.laws.schema import schema_text
+
+        show(schema_text().rstrip())
+        raise typer.Exit
 
 
 def audit(
@@ -59,7 +81,27 @@ def audit(
         ),
     ] = None,
     promise: PromiseOption = PromiseName.LIP,
+    keep: Annotated[
+        list[str] | None, typer.Option("--keep", help="A column of the sanitised table that was kept on purpose.")
+    ] = None,
+    signed_by: SignedBy = None,
+    draws: Annotated[
+        int | None,
+        typer.Option(
+            "--draws",
+            help="Also run sanitise itself until so many rows are drawn, and look from outside whether they keep it.",
+            min=1,
+            metavar="N",
+        ),
+    ] = None,
+    schema: Annotated[
+        bool,
+        typer.Option(
+            "--schema", help="Print the JSON Schema of protocol files and leave.", is_eager=True, callback=_schema_shown
+        ),
+    ] = False,
     bin_: BinOption = None,
+    merge_secrets: MergeSecretsOption = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     as_json: Json = False,
@@ -80,12 +122,13 @@ def audit(
                 "Name both files, or a matrix."
             )
         others = tuple(with_ or ())
-        order = {"keep_order": keep_order, "ledger": ledger}
+        more: dict[str, Any] = {"keep": listed(keep), "signed_by": signed_by, "merges": merges(None, merge_secrets)}
+        more |= {"keep_order": keep_order, "ledger": ledger}
         _of_protocol(
-            protocol, table, listed(secret), sanitised, others, bins, delimiter, encoding, order, as_json=as_json
+            protocol, table, listed(secret), sanitised, others, bins, delimiter, encoding, draws, more, as_json=as_json
         )
         return
-    if table is not None or sanitised is not None or with_:
+    if table is not None or sanitised is not None or with_ or keep or signed_by or draws:
         raise ParameterError(
             "With --matrix an audit takes the original table alone, no protocol and no sanitised table. Leave them out."
         )
@@ -102,7 +145,8 @@ def _of_protocol(
     bins: tuple[Bins, ...],
     delimiter: str | None,
     encoding: str | None,
-    order: dict[str, Any],
+    draws: int | None,
+    more: dict[str, Any],
     *,
     as_json: bool,
 ) -> None:
@@ -111,17 +155,26 @@ def _of_protocol(
     from privacyfunnel.audits.side_channels import in_words
 
     found = room.audit(
-        protocol, table, secret=secret, sanitised=sanitised, bins=bins, delimiter=delimiter, encoding=encoding, **order
+        protocol, table, secret=secret, sanitised=sanitised, bins=bins, delimiter=delimiter, encoding=encoding, **more
     )
-    sealed, draw, side = found.sealed, found.draw, found.side_channel
+    sealed, draw, side, signer, claims = found.sealed, found.draw, found.side_channel, found.signer, found.claims
     together = None
     if others:
         together = audit_together(
-            [protocol, *others], table, secret=secret, bins=bins, delimiter=delimiter, encoding=encoding
+            [protocol, *others],
+            table,
+            secret=secret,
+            bins=bins,
+            merges=more["merges"],
+            delimiter=delimiter,
+            encoding=encoding,
         )
+    outside = None if draws is None else _from_outside(found, table, draws, bins, delimiter, encoding)
     content = {
         "holds": True,
         "rows": found.rows,
+        "secret": sealed.domain.secret_columns,
+        "secret_named_by": "the auditor" if found.secret_named else "the protocol file alone",
         "promise": sealed.promise.name,
         "epsilon": sealed.promise.epsilon,
         "stated": sealed.epsilon,
@@ -140,7 +193,25 @@ def _of_protocol(
             "false_alarm": room.FALSE_ALARM,
             "row_by_row": draw.paired,
             "untested": draw.untested,
+            "follows_secret": None
+            if draw.following is None
+            else {"found": False, "p_value": draw.following.p_value, "false_alarm": room.FALSE_ALARM},
+            "no_guessed_seed": draw.unseeded,
+            "kept": draw.beside,
         },
+        "claims": None
+        if claims is None
+        else {
+            "information_nats": claims.information,
+            "information_measured": claims.measured,
+            "bound_nats": claims.bound,
+            "bound_proved_now": claims.proved,
+            "bound_confirmed": claims.confirmed,
+        },
+        "signed_by": None
+        if signer is None
+        else {"fingerprint": signer.fingerprint, "asked_for": signer.asked_for, "with_table": signer.with_table},
+        "draws": None if outside is None else outside.to_dict(),
         "together": None
         if together is None
         else {
@@ -151,9 +222,11 @@ def _of_protocol(
             "alone": [_finite(one.epsilon) for one in together.alone],
         },
     }
+    secrets = " & ".join(sealed.domain.secret_columns)
     told = [
         ("rows", f"{found.rows:,}"),
-        ("promise", f"{sealed.promise.name} ε = {words.epsilon(sealed.promise.epsilon)} holds"),
+        ("secret", secrets if found.secret_named else f"{secrets}, {_NOT_NAMED}"),
+        ("promise", f"{sealed.promise.name} ε = {words.epsilon(sealed.promise.epsilon)} about {secrets} holds"),
         ("certified", f"ε = {found.certified:.6g} now, {sealed.epsilon:.6g} stated, {sealed.law.checked}"),
     ]
     if side is not None:
@@ -171,6 +244,12 @@ def _of_protocol(
             told.append(("order", _ORDER_UNKNOWN))
         if draw.untested:
             told.append(("not tested", ", ".join(draw.untested)))
+        told += _told_of(draw, secrets, room.FALSE_ALARM)
+    if claims is not None:
+        told.append(("information", str(claims)))
+    told.append(("signed by", _signed(signer)))
+    if outside is not None:
+        told += outside.told()
     if together is not None:
         told.append(("alone", ", ".join(f"ε = {words.epsilon(one.epsilon)}" for one in together.alone)))
         told.append(
@@ -189,6 +268,41 @@ _ORDER_UNKNOWN = (
     "not known: no ledger tells which row became which, so outputs handed to other rows would not be found out. Name "
     "the owner's --ledger, or say --keep-order if the rows are in the order of the table"
 )
+_NOT_NAMED = "as the protocol file alone says: name the column that must stay secret with --secret to have it checked"
+
+
+def _told_of(draw: Draw, secret: str, false_alarm: float) -> list[tuple[str, str]]:
+    """What else was found about a draw."""
+    told = []
+    if draw.following is not None:
+        told.append(
+            (
+                "independence",
+                f"outputs follow {secret} no more than the protocol lets them, p = {draw.following.p_value:.3f} "
+                f"(a true draw is called false at most once in {1 / false_alarm:,.0f} audits)",
+            )
+        )
+    if draw.unseeded:
+        told.append(("seed", "none that anybody would try first draws these rows; a better hidden one is not found"))
+    if draw.beside:
+        told.append(("unprotected", f"{', '.join(draw.beside)}: kept on purpose, nothing is promised about them"))
+    return told
+
+
+def _signed(signer: Signer | None) -> str:
+    if signer is None:
+        return "nobody"
+    whose = "the key asked for" if signer.asked_for else "a key that was not asked for: name the owner's --signed-by"
+    what = "both files" if signer.with_table else "the protocol file; the table was not named"
+    return f"{signer.fingerprint}, {whose} ({what})"
+
+
+def _from_outside(
+    found: Audit, table: Path, draws: int, bins: tuple[Bins, ...], delimiter: str | None, encoding: str | None
+) -> Outside:
+    from privacyfunnel.audits.blackbox import audit_from_outside
+
+    return audit_from_outside(found.sealed, table, draws, bins=bins, delimiter=delimiter, encoding=encoding)
 
 
 def _finite(epsilon: float) -> float | None:

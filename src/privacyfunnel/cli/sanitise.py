@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -22,6 +22,8 @@ from privacyfunnel.cli.options import (
     Gap,
     KeepOrder,
     LedgerFile,
+    MergeRareOption,
+    MergeSecretsOption,
     PromiseName,
     PromiseOption,
     Publish,
@@ -30,6 +32,7 @@ from privacyfunnel.cli.options import (
     Table,
     TimeLimit,
     listed,
+    merges,
 )
 
 if TYPE_CHECKING:
@@ -89,6 +92,8 @@ def sanitise(
     sees_secret: SeesSecret = False,
     keep: Annotated[list[str] | None, typer.Option("--keep", help="A column to pass through, unprotected.")] = None,
     bin_: BinOption = None,
+    merge_rare: MergeRareOption = None,
+    merge_secrets: MergeSecretsOption = None,
     as_: Annotated[As, typer.Option("--as", help="labels: groups of values; values: original categories.")] = As.LABELS,
     sets: Annotated[Sets, typer.Option("--sets", help="Write sets as one column or 0/1 columns.")] = Sets.COLUMN,
     keep_order: KeepOrder = False,
@@ -102,10 +107,14 @@ def sanitise(
     public_report: Annotated[bool, typer.Option("--public-report", help="Write a page for everybody too.")] = False,
     ledger: LedgerFile = None,
     again: Again = False,
+    sign: Annotated[
+        Path | None, typer.Option("--sign", readable=False, help="Sign both files with this private key (keygen).")
+    ] = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Publish columns of a table so that nobody's belief about the secret moves by more than a factor of e^ε."""
+    signed = _signing(sign, into, force=force)
     release = sanitised(
         table,
         into,
@@ -119,6 +128,8 @@ def sanitise(
         sees_secret=sees_secret,
         keep=keep,
         bins=bin_,
+        merge_rare=merge_rare,
+        merge_secrets=merge_secrets,
         as_=as_.value,
         sets=sets.value,
         keep_order=keep_order,
@@ -134,7 +145,27 @@ def sanitise(
         again=again,
         force=force,
     )
-    answer(as_json, content(release), told(release))
+    signature = signed(release)
+    more = f"\nsigned by {signature['signed_by']}: {signature['signature']}" if signature else ""
+    answer(as_json, {**content(release), **signature}, told(release) + more)
+
+
+def _signing(key: Path | None, into: Path, *, force: bool) -> Callable[[Release], dict[str, str]]:
+    """How a release will be signed, with a key and a place that are checked before hours are spent."""
+    if key is None:
+        return lambda release: {}
+    from privacyfunnel.laws import signing
+    from privacyfunnel.tables.whole import checked_target
+
+    mine, path = signing.private_key(key), signing.signature_path(into / "protocol.json")
+    if into.exists():
+        checked_target(path, force=force)
+
+    def signed(release: Release) -> dict[str, str]:
+        signing.sign(into / "protocol.json", release.table, mine, force=force)
+        return {"signature": str(path), "signed_by": signing.fingerprint(mine.public_key())}
+
+    return signed
 
 
 def sanitised(
@@ -151,6 +182,8 @@ def sanitised(
     sees_secret: bool = False,
     keep: list[str] | None = None,
     bins: list[str] | None = None,
+    merge_rare: list[str] | None = None,
+    merge_secrets: list[str] | None = None,
     as_: str = "labels",
     sets: str = "column",
     keep_order: bool = False,
@@ -186,6 +219,7 @@ def sanitised(
             budgets=_budgets(budgets),
             keep=listed(keep),
             bins=tuple(map(parse_bin, bins or [])),
+            merges=merges(merge_rare, merge_secrets),
             as_=as_,
             sets=sets,
             sees_secret=sees_secret,
@@ -241,6 +275,7 @@ def content(release: Release) -> dict[str, Any]:
         "reason": release.reason,
         "seconds": release.seconds,
         "sparse": release.sparse,
+        "rare": release.rare,
         "sees_secret": sealed.sees_secret,
         "information_nats": sealed.information,
         "information_error_nats": sealed.information_error,
@@ -285,6 +320,7 @@ def told(release: Release) -> str:
             ),
             ("order", owners.order_words(release)),
             *([("sparse", release.sparse)] if release.sparse else []),
+            *(("rare", sentence) for sentence in release.rare),
             *([("unprotected", ", ".join(release.kept))] if release.kept else []),
             *([("reports", ", ".join(map(str, release.pages)))] if release.pages else []),
             *([("dropped", ", ".join(release.dropped))] if release.dropped else []),

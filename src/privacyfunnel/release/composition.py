@@ -24,6 +24,7 @@ from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.sparse import SparseProtocol
 from privacyfunnel.tables.bins import Bins
+from privacyfunnel.tables.merging import Merge
 
 if TYPE_CHECKING:
     from privacyfunnel.tables.files import Table
@@ -101,7 +102,9 @@ def _spelled(joint: Joint, law: Law, sees_secret: bool) -> SparseProtocol:
     return one
 
 
-def together(sealed: Sequence[tuple[str, SealedProtocol]], table: Table, bins: Sequence[Bins] = ()) -> Together:
+def together(
+    sealed: Sequence[tuple[str, SealedProtocol]], table: Table, bins: Sequence[Bins] = (), merges: Sequence[Merge] = ()
+) -> Together:
     """What protocols, each with its name, say together about the secret of the first, under its promise.
 
     The columns of all protocols are counted together from the table. `bins` are those of the secret.
@@ -109,6 +112,7 @@ def together(sealed: Sequence[tuple[str, SealedProtocol]], table: Table, bins: S
     from privacyfunnel.tables.encoding import encode
 
     first = sealed[0][1]
+    first.domain.check_secrets(merges)
     protected = first.domain.secret_columns
     for name, other in sealed:
         if other.sees_secret and other.domain.secret_columns != protected:
@@ -120,7 +124,14 @@ def together(sealed: Sequence[tuple[str, SealedProtocol]], table: Table, bins: S
     named = [b for b in bins if b.column in stated]
     if named:
         raise ColumnError(f"the bins of '{named[0].column}' are in the protocol file; leave out --bin for it.")
-    counted = encode(table, secret=protected, publish=tuple(stated), bins=[*stated.values(), *bins])
+    agreed = _others([one for _, one in sealed], first.promise)
+    counted = encode(
+        table,
+        secret=protected,
+        publish=tuple(stated),
+        bins=[*stated.values(), *bins],
+        merges=[*agreed, *merges],
+    )
     joint = Joint.from_contingency(counted.contingency)
     laws = [_on(joint, one) for _, one in sealed]
     alone = tuple(composed(joint, first.promise, [law]) for law in laws)
@@ -142,12 +153,28 @@ def _bins(sealed: Sequence[SealedProtocol]) -> dict[str, Bins]:
     return stated
 
 
+def _others(sealed: Sequence[SealedProtocol], promise: Promise) -> tuple[Merge, ...]:
+    """How the values of each column are merged where all protocols that have it agree; else they are counted apart."""
+    stated: dict[str, set[Merge | None]] = {}
+    for one in sealed:
+        mine = {rule.column: rule for rule in one.domain.others}
+        for at in one.domain.attributes:
+            stated.setdefault(at.name, set()).add(mine.get(at.name))
+    unlike = [name for name, rules in stated.items() if len(rules) > 1]
+    if unlike and promise.guards_known_attributes:
+        raise ColumnError(
+            f"protocols that are composed under {promise.name} must merge the same values of '{unlike[0]}', which "
+            "somebody may know; these do not. Make one of them again with the other's --merge-rare."
+        )
+    return tuple(rule for rules in stated.values() if len(rules) == 1 for rule in rules if rule is not None)
+
+
 def _on(joint: Joint, sealed: SealedProtocol) -> Law:
     """The law with an input for each value of the joint, whose attributes are those of all protocols."""
     domain = sealed.domain
     names = [at.name for at in joint.attributes]
     columns = [names.index(at.name) for at in domain.attributes]
-    values = [tuple(value[j] for j in columns) for value in joint.values]
+    values = [domain.shown([value[j] for j in columns]) for value in joint.values]
     x = looked_up(values, domain.values, joint.weights.sum(axis=0), [at.name for at in domain.attributes])
     if not sealed.sees_secret:
         return sealed.law.among(x)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from privacyfunnel.arrays import IntArray
-from privacyfunnel.tables.encoding import Contingency, Variable
+from privacyfunnel.tables.variables import Contingency, Variable
 
 
 def fingerprints(contingency: Contingency, salt: bytes) -> dict[str, str]:

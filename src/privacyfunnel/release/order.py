@@ -10,6 +10,7 @@ from privacyfunnel.designs.methods import Effort, Options
 from privacyfunnel.errors import ColumnError, ParameterError
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.tables.bins import Bins
+from privacyfunnel.tables.merging import Merge
 
 LABELS, VALUES = "labels", "values"
 Watch = Callable[[str, int], None]  # told what is being done, and with how many rows
@@ -29,6 +30,7 @@ class Order:
     )
     keep: tuple[str, ...] = ()
     bins: tuple[Bins, ...] = ()
+    merges: tuple[Merge, ...] = ()  # values that are read as one
     as_: str = LABELS
     sets: str = "column"
     sees_secret: bool = False

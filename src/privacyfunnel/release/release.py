@@ -34,6 +34,7 @@ class Release:
     seconds: float = 0.0  # what making and certifying the protocol took
     reason: str = ""  # why this method, where it was chosen for the owner
     sparse: str = ""  # how far combinations give the secret away, and what a smaller table would change
+    rare: tuple[str, ...] = ()  # values that few people have, and what merging rare secrets would keep; a sentence each
     pages: tuple[Path, ...] = ()  # the reports that were written
     joint: Joint | None = None  # the owner's own: it holds counts, and is in no public file
     known: tuple[Point, ...] = ()  # the points of a curve that were solved on the way
@@ -73,6 +74,8 @@ class Release:
                 f"Whoever already knows some of {columns} of a person may learn more about {secret}; "
                 f"{promise.name} does not cover them, SRLIP does."
             )
+        if domain.secrets_merged:
+            said.append(f"Values of {secret} were merged: nothing is promised that tells those apart that are one now.")
         if self.kept:
             said.append(f"Kept as they are, unprotected: {', '.join(self.kept)}.")
         said += [f"The kept column {column.of_order}." for column in self.kept_columns if column.of_order]

@@ -102,7 +102,8 @@ def judged(
         bins = [binned for binned in order.bins if binned.column in order.secret]
         try:
             protocols = [("this release", sealed), *(_protocol(entry) for entry in repeats)]
-            found = together(protocols, encoding.table, bins)
+            merges = [rule for rule in order.merges if rule.column in order.secret]
+            found = together(protocols, encoding.table, bins, merges)
         except InputError as error:
             unknown = str(error)
     return Remembered(ledger, repeats, rest, found, unknown)

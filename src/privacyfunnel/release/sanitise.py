@@ -5,7 +5,7 @@ table ──count──▶ Joint ──design──▶ SealedProtocol ──appl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,6 +19,7 @@ from privacyfunnel.release.order import LABELS, Order, Watch, names
 from privacyfunnel.release.release import Release
 from privacyfunnel.release.work import Work
 from privacyfunnel.tables.bins import Bins
+from privacyfunnel.tables.merging import merges_of
 
 __all__ = ["Release", "sanitise", "sanitise_file"]
 
@@ -34,6 +35,8 @@ def sanitise(
     budgets: str | Sequence[float] | None = None,
     keep: str | Sequence[str] = (),
     bins: Sequence[Bins] = (),
+    merge_rare: int | Mapping[str, int] | None = None,
+    merge_secrets: Mapping[str, Sequence[str]] | None = None,
     as_: str = LABELS,
     sets: str = "column",
     sees_secret: bool = False,
@@ -60,6 +63,7 @@ def sanitise(
         budgets=budgets if budgets is None or isinstance(budgets, str) else tuple(budgets),
         keep=names(keep),
         bins=tuple(bins),
+        merges=merges_of(merge_rare, merge_secrets),
         as_=as_,
         sets=sets,
         sees_secret=sees_secret,

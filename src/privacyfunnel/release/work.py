@@ -14,6 +14,7 @@ from privacyfunnel.model.row_order import Neighbours
 from privacyfunnel.release.advice import sparse_words
 from privacyfunnel.release.design import Designed, designed
 from privacyfunnel.release.order import Order, Watch
+from privacyfunnel.release.rare import few_words, rare_secret_words
 from privacyfunnel.release.release import Release
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class Work:
         checked_columns(order.keep, table.columns, "kept")
         if watch:
             watch("counting", 0)
-        encoding = encode(table, secret=order.secret, publish=order.publish, bins=order.bins)
+        encoding = encode(table, secret=order.secret, publish=order.publish, bins=order.bins, merges=order.merges)
         stream = KeyStream.fresh() if order.seed is None else KeyStream.from_seed(order.seed)
         return cls(encoding, order, designed(encoding, order, stream), stream, watch)
 
@@ -120,6 +121,9 @@ class Work:
             seconds=found.seconds,
             reason=found.choice.reason,
             sparse=sparse_words(found, self._watch),
+            rare=tuple(
+                filter(None, (few_words(joint, self.sealed.domain.bins), rare_secret_words(found, order.secret)))
+            ),
             joint=joint,
             known=() if found.point is None else (found.point,),
             order_tells=self._neighbours.found(),
