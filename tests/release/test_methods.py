@@ -124,7 +124,7 @@ def test_a_chain_draws_its_rows_once_and_they_are_what_its_law_draws(
     monkeypatch.setattr(ChainLaw, "draw", counted)
     once = sanitise(people, **ask)
     assert calls == []
-    monkeypatch.setattr("privacyfunnel.release.sanitise.designed", lambda *given: replace(designed(*given), drawn=None))
+    monkeypatch.setattr("privacyfunnel.release.work.designed", lambda *given: replace(designed(*given), drawn=None))
     again = sanitise(people, **ask)
     assert sum(calls) == len(people)
     assert again.table.equals(once.table)
@@ -168,3 +168,10 @@ def test_points_are_the_same_on_all_cores_and_none_is_begun_when_time_is_up() ->
     assert here == there
     known = Point("optimal", 0.5, 0.1, 0.1)
     assert curve(joint, epsilons=[0.2, 0.5], known=[known], seconds=0.0).points == (known,)
+
+
+def test_a_curve_never_falls_and_its_bounds_never_rise_towards_smaller_promises() -> None:
+    joint = Joint.from_counts([[5, 3, 1], [1, 2, 6]])
+    cut_short = [Point("optimal", 0.5, 0.4, 0.9), Point("optimal", 1.0, 0.3, 0.8)]
+    found = curve(joint, epsilons=[0.5, 1.0], methods=["optimal"], known=cut_short).points
+    assert [(point.utility, point.bound) for point in found] == [(0.4, 0.8), (0.4, 0.8)]

@@ -8,7 +8,7 @@ the very rows it was made for.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,7 @@ from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.release.order import LABELS, Order, names
 from privacyfunnel.tables.bins import Bins
+from privacyfunnel.tables.merging import merges_of
 
 if TYPE_CHECKING:
     from privacyfunnel.tables.encoding import Encoding
@@ -63,6 +64,8 @@ def design(
     method: str = DEFAULT_METHOD,
     budgets: str | Sequence[float] | None = None,
     bins: Sequence[Bins] = (),
+    merge_rare: int | Mapping[str, int] | None = None,
+    merge_secrets: Mapping[str, Sequence[str]] | None = None,
     as_: str = LABELS,
     sees_secret: bool = False,
     effort: Effort | None = None,
@@ -82,11 +85,14 @@ def design(
         method=method,
         budgets=budgets if budgets is None or isinstance(budgets, str) else tuple(budgets),
         bins=tuple(bins),
+        merges=merges_of(merge_rare, merge_secrets),
         as_=as_,
         sees_secret=sees_secret,
         effort=effort or Effort(),
     )
-    encoding = encode(FrameTable.of(frame), secret=order.secret, publish=order.publish, bins=order.bins)
+    encoding = encode(
+        FrameTable.of(frame), secret=order.secret, publish=order.publish, bins=order.bins, merges=order.merges
+    )
     return designed(encoding, order).sealed
 
 
@@ -112,6 +118,8 @@ def designed(encoding: Encoding, order: Order, stream: Stream | None = None) -> 
         sealed.domain,
         secret_columns=contingency.secret.columns,
         bins={coding.column: coding.edges for coding in contingency.published.codings if coding.edges},
+        rest={at.column: at.labels[at.rest] for at in contingency.published.codings if at.rest is not None},
+        secrets_merged=any(coding.joins for coding in contingency.secret.codings),
     )
     sealed = replace(sealed, domain=domain, for_publication=order.seed is None)
     seconds = time.monotonic() - begun

@@ -12,6 +12,7 @@ from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.priors import checked_confidence
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.tables.bins import Bins
+from privacyfunnel.tables.merging import Merge
 
 LABELS, VALUES = "labels", "values"
 Watch = Callable[[str, int], None]  # told what is being done, and with how many rows
@@ -32,9 +33,11 @@ class Order:
     )
     keep: tuple[str, ...] = ()
     bins: tuple[Bins, ...] = ()
+    merges: tuple[Merge, ...] = ()  # values that are read as one
     as_: str = LABELS
     sets: str = "column"
     sees_secret: bool = False
+    keep_order: bool = False  # publish the rows in the order of the table, which may give the secret away
     seed: int | None = None  # for tests only
     effort: Effort = field(default_factory=Effort)
 
