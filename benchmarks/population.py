@@ -1,0 +1,185 @@
+"""A promise for the people: how often it holds at the truth, what it costs, and how that fades as tables grow.
+
+python -m benchmarks population                   coverage of 1,000 tables per case, growth, table and cost: some hours
+python -m benchmarks.population coverage 100      one part, with so many tables per case
+python -m benchmarks.population table seconds=20  one part, with so many seconds for every optimum
+
+Truth is Adult's own distribution. A table is n independent draws from it; its owner makes a protocol for ε = 1, plain
+or for the population with 95 % confidence, and ε is measured at the truth, of which the owner knows nothing. What is
+promised for the population are groups of secrets where some are rare; so those are what is measured.
+"""
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+
+from privacyfunnel.arrays import IntArray
+from privacyfunnel.designs.optimum import Optimum, optimal
+from privacyfunnel.model.binomial import SCALE, lower, upper
+from privacyfunnel.model.information import entropy
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.promises import LDP, LIP, Promise
+from privacyfunnel.release.people import people, upwards
+from privacyfunnel.tables.adult import adult_counts
+
+TABLES, SECONDS = 1000, 20.0
+GAP = 1e-2  # nats from the optimum, where the truth is what is asked about: proofs change nothing there
+SMALL = (("income", "education"), ("marital-status", "relationship"))
+LARGE = (("occupation", "sex"), ("marital-status", "education"), ("occupation", "education"))
+PUBLISHED = ("workclass", "education", "marital-status", "occupation", "relationship", "race", "sex", "native-country")
+PROMISES = (LIP, LDP)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How many tables are drawn per case, and how long an optimum may take."""
+
+    tables: int = TABLES
+    seconds: float = SECONDS
+
+
+@cache
+def adult(secret: str, publish: str) -> Joint:
+    """Adult, all rows."""
+    return Joint.from_counts(adult_counts(secret, publish)[0])
+
+
+def sample(truth: Joint, rows: int, rng: np.random.Generator) -> Joint:
+    """A table of so many independent rows."""
+    return Joint.from_counts(rng.multinomial(rows, truth.p_sx.ravel()).reshape(truth.c, truth.a))
+
+
+def in_groups(truth: Joint, sampled: Joint, promise: Promise) -> Joint:
+    """The truth about the groups of secrets that the population is promised."""
+    population = promise.population
+    groups: IntArray = np.eye(truth.c, dtype=np.int64)
+    if population is not None:
+        groups = population.rule.groups(sampled).astype(np.int64)
+    return Joint.from_counts(groups @ truth.weights)
+
+
+def interval(some: int, of: int) -> str:
+    """A 95 % interval for a share, exact."""
+    level = Fraction(25, 1000)
+    low = lower(some, of, level) if some else 0
+    high = upper(some, of, level) if some < of else SCALE
+    return f"{100 * low / SCALE:.1f}–{100 * high / SCALE:.1f} %"
+
+
+def print_coverage(budget: Budget) -> None:
+    """How often ε is exceeded at the truth, by plain promises and by promises for the population."""
+    print("   ε = 1, tables of Adult's size: above ε at the truth (95 % interval); ε there, median and largest")
+    for secret, publish in SMALL:
+        truth = adult(secret, publish)
+        for kind in PROMISES:
+            for name, found in (("plain", False), ("population 95 %", True)):
+                rng, sizes, begun = np.random.default_rng(13), [], time.process_time()
+                for _ in range(budget.tables):
+                    sizes.append(_at_truth(truth, sample(truth, truth.total, rng), kind(1.0), found))
+                above, whole = sum(size > 1.0 for size in sizes), len(sizes)
+                print(
+                    f"   {f'{secret} × {publish}':<32} {kind.__name__}  {name:<16} {above:>5} of {whole:,} "
+                    f"({interval(above, whole)})   {np.median(sizes):.3f}  {max(sizes):.3f}   "
+                    f"{(time.process_time() - begun) / whole:.2f} s each",
+                    flush=True,
+                )
+
+
+def _at_truth(truth: Joint, table: Joint, promise: Promise, for_population: bool) -> float:
+    asked = promise.for_population(table) if for_population else promise
+    return promise.leakage(in_groups(truth, table, asked), optimal(table, asked, gap=GAP, time_limit=20).protocol)
+
+
+def print_growth(budget: Budget) -> None:
+    """What a population costs as the table grows: all counts × 1, 10 and 100, every secret by itself."""
+    print("   LIP 1, all secrets by themselves, counts × 1 / 10 / 100: nats (≤ bound)")
+    for secret, publish in SMALL:
+        joint = adult(secret, publish)
+        plain = optimal(joint, LIP(1.0), gap=1e-4).utility
+        said = [f"plain {plain:.4f}"]
+        for times in (1, 10, 100):
+            grown = Joint.from_counts(joint.weights * times)
+            said.append(f"× {times} {_shown(_for_people(grown, LIP(1.0), budget, rare=0))}")
+        print(f"   {f'{secret} × {publish}':<32} {'   '.join(said)}", flush=True)
+
+
+def print_table(budget: Budget) -> None:
+    """The reference table: plain, for the population with all secrets by themselves, and with the rare together."""
+    print("   nats (≤ bound where the gap is above 2e-4) in seconds; ε of the plain protocol for the population")
+    for secret, publish in SMALL + LARGE:
+        joint = adult(secret, publish)
+        for kind in PROMISES:
+            for epsilon in (0.5, 1.0, 2.0):
+                begun = time.process_time()
+                best = optimal(joint, kind(epsilon), gap=1e-4, time_limit=budget.seconds)
+                spent = time.process_time() - begun
+                print(
+                    f"   {f'{secret} × {publish}':<32} {kind.__name__} {epsilon:<4} plain {best.utility:.4f} in "
+                    f"{spent:.1f} s, {_of_people(joint, kind(epsilon), best)}   "
+                    f"all {_shown(_for_people(joint, kind(epsilon), budget, rare=0))}   "
+                    f"rare together {_shown(_for_people(joint, kind(epsilon), budget))}",
+                    flush=True,
+                )
+
+
+def print_cost(budget: Budget) -> None:
+    """What --population 95% would cost as the default: income a secret, each of the other columns published."""
+    print("   income × column, ε = 1, rare secrets together: plain, population, what it costs of H(X)")
+    for publish in PUBLISHED:
+        joint = adult("income", publish)
+        for kind in PROMISES:
+            for line in _cost(joint, kind(1.0), budget):
+                print(f"   {publish:<16} {kind.__name__} {line}", flush=True)
+
+
+def _cost(joint: Joint, promise: Promise, budget: Budget) -> Iterator[str]:
+    begun = time.process_time()
+    plain = optimal(joint, promise, gap=1e-4, time_limit=budget.seconds)
+    spent = time.process_time() - begun
+    found = _for_people(joint, promise, budget)
+    lost = (plain.utility - found[0].utility) / entropy(joint.p_x)
+    yield (
+        f"plain {plain.utility:.4f} in {spent:.1f} s, {_of_people(joint, promise, plain)}   "
+        f"population {_shown(found)}   costs {100 * lost:.2f} %"
+    )
+
+
+def _of_people(joint: Joint, promise: Promise, best: Optimum) -> str:
+    found = None if best.sealed is None else people(best.sealed.law, promise, joint)
+    return "people not measured" if found is None else f"people ≤ {upwards(found.epsilon)}"
+
+
+def _for_people(joint: Joint, promise: Promise, budget: Budget, **rule: int) -> tuple[Optimum, float]:
+    begun = time.process_time()
+    best = optimal(joint, promise.for_population(joint, **rule), gap=1e-4, time_limit=budget.seconds)
+    return best, time.process_time() - begun
+
+
+def _shown(found: tuple[Optimum, float]) -> str:
+    best, seconds = found
+    bound = f" (≤ {best.bound:.4f})" if best.bound - best.utility > 2e-4 else ""
+    return f"{best.utility:.4f}{bound} in {seconds:.1f} s"
+
+
+PARTS = {"coverage": print_coverage, "growth": print_growth, "table": print_table, "cost": print_cost}
+
+
+def main(words: Sequence[str] = ()) -> None:
+    """Print the parts that are named, or all."""
+    tables = next((int(word) for word in words if word.isdigit()), TABLES)
+    seconds = next((float(word[8:]) for word in words if word.startswith("seconds=")), SECONDS)
+    asked = [word for word in words if not (word.isdigit() or word.startswith("seconds="))] or list(PARTS)
+    for name in asked:
+        if name not in PARTS:
+            sys.exit(f"There is no part '{name}'. There are: {', '.join(PARTS)}.")
+    for name in asked:
+        PARTS[name](Budget(tables, seconds))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
