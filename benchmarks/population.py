@@ -20,6 +20,7 @@ import numpy as np
 
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.designs.optimum import Optimum, optimal
+from privacyfunnel.laws.sealing import seal
 from privacyfunnel.model.binomial import SCALE, lower, upper
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
@@ -150,7 +151,8 @@ def _cost(joint: Joint, promise: Promise, budget: Budget) -> Iterator[str]:
 
 
 def _of_people(joint: Joint, promise: Promise, best: Optimum) -> str:
-    found = None if best.sealed is None else people(best.sealed.law, promise, joint)
+    sealed = seal(best.protocol, promise, joint) if best.sealed is None else best.sealed
+    found = people(sealed.law, promise, joint)
     return "people not measured" if found is None else f"people ≤ {upwards(found.epsilon)}"
 
 

@@ -22,6 +22,7 @@ import numpy as np
 
 from privacyfunnel.arrays import IntArray, sparse
 from privacyfunnel.audits.rare import Rare, rare_leaks
+from privacyfunnel.audits.rare_people import RareAlone, rare_alone
 from privacyfunnel.audits.row_order import order_of
 from privacyfunnel.errors import ColumnError
 from privacyfunnel.model.comparisons import log_ratio
@@ -112,6 +113,7 @@ class Scan:
     order: OrderTells | None = None  # what the order of the rows says about the secret
     ids_in_order: tuple[str, ...] = ()  # columns that tell rows apart and are sorted as the table is
     rare: Rare | None = None  # where rare secrets make columns leak without bound
+    rare_alone: RareAlone | None = None  # what they cost where the people are promised
     secret_in_bins: tuple[str, ...] = ()  # secret columns of many numbers, which were cut into quantiles for the look
 
     def safe(self, look: Look, promise: Promise) -> bool:
@@ -167,13 +169,12 @@ def scan(
     found = replace(found, order=tells, ids_in_order=in_order)
     if promise is None:
         return found
+    mine = {look.column: joints[look.column] for look in looks if look.column in joints and not look.tells_rows_apart}
     rare = None
     if len(secret) == 1 and not counts.secret.codings[0].edges:
-        mine = {
-            look.column: joints[look.column] for look in looks if look.column in joints and not look.tells_rows_apart
-        }
         rare = rare_leaks(counts.secret_labels, rows, mine, lambda joint: _leak(joint, promise))
-    return replace(found, together=_together(table, found, promise, bins, merges), rare=rare)
+    alone = rare_alone(counts.secret_labels, rows, mine, promise)
+    return replace(found, together=_together(table, found, promise, bins, merges), rare=rare, rare_alone=alone)
 
 
 def _secrets(

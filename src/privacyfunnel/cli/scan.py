@@ -78,6 +78,7 @@ def scan(
         "rare_secrets": None
         if found.rare is None
         else {"merged": found.rare.secrets.merged, "option": found.rare.secrets.option, "leaks": found.rare.leaks},
+        "rare_alone": None if found.rare_alone is None else asdict(found.rare_alone),
         "together": None if found.together is None else asdict(found.together),
     }
     name = " & ".join(found.secret)
@@ -94,6 +95,7 @@ def scan(
         "",
         *_conclusions(found, wanted, safe, safe_in_bins),
         *_rare(found),
+        *([found.rare_alone.words] if found.rare_alone is not None else []),
         "",
         "ε is the worst case; I(S;X), in nats, is the average. A value that rules out a secret has no finite ε.",
         "A value, or a combination of values, that occurs with one secret only decides it for the rows that have it.",
