@@ -31,8 +31,9 @@ from privacyfunnel.model.rough_bounds import Rough
 from privacyfunnel.model.sets import PriorSets
 
 CONFIDENCE = Fraction(95, 100)  # where none was asked for
-AT_A_GLANCE = 10**7  # numbers gone through for all outputs and sets: some tenths of a second, for a summary
-AT_LEISURE = 3 * 10**8  # … and half a minute at most, for an audit
+AT_A_GLANCE = 3 * 10**6  # numbers gone through for all outputs and sets, a quarter of a microsecond each: for a summary
+AT_LEISURE = 10**8  # … and for an audit, half a minute at most
+BOUND = 50  # a bound itself takes as long as so many numbers
 TOO_FEW = "they are too few to exclude anything about them"
 
 
@@ -52,9 +53,9 @@ class People:
     def bound(self) -> str:
         """How much, with which confidence and why."""
         sure = f"with {100 * self.confidence:g} % confidence"
-        if math.isinf(self.epsilon):
-            return f"{sure}, unbounded, because {self.because}"
-        return f"{sure}, at most {upwards(self.epsilon)}, because {self.because}"
+        size = "unbounded" if math.isinf(self.epsilon) else f"at most {upwards(self.epsilon)}"
+        rare = f", secrets of fewer than {self.rare} rows together" if self.alone else ""
+        return f"{sure}, {size}{rare}, because {self.because}"
 
     @property
     def kind(self) -> str:
@@ -97,7 +98,7 @@ def people(law: Law, promise: Promise, joint: Joint, most: int = AT_LEISURE) -> 
     stated = plain.population
     rule = Sampled(CONFIDENCE, bounds=Rough()) if stated is None else stated.rule
     try:
-        if _work(law, plain, joint) > most:
+        if _work(law, plain, joint, most) > most:
             return None
     except ParameterError:  # a promise of somebody's own, which does not say what it compares
         return None
@@ -132,16 +133,16 @@ def upwards(epsilon: float) -> str:
     return f"{math.ceil(round(epsilon / step, 6)) * step:.3g}" if step < 1 else f"{math.ceil(epsilon)}"
 
 
-def _work(law: Law, promise: Promise, joint: Joint) -> int:
-    """How many numbers the worst members of all sets take, for all outputs: at least the outputs times the bounds."""
+def _work(law: Law, promise: Promise, joint: Joint, most: int) -> int:
+    """How many numbers the worst members of all sets take, for all outputs; counted until they are too many."""
     inputs, events = joint.a * (joint.c if law.sees_secret else 1), 0
     outputs = max(law.written_out // max(law.inputs, 1), 1)
     for asked in promise.asked(joint.c, joint.m, law.sees_secret):
         classes = len(np.unique(joint.combos[:, asked.known], axis=0)) if asked.known else 1
         events += classes * max(2 * joint.c * inputs, len(asked.pairs))
-        if events * max(outputs, 50) > AT_LEISURE:  # a bound itself takes as long as some fifty numbers
+        if events * max(outputs, BOUND) > most:
             break
-    return events * max(outputs, 50)
+    return events * max(outputs, BOUND)
 
 
 def _because(leak: Leak, law: Law, joint: Joint) -> str:

@@ -1,0 +1,115 @@
+"""For whom the promise holds, through the real command: these rows, and the people whom they stand for."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tests.commands import found_by, run, said, sanitise, turned_down
+
+ASKED = {"secret": "job", "publish": "city", "epsilon": 0.5}
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    rng = np.random.default_rng(7)
+    job = rng.choice(["clerk", "miner", "spy"], p=[0.6, 0.385, 0.015], size=5000)
+    city = np.where(rng.random(5000) < 0.3, np.where(job == "clerk", "A", "B"), rng.choice(["A", "B", "C"], size=5000))
+    path = tmp_path_factory.mktemp("table") / "people.csv"
+    pl.DataFrame({"job": job, "city": city}).write_csv(path)
+    return path
+
+
+def test_the_summary_says_once_what_is_not_covered_and_how_much(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = said(capsys, *sanitise(table, tmp_path / "out", **ASKED))
+    assert code == 0
+    figures = re.findall(
+        r"people whom they are a sample of: for them it is, with 95 % confidence, at most ([\d.]+)", out
+    )
+    assert len(figures) == 1
+    assert 0.4 < float(figures[0]) < 1
+    assert "a statement, in floats rounded outwards; --population makes it a promise" in out
+    assert re.search(r"rare secrets +for the people, .*alone, spy: [\d.]+", out)
+
+
+def test_the_json_of_a_release_and_of_its_audit_carry_the_same_figure_and_the_public_files_none(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    into = tmp_path / "out"
+    release = found_by(capsys, *sanitise(table, into, "--public-report", **ASKED))
+    audited = found_by(capsys, "audit", into / "protocol.json", table)
+    assert release["people"] == audited["people"]
+    found = audited["people"]
+    assert (found["rows"], found["confidence"], found["certificate"], found["bounded"]) == (5000, 0.95, False, True)
+    assert list(found["alone"]) == ["spy"]
+    assert found["alone"]["spy"] > audited["certified"]
+    protocol = json.loads((into / "protocol.json").read_text(encoding="utf-8"))
+    assert "population" not in protocol["promise"]
+    for name in ("protocol.json", "public-report.html"):
+        public = (into / name).read_text(encoding="utf-8")
+        assert "confidence" not in public
+        assert str(found["epsilon"])[:5] not in public
+
+
+def test_an_audit_states_both_in_one_sentence(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    into = tmp_path / "out"
+    assert said(capsys, *sanitise(table, into, **ASKED))[0] == 0
+    code, out, _ = said(capsys, "audit", into / "protocol.json", table)
+    assert code == 0
+    assert re.search(
+        r"people +certified ε = [\d.]+ for these 5,000 rows; for the people they stand for, with 95 % confidence, at "
+        r"most [\d.]+, secrets of fewer than 200 rows together, because [\d,]+ rows leave that much open about "
+        r"them: .* about job = ",
+        out,
+    )
+    assert re.search(r"rare secrets .*alone, spy: ", out)
+
+
+def test_promised_for_the_population_the_figure_is_a_certificate(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    into = tmp_path / "out"
+    release = found_by(capsys, *sanitise(table, into, "--population", "90", **ASKED))
+    assert not any("sample of" in sentence for sentence in release["not_promised"])
+    audited = found_by(capsys, "audit", into / "protocol.json", table)
+    assert audited["people"]["certificate"]
+    assert audited["people"]["confidence"] == 0.9
+    assert audited["people"]["epsilon"] <= 0.5
+    assert audited["people"]["alone"]["spy"] > audited["people"]["epsilon"]
+
+
+def test_too_small_a_sample_is_said_to_bound_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    small = tmp_path / "small.csv"
+    small.write_text("job,city\n" + "clerk,A\nclerk,B\nminer,A\nminer,B\n" * 10)
+    found = found_by(capsys, *sanitise(small, tmp_path / "out", **ASKED))
+    assert (found["people"]["epsilon"], found["people"]["bounded"]) == (None, False)
+    assert any(
+        "unbounded, secrets of fewer than 200 rows together, because they are too few" in sentence
+        for sentence in found["not_promised"]
+    )
+
+
+@pytest.mark.parametrize("confidence", ["0", "1", "150%", "0%", "100%"])
+def test_a_confidence_that_is_none_is_refused_before_anything_is_written(
+    table: Path, tmp_path: Path, confidence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sentence = turned_down(capsys, *sanitise(table, tmp_path / "out", f"--population={confidence}", **ASKED))
+    assert sentence.startswith("ParameterError: A confidence must lie between 0 and 1")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_scan_says_what_rare_secrets_cost(table: Path) -> None:
+    done = run("scan", table, "--secret", "job")
+    assert done.returncode == 0, done.stderr
+    match = re.search(r"may be that of ([\d.]+) % of spy \(95 % confidence\)", done.stdout)
+    assert match
+    rows = pl.read_csv(table).filter(pl.col("job") == "spy").height
+    assert float(match[1]) == round(100 * (1 - 0.05 ** (1 / rows)), 1)
+    costs = re.search(r"would keep, in nats, ([\d.]+) instead of ([\d.]+) of city", done.stdout)
+    assert costs
+    assert float(costs[1]) < float(costs[2])
