@@ -135,6 +135,11 @@ def test_a_sample_too_small_for_any_promise_says_which_would_do() -> None:
     assert LIP(1.0).for_population(larger).population.rows == 500
 
 
+def test_probabilities_are_no_sample() -> None:
+    with pytest.raises(ParameterError, match="needs the counts of a sample"):
+        LIP(1.0).for_population(Joint.from_probabilities([[0.1, 0.4], [0.3, 0.2]]))
+
+
 @pytest.mark.parametrize("confidence", [0, 1, 95, -0.5, math.nan, "often", True])
 def test_a_confidence_lies_between_0_and_1(confidence: float) -> None:
     with pytest.raises(ParameterError, match="between 0 and 1"):

@@ -29,6 +29,7 @@ from privacyfunnel.model.sets import Known, PriorSets
 
 RESTS, SHARES = Fraction(38, 100), Fraction(2, 100)  # of β; the rest of it is for the secrets' own boxes
 RARE = 200  # rows: secrets with fewer of them are promised together
+MOST_ROWS = 2**40  # of a sample: more are probabilities, written as integers
 FINEST = 2**60  # parts of β are rounded down to multiples of 1 / this
 
 
@@ -72,6 +73,11 @@ class Sampled:
         ParameterError
             If fewer than two groups are left: then nothing can be promised about these people.
         """
+        if joint.total > MOST_ROWS:
+            raise ParameterError(
+                "A promise for a population needs the counts of a sample; these weights are of probabilities. Use "
+                "Joint.from_counts, or for_priors for distributions that are known."
+            )
         rows = joint.weights.sum(axis=1)
         order = np.argsort(rows, kind="stable")
         together = int((rows < self.rare).sum())
