@@ -33,7 +33,7 @@ def test_the_summary_says_once_what_is_not_covered_and_how_much(
     )
     assert len(figures) == 1
     assert 0.4 < float(figures[0]) < 1
-    assert "a statement, in floats rounded outwards; --population makes it a promise" in out
+    assert "a statement, in floats rounded outwards; --population asks for a promise" in out
     assert re.search(r"rare secrets +for the people, .*alone, spy: [\d.]+", out)
 
 

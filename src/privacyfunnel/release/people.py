@@ -62,7 +62,7 @@ class People:
         """What the figure is worth."""
         if self.promised:
             return "a certificate, with exact bounds"
-        return "a statement, in floats rounded outwards; --population makes it a promise"
+        return "a statement, in floats rounded outwards; --population asks for a promise"
 
     @property
     def rare_alone(self) -> str:

@@ -111,5 +111,5 @@ class Release:
             "belief may learn more or less.",
         ]
         if promise.population is None:
-            said.append(f"{NOT_OF_PEOPLE}; --population 95% promises it for them as well.")
+            said.append(f"{NOT_OF_PEOPLE}; --population 95% asks for that as well.")
         return tuple(said)
