@@ -281,7 +281,7 @@ def _told_of_people(found: Audit) -> list[tuple[str, str]]:
         ]
     told = [("people", found.people.beside(found.certified))]
     alone = found.people.rare_alone
-    return [*told, ("rare secrets", f"for the people, {alone}")] if alone else told
+    return [*told, ("rare", f"for the people, {alone}")] if alone else told
 
 
 def _told_of(draw: Draw, secret: str, false_alarm: float) -> list[tuple[str, str]]:

@@ -43,7 +43,7 @@ def order_words(release: Release) -> str:
 def rare_alone(release: Release) -> list[tuple[str, str]]:
     """The ε of each rare secret by itself, for the people whom the rows stand for."""
     said = "" if release.people is None else release.people.rare_alone
-    return [("rare secrets", f"for the people, {said}")] if said else []
+    return [("rare", f"for the people, {said}")] if said else []
 
 
 def ledger_words(release: Release) -> list[tuple[str, str]]:

@@ -317,7 +317,6 @@ def told(release: Release) -> str:
                 f"{sealed.promise.name} about {secret}: asked ε = {words.epsilon(epsilon)}, {certified(sealed)}",
             ),
             *([("population", _people(sealed.promise.population))] if sealed.promise.population else []),
-            *owners.rare_alone(release),
             ("method", release.method + (", which looks at the secret" if sealed.sees_secret else "") + _why(release)),
             ("information", kept),
             (
@@ -328,6 +327,7 @@ def told(release: Release) -> str:
             ("order", owners.order_words(release)),
             *([("sparse", release.sparse)] if release.sparse else []),
             *(("rare", sentence) for sentence in release.rare),
+            *owners.rare_alone(release),
             *([("unprotected", listing(release.kept))] if release.kept else []),
             *([("excel-safe", EXCEL_SAFE)] if release.excel_safe else []),
             *([("reports", ", ".join(map(str, release.pages)))] if release.pages else []),
