@@ -6,16 +6,22 @@ A way is an oracle, a search, a proof and how they are run. The first line of `P
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine.best_first import BestFirst, Relaxation
 from privacyfunnel.engine.bounding import ByProof, ByRelaxations, Prover
 from privacyfunnel.engine.chords import BoxedChords, OpenChords
 from privacyfunnel.engine.classes import ByClasses, class_cones
+from privacyfunnel.engine.conditioning import Conditioning, Tools
+from privacyfunnel.engine.curved import Curved
 from privacyfunnel.engine.generation import Generation, Pace, Progress
 from privacyfunnel.engine.interval import Interval
+from privacyfunnel.engine.moments import Moment
 from privacyfunnel.engine.oracle import is_secret_box, secret_box
 from privacyfunnel.engine.polytope import Polytope, boxed, polytope_of
 from privacyfunnel.engine.problem import Problem, Split
+from privacyfunnel.engine.products import Products, cone_of
 from privacyfunnel.engine.programme import RowsOracle
 from privacyfunnel.engine.reductions import merged
 from privacyfunnel.engine.search import InTurn, Search, SomeInputsSearch, TangentSearch, VertexSearch
@@ -66,6 +72,30 @@ def split(
     generation = generation_for(small.problem)
     generation.run(gap, time_limit, progress, None if start is None else small.lifted(start))
     return small.told_apart(generation.best(), most_atoms)
+
+
+def conditioned(
+    problem: Problem,
+    moment: Moment,
+    *,
+    gap: float = 1e-3,
+    time_limit: float | None = None,
+    progress: Progress | None = None,
+    start: FloatArray | None = None,
+) -> Split:
+    """The split of least tr(F Fᵀ M⁻¹), up to `gap` times that value less what nobody can avoid.
+
+    Inputs that the promise cannot tell apart stay apart: which of them are named together counts here.
+    """
+    run = conditioning_for(problem, moment)
+    run.run(gap, time_limit, progress, start)
+    return run.best()
+
+
+def conditioning_for(problem: Problem, moment: Moment) -> Conditioning:
+    """The run that suits the problem where its second moment counts."""
+    way = next(way for way in MOMENT_PLAN if way.when(problem))
+    return Conditioning(problem, moment, way.made(problem), way.name)
 
 
 # -- the ways ------------------------------------------------------------------------------------------------------
@@ -163,4 +193,46 @@ PLAN = (
     Way("one number, all vertices in a table", lambda problem: problem.rows.of_two, _by_interval),
     Way("very many rows, searched without branching", _has_very_many_rows, _without_proof),
     Way("vertices of the polytope", lambda problem: True, _by_vertices),
+)
+
+
+# -- where the second moment of the split counts -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class MomentWay:
+    """The same for splits whose second moment counts."""
+
+    name: str
+    when: Callable[[Problem], bool]
+    made: Callable[[Problem], Tools]
+
+
+def _pairs(problem: Problem) -> Tools:
+    interval = Interval(problem)
+
+    def charged(objective: Curved) -> Prover:
+        interval.charge(objective)
+        return interval
+
+    return Tools(interval, charged)
+
+
+def _by_products(problem: Problem) -> Tools:
+    polytope = polytope_of(problem)
+    search, cone = VertexSearch(polytope, problem.objective), cone_of(problem)
+    reach: list[FloatArray] = []
+
+    def charged(objective: Curved) -> Prover:
+        if not reach:
+            reach.append(np.minimum(cone.image @ polytope.reach(np.inf), 1.0))
+        search.charge(objective)
+        return BestFirst(Products(cone, objective, reach[0]), objective, search.polished)
+
+    return Tools(search, charged)
+
+
+MOMENT_PLAN = (
+    MomentWay("one number, all vertices in a table", lambda p: p.objective.plain and p.rows.of_two, _pairs),
+    MomentWay("vertices of the polytope, products of rows", lambda problem: True, _by_products),
 )
