@@ -14,6 +14,7 @@ from privacyfunnel.cli.options import (
     BinOption,
     Delimiter,
     Encoding,
+    For,
     Force,
     Gap,
     PromiseName,
@@ -40,6 +41,7 @@ def curve(
         str | None, typer.Option("--epsilons", help="Which ε to try, with commas between.", metavar="ε,ε,…")
     ] = None,
     promise: PromiseOption = PromiseName.LIP,
+    for_: For = "information",
     sees_secret: SeesSecret = False,
     bin_: BinOption = None,
     gap: Gap = 1e-6,
@@ -56,17 +58,21 @@ def curve(
     from privacyfunnel.cli.progress import work_shown
     from privacyfunnel.designs import curve as room
     from privacyfunnel.designs.methods import Effort
+    from privacyfunnel.model.uses.called import use_called
     from privacyfunnel.report import CURVE
     from privacyfunnel.tables.whole import checked_target
 
     sizes = room.EPSILONS if epsilons is None else several_epsilons(epsilons)
+    use = use_called(for_)
     if into is not None and into.exists():
         for name in CURVE:
             checked_target(into / name, force=force)
     joint = _joint(table, secret, publish, bins=bin_, delimiter=delimiter, encoding=encoding)
     with work_shown() as (proof, _):
         effort = Effort(gap, time_limit, proof)
-        found = room.curve(joint, promise.value, epsilons=sizes, sees_secret=sees_secret, effort=effort, cores=None)
+        found = room.curve(
+            joint, promise.value, epsilons=sizes, sees_secret=sees_secret, use=use, effort=effort, cores=None
+        )
     files = []
     if into is not None:
         from privacyfunnel.report.trade_off import write_curve
@@ -75,10 +81,13 @@ def curve(
     content = {
         "promise": found.promise,
         "entropy": found.entropy,
+        "use": use.called,
+        "unit": use.unit,
         "points": [asdict(point) for point in found.points],
         "files": [str(path) for path in files],
     }
-    text = f"I(X;Y) in nats under {found.promise.upper()}; H(X) = {found.entropy:.4f}\n\n{_told(found)}"
+    what = "I(X;Y) in nats" if use.name == "information" else f"{use.called}, {use.unit},"
+    text = f"{what} under {found.promise.upper()}; H(X) = {found.entropy:.4f}\n\n{_told(found)}"
     if files:
         text += f"\n\nWritten: {', '.join(map(str, files))}"
     answer(as_json, content, text)
@@ -113,7 +122,7 @@ def _joint(
 def _told(found: Curve) -> str:
     rows = []
     for name, points in found.lines():
-        rows.append([name, *("–" if p.utility is None else f"{p.utility:.4f}" for p in points)])
+        rows.append([name, *("–" if p.height is None else f"{p.height:.4f}" for p in points)])
         if any(p.bound is not None for p in points):
             rows.append(["  bound", *("" if p.bound is None else f"{p.bound:.4f}" for p in points)])
     header = ["ε", *(f"{epsilon:g}" for epsilon in found.epsilons)]

@@ -40,6 +40,15 @@ MethodOption = Annotated[
     str,
     typer.Option("--method", help="optimal, randomised-response, unary-encoding, conditional-reporting or product."),
 ]
+For = Annotated[
+    str,
+    typer.Option(
+        "--for",
+        help="What the table is best for: information, values (the right value most often), distance (or "
+        "distance:squared, distance:costs.csv).",
+        metavar="USE[:…]",
+    ),
+]
 SeesSecret = Annotated[bool, typer.Option("--sees-secret", help="Let the protocol look at the secret as well.")]
 Gap = Annotated[
     float,

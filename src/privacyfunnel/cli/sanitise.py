@@ -17,6 +17,7 @@ from privacyfunnel.cli.options import (
     Delimiter,
     Encoding,
     Epsilon,
+    For,
     Force,
     Gap,
     PromiseName,
@@ -83,6 +84,7 @@ def sanitise(
             "--budgets", help="For product: sound, paper, or an ε per column (0.2,0.3); searched if not given."
         ),
     ] = None,
+    for_: For = "information",
     sees_secret: SeesSecret = False,
     keep: Annotated[list[str] | None, typer.Option("--keep", help="A column to pass through, unprotected.")] = None,
     bin_: BinOption = None,
@@ -110,6 +112,7 @@ def sanitise(
         method=method,
         order=order,
         budgets=budgets,
+        for_=for_,
         sees_secret=sees_secret,
         keep=keep,
         bins=bin_,
@@ -139,6 +142,7 @@ def sanitised(
     method: str = "auto",
     order: list[str] | None = None,
     budgets: str | None = None,
+    for_: str = "information",
     sees_secret: bool = False,
     keep: list[str] | None = None,
     bins: list[str] | None = None,
@@ -157,6 +161,7 @@ def sanitised(
     from privacyfunnel.cli.progress import work_shown
     from privacyfunnel.designs.methods import Effort
     from privacyfunnel.model.promises import promise as promise_called
+    from privacyfunnel.model.uses.called import use_called
     from privacyfunnel.release.order import Order
     from privacyfunnel.release.sanitise import sanitise_file
     from privacyfunnel.report import OWNERS, PUBLIC
@@ -174,6 +179,7 @@ def sanitised(
             method=method,
             chain_order=listed(order),
             budgets=_budgets(budgets),
+            use=use_called(for_),
             keep=listed(keep),
             bins=tuple(map(parse_bin, bins or [])),
             as_=as_,
@@ -236,6 +242,10 @@ def content(release: Release) -> dict[str, Any]:
         "entropy_nats": sealed.entropy,
         "share_kept": release.share_kept,
         "bound_nats": sealed.bound,
+        "use": release.worth.use.called,
+        "value": release.worth.value,
+        "bound": release.worth.bound,
+        "unit": release.worth.use.unit,
         "unchanged": release.unchanged,
         "unchanged_expected": release.unchanged_expected,
         "for_publication": sealed.for_publication,
@@ -264,6 +274,7 @@ def told(release: Release) -> str:
                 f"{sealed.promise.name} about {secret}: asked ε = {words.epsilon(epsilon)}, {certified(sealed)}",
             ),
             ("method", release.method + (", which looks at the secret" if sealed.sees_secret else "") + _why(release)),
+            *_served(release),
             ("information", kept),
             (
                 "unchanged",
@@ -277,6 +288,16 @@ def told(release: Release) -> str:
         ]
     )
     return "\n".join([lines, "not promised", *(f"  - {sentence}" for sentence in release.not_promised)])
+
+
+def _served(release: Release) -> list[tuple[str, str]]:
+    """How good it is for the use it was made for; information has a line of its own."""
+    worth = release.worth
+    if worth.use.name == "information":
+        return []
+    than = "less" if worth.use.less_is_better else "more"
+    proved = "" if worth.bound is None else f"; {than} than {worth.bound:.4f} is not possible"
+    return [("use", f"{worth.use.called}: {worth.value:.4f}, {worth.use.unit}{proved}")]
 
 
 def _why(release: Release) -> str:

@@ -11,6 +11,7 @@ from privacyfunnel.designs.sizes import LARGEST_PROBLEM, SOLVED_WELL, SOLVED_WEL
 from privacyfunnel.errors import SizeError
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
+from privacyfunnel.model.uses.use import Information
 
 AUTO = "auto"  # the optimum, or a chain where too many combinations occur
 DEFAULT_METHOD = AUTO
@@ -36,15 +37,17 @@ def checked_method(name: str) -> str:
 def settled(name: str, joint: Joint, promise: Promise, options: Options) -> tuple[Choice, Options]:
     """The method of that name, or the one that `auto` takes here; and the options as it gets them.
 
-    An order of columns asks for a chain. One column, or a protocol that sees the secret, asks for the optimum. Where
+    An order of columns asks for a chain. One column, a protocol that sees the secret, or another use
+    than information asks for the optimum. Where
     combinations of columns are solved together, that may take SECONDS unless the owner said how long.
     """
     if name != AUTO:
         return Choice(name, ""), options
-    methods.refuse_options(AUTO, frozenset({methods.SEES_SECRET, methods.AS_VALUES, methods.ORDER}), options)
+    follows = frozenset({methods.SEES_SECRET, methods.AS_VALUES, methods.ORDER, methods.USE})
+    methods.refuse_options(AUTO, follows, options)
     if options.order:
         return Choice(CHAIN, ""), options
-    if joint.m == 1 or options.sees_secret:
+    if joint.m == 1 or options.sees_secret or options.use != Information():
         return Choice(JOINT, ""), options
     choice = choose_method(joint, promise)
     if choice.method == JOINT and options.effort.time_limit is None:

@@ -6,7 +6,7 @@ import math
 import os
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from privacyfunnel.designs import methods as room
 from privacyfunnel.designs.methods import Effort, Options
@@ -15,18 +15,25 @@ from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.promises import promise as promise_called
+from privacyfunnel.model.uses.use import Information, Use
 
 EPSILONS = (0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """I(X;Y) of one method at one ε; None where no member of its family keeps the promise or fits."""
+    """What one method keeps at one ε; None where no member of its family keeps the promise or fits."""
 
     name: str  # the method, and that it looks at the secret where it does
     epsilon: float
-    utility: float | None
-    bound: float | None  # nats: no protocol keeps more; None where nothing was proved
+    utility: float | None  # nats
+    bound: float | None  # in the use's unit: no protocol does better; None where nothing was proved
+    value: float | None = None  # in the use's unit, where that is not information
+
+    @property
+    def height(self) -> float | None:
+        """What a picture shows: the value in the use's unit, which for information is the utility."""
+        return self.utility if self.value is None else self.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +43,7 @@ class Curve:
     promise: str
     entropy: float
     points: tuple[Point, ...]
+    use: Use = field(default_factory=Information)
 
     @property
     def epsilons(self) -> tuple[float, ...]:
@@ -60,12 +68,15 @@ def curve(
     epsilons: Sequence[float] = EPSILONS,
     methods: Sequence[str] = (),
     sees_secret: bool = False,
+    use: Use | None = None,
     effort: Effort | None = None,
     known: Sequence[Point] = (),
     seconds: float = math.inf,
     cores: int | None = 1,
 ) -> Curve:
     """Utility and bound of every method at every ε; with `sees_secret` also of the best that looks at the secret.
+
+    For another `use` than information, value and bound are in its own unit, and the methods those that follow it.
 
     The promise is a name, or one of the kind that is meant: those nearest to its own ε are made first. Without
     `methods` all are drawn but those that work column by column. Points that are `known` are not made again, and
@@ -77,14 +88,16 @@ def curve(
     if not epsilons:
         raise ParameterError("a curve needs at least one ε; there is none. Name some, such as 0.5,1,2.")
     like = promise_called(promise, 1.0) if isinstance(promise, str) else promise
-    table = [room.method(name) for name in methods or drawn_by_default()]
+    use = use or Information()
+    use.refuse(joint)
+    table = [room.method(name) for name in methods or drawn_by_default(use)]
     lines = [(method, method.looks) for method in table]
     if sees_secret:
         lines.insert(1, (room.method("optimal"), True))
     solved = {(point.name, point.epsilon): point for point in known}
     effort = effort or Effort()
     jobs = [
-        (joint, like.resized(epsilon), method.name, Options(sees_secret=seeing, effort=effort))
+        (joint, like.resized(epsilon), method.name, Options(sees_secret=seeing, use=use, effort=effort))
         for epsilon in sorted(epsilons, key=lambda size: _apart(size, like.epsilon))
         for method, seeing in lines
         if (line_name(method.name, seeing), epsilon) not in solved
@@ -94,7 +107,8 @@ def curve(
         made = workers.until(time.monotonic() + seconds, _point, jobs).values()
     solved |= {(point.name, point.epsilon): point for point in made}
     wanted = ((line_name(method.name, seeing), epsilon) for method, seeing in lines for epsilon in sorted(epsilons))
-    return Curve(like.name.lower(), entropy(joint.p_x), tuple(solved[each] for each in wanted if each in solved))
+    points = tuple(solved[each] for each in wanted if each in solved)
+    return Curve(like.name.lower(), entropy(joint.p_x), points, use)
 
 
 def _apart(one: float, other: float) -> float:
@@ -102,9 +116,12 @@ def _apart(one: float, other: float) -> float:
     return abs(math.log(one / other)) if one > 0 and other > 0 else math.inf
 
 
-def drawn_by_default() -> list[str]:
-    """The methods that a curve shows where none are named: those for whole records."""
-    return [name for name, method in room.METHODS.items() if not method.by_column]
+def drawn_by_default(use: Use | None = None) -> list[str]:
+    """The methods that a curve shows where none are named: those for whole records that follow the use."""
+    follow = use in (None, Information())
+    return [
+        name for name, method in room.METHODS.items() if not method.by_column and (follow or room.USE in method.follows)
+    ]
 
 
 def _point(joint: Joint, promise: Promise, method: str, options: Options) -> Point:
@@ -113,4 +130,6 @@ def _point(joint: Joint, promise: Promise, method: str, options: Options) -> Poi
         found = room.method(method).design(joint, promise, options)
     except (GuaranteeError, SizeError):
         return Point(name, promise.epsilon, None, None)
-    return Point(name, promise.epsilon, found.information, found.bound)
+    worth = found.worth
+    value = None if worth.use == Information() else worth.value
+    return Point(name, promise.epsilon, found.information, worth.bound, value)

@@ -19,6 +19,8 @@ from privacyfunnel.errors import ParameterError
 from privacyfunnel.model.comparisons import Comparable
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
+from privacyfunnel.model.uses.linear import values_published
+from privacyfunnel.model.uses.use import Information, Use, Worth
 from privacyfunnel.tables.names import nearest
 
 if TYPE_CHECKING:
@@ -55,6 +57,7 @@ class Options:
     as_values: bool = False  # publish original values, not groups of them
     budgets: str | tuple[float, ...] | None = None  # "paper", "sound" or an ε per column; searched if None
     order: tuple[str, ...] = ()  # the columns in the order they are published in; chosen by what they keep if empty
+    use: Use = field(default_factory=Information)  # what the protocol is to be best for
     effort: Effort = field(default_factory=Effort)
     rows: RowsToDraw | None = None
 
@@ -73,6 +76,10 @@ class Design(Shape):
     @property
     def information(self) -> float:
         """I(X;Y) in nats."""
+
+    @property
+    def worth(self) -> Worth:
+        """How good it is for the use that was asked for."""
 
     @property
     def outputs(self) -> int:
@@ -97,11 +104,17 @@ class Made:
     bound: float | None = None
     sealed: SealedProtocol | None = None  # where its integers were checked when it was made
     drawn: None = None
+    judged: Worth | None = None  # where it was asked for another use than information
 
     @property
     def information(self) -> float:
         """I(X;Y) in nats."""
         return self.protocol.mutual_information(self.joint)
+
+    @property
+    def worth(self) -> Worth:
+        """How good it is for the use that was asked for."""
+        return self.judged or of_information(self)
 
     def seal(self) -> SealedProtocol:
         """The protocol as integers on which the promise was checked, exactly."""
@@ -110,16 +123,23 @@ class Made:
         return self.sealed or seal(self.protocol, self.promise, self.joint, bound=self.bound)
 
 
+def of_information(found: Design) -> Worth:
+    """What a design is worth where information is what counts."""
+    return Worth(Information(), found.information, found.bound)
+
+
 Maker = Callable[[Joint, Promise, Options], Design]
 Trial = Callable[[Joint, Promise, Options], float]
 
-SEES_SECRET, AS_VALUES, BUDGETS, ORDER = "sees_secret", "as_values", "budgets", "order"
+SEES_SECRET, AS_VALUES, BUDGETS, ORDER, USE = "sees_secret", "as_values", "budgets", "order", "use"
+NOT_ASKED = (False, None, (), Information())  # what an option is where nobody asked for anything
 # What is said where a method cannot follow an option.
 REFUSALS = {
     SEES_SECRET: "{method} never looks at the secret; leave out --sees-secret or use another method.",
     AS_VALUES: "{method} publishes sets, not values; use --as labels or another method.",
     ORDER: "an order of columns is for the method {others}; {method} needs none. Leave it out.",
     BUDGETS: "budgets are for the method {others}; {method} needs none. Leave them out.",
+    USE: "{method} is made for information and nothing else; leave out --for or use the method {others}.",
 }
 
 
@@ -156,7 +176,7 @@ class Method:
 def refuse_options(method: str, follows: frozenset[str], options: Options) -> None:
     """Refuse what this method cannot follow."""
     for option, sentence in REFUSALS.items():
-        if option not in follows and getattr(options, option) not in (False, None, ()):
+        if option not in follows and getattr(options, option) not in NOT_ASKED:
             others = " or ".join(name for name, other in METHODS.items() if option in other.follows)
             raise ParameterError(sentence.format(method=method, others=others))
 
@@ -183,16 +203,19 @@ def _optimal(joint: Joint, promise: Promise, options: Options) -> Made:
     from privacyfunnel.designs.optimum import optimal
 
     effort = options.effort
+    use = values_published(options.use) if options.as_values else options.use
     best = optimal(
         joint,
         promise,
+        use,
         sees_secret=options.sees_secret,
         gap=effort.gap,
         time_limit=effort.time_limit,
         progress=effort.progress,
     )
-    made = _channel(joint, promise, best.protocol, options, best.bound)
-    return made if options.as_values else replace(made, sealed=best.sealed)
+    made = _channel(joint, promise, best.protocol, replace(options, use=use))
+    bound = best.bound if use == Information() else None
+    return replace(made, bound=bound, sealed=best.sealed, judged=Worth(use, best.value, best.bound))
 
 
 def _randomised_response(joint: Joint, promise: Promise, options: Options) -> Made:
@@ -215,9 +238,11 @@ def _unary_encoding(joint: Joint, promise: Promise, options: Options) -> Made:
     return Made(joint, promise, sets, sets.a + 1 if sets.alpha == math.inf else 2**sets.a)
 
 
-def _channel(joint: Joint, promise: Promise, protocol: Protocol, options: Options, bound: float | None = None) -> Made:
+def _channel(joint: Joint, promise: Promise, protocol: Protocol, options: Options) -> Made:
     shown = protocol.as_values(joint) if options.as_values else protocol
-    return Made(joint, promise, shown, int((shown.channel > 0).any(axis=0).sum()), bound)
+    options.use.refuse(joint)
+    worth = Worth(options.use, options.use.value(joint, shown), None)
+    return Made(joint, promise, shown, int((shown.channel > 0).any(axis=0).sum()), judged=worth)
 
 
 def _product(joint: Joint, promise: Promise, options: Options) -> Design:
@@ -249,11 +274,12 @@ def _chain_trial(joint: Joint, promise: Promise, options: Options) -> float:
     return trial(joint, promise)
 
 
+_ALL_BUT_COLUMNS = frozenset({SEES_SECRET, AS_VALUES, USE})
 _TABLE = (
-    Method("optimal", _optimal, follows=frozenset({SEES_SECRET, AS_VALUES})),
-    Method("randomised-response", _randomised_response),
+    Method("optimal", _optimal, follows=_ALL_BUT_COLUMNS),
+    Method("randomised-response", _randomised_response, follows=frozenset({AS_VALUES, USE})),
     Method("unary-encoding", _unary_encoding, follows=frozenset()),
-    Method("conditional-reporting", _conditional_reporting, follows=frozenset({SEES_SECRET, AS_VALUES}), looks=True),
+    Method("conditional-reporting", _conditional_reporting, follows=_ALL_BUT_COLUMNS, looks=True),
     Method("product", _product, follows=frozenset({AS_VALUES, BUDGETS}), by_column=True),
     Method(
         "chain",

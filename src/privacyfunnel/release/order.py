@@ -9,6 +9,7 @@ from privacyfunnel.designs.choice import DEFAULT_METHOD, checked_method
 from privacyfunnel.designs.methods import Effort, Options
 from privacyfunnel.errors import ColumnError, ParameterError
 from privacyfunnel.model.promises import Promise
+from privacyfunnel.model.uses.use import Information, Use
 from privacyfunnel.tables.bins import Bins
 
 LABELS, VALUES = "labels", "values"
@@ -27,6 +28,7 @@ class Order:
     budgets: str | tuple[float, ...] | None = (
         None  # of a product: "paper", "sound" or an ε per column; searched if None
     )
+    use: Use = field(default_factory=Information)  # what the table is to be best for
     keep: tuple[str, ...] = ()
     bins: tuple[Bins, ...] = ()
     as_: str = LABELS
@@ -56,6 +58,7 @@ class Order:
             as_values=self.as_ == VALUES,
             budgets=self.budgets,
             order=self.chain_order,
+            use=self.use,
             effort=self.effort,
         )
 

@@ -18,6 +18,7 @@ from privacyfunnel.laws.sampling import KeyStream
 from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import SRLIP, Promise
+from privacyfunnel.model.uses.use import Information, Use, Worth
 from privacyfunnel.release.advice import sparse_words
 from privacyfunnel.release.design import Designed, designed
 from privacyfunnel.release.order import LABELS, Order, Watch, names
@@ -41,6 +42,7 @@ class Release:
     dropped: tuple[str, ...]
     unchanged: float  # the share of rows that show the value they had
     unchanged_expected: float  # and the share that the law expects
+    worth: Worth  # how good it is for the use it was made for
     known_values_leak: float | None = None  # ε against someone who knows X, where the protocol sees S
     protocol_file: Path | None = None
     seconds: float = 0.0  # what making and certifying the protocol took
@@ -110,6 +112,7 @@ def sanitise(
     bins: Sequence[Bins] = (),
     as_: str = LABELS,
     sets: str = "column",
+    use: Use | None = None,
     sees_secret: bool = False,
     seed: int | None = None,
     effort: Effort | None = None,
@@ -134,6 +137,7 @@ def sanitise(
         bins=tuple(bins),
         as_=as_,
         sets=sets,
+        use=use or Information(),
         sees_secret=sees_secret,
         seed=seed,
         effort=effort or Effort(),
@@ -242,6 +246,7 @@ class _Work:
             dropped=tuple(name for name in encoding.table.columns if name not in used),
             unchanged=self._unchanged / encoding.rows,
             unchanged_expected=self._way.expected_unchanged(joint),
+            worth=found.worth,
             known_values_leak=SRLIP(0).leakage(joint, law.protocol) if law.sees_secret else None,
             seconds=found.seconds,
             reason=found.choice.reason,

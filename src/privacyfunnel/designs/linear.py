@@ -1,0 +1,96 @@
+r"""The best protocol for a linear use: one linear programme, its bound from the prices (docs/theory.md, Theorem 28).
+
+Outputs are actions. Action k takes :math:`u_k` of the prior of the inputs and costs :math:`\sum_z \ell(x_z, k) u_{kz}`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import cast
+
+import numpy as np
+
+from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.designs.question import Optimum, Question
+from privacyfunnel.designs.splitting import (
+    LARGEST_EPSILON,
+    LARGEST_SLIVER_BITS,
+    RAREST_OUTPUT,
+    identity,
+    problem_of,
+    protocol_of,
+)
+from privacyfunnel.engine.actions import bound_by_prices, split_by_actions
+from privacyfunnel.engine.problem import Problem, Split
+from privacyfunnel.errors import SizeError, SolverError
+from privacyfunnel.laws.sealing import SMALLEST_EPSILON, seal
+from privacyfunnel.model.protocol import Protocol
+from privacyfunnel.model.uses.linear import LinearUse
+
+MOST_CHANCES = 10**5  # actions × inputs of one programme
+# The programme is solved for a promise that is smaller by this share, which is more than the solver's tolerance: then
+# what it returns needs no sliver to speak of. The bound is that of the promise itself.
+INSIDE = 1e-8
+ROUNDING = 1e-9  # of the largest cost: how far a value may lie below a bound that it meets
+
+
+def by_linear_programme(asked: Question) -> Optimum:
+    """The protocol of least expected cost."""
+    use, joint, promise = cast(LinearUse, asked.use), asked.joint, asked.promise
+    costs = use.costs(joint)
+    as_it_is = identity(joint, asked.sees_secret)
+    if promise.leakage(joint, as_it_is) <= promise.epsilon and (costs.min(axis=1) == np.diag(costs)).all():
+        value = use.value(joint, as_it_is)
+        return Optimum(as_it_is, as_it_is.mutual_information(joint), value, value, use)
+    problem, inputs, _ = problem_of(joint, promise, asked.sees_secret)
+    _check_size(use, joint.a, problem.size)
+    losses = costs.T[:, inputs % joint.a]  # a row per action
+    shares = joint.p_x if use.margin else None
+    found = split_by_actions(replace(problem, epsilon=problem.epsilon * (1 - INSIDE)), losses, shares)
+    bound = float(joint.p_x @ costs.min(axis=1))  # with every value known
+    if promise.epsilon <= LARGEST_EPSILON:
+        whole = replace(problem, epsilon=max(promise.epsilon, SMALLEST_EPSILON))
+        bound = max(bound, bound_by_prices(whole, losses, found, shares))
+    split_up = _protocol(asked, problem, inputs, found.taken)
+    return _judged(asked, split_up, bound, float(costs.max()))
+
+
+def _check_size(use: LinearUse, actions: int, inputs: int) -> None:
+    if actions * inputs > MOST_CHANCES:
+        raise SizeError(
+            f"'{use.called}' is solved for at most {MOST_CHANCES:,} pairs of an input and a value to publish; there "
+            f"are {actions:,} × {inputs:,}. Publish fewer columns, or use coarser bins."
+        )
+
+
+def _protocol(asked: Question, problem: Problem, inputs: IntArray, taken: FloatArray) -> Protocol:
+    """Outputs called by their values where these are published, else by what they stand for."""
+    use, joint, sees_secret = cast(LinearUse, asked.use), asked.joint, asked.sees_secret
+    weights = taken.sum(axis=1)
+    if not (use.published or use.margin):
+        used = weights > 0
+        return protocol_of(
+            joint,
+            problem,
+            inputs,
+            Split(weights[used], taken[used] / weights[used, None], 0.0, 0.0),
+            sees_secret,
+        )
+    rare = weights < RAREST_OUTPUT
+    taken = np.where(rare[:, None], 0.0, taken)
+    taken[weights.argmax()] += problem.prior - taken.sum(axis=0)
+    rows = np.maximum(taken / problem.prior, 0.0).T
+    channel = np.tile(weights, (joint.a * (joint.c if sees_secret else 1), 1))
+    channel[inputs] = rows
+    return Protocol(channel / channel.sum(axis=1, keepdims=True), joint.values, sees_secret)
+
+
+def _judged(asked: Question, split_up: Protocol, bound: float, largest: float) -> Optimum:
+    """The protocol as it is drawn, with what was measured on it."""
+    use, joint = asked.use, asked.joint
+    sealed = seal(split_up, asked.promise, joint, most=LARGEST_SLIVER_BITS, also_in_floats=True)
+    protocol = split_up if sealed.law.listed is None else sealed.law.listed
+    value = use.value(joint, protocol)
+    if value < bound - ROUNDING * (1 + largest):
+        raise SolverError(f"A bound must not lie above a cost; it lies {bound - value:.1e} above. Report this.")
+    return Optimum(protocol, sealed.information, min(value, bound), value, use, sealed)
