@@ -73,9 +73,16 @@ class Conditioning:
         return self._mixture.value
 
     def run(
-        self, gap: float, time_limit: float | None, progress: Progress | None = None, start: FloatArray | None = None
+        self,
+        gap: float,
+        time_limit: float | None,
+        progress: Progress | None = None,
+        start: FloatArray | None = None,
+        *,
+        absolute: float = 0.0,
     ) -> None:
-        """Until value and bound differ by less than `gap` times the value less what nobody can avoid, or time is up."""
+        """Until value and bound differ by less than `gap` times the value less what nobody can avoid, or by less than
+        `absolute`, or time is up."""
         begun = time.monotonic()
         deadline = np.inf if time_limit is None else begun + time_limit
         search_until = np.inf if time_limit is None else begun + SEARCH_SHARE * time_limit
@@ -84,10 +91,11 @@ class Conditioning:
         in_vain, tolerance = 0, ROUGH
         while True:
             self._mix(tolerance)
-            allowed = gap * (self.value - self.moment.constant) / self._mixture.whole
+            near = max(gap * (self.value - self.moment.constant), absolute)
+            allowed = near / self._mixture.whole
             if progress is not None:
                 progress(self.value, self.bound)
-            if self.value - self.bound <= gap * (self.value - self.moment.constant) or time.monotonic() >= deadline:
+            if self.value - self.bound <= near or time.monotonic() >= deadline:
                 return
             objective, prices = self._mixture.costs(self.problem)
             self.tools.search.charge(objective)

@@ -205,7 +205,7 @@ class _Point:
             L = np.asarray(np.linalg.cholesky(H * np.outer(scale, scale) + 1e-14 * np.eye(k)), dtype=np.float64)
         except np.linalg.LinAlgError:
             return False
-        half = np.linalg.solve(L, columns * scale[:, None])
+        half = np.asarray(np.linalg.solve(L, columns * scale[:, None]), dtype=np.float64)
         S = half.T @ half
         mu = self._gap / (k + self.limited)
         predicted = self._direction(L, scale, half, S, np.zeros(k), 0.0)

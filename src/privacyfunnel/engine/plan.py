@@ -79,16 +79,17 @@ def conditioned(
     moment: Moment,
     *,
     gap: float = 1e-3,
+    absolute: float = 0.0,
     time_limit: float | None = None,
     progress: Progress | None = None,
     start: FloatArray | None = None,
 ) -> Split:
-    """The split of least tr(F Fᵀ M⁻¹), up to `gap` times that value less what nobody can avoid.
+    """The split of least tr(F Fᵀ M⁻¹), up to `gap` times that value less what nobody can avoid, or an absolute gap.
 
     Inputs that the promise cannot tell apart stay apart: which of them are named together counts here.
     """
     run = conditioning_for(problem, moment)
-    run.run(gap, time_limit, progress, start)
+    run.run(gap, time_limit, progress, start, absolute=absolute)
     return run.best()
 
 

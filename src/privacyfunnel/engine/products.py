@@ -226,7 +226,7 @@ class ProductProgramme:
         return Largest(best, used, second)
 
     def _proved(self, entries: FloatArray, N: FloatArray, S: FloatArray) -> float:
-        """The largest entry, by the formula, rounded up; entries that meet t, if above 0, count with all they can add."""
+        """The largest entry, by the formula, rounded up; entries above 0 that meet t count with all they can add."""
         total = entries + N @ S
         total = total + 32 * UNIT * (np.abs(entries) + N @ np.abs(S))
         beyond = float(total[~self._weighed].max(initial=0.0))
