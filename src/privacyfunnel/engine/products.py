@@ -38,6 +38,8 @@ USED = 1e-12  # a multiplier above this is handed on to the halves of a box
 THIN = 1e-7  # a range shorter than this is not cut
 SLOP = 1e-13  # ranges are rounded outwards by this
 EMPTY = 1e-12  # a box whose ends cross by more than this holds nothing
+TINIEST = 1e-300  # what a logarithm is taken of in place of 0
+SLIVER = 1e-9  # what a curvature is made smaller by, so that rounding does not make it too large
 MIDDLE = 0.1  # of a range: a cut is at least this far from its ends
 
 
@@ -125,17 +127,28 @@ class Products:
         d = len(B)
         linear, form = prices.copy(), B @ B.T
         if self.objective.weight:
-            # β h(t) >= slope t + intercept + βk (t − l)(h − t); both are subtracted.
-            slope, intercept = chords(self.objective, box.low, box.high)
-            width = box.high - box.low
+            slope, intercept, k = self._chords(box)
             linear -= slope @ T + intercept.sum()
-            weight = self.objective.weight
-            rise = weight * (1.0 + np.log(np.maximum(box.high, 1e-300))) + slope
-            k = np.where(width > THIN, np.maximum(rise, 0.0) / np.maximum(width, THIN), 0.0) * (1 - 1e-9)
             form = form - _products(T - box.low[:, None], box.high[:, None] - T, k)
         D = np.zeros((self.cone.rows.shape[1],) * 2)
         D[:d, :d] = form + 0.5 * (linear[:, None] + linear[None, :])
         return D
+
+    def _left_out(self, box: Box, t: FloatArray) -> FloatArray:
+        """By how much the entropy's terms exceed the forms that stand for them."""
+        if not self.objective.weight:
+            return np.zeros_like(t)
+        slope, intercept, k = self._chords(box)
+        form = slope * t + intercept + k * (t - box.low) * (box.high - t)
+        return np.asarray(self.objective.terms(t) - form)
+
+    def _chords(self, box: Box) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """β h(t) >= slope t + intercept + k (t − l)(h − t) on the box."""
+        slope, intercept = chords(self.objective, box.low, box.high)
+        width = box.high - box.low
+        rise = self.objective.weight * (1.0 + np.log(np.maximum(box.high, TINIEST))) + slope
+        k = np.where(width > THIN, np.maximum(rise, 0.0) / np.maximum(width, THIN), 0.0)
+        return slope, intercept, k * (1 - SLIVER)
 
     def _halves(self, box: Box, second: FloatArray | None, D: FloatArray) -> tuple[list[Box] | None, FloatArray | None]:
         """Two boxes that hold the box, None where it is a point already; and the atom that X stands for."""
@@ -150,6 +163,7 @@ class Products:
             at, error = T @ v, T @ (D[:d, :d] * (X - np.outer(v, v))).sum(axis=1)
             if v.min() >= -EMPTY and v.sum() > 0.5:
                 atom = np.maximum(v, 0.0) / np.maximum(v, 0.0).sum()
+            error = error + self._left_out(box, np.clip(at, box.low, box.high))
         x = int(np.argmax(np.where(width > THIN, error, -np.inf)))
         if width[x] <= THIN:
             return None, atom
