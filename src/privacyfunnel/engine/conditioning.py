@@ -35,6 +35,7 @@ SPARE = 150  # atoms without weight that are kept, beyond one for every entry of
 MOST_KEPT = 1200
 ROUGH, FINE = 1e-5, 0.02  # how well the master is solved: first, and relative to the gap in the end
 NO_WEIGHT = 1e-8  # of the largest: atoms of less are dropped in the end
+LONGEST = 60.0  # seconds for simpler problems where there is no time limit
 SEARCH_SHARE = 0.5  # of a time limit
 ENTRIES_WORTH = 700  # entries of M: with more of them the final mixture is not thinned by a linear programme
 FEWER_COST = 1e-7  # relative: what a thinner mixture may cost
@@ -50,10 +51,12 @@ class Charged(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """How atoms are sought, and what proves that there are no more."""
+    """How atoms are sought, and what proves that there are no more; or, where that takes too long, what else bounds
+    every split from below (called with seconds)."""
 
     search: Charged
-    prover: Callable[[Curved], Prover]
+    prover: Callable[[Curved], Prover] | None
+    simpler: Callable[[float], float] = lambda seconds: 0.0
 
 
 class Conditioning:
@@ -102,8 +105,11 @@ class Conditioning:
             least = self._learn(self.tools.search.downhill(prices), objective, prices, SEARCHED_TO * allowed)
             tolerance = min(max(-0.01 * least, FINE * allowed), tolerance)
             in_vain = in_vain + 1 if least > -SEARCHED_TO * allowed else 0
-            if (in_vain < IN_VAIN and time.monotonic() < search_until) or tolerance > 2 * FINE * allowed:
+            if time.monotonic() < search_until and (in_vain < IN_VAIN or tolerance > 2 * FINE * allowed):
                 continue
+            if self.tools.prover is None:
+                self.bound = max(self.bound, self.tools.simpler(min(deadline - time.monotonic(), LONGEST)))
+                return
             proof = self.tools.prover(objective).prove(prices, PROVED_TO * allowed, deadline)
             self.bound = max(self.bound, self._mixture.bound(self.problem, self.moment, max(-proof.bound, 0.0)))
             if self._learn(proof.atoms, objective, prices, 0.0) == 0.0 and time.monotonic() < deadline:

@@ -3,6 +3,7 @@
 A way is an oracle, a search, a proof and how they are run. The first line of `PLAN` that fits wins.
 """
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -23,7 +24,7 @@ from privacyfunnel.engine.polytope import Polytope, boxed, polytope_of
 from privacyfunnel.engine.problem import Problem, Split
 from privacyfunnel.engine.products import Products, cone_of
 from privacyfunnel.engine.programme import RowsOracle
-from privacyfunnel.engine.reductions import merged
+from privacyfunnel.engine.reductions import grouped_secrets, merged
 from privacyfunnel.engine.search import InTurn, Search, SomeInputsSearch, TangentSearch, VertexSearch
 from privacyfunnel.engine.supply import Beginning, WithLoans, WithRest
 
@@ -36,6 +37,8 @@ BOXES = (0.5, 0.35, 0.65, 0.45, 0.55)  # places of a box within ε under LDP, th
 WALKS_IN_CLOSED_FORM, WALKS_BY_PROGRAMME = 96, 3  # at once: what a step costs differs a thousandfold
 STEADY = 0.8  # weight of past prices where many splits cost the same; 0 where an atom is sought at its very prices
 PATIENCE = 8  # searches in vain where no proof says that there is nothing to be found
+MOST_MULTIPLIED = 64  # inputs; with more, products of rows have too many entries for a box to be bounded in time
+SIMPLER_GAP = 0.01  # of its value: how well a simpler problem is solved where the second moment counts
 COARSE_SHARE, SHORT_COARSE_SHARE = 0.4, 0.2  # of a time limit for the smaller problem; less where nothing is proved
 
 
@@ -96,7 +99,7 @@ def conditioned(
 def conditioning_for(problem: Problem, moment: Moment) -> Conditioning:
     """The run that suits the problem where its second moment counts."""
     way = next(way for way in MOMENT_PLAN if way.when(problem))
-    return Conditioning(problem, moment, way.made(problem), way.name)
+    return Conditioning(problem, moment, way.made(problem, moment), way.name)
 
 
 # -- the ways ------------------------------------------------------------------------------------------------------
@@ -206,10 +209,10 @@ class MomentWay:
 
     name: str
     when: Callable[[Problem], bool]
-    made: Callable[[Problem], Tools]
+    made: Callable[[Problem, Moment], Tools]
 
 
-def _pairs(problem: Problem) -> Tools:
+def _pairs(problem: Problem, moment: Moment) -> Tools:
     interval = Interval(problem)
 
     def charged(objective: Curved) -> Prover:
@@ -219,7 +222,7 @@ def _pairs(problem: Problem) -> Tools:
     return Tools(interval, charged)
 
 
-def _by_products(problem: Problem) -> Tools:
+def _by_products(problem: Problem, moment: Moment) -> Tools:
     polytope = polytope_of(problem)
     search, cone = VertexSearch(polytope, problem.objective), cone_of(problem)
     reach: list[FloatArray] = []
@@ -233,7 +236,25 @@ def _by_products(problem: Problem) -> Tools:
     return Tools(search, charged)
 
 
+def _by_groups(problem: Problem, moment: Moment) -> Tools:
+    """Searched as before; bounded by each secret against all others, which is proved at once (Theorem 7a)."""
+    groups = grouped_secrets(problem)
+
+    def simpler(seconds: float) -> float:
+        until, best = time.monotonic() + seconds, 0.0
+        for s in range(0 if groups is None else groups.count):
+            easier, left = groups.singled_out([s]) if groups is not None else None, until - time.monotonic()
+            if easier is not None and left > 0:
+                run = conditioning_for(easier, moment)
+                run.run(SIMPLER_GAP, left)
+                best = max(best, run.bound)
+        return best
+
+    return Tools(VertexSearch(polytope_of(problem), problem.objective), None, simpler)
+
+
 MOMENT_PLAN = (
     MomentWay("one number, all vertices in a table", lambda p: p.objective.plain and p.rows.of_two, _pairs),
-    MomentWay("vertices of the polytope, products of rows", lambda problem: True, _by_products),
+    MomentWay("vertices of the polytope, products of rows", lambda p: p.size <= MOST_MULTIPLIED, _by_products),
+    MomentWay("vertices of the polytope, bounded by groups of secrets", lambda problem: True, _by_groups),
 )

@@ -11,7 +11,8 @@ being at least 0,
 where δ is the largest entry of that matrix: the entries of :math:`v v^\top` are weights that sum to 1. (Entries that
 meet t must be at most 0.) The best N is a linear programme whose columns, the products, are brought in as they are
 needed; its dual values X stand for :math:`w w^\top`. A box :math:`l \le T v \le h` adds two rows for every entry of the
-image, and its products with them. Boxes are cut where X is farthest from being a square.
+image, and its products with them. Boxes are cut where X is farthest from being a square; under LDP the first ones
+divide the range of the floor.
 
 Entropy in the cost, weighted by β, is concave: on a box :math:`t \ln t \le \text{chord} - k (t - l)(h - t)`, which is a
 quadratic form as well (docs/theory.md).
@@ -20,6 +21,7 @@ quadratic form as well (docs/theory.md).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -33,6 +35,8 @@ from privacyfunnel.engine.problem import Problem
 
 PER_ROUND = 100  # products that enter together
 MOST_ROUNDS = 60
+FLOORS = 6  # parts of the floor's range: a box with a narrow one bounds as well as under LIP
+GAINS = 0.1  # of what is missing to the goal: a round that gains less is the last, and the box is cut
 BROKEN = 1e-9  # a product of rows below minus this is worth bringing in
 USED = 1e-12  # a multiplier above this is handed on to the halves of a box
 THIN = 1e-7  # a range shorter than this is not cut
@@ -49,37 +53,54 @@ class Cone:
 
     rows: FloatArray  # (r, d) or (r, d + 1)
     image: FloatArray  # T, (values, d)
-    largest_floor: float
+    floors: tuple[float, float]  # between which t lies; where there is none, anything
+
+    @property
+    def watched(self) -> FloatArray:
+        """What boxes are about: the image, and t where there is one."""
+        wider = self.rows.shape[1] - self.image.shape[1]
+        watched = np.pad(self.image, ((0, wider), (0, wider)))
+        watched[len(self.image) :, self.image.shape[1] :] = 1.0
+        return watched
 
 
 def cone_of(problem: Problem) -> Cone:
-    """The rows of a problem, with a floor where each event is compared with each."""
+    """The rows of a problem, with a floor where each event is compared with each.
+
+    For any weights w that sum to 1 the floor is at most w·Lv, and e^ε times it at least that.
+    """
     image = (problem.objective.value == np.arange(problem.objective.values)[:, None]).astype(np.float64)
     L = problem.rows.each_other
     if L is None:
-        return Cone(problem.inequalities, image, 0.0)
+        return Cone(problem.inequalities, image, (0.0, 0.0))
     floor = np.ones((len(L), 1))
     rows = np.concatenate([np.hstack([L, -floor]), np.hstack([-L, problem.loud * floor])])
-    return Cone(rows / np.abs(rows).max(axis=1, keepdims=True), image, float(L.max()))
+    average = L.mean(axis=0)
+    if problem.rows.share.shape[1] == len(L):
+        average = problem.rows.share[0] @ L
+    floors = (float(average.min()) / problem.loud * (1 - SLOP), float(average.max()) * (1 + SLOP))
+    return Cone(rows / np.abs(rows).max(axis=1, keepdims=True), image, floors)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Box:
-    """Ranges of the image, and products to begin with (pairs of rows)."""
+    """Ranges of the image, and of t where there is one; and products to begin with (pairs of rows)."""
 
     low: FloatArray
     high: FloatArray
     first: tuple[IntArray, IntArray]
 
-    def tightened(self) -> Box | None:
-        """The same box, shrunk by Σ = 1; None if it is empty."""
-        low, high = self.low, self.high
+    def tightened(self, values: int) -> Box | None:
+        """The same box, shrunk since the image sums to 1; None if it is empty."""
+        low, high = self.low[:values], self.high[:values]
         for _ in range(2):
             high = np.minimum(high, 1.0 - (low.sum() - low) + SLOP)
             low = np.maximum(low, 1.0 - (high.sum() - high) - SLOP)
         if (low > high + EMPTY).any():
             return None
-        return replace(self, low=np.clip(low, 0.0, 1.0), high=np.clip(np.maximum(low, high), 0.0, 1.0))
+        low, high = np.clip(low, 0.0, 1.0), np.clip(np.maximum(low, high), 0.0, 1.0)
+        ends = np.append(low, self.low[values:]), np.append(high, self.high[values:])
+        return replace(self, low=ends[0], high=ends[1])
 
 
 class Products:
@@ -92,13 +113,20 @@ class Products:
 
     def __init__(self, cone: Cone, objective: Curved, reach: FloatArray) -> None:
         self.cone, self.objective, self._reach = cone, objective, reach
-        self._programme = ProductProgramme(cone.rows.shape[1], cone.image.shape[1], cone.largest_floor)
+        self._watched = cone.watched
+        self._programme = ProductProgramme(cone.rows.shape[1], cone.image.shape[1], cone.floors[1])
 
     def roots(self, prices: FloatArray, deadline: float) -> Boxes:
-        """All there is."""
+        """All there is, with the floor's range in parts."""
         none = np.empty(0, dtype=np.int64)
-        box = Box(np.zeros(self._reach.size), self._reach, (none, none)).tightened()
-        return _queued([] if box is None else [box], -np.inf)
+        low, high = np.zeros(self._reach.size), self._reach
+        if len(self._watched) == self._reach.size:
+            boxes = [Box(low, high, (none, none))]
+        else:
+            edges = np.geomspace(*self.cone.floors, FLOORS + 1)
+            boxes = [Box(np.append(low, a), np.append(high, b), (none, none)) for a, b in pairwise(edges)]
+        shrunk = (box.tightened(self._reach.size) for box in boxes)
+        return _queued([box for box in shrunk if box is not None], -np.inf)
 
     def cut(self, boxes: Boxes, prices: FloatArray, goal: float, deadline: float) -> Cut:
         """Bound the box, and cut it where X is farthest from a square."""
@@ -117,9 +145,9 @@ class Products:
 
     def _rows(self, box: Box) -> FloatArray:
         """The cone's rows and those of the box, in an order that all boxes share."""
-        T, wider = self.cone.image, self.cone.rows.shape[1] - self.cone.image.shape[1]
-        own = np.concatenate([T - box.low[:, None], box.high[:, None] - T])
-        return np.concatenate([self.cone.rows, np.pad(own, ((0, 0), (0, wider)))])
+        one = np.arange(self._watched.shape[1]) < self.cone.image.shape[1]  # Σ v = 1
+        above, below = self._watched - box.low[:, None] * one, box.high[:, None] * one - self._watched
+        return np.concatenate([self.cone.rows, above, below])
 
     def _form(self, box: Box, prices: FloatArray) -> FloatArray:
         """D, with wᵀDw at least ‖Bᵀv‖² + λ·v − βH(Tv) in the box."""
@@ -129,7 +157,8 @@ class Products:
         if self.objective.weight:
             slope, intercept, k = self._chords(box)
             linear -= slope @ T + intercept.sum()
-            form = form - _products(T - box.low[:, None], box.high[:, None] - T, k)
+            low, high = box.low[: len(T), None], box.high[: len(T), None]
+            form = form - _products(T - low, high - T, k)
         D = np.zeros((self.cone.rows.shape[1],) * 2)
         D[:d, :d] = form + 0.5 * (linear[:, None] + linear[None, :])
         return D
@@ -139,22 +168,24 @@ class Products:
         if not self.objective.weight:
             return np.zeros_like(t)
         slope, intercept, k = self._chords(box)
-        form = slope * t + intercept + k * (t - box.low) * (box.high - t)
+        low, high = box.low[: t.size], box.high[: t.size]
+        form = slope * t + intercept + k * (t - low) * (high - t)
         return np.asarray(self.objective.terms(t) - form)
 
     def _chords(self, box: Box) -> tuple[FloatArray, FloatArray, FloatArray]:
         """β h(t) >= slope t + intercept + k (t − l)(h − t) on the box."""
-        slope, intercept = chords(self.objective, box.low, box.high)
-        width = box.high - box.low
-        rise = self.objective.weight * (1.0 + np.log(np.maximum(box.high, TINIEST))) + slope
+        low, high = box.low[: len(self.cone.image)], box.high[: len(self.cone.image)]
+        slope, intercept = chords(self.objective, low, high)
+        width = high - low
+        rise = self.objective.weight * (1.0 + np.log(np.maximum(high, TINIEST))) + slope
         k = np.where(width > THIN, np.maximum(rise, 0.0) / np.maximum(width, THIN), 0.0)
         return slope, intercept, k * (1 - SLIVER)
 
     def _halves(self, box: Box, second: FloatArray | None, D: FloatArray) -> tuple[list[Box] | None, FloatArray | None]:
         """Two boxes that hold the box, None where it is a point already; and the atom that X stands for."""
-        width = box.high - box.low
         T, atom = self.cone.image, None
-        d = T.shape[1]
+        values, d = T.shape
+        width = (box.high - box.low)[:values]
         if second is None:
             at, error = 0.5 * (box.low + box.high), width
         else:
@@ -163,7 +194,7 @@ class Products:
             at, error = T @ v, T @ (D[:d, :d] * (X - np.outer(v, v))).sum(axis=1)
             if v.min() >= -EMPTY and v.sum() > 0.5:
                 atom = np.maximum(v, 0.0) / np.maximum(v, 0.0).sum()
-            error = error + self._left_out(box, np.clip(at, box.low, box.high))
+            error = error + self._left_out(box, np.clip(at, box.low[:values], box.high[:values]))
         x = int(np.argmax(np.where(width > THIN, error, -np.inf)))
         if width[x] <= THIN:
             return None, atom
@@ -171,7 +202,7 @@ class Products:
         middle = np.clip(0.5 * at[x] + 0.25 * (low + high), low + MIDDLE * width[x], high - MIDDLE * width[x])
         above, below = box.low.copy(), box.high.copy()
         above[x] = below[x] = middle
-        both = (replace(box, high=below).tightened(), replace(box, low=above).tightened())
+        both = (replace(box, high=below).tightened(values), replace(box, low=above).tightened(values))
         return [half for half in both if half is not None], atom
 
 
@@ -215,7 +246,7 @@ class ProductProgramme:
         S = np.empty((0, entries.size))
         best, used, second = self._proved(entries, np.empty(0), S), (one, other), None
         new = first
-        for _ in range(MOST_ROUNDS):
+        for number in range(MOST_ROUNDS):
             if len(new[0]):
                 products = self._entries_of(rows, *new)
                 S = np.concatenate([S, products])
@@ -225,12 +256,14 @@ class ProductProgramme:
             if not self._run():
                 return Largest(best, used, None)
             N = np.maximum(self._programme.columns[1:], 0.0)
-            here = self._proved(entries, N, S)
+            here, before = self._proved(entries, N, S), best
             if here <= best:
                 best, used = here, (one[N > USED], other[N > USED])
             if best <= goal:
                 break
             second = self._matrix(-self._programme.multipliers)
+            if number > 1 and before - best < GAINS * (best - goal):
+                break
             value = np.where(known, 0.0, np.triu(rows @ second @ rows.T))
             order = np.argsort(value, axis=None)[:PER_ROUND]
             order = order[value.ravel()[order] < -BROKEN]
