@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from privacyfunnel.designs import methods
 from privacyfunnel.designs.chain.band import chained
 from privacyfunnel.designs.methods import Options
-from privacyfunnel.designs.sizes import LARGEST_PROBLEM, SOLVED_WELL, SOLVED_WELL_IN_TWO
+from privacyfunnel.designs.sizes import LARGEST_PROBLEM, PUBLISHED_WELL, SOLVED_WELL, SOLVED_WELL_IN_TWO
 from privacyfunnel.errors import SizeError
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
@@ -49,13 +49,13 @@ def settled(name: str, joint: Joint, promise: Promise, options: Options) -> tupl
         return Choice(CHAIN, ""), options
     if joint.m == 1 or options.sees_secret or options.use != Information():
         return Choice(JOINT, ""), options
-    choice = choose_method(joint, promise)
+    choice = choose_method(joint, promise, options.as_values)
     if choice.method == JOINT and options.effort.time_limit is None:
         options = replace(options, effort=replace(options.effort, time_limit=SECONDS))
     return choice, options
 
 
-def choose_method(joint: Joint, promise: Promise) -> Choice:
+def choose_method(joint: Joint, promise: Promise, as_values: bool = False) -> Choice:
     """The joint optimum while it is small enough to solve well, a chain beyond.
 
     Raises
@@ -65,6 +65,7 @@ def choose_method(joint: Joint, promise: Promise) -> Choice:
     """
     size = f"{joint.a:,} combinations of {joint.m} columns occur" if joint.m > 1 else f"{joint.a:,} values occur"
     well = SOLVED_WELL_IN_TWO if joint.c == 2 else SOLVED_WELL
+    well = min(well, PUBLISHED_WELL) if as_values else well
     if joint.m == 1 or joint.a <= well:
         return Choice(JOINT, f"{size}, few enough for the optimum over all of them together")
     if chained(promise, joint):
