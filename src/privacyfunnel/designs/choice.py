@@ -37,17 +37,18 @@ def checked_method(name: str) -> str:
 def settled(name: str, joint: Joint, promise: Promise, options: Options) -> tuple[Choice, Options]:
     """The method of that name, or the one that `auto` takes here; and the options as it gets them.
 
-    An order of columns asks for a chain. One column, a protocol that sees the secret, or another use
-    than information asks for the optimum. Where
+    An order of columns asks for a chain. One column, a protocol that sees the secret, another use than
+    information or an average asks for the optimum. Where
     combinations of columns are solved together, that may take SECONDS unless the owner said how long.
     """
     if name != AUTO:
         return Choice(name, ""), options
-    follows = frozenset({methods.SEES_SECRET, methods.AS_VALUES, methods.ORDER, methods.USE})
+    follows = frozenset({methods.SEES_SECRET, methods.AS_VALUES, methods.ORDER, methods.USE, methods.AVERAGE})
     methods.refuse_options(AUTO, follows, options)
     if options.order:
         return Choice(CHAIN, ""), options
-    if joint.m == 1 or options.sees_secret or options.use != Information():
+    other = options.use != Information() or options.average is not None
+    if joint.m == 1 or options.sees_secret or other:
         return Choice(JOINT, ""), options
     choice = choose_method(joint, promise, options.as_values)
     if choice.method == JOINT and options.effort.time_limit is None:
