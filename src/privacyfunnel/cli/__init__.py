@@ -3,7 +3,7 @@
 Nothing heavy is imported before a command runs, so that `privacyfunnel --help` is there at once.
 """
 
-from privacyfunnel.cli import audit, curve, demo, estimate, reproduce, sanitise, scan, solve
+from privacyfunnel.cli import audit, curve, demo, estimate, funnel, reproduce, sanitise, scan, solve
 from privacyfunnel.cli.frame import app, main, program
 
 app.command()(demo.demo)
@@ -13,6 +13,7 @@ app.command()(audit.audit)
 app.command()(estimate.estimate)
 app.command()(solve.solve)
 app.command()(curve.curve)
+app.command()(funnel.funnel)
 app.command()(reproduce.reproduce)
 
 __all__ = ["app", "main", "program"]

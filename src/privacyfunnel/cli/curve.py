@@ -67,7 +67,7 @@ def curve(
     if into is not None and into.exists():
         for name in CURVE:
             checked_target(into / name, force=force)
-    joint = _joint(table, secret, publish, bins=bin_, delimiter=delimiter, encoding=encoding)
+    joint = joint_of(table, secret, publish, bins=bin_, delimiter=delimiter, encoding=encoding)
     with work_shown() as (proof, _):
         effort = Effort(gap, time_limit, proof)
         found = room.curve(
@@ -93,7 +93,7 @@ def curve(
     answer(as_json, content, text)
 
 
-def _joint(
+def joint_of(
     table: Path,
     secret: list[str] | None,
     publish: list[str] | None,
@@ -102,6 +102,7 @@ def _joint(
     delimiter: str | None,
     encoding: str | None,
 ) -> Joint:
+    """The joint of a table's columns, or of a file of counts where none are named."""
     from privacyfunnel.errors import ColumnError
     from privacyfunnel.model.counts import read_counts
     from privacyfunnel.release.design import checked_joint

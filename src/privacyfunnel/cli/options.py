@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from privacyfunnel.errors import checked_epsilon, checked_positive
+from privacyfunnel.errors import checked_average, checked_epsilon, checked_positive
 
 
 class PromiseName(StrEnum):
@@ -28,6 +28,25 @@ Epsilon = Annotated[
         help="How far a belief about the secret may move: by a factor of e^ε.",
         parser=checked_epsilon,
         metavar="ε",
+    ),
+]
+OptionalEpsilon = Annotated[
+    float | None,
+    typer.Option(
+        "--epsilon",
+        "-e",
+        help="How far a belief about the secret may move: by a factor of e^ε.",
+        parser=checked_epsilon,
+        metavar="ε",
+    ),
+]
+AverageOption = Annotated[
+    float | None,
+    typer.Option(
+        "--average",
+        help="At most so many nats may be told about the secret on average, I(S;Y), beside what is promised.",
+        parser=checked_average,
+        metavar="NATS",
     ),
 ]
 PromiseOption = Annotated[
@@ -110,4 +129,14 @@ def several_epsilons(text: str) -> tuple[float, ...]:
     (0.5, 1.0)
     """
     read: Callable[[Any], float] = checked_epsilon
+    return tuple(read(part) for part in text.split(","))
+
+
+def several_averages(text: str) -> tuple[float, ...]:
+    """Several amounts of information with commas between.
+
+    >>> several_averages("0,0.05")
+    (0.0, 0.05)
+    """
+    read: Callable[[Any], float] = checked_average
     return tuple(read(part) for part in text.split(","))

@@ -13,13 +13,14 @@ import typer
 from privacyfunnel.cli import words
 from privacyfunnel.cli.frame import Json, answer
 from privacyfunnel.cli.options import (
+    AverageOption,
     BinOption,
     Delimiter,
     Encoding,
-    Epsilon,
     For,
     Force,
     Gap,
+    OptionalEpsilon,
     PromiseName,
     PromiseOption,
     Publish,
@@ -29,6 +30,7 @@ from privacyfunnel.cli.options import (
     TimeLimit,
     listed,
 )
+from privacyfunnel.errors import ParameterError
 
 if TYPE_CHECKING:
     from privacyfunnel.release.order import Watch
@@ -71,7 +73,7 @@ def sanitise(
     *,
     secret: Secret,
     publish: Publish,
-    epsilon: Epsilon,
+    epsilon: OptionalEpsilon = None,
     into: Annotated[Path, typer.Option("--into", help="The folder for sanitised.csv and protocol.json.")],
     promise: PromiseOption = PromiseName.LIP,
     method: Annotated[str, typer.Option("--method", help=METHOD_HELP)] = "auto",
@@ -85,6 +87,10 @@ def sanitise(
         ),
     ] = None,
     for_: For = "information",
+    average: AverageOption = None,
+    average_only: Annotated[
+        bool, typer.Option("--average-only", help="Promise nothing but the average; the ε that results is stated.")
+    ] = False,
     sees_secret: SeesSecret = False,
     keep: Annotated[list[str] | None, typer.Option("--keep", help="A column to pass through, unprotected.")] = None,
     bin_: BinOption = None,
@@ -113,6 +119,8 @@ def sanitise(
         order=order,
         budgets=budgets,
         for_=for_,
+        average=average,
+        average_only=average_only,
         sees_secret=sees_secret,
         keep=keep,
         bins=bin_,
@@ -137,12 +145,14 @@ def sanitised(
     *,
     secret: list[str],
     publish: list[str],
-    epsilon: float,
+    epsilon: float | None,
     promise: str = "lip",
     method: str = "auto",
     order: list[str] | None = None,
     budgets: str | None = None,
     for_: str = "information",
+    average: float | None = None,
+    average_only: bool = False,
     sees_secret: bool = False,
     keep: list[str] | None = None,
     bins: list[str] | None = None,
@@ -175,11 +185,13 @@ def sanitised(
         asked = Order(
             secret=listed(secret),
             publish=listed(publish),
-            promise=promise_called(promise, epsilon),
+            promise=promise_called(promise, _size(epsilon, average, average_only)),
             method=method,
             chain_order=listed(order),
             budgets=_budgets(budgets),
             use=use_called(for_),
+            average=average,
+            average_only=average_only,
             keep=listed(keep),
             bins=tuple(map(parse_bin, bins or [])),
             as_=as_,
@@ -195,6 +207,20 @@ def sanitised(
             )
             release = replace(release, pages=pages)
     return release
+
+
+def _size(epsilon: float | None, average: float | None, average_only: bool) -> float:
+    """The ε to promise; with an average alone, the largest there is, and what comes of it is stated."""
+    if average_only and (average is None or epsilon is not None):
+        raise ParameterError("--average-only needs --average and takes no --epsilon; give both for both. Mend one.")
+    if average_only:
+        from privacyfunnel.designs.splitting import LARGEST_EPSILON
+
+        return LARGEST_EPSILON
+    if epsilon is None:
+        also = " An average alone promises nothing about the worst record: add --average-only to have it all the same."
+        raise ParameterError(f"Missing option '--epsilon'.{also if average is not None else ''}")
+    return epsilon
 
 
 def _budgets(text: str | None) -> str | tuple[float, ...] | None:

@@ -46,7 +46,7 @@ def most_informative(asked: Question) -> Optimum:
     sealed = seal(split_up, promise, joint, most=LARGEST_SLIVER_BITS, also_in_floats=True)
     utility = sealed.information
     # What was solved for a smaller ε bounds nothing at the larger one, but then all but everything is kept anyway.
-    bound = min(h_x, h_x - found.bound + _repaid(h_x, margin)) if promise.epsilon <= LARGEST_EPSILON else h_x
+    bound = min(h_x, h_x - found.bound + repaid(h_x, margin)) if promise.epsilon <= LARGEST_EPSILON else h_x
     if bound < utility - ROUNDING * (1 + h_x):
         raise SolverError(
             f"A bound must not lie below what a protocol keeps; it lies {utility - bound:.1e} nats below. Report this."
@@ -72,7 +72,7 @@ def _known_atoms(
     return np.concatenate([atom / atom.sum(axis=1, keepdims=True) for atom in atoms])
 
 
-def _repaid(h_x: float, margin: float) -> float:
+def repaid(h_x: float, margin: float) -> float:
     """How much more the promise itself may keep than the one that was solved, which is smaller by the margin.
 
     Mixing δ of the prior into every atom of a split raises its cost by at most δH(X) + h(δ), h the binary entropy.
@@ -81,4 +81,4 @@ def _repaid(h_x: float, margin: float) -> float:
 
 
 def _in_utility(progress: Progress, h_x: float, margin: float) -> Progress:
-    return lambda value, bound: progress(h_x - value, h_x - bound + _repaid(h_x, margin))
+    return lambda value, bound: progress(h_x - value, h_x - bound + repaid(h_x, margin))

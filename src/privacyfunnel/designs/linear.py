@@ -12,6 +12,7 @@ import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.designs.question import Optimum, Question
+from privacyfunnel.designs.sizes import PUBLISHED_WELL
 from privacyfunnel.designs.splitting import (
     LARGEST_EPSILON,
     LARGEST_SLIVER_BITS,
@@ -21,16 +22,19 @@ from privacyfunnel.designs.splitting import (
     protocol_of,
 )
 from privacyfunnel.engine.actions import bound_by_prices, split_by_actions
+from privacyfunnel.engine.numbers import split_by_numbers
 from privacyfunnel.engine.problem import Problem, Split
 from privacyfunnel.errors import SizeError, SolverError
 from privacyfunnel.laws.sealing import SMALLEST_EPSILON, seal
 from privacyfunnel.model.protocol import Protocol
 from privacyfunnel.model.uses.linear import LinearUse
 
-MOST_CHANCES = 10**5  # actions × inputs of one programme
+MOST_CHANCES = PUBLISHED_WELL**2  # actions × inputs of one programme
 # The programme is solved for a promise that is smaller by this share, which is more than the solver's tolerance: then
 # what it returns needs no sliver to speak of. The bound is that of the promise itself.
-INSIDE = 1e-8
+INSIDE = 1e-11
+NARROWEST = 1e-7  # of ε: what lies between two sides that near is beyond the solver, so that they are made one
+TOLERANCE = 1e-10  # of the squared length of the line: how near the bound of squared errors is to be
 ROUNDING = 1e-9  # of the largest cost: how far a value may lie below a bound that it meets
 
 
@@ -44,15 +48,25 @@ def by_linear_programme(asked: Question) -> Optimum:
         return Optimum(as_it_is, as_it_is.mutual_information(joint), value, value, use)
     problem, inputs, _ = problem_of(joint, promise, asked.sees_secret)
     _check_size(use, joint.a, problem.size)
-    losses = costs.T[:, inputs % joint.a]  # a row per action
-    shares = joint.p_x if use.margin else None
-    found = split_by_actions(replace(problem, epsilon=problem.epsilon * (1 - INSIDE)), losses, shares)
-    bound = float(joint.p_x @ costs.min(axis=1))  # with every value known
-    if promise.epsilon <= LARGEST_EPSILON:
-        whole = replace(problem, epsilon=max(promise.epsilon, SMALLEST_EPSILON))
-        bound = max(bound, bound_by_prices(whole, losses, found, shares))
-    split_up = _protocol(asked, problem, inputs, found.taken)
-    return _judged(asked, split_up, bound, float(costs.max()))
+    inner = replace(problem, epsilon=problem.epsilon * (1 - INSIDE) if promise.epsilon > NARROWEST else 0.0)
+    whole = replace(problem, epsilon=max(promise.epsilon, SMALLEST_EPSILON))
+    if use.by_numbers:
+        taken, bound = _by_numbers(inner, whole, use.numbers(joint)[inputs % joint.a, 0])
+    else:
+        losses = costs.T[:, inputs % joint.a]  # a row per action
+        shares = joint.p_x if use.margin else None
+        found = split_by_actions(inner, losses, shares)
+        taken, bound = found.taken, bound_by_prices(whole, losses, found, shares)
+    known = float(joint.p_x @ costs.min(axis=1))  # what it costs with every value known
+    split_up = _protocol(asked, problem, inputs, taken)
+    return _judged(asked, split_up, max(known, bound) if promise.epsilon <= LARGEST_EPSILON else known, costs.max())
+
+
+def _by_numbers(inner: Problem, whole: Problem, x: FloatArray) -> tuple[FloatArray, float]:
+    """The split of least squared error and its bound; solved on a line of length 1."""
+    low, length = float(x.min()), float(x.max() - x.min()) or 1.0
+    found = split_by_numbers(inner, whole, (x - low) / length, TOLERANCE)
+    return found.taken, found.bound * length**2
 
 
 def _check_size(use: LinearUse, actions: int, inputs: int) -> None:

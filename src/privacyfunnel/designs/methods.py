@@ -58,6 +58,8 @@ class Options:
     budgets: str | tuple[float, ...] | None = None  # "paper", "sound" or an ε per column; searched if None
     order: tuple[str, ...] = ()  # the columns in the order they are published in; chosen by what they keep if empty
     use: Use = field(default_factory=Information)  # what the protocol is to be best for
+    average: float | None = None  # nats: I(S;Y) may be no more than this, beside what is promised
+    average_only: bool = False  # whether the promise is but a stop, and the average all that is asked
     effort: Effort = field(default_factory=Effort)
     rows: RowsToDraw | None = None
 
@@ -132,13 +134,14 @@ Maker = Callable[[Joint, Promise, Options], Design]
 Trial = Callable[[Joint, Promise, Options], float]
 
 SEES_SECRET, AS_VALUES, BUDGETS, ORDER, USE = "sees_secret", "as_values", "budgets", "order", "use"
-NOT_ASKED = (False, None, (), Information())  # what an option is where nobody asked for anything
+AVERAGE = "average"
 # What is said where a method cannot follow an option.
 REFUSALS = {
     SEES_SECRET: "{method} never looks at the secret; leave out --sees-secret or use another method.",
     AS_VALUES: "{method} publishes sets, not values; use --as labels or another method.",
     ORDER: "an order of columns is for the method {others}; {method} needs none. Leave it out.",
     BUDGETS: "budgets are for the method {others}; {method} needs none. Leave them out.",
+    AVERAGE: "an average is for the method {others}; {method} knows none. Leave it out.",
     USE: "{method} is made for information and nothing else; leave out --for or use the method {others}.",
 }
 
@@ -176,9 +179,14 @@ class Method:
 def refuse_options(method: str, follows: frozenset[str], options: Options) -> None:
     """Refuse what this method cannot follow."""
     for option, sentence in REFUSALS.items():
-        if option not in follows and getattr(options, option) not in NOT_ASKED:
+        if option not in follows and _is_asked(getattr(options, option)):
             others = " or ".join(name for name, other in METHODS.items() if option in other.follows)
             raise ParameterError(sentence.format(method=method, others=others))
+
+
+def _is_asked(option: object) -> bool:
+    """Whether anybody asked for it; an average of 0 was asked for, an order of no columns was not."""
+    return option is not False and option is not None and option not in ((), Information())
 
 
 def method(name: str) -> Method:
@@ -202,6 +210,8 @@ def _measured(mine: Method) -> Trial:
 def _optimal(joint: Joint, promise: Promise, options: Options) -> Made:
     from privacyfunnel.designs.optimum import optimal
 
+    if options.average is not None:
+        return _on_average(joint, promise, options, options.average)
     effort = options.effort
     use = values_published(options.use) if options.as_values else options.use
     best = optimal(
@@ -216,6 +226,23 @@ def _optimal(joint: Joint, promise: Promise, options: Options) -> Made:
     made = _channel(joint, promise, best.protocol, replace(options, use=use))
     bound = best.bound if use == Information() else None
     return replace(made, bound=bound, sealed=best.sealed, judged=Worth(use, best.value, best.bound))
+
+
+def _on_average(joint: Joint, promise: Promise, options: Options, average: float) -> Made:
+    from privacyfunnel.designs.funnel import optimal_on_average
+
+    if options.sees_secret or options.as_values or options.use != Information():
+        raise ParameterError(
+            "an average is solved for the information of protocols that see only what is published, and publish groups "
+            "of values. Leave out --sees-secret, --as values and --for."
+        )
+    effort, kept = options.effort, None if options.average_only else promise
+    best = optimal_on_average(
+        joint, average, kept, gap=effort.gap, time_limit=effort.time_limit, progress=effort.progress
+    )
+    outputs = int((best.protocol.channel > 0).any(axis=0).sum())
+    sealed = None if best.sealed is None else replace(best.sealed, bound=best.bound)
+    return Made(joint, promise, best.protocol, outputs, best.bound, sealed)
 
 
 def _randomised_response(joint: Joint, promise: Promise, options: Options) -> Made:
@@ -276,7 +303,7 @@ def _chain_trial(joint: Joint, promise: Promise, options: Options) -> float:
 
 _ALL_BUT_COLUMNS = frozenset({SEES_SECRET, AS_VALUES, USE})
 _TABLE = (
-    Method("optimal", _optimal, follows=_ALL_BUT_COLUMNS),
+    Method("optimal", _optimal, follows=_ALL_BUT_COLUMNS | {AVERAGE}),
     Method("randomised-response", _randomised_response, follows=frozenset({AS_VALUES, USE})),
     Method("unary-encoding", _unary_encoding, follows=frozenset()),
     Method("conditional-reporting", _conditional_reporting, follows=_ALL_BUT_COLUMNS, looks=True),

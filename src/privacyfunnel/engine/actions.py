@@ -25,7 +25,7 @@ from privacyfunnel.engine.programme import RowsOracle
 from privacyfunnel.errors import SolverError
 
 DUST = 1e-9  # of an input's probability: what a solver's tolerance may leave where nothing is meant
-RETRIES: tuple[tuple[str, object], ...] = (("presolve", "choose"), ("simplex_scale_strategy", 4), ("solver", "ipm"))
+RETRIES: tuple[tuple[str, object], ...] = (("presolve", "off"), ("simplex_scale_strategy", 4), ("solver", "ipm"))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -29,6 +29,8 @@ class Order:
         None  # of a product: "paper", "sound" or an ε per column; searched if None
     )
     use: Use = field(default_factory=Information)  # what the table is to be best for
+    average: float | None = None  # nats: I(S;Y) may be no more than this, beside what is promised
+    average_only: bool = False  # whether the promise is but a stop, and the average all that is asked
     keep: tuple[str, ...] = ()
     bins: tuple[Bins, ...] = ()
     as_: str = LABELS
@@ -59,6 +61,8 @@ class Order:
             budgets=self.budgets,
             order=self.chain_order,
             use=self.use,
+            average=self.average,
+            average_only=self.average_only,
             effort=self.effort,
         )
 

@@ -40,6 +40,15 @@ class LinearUse(Use):
     margin: bool  # whether every value is published as often as it was
     published: bool  # whether outputs are called by the values they are taken for
 
+    @property
+    def by_numbers(self) -> bool:
+        """Whether actions are any numbers, not only the values."""
+        return False
+
+    def numbers(self, joint: Joint) -> FloatArray:
+        """a × m: where each value stands on the line of its column."""
+        raise NotImplementedError
+
     @abstractmethod
     def costs(self, joint: Joint) -> FloatArray:
         """ℓ(x, k), a × a: what it costs to act as if the value were k where it is x."""
@@ -108,7 +117,6 @@ class Distance(LinearUse):
 
     @property
     def by_numbers(self) -> bool:
-        """Whether actions are any numbers, not only the values."""
         return self.table is None and self.cost == SQUARED and not (self.margin or self.published)
 
     def refuse(self, joint: Joint) -> None:
@@ -122,7 +130,6 @@ class Distance(LinearUse):
             self.numbers(joint)
 
     def numbers(self, joint: Joint) -> FloatArray:
-        """a × m: where each value stands on the line of its column."""
         return np.stack(
             [numbers_of(at.name, at.labels)[joint.combos[:, j]] for j, at in enumerate(joint.attributes)], axis=1
         )
