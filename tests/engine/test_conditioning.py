@@ -1,5 +1,7 @@
 """Where the second moment of a split counts: squares are priced right, bounded soundly, and mixed best."""
 
+from typing import Any
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -130,7 +132,7 @@ def by_slsqp(problem: Problem, moment: Moment, atoms: FloatArray, weights: Float
         M = (atoms * q[:, None]).T @ atoms
         return np.asarray(-((atoms @ np.linalg.solve(M, moment.factor)) ** 2).sum(axis=1))
 
-    rows = [{"type": "eq", "fun": lambda q: (atoms.T @ q - problem.prior) / problem.prior}]
+    rows: list[Any] = [{"type": "eq", "fun": lambda q: (atoms.T @ q - problem.prior) / problem.prior}]
     if moment.most_entropy is not None:
         costs, most = problem.costs(atoms), moment.most_entropy
         rows.append({"type": "ineq", "fun": lambda q: most - costs @ q})

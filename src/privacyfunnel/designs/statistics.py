@@ -140,10 +140,11 @@ def _check_identifiable(joint: Joint, promise: Promise, statistics: Statistics) 
     if not seen.any():
         return
     free = joint.a - int(np.linalg.matrix_rank(N - D, tol=BLURRED)) - 1
+    left = f"though {free} combinations of shares are" if free > 0 else "nor is any combination of shares"
     raise ParameterError(
         f"Statistics need a promise that leaves them estimable; under {promise.name} with ε = {promise.epsilon:g} "
-        f"{int(seen.sum())} of {seen.size} are not{_named(joint, statistics, seen)}, though {free} combinations of "
-        "shares are. Ask for a larger ε, or use --for information."
+        f"{int(seen.sum())} of {seen.size} are not{_named(joint, statistics, seen)}, {left}. "
+        "Ask for a larger ε, or use --for information."
     )
 
 
