@@ -7,7 +7,7 @@ import pytest
 
 from tests.commands import refused, told
 
-COUNTS = [["secret", "a", "b", "c"], ["x", 30, 10, 5], ["y", 10, 30, 9], ["z", 5, 9, 7]]
+COUNTS: list[list[object]] = [["secret", "a", "b", "c"], ["x", 30, 10, 5], ["y", 10, 30, 9], ["z", 5, 9, 7]]
 
 
 def written(path: Path, lines: list[list[object]]) -> Path:
