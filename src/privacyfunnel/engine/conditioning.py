@@ -30,13 +30,15 @@ Progress = Callable[[float, float], None]
 PROVED_TO = 0.8  # of the gap: a proof asks for a little less than is allowed
 SEARCHED_TO = 0.2  # of the gap: below this the search finds nothing worth having
 IN_VAIN = 2  # searches, before a proof is tried
-MOST_ADDED = 150  # per round
+MOST_ADDED, ADDED_PER_INPUT = 150, 2  # per round, whichever is more
+MANY_INPUTS = 64
+STALLED, PATIENCE = 0.01, 6  # of the gap: rounds that gain less are in vain; after so many a proof is tried, and again
 SPARE = 150  # atoms without weight that are kept, beyond one for every entry of M and at most MOST_KEPT in all
 MOST_KEPT = 1200
 ROUGH, FINE = 1e-5, 0.02  # how well the master is solved: first, and relative to the gap in the end
 NO_WEIGHT = 1e-8  # of the largest: atoms of less are dropped in the end
 LONGEST = 60.0  # seconds for simpler problems where there is no time limit
-SEARCH_SHARE = 0.5  # of a time limit
+SEARCH_SHARE, UNPROVED_SHARE = 0.5, 0.8  # of a time limit; the latter where nothing is proved at the master's prices
 ENTRIES_WORTH = 700  # entries of M: with more of them the final mixture is not thinned by a linear programme
 FEWER_COST = 1e-7  # relative: what a thinner mixture may cost
 
@@ -47,6 +49,7 @@ class Charged(Protocol):
     def charge(self, objective: Objective) -> None: ...
     def start(self) -> FloatArray: ...
     def downhill(self, prices: FloatArray) -> FloatArray: ...
+    def cover(self, prices: FloatArray, missing: FloatArray) -> FloatArray: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +91,11 @@ class Conditioning:
         `absolute`, or time is up."""
         begun = time.monotonic()
         deadline = np.inf if time_limit is None else begun + time_limit
-        search_until = np.inf if time_limit is None else begun + SEARCH_SHARE * time_limit
+        share = SEARCH_SHARE if self.tools.prover is not None else UNPROVED_SHARE
+        search_until = np.inf if time_limit is None else begun + share * time_limit
         known = [self.problem.first_atoms(), self.problem.cleaned(self.tools.search.start())]
         self._add(np.concatenate(known if start is None else [*known, self.problem.cleaned(start)]))
-        in_vain, tolerance = 0, ROUGH
+        in_vain, stalled, fruitless, before, tolerance = 0, 0, 0, np.inf, ROUGH
         while True:
             self._mix(tolerance)
             near = max(gap * (self.value - self.moment.constant), absolute)
@@ -102,9 +106,11 @@ class Conditioning:
                 return
             objective, prices = self._mixture.costs(self.problem)
             self.tools.search.charge(objective)
-            least = self._learn(self.tools.search.downhill(prices), objective, prices, SEARCHED_TO * allowed)
+            least = self._learn(self._searched(prices), objective, prices, SEARCHED_TO * allowed)
             tolerance = min(max(-0.01 * least, FINE * allowed), tolerance)
-            in_vain = in_vain + 1 if least > -SEARCHED_TO * allowed else 0
+            stalled = stalled + 1 if before - self.value < STALLED * near else 0
+            before = min(before, self.value)
+            in_vain = in_vain + 1 if least > -SEARCHED_TO * allowed or stalled >= PATIENCE else 0
             if time.monotonic() < search_until and (in_vain < IN_VAIN or tolerance > 2 * FINE * allowed):
                 continue
             if self.tools.prover is None:
@@ -113,17 +119,25 @@ class Conditioning:
             proof = self.tools.prover(objective).prove(prices, PROVED_TO * allowed, deadline)
             self.bound = max(self.bound, self._mixture.bound(self.problem, self.moment, max(-proof.bound, 0.0)))
             if self._learn(proof.atoms, objective, prices, 0.0) == 0.0 and time.monotonic() < deadline:
-                if -proof.bound <= PROVED_TO * allowed:
+                fruitless += 1
+                if -proof.bound <= PROVED_TO * allowed or fruitless >= PATIENCE:
                     if progress is not None:
                         progress(self.value, self.bound)
                     return
-                in_vain = 0
+            in_vain = stalled = 0
+
+    def _searched(self, prices: FloatArray) -> FloatArray:
+        """Where long walks end; with many inputs no single atom matters, and all that short walks pass count too."""
+        ends = self.tools.search.downhill(prices)
+        if self.problem.size <= MANY_INPUTS:
+            return ends
+        return np.concatenate([ends, self.tools.search.cover(prices, self.problem.prior)])
 
     def _learn(self, atoms: FloatArray, objective: Curved, prices: FloatArray, worth: float) -> float:
         """Give the master those atoms that improve on it; the least reduced cost among those that were new."""
         atoms = self.problem.cleaned(atoms) if len(atoms) else atoms
         reduced = reduced_costs(objective, atoms, prices)
-        order = np.argsort(reduced)[:MOST_ADDED]
+        order = np.argsort(reduced)[: max(MOST_ADDED, ADDED_PER_INPUT * self.problem.size)]
         order = order[reduced[order] < -worth]
         new = self._add(atoms[order])
         return float(reduced[order][new].min(initial=0.0))
