@@ -272,6 +272,7 @@ def content(release: Release) -> dict[str, Any]:
         "value": release.worth.value,
         "bound": release.worth.bound,
         "unit": release.worth.use.unit,
+        "average": release.average,
         "unchanged": release.unchanged,
         "unchanged_expected": release.unchanged_expected,
         "for_publication": sealed.for_publication,
@@ -319,6 +320,10 @@ def told(release: Release) -> str:
 def _served(release: Release) -> list[tuple[str, str]]:
     """How good it is for the use it was made for; information has a line of its own."""
     worth = release.worth
+    if release.average is not None:
+        most = f"{worth.bound:.4f} nats" if worth.bound is not None else "what is known"
+        asked = f"I(S;Y) of at most {release.average:g} nats; with that no protocol keeps more than {most}"
+        return [("average", asked)]
     if worth.use.name == "information":
         return []
     than = "less" if worth.use.less_is_better else "more"

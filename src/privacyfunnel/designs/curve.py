@@ -6,7 +6,7 @@ import math
 import os
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from privacyfunnel.designs import methods as room
 from privacyfunnel.designs.methods import Effort, Options
@@ -106,9 +106,37 @@ def curve(
     with Workers(1 if effort.progress else most) as workers:  # who watches a proof watches it here
         made = workers.until(time.monotonic() + seconds, _point, jobs).values()
     solved |= {(point.name, point.epsilon): point for point in made}
-    wanted = ((line_name(method.name, seeing), epsilon) for method, seeing in lines for epsilon in sorted(epsilons))
-    points = tuple(solved[each] for each in wanted if each in solved)
-    return Curve(like.name.lower(), entropy(joint.p_x), points, use)
+    points: list[Point] = []
+    for method, seeing in lines:
+        name = line_name(method.name, seeing)
+        line = [solved[name, epsilon] for epsilon in sorted(epsilons) if (name, epsilon) in solved]
+        points += never_falling(line, use.less_is_better)
+    return Curve(like.name.lower(), entropy(joint.p_x), tuple(points), use)
+
+
+def never_falling(line: Sequence[Point], less_is_better: bool = False) -> list[Point]:
+    """The points of one method by ε, each at least as good as those before it, its bound no wider than those after.
+
+    A protocol that keeps ε keeps every larger one, and what no protocol exceeds at a larger ε none exceeds at a smaller
+    one. Only a search that was cut short is ever mended by this.
+
+    >>> line = [Point("optimal", 0.5, 4.1, 5.0), Point("optimal", 1.0, 3.7, 4.9), Point("optimal", 2.0, None, None)]
+    >>> [(point.utility, point.bound) for point in never_falling(line)]
+    [(4.1, 4.9), (4.1, 4.9), (4.1, None)]
+    """
+    good = -1.0 if less_is_better else 1.0
+    kept: list[Point] = []
+    for point in line:
+        known = [each for each in (point, *kept[-1:]) if each.height is not None]
+        kept.append(max(known, key=lambda each: good * (each.height or 0.0), default=point))
+    bounds: list[float | None] = []
+    for point in reversed(line):
+        limits = [bound for bound in (point.bound, *bounds[-1:]) if bound is not None]
+        bounds.append(min(limits, key=lambda bound: good * bound, default=None))
+    return [
+        replace(point, utility=best.utility, value=best.value, bound=bound)
+        for point, best, bound in zip(line, kept, reversed(bounds), strict=True)
+    ]
 
 
 def _apart(one: float, other: float) -> float:

@@ -241,8 +241,9 @@ def _on_average(joint: Joint, promise: Promise, options: Options, average: float
         joint, average, kept, gap=effort.gap, time_limit=effort.time_limit, progress=effort.progress
     )
     outputs = int((best.protocol.channel > 0).any(axis=0).sum())
-    sealed = None if best.sealed is None else replace(best.sealed, bound=best.bound)
-    return Made(joint, promise, best.protocol, outputs, best.bound, sealed)
+    # The bound holds with this average, so that it is none on what the promise alone allows.
+    worth = Worth(options.use, best.utility, best.bound)
+    return Made(joint, promise, best.protocol, outputs, sealed=best.sealed, judged=worth)
 
 
 def _randomised_response(joint: Joint, promise: Promise, options: Options) -> Made:

@@ -31,7 +31,8 @@ LEAST = 1e-300  # what a logarithm is taken of in place of 0
 STEPS = 12  # of z towards the solution
 SETTLED = 1e-12  # by how much the bound may still rise once z is left alone
 
-Minimiser = Callable[[FloatArray, FloatArray, FloatArray], tuple[FloatArray, FloatArray]]
+# Costs and boxes to a lower bound on each least cost, an atom, and whether that atom is allowed for certain.
+Minimiser = Callable[[FloatArray, FloatArray, FloatArray], tuple[FloatArray, FloatArray, BoolArray]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,7 +90,7 @@ class GibbsBoxes:
         """Bound every box, set aside what reaches the goal, and halve the rest where its chords err most."""
         low, high, z = boxes.parts
         slope, intercept = _chords(low, high)
-        bound, v = self._bounds(slope - prices, low, high, z)
+        bound, v, allowed = self._bounds(slope - prices, low, high, z)
         bound = np.maximum(bound + intercept, boxes.bound) - ROUNDING * (1.0 + float(np.abs(prices).max()))
         error = surprise(v) - slope * v - (surprise(low) - slope * low)
         gap = (self.cost.terms(v).sum(axis=1) - v @ prices) - bound
@@ -98,24 +99,25 @@ class GibbsBoxes:
         left = np.flatnonzero(~done)
         own = v[left] @ self.cost.secrets.T
         boxes = Boxes(bound[left], (low[left], high[left], own))
-        return Cut(_held(_halves(boxes, v[left], error[left])), closed, v)
+        return Cut(_held(_halves(boxes, v[left], error[left])), closed, v[allowed])
 
     def _bounds(
         self, cost: FloatArray, low: FloatArray, high: FloatArray, z: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
+    ) -> tuple[FloatArray, FloatArray, BoolArray]:
         """The largest of the bounds that some z give, and an atom of each box near the least of what is bounded."""
         A, price = self.cost.secrets, self.cost.price
-        best = np.full(len(low), -np.inf)
+        best, allowed = np.full(len(low), -np.inf), np.ones(len(low), dtype=np.bool_)
         point = np.zeros_like(low)
         for step in range(STEPS):
             z = np.maximum(z, LEAST)
-            lower, v = self.minimise(cost + price * (np.log(z) @ A), low, high)
+            lower, v, found = self.minimise(cost + price * (np.log(z) @ A), low, high)
+            allowed &= found
             # Gibbs asks that z sum to at most 1.
             best = np.maximum(best, lower - price * np.log(np.maximum(z.sum(axis=1), 1.0)))
             point = v if step == 0 else point + self._step(cost, point, v)[:, None] * (v - point)
             z = point @ A.T
             z = z / z.sum(axis=1, keepdims=True)
-        return best, point
+        return best, point, allowed
 
     def _step(self, cost: FloatArray, here: FloatArray, there: FloatArray) -> FloatArray:
         """How far to go from here to there until cost·v − μ H(A v) is least: by halving, to where its slope is 0."""
@@ -131,7 +133,7 @@ class GibbsBoxes:
         return np.asarray((least + most) / 2)
 
 
-def greedily(cost: FloatArray, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+def greedily(cost: FloatArray, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray, BoolArray]:
     """The least of each cost over its box of distributions: start from low, and spend what is left on the cheapest."""
     order = np.argsort(cost, axis=1)
     room = np.take_along_axis(high - low, order, 1)
@@ -140,19 +142,19 @@ def greedily(cost: FloatArray, low: FloatArray, high: FloatArray) -> tuple[Float
     v = np.empty_like(cost)
     np.put_along_axis(v, order, np.clip(left - spent, 0.0, room), 1)
     v += low
-    return (cost * v).sum(axis=1), v
+    return (cost * v).sum(axis=1), v, np.ones(len(cost), dtype=np.bool_)
 
 
 def within(polytope: Polytope) -> Minimiser:
     """The least of each cost over its box of atoms that a promise allows, by small programmes."""
 
-    def minimise(cost: FloatArray, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def minimise(cost: FloatArray, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray, BoolArray]:
         d = polytope.inputs
         whole = np.zeros((len(cost), polytope.low.size))
         whole[:, :d] = cost
         found = solve(polytope.programmes(whole, low, high))
         v = np.clip(found.x[:, :d], low, high)
-        return found.bound, v / v.sum(axis=1, keepdims=True)
+        return found.bound, v / v.sum(axis=1, keepdims=True), found.optimal
 
     return minimise
 

@@ -47,7 +47,7 @@ class Designed:
     @property
     def point(self) -> Point | None:
         """The point of a curve of information that is known by now; None where it was made for something else."""
-        if self.options.as_values or self.worth.use != Information():
+        if self.options.as_values or self.options.average is not None or self.worth.use != Information():
             return None
         sealed = self.sealed
         return Point(

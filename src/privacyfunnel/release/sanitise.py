@@ -43,7 +43,8 @@ class Release:
     unchanged: float  # the share of rows that show the value they had
     unchanged_expected: float  # and the share that the law expects
     worth: Worth  # how good it is for the use it was made for
-    average: float | None = None  # nats: what I(S;Y) was asked to be at most, where nothing else was promised
+    average: float | None = None  # nats: what I(S;Y) was asked to be at most
+    average_only: bool = False  # whether nothing else was promised
     known_values_leak: float | None = None  # ε against someone who knows X, where the protocol sees S
     protocol_file: Path | None = None
     seconds: float = 0.0  # what making and certifying the protocol took
@@ -72,7 +73,7 @@ class Release:
         said = []
         if not self.sealed.for_publication:
             said.append("This draw came from a seed, which someone may guess: it is NOT FOR PUBLICATION.")
-        if self.average is not None:
+        if self.average is not None and self.average_only:
             said.append(
                 f"This release was made for an average alone: {secret} is told by at most {self.average:.4g} nats per "
                 f"record on average, but the record that tells most does so up to ε = {self.sealed.epsilon:.3g}."
@@ -253,7 +254,8 @@ class _Work:
             unchanged=self._unchanged / encoding.rows,
             unchanged_expected=self._way.expected_unchanged(joint),
             worth=found.worth,
-            average=order.average if order.average_only else None,
+            average=order.average,
+            average_only=order.average_only,
             known_values_leak=SRLIP(0).leakage(joint, law.protocol) if law.sees_secret else None,
             seconds=found.seconds,
             reason=found.choice.reason,
