@@ -61,7 +61,7 @@ def test_the_closed_form_for_sixteen_values_is_the_one_of_the_reference() -> Non
 @settings(max_examples=15, deadline=None)
 def test_the_optimum_keeps_its_promise_and_is_proved_best(joint: Joint, kind: type[Promise], epsilon: float) -> None:
     promise, use = kind(epsilon), Statistics()
-    best = optimal(joint, promise, use, time_limit=20)
+    best = optimal(joint, promise, use)
     assert promise.leakage(joint, best.protocol) <= epsilon
     if best.sealed is not None:
         kept(joint, promise, best.sealed)

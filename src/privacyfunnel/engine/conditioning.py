@@ -180,7 +180,7 @@ class Conditioning:
             if off < 1e-9 and found.value <= self.value * (1 + FEWER_COST):
                 break
         some = found.weights > NO_WEIGHT * 1e-2 * found.weights.max()
-        return Split(found.weights[some], few[some], found.value, min(self.bound, found.value))
+        return Split(found.weights[some], few[some], found.value, self.bound)
 
     def _thinned(self, atoms: FloatArray, weights: FloatArray) -> FloatArray:
         """Weights of a vertex of all mixtures with the same M and prior: no more atoms than M has entries."""
