@@ -24,20 +24,21 @@ from privacyfunnel.engine.highs import Programme
 from privacyfunnel.engine.moments import Mixture, Moment, mixture
 from privacyfunnel.engine.objective import Objective, image, reduced_costs
 from privacyfunnel.engine.problem import Problem, Split
+from privacyfunnel.errors import SolverError
 
 Progress = Callable[[float, float], None]
 
 PROVED_TO = 0.8  # of the gap: a proof asks for a little less than is allowed
 SEARCHED_TO = 0.2  # of the gap: below this the search finds nothing worth having
 IN_VAIN = 2  # searches, before a proof is tried
-MOST_ADDED, ADDED_PER_INPUT = 150, 2  # per round, whichever is more
-MANY_INPUTS = 64
+MOST_ADDED = 150  # per round; with more, masters take longer than the atoms are worth, with 200 inputs too
 STALLED, PATIENCE = 0.01, 6  # of the gap: rounds that gain less are in vain; after so many a proof is tried, and again
 SPARE = 150  # atoms without weight that are kept, beyond one for every entry of M and at most MOST_KEPT in all
 MOST_KEPT = 1200
 ROUGH, FINE = 1e-5, 0.02  # how well the master is solved: first, and relative to the gap in the end
 NO_WEIGHT = 1e-8  # of the largest: atoms of less are dropped in the end
 LONGEST = 60.0  # seconds for simpler problems where there is no time limit
+BEYOND = 1e-7  # relative: what may be left open beyond what is allowed, by rounding
 SEARCH_SHARE, UNPROVED_SHARE = 0.5, 0.8  # of a time limit; the latter where nothing is proved at the master's prices
 ENTRIES_WORTH = 700  # entries of M: with more of them the final mixture is not thinned by a linear programme
 FEWER_COST = 1e-7  # relative: what a thinner mixture may cost
@@ -49,7 +50,6 @@ class Charged(Protocol):
     def charge(self, objective: Objective) -> None: ...
     def start(self) -> FloatArray: ...
     def downhill(self, prices: FloatArray) -> FloatArray: ...
-    def cover(self, prices: FloatArray, missing: FloatArray) -> FloatArray: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +106,14 @@ class Conditioning:
                 return
             objective, prices = self._mixture.costs(self.problem)
             self.tools.search.charge(objective)
-            least = self._learn(self._searched(prices), objective, prices, SEARCHED_TO * allowed)
+            least = self._learn(self.tools.search.downhill(prices), objective, prices, SEARCHED_TO * allowed)
             tolerance = min(max(-0.01 * least, FINE * allowed), tolerance)
             stalled = stalled + 1 if before - self.value < STALLED * near else 0
             before = min(before, self.value)
             in_vain = in_vain + 1 if least > -SEARCHED_TO * allowed or stalled >= PATIENCE else 0
             if time.monotonic() < search_until and (in_vain < IN_VAIN or tolerance > 2 * FINE * allowed):
                 continue
+            self._check_kept()
             if self.tools.prover is None:
                 self.bound = max(self.bound, self.tools.simpler(min(deadline - time.monotonic(), LONGEST)))
                 return
@@ -126,18 +127,24 @@ class Conditioning:
                     return
             in_vain = stalled = 0
 
-    def _searched(self, prices: FloatArray) -> FloatArray:
-        """Where long walks end; with many inputs no single atom matters, and all that short walks pass count too."""
-        ends = self.tools.search.downhill(prices)
-        if self.problem.size <= MANY_INPUTS:
-            return ends
-        return np.concatenate([ends, self.tools.search.cover(prices, self.problem.prior)])
+    def _check_kept(self) -> None:
+        """What may be left open on average must be attainable: else β grows without end, and a proof says nothing."""
+        most = self.moment.most_entropy
+        if most is None:
+            return
+        atoms, weights = self._kept
+        left = float(weights @ self.problem.costs(atoms))
+        if left > most + BEYOND * (1 + abs(most)):
+            raise SolverError(
+                f"A split may leave open {most:.6g} nats on average; the best that was found leaves open {left:.6g}. "
+                "Ask for less information, or allow more time."
+            )
 
     def _learn(self, atoms: FloatArray, objective: Curved, prices: FloatArray, worth: float) -> float:
         """Give the master those atoms that improve on it; the least reduced cost among those that were new."""
         atoms = self.problem.cleaned(atoms) if len(atoms) else atoms
         reduced = reduced_costs(objective, atoms, prices)
-        order = np.argsort(reduced)[: max(MOST_ADDED, ADDED_PER_INPUT * self.problem.size)]
+        order = np.argsort(reduced)[:MOST_ADDED]
         order = order[reduced[order] < -worth]
         new = self._add(atoms[order])
         return float(reduced[order][new].min(initial=0.0))
