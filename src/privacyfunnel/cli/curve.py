@@ -17,6 +17,7 @@ from privacyfunnel.cli.options import (
     For,
     Force,
     Gap,
+    Ordered,
     PromiseName,
     PromiseOption,
     SeesSecret,
@@ -42,6 +43,7 @@ def curve(
     ] = None,
     promise: PromiseOption = PromiseName.LIP,
     for_: For = "information",
+    ordered: Ordered = None,
     sees_secret: SeesSecret = False,
     bin_: BinOption = None,
     gap: Gap = 1e-6,
@@ -59,15 +61,18 @@ def curve(
     from privacyfunnel.designs import curve as room
     from privacyfunnel.designs.methods import Effort
     from privacyfunnel.model.uses.called import use_called
+    from privacyfunnel.model.uses.order import checked_orders, parse_order
     from privacyfunnel.report import CURVE
     from privacyfunnel.tables.whole import checked_target
 
     sizes = room.EPSILONS if epsilons is None else several_epsilons(epsilons)
-    use = use_called(for_)
+    orders = tuple(map(parse_order, ordered or []))
+    use = use_called(for_).ordered(orders)
     if into is not None and into.exists():
         for name in CURVE:
             checked_target(into / name, force=force)
     joint = joint_of(table, secret, publish, bins=bin_, delimiter=delimiter, encoding=encoding)
+    checked_orders(orders, joint)
     with work_shown() as (proof, _):
         effort = Effort(gap, time_limit, proof)
         found = room.curve(

@@ -68,6 +68,14 @@ For = Annotated[
         metavar="USE[:…]",
     ),
 ]
+Ordered = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--ordered",
+        help="A column whose values stand on a line, for distances; numbers and bins do by themselves.",
+        metavar="COLUMN=LEAST,…,LARGEST",
+    ),
+]
 SeesSecret = Annotated[bool, typer.Option("--sees-secret", help="Let the protocol look at the secret as well.")]
 Gap = Annotated[
     float,

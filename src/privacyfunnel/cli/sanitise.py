@@ -21,6 +21,7 @@ from privacyfunnel.cli.options import (
     Force,
     Gap,
     OptionalEpsilon,
+    Ordered,
     PromiseName,
     PromiseOption,
     Publish,
@@ -87,6 +88,7 @@ def sanitise(
         ),
     ] = None,
     for_: For = "information",
+    ordered: Ordered = None,
     average: AverageOption = None,
     average_only: Annotated[
         bool, typer.Option("--average-only", help="Promise nothing but the average; the ε that results is stated.")
@@ -119,6 +121,7 @@ def sanitise(
         order=order,
         budgets=budgets,
         for_=for_,
+        ordered=ordered,
         average=average,
         average_only=average_only,
         sees_secret=sees_secret,
@@ -151,6 +154,7 @@ def sanitised(
     order: list[str] | None = None,
     budgets: str | None = None,
     for_: str = "information",
+    ordered: list[str] | None = None,
     average: float | None = None,
     average_only: bool = False,
     sees_secret: bool = False,
@@ -172,6 +176,7 @@ def sanitised(
     from privacyfunnel.designs.methods import Effort
     from privacyfunnel.model.promises import promise as promise_called
     from privacyfunnel.model.uses.called import use_called
+    from privacyfunnel.model.uses.order import parse_order
     from privacyfunnel.release.order import Order
     from privacyfunnel.release.sanitise import sanitise_file
     from privacyfunnel.report import OWNERS, PUBLIC
@@ -190,6 +195,7 @@ def sanitised(
             chain_order=listed(order),
             budgets=_budgets(budgets),
             use=use_called(for_),
+            orders=tuple(map(parse_order, ordered or [])),
             average=average,
             average_only=average_only,
             keep=listed(keep),
