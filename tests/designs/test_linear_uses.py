@@ -172,7 +172,13 @@ def test_more_values_than_a_programme_holds_are_refused_at_once() -> None:
 def test_published_values_serve_their_use_and_others_keep_the_margin() -> None:
     joint, schools = adult("marital-status", "race"), adult("marital-status", "education")
     assert values_published(Information(), joint) == Values(margin=True)
-    assert values_published(Information(), schools) == Distance(margin=True)  # numbers stand on a line
+    near = values_published(Information(), schools)
+    assert near == Distance("nearby", margin=True)  # numbers stand on a line
+    assert near.costs(schools)[0, :3] == pytest.approx([0, 1.02, 1.04])
+    by_value, by_place = (optimal(schools, LIP(1), use).protocol for use in (Values(margin=True), near))
+    right, off = Values(margin=True), Distance(margin=True)
+    assert right.value(schools, by_place) == pytest.approx(right.value(schools, by_value), abs=1e-3)
+    assert off.value(schools, by_place) < 0.9 * off.value(schools, by_value)
     assert values_published(Values(), schools) == Values(published=True)
     squared = values_published(Distance("squared"), schools)
     assert squared == Distance("squared", published=True)

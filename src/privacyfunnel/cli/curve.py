@@ -17,18 +17,22 @@ from privacyfunnel.cli.options import (
     For,
     Force,
     Gap,
+    MergeRareOption,
+    MergeSecretsOption,
     Ordered,
     PromiseName,
     PromiseOption,
     SeesSecret,
     TimeLimit,
     listed,
+    merges,
     several_epsilons,
 )
 
 if TYPE_CHECKING:
     from privacyfunnel.designs.curve import Curve
     from privacyfunnel.model.joint import Joint
+    from privacyfunnel.tables.merging import Merge
 
 
 def curve(
@@ -46,6 +50,8 @@ def curve(
     ordered: Ordered = None,
     sees_secret: SeesSecret = False,
     bin_: BinOption = None,
+    merge_rare: MergeRareOption = None,
+    merge_secrets: MergeSecretsOption = None,
     gap: Gap = 1e-6,
     time_limit: TimeLimit = None,
     delimiter: Delimiter = None,
@@ -71,7 +77,8 @@ def curve(
     if into is not None and into.exists():
         for name in CURVE:
             checked_target(into / name, force=force)
-    joint = joint_of(table, secret, publish, bins=bin_, delimiter=delimiter, encoding=encoding)
+    rules = merges(merge_rare, merge_secrets)
+    joint = joint_of(table, secret, publish, bins=bin_, rules=rules, delimiter=delimiter, encoding=encoding)
     checked_orders(orders, joint)
     with work_shown() as (proof, _):
         effort = Effort(gap, time_limit, proof)
@@ -104,6 +111,7 @@ def joint_of(
     publish: list[str] | None,
     *,
     bins: list[str] | None,
+    rules: tuple[Merge, ...],
     delimiter: str | None,
     encoding: str | None,
 ) -> Joint:
@@ -116,12 +124,16 @@ def joint_of(
     from privacyfunnel.tables.files import open_table
 
     if not secret and not publish:
+        if rules:
+            raise ColumnError("values are merged in a table; this is a file of counts. Add up its rows or columns.")
         return read_counts(table)
     if not secret or not publish:
         raise ColumnError("a table needs --secret and --publish; one is missing. For a file of counts leave out both.")
     source = open_table(table, delimiter=delimiter, encoding=encoding)
     return checked_joint(
-        encode(source, secret=listed(secret), publish=listed(publish), bins=tuple(map(parse_bin, bins or [])))
+        encode(
+            source, secret=listed(secret), publish=listed(publish), bins=tuple(map(parse_bin, bins or [])), merges=rules
+        )
     )
 
 

@@ -12,6 +12,7 @@ import typer
 
 from privacyfunnel.cli import words
 from privacyfunnel.cli.frame import Json, answer
+from privacyfunnel.cli.keys import signing
 from privacyfunnel.cli.options import (
     AverageOption,
     BinOption,
@@ -20,6 +21,8 @@ from privacyfunnel.cli.options import (
     For,
     Force,
     Gap,
+    MergeRareOption,
+    MergeSecretsOption,
     OptionalEpsilon,
     Ordered,
     PromiseName,
@@ -30,6 +33,7 @@ from privacyfunnel.cli.options import (
     Table,
     TimeLimit,
     listed,
+    merges,
 )
 from privacyfunnel.errors import ParameterError
 
@@ -96,6 +100,8 @@ def sanitise(
     sees_secret: SeesSecret = False,
     keep: Annotated[list[str] | None, typer.Option("--keep", help="A column to pass through, unprotected.")] = None,
     bin_: BinOption = None,
+    merge_rare: MergeRareOption = None,
+    merge_secrets: MergeSecretsOption = None,
     as_: Annotated[As, typer.Option("--as", help="labels: groups of values; values: original categories.")] = As.LABELS,
     sets: Annotated[Sets, typer.Option("--sets", help="Write sets as one column or 0/1 columns.")] = Sets.COLUMN,
     gap: Gap = 1e-6,
@@ -106,10 +112,14 @@ def sanitise(
     seed: Annotated[int | None, typer.Option("--seed", help="For tests only: not for publication.")] = None,
     report: Annotated[bool, typer.Option(help="Write report.html, for the owner only.")] = True,
     public_report: Annotated[bool, typer.Option("--public-report", help="Write a page for everybody too.")] = False,
+    sign: Annotated[
+        Path | None, typer.Option("--sign", readable=False, help="Sign both files with this private key (keygen).")
+    ] = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Publish columns of a table so that nobody's belief about the secret moves by more than a factor of e^ε."""
+    signed = signing(sign, into, force=force)
     release = sanitised(
         table,
         into,
@@ -127,6 +137,8 @@ def sanitise(
         sees_secret=sees_secret,
         keep=keep,
         bins=bin_,
+        merge_rare=merge_rare,
+        merge_secrets=merge_secrets,
         as_=as_.value,
         sets=sets.value,
         gap=gap,
@@ -139,7 +151,9 @@ def sanitise(
         public_report=public_report,
         force=force,
     )
-    answer(as_json, content(release), told(release))
+    signature = signed(release)
+    more = f"\nsigned by {signature['signed_by']}: {signature['signature']}" if signature else ""
+    answer(as_json, {**content(release), **signature}, told(release) + more)
 
 
 def sanitised(
@@ -160,6 +174,8 @@ def sanitised(
     sees_secret: bool = False,
     keep: list[str] | None = None,
     bins: list[str] | None = None,
+    merge_rare: list[str] | None = None,
+    merge_secrets: list[str] | None = None,
     as_: str = "labels",
     sets: str = "column",
     gap: float = 1e-6,
@@ -200,6 +216,7 @@ def sanitised(
             average_only=average_only,
             keep=listed(keep),
             bins=tuple(map(parse_bin, bins or [])),
+            merges=merges(merge_rare, merge_secrets),
             as_=as_,
             sets=sets,
             sees_secret=sees_secret,
@@ -268,6 +285,7 @@ def content(release: Release) -> dict[str, Any]:
         "reason": release.reason,
         "seconds": release.seconds,
         "sparse": release.sparse,
+        "rare": release.rare,
         "sees_secret": sealed.sees_secret,
         "information_nats": sealed.information,
         "information_error_nats": sealed.information_error,
@@ -315,6 +333,7 @@ def told(release: Release) -> str:
                 f"{words.share(release.unchanged_expected, 1)} expected",
             ),
             *([("sparse", release.sparse)] if release.sparse else []),
+            *(("rare", sentence) for sentence in release.rare),
             *([("unprotected", ", ".join(release.kept))] if release.kept else []),
             *([("reports", ", ".join(map(str, release.pages)))] if release.pages else []),
             *([("dropped", ", ".join(release.dropped))] if release.dropped else []),

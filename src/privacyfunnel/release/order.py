@@ -12,6 +12,7 @@ from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.uses.order import Orders
 from privacyfunnel.model.uses.use import Information, Use
 from privacyfunnel.tables.bins import Bins
+from privacyfunnel.tables.merging import Merge
 
 LABELS, VALUES = "labels", "values"
 Watch = Callable[[str, int], None]  # told what is being done, and with how many rows
@@ -35,6 +36,7 @@ class Order:
     average_only: bool = False  # whether the promise is but a stop, and the average all that is asked
     keep: tuple[str, ...] = ()
     bins: tuple[Bins, ...] = ()
+    merges: tuple[Merge, ...] = ()  # values that are read as one
     as_: str = LABELS
     sets: str = "column"
     sees_secret: bool = False

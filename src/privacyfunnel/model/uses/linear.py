@@ -30,9 +30,29 @@ from privacyfunnel.model.uses.order import Orders, all_have_places, placed
 from privacyfunnel.model.uses.use import Use
 
 MARGIN = "margin"  # how it is asked for
-ABSOLUTE, SQUARED = "absolute", "squared"
-# What being off by a difference costs.
-DISTANCES: Mapping[str, Callable[[FloatArray], FloatArray]] = MappingProxyType({ABSOLUTE: np.abs, SQUARED: np.square})
+ABSOLUTE, SQUARED, NEARBY = "absolute", "squared", "nearby"
+# Beside the 1 of another value, what the farthest costs more. Distance alone may publish each value as its neighbour,
+# and then nothing can be told from the table but its own margin; this much leaves values as right as they can be.
+FARTHEST = 0.3
+
+
+def _nearby(differences: FloatArray) -> FloatArray:
+    """1 for another value, and up to FARTHEST more for one that is far away."""
+    size = np.abs(differences)
+    return np.asarray((size > 0) + FARTHEST * size / max(float(size.max(initial=0.0)), np.finfo(np.float64).tiny))
+
+
+# What being off by a difference costs, and what that is called.
+DISTANCES: Mapping[str, Callable[[FloatArray], FloatArray]] = MappingProxyType(
+    {ABSOLUTE: np.abs, SQUARED: np.square, NEARBY: _nearby}
+)
+UNITS: Mapping[str, str] = MappingProxyType(
+    {
+        ABSOLUTE: "expected absolute error",
+        SQUARED: "expected squared error",
+        NEARBY: f"expected cost: 1 for another value, up to {FARTHEST} more the farther it is",
+    }
+)
 
 
 class LinearUse(Use):
@@ -95,7 +115,7 @@ class Values(LinearUse):
 
 @dataclass(frozen=True, slots=True)
 class Distance(LinearUse):
-    """Least expected cost of being off: absolute, squared, or as a table of costs says.
+    """Least expected cost of being off: absolute, squared, nearby (see `DISTANCES`), or as a table of costs says.
 
     Squared, one acts by any number, so the best action is the mean of what an output stands for; where values are to be
     published it is a value. Several columns add up.
@@ -114,9 +134,7 @@ class Distance(LinearUse):
 
     @property
     def unit(self) -> str:
-        if self.table is not None:
-            return "expected cost"
-        return "expected squared error" if self.cost == SQUARED else "expected absolute error"
+        return UNITS.get(self.cost, "expected cost")
 
     @property
     def of_values(self) -> Distance:
@@ -165,11 +183,11 @@ def values_published(use: Use, joint: Joint, orders: Orders = ()) -> Use:
     """The use that is served where original values must be published.
 
     One that says nothing about single values (information, statistics) leaves each as often as it was, so that the
-    table can be counted as it is, and otherwise as right as can be: as near as can be where all stand on a line.
+    table can be counted as it is, and otherwise as right as can be: and near where all stand on a line.
     """
     if use.of_values is not None:
         return use.of_values
-    return Distance(margin=True, orders=orders) if all_have_places(joint, orders) else Values(margin=True)
+    return Distance(NEARBY, margin=True, orders=orders) if all_have_places(joint, orders) else Values(margin=True)
 
 
 def read_values(text: str) -> Values:
