@@ -75,8 +75,8 @@ Ordered = Annotated[
     list[str] | None,
     typer.Option(
         "--ordered",
-        help="A column whose values stand on a line, for distances; numbers and bins do by themselves.",
-        metavar="COLUMN=LEAST,…,LARGEST",
+        help="A column whose values stand on a line, size=S,M,L; numbers and bins do by themselves.",
+        metavar="COLUMN=ORDER",
     ),
 ]
 SeesSecret = Annotated[bool, typer.Option("--sees-secret", help="Let the protocol look at the secret as well.")]
