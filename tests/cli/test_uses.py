@@ -72,12 +72,16 @@ def test_a_table_of_costs_is_followed_and_a_bad_one_refused(
     numbers.write_text(WORDS.replace("low,mid,high", "0,1,2"))
     by_number = found_by(capsys, "solve", numbers, "--epsilon", 0.3, "--for", "distance")
     assert by_file["value"] == pytest.approx(by_number["value"], abs=1e-9)
+    by_order = found_by(capsys, "solve", words, "--epsilon", 0.3, "--for", "distance", "--ordered", "X=low,mid,high")
+    assert by_order["value"] == pytest.approx(by_number["value"], abs=1e-9)
 
 
 @pytest.mark.parametrize(
     ("more", "part"),
     [
         (["--for", "distance"], "values that are numbers; some of 'X' are none"),
+        (["--for", "distance", "--ordered", "X=low,high"], "each of the 3 values of 'X' once"),
+        (["--for", "distance", "--ordered", "Y=low,high"], "no column 'Y'"),
         (["--for", "valus"], "there is none called 'valus'. Did you mean 'values'?"),
         (["--for", "values:most"], "not as 'values:most'"),
         (["--for", "information:all"], "nothing behind it"),

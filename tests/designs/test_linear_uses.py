@@ -10,15 +10,16 @@ from hypothesis import strategies as st
 from privacyfunnel.designs.explicit import randomised_response
 from privacyfunnel.designs.optimum import optimal
 from privacyfunnel.errors import InputError, ParameterError, SizeError
-from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.joint import Attribute, Joint
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
 from privacyfunnel.model.protocol import Protocol
 from privacyfunnel.model.uses.costs import CostTable
 from privacyfunnel.model.uses.linear import Distance, LinearUse, Values, values_published
+from privacyfunnel.model.uses.order import checked_orders, places, range_labels
 from privacyfunnel.model.uses.use import Information
 from privacyfunnel.tables.adult import adult_counts
 from tests.enumeration import cheapest_split, posteriors
-from tests.strategies import joints, protocols_for
+from tests.strategies import identity, joints, protocols_for
 
 EPSILONS = st.floats(0.05, 3)
 PROMISES = st.sampled_from([LIP, LDP, SRLIP])
@@ -169,11 +170,52 @@ def test_more_values_than_a_programme_holds_are_refused_at_once() -> None:
 
 
 def test_published_values_serve_their_use_and_others_keep_the_margin() -> None:
-    assert values_published(Information()) == Values(margin=True)
-    assert values_published(Values()) == Values(published=True)
-    assert not values_published(Distance("squared")).by_numbers  # type: ignore[attr-defined]
-    joint = adult("marital-status", "race")
+    joint, schools = adult("marital-status", "race"), adult("marital-status", "education")
+    assert values_published(Information(), joint) == Values(margin=True)
+    near = values_published(Information(), schools)
+    assert near == Distance("nearby", margin=True)  # numbers stand on a line
+    assert near.costs(schools)[0, :3] == pytest.approx([0, 1.02, 1.04])
+    by_value, by_place = (optimal(schools, LIP(1), use).protocol for use in (Values(margin=True), near))
+    right, off = Values(margin=True), Distance(margin=True)
+    assert right.value(schools, by_place) == pytest.approx(right.value(schools, by_value), abs=1e-3)
+    assert off.value(schools, by_place) < 0.9 * off.value(schools, by_value)
+    assert values_published(Values(), schools) == Values(published=True)
+    squared = values_published(Distance("squared"), schools)
+    assert squared == Distance("squared", published=True)
+    assert squared.value(schools, identity(schools)) == 0
     best = optimal(joint, LIP(0.5), Values(published=True))
     assert best.protocol.outputs == joint.values
     assert best.value == pytest.approx(optimal(joint, LIP(0.5), Values()).value, abs=1e-9)
     assert best.value <= optimal(joint, LIP(0.5), Values(margin=True)).value
+
+
+def test_columns_that_stand_on_a_line_are_ordered_by_numbers_by_bins_or_as_the_owner_says() -> None:
+    def joint(*labels: str) -> Joint:
+        return Joint.from_counts([[9, 5, 3, 1], [1, 2, 6, 9]], values=labels, names=["size"])
+
+    tens, bins, words = joint("10", "1", "3", "2"), joint("[2, 3)", "< 2", ">= 4", "[3, 4)"), joint("L", "S", "XL", "M")
+    use = Distance(orders=(("size", ("S", "M", "L", "XL")),))
+    expected = [[0, 2, 1, 1], [2, 0, 3, 1], [1, 3, 0, 2], [1, 1, 2, 0]]
+    assert use.costs(words).tolist() == expected
+    assert Distance().costs(bins).tolist() == [[0, 1, 2, 1], [1, 0, 3, 2], [2, 3, 0, 1], [1, 2, 1, 0]]
+    assert Distance().costs(tens)[0].tolist() == [0, 9, 7, 8]
+    with pytest.raises(InputError, match="Give their order"):
+        Distance().refuse(words)
+    for order in (("S", "M", "L"), ("S", "M", "L", "L"), ("S", "M", "L", "XXL")):
+        with pytest.raises(InputError, match="each of the 4 values of 'size' once"):
+            checked_orders((("size", order),), words)
+    with pytest.raises(InputError, match="no column 'sise'"):
+        checked_orders((("sise", ()),), words)
+    with pytest.raises(InputError, match="needs values that are numbers"):
+        checked_orders((("size", ()),), words)
+
+
+def test_outputs_that_hold_neighbours_are_called_by_their_range() -> None:
+    joint = Joint.from_counts([[40, 30, 2, 1], [1, 2, 30, 40]], values=["20", "30", "40", "50"])
+    called = [label for (label,) in optimal(joint, LIP(0.3), Distance()).protocol.outputs]
+    assert any("–" in label for label in called)
+    age = Attribute("age", ("< 18", "[18, 30)", "[30, 65)", ">= 65"))
+    held = [np.array(values) for values in ([0, 1], [1, 2], [2, 3], [0, 1, 2, 3], [0, 2])]
+    where = places(age)
+    assert where is not None
+    assert range_labels(age, where, held) == ["< 30", "[18, 65)", ">= 30", "all", None]

@@ -18,11 +18,12 @@ from privacyfunnel.errors import ColumnError, ParameterError, TableError
 from privacyfunnel.tables import encoding, quantiles, tally
 from privacyfunnel.tables.bins import Bins, bin_labels, example_edges, parse_bin
 from privacyfunnel.tables.columns import MOST_LABELS, Coding
-from privacyfunnel.tables.encoding import Encoding, Variable, encode, encode_against, labelled
+from privacyfunnel.tables.encoding import Encoding, encode, encode_against, labelled
 from privacyfunnel.tables.files import open_table, write_table
 from privacyfunnel.tables.frames import FrameTable, contingency_of_frame
 from privacyfunnel.tables.looking import look
 from privacyfunnel.tables.quantiles import QuantileSummary
+from privacyfunnel.tables.variables import Variable
 
 Row = tuple[str | None, ...]
 
@@ -170,12 +171,12 @@ def test_quantile_bins_are_as_even_as_repeated_numbers_allow(numbers: list[int],
     summary = QuantileSummary()
     for start in range(0, len(numbers), 7):
         summary.add(pl.Series(numbers[start : start + 7], dtype=pl.Float64))
-    edges = summary.edges(count)
-    assert list(edges) == sorted(set(edges))
+    cuts = summary.cuts(count)
+    assert list(cuts) == sorted(set(cuts))
     for rank in range(1, count):
         target = rank * len(numbers) / count
         expected = min(v for v in numbers if sum(u <= v for u in numbers) > target)
-        assert expected in edges or expected == min(numbers)
+        assert expected in cuts or expected == min(numbers)
 
 
 def test_a_stream_too_long_for_exact_quantiles_is_within_the_stated_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,9 +193,10 @@ def test_a_stream_too_long_for_exact_quantiles_is_within_the_stated_error(monkey
     numbers = np.concatenate(everything)
     error = merges * 8 / points  # a merge moves a rank by less than 8 n / MOST_POINTS
     assert error < 0.5
-    for rank, edge in zip((1, 2, 4, 5), np.array(summary.edges(6))[[0, 1, -2, -1]], strict=True):
+    for rank, edge in zip((1, 2, 4, 5), np.array(summary.cuts(6))[[0, 1, -2, -1]], strict=True):
         below, upto = np.mean(numbers < edge), np.mean(numbers <= edge)
         assert below - error / 10 <= rank / 6 <= upto + error / 10
+    assert 0.0 in summary.cuts(6)
     assert 0.0 in summary.edges(6)
 
 
@@ -203,6 +205,11 @@ def test_numbers_too_large_for_bins_are_refused_without_bins() -> None:
     with pytest.raises(ColumnError, match="They are too large for bins: leave it out") as refusal:
         contingency_of_frame(frame, secret="s", publish="x")
     assert "inf" not in str(refusal.value)
+
+
+def test_a_separator_before_a_number_is_no_fault() -> None:
+    code = encode(frame(s=["u", "v"], x=["\x1c1", "2"]), secret=["s"], publish=["x"])
+    assert code.contingency.attribute_labels == (("\x1c1", "2"),)
 
 
 def test_many_numbers_are_refused_with_bins_that_would_do() -> None:

@@ -17,17 +17,22 @@ from privacyfunnel.cli.options import (
     For,
     Force,
     Gap,
+    MergeRareOption,
+    MergeSecretsOption,
+    Ordered,
     PromiseName,
     PromiseOption,
     SeesSecret,
     TimeLimit,
     listed,
+    merges,
     several_epsilons,
 )
 
 if TYPE_CHECKING:
     from privacyfunnel.designs.curve import Curve
     from privacyfunnel.model.joint import Joint
+    from privacyfunnel.tables.merging import Merge
 
 
 def curve(
@@ -42,8 +47,11 @@ def curve(
     ] = None,
     promise: PromiseOption = PromiseName.LIP,
     for_: For = "information",
+    ordered: Ordered = None,
     sees_secret: SeesSecret = False,
     bin_: BinOption = None,
+    merge_rare: MergeRareOption = None,
+    merge_secrets: MergeSecretsOption = None,
     gap: Gap = 1e-6,
     time_limit: TimeLimit = None,
     delimiter: Delimiter = None,
@@ -59,15 +67,19 @@ def curve(
     from privacyfunnel.designs import curve as room
     from privacyfunnel.designs.methods import Effort
     from privacyfunnel.model.uses.called import use_called
+    from privacyfunnel.model.uses.order import checked_orders, parse_order
     from privacyfunnel.report import CURVE
     from privacyfunnel.tables.whole import checked_target
 
     sizes = room.EPSILONS if epsilons is None else several_epsilons(epsilons)
-    use = use_called(for_)
+    orders = tuple(map(parse_order, ordered or []))
+    use = use_called(for_).ordered(orders)
     if into is not None and into.exists():
         for name in CURVE:
             checked_target(into / name, force=force)
-    joint = joint_of(table, secret, publish, bins=bin_, delimiter=delimiter, encoding=encoding)
+    rules = merges(merge_rare, merge_secrets)
+    joint = joint_of(table, secret, publish, bins=bin_, rules=rules, delimiter=delimiter, encoding=encoding)
+    checked_orders(orders, joint)
     with work_shown() as (proof, _):
         effort = Effort(gap, time_limit, proof)
         found = room.curve(
@@ -99,6 +111,7 @@ def joint_of(
     publish: list[str] | None,
     *,
     bins: list[str] | None,
+    rules: tuple[Merge, ...],
     delimiter: str | None,
     encoding: str | None,
 ) -> Joint:
@@ -111,12 +124,16 @@ def joint_of(
     from privacyfunnel.tables.files import open_table
 
     if not secret and not publish:
+        if rules:
+            raise ColumnError("values are merged in a table; this is a file of counts. Add up its rows or columns.")
         return read_counts(table)
     if not secret or not publish:
         raise ColumnError("a table needs --secret and --publish; one is missing. For a file of counts leave out both.")
     source = open_table(table, delimiter=delimiter, encoding=encoding)
     return checked_joint(
-        encode(source, secret=listed(secret), publish=listed(publish), bins=tuple(map(parse_bin, bins or [])))
+        encode(
+            source, secret=listed(secret), publish=listed(publish), bins=tuple(map(parse_bin, bins or [])), merges=rules
+        )
     )
 
 

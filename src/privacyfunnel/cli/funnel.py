@@ -10,7 +10,18 @@ import typer
 from privacyfunnel.cli import words
 from privacyfunnel.cli.curve import joint_of
 from privacyfunnel.cli.frame import Json, answer
-from privacyfunnel.cli.options import BinOption, Delimiter, Encoding, Force, Gap, TimeLimit, several_averages
+from privacyfunnel.cli.options import (
+    BinOption,
+    Delimiter,
+    Encoding,
+    Force,
+    Gap,
+    MergeRareOption,
+    MergeSecretsOption,
+    TimeLimit,
+    merges,
+    several_averages,
+)
 
 if TYPE_CHECKING:
     from privacyfunnel.designs.funnel import Funnel
@@ -33,6 +44,8 @@ def funnel(
         typer.Option("--averages", help="Which I(S;Y) to allow, in nats, with commas between.", metavar="M,M,…"),
     ] = None,
     bin_: BinOption = None,
+    merge_rare: MergeRareOption = None,
+    merge_secrets: MergeSecretsOption = None,
     gap: Gap = 1e-5,
     time_limit: TimeLimit = None,
     delimiter: Delimiter = None,
@@ -53,7 +66,8 @@ def funnel(
     if into is not None and into.exists():
         for name in FUNNEL:
             checked_target(into / name, force=force)
-    joint = joint_of(table, secret, publish, bins=bin_, delimiter=delimiter, encoding=encoding)
+    rules = merges(merge_rare, merge_secrets)
+    joint = joint_of(table, secret, publish, bins=bin_, rules=rules, delimiter=delimiter, encoding=encoding)
     with work_shown() as (proof, _):
         found = room.funnel(joint, sizes, gap=gap, time_limit=time_limit, progress=proof)
     files = []

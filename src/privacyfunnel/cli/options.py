@@ -5,11 +5,14 @@ from collections.abc import Callable
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from privacyfunnel.errors import checked_average, checked_epsilon, checked_positive
+
+if TYPE_CHECKING:
+    from privacyfunnel.tables.merging import Merge
 
 
 class PromiseName(StrEnum):
@@ -68,6 +71,14 @@ For = Annotated[
         metavar="USE[:…]",
     ),
 ]
+Ordered = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--ordered",
+        help="A column whose values stand on a line, size=S,M,L; numbers and bins do by themselves.",
+        metavar="COLUMN=ORDER",
+    ),
+]
 SeesSecret = Annotated[bool, typer.Option("--sees-secret", help="Let the protocol look at the secret as well.")]
 Gap = Annotated[
     float,
@@ -99,9 +110,37 @@ BinOption = Annotated[
     list[str] | None,
     typer.Option("--bin", help="Bins for numbers: age=0,18,65, age=quantiles:8 or age=values.", metavar="COLUMN=EDGES"),
 ]
+MergeRareOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--merge-rare",
+        help="Publish values that fewer than so many rows hold as 'other', and merge such bins with their neighbours: "
+        "10 for all published columns, zip=10 for one.",
+        metavar="ROWS",
+    ),
+]
+MergeSecretsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--merge-secrets",
+        help="Read values of the secret as one: 'a,b,c=other'. Nothing is then promised that tells a, b and c apart.",
+        metavar="VALUES=NAME",
+    ),
+]
 Delimiter = Annotated[str | None, typer.Option("--delimiter", help="What separates fields, if it is not found.")]
 Encoding = Annotated[str | None, typer.Option("--encoding", help="The text's encoding, if it is not UTF-8.")]
+SignedBy = Annotated[
+    Path | None,
+    typer.Option("--signed-by", readable=False, help="The owner's public key: refuse files that it did not sign."),
+]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite what is there.")]
+
+
+def merges(rare: list[str] | None, secrets: list[str] | None) -> "tuple[Merge, ...]":
+    """The rules that --merge-rare and --merge-secrets ask for."""
+    from privacyfunnel.tables.merging import parse_rare, parse_secrets
+
+    return (*map(parse_rare, rare or []), *([parse_secrets(secrets)] if secrets else []))
 
 
 def listed(names: list[str] | None) -> tuple[str, ...]:

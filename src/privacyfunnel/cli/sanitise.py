@@ -12,6 +12,7 @@ import typer
 
 from privacyfunnel.cli import words
 from privacyfunnel.cli.frame import Json, answer
+from privacyfunnel.cli.keys import signing
 from privacyfunnel.cli.options import (
     AverageOption,
     BinOption,
@@ -20,7 +21,10 @@ from privacyfunnel.cli.options import (
     For,
     Force,
     Gap,
+    MergeRareOption,
+    MergeSecretsOption,
     OptionalEpsilon,
+    Ordered,
     PromiseName,
     PromiseOption,
     Publish,
@@ -29,6 +33,7 @@ from privacyfunnel.cli.options import (
     Table,
     TimeLimit,
     listed,
+    merges,
 )
 from privacyfunnel.errors import ParameterError
 
@@ -87,6 +92,7 @@ def sanitise(
         ),
     ] = None,
     for_: For = "information",
+    ordered: Ordered = None,
     average: AverageOption = None,
     average_only: Annotated[
         bool, typer.Option("--average-only", help="Promise nothing but the average; the ε that results is stated.")
@@ -94,6 +100,8 @@ def sanitise(
     sees_secret: SeesSecret = False,
     keep: Annotated[list[str] | None, typer.Option("--keep", help="A column to pass through, unprotected.")] = None,
     bin_: BinOption = None,
+    merge_rare: MergeRareOption = None,
+    merge_secrets: MergeSecretsOption = None,
     as_: Annotated[As, typer.Option("--as", help="labels: groups of values; values: original categories.")] = As.LABELS,
     sets: Annotated[Sets, typer.Option("--sets", help="Write sets as one column or 0/1 columns.")] = Sets.COLUMN,
     gap: Gap = 1e-6,
@@ -104,10 +112,14 @@ def sanitise(
     seed: Annotated[int | None, typer.Option("--seed", help="For tests only: not for publication.")] = None,
     report: Annotated[bool, typer.Option(help="Write report.html, for the owner only.")] = True,
     public_report: Annotated[bool, typer.Option("--public-report", help="Write a page for everybody too.")] = False,
+    sign: Annotated[
+        Path | None, typer.Option("--sign", readable=False, help="Sign both files with this private key (keygen).")
+    ] = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Publish columns of a table so that nobody's belief about the secret moves by more than a factor of e^ε."""
+    signed = signing(sign, into, force=force)
     release = sanitised(
         table,
         into,
@@ -119,11 +131,14 @@ def sanitise(
         order=order,
         budgets=budgets,
         for_=for_,
+        ordered=ordered,
         average=average,
         average_only=average_only,
         sees_secret=sees_secret,
         keep=keep,
         bins=bin_,
+        merge_rare=merge_rare,
+        merge_secrets=merge_secrets,
         as_=as_.value,
         sets=sets.value,
         gap=gap,
@@ -136,7 +151,9 @@ def sanitise(
         public_report=public_report,
         force=force,
     )
-    answer(as_json, content(release), told(release))
+    signature = signed(release)
+    more = f"\nsigned by {signature['signed_by']}: {signature['signature']}" if signature else ""
+    answer(as_json, {**content(release), **signature}, told(release) + more)
 
 
 def sanitised(
@@ -151,11 +168,14 @@ def sanitised(
     order: list[str] | None = None,
     budgets: str | None = None,
     for_: str = "information",
+    ordered: list[str] | None = None,
     average: float | None = None,
     average_only: bool = False,
     sees_secret: bool = False,
     keep: list[str] | None = None,
     bins: list[str] | None = None,
+    merge_rare: list[str] | None = None,
+    merge_secrets: list[str] | None = None,
     as_: str = "labels",
     sets: str = "column",
     gap: float = 1e-6,
@@ -172,6 +192,7 @@ def sanitised(
     from privacyfunnel.designs.methods import Effort
     from privacyfunnel.model.promises import promise as promise_called
     from privacyfunnel.model.uses.called import use_called
+    from privacyfunnel.model.uses.order import parse_order
     from privacyfunnel.release.order import Order
     from privacyfunnel.release.sanitise import sanitise_file
     from privacyfunnel.report import OWNERS, PUBLIC
@@ -190,10 +211,12 @@ def sanitised(
             chain_order=listed(order),
             budgets=_budgets(budgets),
             use=use_called(for_),
+            orders=tuple(map(parse_order, ordered or [])),
             average=average,
             average_only=average_only,
             keep=listed(keep),
             bins=tuple(map(parse_bin, bins or [])),
+            merges=merges(merge_rare, merge_secrets),
             as_=as_,
             sets=sets,
             sees_secret=sees_secret,
@@ -262,6 +285,7 @@ def content(release: Release) -> dict[str, Any]:
         "reason": release.reason,
         "seconds": release.seconds,
         "sparse": release.sparse,
+        "rare": release.rare,
         "sees_secret": sealed.sees_secret,
         "information_nats": sealed.information,
         "information_error_nats": sealed.information_error,
@@ -309,6 +333,7 @@ def told(release: Release) -> str:
                 f"{words.share(release.unchanged_expected, 1)} expected",
             ),
             *([("sparse", release.sparse)] if release.sparse else []),
+            *(("rare", sentence) for sentence in release.rare),
             *([("unprotected", ", ".join(release.kept))] if release.kept else []),
             *([("reports", ", ".join(map(str, release.pages)))] if release.pages else []),
             *([("dropped", ", ".join(release.dropped))] if release.dropped else []),

@@ -15,6 +15,7 @@ from privacyfunnel.cli.options import (
     Gap,
     MethodOption,
     OptionalEpsilon,
+    Ordered,
     PromiseName,
     PromiseOption,
     SeesSecret,
@@ -31,6 +32,7 @@ def solve(
     promise: PromiseOption = PromiseName.LIP,
     method: MethodOption = "optimal",
     for_: For = "information",
+    ordered: Ordered = None,
     average: AverageOption = None,
     sees_secret: SeesSecret = False,
     gap: Gap = 1e-6,
@@ -52,6 +54,7 @@ def solve(
     from privacyfunnel.model.promises import promise as promise_called
     from privacyfunnel.model.protocol import Protocol
     from privacyfunnel.model.uses.called import use_called
+    from privacyfunnel.model.uses.order import parse_order
 
     if epsilon is None and average is None:
         raise ParameterError("Missing option '--epsilon'; name it, or --average to see what an average alone keeps.")
@@ -63,7 +66,12 @@ def solve(
     with work_shown() as (progress, _):
         effort = Effort(gap, time_limit, progress)
         options = Options(
-            sees_secret=sees_secret, use=use, average=average, average_only=epsilon is None, effort=effort
+            sees_secret=sees_secret,
+            use=use,
+            orders=tuple(map(parse_order, ordered or [])),
+            average=average,
+            average_only=epsilon is None,
+            effort=effort,
         )
         found = method_called(method).design(joint, wanted, options)
     seconds = time.perf_counter() - start

@@ -97,7 +97,12 @@ def curve(
     solved = {(point.name, point.epsilon): point for point in known}
     effort = effort or Effort()
     jobs = [
-        (joint, like.resized(epsilon), method.name, Options(sees_secret=seeing, use=use, effort=effort))
+        (
+            joint,
+            like.resized(epsilon),
+            method.name,
+            Options(sees_secret=seeing, use=use, orders=use.orders, effort=effort),
+        )
         for epsilon in sorted(epsilons, key=lambda size: _apart(size, like.epsilon))
         for method, seeing in lines
         if (line_name(method.name, seeing), epsilon) not in solved

@@ -26,8 +26,10 @@ from privacyfunnel.engine.numbers import split_by_numbers
 from privacyfunnel.engine.problem import Problem, Split
 from privacyfunnel.errors import SizeError, SolverError
 from privacyfunnel.laws.sealing import SMALLEST_EPSILON, seal
-from privacyfunnel.model.protocol import Protocol
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.protocol import NEGLIGIBLE, Protocol, numbered
 from privacyfunnel.model.uses.linear import LinearUse
+from privacyfunnel.model.uses.order import places, range_labels
 
 MOST_CHANCES = PUBLISHED_WELL**2  # actions × inputs of one programme
 # The programme is solved for a promise that is smaller by this share, which is more than the solver's tolerance: then
@@ -83,13 +85,8 @@ def _protocol(asked: Question, problem: Problem, inputs: IntArray, taken: FloatA
     weights = taken.sum(axis=1)
     if not (use.published or use.margin):
         used = weights > 0
-        return protocol_of(
-            joint,
-            problem,
-            inputs,
-            Split(weights[used], taken[used] / weights[used, None], 0.0, 0.0),
-            sees_secret,
-        )
+        split = Split(weights[used], taken[used] / weights[used, None], 0.0, 0.0)
+        return _by_range(use, joint, protocol_of(joint, problem, inputs, split, sees_secret))
     rare = weights < RAREST_OUTPUT
     taken = np.where(rare[:, None], 0.0, taken)
     taken[weights.argmax()] += problem.prior - taken.sum(axis=0)
@@ -97,6 +94,18 @@ def _protocol(asked: Question, problem: Problem, inputs: IntArray, taken: FloatA
     channel = np.tile(weights, (joint.a * (joint.c if sees_secret else 1), 1))
     channel[inputs] = rows
     return Protocol(channel / channel.sum(axis=1, keepdims=True), joint.values, sees_secret)
+
+
+def _by_range(use: LinearUse, joint: Joint, protocol: Protocol) -> Protocol:
+    """The protocol with outputs called by a range where they hold neighbours on a line, and nothing else."""
+    where = None if joint.m > 1 or not use.on_a_line else places(joint.attributes[0], use.orders)
+    if where is None:
+        return protocol
+    p_xy = protocol.joint_with_values(joint)
+    held = [joint.combos[np.flatnonzero(v > NEGLIGIBLE), 0] for v in (p_xy / p_xy.sum(axis=0)).T]
+    ranges = range_labels(joint.attributes[0], where, held)
+    called = [old if new is None else (new,) for old, new in zip(protocol.outputs, ranges, strict=True)]
+    return replace(protocol, outputs=numbered(called))
 
 
 def _judged(asked: Question, split_up: Protocol, bound: float, largest: float) -> Optimum:

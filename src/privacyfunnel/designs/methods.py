@@ -20,6 +20,7 @@ from privacyfunnel.model.comparisons import Comparable
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.uses.linear import values_published
+from privacyfunnel.model.uses.order import Orders, checked_orders
 from privacyfunnel.model.uses.use import Information, Use, Worth
 from privacyfunnel.tables.names import nearest
 
@@ -58,6 +59,7 @@ class Options:
     budgets: str | tuple[float, ...] | None = None  # "paper", "sound" or an ε per column; searched if None
     order: tuple[str, ...] = ()  # the columns in the order they are published in; chosen by what they keep if empty
     use: Use = field(default_factory=Information)  # what the protocol is to be best for
+    orders: Orders = ()  # of columns whose values stand on a line, though they are no numbers
     average: float | None = None  # nats: I(S;Y) may be no more than this, beside what is promised
     average_only: bool = False  # whether the promise is but a stop, and the average all that is asked
     effort: Effort = field(default_factory=Effort)
@@ -166,6 +168,8 @@ class Method:
         2
         """
         options = options or Options()
+        checked_orders(options.orders, joint)
+        options = replace(options, use=options.use.ordered(options.orders))
         refuse_options(self.name, self.follows, options)
         if self.needs_rows and options.rows is None:
             raise ParameterError(f"{self.name} works on the rows of a table, column by column; use it with sanitise.")
@@ -213,7 +217,7 @@ def _optimal(joint: Joint, promise: Promise, options: Options) -> Made:
     if options.average is not None:
         return _on_average(joint, promise, options, options.average)
     effort = options.effort
-    use = values_published(options.use) if options.as_values else options.use
+    use = values_published(options.use, joint, options.orders) if options.as_values else options.use
     best = optimal(
         joint,
         promise,

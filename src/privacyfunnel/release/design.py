@@ -8,7 +8,7 @@ the very rows it was made for.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.uses.use import Information, Use, Worth
 from privacyfunnel.release.order import LABELS, Order, names
 from privacyfunnel.tables.bins import Bins
+from privacyfunnel.tables.merging import merges_of
 
 if TYPE_CHECKING:
     from privacyfunnel.tables.encoding import Encoding
@@ -64,6 +65,8 @@ def design(
     method: str = DEFAULT_METHOD,
     budgets: str | Sequence[float] | None = None,
     bins: Sequence[Bins] = (),
+    merge_rare: int | Mapping[str, int] | None = None,
+    merge_secrets: Mapping[str, Sequence[str]] | None = None,
     as_: str = LABELS,
     use: Use | None = None,
     sees_secret: bool = False,
@@ -83,12 +86,15 @@ def design(
         method=method,
         budgets=budgets if budgets is None or isinstance(budgets, str) else tuple(budgets),
         bins=tuple(bins),
+        merges=merges_of(merge_rare, merge_secrets),
         as_=as_,
         use=use or Information(),
         sees_secret=sees_secret,
         effort=effort or Effort(),
     )
-    encoding = encode(FrameTable.of(frame), secret=order.secret, publish=order.publish, bins=order.bins)
+    encoding = encode(
+        FrameTable.of(frame), secret=order.secret, publish=order.publish, bins=order.bins, merges=order.merges
+    )
     return designed(encoding, order).sealed
 
 
@@ -113,6 +119,8 @@ def designed(encoding: Encoding, order: Order, stream: Stream | None = None) -> 
         sealed.domain,
         secret_columns=contingency.secret.columns,
         bins={coding.column: coding.edges for coding in contingency.published.codings if coding.edges},
+        rest={at.column: at.labels[at.rest] for at in contingency.published.codings if at.rest is not None},
+        secrets_merged=any(coding.joins for coding in contingency.secret.codings),
     )
     sealed = replace(sealed, domain=domain, for_publication=order.seed is None)
     seconds = time.monotonic() - begun

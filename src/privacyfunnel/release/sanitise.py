@@ -5,7 +5,7 @@ table ──count──▶ Joint ──design──▶ SealedProtocol ──appl
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,9 @@ from privacyfunnel.model.uses.use import Information, Use, Worth
 from privacyfunnel.release.advice import sparse_words
 from privacyfunnel.release.design import Designed, designed
 from privacyfunnel.release.order import LABELS, Order, Watch, names
+from privacyfunnel.release.rare import few_words, rare_secret_words
 from privacyfunnel.tables.bins import Bins
+from privacyfunnel.tables.merging import merges_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -50,6 +52,7 @@ class Release:
     seconds: float = 0.0  # what making and certifying the protocol took
     reason: str = ""  # why this method, where it was chosen for the owner
     sparse: str = ""  # how far combinations give the secret away, and what a smaller table would change
+    rare: tuple[str, ...] = ()  # values that few people have, and what merging rare secrets would keep; a sentence each
     pages: tuple[Path, ...] = ()  # the reports that were written
     joint: Joint | None = None  # the owner's own: it holds counts, and is in no public file
     known: tuple[Point, ...] = ()  # the points of a curve that were solved on the way
@@ -89,6 +92,8 @@ class Release:
                 f"Whoever already knows some of {columns} of a person may learn more about {secret}; "
                 f"{promise.name} does not cover them, SRLIP does."
             )
+        if domain.secrets_merged:
+            said.append(f"Values of {secret} were merged: nothing is promised that tells those apart that are one now.")
         if self.kept:
             said.append(f"Kept as they are, unprotected: {', '.join(self.kept)}.")
         if self.beside:
@@ -117,6 +122,8 @@ def sanitise(
     budgets: str | Sequence[float] | None = None,
     keep: str | Sequence[str] = (),
     bins: Sequence[Bins] = (),
+    merge_rare: int | Mapping[str, int] | None = None,
+    merge_secrets: Mapping[str, Sequence[str]] | None = None,
     as_: str = LABELS,
     sets: str = "column",
     use: Use | None = None,
@@ -142,6 +149,7 @@ def sanitise(
         budgets=budgets if budgets is None or isinstance(budgets, str) else tuple(budgets),
         keep=names(keep),
         bins=tuple(bins),
+        merges=merges_of(merge_rare, merge_secrets),
         as_=as_,
         sets=sets,
         use=use or Information(),
@@ -221,7 +229,7 @@ class _Work:
         checked_columns(order.keep, table.columns, "kept")
         if watch:
             watch("counting", 0)
-        encoding = encode(table, secret=order.secret, publish=order.publish, bins=order.bins)
+        encoding = encode(table, secret=order.secret, publish=order.publish, bins=order.bins, merges=order.merges)
         stream = KeyStream.fresh() if order.seed is None else KeyStream.from_seed(order.seed)
         return cls(encoding, order, designed(encoding, order, stream), stream, watch)
 
@@ -260,6 +268,9 @@ class _Work:
             seconds=found.seconds,
             reason=found.choice.reason,
             sparse=sparse_words(found, self._watch),
+            rare=tuple(
+                filter(None, (few_words(joint, self.sealed.domain.bins), rare_secret_words(found, order.secret)))
+            ),
             joint=joint,
             known=() if found.point is None else (found.point,),
         )

@@ -17,66 +17,22 @@ from privacyfunnel.tables.columns import (
     BinCoder,
     Coder,
     Codes,
-    Coding,
     KnownCoder,
     LabelCoder,
     as_numbers,
     refuse_strangers,
 )
 from privacyfunnel.tables.files import Table
-from privacyfunnel.tables.names import checked_columns, joined_labels
-from privacyfunnel.tables.picking import picked
+from privacyfunnel.tables.merging import Merge, by_column
+from privacyfunnel.tables.names import checked_columns
+from privacyfunnel.tables.picking import picked, without_categories
 from privacyfunnel.tables.quantiles import QuantileSummary
-from privacyfunnel.tables.tally import Index, Tally, distinct_rows
+from privacyfunnel.tables.tally import Index, Tally
+from privacyfunnel.tables.variables import Contingency, Variable, counted_variable
 
 KEPT_BYTES = 1 << 28  # of codes that are kept between the two readings of a table
 CHUNK_ROWS = 1 << 18  # rows that are coded together
 MOST_CELLS = 1 << 25  # of a table of counts: 256 MB
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Variable:
-    """One or several columns read as one: S, or X = (X¹, …, Xᵐ), with the combinations of values that it takes."""
-
-    codings: tuple[Coding, ...]
-    combos: IntArray  # k × m: the code in each coding, a row per combination, in lexicographic order
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return tuple(coding.column for coding in self.codings)
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """A label per combination, such as `Bachelors & Husband`, no two alike."""
-        return joined_labels(
-            [coding.labels[code] for coding, code in zip(self.codings, combo, strict=True)]
-            for combo in self.combos.tolist()
-        )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Contingency:
-    """n(s, x): how many rows hold each secret (c of them) with each combination of published values (k of them)."""
-
-    weights: IntArray  # c × k
-    secret: Variable
-    published: Variable
-
-    @property
-    def secret_labels(self) -> tuple[str, ...]:
-        return self.secret.labels
-
-    @property
-    def attribute_names(self) -> tuple[str, ...]:
-        return self.published.columns
-
-    @property
-    def attribute_labels(self) -> tuple[tuple[str, ...], ...]:
-        return tuple(coding.labels for coding in self.published.codings)
-
-    @property
-    def combos(self) -> IntArray:
-        return self.published.combos
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,11 +83,12 @@ class Encoding:
                 codes = [coder.codes(batch[coder.column]) for coder in self._coders]
                 if tuple(coder.size for coder in self._coders) != self._sizes:
                     raise self._changed()
-                yield picked(batch, keep) if keep else None, codes, batch.height
+                yield without_categories(picked(batch, keep)) if keep else None, codes, batch.height
         elif keep:
             start = 0
             for batch in self.table.batches(keep):
-                yield batch, [column[start : start + batch.height] for column in self._codes], batch.height
+                mine = without_categories(batch)
+                yield mine, [column[start : start + batch.height] for column in self._codes], batch.height
                 start += batch.height
         else:
             for start in range(0, self.rows, CHUNK_ROWS):
@@ -150,15 +107,25 @@ class Encoding:
         return TableError(f"{self.table.name} must not change while it is read; it did. Run again when it is at rest.")
 
 
-def encode(table: Table, *, secret: Sequence[str], publish: Sequence[str], bins: Sequence[Bins] = ()) -> Encoding:
-    """Read `table` once: count n(s, x), the `secret` columns together being s and the `publish` columns x."""
+def encode(
+    table: Table,
+    *,
+    secret: Sequence[str],
+    publish: Sequence[str],
+    bins: Sequence[Bins] = (),
+    merges: Sequence[Merge] = (),
+) -> Encoding:
+    """Read `table` once: count n(s, x), the `secret` columns together being s and the `publish` columns x.
+
+    `merges` say which values are read as one.
+    """
     secret = checked_columns(secret, table.columns, "secret")
     publish = checked_columns(publish, table.columns, "published")
     for column in secret:
         if column in publish:
             raise ColumnError(f"column '{column}' cannot be secret and published. Take it out of one of the two.")
     coders = column_coders(table, (*secret, *publish), bins)
-    return _encoded(table, coders, len(secret), None, None)
+    return _encoded(table, coders, len(secret), None, None, by_column(merges, secret, publish))
 
 
 def encode_against(table: Table, *, secret: Variable | None = None, published: Variable | None = None) -> Encoding:
@@ -229,7 +196,12 @@ def quantile_edges(table: Table, quantiles: dict[str, int]) -> dict[str, tuple[f
 
 
 def _encoded(
-    table: Table, coders: Sequence[Coder], split: int, secrets: IntArray | None, values: IntArray | None
+    table: Table,
+    coders: Sequence[Coder],
+    split: int,
+    secrets: IntArray | None,
+    values: IntArray | None,
+    merges: Mapping[str, Merge] | None = None,
 ) -> Encoding:
     tally, kept = Tally(len(coders)), _KeptCodes(len(coders))
     rows = 0
@@ -240,8 +212,8 @@ def _encoded(
         kept.add(codes, sizes)
         rows += batch.height
     cells, counts = tally.cells()
-    secret, secret_index, s = counted_variable(coders[:split], cells[:, :split], counts, secrets)
-    published, published_index, x = counted_variable(coders[split:], cells[:, split:], counts, values)
+    secret, secret_index, s = counted_variable(coders[:split], cells[:, :split], counts, secrets, merges)
+    published, published_index, x = counted_variable(coders[split:], cells[:, split:], counts, values, merges)
     shape = len(secret.combos), len(published.combos)
     if shape[0] * shape[1] > MOST_CELLS:
         raise SizeError(
@@ -253,33 +225,6 @@ def _encoded(
     contingency = Contingency(frozen(weights), secret, published)
     final_sizes = tuple(coder.size for coder in coders)
     return Encoding(table, rows, contingency, tuple(coders), final_sizes, secret_index, published_index, kept.columns())
-
-
-def counted_variable(
-    coders: Sequence[Coder], cells: IntArray, counts: IntArray, known: IntArray | None
-) -> tuple[Variable, Index, IntArray]:
-    """The variable that these columns make, where its combinations are found, and the combination of each cell."""
-    codings, finals = [], [np.empty((len(cells), 0), dtype=np.int64)]
-    for coder, column in zip(coders, cells.T, strict=True):
-        coding, final = coder.coding(np.unique(column).tolist())
-        codings.append(coding)
-        finals.append(final[column][:, None])
-    final_cells = np.hstack(finals)
-    if known is None:
-        combos, positions = distinct_rows(final_cells)
-    else:
-        combos = known
-        lookup = Index(known, np.arange(len(known)), [len(coding.labels) for coding in codings])
-        positions = lookup.positions(list(final_cells.T), len(cells))
-        unknown = int(counts[positions < 0].sum())
-        if unknown:
-            names = " & ".join(coder.column for coder in coders)
-            raise TableError(
-                f"columns {names} must hold only combinations the protocol knows; {unknown} rows hold others. "
-                "Use the table the protocol was made for."
-            )
-    index = Index(cells, positions, [coder.size for coder in coders])
-    return Variable(tuple(codings), frozen(combos)), index, positions
 
 
 class _KeptCodes:

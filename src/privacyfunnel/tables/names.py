@@ -5,6 +5,8 @@ from collections.abc import Collection, Iterable, Sequence
 
 from privacyfunnel.errors import ColumnError
 
+MISSING = "(missing)"  # the label of an entry that is not there
+
 
 def nearest(name: str, known: Sequence[str]) -> str:
     """A question that offers the nearest known name, or nothing if none is near.

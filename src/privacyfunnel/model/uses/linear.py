@@ -22,16 +22,37 @@ from typing import ClassVar
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray
-from privacyfunnel.errors import ColumnError, ParameterError
+from privacyfunnel.errors import ParameterError
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.protocol import Protocol
 from privacyfunnel.model.uses.costs import CostTable, read_costs
+from privacyfunnel.model.uses.order import Orders, all_have_places, placed
 from privacyfunnel.model.uses.use import Use
 
 MARGIN = "margin"  # how it is asked for
-ABSOLUTE, SQUARED = "absolute", "squared"
-# What being off by a difference costs.
-DISTANCES: Mapping[str, Callable[[FloatArray], FloatArray]] = MappingProxyType({ABSOLUTE: np.abs, SQUARED: np.square})
+ABSOLUTE, SQUARED, NEARBY = "absolute", "squared", "nearby"
+# Beside the 1 of another value, what the farthest costs more. Distance alone may publish each value as its neighbour,
+# and then nothing can be told from the table but its own margin; this much leaves values as right as they can be.
+FARTHEST = 0.3
+
+
+def _nearby(differences: FloatArray) -> FloatArray:
+    """1 for another value, and up to FARTHEST more for one that is far away."""
+    size = np.abs(differences)
+    return np.asarray((size > 0) + FARTHEST * size / max(float(size.max(initial=0.0)), np.finfo(np.float64).tiny))
+
+
+# What being off by a difference costs, and what that is called.
+DISTANCES: Mapping[str, Callable[[FloatArray], FloatArray]] = MappingProxyType(
+    {ABSOLUTE: np.abs, SQUARED: np.square, NEARBY: _nearby}
+)
+UNITS: Mapping[str, str] = MappingProxyType(
+    {
+        ABSOLUTE: "expected absolute error",
+        SQUARED: "expected squared error",
+        NEARBY: f"expected cost: 1 for another value, up to {FARTHEST} more the farther it is",
+    }
+)
 
 
 class LinearUse(Use):
@@ -43,6 +64,11 @@ class LinearUse(Use):
     @property
     def by_numbers(self) -> bool:
         """Whether actions are any numbers, not only the values."""
+        return False
+
+    @property
+    def on_a_line(self) -> bool:
+        """Whether values count by where they stand on a line."""
         return False
 
     def numbers(self, joint: Joint) -> FloatArray:
@@ -89,7 +115,7 @@ class Values(LinearUse):
 
 @dataclass(frozen=True, slots=True)
 class Distance(LinearUse):
-    """Least expected cost of being off: absolute, squared, or as a table of costs says.
+    """Least expected cost of being off: absolute, squared, nearby (see `DISTANCES`), or as a table of costs says.
 
     Squared, one acts by any number, so the best action is the mean of what an output stands for; where values are to be
     published it is a value. Several columns add up.
@@ -99,6 +125,7 @@ class Distance(LinearUse):
     table: CostTable | None = None
     margin: bool = False
     published: bool = False
+    orders: Orders = ()  # of columns whose values are no numbers
     name: ClassVar[str] = "distance"
 
     @property
@@ -107,9 +134,7 @@ class Distance(LinearUse):
 
     @property
     def unit(self) -> str:
-        if self.table is not None:
-            return "expected cost"
-        return "expected squared error" if self.cost == SQUARED else "expected absolute error"
+        return UNITS.get(self.cost, "expected cost")
 
     @property
     def of_values(self) -> Distance:
@@ -118,6 +143,13 @@ class Distance(LinearUse):
     @property
     def by_numbers(self) -> bool:
         return self.table is None and self.cost == SQUARED and not (self.margin or self.published)
+
+    @property
+    def on_a_line(self) -> bool:
+        return self.table is None
+
+    def ordered(self, orders: Orders) -> Distance:
+        return replace(self, orders=orders)
 
     def refuse(self, joint: Joint) -> None:
         if self.table is not None:
@@ -130,9 +162,7 @@ class Distance(LinearUse):
             self.numbers(joint)
 
     def numbers(self, joint: Joint) -> FloatArray:
-        return np.stack(
-            [numbers_of(at.name, at.labels)[joint.combos[:, j]] for j, at in enumerate(joint.attributes)], axis=1
-        )
+        return placed(joint, self.orders)
 
     def costs(self, joint: Joint) -> FloatArray:
         if self.table is not None:
@@ -149,27 +179,15 @@ class Distance(LinearUse):
         return float((p_xy * np.square(x[:, None] - mean)).sum())
 
 
-def numbers_of(column: str, labels: tuple[str, ...]) -> FloatArray:
-    """The numbers that the labels of a column are."""
-    try:
-        numbers = np.array([float(label) for label in labels])
-    except ValueError:
-        numbers = np.array([np.nan])
-    if not np.isfinite(numbers).all():
-        raise ColumnError(
-            f"a distance needs values that are numbers; some of '{column}' are none. Name a CSV file of costs "
-            "(distance:costs.csv), or use --for values."
-        )
-    return numbers
-
-
-def values_published(use: Use) -> Use:
+def values_published(use: Use, joint: Joint, orders: Orders = ()) -> Use:
     """The use that is served where original values must be published.
 
-    One that says nothing about single values (information, statistics) leaves them as right as can be, each as often as
-    it was, so that the table can be counted as it is.
+    One that says nothing about single values (information, statistics) leaves each as often as it was, so that the
+    table can be counted as it is, and otherwise as right as can be: and near where all stand on a line.
     """
-    return use.of_values or Values(margin=True)
+    if use.of_values is not None:
+        return use.of_values
+    return Distance(NEARBY, margin=True, orders=orders) if all_have_places(joint, orders) else Values(margin=True)
 
 
 def read_values(text: str) -> Values:

@@ -12,6 +12,7 @@ from typing import ClassVar
 
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.protocol import Protocol
+from privacyfunnel.model.uses.order import Orders
 
 
 class Use(ABC):
@@ -38,6 +39,15 @@ class Use(ABC):
     def of_values(self) -> Use | None:
         """The same use where what is published must be original values; None where that is no way to serve it."""
         return None
+
+    @property
+    def orders(self) -> Orders:
+        """The orders that the owner has given, where the use looks at any."""
+        return ()
+
+    def ordered(self, orders: Orders) -> Use:
+        """The same use where the owner has said in which order the values of some columns stand."""
+        return self
 
     def refuse(self, joint: Joint) -> None:  # noqa: B027 - most uses fit everything
         """Raise an InputError where the use does not fit the columns that are published."""
