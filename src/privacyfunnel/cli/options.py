@@ -67,7 +67,8 @@ For = Annotated[
     typer.Option(
         "--for",
         help="What the table is best for: information, values (the right value most often), distance (or "
-        "distance:squared, distance:costs.csv).",
+        "distance:squared, distance:costs.csv), statistics (all shares, or statistics:COLUMN,… or "
+        "statistics:queries.csv), balanced (statistics with 99 % of the information, or balanced:0.97).",
         metavar="USE[:…]",
     ),
 ]
