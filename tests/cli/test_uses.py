@@ -117,6 +117,7 @@ def test_values_are_published_directly_with_the_margin_kept(adult: Path, tmp_pat
     assert found["value"] == pytest.approx(1 - 0.8967, abs=6e-5)
     assert found["information_nats"] == pytest.approx(1.6952, abs=6e-5)
     assert found["unchanged_expected"] == pytest.approx(0.8967, abs=6e-5)
+    assert any("shares of education in this table can be computed" in said for said in found["not_promised"])
     sealed = SealedProtocol.load(tmp_path / "out" / "protocol.json")
     assert sealed.epsilon <= 1
     before, after = shares(adult), shares(tmp_path / "out" / "sanitised.csv")

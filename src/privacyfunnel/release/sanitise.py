@@ -76,6 +76,11 @@ class Release:
         said = []
         if not self.sealed.for_publication:
             said.append("This draw came from a seed, which someone may guess: it is NOT FOR PUBLICATION.")
+        if self.worth.use.keeps_margin:
+            said.append(
+                f"Every value of {columns} is published as often as it was, on average; so the shares of {columns} in "
+                "this table can be computed from the protocol file."
+            )
         if self.average is not None and self.average_only:
             said.append(
                 f"This release was made for an average alone: {secret} is told by at most {self.average:.4g} nats per "
