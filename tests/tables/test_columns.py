@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from datetime import date
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from privacyfunnel.tables.bins import Bins, bin_labels, example_edges, parse_bin
 from privacyfunnel.tables.columns import MOST_LABELS, Coding
 from privacyfunnel.tables.encoding import Encoding, encode, encode_against, labelled
 from privacyfunnel.tables.files import open_table, write_table
+from privacyfunnel.tables.fingerprint import Fingerprint
 from privacyfunnel.tables.frames import FrameTable, contingency_of_frame
 from privacyfunnel.tables.looking import look
 from privacyfunnel.tables.quantiles import QuantileSummary
@@ -294,7 +296,7 @@ def test_kept_columns_pass_through_beside_their_rows(
     monkeypatch.setattr(encoding, "KEPT_BYTES", kept_bytes)
     rows = pl.DataFrame({"s": ["u", "v", "u"], "x": ["b", "a", "b"], "id": ["03", None, "01"]})
     write_table(tmp_path / "t.csv", [rows])
-    code = encode(open_table(tmp_path / "t.csv"), secret=["s"], publish=["x"])
+    code = encode(open_table(tmp_path / "t.csv"), secret=["s"], publish=["x"], keep=["id"])
     out = [
         labelled({"x": (code.contingency.published.labels, chunk.published)}, chunk.kept)
         for chunk in code.chunks(keep=["id"])
@@ -304,20 +306,63 @@ def test_kept_columns_pass_through_beside_their_rows(
         list(code.chunks(keep=["s"]))
 
 
-@pytest.mark.parametrize("change", [b"s,x\nu,a\nv,b\nu,a\n", b"s,x\nu,a\n", b"s,x\nu,a\nv,c\n", b"s,x\nu,a\nu,b\n"])
+CHANGES = {
+    "more rows": "s,x,id\nu,a,1\nv,b,2\nu,b,3\nu,a,4\n",
+    "fewer rows": "s,x,id\nu,a,1\nv,b,2\n",
+    "a new value": "s,x,id\nu,a,1\nv,c,2\nu,b,3\n",
+    "a known value": "s,x,id\nu,a,1\nu,b,2\nu,b,3\n",
+    "another order": "s,x,id\nu,b,3\nv,b,2\nu,a,1\n",
+    "two rows for one another": "s,x,id\nu,a,3\nv,b,2\nu,b,1\n",
+}
+
+
+@pytest.mark.parametrize("kept_bytes", [0, 1 << 20])
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet"])
+@pytest.mark.parametrize("change", CHANGES)
 def test_a_table_that_changes_between_the_passes_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: bytes
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept_bytes: int, suffix: str, change: str
 ) -> None:
-    monkeypatch.setattr(encoding, "KEPT_BYTES", 0)
-    path = tmp_path / "t.csv"
-    path.write_bytes(b"s,x\nu,a\nv,b\n")
-    code = encode(open_table(path), secret=["s"], publish=["x"])
-    path.write_bytes(change)
-    if change.endswith(b"u,b\n"):  # values that are known: such a change cannot be seen in the codes
-        assert decoded(code) == [("u", "a"), ("u", "b")]
+    def written(text: str) -> None:
+        header, *rows = (line.split(",") for line in text.split())
+        write_table(path, [pl.DataFrame(dict(zip(header, zip(*rows, strict=True), strict=True)))], force=True)
+
+    monkeypatch.setattr(encoding, "KEPT_BYTES", kept_bytes)
+    path = tmp_path / f"t{suffix}"
+    written("s,x,id\nu,a,1\nv,b,2\nu,b,3\n")
+    code = encode(open_table(path), secret=["s"], publish=["x"], keep=["id"])
+    assert [chunk.kept["id"].to_list() for chunk in code.chunks(["id"]) if chunk.kept is not None] == [["1", "2", "3"]]
+    written(CHANGES[change])
+    if kept_bytes and change in {"a new value", "a known value"}:  # the rows that were counted are drawn
+        assert sum(len(chunk.secret) for chunk in code.chunks(["id"])) == 3
     else:
         with pytest.raises(TableError, match="must not change while it is read"):
-            list(code.chunks())
+            list(code.chunks(["id"]))
+
+
+def test_a_kept_column_is_named_when_the_table_is_counted() -> None:
+    code = encode(frame(s=["u", "v"], x=["a", "b"], id=["1", "2"]), secret=["s"], publish=["x"])
+    with pytest.raises(ColumnError, match="'id' must be named when the table is counted"):
+        list(code.chunks(["id"]))
+
+
+@given(
+    st.lists(st.sampled_from("abc"), min_size=1, max_size=30),
+    st.data(),
+)
+def test_a_fingerprint_sees_every_row_and_its_place_and_no_batch(rows: list[str], data: st.DataObject) -> None:
+    def printed(entries: list[str], cuts: list[int]) -> Fingerprint:
+        mine = first.again(["a"])
+        for start, stop in pairwise([0, *sorted(cuts), len(entries)]):
+            mine.add({"a": pl.Series(entries[start:stop], dtype=pl.String)}, start)
+        return mine
+
+    first = Fingerprint(["a", "b"])
+    column = pl.Series(rows, dtype=pl.String)
+    first.add({"a": column, "b": column}, 0)
+    cuts = data.draw(st.lists(st.integers(0, len(rows)), max_size=4))
+    others = data.draw(st.permutations(rows))
+    assert printed(rows, cuts).confirms(first)
+    assert printed(others, cuts).confirms(first) == (others == rows)
 
 
 def test_values_that_are_not_known_are_counted_and_named() -> None:

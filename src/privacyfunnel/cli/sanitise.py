@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from privacyfunnel.cli import words
+from privacyfunnel.cli import owners, words
 from privacyfunnel.cli.frame import Json, answer
 from privacyfunnel.cli.keys import signing
 from privacyfunnel.cli.options import (
+    Again,
     AverageOption,
     BinOption,
     Delimiter,
@@ -21,6 +21,8 @@ from privacyfunnel.cli.options import (
     For,
     Force,
     Gap,
+    KeepOrder,
+    LedgerFile,
     MergeRareOption,
     MergeSecretsOption,
     OptionalEpsilon,
@@ -36,8 +38,10 @@ from privacyfunnel.cli.options import (
     merges,
 )
 from privacyfunnel.errors import ParameterError
+from privacyfunnel.tables.names import listing
 
 if TYPE_CHECKING:
+    from privacyfunnel.release.files import Page
     from privacyfunnel.release.order import Watch
     from privacyfunnel.release.sanitise import Release
 
@@ -45,6 +49,11 @@ if TYPE_CHECKING:
 METHOD_HELP = (
     "auto (the optimum, or a chain where too many combinations occur), optimal, chain, product, randomised-response, "
     "unary-encoding or conditional-reporting."
+)
+
+
+EXCEL_SAFE = (
+    "text that begins with = + - @ and is no number has an apostrophe in front; estimate and audit read it either way"
 )
 
 
@@ -104,14 +113,20 @@ def sanitise(
     merge_secrets: MergeSecretsOption = None,
     as_: Annotated[As, typer.Option("--as", help="labels: groups of values; values: original categories.")] = As.LABELS,
     sets: Annotated[Sets, typer.Option("--sets", help="Write sets as one column or 0/1 columns.")] = Sets.COLUMN,
+    keep_order: KeepOrder = False,
     gap: Gap = 1e-6,
     time_limit: TimeLimit = None,
     format_: Annotated[Format | None, typer.Option("--format", help="The output's format, if not the input's.")] = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
+    excel_safe: Annotated[
+        bool, typer.Option("--excel-safe", help="Put an apostrophe before text that begins like a formula.")
+    ] = False,
     seed: Annotated[int | None, typer.Option("--seed", help="For tests only: not for publication.")] = None,
     report: Annotated[bool, typer.Option(help="Write report.html, for the owner only.")] = True,
     public_report: Annotated[bool, typer.Option("--public-report", help="Write a page for everybody too.")] = False,
+    ledger: LedgerFile = None,
+    again: Again = False,
     sign: Annotated[
         Path | None, typer.Option("--sign", readable=False, help="Sign both files with this private key (keygen).")
     ] = None,
@@ -141,14 +156,18 @@ def sanitise(
         merge_secrets=merge_secrets,
         as_=as_.value,
         sets=sets.value,
+        keep_order=keep_order,
         gap=gap,
         time_limit=time_limit,
         suffix=f".{format_.value}" if format_ else None,
         delimiter=delimiter,
         encoding=encoding,
+        excel_safe=excel_safe,
         seed=seed,
         report=report,
         public_report=public_report,
+        ledger=ledger,
+        again=again,
         force=force,
     )
     signature = signed(release)
@@ -178,6 +197,7 @@ def sanitised(
     merge_secrets: list[str] | None = None,
     as_: str = "labels",
     sets: str = "column",
+    keep_order: bool = False,
     gap: float = 1e-6,
     time_limit: float | None = None,
     seed: int | None = None,
@@ -220,16 +240,12 @@ def sanitised(
             as_=as_,
             sets=sets,
             sees_secret=sees_secret,
+            keep_order=keep_order,
             seed=seed,
             effort=Effort(gap, time_limit, proof),
         )
-        release = sanitise_file(table, into, asked, watch=rows, force=force, **where)
-        if report or public_report:
-            pages = _reports(
-                release, into, table, command, owners=report, public=public_report, force=force, watch=rows
-            )
-            release = replace(release, pages=pages)
-    return release
+        drawn = _reports(table, command, owners=report, public=public_report, watch=rows)
+        return sanitise_file(table, into, asked, watch=rows, force=force, pages=drawn, **where)
 
 
 def _size(epsilon: float | None, average: float | None, average_only: bool) -> float:
@@ -255,18 +271,26 @@ def _budgets(text: str | None) -> str | tuple[float, ...] | None:
 
 
 def _reports(
-    release: Release, into: Path, table: Path, command: Sequence[str], *, watch: Watch | None, **which: bool
-) -> tuple[Path, ...]:
+    table: Path, command: Sequence[str], *, watch: Watch | None, owners: bool, public: bool
+) -> Callable[[Release], Iterable[Page]] | None:
+    """What draws the pages that are asked for; nothing is imported where none is."""
+    if not (owners or public):
+        return None
     import shlex
     import sys
-    from datetime import datetime
-
-    from privacyfunnel.report.page import Occasion, write_reports
 
     repeat = shlex.join(["privacyfunnel", *(command or sys.argv[1:])])
     say = None if watch is None else lambda doing: watch(doing, 0)
-    occasion = Occasion(datetime.now().astimezone(), str(table), repeat)
-    return tuple(write_reports(release, into, occasion, watch=say, **which))
+
+    def drawn(release: Release) -> Iterable[Page]:
+        from datetime import datetime
+
+        from privacyfunnel.report.page import Occasion, pages
+
+        occasion = Occasion(datetime.now().astimezone(), str(table), repeat)
+        return pages(release, occasion, owners=owners, public=public, watch=say)
+
+    return drawn
 
 
 def content(release: Release) -> dict[str, Any]:
@@ -300,6 +324,9 @@ def content(release: Release) -> dict[str, Any]:
         "unchanged": release.unchanged,
         "unchanged_expected": release.unchanged_expected,
         "for_publication": sealed.for_publication,
+        "excel_safe": release.excel_safe,
+        "order": owners.order(release),
+        "ledger": owners.ledger(release),
         "not_promised": release.not_promised,
         "table": str(release.table),
         "protocol": str(release.protocol_file),
@@ -332,11 +359,14 @@ def told(release: Release) -> str:
                 f"{words.share(release.unchanged, 1)} of rows show just the value they had, "
                 f"{words.share(release.unchanged_expected, 1)} expected",
             ),
+            ("order", owners.order_words(release)),
             *([("sparse", release.sparse)] if release.sparse else []),
             *(("rare", sentence) for sentence in release.rare),
-            *([("unprotected", ", ".join(release.kept))] if release.kept else []),
+            *([("unprotected", listing(release.kept))] if release.kept else []),
+            *([("excel-safe", EXCEL_SAFE)] if release.excel_safe else []),
             *([("reports", ", ".join(map(str, release.pages)))] if release.pages else []),
-            *([("dropped", ", ".join(release.dropped))] if release.dropped else []),
+            *([("dropped", listing(release.dropped))] if release.dropped else []),
+            *owners.ledger_words(release),
         ]
     )
     return "\n".join([lines, "not promised", *(f"  - {sentence}" for sentence in release.not_promised)])

@@ -6,6 +6,7 @@ import numpy as np
 
 from privacyfunnel.designs.question import Optimum, Progress, Question
 from privacyfunnel.designs.sizes import LARGEST_PROBLEM
+from privacyfunnel.designs.skew import naming_skew
 from privacyfunnel.designs.solvers import SOLVERS
 from privacyfunnel.errors import SizeError, checked_positive
 from privacyfunnel.model.joint import Joint
@@ -18,6 +19,7 @@ MOST_COMPARISONS = 2500  # of side channels: with more of them no search finds m
 MOST_NUMBERS = 5 * 10**7  # in the rows of a promise
 
 
+@naming_skew
 def optimal(
     joint: Joint,
     promise: Promise,

@@ -109,14 +109,15 @@ class Step:
 
     def showing(self, context: IntArray, labels: IntArray) -> IntArray:
         """The output by which each context shows these labels (n × attributes); −1 where none does."""
-        last = self.labels.max(axis=0)
-        sizes = (len(self.came_by), *(1 + last))
-        keys = np.ravel_multi_index((self.context_of_output, *self.labels.T), sizes)
-        known = (context >= 0) & ((labels >= 0) & (labels <= last)).all(axis=1)
-        wanted = np.ravel_multi_index((np.maximum(context, 0), *np.clip(labels, 0, last).T), sizes)
-        order = np.argsort(keys, kind="stable")
-        at = order[np.minimum(np.searchsorted(keys, wanted, sorter=order), len(keys) - 1)]
-        return np.where(known & (keys[at] == wanted), at, -1)
+        # Context and labels become one number column by column; ranks in between keep it small, however many there are.
+        known, wanted, first = self.context_of_output, context, np.zeros(0, dtype=np.int64)
+        for mine, theirs in zip(self.labels.T, labels.T, strict=True):
+            size = 1 + int(mine.max(initial=0))
+            asked = np.where((wanted >= 0) & (theirs >= 0) & (theirs < size), wanted * size + theirs, -1)
+            keys, first, known = np.unique(known * size + mine, return_index=True, return_inverse=True)
+            at = np.minimum(np.searchsorted(keys, asked), len(keys) - 1)
+            wanted = np.where((asked >= 0) & (keys[at] == asked), at, -1)
+        return np.where(wanted >= 0, first[wanted], -1)
 
     def entries_of(self, row: IntArray, output: IntArray) -> IntArray:
         """The number of the entry by which each channel row becomes an output; −1 where it never does."""

@@ -40,6 +40,7 @@ class Order:
     as_: str = LABELS
     sets: str = "column"
     sees_secret: bool = False
+    keep_order: bool = False  # publish the rows in the order of the table, which may give the secret away
     seed: int | None = None  # for tests only
     effort: Effort = field(default_factory=Effort)
 

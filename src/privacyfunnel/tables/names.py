@@ -38,6 +38,16 @@ def checked_columns(asked: Sequence[str], known: Sequence[str], role: str) -> tu
     return tuple(asked)
 
 
+def listing(names: Sequence[str], most: int = 20) -> str:
+    """Names with commas between, and how many more there are where they are too many to be read.
+
+    >>> listing(["a", "b"]), listing(["a", "b", "c"], most=1)
+    ('a, b', 'a and 2 more')
+    """
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
+
+
 def joined_labels(combos: Iterable[Sequence[str]]) -> tuple[str, ...]:
     """A label per combination of labels, no two alike.
 
