@@ -32,7 +32,7 @@ PROVED_TO = 0.8  # of the gap: a proof asks for a little less than is allowed
 SEARCHED_TO = 0.2  # of the gap: below this the search finds nothing worth having
 IN_VAIN = 5  # searches, before a proof is tried: one that ends with an atom was for little
 MOST_ADDED = 150  # per round; with more, masters take longer than the atoms are worth, with 200 inputs too
-STALLED, PATIENCE = 0.01, 6  # of the gap: rounds that gain less are in vain; after so many a proof is tried, and again
+STALLED, FRUITLESS = 0.01, 6  # of the gap: rounds that gain less are in vain; after so many a proof is tried, and again
 SPARE = 150  # atoms without weight that are kept, beyond one for every entry of M and at most MOST_KEPT in all
 MOST_KEPT = 1200
 ROUGH, FINE = 1e-5, 0.02  # how well the master is solved: first, and relative to the gap in the end
@@ -110,7 +110,7 @@ class Conditioning:
             tolerance = min(max(-0.01 * least, FINE * allowed), tolerance)
             stalled = stalled + 1 if before - self.value < STALLED * near else 0
             before = min(before, self.value)
-            in_vain = in_vain + 1 if least > -SEARCHED_TO * allowed or stalled >= PATIENCE else 0
+            in_vain = in_vain + 1 if least > -SEARCHED_TO * allowed or stalled >= FRUITLESS else 0
             if time.monotonic() < search_until and (in_vain < IN_VAIN or tolerance > 2 * FINE * allowed):
                 continue
             self._check_kept()
@@ -121,7 +121,7 @@ class Conditioning:
             self.bound = max(self.bound, self._mixture.bound(self.problem, self.moment, max(-proof.bound, 0.0)))
             if self._learn(proof.atoms, objective, prices, 0.0) == 0.0 and time.monotonic() < deadline:
                 fruitless += 1
-                if -proof.bound <= PROVED_TO * allowed or fruitless >= PATIENCE:
+                if -proof.bound <= PROVED_TO * allowed or fruitless >= FRUITLESS:
                     if progress is not None:
                         progress(self.value, self.bound)
                     return
