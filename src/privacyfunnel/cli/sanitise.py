@@ -27,6 +27,7 @@ from privacyfunnel.cli.options import (
     MergeSecretsOption,
     OptionalEpsilon,
     Ordered,
+    Population,
     PromiseName,
     PromiseOption,
     Publish,
@@ -41,6 +42,7 @@ from privacyfunnel.errors import ParameterError
 from privacyfunnel.tables.names import listing
 
 if TYPE_CHECKING:
+    from privacyfunnel.model.promises import Population as PopulationPromised
     from privacyfunnel.release.files import Page
     from privacyfunnel.release.order import Watch
     from privacyfunnel.release.sanitise import Release
@@ -90,6 +92,7 @@ def sanitise(
     epsilon: OptionalEpsilon = None,
     into: Annotated[Path, typer.Option("--into", help="The folder for sanitised.csv and protocol.json.")],
     promise: PromiseOption = PromiseName.LIP,
+    population: Population = None,
     method: Annotated[str, typer.Option("--method", help=METHOD_HELP)] = "auto",
     order: Annotated[
         list[str] | None, typer.Option("--order", help="For chain: the columns in the order they are published in.")
@@ -142,6 +145,7 @@ def sanitise(
         publish=publish,
         epsilon=epsilon,
         promise=promise.value,
+        population=population,
         method=method,
         order=order,
         budgets=budgets,
@@ -183,6 +187,7 @@ def sanitised(
     publish: list[str],
     epsilon: float | None,
     promise: str = "lip",
+    population: float | None = None,
     method: str = "auto",
     order: list[str] | None = None,
     budgets: str | None = None,
@@ -227,6 +232,7 @@ def sanitised(
             secret=listed(secret),
             publish=listed(publish),
             promise=promise_called(promise, _size(epsilon, average, average_only)),
+            population=population,
             method=method,
             chain_order=listed(order),
             budgets=_budgets(budgets),
@@ -305,6 +311,7 @@ def content(release: Release) -> dict[str, Any]:
         "promise": sealed.promise.name,
         "epsilon": sealed.promise.epsilon,
         "certified": sealed.epsilon,
+        "population": None if sealed.promise.population is None else sealed.promise.population.confidence,
         "method": release.method,
         "reason": release.reason,
         "seconds": release.seconds,
@@ -351,6 +358,7 @@ def told(release: Release) -> str:
                 "promise",
                 f"{sealed.promise.name} about {secret}: asked ε = {words.epsilon(epsilon)}, {certified(sealed)}",
             ),
+            *([("population", _people(sealed.promise.population))] if sealed.promise.population else []),
             ("method", release.method + (", which looks at the secret" if sealed.sees_secret else "") + _why(release)),
             *_served(release),
             ("information", kept),
@@ -384,6 +392,14 @@ def _served(release: Release) -> list[tuple[str, str]]:
     than = "less" if worth.use.less_is_better else "more"
     proved = "" if worth.bound is None else f"; {than} than {worth.bound:.4f} is not possible"
     return [("use", f"{worth.use.called}: {worth.value:.4f}, {worth.use.unit}{proved}")]
+
+
+def _people(population: PopulationPromised) -> str:
+    return (
+        f"the same for the people whom the {population.rows:,} rows are an independent sample of, with "
+        f"{100 * population.confidence:g} % confidence; secrets of fewer than {population.rule.rare} rows "
+        "together"
+    )
 
 
 def _why(release: Release) -> str:

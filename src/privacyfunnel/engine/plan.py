@@ -17,6 +17,8 @@ from privacyfunnel.engine.classes import ByClasses, class_cones
 from privacyfunnel.engine.conditioning import Conditioning, Tools
 from privacyfunnel.engine.curved import Curved
 from privacyfunnel.engine.generation import Generation, Pace, Progress
+from privacyfunnel.engine.hull_chords import HullChords
+from privacyfunnel.engine.hulls import HullOracle
 from privacyfunnel.engine.interval import Interval
 from privacyfunnel.engine.moments import Moment
 from privacyfunnel.engine.oracle import is_secret_box, secret_box
@@ -35,6 +37,7 @@ MOST_BRANCHED = 700  # inputs; with more, boxes are so many to begin with that a
 TOGETHER = 128  # inputs of one walk where a step is a linear programme
 BOXES = (0.5, 0.35, 0.65, 0.45, 0.55)  # places of a box within ε under LDP, the most useful first
 WALKS_IN_CLOSED_FORM, WALKS_BY_PROGRAMME = 96, 3  # at once: what a step costs differs a thousandfold
+WALKS_OVER_SETS, PATIENCE_OVER_SETS = 8, 5  # where boxes take milliseconds, a proof that meets an atom is dear
 STEADY = 0.8  # weight of past prices where many splits cost the same; 0 where an atom is sought at its very prices
 PATIENCE = 8  # searches in vain where no proof says that there is nothing to be found
 MOST_MULTIPLIED = 64  # inputs; with more, products of rows have too many entries for a box to be bounded in time
@@ -122,6 +125,16 @@ def _seeing_secret(problem: Problem, name: str) -> Generation:
     return _with_loans(problem, name, search, _proof(problem, OpenChords(oracle, problem.objective), search), 0.0)
 
 
+def _over_sets(problem: Problem, name: str) -> Generation:
+    oracle = HullOracle(problem)
+    search = TangentSearch(oracle, problem, WALKS_OVER_SETS)
+    relaxation: Relaxation = OpenChords(oracle, problem.objective)
+    if problem.objective.plain:
+        relaxation = HullChords(oracle, problem.objective)
+    bounding = ByProof(problem, _proof(problem, relaxation, search))
+    return Generation(problem, WithLoans(problem, search), bounding, Pace(0.0, PATIENCE_OVER_SETS), name)
+
+
 def _without_proof(problem: Problem, name: str) -> Generation:
     return _with_rest(problem, name, SomeInputsSearch(problem, TOGETHER), None)
 
@@ -192,6 +205,7 @@ def _has_very_many_rows(problem: Problem) -> bool:
 
 
 PLAN = (
+    Way("sets of priors, linear programmes", lambda problem: problem.sets is not None, _over_sets),
     Way("seeing the secret, closed form", is_secret_box, _seeing_secret_in_a_box),
     Way("seeing the secret, linear programmes", lambda problem: not problem.objective.plain, _seeing_secret),
     Way("one number, all vertices in a table", lambda problem: problem.rows.of_two, _by_interval),

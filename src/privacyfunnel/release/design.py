@@ -62,6 +62,7 @@ def design(
     secret: str | Sequence[str],
     publish: str | Sequence[str],
     promise: Promise,
+    population: float | None = None,
     method: str = DEFAULT_METHOD,
     budgets: str | Sequence[float] | None = None,
     bins: Sequence[Bins] = (),
@@ -83,6 +84,7 @@ def design(
         secret=names(secret),
         publish=names(publish),
         promise=promise,
+        population=population,
         method=method,
         budgets=budgets if budgets is None or isinstance(budgets, str) else tuple(budgets),
         bins=tuple(bins),
@@ -104,7 +106,8 @@ def designed(encoding: Encoding, order: Order, stream: Stream | None = None) -> 
     `stream` is what the rows will be drawn with; it is needed where the protocol is made while it draws.
     """
     joint = checked_joint(encoding)
-    choice, options = settled(order.method, joint, order.promise, order.options)
+    promise = order.promised(joint)
+    choice, options = settled(order.method, joint, promise, order.options)
     mine = method(choice.method)
     begun = time.monotonic()
     if mine.needs_rows:
@@ -112,7 +115,7 @@ def designed(encoding: Encoding, order: Order, stream: Stream | None = None) -> 
             raise ParameterError(f"{mine.name} is made while rows are drawn, so it has no design apart. Use sanitise.")
         codes = np.concatenate([chunk.published for chunk in encoding.chunks()])
         options = replace(options, rows=RowsToDraw(codes, stream))
-    found = mine.design(joint, order.promise, options)
+    found = mine.design(joint, promise, options)
     sealed = found.seal()
     contingency = encoding.contingency
     domain = replace(

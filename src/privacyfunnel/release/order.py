@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from privacyfunnel.designs.choice import DEFAULT_METHOD, checked_method
 from privacyfunnel.designs.methods import Effort, Options
 from privacyfunnel.errors import ColumnError, ParameterError
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.priors import checked_confidence
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.uses.order import Orders
 from privacyfunnel.model.uses.use import Information, Use
@@ -43,11 +45,14 @@ class Order:
     keep_order: bool = False  # publish the rows in the order of the table, which may give the secret away
     seed: int | None = None  # for tests only
     effort: Effort = field(default_factory=Effort)
+    population: float | None = None  # the confidence with which it is to hold for the people the rows are a sample of
 
     def __post_init__(self) -> None:
         if self.as_ not in {LABELS, VALUES}:
             raise ParameterError(f"Outputs are published as {LABELS} or {VALUES}; not as '{self.as_}'.")
         checked_method(self.method)
+        if self.population is not None:
+            checked_confidence(self.population)
         for role, columns in (("secret", self.secret), ("published", self.publish)):
             if not columns:
                 raise ColumnError(f"at least one {role} column must be named; none was. Name one.")
@@ -56,6 +61,10 @@ class Order:
             raise ColumnError(
                 f"column '{twice[0]}' cannot be kept as it is and be secret or published too. Name it once."
             )
+
+    def promised(self, joint: Joint) -> Promise:
+        """The promise about this table, and about the people it is a sample of where that was asked for."""
+        return self.promise if self.population is None else self.promise.for_population(joint, self.population)
 
     @property
     def options(self) -> Options:
