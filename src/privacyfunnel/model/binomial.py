@@ -31,7 +31,7 @@ from scipy import special
 from privacyfunnel.arrays import IntArray
 
 BITS = 40
-SCALE = 2**BITS  # bounds are numerators over this
+SCALE: int = 1 << BITS  # bounds are numerators over this
 
 DIGITS = Context(prec=80)
 SLACK = Decimal("1e-60")  # above every rounding error of a logarithm below: some hundred operations of 1e-68 each
