@@ -14,6 +14,7 @@ from privacyfunnel.arrays import IntArray, frozen
 from privacyfunnel.errors import ColumnError, SizeError, TableError
 from privacyfunnel.tables.bins import Bins
 from privacyfunnel.tables.columns import (
+    PROTOCOL,
     BinCoder,
     Coder,
     Codes,
@@ -161,7 +162,9 @@ def encode(table: Table, *, secret: Sequence[str], publish: Sequence[str], bins:
     return _encoded(table, coders, len(secret), None, None)
 
 
-def encode_against(table: Table, *, secret: Variable | None = None, published: Variable | None = None) -> Encoding:
+def encode_against(
+    table: Table, *, secret: Variable | None = None, published: Variable | None = None, known_by: str = PROTOCOL
+) -> Encoding:
     """Read `table` once, its values being known: the counts have a row and a column for each combination that is known.
 
     Raises
@@ -173,7 +176,7 @@ def encode_against(table: Table, *, secret: Variable | None = None, published: V
     secret, published = secret or nothing, published or nothing
     columns = (*secret.columns, *published.columns)
     checked_columns(columns, table.columns, "known")
-    coders = [KnownCoder(coding) for coding in (*secret.codings, *published.codings)]
+    coders = [KnownCoder(coding, known_by) for coding in (*secret.codings, *published.codings)]
     return _encoded(table, coders, len(secret.codings), secret.combos, published.combos)
 
 
