@@ -1,0 +1,90 @@
+r"""Counts with noise: all that a private design knows of a table.
+
+For a table of n rows and a budget ε_c there are published, n and the domain being public,
+
+.. math:: R_s = n_s + W_s, \quad \Pr[W = k] \propto e^{-|k| \varepsilon_c / 10}, \qquad
+   M_{s,x} = n_{s,x} + Z_{s,x}, \quad \Pr[Z = k] \propto e^{-|k| 2 \varepsilon_c / 5}.
+
+Another row in the place of one changes two of each by one: by e^{ε_c/5} and e^{4ε_c/5} at most, so both together are
+ε_c-differentially private, and so is whatever is computed from them. The R say how many rows a secret has, to know with
+how many rows to read its M; they have a fifth of the budget because one of them serves all cells of a secret.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from privacyfunnel.arrays import IntArray
+from privacyfunnel.errors import ParameterError
+from privacyfunnel.model.noise import Noise, NoiseSum
+
+FOR_TOTALS = Fraction(1, 5)  # of ε_c
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyCounts:
+    """What a private design knows of a table: how many rows it has, and counts with noise."""
+
+    cells: IntArray  # c × a
+    totals: IntArray  # c
+    rows: int
+    epsilon: Fraction  # ε_c
+    cell_rate: Fraction
+    total_rate: Fraction
+
+    @classmethod
+    def drawn(cls, counts: IntArray, epsilon: Fraction, source: Callable[[Fraction], Noise]) -> NoisyCounts:
+        """The counts of a table, with noise from this source."""
+        for_cells, for_totals = source((1 - FOR_TOTALS) * epsilon / 2), source(FOR_TOTALS * epsilon / 2)
+        c, a = counts.shape
+        return cls(
+            cells=counts + np.array(for_cells.draw(c * a), dtype=np.int64).reshape(c, a),
+            totals=counts.sum(axis=1) + np.array(for_totals.draw(c), dtype=np.int64),
+            rows=int(counts.sum()),
+            epsilon=epsilon,
+            cell_rate=for_cells.rate,
+            total_rate=for_totals.rate,
+        )
+
+    @property
+    def weights(self) -> IntArray:
+        """A table to design for: negative counts are none, and every secret and value has a row at least."""
+        weights = np.maximum(self.cells, 0)
+        for s in np.flatnonzero(weights.sum(axis=1) == 0):
+            weights[s, self.cells[s].argmax()] = 1
+        for x in np.flatnonzero(weights.sum(axis=0) == 0):
+            weights[self.totals.argmax(), x] = 1
+        return weights
+
+    def noise(self, rate: Fraction, terms: int) -> NoiseSum:
+        """The sum of so many draws at a rate, made once."""
+        key = (rate, terms)
+        if key not in self._sums:
+            self._sums[key] = NoiseSum(rate, terms)
+        return self._sums[key]
+
+    @cached_property
+    def _sums(self) -> dict[tuple[Fraction, int], NoiseSum]:
+        return {}
+
+
+def checked_design_epsilon(epsilon: float | str | Fraction) -> Fraction:
+    """ε_c as the decimal fraction it is written as, or one sentence that says why it is none.
+
+    >>> checked_design_epsilon(0.5)
+    Fraction(1, 2)
+    """
+    try:
+        exact = Fraction(str(epsilon))
+    except (ValueError, ZeroDivisionError):
+        exact = Fraction(0)
+    if isinstance(epsilon, bool) or not Fraction(1, 1000) <= exact <= 100:
+        raise ParameterError(
+            f"The ε of a private design must lie between 0.001 and 100; it is {epsilon}. Use 0.1 to 1 as a rule."
+        )
+    return exact
