@@ -23,7 +23,8 @@ import numpy as np
 
 from privacyfunnel.arrays import FloatArray, Matrix, dense
 from privacyfunnel.errors import GuaranteeError
-from privacyfunnel.model.comparisons import Comparable, Comparisons
+from privacyfunnel.model.comparable import Comparable
+from privacyfunnel.model.comparisons import Comparisons
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.protocol import Protocol, checked_size

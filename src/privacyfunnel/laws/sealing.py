@@ -25,7 +25,7 @@ from privacyfunnel.laws.product import ProductLaw
 from privacyfunnel.laws.promised import promise_from_json, promise_to_json
 from privacyfunnel.laws.sampling import KeyStream, Stream
 from privacyfunnel.laws.sets import SetsLaw
-from privacyfunnel.model.comparisons import Comparable
+from privacyfunnel.model.comparable import Comparable
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.product import ProductProtocol
@@ -165,6 +165,8 @@ def seal(
     .. math:: \frac{\sum_z w_E(z) N(z,y)}{\sum_z w_E(z)} \le r \frac{\sum_z w_F(z) N(z,y)}{\sum_z w_F(z)}
        \quad\text{and the reverse},\qquad r \in \mathbb{Q},\ r \le e^{\varepsilon}.
 
+    A promise for a population is checked besides for the worst members of its sets of priors (over_sets.py).
+
     Where rounding alone breaks this, the smallest sufficient sliver of the constant protocol is mixed in, of up to
     2^-most; whoever allows large ones looks at the information that is left. `also_in_floats` asks for a sliver with
     which the floats nearest to the integers keep the promise as well.
@@ -212,7 +214,8 @@ def exact_worst(law: Law, promise: Promise, joint: Joint) -> ExactLeak:
         if not (block.totals > 0).all():
             raise DistributionError("Every event that a promise compares must be able to happen; one is not.")
         worst = worse(worst, law.worst(block))
-    return worst
+    sets = promise.sets(joint, law.sees_secret)
+    return worst if sets is None else worse(worst, law.worst_over(sets))
 
 
 @singledispatch
