@@ -12,15 +12,16 @@ how many rows to read its M; they have a fifth of the budget because one of them
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from privacyfunnel.arrays import IntArray
-from privacyfunnel.errors import ParameterError
+from privacyfunnel.errors import DistributionError, ParameterError
 from privacyfunnel.model.noise import Noise, NoiseSum
 
 FOR_TOTALS = Fraction(1, 5)  # of ε_c
@@ -60,6 +61,33 @@ class NoisyCounts:
         for x in np.flatnonzero(weights.sum(axis=0) == 0):
             weights[self.totals.argmax(), x] = 1
         return weights
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in a protocol file."""
+        return {
+            "epsilon": str(self.epsilon),
+            "cells": self.cells.tolist(),
+            "totals": self.totals.tolist(),
+            "cell_rate": str(self.cell_rate),
+            "total_rate": str(self.total_rate),
+        }
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any], rows: int) -> NoisyCounts:
+        """The counts that a protocol file states."""
+        return cls(
+            cells=np.array(content["cells"], dtype=np.int64),
+            totals=np.array(content["totals"], dtype=np.int64),
+            rows=rows,
+            epsilon=Fraction(content["epsilon"]),
+            cell_rate=Fraction(content["cell_rate"]),
+            total_rate=Fraction(content["total_rate"]),
+        )
+
+    def __post_init__(self) -> None:
+        shaped = self.cells.ndim == 2 and self.totals.shape == (len(self.cells),) and self.cells.size > 0
+        if not shaped or self.rows < 1 or not 0 < self.cell_rate + self.total_rate <= self.epsilon / 2:
+            raise DistributionError("Noisy counts must fill a table, with the noise of their ε; these do not.")
 
     def noise(self, rate: Fraction, terms: int) -> NoiseSum:
         """The sum of so many draws at a rate, made once."""

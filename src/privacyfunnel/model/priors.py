@@ -13,9 +13,10 @@ on the numbers of rows of events, and never on cells (docs/theory.md, Theorem 28
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any, ClassVar
 from typing import Protocol as Shape
 
 import numpy as np
@@ -30,6 +31,32 @@ from privacyfunnel.model.sets import Known, PriorSets
 RESTS, SHARES = Fraction(38, 100), Fraction(2, 100)  # of β; the rest of it is for the secrets' own boxes
 RARE = 200  # rows: secrets with fewer of them are promised together
 FINEST = 2**60  # parts of β are rounded down to multiples of 1 / this
+
+
+class Rule(Shape):
+    """How sets of priors follow from what is known of a table."""
+
+    @property
+    def confidence(self) -> Fraction:
+        """With which probability all sets hold their people."""
+
+    @property
+    def rare(self) -> int:
+        """Below how many rows secrets are promised together."""
+
+    name: ClassVar[str]
+
+    def stated(self) -> dict[str, Any]:
+        """What a file says beside confidence and rarity."""
+
+    def for_each(self) -> Rule:
+        """The same rule, with no secret too rare."""
+
+    def groups(self, joint: Joint) -> BoolArray:
+        """Which secrets are promised together, groups × secrets."""
+
+    def sets(self, asked: Callable[[int], Iterable[Asked]], joint: Joint, sees_secret: bool) -> PriorSets:
+        """The sets of everything that is asked of so many groups of secrets."""
 
 
 class Bounds(Shape):
@@ -63,6 +90,21 @@ class Sampled:
     confidence: Fraction
     rare: int = RARE
     bounds: Bounds = ClopperPearson()
+    # Another way to sets needs another name, so that a file never changes its meaning.
+    name: ClassVar[str] = "Clopper-Pearson boxes 60/38/2"
+
+    def stated(self) -> dict[str, Any]:
+        """What a file says beside confidence and rarity: nothing, for the rest are the owner's counts."""
+        return {}
+
+    @classmethod
+    def from_stated(cls, confidence: Fraction, rare: int, content: Mapping[str, Any]) -> Sampled:
+        """The rule that a file states."""
+        return cls(confidence, rare)
+
+    def for_each(self) -> Sampled:
+        """The same rule, with no secret too rare."""
+        return replace(self, rare=0)
 
     def groups(self, joint: Joint) -> BoolArray:
         """Which secrets are promised together, groups × secrets: the rare ones, joined by the next until they are not.
