@@ -17,6 +17,7 @@ from privacyfunnel.engine.plan import MANY_INPUTS
 from privacyfunnel.errors import SizeError, SolverError, checked_positive
 from privacyfunnel.laws.rounding import joined
 from privacyfunnel.laws.sealing import SMALLEST_EPSILON, SealedProtocol, seal
+from privacyfunnel.model.binomial import SCALE
 from privacyfunnel.model.information import entropy, mutual_information
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
@@ -133,7 +134,8 @@ def _problem(joint: Joint, promise: Promise, sees_secret: bool) -> tuple[Problem
     rows = promise.rows(joint, sees_secret)
     # Below the smallest certified size there is room to solve for half of it: still more than what was asked.
     # e^ε' such that (1-δ)v + δp is allowed at ε' whenever v is allowed at ε, with δ the margin (theory, Lemma 4).
-    largest = max(1.0, rows.largest)
+    sets = promise.sets(joint, sees_secret)
+    largest = max(1.0, rows.largest if sets is None else float((sets.high[:, inputs] / SCALE / p_z[inputs]).max()))
     wanted = promise.epsilon if promise.epsilon >= SMALLEST_EPSILON else SMALLEST_EPSILON / 2
     bound = math.exp(min(wanted, LARGEST_EPSILON))
     # Sums over many inputs round more; without room for that, every output would need a sliver of every input.
@@ -141,7 +143,8 @@ def _problem(joint: Joint, promise: Promise, sees_secret: bool) -> tuple[Problem
     epsilon = math.log((bound * largest + margin) / (largest + margin))
     prior = p_z[inputs] / p_z[inputs].sum()
     objective = Entropy.of(inputs % joint.a)
-    return Problem(prior, rows, epsilon, objective, inputs // joint.a if sees_secret else None), inputs, margin
+    secret = inputs // joint.a if sees_secret else None
+    return Problem(prior, rows, epsilon, objective, secret, sets), inputs, margin
 
 
 def _known_atoms(

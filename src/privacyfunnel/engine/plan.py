@@ -12,6 +12,8 @@ from privacyfunnel.engine.bounding import ByProof, ByRelaxations, Prover
 from privacyfunnel.engine.chords import BoxedChords, OpenChords
 from privacyfunnel.engine.classes import ByClasses, class_cones
 from privacyfunnel.engine.generation import Generation, Pace, Progress
+from privacyfunnel.engine.hull_chords import HullChords
+from privacyfunnel.engine.hulls import HullOracle
 from privacyfunnel.engine.interval import Interval
 from privacyfunnel.engine.oracle import is_secret_box, secret_box
 from privacyfunnel.engine.polytope import Polytope, boxed, polytope_of
@@ -88,6 +90,12 @@ def _seeing_secret(problem: Problem, name: str) -> Generation:
     return _with_loans(problem, name, search, _proof(problem, OpenChords(oracle, problem.objective), search), 0.0)
 
 
+def _over_sets(problem: Problem, name: str) -> Generation:
+    oracle = HullOracle(problem)
+    search = TangentSearch(oracle, problem, WALKS_BY_PROGRAMME)
+    return _with_loans(problem, name, search, _proof(problem, HullChords(oracle, problem.objective), search), 0.0)
+
+
 def _without_proof(problem: Problem, name: str) -> Generation:
     return _with_rest(problem, name, SomeInputsSearch(problem, TOGETHER), None)
 
@@ -158,6 +166,7 @@ def _has_very_many_rows(problem: Problem) -> bool:
 
 
 PLAN = (
+    Way("sets of priors, linear programmes", lambda problem: problem.sets is not None, _over_sets),
     Way("seeing the secret, closed form", is_secret_box, _seeing_secret_in_a_box),
     Way("seeing the secret, linear programmes", lambda problem: not problem.objective.plain, _seeing_secret),
     Way("one number, all vertices in a table", lambda problem: problem.rows.of_two, _by_interval),

@@ -100,6 +100,16 @@ class PriorSets:
             lowest[:, y] = least + self.members(order) @ more
         return highest, lowest
 
+    def at(self, likelihoods: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """What every pair compares, either way up, for every column: the first is at most e^ε times the second."""
+        highest, lowest = self.extremes(likelihoods)
+        (e, f), pi = self.pairs.T, (self.share / SCALE)[:, None]
+        up, down = (
+            (highest[e], pi * highest[e] + (1 - pi) * lowest[f]),
+            (pi * lowest[e] + (1 - pi) * highest[f], lowest[e]),
+        )
+        return np.concatenate([up[0], down[0]]), np.concatenate([up[1], down[1]])
+
     def likenesses(self, likelihoods: FloatArray) -> tuple[FloatArray, FloatArray]:
         """l_F / h_E and l_E / h_F of every pair and column, (n, columns): 1 where both are 0."""
         highest, lowest = self.extremes(likelihoods)
