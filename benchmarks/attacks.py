@@ -127,12 +127,12 @@ class Small:
     p_s_given_x: FloatArray  # 2 × a; a fair coin for the value that one person has
     value: int
 
-    def tables(self) -> Iterator[tuple[IntArray, float]]:
-        """Every table with these values, and its chance: two secrets, each of them had by somebody."""
+    def tables(self, everybody_alike: bool) -> Iterator[tuple[IntArray, float]]:
+        """Every table with these values, and its chance; without those of one secret alone, if they have no design."""
         sizes = self.counts.sum(axis=0)
         for first in itertools.product(*(range(size + 1) for size in sizes)):
             counts = np.array([first, sizes - np.array(first)])
-            if counts.sum(axis=1).all():
+            if everybody_alike or counts.sum(axis=1).all():
                 ways = math.prod(math.comb(size, some) for size, some in zip(sizes, first, strict=True))
                 yield counts, ways * float(np.prod(self.p_s_given_x**counts))
 
@@ -155,19 +155,19 @@ def small_tables(number: int, rows: int = ROWS, values: int = VALUES, seed: int 
 
 def everybodys_values(small: Small, file: File) -> Guess:
     """Attack (a) on a file that is a function of the table."""
-    tables, chances = _listed(small)
+    tables, chances = _listed(small, everybody_alike=False)
     seen = file(small.counts)
     return _told(small, tables, chances, np.array([float(file(counts) == seen) for counts in tables]))
 
 
 def everybodys_values_with_noise(small: Small, epsilon: Fraction) -> Guess:
     """Attack (a) on a private design, whose file may hold the noisy counts themselves."""
-    tables, chances = _listed(small)
+    tables, chances = _listed(small, everybody_alike=True)
     return _told(small, tables, chances, likelihoods(NoisyCounts.drawn(small.counts, epsilon, NOISES["own"]), tables))
 
 
-def _listed(small: Small) -> tuple[list[IntArray], FloatArray]:
-    tables, chances = zip(*small.tables(), strict=True)
+def _listed(small: Small, *, everybody_alike: bool) -> tuple[list[IntArray], FloatArray]:
+    tables, chances = zip(*small.tables(everybody_alike), strict=True)
     return list(tables), np.array(chances)
 
 

@@ -54,6 +54,13 @@ class Sets(StrEnum):
     INDICATORS = "indicators"
 
 
+class Noise(StrEnum):
+    """Where the noise of a private design comes from."""
+
+    OWN = "own"
+    OPENDP = "opendp"
+
+
 class Format(StrEnum):
     """The format of the sanitised table."""
 
@@ -96,6 +103,16 @@ def sanitise(
     seed: Annotated[int | None, typer.Option("--seed", help="For tests only: not for publication.")] = None,
     report: Annotated[bool, typer.Option(help="Write report.html, for the owner only.")] = True,
     public_report: Annotated[bool, typer.Option("--public-report", help="Write a page for everybody too.")] = False,
+    design_epsilon: Annotated[
+        str | None,
+        typer.Option("--design-epsilon", help="Make the protocol from counts with noise of this ε.", metavar="ε"),
+    ] = None,
+    domain: Annotated[
+        Path | None, typer.Option("--domain", help="For a private design: the public labels and bins, as scan drafts.")
+    ] = None,
+    design_noise: Annotated[
+        Noise, typer.Option("--design-noise", help="own, or opendp (an extra package).")
+    ] = Noise.OWN,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -123,6 +140,9 @@ def sanitise(
         seed=seed,
         report=report,
         public_report=public_report,
+        design_epsilon=design_epsilon,
+        domain=domain,
+        design_noise=design_noise.value,
         force=force,
     )
     answer(as_json, content(release), told(release))
@@ -150,6 +170,9 @@ def sanitised(
     report: bool = True,
     public_report: bool = False,
     command: Sequence[str] = (),
+    design_epsilon: str | None = None,
+    domain: Path | None = None,
+    design_noise: str = "own",
     force: bool = False,
     **where: Any,
 ) -> Release:
@@ -158,9 +181,11 @@ def sanitised(
     from privacyfunnel.designs.methods import Effort
     from privacyfunnel.model.promises import promise as promise_called
     from privacyfunnel.release.order import Order
+    from privacyfunnel.release.private import private_design
     from privacyfunnel.release.sanitise import sanitise_file
     from privacyfunnel.report import OWNERS, PUBLIC
     from privacyfunnel.tables.bins import parse_bin
+    from privacyfunnel.tables.domain_file import read_domain
     from privacyfunnel.tables.whole import checked_target
 
     if into.exists():  # before hours are spent
@@ -181,6 +206,8 @@ def sanitised(
             sees_secret=sees_secret,
             seed=seed,
             effort=Effort(gap, time_limit, proof),
+            private=private_design(design_epsilon, design_noise),
+            domain=None if domain is None else read_domain(domain),
         )
         release = sanitise_file(table, into, asked, watch=rows, force=force, **where)
         if report or public_report:

@@ -64,6 +64,19 @@ class SealedProtocol:
         """Whether the draw depends on the secret too."""
         return self.law.sees_secret
 
+    def certified_on(self, law: Law, joint: Joint) -> tuple[Law, Joint]:
+        """What the promise is checked on, for a table that was found again among the inputs of the law.
+
+        A private design does not know its table: its promise is about the people, and stands on the noisy counts of
+        the file, for all inputs of the law.
+        """
+        population = self.promise.population
+        counts = None if population is None else population.rule.table
+        if counts is None:
+            return law, joint
+        secrets = self.domain.secrets or tuple(map(str, range(len(counts))))
+        return self.law, Joint(counts, secrets, self.domain.attributes, self.domain.combos)
+
     def sample(self, codes: NDArray[Any], stream: Stream | None = None, *, first_row: int = 0) -> NDArray[Any]:
         """What the law draws for input codes, a row each, from a fresh key unless a stream is given."""
         stream = stream if stream is not None else KeyStream.fresh()

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Protocol
 
 from privacyfunnel.errors import ParameterError
@@ -187,3 +187,9 @@ class NoiseSum:
                 if chance <= allowed:
                     return b
         raise ParameterError("a level must be above 1e-24 for a bound on noise; it is not.")
+
+
+@lru_cache(maxsize=256)
+def noise_sum(rate: Fraction, terms: int) -> NoiseSum:
+    """The sum of so many draws at a rate, made once."""
+    return NoiseSum(rate, terms)

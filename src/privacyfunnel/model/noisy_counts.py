@@ -2,12 +2,12 @@ r"""Counts with noise: all that a private design knows of a table.
 
 For a table of n rows and a budget ε_c there are published, n and the domain being public,
 
-.. math:: R_s = n_s + W_s, \quad \Pr[W = k] \propto e^{-|k| \varepsilon_c / 10}, \qquad
-   M_{s,x} = n_{s,x} + Z_{s,x}, \quad \Pr[Z = k] \propto e^{-|k| 2 \varepsilon_c / 5}.
+.. math:: R_s = n_s + W_s, \quad \Pr[W = k] \propto e^{-|k| \varepsilon_c / 20}, \qquad
+   M_{s,x} = n_{s,x} + Z_{s,x}, \quad \Pr[Z = k] \propto e^{-|k| 9 \varepsilon_c / 20}.
 
-Another row in the place of one changes two of each by one: by e^{ε_c/5} and e^{4ε_c/5} at most, so both together are
-ε_c-differentially private, and so is whatever is computed from them. The R say how many rows a secret has, to know with
-how many rows to read its M; they have a fifth of the budget because one of them serves all cells of a secret.
+Another row in the place of one changes two of each by one: by e^{ε_c/10} and e^{9ε_c/10} at most, so both together are
+ε_c-differentially private, and so is whatever is computed from them. The R have noise of their own so that they may say
+which secrets are rare, and how sure to be of which, without saying anything of the noise in the M.
 """
 
 from __future__ import annotations
@@ -15,16 +15,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import DistributionError, ParameterError
-from privacyfunnel.model.noise import Noise, NoiseSum
+from privacyfunnel.model.noise import Noise
 
-FOR_TOTALS = Fraction(1, 5)  # of ε_c
+FOR_TOTALS = Fraction(1, 10)  # of ε_c
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,17 +87,6 @@ class NoisyCounts:
         shaped = self.cells.ndim == 2 and self.totals.shape == (len(self.cells),) and self.cells.size > 0
         if not shaped or self.rows < 1 or not 0 < self.cell_rate + self.total_rate <= self.epsilon / 2:
             raise DistributionError("Noisy counts must fill a table, with the noise of their ε; these do not.")
-
-    def noise(self, rate: Fraction, terms: int) -> NoiseSum:
-        """The sum of so many draws at a rate, made once."""
-        key = (rate, terms)
-        if key not in self._sums:
-            self._sums[key] = NoiseSum(rate, terms)
-        return self._sums[key]
-
-    @cached_property
-    def _sums(self) -> dict[tuple[Fraction, int], NoiseSum]:
-        return {}
 
 
 def checked_design_epsilon(epsilon: float | str | Fraction) -> Fraction:

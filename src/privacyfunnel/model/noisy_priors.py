@@ -17,10 +17,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from privacyfunnel.arrays import BoolArray, IntArray
-from privacyfunnel.errors import ParameterError
+from privacyfunnel.errors import DistributionError, ParameterError
 from privacyfunnel.model.binomial import SCALE
 from privacyfunnel.model.comparisons import Asked
 from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.noise import noise_sum
 from privacyfunnel.model.noisy_counts import NoisyCounts
 from privacyfunnel.model.noisy_shares import NoisyShares
 from privacyfunnel.model.priors import FINEST, RARE, boxed
@@ -33,6 +34,7 @@ from privacyfunnel.model.sets import PriorSets
 # Of β: for the numbers of rows behind the noise, for shares, for the rest of each secret, for groups of rare ones and
 # their rests; what is left is for the secrets' own boxes.
 TOTALS, SHARES, RESTS, GROUPS = Fraction(6, 100), Fraction(2, 100), Fraction(30, 100), Fraction(12, 100)
+MOST_TERMS = 64  # of noise that are added up to know a number of rows: with more, a noisy total is nearer
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +45,16 @@ class SampledWithNoise:
     confidence: Fraction
     rare: int = RARE
     name: ClassVar[str] = "Clopper-Pearson boxes through discrete Laplace noise"
+
+    @property
+    def table(self) -> IntArray:
+        """The counts that stand for the table, which is not known."""
+        return self.counts.weights
+
+    @property
+    def design_epsilon(self) -> Fraction:
+        """What the design itself may tell of a person, beside what the protocol tells."""
+        return self.counts.epsilon
 
     def stated(self) -> dict[str, Any]:
         """What a file says beside confidence and rarity: the noisy counts, from which everybody can make the sets."""
@@ -59,7 +71,7 @@ class SampledWithNoise:
 
     def groups(self, joint: Joint) -> BoolArray:
         """Which secrets are promised together, groups × secrets, by their noisy numbers of rows."""
-        totals = self.counts.totals
+        totals = np.maximum(self.counts.totals, 0)
         order = np.argsort(totals, kind="stable")
         c, together = len(totals), int((totals < self.rare).sum())
         while 0 < together < c and totals[order[:together]].sum() < self.rare:
@@ -75,6 +87,11 @@ class SampledWithNoise:
 
     def sets(self, asked: Callable[[int], Iterable[Asked]], joint: Joint, sees_secret: bool) -> PriorSets:
         """The sets of everything that is asked of so many groups of secrets."""
+        if joint.weights.shape != self.counts.cells.shape:
+            raise DistributionError(
+                f"The promise of a private design is about all {self.counts.cells.shape[1]} values and "
+                f"{len(self.counts.cells)} secrets of its domain; this table has {joint.a} and {joint.c}."
+            )
         groups = self.groups(joint)
         each = [Asked(united(one.groups, groups), one.pairs, one.known) for one in asked(len(groups))]
         part = (1 - self.confidence) / max(len(each), 1)
@@ -141,15 +158,20 @@ class _NoisySets:
         """Between which numbers of rows the event lies. All classes together have β's part for it."""
         counts, held = self.counts, int(mask.sum())
         level = TOTALS * self.beta / len(self.events.classes) / 2 / self._events_of(held)
-        if narrow:
-            middle = int(counts.cells[mask][:, values].sum())
-            width = counts.noise(counts.cell_rate, held * len(values)).width(level)
-        elif 2 * held <= self.c:
-            middle, width = int(counts.totals[mask].sum()), counts.noise(counts.total_rate, held).width(level)
-        else:
-            middle = counts.rows - int(counts.totals[~mask].sum())
-            width = counts.noise(counts.total_rate, self.c - held).width(level)
+        inside, outside = self._sum(mask, values, level), None if narrow else self._sum(~mask, values, level)
+        ways = [inside, *(() if outside is None else ((counts.rows - outside[0], outside[1]),))]
+        if not narrow:
+            ways.append((int(counts.totals[mask].sum()), noise_sum(counts.total_rate, held).width(level)))
+            rest, others = int(counts.totals[~mask].sum()), self.c - held
+            ways.append((counts.rows - rest, noise_sum(counts.total_rate, others).width(level)))
+        middle, width = min(ways, key=lambda way: way[1])
         return min(max(middle - width, 0), counts.rows), max(min(middle + width, counts.rows), 0)
+
+    def _sum(self, mask: BoolArray, values: IntArray, level: Fraction) -> tuple[int, int]:
+        """The noisy cells of an event added up, and how far their noise may have moved the sum."""
+        terms = int(mask.sum()) * len(values)
+        width = noise_sum(self.counts.cell_rate, terms).width(level) if terms <= MOST_TERMS else self.counts.rows
+        return int(self.counts.cells[mask][:, values].sum()), width
 
     def _events_of(self, held: int) -> int:
         """Over how many events of so many secrets a part is divided, all sizes having the same."""
@@ -162,7 +184,7 @@ class _NoisySets:
             return np.array([SCALE]), np.array([SCALE])
         fewest, most = self._trials(mask, narrow, values)
         terms = 1 if self.events.sees_secret else int(mask.sum())
-        noise = self.counts.noise(self.counts.cell_rate, terms)
+        noise = noise_sum(self.counts.cell_rate, terms)
         shares = NoisyShares(noise, rounded(self._part(mask) / (2 * cells)))
         low = np.array([shares.lower(int(count), most) for count in seen])
         high = np.array([shares.upper(int(count), fewest) for count in seen])
@@ -175,14 +197,14 @@ class _NoisySets:
         counts, held = self.counts, int(mask.sum())
         level = rounded(SHARES * self.beta / len(self.events.classes) / self._events_of(held))
         if not known:
-            return NoisyShares(counts.noise(counts.total_rate, held), level).lower(
+            return NoisyShares(noise_sum(counts.total_rate, held), level).lower(
                 int(counts.totals[mask].sum()), counts.rows
             )
         both = mask | others
         seen = int(counts.cells[mask][:, values].sum())
-        trials = int(counts.cells[both][:, values].sum()) + counts.noise(
+        trials = int(counts.cells[both][:, values].sum()) + noise_sum(
             counts.cell_rate, int(both.sum()) * len(values)
         ).width(level / 2)
-        return NoisyShares(counts.noise(counts.cell_rate, held * len(values)), rounded(level / 2)).lower(
+        return NoisyShares(noise_sum(counts.cell_rate, held * len(values)), rounded(level / 2)).lower(
             seen, min(max(trials, 1), counts.rows)
         )

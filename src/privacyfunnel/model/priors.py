@@ -46,6 +46,14 @@ class Rule(Shape):
 
     name: ClassVar[str]
 
+    @property
+    def table(self) -> IntArray | None:
+        """Counts that stand for the table where it is not known itself, in a private design; else None."""
+
+    @property
+    def design_epsilon(self) -> Fraction | None:
+        """What a private design itself may tell of a person; None where it was made from the counts themselves."""
+
     def stated(self) -> dict[str, Any]:
         """What a file says beside confidence and rarity."""
 
@@ -92,6 +100,16 @@ class Sampled:
     bounds: Bounds = ClopperPearson()
     # Another way to sets needs another name, so that a file never changes its meaning.
     name: ClassVar[str] = "Clopper-Pearson boxes 60/38/2"
+
+    @property
+    def table(self) -> None:
+        """See Rule."""
+        return None
+
+    @property
+    def design_epsilon(self) -> None:
+        """See Rule."""
+        return None
 
     def stated(self) -> dict[str, Any]:
         """What a file says beside confidence and rarity: nothing, for the rest are the owner's counts."""

@@ -25,10 +25,13 @@ from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.release.order import LABELS, Order, names
+from privacyfunnel.release.private import check_drawn_apart, private_design
 from privacyfunnel.tables.bins import Bins
 
 if TYPE_CHECKING:
+    from privacyfunnel.tables.domain_file import DomainFile
     from privacyfunnel.tables.encoding import Encoding
+    from privacyfunnel.tables.files import Table
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,12 +68,13 @@ def design(
     as_: str = LABELS,
     sees_secret: bool = False,
     effort: Effort | None = None,
+    design_epsilon: float | None = None,
+    domain: DomainFile | None = None,
 ) -> SealedProtocol:
     """The sealed protocol for a frame (anything narwhals reads), of which only counts are used; nothing is drawn.
 
     What each argument means is what `Order` says of it. A chain is made while it draws, and is refused here.
     """
-    from privacyfunnel.tables.encoding import encode
     from privacyfunnel.tables.frames import FrameTable
 
     order = Order(
@@ -83,9 +87,19 @@ def design(
         as_=as_,
         sees_secret=sees_secret,
         effort=effort or Effort(),
+        private=private_design(design_epsilon),
+        domain=domain,
     )
-    encoding = encode(FrameTable.of(frame), secret=order.secret, publish=order.publish, bins=order.bins)
-    return designed(encoding, order).sealed
+    return designed(counted(FrameTable.of(frame), order), order).sealed
+
+
+def counted(table: Table, order: Order) -> Encoding:
+    """The table read once and counted, in the domain that was given or in its own."""
+    from privacyfunnel.tables.encoding import encode
+
+    if order.domain is not None:
+        return order.domain.encoded(table, secret=order.secret, publish=order.publish)
+    return encode(table, secret=order.secret, publish=order.publish, bins=order.bins)
 
 
 def designed(encoding: Encoding, order: Order, stream: Stream | None = None) -> Designed:
@@ -93,16 +107,21 @@ def designed(encoding: Encoding, order: Order, stream: Stream | None = None) -> 
 
     `stream` is what the rows will be drawn with; it is needed where the protocol is made while it draws.
     """
-    joint = checked_joint(encoding)
-    choice, options = settled(order.method, joint, order.promise, order.options)
-    mine = method(choice.method)
     begun = time.monotonic()
+    if order.private is None:
+        joint, promise = checked_joint(encoding), order.promise
+    else:  # from here on nothing of the table is looked at but these counts
+        joint, promise = order.private.of(encoding, order.promise, order.seed)
+    choice, options = settled(order.method, joint, promise, order.options)
+    mine = method(choice.method)
+    if order.private is not None:
+        check_drawn_apart(mine.name, mine.needs_rows)
     if mine.needs_rows:
         if stream is None:
             raise ParameterError(f"{mine.name} is made while rows are drawn, so it has no design apart. Use sanitise.")
         codes = np.concatenate([chunk.published for chunk in encoding.chunks()])
         options = replace(options, rows=RowsToDraw(codes, stream))
-    found = mine.design(joint, order.promise, options)
+    found = mine.design(joint, promise, options)
     sealed = found.seal()
     contingency = encoding.contingency
     domain = replace(

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from privacyfunnel.designs.choice import DEFAULT_METHOD, checked_method
 from privacyfunnel.designs.methods import Effort, Options
 from privacyfunnel.errors import ColumnError, ParameterError
 from privacyfunnel.model.promises import Promise
+from privacyfunnel.release.private import PrivateDesign, check_private
 from privacyfunnel.tables.bins import Bins
+
+if TYPE_CHECKING:
+    from privacyfunnel.tables.domain_file import DomainFile
 
 LABELS, VALUES = "labels", "values"
 Watch = Callable[[str, int], None]  # told what is being done, and with how many rows
@@ -34,11 +39,14 @@ class Order:
     sees_secret: bool = False
     seed: int | None = None  # for tests only
     effort: Effort = field(default_factory=Effort)
+    private: PrivateDesign | None = None  # a design from noisy counts, in a public domain
+    domain: DomainFile | None = None
 
     def __post_init__(self) -> None:
         if self.as_ not in {LABELS, VALUES}:
             raise ParameterError(f"Outputs are published as {LABELS} or {VALUES}; not as '{self.as_}'.")
         checked_method(self.method)
+        check_private(self.private, self.domain, self.bins)
         for role, columns in (("secret", self.secret), ("published", self.publish)):
             if not columns:
                 raise ColumnError(f"at least one {role} column must be named; none was. Name one.")

@@ -19,13 +19,15 @@ from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import SRLIP, Promise
 from privacyfunnel.release.advice import sparse_words
-from privacyfunnel.release.design import Designed, designed
+from privacyfunnel.release.design import Designed, counted, designed
 from privacyfunnel.release.order import LABELS, Order, Watch, names
+from privacyfunnel.release.private import private_design, told_of_design
 from privacyfunnel.tables.bins import Bins
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from privacyfunnel.tables.domain_file import DomainFile
     from privacyfunnel.tables.encoding import Encoding
 
 
@@ -87,6 +89,7 @@ class Release:
                 f"Not passed on, for it may hold the secret or names: {', '.join(self.beside)}. "
                 "What is to be published of it must be made a column and named among those to keep."
             )
+        said += told_of_design(self.sealed.promise, secret)
         said += [
             f"{columns} itself is not protected, nor who is in the table: only {secret} is.",
             "A second release of the same rows, or several rows about one person, can give away more than their ε "
@@ -113,6 +116,8 @@ def sanitise(
     sees_secret: bool = False,
     seed: int | None = None,
     effort: Effort | None = None,
+    design_epsilon: float | None = None,
+    domain: DomainFile | None = None,
 ) -> Release:
     """Sanitise a frame in memory (anything narwhals reads); `Release.table` is a frame of the same kind.
 
@@ -137,6 +142,8 @@ def sanitise(
         sees_secret=sees_secret,
         seed=seed,
         effort=effort or Effort(),
+        private=private_design(design_epsilon),
+        domain=domain,
     )
     source = FrameTable.of(frame)
     work = _Work.begun(source, order)
@@ -177,7 +184,8 @@ def sanitise_file(
     work = _Work.begun(table, order, watch)
     with (
         folder(into),
-        whole_file(protocol_file, force=force) as protocol_beside,
+        # Made from the counts themselves, it can tell a person's secret (benchmarks attacks): it is the owner's.
+        whole_file(protocol_file, force=force, owners=order.private is None) as protocol_beside,
         whole_file(target, force=force) as table_beside,
     ):
         write_batches(table_beside, checked_output(target, force=force), work.batches(order.keep))
@@ -204,13 +212,12 @@ class _Work:
     @classmethod
     def begun(cls, table: Any, order: Order, watch: Watch | None = None) -> _Work:
         """Count the table, make the protocol and seal it; nothing is published yet."""
-        from privacyfunnel.tables.encoding import encode
         from privacyfunnel.tables.names import checked_columns
 
         checked_columns(order.keep, table.columns, "kept")
         if watch:
             watch("counting", 0)
-        encoding = encode(table, secret=order.secret, publish=order.publish, bins=order.bins)
+        encoding = counted(table, order)
         stream = KeyStream.fresh() if order.seed is None else KeyStream.from_seed(order.seed)
         return cls(encoding, order, designed(encoding, order, stream), stream, watch)
 
@@ -245,7 +252,7 @@ class _Work:
             known_values_leak=SRLIP(0).leakage(joint, law.protocol) if law.sees_secret else None,
             seconds=found.seconds,
             reason=found.choice.reason,
-            sparse=sparse_words(found, self._watch),
+            sparse="" if order.private else sparse_words(found, self._watch),
             joint=joint,
             known=() if found.point is None else (found.point,),
         )
