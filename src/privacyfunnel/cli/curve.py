@@ -16,6 +16,7 @@ from privacyfunnel.cli.options import (
     Encoding,
     Force,
     Gap,
+    Population,
     PromiseName,
     PromiseOption,
     SeesSecret,
@@ -40,6 +41,7 @@ def curve(
         str | None, typer.Option("--epsilons", help="Which ε to try, with commas between.", metavar="ε,ε,…")
     ] = None,
     promise: PromiseOption = PromiseName.LIP,
+    population: Population = None,
     sees_secret: SeesSecret = False,
     bin_: BinOption = None,
     gap: Gap = 1e-6,
@@ -56,6 +58,7 @@ def curve(
     from privacyfunnel.cli.progress import work_shown
     from privacyfunnel.designs import curve as room
     from privacyfunnel.designs.methods import Effort
+    from privacyfunnel.model.promises import promise as promise_called
     from privacyfunnel.report import CURVE
     from privacyfunnel.tables.whole import checked_target
 
@@ -64,9 +67,12 @@ def curve(
         for name in CURVE:
             checked_target(into / name, force=force)
     joint = _joint(table, secret, publish, bins=bin_, delimiter=delimiter, encoding=encoding)
+    like = promise_called(promise.value, 1.0)
+    if population is not None:
+        like = like.for_population(joint, population)
     with work_shown() as (proof, _):
         effort = Effort(gap, time_limit, proof)
-        found = room.curve(joint, promise.value, epsilons=sizes, sees_secret=sees_secret, effort=effort, cores=None)
+        found = room.curve(joint, like, epsilons=sizes, sees_secret=sees_secret, effort=effort, cores=None)
     files = []
     if into is not None:
         from privacyfunnel.report.trade_off import write_curve
@@ -74,11 +80,13 @@ def curve(
         files = write_curve(found, into, force=force)
     content = {
         "promise": found.promise,
+        "population": population,
         "entropy": found.entropy,
         "points": [asdict(point) for point in found.points],
         "files": [str(path) for path in files],
     }
-    text = f"I(X;Y) in nats under {found.promise.upper()}; H(X) = {found.entropy:.4f}\n\n{_told(found)}"
+    people = "" if population is None else f" for a population, {100 * population:g} % confidence"
+    text = f"I(X;Y) in nats under {found.promise.upper()}{people}; H(X) = {found.entropy:.4f}\n\n{_told(found)}"
     if files:
         text += f"\n\nWritten: {', '.join(map(str, files))}"
     answer(as_json, content, text)

@@ -3,13 +3,34 @@
 import csv
 from collections.abc import Callable
 from enum import StrEnum
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from privacyfunnel.errors import checked_epsilon, checked_positive
+from privacyfunnel.errors import ParameterError, checked_epsilon, checked_positive
+
+SURELY_PERCENT = 50  # a smaller bare number may be a slip of the point, and nobody wants so little confidence
+
+
+def confidence(text: str) -> float:
+    """A confidence, written 0.95, 95 or 95%.
+
+    >>> confidence("0.95"), confidence("95"), confidence("97.5 %")
+    (0.95, 0.95, 0.975)
+    """
+    bare = text.strip().removesuffix("%").strip()
+    try:
+        share = Fraction(bare)
+    except (ValueError, ZeroDivisionError):
+        share = Fraction(-1)
+    if text.strip().endswith("%") or share >= SURELY_PERCENT:
+        share /= 100
+    if not 0 < share < 1:
+        raise ParameterError(f"A confidence must lie between 0 and 1, or 0% and 100%, like 0.95 or 95%; it is {text}.")
+    return float(share)
 
 
 class PromiseName(StrEnum):
@@ -34,6 +55,15 @@ PromiseOption = Annotated[
     PromiseName,
     typer.Option(
         "--promise", help="lip: against everybody; ldp: between any two secrets; srlip: lip with known values."
+    ),
+]
+Population = Annotated[
+    float | None,
+    typer.Option(
+        "--population",
+        help="Keep the promise, with this confidence, for the people whom the rows are a random sample of.",
+        parser=confidence,
+        metavar="95%",
     ),
 ]
 MethodOption = Annotated[

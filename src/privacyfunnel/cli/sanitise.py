@@ -19,6 +19,7 @@ from privacyfunnel.cli.options import (
     Epsilon,
     Force,
     Gap,
+    Population,
     PromiseName,
     PromiseOption,
     Publish,
@@ -30,6 +31,7 @@ from privacyfunnel.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from privacyfunnel.model.promises import Population as PopulationPromised
     from privacyfunnel.release.order import Watch
     from privacyfunnel.release.sanitise import Release
 
@@ -80,6 +82,7 @@ def sanitise(
     epsilon: Epsilon,
     into: Annotated[Path, typer.Option("--into", help="The folder for sanitised.csv and protocol.json.")],
     promise: PromiseOption = PromiseName.LIP,
+    population: Population = None,
     method: Annotated[str, typer.Option("--method", help=METHOD_HELP)] = "auto",
     order: Annotated[
         list[str] | None, typer.Option("--order", help="For chain: the columns in the order they are published in.")
@@ -124,6 +127,7 @@ def sanitise(
         publish=publish,
         epsilon=epsilon,
         promise=promise.value,
+        population=population,
         method=method,
         order=order,
         budgets=budgets,
@@ -156,6 +160,7 @@ def sanitised(
     publish: list[str],
     epsilon: float,
     promise: str = "lip",
+    population: float | None = None,
     method: str = "auto",
     order: list[str] | None = None,
     budgets: str | None = None,
@@ -196,6 +201,7 @@ def sanitised(
             secret=listed(secret),
             publish=listed(publish),
             promise=promise_called(promise, epsilon),
+            population=population,
             method=method,
             chain_order=listed(order),
             budgets=_budgets(budgets),
@@ -253,6 +259,7 @@ def content(release: Release) -> dict[str, Any]:
         "promise": sealed.promise.name,
         "epsilon": sealed.promise.epsilon,
         "certified": sealed.epsilon,
+        "population": None if sealed.promise.population is None else sealed.promise.population.confidence,
         "method": release.method,
         "reason": release.reason,
         "seconds": release.seconds,
@@ -290,6 +297,7 @@ def told(release: Release) -> str:
                 "promise",
                 f"{sealed.promise.name} about {secret}: asked ε = {words.epsilon(epsilon)}, {certified(sealed)}",
             ),
+            *([("population", _people(sealed.promise.population))] if sealed.promise.population else []),
             ("method", release.method + (", which looks at the secret" if sealed.sees_secret else "") + _why(release)),
             ("information", kept),
             (
@@ -304,6 +312,14 @@ def told(release: Release) -> str:
         ]
     )
     return "\n".join([lines, "not promised", *(f"  - {sentence}" for sentence in release.not_promised)])
+
+
+def _people(population: PopulationPromised) -> str:
+    return (
+        f"the same for the people whom the {population.rows:,} rows are an independent sample of, with "
+        f"{100 * population.confidence:g} % confidence; secrets of fewer than {population.rule.rare} rows "
+        "together"
+    )
 
 
 def _why(release: Release) -> str:

@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from privacyfunnel.cli import words
 from privacyfunnel.cli.frame import Json, answer
-from privacyfunnel.cli.options import Epsilon, Gap, MethodOption, PromiseName, PromiseOption, SeesSecret, TimeLimit
+from privacyfunnel.cli.options import (
+    Epsilon,
+    Gap,
+    MethodOption,
+    Population,
+    PromiseName,
+    PromiseOption,
+    SeesSecret,
+    TimeLimit,
+)
+
+if TYPE_CHECKING:
+    from privacyfunnel.model.comparable import Comparable
+    from privacyfunnel.model.joint import Joint
+    from privacyfunnel.model.promises import Promise
 
 
 def solve(
@@ -19,6 +33,7 @@ def solve(
     *,
     epsilon: Epsilon,
     promise: PromiseOption = PromiseName.LIP,
+    population: Population = None,
     method: MethodOption = "optimal",
     sees_secret: SeesSecret = False,
     gap: Gap = 1e-6,
@@ -38,6 +53,8 @@ def solve(
 
     wanted = promise_called(promise.value, epsilon)
     joint = read_counts(counts)
+    if population is not None:
+        wanted = wanted.for_population(joint, population)
     start = time.perf_counter()
     with work_shown() as (progress, _):
         options = Options(sees_secret=sees_secret, effort=Effort(gap, time_limit, progress))
@@ -51,11 +68,16 @@ def solve(
         "entropy": entropy(joint.p_x),
         "utility": found.information,
         "bound": found.bound,
+        "population": None if population is None else _of_people(wanted, population, joint, found.protocol),
         "leakage": {name: kind(0).leakage(joint, found.protocol) for name, kind in PROMISES.items()},
         "outputs": found.outputs,
         "seconds": seconds,
     }
     answer(as_json, content, _told(content))
+
+
+def _of_people(promise: Promise, confidence: float, joint: Joint, protocol: Comparable) -> dict[str, Any]:
+    return {"confidence": confidence, "rows": joint.total, "epsilon": promise.leakage(joint, protocol)}
 
 
 def _told(content: dict[str, Any]) -> str:
@@ -67,7 +89,15 @@ def _told(content: dict[str, Any]) -> str:
             ("utility", f"{utility:.6f} nats, {words.share(utility, whole)} of H(X) = {whole:.6f}"),
             ("bound", proved),
             ("leakage", ", ".join(leaks)),
+            *([("population", _of_people_told(content["population"]))] if content["population"] else []),
             ("outputs", words.many(content["outputs"])),
             ("seconds", f"{content['seconds']:.3f}"),
         ]
+    )
+
+
+def _of_people_told(people: dict[str, Any]) -> str:
+    return (
+        f"ε = {words.epsilon(people['epsilon'])} for the people whom the {people['rows']:,} rows are an independent "
+        f"sample of, with {100 * people['confidence']:g} % confidence"
     )

@@ -37,7 +37,8 @@ def settled(name: str, joint: Joint, promise: Promise, options: Options) -> tupl
     """The method of that name, or the one that `auto` takes here; and the options as it gets them.
 
     An order of columns asks for a chain. One column, or a protocol that sees the secret, asks for the optimum. Where
-    combinations of columns are solved together, that may take SECONDS unless the owner said how long.
+    combinations of columns are solved together, or a population is promised to, that may take SECONDS unless the owner
+    said how long.
     """
     if name != AUTO:
         return Choice(name, ""), options
@@ -45,8 +46,11 @@ def settled(name: str, joint: Joint, promise: Promise, options: Options) -> tupl
     if options.order:
         return Choice(CHAIN, ""), options
     if joint.m == 1 or options.sees_secret:
-        return Choice(JOINT, ""), options
-    choice = choose_method(joint, promise)
+        choice = Choice(JOINT, "")
+        if promise.population is None:
+            return choice, options
+    else:
+        choice = choose_method(joint, promise)
     if choice.method == JOINT and options.effort.time_limit is None:
         options = replace(options, effort=replace(options.effort, time_limit=SECONDS))
     return choice, options

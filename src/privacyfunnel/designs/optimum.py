@@ -14,7 +14,7 @@ from privacyfunnel.designs.sizes import LARGEST_PROBLEM
 from privacyfunnel.engine import Problem, Split, split
 from privacyfunnel.engine.objective import Entropy
 from privacyfunnel.engine.plan import MANY_INPUTS
-from privacyfunnel.errors import SizeError, SolverError, checked_positive
+from privacyfunnel.errors import ParameterError, SizeError, SolverError, checked_positive
 from privacyfunnel.laws.rounding import joined
 from privacyfunnel.laws.sealing import SMALLEST_EPSILON, SealedProtocol, seal
 from privacyfunnel.model.binomial import SCALE
@@ -22,8 +22,10 @@ from privacyfunnel.model.information import entropy, mutual_information
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.protocol import Protocol, posterior_labels
+from privacyfunnel.model.sets import PriorSets
 
 MOST_COMPARISONS = 2500  # of side channels: with more of them no search finds much in minutes
+LARGEST_SETS = 20_000  # bounds of sets of priors; each is a row and a column of a linear programme, twice
 MOST_NUMBERS = 5 * 10**7  # in the rows of a promise
 # The engine solves a promise that is smaller by this sliver, so that rounding does not push its atoms, which lie on the
 # boundary, over it. The bound is paid back what that can cost.
@@ -114,6 +116,9 @@ def checked_size(joint: Joint, promise: Promise, sees_secret: bool) -> None:
         raise SizeError(
             f"The optimum is computed for at most {LARGEST_PROBLEM:,} {what}; this table has {inputs:,}. {instead}"
         )
+    sets = promise.sets(joint, sees_secret)
+    if sets is not None:
+        _check_sets(sets, joint, sees_secret, instead)
     comparisons = promise.count(joint, sees_secret)
     if promise.guards_known_attributes and joint.m > 1 and comparisons > MOST_COMPARISONS:
         raise SizeError(
@@ -124,6 +129,20 @@ def checked_size(joint: Joint, promise: Promise, sees_secret: bool) -> None:
         raise SizeError(
             f"The optimum under {promise.name} compares {comparisons:,} times over {inputs:,} inputs here, "
             f"{comparisons * inputs:,} numbers; at most {MOST_NUMBERS:,} are worked with. {instead}"
+        )
+
+
+def _check_sets(sets: PriorSets, joint: Joint, sees_secret: bool, instead: str) -> None:
+    """Refuse sets of priors that are too large for the engine, or over inputs that it does not know."""
+    if sees_secret and (joint.weights == 0).any():
+        raise ParameterError(
+            "For a population a protocol that sees the secret is optimised where every secret occurs with every value; "
+            "some pairs do not occur. Leave out --sees-secret, or use coarser values."
+        )
+    if sets.high.size > LARGEST_SETS:
+        raise SizeError(
+            f"For a population the optimum is computed for at most {LARGEST_SETS:,} bounds on shares; "
+            f"{len(sets.high):,} events over {sets.inputs:,} inputs have {sets.high.size:,}. {instead}"
         )
 
 

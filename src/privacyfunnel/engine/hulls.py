@@ -204,7 +204,7 @@ class HullOracle:
         """The member of the set that multipliers suggest, made to lie in it whatever they are."""
         low, high = self.rules.low[event], self._inner[event]
         if not block.inputs.size:
-            return low
+            return np.asarray(low)
         suggested = low.copy()
         rows = np.arange(block.first_row, block.first_row + block.inputs.size)
         suggested[block.inputs] += multipliers[rows] / weight

@@ -93,7 +93,10 @@ def _seeing_secret(problem: Problem, name: str) -> Generation:
 def _over_sets(problem: Problem, name: str) -> Generation:
     oracle = HullOracle(problem)
     search = TangentSearch(oracle, problem, WALKS_BY_PROGRAMME)
-    return _with_loans(problem, name, search, _proof(problem, HullChords(oracle, problem.objective), search), 0.0)
+    relaxation: Relaxation = OpenChords(oracle, problem.objective)
+    if problem.objective.plain:
+        relaxation = HullChords(oracle, problem.objective)
+    return _with_loans(problem, name, search, _proof(problem, relaxation, search), 0.0)
 
 
 def _without_proof(problem: Problem, name: str) -> Generation:

@@ -55,30 +55,26 @@ def linear(sets: PriorSets, one: int, other: int, weights: tuple[int, int]) -> L
 def largest_spreads(sets: PriorSets, k: float) -> tuple[FloatArray, FloatArray, IntArray]:
     """For every pair, E over F and F over E: the least r for t = 1 and this k in floats; and the weights, (n, 2)."""
     e, f = sets.pairs.T
-    found, best = [], []
-    for one, other in ((e, f), (f, e)):
-        each = np.stack([_reached(sets, one, other, weights, k) for weights in WEIGHTS])
-        best.append(each.argmin(axis=0))
-        found.append(each.min(axis=0))
-    return found[0], found[1], np.stack(best, axis=1)
+    each = [_reached(sets, one, other, k) for one, other in ((e, f), (f, e))]
+    return each[0].min(axis=0), each[1].min(axis=0), np.stack([least.argmin(axis=0) for least in each], axis=1)
 
 
-def _reached(sets: PriorSets, one: IntArray, other: IntArray, weights: tuple[int, int], k: float) -> FloatArray:
-    up, down = weights[0] / QUARTERS, weights[1] / QUARTERS
+def _reached(sets: PriorSets, one: IntArray, other: IntArray, k: float) -> FloatArray:
+    """The least r of every pair, for all weights, (weights, n)."""
+    up, down = (np.array(WEIGHTS).T / QUARTERS)[:, :, None, None]
     low, high = sets.low / SCALE, sets.high / SCALE
     above, below = up * high[one] + (1 - up) * low[one], down * low[other] + (1 - down) * high[other]
-    above_all = (1 - up) * (1 - low[one].sum(axis=1))
-    below_all = (1 - down) * (1 - high[other].sum(axis=1))
-    r = np.ones(len(one))
+    above_all = (1 - up[:, :, 0]) * (1 - low[one].sum(axis=1))
+    below_all = (1 - down[:, :, 0]) * (1 - high[other].sum(axis=1))
+    r = np.ones(above.shape[:2])
     while True:
         with np.errstate(invalid="ignore"):  # where r is infinite, nothing is worse
-            better = above > r[:, None] * below
-        top = 1 + k * (above_all + (above * better).sum(axis=1))
-        bottom = 1 + k * (below_all + (below * better).sum(axis=1))
-        with np.errstate(divide="ignore"):
-            larger = np.where(bottom > 0, top / bottom, np.inf)
+            better = above > r[:, :, None] * below
+        top = 1 + k * (above_all + (above * better).sum(axis=2))
+        bottom = 1 + k * (below_all + (below * better).sum(axis=2))
+        larger = np.divide(top, bottom, out=np.full_like(top, np.inf), where=bottom > 0)
         if not (larger > r * (1 + 1e-15)).any():
-            return r
+            return np.asarray(r)
         r = np.maximum(r, larger)
 
 

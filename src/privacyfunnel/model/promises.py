@@ -301,12 +301,13 @@ class ForPopulation(Promise, named=False):
 
     def sets(self, joint: Joint, sees_secret: bool = False) -> PriorSets:
         """The sets that these rows make, by the rule."""
-        key = (id(joint), sees_secret)
-        if key not in self._made:
-            rule, promise = self.people.rule, self.promise
-            made = rule.sets(lambda groups: promise.asked(groups, joint.m, sees_secret), joint, sees_secret)
-            self._made[key] = (joint, made)  # with the joint, so that no other can take its number
-        return self._made[key][1]
+        known = self._made.get((id(joint), sees_secret))
+        if known is not None and known[0] is joint:
+            return known[1]
+        rule, promise = self.people.rule, self.promise
+        made = rule.sets(lambda groups: promise.asked(groups, joint.m, sees_secret), joint, sees_secret)
+        self._made[id(joint), sees_secret] = (joint, made)
+        return made
 
     def alone(self, joint: Joint, protocol: Comparable) -> tuple[float, ...]:
         """The ε of the population for each secret by itself, however few rows it has, by sets of their own."""

@@ -62,6 +62,7 @@ def design(
     secret: str | Sequence[str],
     publish: str | Sequence[str],
     promise: Promise,
+    population: float | None = None,
     method: str = DEFAULT_METHOD,
     budgets: str | Sequence[float] | None = None,
     bins: Sequence[Bins] = (),
@@ -81,6 +82,7 @@ def design(
         secret=names(secret),
         publish=names(publish),
         promise=promise,
+        population=population,
         method=method,
         budgets=budgets if budgets is None or isinstance(budgets, str) else tuple(budgets),
         bins=tuple(bins),
@@ -109,9 +111,10 @@ def designed(encoding: Encoding, order: Order, stream: Stream | None = None) -> 
     """
     begun = time.monotonic()
     if order.private is None:
-        joint, promise = checked_joint(encoding), order.promise
+        joint = checked_joint(encoding)
+        promise = order.promised(joint)
     else:  # from here on nothing of the table is looked at but these counts
-        joint, promise = order.private.of(encoding, order.promise, order.seed)
+        joint, promise = order.private.of(encoding, order.promise, order.population, order.seed)
     choice, options = settled(order.method, joint, promise, order.options)
     mine = method(choice.method)
     if order.private is not None:

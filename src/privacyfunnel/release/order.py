@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from privacyfunnel.designs.choice import DEFAULT_METHOD, checked_method
 from privacyfunnel.designs.methods import Effort, Options
 from privacyfunnel.errors import ColumnError, ParameterError
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.priors import checked_confidence
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.release.private import PrivateDesign, check_private
 from privacyfunnel.tables.bins import Bins
@@ -27,6 +29,7 @@ class Order:
     secret: tuple[str, ...]
     publish: tuple[str, ...]
     promise: Promise
+    population: float | None = None  # the confidence with which it is to hold for the people the rows are a sample of
     method: str = DEFAULT_METHOD
     chain_order: tuple[str, ...] = ()  # the columns of a chain in order; chosen by what they keep if empty
     budgets: str | tuple[float, ...] | None = (
@@ -47,6 +50,8 @@ class Order:
             raise ParameterError(f"Outputs are published as {LABELS} or {VALUES}; not as '{self.as_}'.")
         checked_method(self.method)
         check_private(self.private, self.domain, self.bins)
+        if self.population is not None:
+            checked_confidence(self.population)
         for role, columns in (("secret", self.secret), ("published", self.publish)):
             if not columns:
                 raise ColumnError(f"at least one {role} column must be named; none was. Name one.")
@@ -55,6 +60,10 @@ class Order:
             raise ColumnError(
                 f"column '{twice[0]}' cannot be kept as it is and be secret or published too. Name it once."
             )
+
+    def promised(self, joint: Joint) -> Promise:
+        """The promise about this table, and about the people it is a sample of where that was asked for."""
+        return self.promise if self.population is None else self.promise.for_population(joint, self.population)
 
     @property
     def options(self) -> Options:

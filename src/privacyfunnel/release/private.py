@@ -19,7 +19,7 @@ from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.noise import NOISES, Noise, OwnNoise
 from privacyfunnel.model.noisy_counts import NoisyCounts, checked_design_epsilon
 from privacyfunnel.model.noisy_priors import SampledWithNoise
-from privacyfunnel.model.priors import RARE
+from privacyfunnel.model.priors import RARE, checked_confidence
 from privacyfunnel.model.promises import ForPopulation, Population, Promise
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from privacyfunnel.tables.encoding import Encoding
 
 MOST_CELLS = 1 << 16  # of counts that get noise: a second or two of exact draws
-CONFIDENCE = Fraction(95, 100)
+CONFIDENCE = 0.95  # unless another was asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,6 @@ class PrivateDesign:
 
     epsilon: Fraction  # ε_c
     noise: str = "own"  # or opendp
-    confidence: Fraction = CONFIDENCE
     rare: int = RARE
 
     def __post_init__(self) -> None:
@@ -45,8 +44,10 @@ class PrivateDesign:
         if self.noise not in NOISES:
             raise ParameterError(f"noise comes from {' or '.join(NOISES)}; not from '{self.noise}'.")
 
-    def of(self, encoding: Encoding, promise: Promise, seed: int | None = None) -> tuple[Joint, Promise]:
-        """A noisy table to design for, and the promise about the people, whom it says what it can about."""
+    def of(
+        self, encoding: Encoding, promise: Promise, confidence: float | None = None, seed: int | None = None
+    ) -> tuple[Joint, Promise]:
+        """A noisy table to design for, and the promise about the people, as far as it knows them."""
         weights = encoding.contingency.weights
         if weights.size > MOST_CELLS:
             raise SizeError(
@@ -61,7 +62,7 @@ class PrivateDesign:
                 )
         counts = NoisyCounts.drawn(weights, self.epsilon, self._source(seed))
         joint = Joint.from_contingency(replace(encoding.contingency, weights=counts.weights))
-        rule = SampledWithNoise(counts, self.confidence, self.rare)
+        rule = SampledWithNoise(counts, checked_confidence(confidence or CONFIDENCE), self.rare)
         return joint, ForPopulation(promise, Population(rule, counts.rows), joint)
 
     def _source(self, seed: int | None) -> Callable[[Fraction], Noise]:
@@ -69,11 +70,9 @@ class PrivateDesign:
         return NOISES[self.noise] if seed is None else partial(OwnNoise, below=random.Random(seed).randrange)
 
 
-def private_design(
-    epsilon: float | str | Fraction | None, noise: str = "own", confidence: Fraction = CONFIDENCE
-) -> PrivateDesign | None:
+def private_design(epsilon: float | str | Fraction | None, noise: str = "own") -> PrivateDesign | None:
     """The private design that was asked for, if any."""
-    return None if epsilon is None else PrivateDesign(checked_design_epsilon(epsilon), noise, confidence)
+    return None if epsilon is None else PrivateDesign(checked_design_epsilon(epsilon), noise)
 
 
 def check_private(private: PrivateDesign | None, domain: DomainFile | None, bins: Sequence[Bins]) -> None:
