@@ -25,6 +25,7 @@ from privacyfunnel.laws.product import ProductLaw
 from privacyfunnel.laws.promised import promise_from_json, promise_to_json
 from privacyfunnel.laws.sampling import KeyStream, Stream
 from privacyfunnel.laws.sets import SetsLaw
+from privacyfunnel.laws.stated import epsilon_above, nats_above, nats_below
 from privacyfunnel.model.comparable import Comparable
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
@@ -113,11 +114,11 @@ class SealedProtocol:
         return {
             "promise": promise_to_json(self.promise),
             "certificate": {
-                "epsilon": self.epsilon,
-                "information_nats": self.information,
-                "information_error_nats": self.information_error,
-                "entropy_nats": self.entropy,
-                "bound_nats": self.bound,
+                "epsilon": epsilon_above(self.epsilon, max(self.promise.epsilon, self.epsilon)),
+                "information_nats": nats_below(self.information),
+                "information_error_nats": nats_above(self.information_error),
+                "entropy_nats": nats_above(self.entropy),
+                "bound_nats": None if self.bound is None else nats_above(self.bound),
             },
             **self.domain.to_json(),
             "for_publication": self.for_publication,

@@ -26,7 +26,6 @@ from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
-from scipy import special
 
 from privacyfunnel.arrays import IntArray
 
@@ -76,6 +75,8 @@ def lowers(k: IntArray, n: IntArray, level: Fraction | Iterable[Fraction]) -> In
 
 def _proved(cells: list[tuple[int, int, Fraction]]) -> Iterator[int]:
     """The bounds one after another, each searched from SciPy's guess."""
+    from scipy import special
+
     seen = np.array([max(k, 1) for k, _, _ in cells], dtype=np.float64)
     total = np.array([max(n, 1) for _, n, _ in cells], dtype=np.float64)
     level = np.array([float(part) for _, _, part in cells])

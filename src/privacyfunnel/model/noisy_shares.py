@@ -23,7 +23,6 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
-from scipy import optimize, special
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.model.binomial import DIGITS, SCALE, SETTLED, brackets, log_factorial
@@ -65,6 +64,8 @@ class NoisyShares:
 
     def _guess(self, k: int, n: int) -> float:
         """Where the tail is the level, in floats, as a numerator over 2⁴⁰."""
+        from scipy import optimize, special
+
         reach = self.noise.reach
         j = np.arange(max(0, k - reach), min(n, k + reach) + 1, dtype=np.float64)
         ways = special.gammaln(n + 1) - special.gammaln(j + 1) - special.gammaln(n - j + 1)
