@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.arrays import FloatArray, IntArray, dense
 from privacyfunnel.designs.explicit import conditional_reporting
 from privacyfunnel.designs.sizes import LARGEST_PROBLEM
 from privacyfunnel.engine import Problem, Split, split
 from privacyfunnel.engine.objective import Entropy
 from privacyfunnel.engine.plan import MANY_INPUTS
-from privacyfunnel.errors import ParameterError, SizeError, SolverError, checked_positive
+from privacyfunnel.errors import GuaranteeError, SizeError, SolverError, checked_positive
 from privacyfunnel.laws.rounding import joined
 from privacyfunnel.laws.sealing import SMALLEST_EPSILON, SealedProtocol, seal
 from privacyfunnel.model.binomial import SCALE
@@ -22,6 +23,7 @@ from privacyfunnel.model.information import entropy, mutual_information
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.protocol import Protocol, posterior_labels
+from privacyfunnel.model.rows import Rows
 from privacyfunnel.model.sets import PriorSets
 
 MOST_COMPARISONS = 2500  # of side channels: with more of them no search finds much in minutes
@@ -37,6 +39,7 @@ LARGEST_SLIVER_BITS = 0
 LARGEST_EPSILON = 20.0  # what the engine solves for where more is asked: factors beyond e^20 are beyond its floats
 ROUNDING = 1e-12  # relative: how far the measured utility may exceed a bound that it meets
 HEAD_START = 5.0  # seconds for the protocol that does not see the secret, from which the one that does begins
+UNSEEN = 1e-7  # the chance of an input that never occurs, where a population may have it
 RAREST_OUTPUT = 1e-9  # outputs rarer than this are merged: they carry no information to speak of
 
 Progress = Callable[[float, float], None]
@@ -93,7 +96,8 @@ def optimal(
     sealed = seal(split_up, promise, joint, most=LARGEST_SLIVER_BITS, also_in_floats=True)
     utility = sealed.information
     # What was solved for a smaller ε bounds nothing at the larger one, but then all but everything is kept anyway.
-    bound = min(h_x, h_x - found.bound + _repaid(h_x, margin)) if promise.epsilon <= LARGEST_EPSILON else h_x
+    most = entropy(np.bincount(problem.objective.value, problem.prior)) - found.bound + _repaid(h_x, margin)
+    bound = min(h_x, _without_unseen(most, joint, problem)) if promise.epsilon <= LARGEST_EPSILON else h_x
     if bound < utility - ROUNDING * (1 + h_x):
         raise SolverError(
             f"A bound must not lie below what a protocol keeps; it lies {utility - bound:.1e} nats below. Report this."
@@ -118,7 +122,7 @@ def checked_size(joint: Joint, promise: Promise, sees_secret: bool) -> None:
         )
     sets = promise.sets(joint, sees_secret)
     if sets is not None:
-        _check_sets(sets, joint, sees_secret, instead)
+        _check_sets(sets, instead)
     comparisons = promise.count(joint, sees_secret)
     if promise.guards_known_attributes and joint.m > 1 and comparisons > MOST_COMPARISONS:
         raise SizeError(
@@ -132,13 +136,8 @@ def checked_size(joint: Joint, promise: Promise, sees_secret: bool) -> None:
         )
 
 
-def _check_sets(sets: PriorSets, joint: Joint, sees_secret: bool, instead: str) -> None:
-    """Refuse sets of priors that are too large for the engine, or over inputs that it does not know."""
-    if sees_secret and (joint.weights == 0).any():
-        raise ParameterError(
-            "For a population a protocol that sees the secret is optimised where every secret occurs with every value; "
-            "some pairs do not occur. Leave out --sees-secret, or use coarser values."
-        )
+def _check_sets(sets: PriorSets, instead: str) -> None:
+    """Refuse sets of priors that are too large for the engine."""
     if sets.high.size > LARGEST_SETS:
         raise SizeError(
             f"For a population the optimum is computed for at most {LARGEST_SETS:,} bounds on shares; "
@@ -149,12 +148,13 @@ def _check_sets(sets: PriorSets, joint: Joint, sees_secret: bool, instead: str) 
 def _problem(joint: Joint, promise: Promise, sees_secret: bool) -> tuple[Problem, IntArray, float]:
     """The engine's problem over the inputs that occur, which those are, and by how much its promise is smaller."""
     p_z = joint.p_sx.ravel() if sees_secret else joint.p_x
+    rows, sets = promise.rows(joint, sees_secret), promise.sets(joint, sees_secret)
+    if sets is not None:
+        p_z, rows = _with_unseen(p_z, rows)
     inputs = np.flatnonzero(p_z)
-    rows = promise.rows(joint, sees_secret)
     # Below the smallest certified size there is room to solve for half of it: still more than what was asked.
     # e^ε' such that (1-δ)v + δp is allowed at ε' whenever v is allowed at ε, with δ the margin (theory, Lemma 4).
-    sets = promise.sets(joint, sees_secret)
-    largest = max(1.0, rows.largest if sets is None else float((sets.high[:, inputs] / SCALE / p_z[inputs]).max()))
+    largest = max(1.0, rows.largest if sets is None else float((sets.high / SCALE / p_z).max()))
     wanted = promise.epsilon if promise.epsilon >= SMALLEST_EPSILON else SMALLEST_EPSILON / 2
     bound = math.exp(min(wanted, LARGEST_EPSILON))
     # Sums over many inputs round more; without room for that, every output would need a sliver of every input.
@@ -166,20 +166,39 @@ def _problem(joint: Joint, promise: Promise, sees_secret: bool) -> tuple[Problem
     return Problem(prior, rows, epsilon, objective, secret, sets), inputs, margin
 
 
+def _with_unseen(p_z: FloatArray, rows: Rows) -> tuple[FloatArray, Rows]:
+    """A prior that gives inputs which never occur a little, and the rows as they see these as well.
+
+    A set of priors may hold them, so that atoms must say what becomes of them. Rows are about the table, in which they
+    have no chance.
+    """
+    seen = np.flatnonzero(p_z)
+    if len(seen) == len(p_z):
+        return p_z, rows
+    every = np.where(p_z > 0, p_z * (1 - UNSEEN * (len(p_z) - len(seen))), UNSEEN)
+    functionals = np.zeros((rows.functionals.shape[0], len(p_z)))
+    functionals[:, seen] = dense(rows.functionals) * (p_z[seen] / every[seen])
+    members = np.zeros((len(rows.members), len(p_z)), dtype=bool)
+    members[:, seen] = rows.members
+    return every, replace(rows, functionals=functionals, members=members, even=np.zeros_like(rows.even))
+
+
 def _known_atoms(
     joint: Joint, promise: Promise, problem: Problem, inputs: IntArray, gap: float, time_limit: float | None
 ) -> FloatArray:
     """What a protocol that sees the secret can begin with: the best one that does not, and conditional reporting."""
     limit = HEAD_START if time_limit is None else min(HEAD_START, time_limit / 5)
     blind = split(_problem(joint, promise, False)[0], gap=gap, time_limit=limit)
-    s, x = inputs // joint.a, inputs % joint.a
-    atoms = [blind.atoms[blind.weights > 0][:, x] * joint.p_s_given_x[s, x]]
+    atoms = [(blind.atoms[blind.weights > 0] / joint.p_x)[:, inputs % joint.a] * problem.prior]
     if not promise.guards_known_attributes:  # else conditional reporting leaks even where it tells nothing
-        # At the engine's own ε, so that these atoms too keep their distance from the boundary.
-        channel = conditional_reporting(joint, promise.resized(problem.epsilon)).channel[inputs]
-        reported = (problem.prior[:, None] * channel).T
-        atoms.append(reported[reported.sum(axis=1) > 0])
-    return np.concatenate([atom / atom.sum(axis=1, keepdims=True) for atom in atoms])
+        with suppress(GuaranteeError):  # for a population it may leak too much however random it is
+            # At the engine's own ε, so that these atoms too keep their distance from the boundary.
+            channel = conditional_reporting(joint, promise.resized(problem.epsilon)).channel[inputs]
+            reported = (problem.prior[:, None] * channel).T
+            atoms.append(reported[reported.sum(axis=1) > 0])
+    known = np.concatenate([atom / atom.sum(axis=1, keepdims=True) for atom in atoms])
+    # What the blind protocol knows of people are other sets of priors than those over pairs.
+    return known if problem.sets is None else problem.drawn_towards(known)
 
 
 def _protocol(joint: Joint, problem: Problem, inputs: IntArray, found: Split, sees_secret: bool) -> Protocol:
@@ -210,6 +229,15 @@ def _repaid(h_x: float, margin: float) -> float:
     Mixing δ of the prior into every atom of a split raises its cost by at most δH(X) + h(δ), h the binary entropy.
     """
     return margin * h_x + entropy([margin, 1 - margin])
+
+
+def _without_unseen(bound: float, joint: Joint, problem: Problem) -> float:
+    r"""What a bound for the prior with unseen inputs says for the one without, of which it is a mixture with a share m.
+
+    Whoever knows which part a record is of learns at most h(m) by that, so :math:`(1 - m) I \le I' + h(m)`.
+    """
+    m = UNSEEN * (problem.size - int(np.count_nonzero(joint.weights if problem.secret is not None else joint.p_x)))
+    return bound if m <= 0 else (bound + entropy([m, 1 - m])) / (1 - m)
 
 
 def _in_utility(progress: Progress, h_x: float, margin: float) -> Progress:

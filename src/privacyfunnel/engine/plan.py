@@ -30,6 +30,7 @@ MOST_BRANCHED = 700  # inputs; with more, boxes are so many to begin with that a
 TOGETHER = 128  # inputs of one walk where a step is a linear programme
 BOXES = (0.5, 0.35, 0.65, 0.45, 0.55)  # places of a box within ε under LDP, the most useful first
 WALKS_IN_CLOSED_FORM, WALKS_BY_PROGRAMME = 96, 3  # at once: what a step costs differs a thousandfold
+WALKS_OVER_SETS, PATIENCE_OVER_SETS = 8, 5  # where boxes take milliseconds, a proof that meets an atom is dear
 STEADY = 0.8  # weight of past prices where many splits cost the same; 0 where an atom is sought at its very prices
 PATIENCE = 8  # searches in vain where no proof says that there is nothing to be found
 COARSE_SHARE, SHORT_COARSE_SHARE = 0.4, 0.2  # of a time limit for the smaller problem; less where nothing is proved
@@ -92,11 +93,12 @@ def _seeing_secret(problem: Problem, name: str) -> Generation:
 
 def _over_sets(problem: Problem, name: str) -> Generation:
     oracle = HullOracle(problem)
-    search = TangentSearch(oracle, problem, WALKS_BY_PROGRAMME)
+    search = TangentSearch(oracle, problem, WALKS_OVER_SETS)
     relaxation: Relaxation = OpenChords(oracle, problem.objective)
     if problem.objective.plain:
         relaxation = HullChords(oracle, problem.objective)
-    return _with_loans(problem, name, search, _proof(problem, relaxation, search), 0.0)
+    bounding = ByProof(problem, _proof(problem, relaxation, search))
+    return Generation(problem, WithLoans(problem, search), bounding, Pace(0.0, PATIENCE_OVER_SETS), name)
 
 
 def _without_proof(problem: Problem, name: str) -> Generation:
