@@ -4,7 +4,9 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo test bench lint clean browser
+SECONDS_EACH ?= 60
+
+.PHONY: demo test bench fuzz lint clean browser
 
 demo: $(VENV)/installed
 	$(BIN)/privacyfunnel demo --into demo --force
@@ -19,6 +21,10 @@ lint: $(VENV)/installed-lint
 
 bench: $(VENV)/installed-bench
 	$(BIN)/python -m benchmarks
+
+# Inputs that a machine makes up, for SECONDS_EACH seconds a target; what crashes is in fuzz/crashes.
+fuzz: $(VENV)/installed-fuzz
+	$(BIN)/python -m fuzz --seconds $(SECONDS_EACH)
 
 # The report is tested in a real browser.
 browser:

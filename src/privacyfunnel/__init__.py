@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from privacyfunnel.release.order import Order
     from privacyfunnel.release.sanitise import Release, sanitise, sanitise_file
     from privacyfunnel.tables.bins import Bins
+    from privacyfunnel.tables.merging import MergeRare, MergeSecrets
 
 __version__ = "0.1.0"
 
@@ -84,6 +85,8 @@ _ROOMS = {
     "sanitise": "release.sanitise",
     "sanitise_file": "release.sanitise",
     "Bins": "tables.bins",
+    "MergeRare": "tables.merging",
+    "MergeSecrets": "tables.merging",
 }
 
 __all__ = [
@@ -97,6 +100,8 @@ __all__ = [
     "GuaranteeError",
     "InputError",
     "Joint",
+    "MergeRare",
+    "MergeSecrets",
     "Optimum",
     "Order",
     "PrivacyFunnelError",

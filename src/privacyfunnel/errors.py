@@ -5,9 +5,11 @@
     │   ├── ParameterError        an ε, gap, limit or name that cannot be
     │   ├── DistributionError     counts or probabilities that are no joint distribution
     │   ├── ColumnError           a column that is not there, or cannot be used this way
+    │   │   └── MergedAwayError   one of which a single value would be left
     │   ├── TableError            a file that is no table, or cannot be read
     │   ├── OutputError           somewhere the results cannot be written
     │   ├── ProtocolFileError     a protocol file that is damaged, foreign or of another version
+    │   ├── SignatureError        a key or a signature that is not what it should be
     │   ├── SizeError             more than this method can hold or solve
     │   └── GuaranteeError        a promise that does not hold: nothing weaker is returned
     └── SolverError               ours: a solver did not finish its work; exits with 1
@@ -39,6 +41,10 @@ class ColumnError(InputError):
     """A column that does not exist or cannot play the part it was given."""
 
 
+class MergedAwayError(ColumnError):
+    """A column of which a single value would be left after rare values were merged."""
+
+
 class TableError(InputError):
     """A file that cannot be read as a table."""
 
@@ -49,6 +55,10 @@ class OutputError(InputError):
 
 class ProtocolFileError(InputError):
     """A protocol file that cannot be trusted or understood."""
+
+
+class SignatureError(InputError):
+    """A key that cannot be used, or a signature that is missing or wrong."""
 
 
 class SizeError(InputError):

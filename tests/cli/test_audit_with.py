@@ -39,9 +39,8 @@ def test_two_columns_at_no_epsilon_are_told_to_give_the_secret_away(bits: Path, 
     assert "about s = " in together["worst"]
     done = run("audit", a, bits, "--secret", "s", "--with", b)
     assert done.returncode == 0
-    assert "together    LIP ε = unbounded for 2 releases, worst for someone who knows nothing else" in " ".join(
-        line for line in done.stdout.splitlines() if line.startswith("together")
-    )
+    line = next(line.split() for line in done.stdout.splitlines() if line.startswith("together"))
+    assert "together LIP ε = unbounded for 2 releases, worst for someone who knows nothing else" in " ".join(line)
     assert told("audit", a, bits, "--secret", "s")["together"] is None
 
 

@@ -258,7 +258,7 @@ def without_law(content: Any) -> None:
     [
         (older, "ProtocolFileError", "version 0"),
         (unbalanced, "ProtocolFileError", "sum to 2^64"),
-        (without_law, "ProtocolFileError", "incomplete or inconsistent"),
+        (without_law, "ProtocolFileError", "the file must state 'law'; it does not"),
         (short, "ProtocolFileError", "a row for each of 16 inputs"),
         (louder, "GuaranteeError", "LIP promised ε = 1; this protocol leaks without bound"),
         (stricter, "GuaranteeError", "LIP promised ε = 0.5; this protocol leaks 0.5 more"),

@@ -153,7 +153,7 @@ def test_what_a_killed_run_leaves_is_for_its_owner_only_and_the_next_run_removes
     assert killed.returncode == -signal.SIGKILL
     left = modes(into)
     assert left
-    assert all(name.endswith(".part") and mode == 0o600 for name, mode in left.items())
+    assert all(name.endswith(".part") and mode == 0o700 for name, mode in left.items())
     done = run(*sanitise(adult, into, format="csv.gz"), umask=0o022)
     assert done.returncode == 0, done.stderr
     assert modes(into) == {"sanitised.csv.gz": 0o644, "protocol.json": 0o644}

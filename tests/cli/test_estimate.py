@@ -100,7 +100,7 @@ def near(table: dict[str, object], shares: dict[tuple[str, ...], float]) -> None
 
 def test_the_two_public_files_give_the_original_shares_in_text_and_json(people: Path, out: Path) -> None:
     found = told("estimate", *files(out))
-    assert set(found) == {"method", "level", "target", "notes", "tables", "files"}
+    assert set(found) == {"method", "level", "target", "notes", "tables", "files", "signed_by"}
     (table,) = found["tables"]
     assert set(table) == {"columns", "group", "rows", "cells", "sums", "notes"}
     assert (table["columns"], table["group"], table["rows"]) == (["colour"], {}, ROWS)

@@ -252,7 +252,8 @@ def test_estimates_of_what_is_not_identified_are_bounds_and_of_the_rest_numbers(
     assert shares.share[0] == pytest.approx(0.4)
     assert shares.lower[0] == pytest.approx(shares.upper[0])  # the output of value 0 is certain
     assert shares.lower[1:].max() == pytest.approx(0, abs=1e-9)
-    assert shares.upper[1:].min() > 0.6
+    # Each of the other 600 rows may have either value: that is certain, and no interval says less.
+    np.testing.assert_allclose(shares.upper[1:], 0.6, atol=1e-12)
 
 
 # -- intervals -----------------------------------------------------------------------------------------------------
@@ -272,27 +273,13 @@ def test_intervals_for_a_normal_estimate_cover_at_their_level_also_at_the_bounda
     assert upper.max() <= 1
 
 
-def test_the_interval_of_a_plain_frequency_is_nearly_wilsons() -> None:
-    rows, seen = 1000, 0.3
-    model = ChannelModel(np.eye(2))
-    fit = Fit.of(
-        model, RowSpace.of(model.means), model.observed(np.array([300, 700])), Settings("ml", target="population")
-    )
-    shares = fit.shares(np.eye(2), np.ones(2, dtype=np.bool_))
-    z = 1.959963984540054
-    centre, half = seen + z**2 / (2 * rows), z * np.sqrt(seen * (1 - seen) / rows + z**2 / (4 * rows**2))
-    wilson = (np.array([centre - half, centre + half])) / (1 + z**2 / rows)
-    # Not quite: the variance moves along a line here, along a parabola there.
-    np.testing.assert_allclose([shares.lower[0], shares.upper[0]], wilson, atol=1e-4)
-
-
 @pytest.mark.parametrize("target", ["table", "population"])
 @pytest.mark.parametrize("kind", ["channel", "sets"])
 def test_intervals_cover_what_they_are_said_to_cover(target: str, kind: str) -> None:
     rng = np.random.default_rng(7)
     p = np.array([0.6, 0.3, 0.09, 0.01])
     model = ChannelModel(response(4, 0.5)) if kind == "channel" else SetsModel(4, 0.25)
-    space, rows, tables = RowSpace.of(model.means), 2000, 250
+    space, rows, tables = RowSpace.of(model.means), 2000, 120
     chosen = Settings(model.default_method, target=target)
     covered = 0
     for _ in range(tables):
@@ -301,8 +288,8 @@ def test_intervals_cover_what_they_are_said_to_cover(target: str, kind: str) -> 
         shares = fit.shares(np.eye(4), np.ones(4, dtype=np.bool_))
         covered += int(((shares.lower <= truth) & (truth <= shares.upper)).sum())
     # The four shares of one table depend on each other, so their mean coverage varies at most like that of one: with
-    # 250 tables its standard deviation is at most 1.4 %, and 5.6 % off raises a false alarm at most once in 10⁴.
-    assert abs(covered / (4 * tables) - 0.95) < 0.056
+    # 120 tables its standard deviation is at most 2 %, and 8 % off raises a false alarm at most once in 10⁴.
+    assert abs(covered / (4 * tables) - 0.95) < 0.08
 
 
 def test_the_tables_own_shares_are_known_better_than_the_populations() -> None:

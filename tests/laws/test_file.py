@@ -102,21 +102,25 @@ def test_existing_files_stay_unless_asked(tmp_path: Path) -> None:
         (lambda c: c.update(format="something"), "no protocol file"),
         (lambda c: c["promise"].update(epsilon=0.1), "promised"),
         (lambda c: c["promise"].update(name="XYZ"), "none called 'XYZ'"),
-        (lambda c: c["promise"].update(epsilon="much"), "ε must be"),
+        (lambda c: c["promise"].update(epsilon="much"), "promise.epsilon must be a number; it is text"),
         (lambda c: c["law"]["rows"][0][0].__setitem__(1, "17"), "sum to"),
         (lambda c: c["law"]["rows"][0][0].__setitem__(0, 99), "belong to an output"),
         (lambda c: c["law"]["rows"][0][0].__setitem__(0, c["law"]["rows"][0][1][0]), "name an output once"),
-        (lambda c: c["law"]["rows"][0][0].__setitem__(1, "many"), "incomplete or inconsistent"),
+        (
+            lambda c: c["law"]["rows"][0][0].__setitem__(1, "many"),
+            r"law\.rows\[0\]\[0\]\[1\] must be written as the schema says; it is 'many'",
+        ),
         (lambda c: c["law"]["rows"].pop(), "a row for each of 3 inputs"),
-        (lambda c: c["secret"].update(columns=[]), "each once"),
+        (lambda c: c["secret"].update(columns=[]), "secret.columns must have at least 1 entries; it has 0"),
         (lambda c: c["secret"].update(columns=["city"]), "each once"),
-        (lambda c: c["law"].update(bits=32), "64 bits"),
-        (lambda c: c["law"]["outputs"].__setitem__(0, []), "a label for each of 1 columns"),
+        (lambda c: c["law"].update(bits=32), "law.bits must be 64; it is 32"),
+        (lambda c: c["law"]["outputs"].__setitem__(0, []), r"law.outputs\[0\] must have at least 1"),
+        (lambda c: c["law"]["outputs"].__setitem__(0, ["a", "b"]), "a label for each of 1 columns"),
         (lambda c: c["certificate"].update(information_nats=99), "information kept"),
         (lambda c: c["certificate"].update(bound_nats=0), "information kept"),
-        (lambda c: c.pop("law"), "incomplete or inconsistent"),
-        (lambda c: c.update(kind="magic"), "a law is one of"),
-        (lambda c: c.update(publish=[]), "incomplete or inconsistent"),
+        (lambda c: c.pop("law"), "the file must state 'law'; it does not"),
+        (lambda c: c.update(kind="magic"), "kind must be one of \"channel\", .*; it is 'magic'"),
+        (lambda c: c.update(publish=[]), "publish must have at least 1"),
     ],
 )
 def test_an_altered_file_is_refused_with_one_sentence(change: Any, says: str, tmp_path: Path) -> None:
@@ -212,16 +216,16 @@ def test_a_law_that_only_the_tables_own_prior_allows_is_not_certified_for_the_ot
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda p: p["priors"][0]["p"][0].__setitem__(0, "-5"), "a chance of at least 0 for each of 3 values"),
+        (lambda p: p["priors"][0]["p"][0].__setitem__(0, "-5"), "must be written as the schema says"),
         (lambda p: p["priors"][0]["p"].pop(), "a chance of at least 0 for each of 3 values"),
         (lambda p: p["priors"][0]["p"][0].pop(), "incomplete or inconsistent|for each of 3 values"),
-        (lambda p: p["priors"][0]["p"][0].__setitem__(0, "nan"), "incomplete or inconsistent"),
+        (lambda p: p["priors"][0]["p"][0].__setitem__(0, "nan"), "must be written as the schema says"),
         (lambda p: p["priors"][0].update(p=[["0"] * 3, ["1"] * 3]), "must occur"),
         (lambda p: p["promise"].update(epsilon=3.0), "called like the one it is made of"),
         (lambda p: p.update(epsilon=3.0), "called like the one it is made of"),
         (lambda p: p["promise"].update(name="LDP"), "called like the one it is made of"),
-        (lambda p: p.pop("promise"), "incomplete or inconsistent"),
-        (lambda p: p.update(priors=None), "incomplete or inconsistent"),
+        (lambda p: p.pop("promise"), "promise must state 'promise'; it does not"),
+        (lambda p: p.update(priors=None), "promise.priors must be a list; it is null"),
     ],
 )
 def test_altered_priors_are_refused_with_one_sentence(change: Any, says: str, tmp_path: Path) -> None:
@@ -237,11 +241,13 @@ def test_altered_priors_are_refused_with_one_sentence(change: Any, says: str, tm
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda c: c["certificate"].update(epsilon="nan"), "certified ε must lie"),
-        (lambda c: c["certificate"].update(information_error_nats="nan"), "standard error"),
-        (lambda c: c["induced"][0].__setitem__(0, "nan"), "must be distributions"),
-        (lambda c: c["induced"][0].__setitem__(0, 0.5 + c["induced"][0][0]), "must be distributions"),
-        (lambda c: c["induced"].pop(), "must be distributions"),
+        (lambda c: c["certificate"].update(epsilon="nan"), "certificate.epsilon must be a number; it is text"),
+        (lambda c: c["certificate"].update(information_error_nats="nan"), "information_error_nats must be a number"),
+        (lambda c: c["induced"][0].__setitem__(0, "nan"), r"induced\[0\]\[0\] must be a number; it is text"),
+        (lambda c: c["induced"][0].__setitem__(0, 0.5 * c["induced"][0][0]), "must be distributions"),
+        (lambda c: c["induced"][0].__setitem__(0, 1.5), "must lie between 0 and 1"),
+        (lambda c: c["induced"][0].append(0.0), "for each of 3 values and 3 outputs"),
+        (lambda c: c["induced"].pop(), "for each of 3 values and 3 outputs"),
     ],
 )
 def test_what_is_no_number_or_no_distribution_passes_no_check(change: Any, says: str, tmp_path: Path) -> None:

@@ -168,3 +168,10 @@ def test_points_are_the_same_on_all_cores_and_none_is_begun_when_time_is_up() ->
     assert here == there
     known = Point("optimal", 0.5, 0.1, 0.1)
     assert curve(joint, epsilons=[0.2, 0.5], known=[known], seconds=0.0).points == (known,)
+
+
+def test_a_curve_never_falls_and_its_bounds_never_rise_towards_smaller_promises() -> None:
+    joint = Joint.from_counts([[5, 3, 1], [1, 2, 6]])
+    cut_short = [Point("optimal", 0.5, 0.4, 0.9), Point("optimal", 1.0, 0.3, 0.8)]
+    found = curve(joint, epsilons=[0.5, 1.0], methods=["optimal"], known=cut_short).points
+    assert [(point.utility, point.bound) for point in found] == [(0.4, 0.8), (0.4, 0.8)]

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from datetime import date
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,13 @@ from privacyfunnel.errors import ColumnError, ParameterError, TableError
 from privacyfunnel.tables import encoding, quantiles, tally
 from privacyfunnel.tables.bins import Bins, bin_labels, example_edges, parse_bin
 from privacyfunnel.tables.columns import MOST_LABELS, Coding
-from privacyfunnel.tables.encoding import Encoding, Variable, encode, encode_against, labelled
+from privacyfunnel.tables.encoding import Encoding, encode, encode_against, labelled
 from privacyfunnel.tables.files import open_table, write_table
+from privacyfunnel.tables.fingerprint import Fingerprint
 from privacyfunnel.tables.frames import FrameTable, contingency_of_frame
 from privacyfunnel.tables.looking import look
 from privacyfunnel.tables.quantiles import QuantileSummary
+from privacyfunnel.tables.variables import Variable
 
 Row = tuple[str | None, ...]
 
@@ -170,12 +173,12 @@ def test_quantile_bins_are_as_even_as_repeated_numbers_allow(numbers: list[int],
     summary = QuantileSummary()
     for start in range(0, len(numbers), 7):
         summary.add(pl.Series(numbers[start : start + 7], dtype=pl.Float64))
-    edges = summary.edges(count)
-    assert list(edges) == sorted(set(edges))
+    cuts = summary.cuts(count)
+    assert list(cuts) == sorted(set(cuts))
     for rank in range(1, count):
         target = rank * len(numbers) / count
         expected = min(v for v in numbers if sum(u <= v for u in numbers) > target)
-        assert expected in edges or expected == min(numbers)
+        assert expected in cuts or expected == min(numbers)
 
 
 def test_a_stream_too_long_for_exact_quantiles_is_within_the_stated_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,9 +195,10 @@ def test_a_stream_too_long_for_exact_quantiles_is_within_the_stated_error(monkey
     numbers = np.concatenate(everything)
     error = merges * 8 / points  # a merge moves a rank by less than 8 n / MOST_POINTS
     assert error < 0.5
-    for rank, edge in zip((1, 2, 4, 5), np.array(summary.edges(6))[[0, 1, -2, -1]], strict=True):
+    for rank, edge in zip((1, 2, 4, 5), np.array(summary.cuts(6))[[0, 1, -2, -1]], strict=True):
         below, upto = np.mean(numbers < edge), np.mean(numbers <= edge)
         assert below - error / 10 <= rank / 6 <= upto + error / 10
+    assert 0.0 in summary.cuts(6)
     assert 0.0 in summary.edges(6)
 
 
@@ -203,6 +207,11 @@ def test_numbers_too_large_for_bins_are_refused_without_bins() -> None:
     with pytest.raises(ColumnError, match="They are too large for bins: leave it out") as refusal:
         contingency_of_frame(frame, secret="s", publish="x")
     assert "inf" not in str(refusal.value)
+
+
+def test_a_separator_before_a_number_is_no_fault() -> None:
+    code = encode(frame(s=["u", "v"], x=["\x1c1", "2"]), secret=["s"], publish=["x"])
+    assert code.contingency.attribute_labels == (("\x1c1", "2"),)
 
 
 def test_many_numbers_are_refused_with_bins_that_would_do() -> None:
@@ -287,7 +296,7 @@ def test_kept_columns_pass_through_beside_their_rows(
     monkeypatch.setattr(encoding, "KEPT_BYTES", kept_bytes)
     rows = pl.DataFrame({"s": ["u", "v", "u"], "x": ["b", "a", "b"], "id": ["03", None, "01"]})
     write_table(tmp_path / "t.csv", [rows])
-    code = encode(open_table(tmp_path / "t.csv"), secret=["s"], publish=["x"])
+    code = encode(open_table(tmp_path / "t.csv"), secret=["s"], publish=["x"], keep=["id"])
     out = [
         labelled({"x": (code.contingency.published.labels, chunk.published)}, chunk.kept)
         for chunk in code.chunks(keep=["id"])
@@ -297,20 +306,63 @@ def test_kept_columns_pass_through_beside_their_rows(
         list(code.chunks(keep=["s"]))
 
 
-@pytest.mark.parametrize("change", [b"s,x\nu,a\nv,b\nu,a\n", b"s,x\nu,a\n", b"s,x\nu,a\nv,c\n", b"s,x\nu,a\nu,b\n"])
+CHANGES = {
+    "more rows": "s,x,id\nu,a,1\nv,b,2\nu,b,3\nu,a,4\n",
+    "fewer rows": "s,x,id\nu,a,1\nv,b,2\n",
+    "a new value": "s,x,id\nu,a,1\nv,c,2\nu,b,3\n",
+    "a known value": "s,x,id\nu,a,1\nu,b,2\nu,b,3\n",
+    "another order": "s,x,id\nu,b,3\nv,b,2\nu,a,1\n",
+    "two rows for one another": "s,x,id\nu,a,3\nv,b,2\nu,b,1\n",
+}
+
+
+@pytest.mark.parametrize("kept_bytes", [0, 1 << 20])
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet"])
+@pytest.mark.parametrize("change", CHANGES)
 def test_a_table_that_changes_between_the_passes_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: bytes
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept_bytes: int, suffix: str, change: str
 ) -> None:
-    monkeypatch.setattr(encoding, "KEPT_BYTES", 0)
-    path = tmp_path / "t.csv"
-    path.write_bytes(b"s,x\nu,a\nv,b\n")
-    code = encode(open_table(path), secret=["s"], publish=["x"])
-    path.write_bytes(change)
-    if change.endswith(b"u,b\n"):  # values that are known: such a change cannot be seen in the codes
-        assert decoded(code) == [("u", "a"), ("u", "b")]
+    def written(text: str) -> None:
+        header, *rows = (line.split(",") for line in text.split())
+        write_table(path, [pl.DataFrame(dict(zip(header, zip(*rows, strict=True), strict=True)))], force=True)
+
+    monkeypatch.setattr(encoding, "KEPT_BYTES", kept_bytes)
+    path = tmp_path / f"t{suffix}"
+    written("s,x,id\nu,a,1\nv,b,2\nu,b,3\n")
+    code = encode(open_table(path), secret=["s"], publish=["x"], keep=["id"])
+    assert [chunk.kept["id"].to_list() for chunk in code.chunks(["id"]) if chunk.kept is not None] == [["1", "2", "3"]]
+    written(CHANGES[change])
+    if kept_bytes and change in {"a new value", "a known value"}:  # the rows that were counted are drawn
+        assert sum(len(chunk.secret) for chunk in code.chunks(["id"])) == 3
     else:
         with pytest.raises(TableError, match="must not change while it is read"):
-            list(code.chunks())
+            list(code.chunks(["id"]))
+
+
+def test_a_kept_column_is_named_when_the_table_is_counted() -> None:
+    code = encode(frame(s=["u", "v"], x=["a", "b"], id=["1", "2"]), secret=["s"], publish=["x"])
+    with pytest.raises(ColumnError, match="'id' must be named when the table is counted"):
+        list(code.chunks(["id"]))
+
+
+@given(
+    st.lists(st.sampled_from("abc"), min_size=1, max_size=30),
+    st.data(),
+)
+def test_a_fingerprint_sees_every_row_and_its_place_and_no_batch(rows: list[str], data: st.DataObject) -> None:
+    def printed(entries: list[str], cuts: list[int]) -> Fingerprint:
+        mine = first.again(["a"])
+        for start, stop in pairwise([0, *sorted(cuts), len(entries)]):
+            mine.add({"a": pl.Series(entries[start:stop], dtype=pl.String)}, start)
+        return mine
+
+    first = Fingerprint(["a", "b"])
+    column = pl.Series(rows, dtype=pl.String)
+    first.add({"a": column, "b": column}, 0)
+    cuts = data.draw(st.lists(st.integers(0, len(rows)), max_size=4))
+    others = data.draw(st.permutations(rows))
+    assert printed(rows, cuts).confirms(first)
+    assert printed(others, cuts).confirms(first) == (others == rows)
 
 
 def test_values_that_are_not_known_are_counted_and_named() -> None:

@@ -293,7 +293,7 @@ write_table(sys.argv[1], batches())
     result = subprocess.run([sys.executable, "-c", code, path], check=False)
     assert result.returncode == -9
     assert not path.exists()
-    assert all(file.name.startswith(".out.csv.") for file in tmp_path.iterdir())
+    assert all(file.name.startswith(".privacyfunnel.") for file in tmp_path.iterdir())
 
 
 def test_every_error_is_one_of_the_library(tmp_path: Path) -> None:

@@ -1,17 +1,22 @@
 """Files that appear whole or not at all: who can read them, while they are written and afterwards."""
 
+import errno
 import os
+import signal
 import stat
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import polars as pl
 import pytest
 
+from privacyfunnel.errors import OutputError
 from privacyfunnel.tables.files import write_table
 from privacyfunnel.tables.suffixes import SUFFIXES
-from privacyfunnel.tables.whole import whole_file
+from privacyfunnel.tables.whole import whole_file, whole_files
 
 
 @contextmanager
@@ -49,17 +54,17 @@ def test_a_table_is_for_everybody_once_it_is_whole_and_for_its_owner_while_it_is
     tmp_path: Path, suffix: str, mask: int, ordinary: int
 ) -> None:
     path = tmp_path / f"sanitised{suffix}"
-    meanwhile: list[int] = []
+    meanwhile: list[tuple[bool, int]] = []
 
     def batches() -> Iterator[pl.DataFrame]:
         for _ in range(3):
             yield pl.DataFrame({"a": ["x"] * 1000})
-            meanwhile.extend(mode(part) for part in tmp_path.iterdir())
+            meanwhile.extend((part.is_dir(), mode(part)) for part in tmp_path.rglob("*"))
 
     with umask(mask):
         write_table(path, batches())
         assert os.umask(mask) == mask
-    assert set(meanwhile) == {0o600}
+    assert set(meanwhile) == {(True, 0o700), (False, 0o600)}
     assert mode(path) == ordinary
 
 
@@ -79,3 +84,145 @@ def test_parts_that_nobody_holds_are_removed_and_nothing_else(tmp_path: Path) ->
     assert path.read_text() == "the one that is not done yet"
     left = {file.name for file in tmp_path.iterdir()}
     assert left == {"sanitised.csv", "mine", ".sanitised.csv.00000000000000ff.part", *others}
+
+
+# Each child publishes three files, or puts in order what another left, and kills itself at the k-th call that changes a
+# folder: before it, or just after it. What stands then is judged here, where nothing was killed.
+KILLED_ANYWHERE = """
+import itertools, os, pathlib, shutil, signal, sys
+from privacyfunnel.tables.leftovers import recover
+from privacyfunnel.tables.whole import whole_files
+
+folder, old = pathlib.Path(sys.argv[1]), sys.argv[2]
+CALLS = ("link", "rename", "unlink", "rmdir", "mkdir", "fsync", "fchmod")
+
+def publish(version, force):
+    with whole_files(folder, force=force, instead_of=["table.csv", "table.parquet", "page"]) as parts:
+        for name in ("table.csv", "protocol", "page"):
+            parts.begin(name).write_text(version)
+
+def killed_at(k, after, work):
+    "Whether the k-th call was reached."
+    child = os.fork()
+    if child:
+        return os.WIFSIGNALED(os.waitpid(child, 0)[1])
+    calls = itertools.count()
+    def deadly(call):
+        def called(*words, **more):
+            mine = next(calls) == k
+            if mine and not after:
+                os.kill(os.getpid(), signal.SIGKILL)
+            call(*words, **more)
+            if mine:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return called
+    for name in CALLS:
+        setattr(os, name, deadly(getattr(os, name)))
+    work()
+    os._exit(0)
+
+def standing():
+    return {path.name: path.read_text() for path in folder.iterdir() if not path.name.startswith(".")}
+
+OLD = {} if not old else {old: "1", "protocol": "1", "page": "1"}
+NEW = {"table.csv": "2", "protocol": "2", "page": "2"}
+
+def consistent():
+    found = standing()
+    tables = [name for name in found if name.startswith("table")]
+    assert not tables or found in (OLD, NEW), found
+    for path in folder.iterdir():
+        assert not path.name.startswith(".") or path.stat().st_mode & 0o077 == 0
+
+def fresh():
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    for name, text in OLD.items():
+        (folder / name).write_text(text)
+
+points = 0
+for k, after in ((k // 2, bool(k % 2)) for k in itertools.count()):
+    fresh()
+    if not killed_at(k, after, lambda: publish("2", force=bool(OLD))):
+        break
+    points += 1
+    consistent()
+    for j in itertools.count():  # and the recovery may be killed, too
+        reached = killed_at(j, False, lambda: recover(folder))
+        consistent()
+        if not reached:
+            break
+    assert standing() in (OLD, NEW), standing()
+    assert not [path for path in folder.iterdir() if path.name.startswith(".")]
+    publish("2", force=standing() != {})
+    assert standing() == NEW
+print(points)
+"""
+
+
+@pytest.mark.parametrize("old", ["", "table.csv", "table.parquet"])
+def test_wherever_a_run_is_killed_no_table_stands_beside_what_is_not_its_own(tmp_path: Path, old: str) -> None:
+    command = [sys.executable, "-c", KILLED_ANYWHERE, str(tmp_path / "into"), old]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > (20 if not old else 35)
+
+
+def published(folder: Path, text: str, *, force: bool = False, meanwhile: Callable[[], None] | None = None) -> None:
+    with whole_files(folder, force=force) as parts:
+        for name in ("table", "protocol", "page"):
+            parts.begin(name).write_text(text)
+        if meanwhile:
+            meanwhile()
+
+
+def standing(folder: Path) -> dict[str, str]:
+    return {path.name: path.read_text() for path in folder.iterdir()}
+
+
+def test_a_name_that_was_taken_meanwhile_takes_everything_back(tmp_path: Path) -> None:
+    def taken() -> None:
+        (tmp_path / "table").symlink_to(tmp_path / "nowhere")  # a link to nowhere is something, too
+
+    with pytest.raises(OutputError, match="table' exists already"):
+        published(tmp_path, "new", meanwhile=taken)
+    assert [path.name for path in tmp_path.iterdir()] == ["table"]
+
+
+def test_what_cannot_be_replaced_takes_everything_back(tmp_path: Path) -> None:
+    published(tmp_path, "old")
+    (tmp_path / "page").unlink()
+    with pytest.raises(OutputError, match="it is a directory"):
+        published(tmp_path, "new", force=True, meanwhile=(tmp_path / "page").mkdir)
+    (tmp_path / "page").rmdir()
+    assert standing(tmp_path) == {"table": "old", "protocol": "old"}
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_signal_between_two_names_is_heard_before_the_last_and_takes_everything_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, force: bool
+) -> None:
+    if force:
+        published(tmp_path, "old")
+    before, link = standing(tmp_path), os.link
+
+    def interrupted(source: Path, target: Path) -> None:
+        link(source, target)
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(os, "link", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        published(tmp_path, "new", force=force)
+    assert standing(tmp_path) == before
+
+
+def test_a_file_system_without_links_serves_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(*_: object) -> None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, "link", unknown)
+    published(tmp_path, "old")
+    with pytest.raises(OutputError, match="exists already"):
+        published(tmp_path, "new")
+    published(tmp_path, "new", force=True)
+    assert standing(tmp_path) == dict.fromkeys(("table", "protocol", "page"), "new")

@@ -24,6 +24,7 @@ from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.sparse import SparseProtocol
 from privacyfunnel.tables.bins import Bins
+from privacyfunnel.tables.merging import Merge
 
 MOST_CHANCES = 2**21  # pairs of a record and what it can become in all releases together that are gone through
 MOST_LOOKS = 2**26  # chances gone through for all sets of columns that someone may know: a minute or two
@@ -104,6 +105,7 @@ def audit_together(
     *,
     secret: Sequence[str] = (),
     bins: Sequence[Bins] = (),
+    merges: Sequence[Merge] = (),
     delimiter: str | None = None,
     encoding: str | None = None,
 ) -> Together:
@@ -117,6 +119,7 @@ def audit_together(
     sealed = [SealedProtocol.load(path) for path in protocols]
     first = sealed[0]
     check_secret(first, secret)
+    first.domain.check_secrets(merges)
     protected = first.domain.secret_columns
     for path, other in zip(protocols, sealed, strict=True):
         if other.sees_secret and other.domain.secret_columns != protected:
@@ -130,7 +133,13 @@ def audit_together(
     if named:
         raise ColumnError(f"the bins of '{named[0].column}' are in the protocol file; leave out --bin for it.")
     people = open_table(table, delimiter=delimiter, encoding=encoding)
-    counted = encode(people, secret=protected, publish=published, bins=[*stated.values(), *bins])
+    counted = encode(
+        people,
+        secret=protected,
+        publish=published,
+        bins=[*stated.values(), *bins],
+        merges=[*_others(sealed, first.promise), *merges],
+    )
     joint = Joint.from_contingency(counted.contingency)
     laws = [_on(joint, one) for one in sealed]
     alone = tuple(composed(joint, first.promise, [law]) for law in laws)
@@ -152,12 +161,28 @@ def _bins(sealed: Sequence[SealedProtocol]) -> dict[str, Bins]:
     return stated
 
 
+def _others(sealed: Sequence[SealedProtocol], promise: Promise) -> tuple[Merge, ...]:
+    """How the values of each column are merged where all protocols that have it agree; else they are counted apart."""
+    stated: dict[str, set[Merge | None]] = {}
+    for one in sealed:
+        mine = {rule.column: rule for rule in one.domain.others}
+        for at in one.domain.attributes:
+            stated.setdefault(at.name, set()).add(mine.get(at.name))
+    unlike = [name for name, rules in stated.items() if len(rules) > 1]
+    if unlike and promise.guards_known_attributes:
+        raise ColumnError(
+            f"protocols that are composed under {promise.name} must merge the same values of '{unlike[0]}', which "
+            "somebody may know; these do not. Make one of them again with the other's --merge-rare."
+        )
+    return tuple(rule for rules in stated.values() if len(rules) == 1 for rule in rules if rule is not None)
+
+
 def _on(joint: Joint, sealed: SealedProtocol) -> Law:
     """The law with an input for each value of the joint, whose attributes are those of all protocols."""
     domain = sealed.domain
     names = [at.name for at in joint.attributes]
     columns = [names.index(at.name) for at in domain.attributes]
-    values = [tuple(value[j] for j in columns) for value in joint.values]
+    values = [domain.shown([value[j] for j in columns]) for value in joint.values]
     x = looked_up(values, domain.values, joint.weights.sum(axis=0), [at.name for at in domain.attributes])
     if not sealed.sees_secret:
         return sealed.law.among(x)

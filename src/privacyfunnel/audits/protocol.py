@@ -1,7 +1,8 @@
 """Audit: does the promise hold, from the files alone, and did the draw follow the protocol?
 
 The promise is checked again in exact arithmetic: the integers of the protocol file against the counts of the table. The
-draw is judged by a chi-square test of how often each input became each output.
+draw is judged by a chi-square test of how often each input became each output, and by whether outputs follow the secret
+beyond that. Whatever else the files claim is measured, or said to be unchecked.
 """
 
 from __future__ import annotations
@@ -15,10 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.audits.claims import Claims, checked_claims
+from privacyfunnel.audits.columns import check_columns
+from privacyfunnel.audits.following import BySecret, Following
+from privacyfunnel.audits.seeds import FirstRows, seeds_tried
 from privacyfunnel.audits.side_channels import SideChannel, side_channel
 from privacyfunnel.errors import ColumnError, GuaranteeError, TableError
 from privacyfunnel.laws.law import Law
 from privacyfunnel.laws.sealing import SealedProtocol, certify
+from privacyfunnel.laws.signing import Signer, signed_protocol
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.release.write import recognised
 from privacyfunnel.tables.bins import Bins
@@ -26,6 +32,7 @@ from privacyfunnel.tables.bins import Bins
 if TYPE_CHECKING:
     from privacyfunnel.tables.encoding import Encoding
     from privacyfunnel.tables.files import Table
+    from privacyfunnel.tables.merging import Merge
 
 FALSE_ALARM = 1e-6  # the chance that a draw which did follow the protocol is called inconsistent
 LEAST_EXPECTED = 20  # cells that expect fewer rows are joined before they are compared
@@ -40,6 +47,9 @@ class Draw:
     statistic: float
     degrees: int
     p_value: float  # the chance of a statistic at least as large, had the draw followed the law
+    following: Following | None = None  # whether outputs follow the secret; None where rows could not be paired
+    unseeded: bool | None = None  # True: no seed that anybody would try draws these rows; None where that was not tried
+    beside: tuple[str, ...] = ()  # the columns that were kept on purpose
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,6 +61,9 @@ class Audit:
     certified: float  # ε now, on these rows, in exact arithmetic
     draw: Draw | None  # None where no sanitised table was given
     side_channel: SideChannel | None = None  # the worst for several columns; None where there is none or too many
+    secret_named: bool = False  # whether the auditor named the secret, or the file alone did
+    claims: Claims | None = None  # what the file states beside its promise
+    signer: Signer | None = None  # who signed the files; None where nobody did
 
 
 def audit(
@@ -60,22 +73,32 @@ def audit(
     secret: Sequence[str] = (),
     sanitised: str | Path | None = None,
     bins: Sequence[Bins] = (),
+    merges: Sequence[Merge] = (),
     delimiter: str | None = None,
     encoding: str | None = None,
+    keep: Sequence[str] = (),
+    signed_by: str | Path | None = None,
 ) -> Audit:
     """Check a protocol file against the table it was made for, and the sanitised table against both.
+
+    `keep` names the columns that were kept on purpose; any other that is not published is refused. `signed_by` is the
+    public key with which the files must be signed.
 
     Raises
     ------
     GuaranteeError
-        If the promise or the stated certificate does not hold on these rows, or the draw did not follow the protocol.
+        If the promise or what the file states does not hold on these rows, the draw did not follow the protocol, or
+        the sanitised table holds more than it should.
+    SignatureError
+        If a signature is wrong, or missing where a key was asked for.
     """
     from privacyfunnel.tables.files import open_table
 
-    sealed = SealedProtocol.load(protocol)
+    sealed, signer = signed_protocol(protocol, sanitised, signed_by)
     check_secret(sealed, secret)
+    sealed.domain.check_secrets(merges)
     people = open_table(table, delimiter=delimiter, encoding=encoding)
-    found = Found.of(people, sealed, bins)
+    found = Found.of(people, sealed, bins, merges)
     law, joint = sealed.certified_on(found.law, found.joint)
     now = certify(law, sealed.promise, joint, "Do not publish what it drew from this table.")
     if not now <= sealed.epsilon:
@@ -86,8 +109,10 @@ def audit(
     _check_induced(sealed, found)
     draw = None
     if sanitised is not None:
-        draw = _judged(sealed, found, open_table(sanitised))
-    return Audit(sealed, found.encoding.rows, now, draw, side_channel(found.joint, found.law))
+        draw = _judged(sealed, found, open_table(sanitised), keep)
+    claims = checked_claims(sealed, found.joint, found.law)
+    side = side_channel(found.joint, found.law)
+    return Audit(sealed, found.encoding.rows, now, draw, side, bool(secret), claims, signer)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,8 +125,8 @@ class Found:
     law: Law  # the law on those inputs alone
 
     @classmethod
-    def of(cls, table: Table, sealed: SealedProtocol, bins: Sequence[Bins]) -> Found:
-        """Read the table with the protocol's own bins, and look its labels up."""
+    def of(cls, table: Table, sealed: SealedProtocol, bins: Sequence[Bins], merges: Sequence[Merge] = ()) -> Found:
+        """Read the table with the protocol's own bins, and look its labels up; `merges` is how secrets were merged."""
         from privacyfunnel.tables.encoding import encode
 
         domain = sealed.domain
@@ -111,7 +136,13 @@ class Found:
             raise ColumnError(f"the bins of '{named[0].column}' are in the protocol file; leave out --bin for it.")
         # Without edges, `Bins` keeps every value of a column of numbers as it is.
         stated = [Bins(column, edges=tuple(domain.bins.get(column, ()))) for column in publish]
-        encoding = encode(table, secret=domain.secret_columns, publish=publish, bins=[*stated, *bins])
+        encoding = encode(
+            table,
+            secret=domain.secret_columns,
+            publish=publish,
+            bins=[*stated, *bins],
+            merges=[*domain.others, *merges],
+        )
         joint = Joint.from_contingency(encoding.contingency)
         values = domain.values
         x = looked_up(joint.values, values, joint.weights.sum(axis=0), publish)
@@ -122,10 +153,11 @@ class Found:
         return cls(encoding, joint, inputs, sealed.law.among(inputs))
 
     def codes(self) -> Iterator[IntArray]:
-        """The rows in order, as inputs of the law."""
+        """The rows in order, n × 3: the number of the row, its secret, and its input of the law."""
         for chunk in self.encoding.chunks():
             z = chunk.secret * self.joint.a + chunk.published if self.law.sees_secret else chunk.published
-            yield self.inputs[z]
+            numbers = np.arange(chunk.start, chunk.start + len(z))
+            yield np.stack([numbers, chunk.secret, self.inputs[z]], axis=1)
 
 
 def chi_square(counts: IntArray, channel: FloatArray) -> tuple[float, int]:
@@ -152,18 +184,24 @@ def chi_square(counts: IntArray, channel: FloatArray) -> tuple[float, int]:
     return statistic, degrees
 
 
-def _judged(sealed: SealedProtocol, found: Found, table: Table) -> Draw:
+def _judged(sealed: SealedProtocol, found: Found, table: Table, keep: Sequence[str]) -> Draw:
     """Compare the sanitised rows with the law; raise where they did not come from it."""
     from scipy.special import chdtr, chdtrc
 
     way = recognised(sealed, table.columns, table.name)
+    beside = check_columns(table.name, table.columns, way.names, sealed.domain.secret_columns, keep)
     published = (
         way.drawn(piece) for batch in table.batches(way.names) for piece in batch.iter_slices(way.rows_at_once)
     )
     tally = sealed.law.tally()
+    by_secret = BySecret(tally, found.joint.weights.sum(axis=1))
+    first = FirstRows()
     rows = 0
-    for inputs, drawn in _side_by_side(found.codes(), published, found.encoding.rows, table.name):
+    for codes, drawn in _side_by_side(found.codes(), published, found.encoding.rows, table.name):
+        numbers, secrets, inputs = codes.T
         tally.add(inputs, drawn)
+        by_secret.add(secrets, inputs, drawn)
+        first.add(numbers, inputs, drawn)
         rows += len(inputs)
     if tally.impossible:
         raise GuaranteeError(
@@ -178,7 +216,20 @@ def _judged(sealed: SealedProtocol, found: Found, table: Table) -> Draw:
             f"{table.name} must look drawn from its protocol; chi-square is {statistic:.6g} on {degrees} degrees of "
             f"freedom, which a true draw shows with a chance below {FALSE_ALARM:g}. It was altered, or drawn otherwise."
         )
-    return Draw(rows, statistic, degrees, p_value)
+    following = by_secret.judged(chi_square)
+    if not following.p_value >= FALSE_ALARM:
+        raise GuaranteeError(
+            f"outputs of {table.name} must not follow {' & '.join(sealed.domain.secret_columns)} beyond what the "
+            f"protocol lets them; they do, as a true draw does with a chance below {FALSE_ALARM:g}. Do not publish it: "
+            "it was altered, or drawn otherwise."
+        )
+    guessed = first.drawn_from(sealed.law, seeds_tried()) if sealed.for_publication else None
+    if guessed:
+        raise GuaranteeError(
+            f"{table.name} must be drawn from a fresh key, as its protocol file says; it was drawn from a seed that "
+            "anybody can guess. Do not publish it: sanitise again without --seed."
+        )
+    return Draw(rows, statistic, degrees, p_value, following, None if guessed is None else True, beside)
 
 
 def _side_by_side(

@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from privacyfunnel.arrays import IntArray, sparse
+from privacyfunnel.audits.rare import Rare, rare_leaks
 from privacyfunnel.errors import ColumnError
 from privacyfunnel.model.comparisons import log_ratio
 from privacyfunnel.model.information import entropy, information
@@ -28,10 +29,11 @@ from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.sparse import SparseProtocol
 from privacyfunnel.tables.bins import Bins
-from privacyfunnel.tables.encoding import Contingency
 from privacyfunnel.tables.files import Table, open_table
 from privacyfunnel.tables.looking import LOOK_QUANTILES, Counted, Looked, look, look_together, too_many
+from privacyfunnel.tables.merging import Merge
 from privacyfunnel.tables.names import checked_columns
+from privacyfunnel.tables.variables import Contingency
 
 APART = 0.5  # different values per row: above it, fewer than two rows share a value on average
 MOST_TOGETHER = 16  # columns judged together: 120 pairs
@@ -105,6 +107,7 @@ class Scan:
     joints: Mapping[str, Joint] = field(repr=False)  # of the columns that could be counted, as they are
     joints_in_bins: Mapping[str, Joint] = field(default_factory=dict, repr=False)
     together: Together | None = None  # where a promise was asked about
+    rare: Rare | None = None  # where rare secrets make columns leak without bound
     secret_in_bins: tuple[str, ...] = ()  # secret columns of many numbers, which were cut into quantiles for the look
 
     def safe(self, look: Look, promise: Promise) -> bool:
@@ -124,6 +127,7 @@ def scan(
     delimiter: str | None = None,
     encoding: str | None = None,
     promise: Promise | None = None,
+    merges: Sequence[Merge] = (),
 ) -> Scan:
     """Look at every other column of the table, one at a time; then at those that keep `promise` alone, together."""
     table = open_table(path, delimiter=delimiter, encoding=encoding)
@@ -131,7 +135,7 @@ def scan(
     others = [column for column in table.columns if column not in secret]
     if not others:
         raise ColumnError(f"a scan needs columns besides the secret; {table.name} has none. Name fewer secret columns.")
-    looked = look(table, secret=secret, columns=others, bins=bins)
+    looked = look(table, secret=secret, columns=others, bins=bins, merges=merges)
     looks, joints, in_bins = [], {}, {}
     for column, seen in looked.items():
         exact, rough = _joint(seen.as_it_is), _joint(seen.in_bins)
@@ -142,7 +146,7 @@ def scan(
         looks.append(_look(column, seen, exact, rough, any(at.column == column and _cuts(at) for at in bins)))
     looks.sort(key=lambda look: (-look.lip, -(look.information or 0), look.column))
     given = {binned.column for binned in bins}
-    counts = _secrets(table, secret, bins, looked)
+    counts = _secrets(table, secret, bins, merges, looked)
     cut = tuple(coding.column for coding in counts.secret.codings if coding.edges and coding.column not in given)
     rows: IntArray = np.asarray(counts.weights.sum(axis=1))
     if len(rows) < 2:
@@ -152,16 +156,26 @@ def scan(
         )
     n = int(rows.sum())
     found = Scan(n, tuple(secret), len(rows), entropy(rows / n), tuple(looks), joints, in_bins, secret_in_bins=cut)
-    return found if promise is None else replace(found, together=_together(table, found, promise, bins))
+    if promise is None:
+        return found
+    rare = None
+    if len(secret) == 1 and not counts.secret.codings[0].edges:
+        mine = {
+            look.column: joints[look.column] for look in looks if look.column in joints and not look.tells_rows_apart
+        }
+        rare = rare_leaks(counts.secret_labels, rows, mine, lambda joint: _leak(joint, promise))
+    return replace(found, together=_together(table, found, promise, bins, merges), rare=rare)
 
 
-def _secrets(table: Table, secret: Sequence[str], bins: Sequence[Bins], looked: Mapping[str, Looked]) -> Contingency:
+def _secrets(
+    table: Table, secret: Sequence[str], bins: Sequence[Bins], merges: Sequence[Merge], looked: Mapping[str, Looked]
+) -> Contingency:
     """Counts whose rows are the secrets: of any column, or of none where none could be counted."""
     for counts in looked.values():
         for counted in (counts.as_it_is, counts.in_bins):
             if counted is not None and counted.contingency is not None:
                 return counted.contingency
-    nothing = look_together(table, secret=secret, groups=[()], bins=bins)[()].contingency
+    nothing = look_together(table, secret=secret, groups=[()], bins=bins, merges=merges)[()].contingency
     if nothing is None:
         raise ColumnError(f"{' & '.join(secret)} must have fewer values to be a secret. Group its values first.")
     return nothing
@@ -183,7 +197,9 @@ def _look(column: str, looked: Looked, exact: Joint | None, rough: Joint | None,
     counted = looked.as_it_is
     if exact is None:
         note = "cannot be counted: its entries are no text, numbers, dates or truth values"
-        if too_many(looked):
+        if looked.one_left:
+            note = "one value is left when its rare ones are merged"
+        elif too_many(looked):
             note = "too many values to count"
         found = Look(column, looked.values, math.inf, math.inf, None, "", "", note=note)
     else:
@@ -201,7 +217,7 @@ def _look(column: str, looked: Looked, exact: Joint | None, rough: Joint | None,
     return replace(found, distinct=distinct, tells_rows_apart=apart)
 
 
-def _together(table: Table, found: Scan, promise: Promise, bins: Sequence[Bins]) -> Together:
+def _together(table: Table, found: Scan, promise: Promise, bins: Sequence[Bins], merges: Sequence[Merge]) -> Together:
     # The least telling are the likeliest to be published: they come first where there are too many.
     alone = [look for look in reversed(found.looks) if found.safe(look, promise)]
     chosen = {look.column for look in alone[:MOST_TOGETHER]}
@@ -220,7 +236,7 @@ def _together(table: Table, found: Scan, promise: Promise, bins: Sequence[Bins])
             not_looked_at.append(f"Too many combinations to count: {' & '.join(group)}.")
     judged = {}
     if groups:
-        counted = look_together(table, secret=found.secret, groups=groups, bins=bins)
+        counted = look_together(table, secret=found.secret, groups=groups, bins=bins, merges=merges)
         judged = {group: _joined(group, counts, promise) for group, counts in counted.items()}
     not_looked_at += [
         f"Too many combinations to measure ε: {' & '.join(group)}; how many rows they decide was counted."

@@ -3,7 +3,7 @@
 Nothing heavy is imported before a command runs, so that `privacyfunnel --help` is there at once.
 """
 
-from privacyfunnel.cli import audit, curve, demo, estimate, reproduce, sanitise, scan, solve
+from privacyfunnel.cli import audit, curve, demo, estimate, keys, reproduce, sanitise, scan, solve
 from privacyfunnel.cli.frame import app, main, program
 
 app.command()(demo.demo)
@@ -11,6 +11,8 @@ app.command()(scan.scan)
 app.command()(sanitise.sanitise)
 app.command()(audit.audit)
 app.command()(estimate.estimate)
+app.command()(keys.keygen)
+app.command()(keys.sign)
 app.command()(solve.solve)
 app.command()(curve.curve)
 app.command()(reproduce.reproduce)

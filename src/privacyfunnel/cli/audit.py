@@ -4,18 +4,39 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from privacyfunnel.cli import words
-from privacyfunnel.cli.frame import Json, answer
-from privacyfunnel.cli.options import BinOption, Delimiter, Encoding, PromiseName, PromiseOption, listed
+from privacyfunnel.cli.frame import Json, answer, show
+from privacyfunnel.cli.matrix import of_matrix
+from privacyfunnel.cli.options import (
+    BinOption,
+    Delimiter,
+    Encoding,
+    MergeSecretsOption,
+    PromiseName,
+    PromiseOption,
+    SignedBy,
+    listed,
+    merges,
+)
 from privacyfunnel.errors import checked_epsilon
 
 if TYPE_CHECKING:
-    from privacyfunnel.model.promises import Promise
+    from privacyfunnel.audits.blackbox import Outside
+    from privacyfunnel.audits.protocol import Audit, Draw
+    from privacyfunnel.laws.signing import Signer
     from privacyfunnel.tables.bins import Bins
+
+
+def _schema_shown(wanted: bool) -> None:
+    if wanted:
+        from privacyfunnel.laws.schema import schema_text
+
+        show(schema_text().rstrip())
+        raise typer.Exit
 
 
 def audit(
@@ -55,7 +76,27 @@ def audit(
         ),
     ] = None,
     promise: PromiseOption = PromiseName.LIP,
+    keep: Annotated[
+        list[str] | None, typer.Option("--keep", help="A column of the sanitised table that was kept on purpose.")
+    ] = None,
+    signed_by: SignedBy = None,
+    draws: Annotated[
+        int | None,
+        typer.Option(
+            "--draws",
+            help="Also run sanitise itself until so many rows are drawn, and look from outside whether they keep it.",
+            min=1,
+            metavar="N",
+        ),
+    ] = None,
+    schema: Annotated[
+        bool,
+        typer.Option(
+            "--schema", help="Print the JSON Schema of protocol files and leave.", is_eager=True, callback=_schema_shown
+        ),
+    ] = False,
     bin_: BinOption = None,
+    merge_secrets: MergeSecretsOption = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     as_json: Json = False,
@@ -76,14 +117,17 @@ def audit(
                 "Name both files, or a matrix."
             )
         others = tuple(with_ or ())
-        _of_protocol(protocol, table, listed(secret), sanitised, others, bins, delimiter, encoding, as_json=as_json)
+        more = {"keep": listed(keep), "signed_by": signed_by, "merges": merges(None, merge_secrets)}
+        _of_protocol(
+            protocol, table, listed(secret), sanitised, others, bins, delimiter, encoding, draws, more, as_json=as_json
+        )
         return
-    if table is not None or sanitised is not None or with_:
+    if table is not None or sanitised is not None or with_ or keep or signed_by or draws:
         raise ParameterError(
             "With --matrix an audit takes the original table alone, no protocol and no sanitised table. Leave them out."
         )
     wanted = None if epsilon is None else promise_called(promise.value, epsilon)
-    _of_matrix(matrix, protocol, listed(secret), listed(publish), wanted, bins, delimiter, encoding, as_json=as_json)
+    of_matrix(matrix, protocol, listed(secret), listed(publish), wanted, bins, delimiter, encoding, as_json=as_json)
 
 
 def _of_protocol(
@@ -95,6 +139,8 @@ def _of_protocol(
     bins: tuple[Bins, ...],
     delimiter: str | None,
     encoding: str | None,
+    draws: int | None,
+    more: dict[str, Any],
     *,
     as_json: bool,
 ) -> None:
@@ -103,17 +149,26 @@ def _of_protocol(
     from privacyfunnel.audits.side_channels import in_words
 
     found = room.audit(
-        protocol, table, secret=secret, sanitised=sanitised, bins=bins, delimiter=delimiter, encoding=encoding
+        protocol, table, secret=secret, sanitised=sanitised, bins=bins, delimiter=delimiter, encoding=encoding, **more
     )
-    sealed, draw, side = found.sealed, found.draw, found.side_channel
+    sealed, draw, side, signer, claims = found.sealed, found.draw, found.side_channel, found.signer, found.claims
     together = None
     if others:
         together = audit_together(
-            [protocol, *others], table, secret=secret, bins=bins, delimiter=delimiter, encoding=encoding
+            [protocol, *others],
+            table,
+            secret=secret,
+            bins=bins,
+            merges=more["merges"],
+            delimiter=delimiter,
+            encoding=encoding,
         )
+    outside = None if draws is None else _from_outside(found, table, draws, bins, delimiter, encoding)
     content = {
         "holds": True,
         "rows": found.rows,
+        "secret": sealed.domain.secret_columns,
+        "secret_named_by": "the auditor" if found.secret_named else "the protocol file alone",
         "promise": sealed.promise.name,
         "epsilon": sealed.promise.epsilon,
         "stated": sealed.epsilon,
@@ -130,7 +185,25 @@ def _of_protocol(
             "degrees": draw.degrees,
             "p_value": draw.p_value,
             "false_alarm": room.FALSE_ALARM,
+            "follows_secret": None
+            if draw.following is None
+            else {"found": False, "p_value": draw.following.p_value, "false_alarm": room.FALSE_ALARM},
+            "no_guessed_seed": draw.unseeded,
+            "kept": draw.beside,
         },
+        "claims": None
+        if claims is None
+        else {
+            "information_nats": claims.information,
+            "information_measured": claims.measured,
+            "bound_nats": claims.bound,
+            "bound_proved_now": claims.proved,
+            "bound_confirmed": claims.confirmed,
+        },
+        "signed_by": None
+        if signer is None
+        else {"fingerprint": signer.fingerprint, "asked_for": signer.asked_for, "with_table": signer.with_table},
+        "draws": None if outside is None else outside.to_dict(),
         "together": None
         if together is None
         else {
@@ -141,9 +214,11 @@ def _of_protocol(
             "alone": [_finite(one.epsilon) for one in together.alone],
         },
     }
+    secrets = " & ".join(sealed.domain.secret_columns)
     told = [
         ("rows", f"{found.rows:,}"),
-        ("promise", f"{sealed.promise.name} ε = {words.epsilon(sealed.promise.epsilon)} holds"),
+        ("secret", secrets if found.secret_named else f"{secrets}, {_NOT_NAMED}"),
+        ("promise", f"{sealed.promise.name} ε = {words.epsilon(sealed.promise.epsilon)} about {secrets} holds"),
         ("certified", f"ε = {found.certified:.6g} now, {sealed.epsilon:.6g} stated, {sealed.law.checked}"),
     ]
     if side is not None:
@@ -156,6 +231,12 @@ def _of_protocol(
                 f"p = {draw.p_value:.3f} (a true draw is called false once in {1 / room.FALSE_ALARM:,.0f} audits)",
             )
         )
+        told += _told_of(draw, secrets, room.FALSE_ALARM)
+    if claims is not None:
+        told.append(("information", str(claims)))
+    told.append(("signed by", _signed(signer)))
+    if outside is not None:
+        told += outside.told()
     if together is not None:
         told.append(("alone", ", ".join(f"ε = {words.epsilon(one.epsilon)}" for one in together.alone)))
         told.append(
@@ -170,66 +251,42 @@ def _of_protocol(
     answer(as_json, content, words.facts(told))
 
 
-def _finite(epsilon: float) -> float | None:
-    return epsilon if math.isfinite(epsilon) else None
+_NOT_NAMED = "as the protocol file alone says: name the column that must stay secret with --secret to have it checked"
 
 
-def _of_matrix(
-    matrix: Path,
-    table: Path,
-    secret: tuple[str, ...],
-    publish: tuple[str, ...],
-    promise: Promise | None,
-    bins: tuple[Bins, ...],
-    delimiter: str | None,
-    encoding: str | None,
-    *,
-    as_json: bool,
-) -> None:
-    from privacyfunnel.audits.matrix import audit_matrix
-
-    found = audit_matrix(
-        matrix,
-        table,
-        secret=secret,
-        publish=publish,
-        promise=promise,
-        bins=bins,
-        delimiter=delimiter,
-        encoding=encoding,
-    )
-    joint = found.joint
-    columns = " & ".join(at.name for at in joint.attributes)
-    content = {
-        "rows": found.rows,
-        "secret": joint.secret_name,
-        "publish": [at.name for at in joint.attributes],
-        "outputs": len(found.protocol.outputs),
-        "leakage": {name: leak.epsilon for name, leak in found.leaks.items()},
-        "worst": {name: found.where(name) for name in found.leaks},
-        "information_nats": found.information,
-        "entropy_nats": found.entropy,
-        "share_kept": found.information / found.entropy,
-        "promise": None if promise is None else promise.name,
-        "epsilon": None if promise is None else promise.epsilon,
-        "certified": found.certified,
-        "holds": None if promise is None else True,
-    }
-    kept = f"{words.nats(found.information)}, {words.share(found.information, found.entropy)} of H({columns})"
-    told = [
-        ("rows", f"{found.rows:,}; {columns} as {len(found.protocol.outputs)} outputs, {joint.secret_name} secret"),
-        *(
-            (name.upper(), f"ε = {words.epsilon(leak.epsilon)}, worst for {found.where(name)}")
-            for name, leak in found.leaks.items()
-        ),
-        ("information", kept),
-    ]
-    if promise is not None and found.certified is not None:
+def _told_of(draw: Draw, secret: str, false_alarm: float) -> list[tuple[str, str]]:
+    """What else was found about a draw."""
+    told = []
+    if draw.following is not None:
         told.append(
             (
-                "promise",
-                f"{promise.name} ε = {words.epsilon(promise.epsilon)} holds, certified at {found.certified:.6g} "
-                "in exact arithmetic",
+                "independence",
+                f"outputs follow {secret} no more than the protocol lets them, p = {draw.following.p_value:.3f} "
+                f"(a true draw is called false at most once in {1 / false_alarm:,.0f} audits)",
             )
         )
-    answer(as_json, content, words.facts(told))
+    if draw.unseeded:
+        told.append(("seed", "none that anybody would try first draws these rows; a better hidden one is not found"))
+    if draw.beside:
+        told.append(("unprotected", f"{', '.join(draw.beside)}: kept on purpose, nothing is promised about them"))
+    return told
+
+
+def _signed(signer: Signer | None) -> str:
+    if signer is None:
+        return "nobody"
+    whose = "the key asked for" if signer.asked_for else "a key that was not asked for: name the owner's --signed-by"
+    what = "both files" if signer.with_table else "the protocol file; the table was not named"
+    return f"{signer.fingerprint}, {whose} ({what})"
+
+
+def _from_outside(
+    found: Audit, table: Path, draws: int, bins: tuple[Bins, ...], delimiter: str | None, encoding: str | None
+) -> Outside:
+    from privacyfunnel.audits.blackbox import audit_from_outside
+
+    return audit_from_outside(found.sealed, table, draws, bins=bins, delimiter=delimiter, encoding=encoding)
+
+
+def _finite(epsilon: float) -> float | None:
+    return epsilon if math.isfinite(epsilon) else None

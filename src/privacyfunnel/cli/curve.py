@@ -16,18 +16,22 @@ from privacyfunnel.cli.options import (
     Encoding,
     Force,
     Gap,
+    MergeRareOption,
+    MergeSecretsOption,
     Population,
     PromiseName,
     PromiseOption,
     SeesSecret,
     TimeLimit,
     listed,
+    merges,
     several_epsilons,
 )
 
 if TYPE_CHECKING:
     from privacyfunnel.designs.curve import Curve
     from privacyfunnel.model.joint import Joint
+    from privacyfunnel.tables.merging import Merge
 
 
 def curve(
@@ -44,6 +48,8 @@ def curve(
     population: Population = None,
     sees_secret: SeesSecret = False,
     bin_: BinOption = None,
+    merge_rare: MergeRareOption = None,
+    merge_secrets: MergeSecretsOption = None,
     gap: Gap = 1e-6,
     time_limit: TimeLimit = None,
     delimiter: Delimiter = None,
@@ -66,7 +72,8 @@ def curve(
     if into is not None and into.exists():
         for name in CURVE:
             checked_target(into / name, force=force)
-    joint = _joint(table, secret, publish, bins=bin_, delimiter=delimiter, encoding=encoding)
+    rules = merges(merge_rare, merge_secrets)
+    joint = _joint(table, secret, publish, bins=bin_, rules=rules, delimiter=delimiter, encoding=encoding)
     like = promise_called(promise.value, 1.0)
     if population is not None:
         like = like.for_population(joint, population)
@@ -98,6 +105,7 @@ def _joint(
     publish: list[str] | None,
     *,
     bins: list[str] | None,
+    rules: tuple[Merge, ...],
     delimiter: str | None,
     encoding: str | None,
 ) -> Joint:
@@ -109,12 +117,16 @@ def _joint(
     from privacyfunnel.tables.files import open_table
 
     if not secret and not publish:
+        if rules:
+            raise ColumnError("values are merged in a table; this is a file of counts. Add up its rows or columns.")
         return read_counts(table)
     if not secret or not publish:
         raise ColumnError("a table needs --secret and --publish; one is missing. For a file of counts leave out both.")
     source = open_table(table, delimiter=delimiter, encoding=encoding)
     return checked_joint(
-        encode(source, secret=listed(secret), publish=listed(publish), bins=tuple(map(parse_bin, bins or [])))
+        encode(
+            source, secret=listed(secret), publish=listed(publish), bins=tuple(map(parse_bin, bins or [])), merges=rules
+        )
     )
 
 

@@ -11,7 +11,7 @@ import typer
 
 from privacyfunnel.cli import words
 from privacyfunnel.cli.frame import Json, answer
-from privacyfunnel.cli.options import Force, listed
+from privacyfunnel.cli.options import Force, SignedBy, listed
 
 if TYPE_CHECKING:
     from privacyfunnel.estimation import Cell, Estimates, ShareTable
@@ -67,13 +67,14 @@ def estimate(
     original: Annotated[
         Path | None, typer.Option("--original", help="For the owner: the original table, to draw its shares beside.")
     ] = None,
+    signed_by: SignedBy = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Estimate how the original values were distributed, with intervals, from the two public files alone."""
     from privacyfunnel import estimation
     from privacyfunnel.errors import ParameterError
-    from privacyfunnel.laws.sealing import SealedProtocol
+    from privacyfunnel.laws.signing import signed_protocol
     from privacyfunnel.tables.whole import checked_target
 
     if into is None and (impute or original):
@@ -82,7 +83,7 @@ def estimate(
     for path in [posterior, matrix, *([into / name for name in NAMES] if into is not None and into.exists() else [])]:
         if path is not None:
             checked_target(path, force=force)
-    sealed = SealedProtocol.load(protocol)
+    sealed, signer = signed_protocol(protocol, sanitised, signed_by)
     groups = listed(by)
     found = estimation.estimate(
         sealed,
@@ -103,7 +104,14 @@ def estimate(
 
         write_matrix(sealed, matrix, force=force)
         files.append(matrix)
-    answer(as_json, {**found.to_dict(), "files": [str(path) for path in files]}, told(found, files))
+    content = {
+        **found.to_dict(),
+        "files": [str(path) for path in files],
+        "signed_by": None if signer is None else {"fingerprint": signer.fingerprint, "asked_for": signer.asked_for},
+    }
+    asked = "" if signer is None or signer.asked_for else ", a key that was not asked for"
+    text = told(found, files) + ("" if signer is None else f"\n\nSigned by {signer.fingerprint}{asked}.")
+    answer(as_json, content, text)
 
 
 def told(found: Estimates, files: list[Path]) -> str:

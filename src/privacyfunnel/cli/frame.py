@@ -11,19 +11,23 @@ import sys
 import time
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stdout, suppress
+from io import StringIO
 from types import FrameType
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn, TextIO
 
 import typer
 
 from privacyfunnel import __version__
-from privacyfunnel.errors import InputError, PrivacyFunnelError
+from privacyfunnel.cli.words import printable
+from privacyfunnel.errors import InputError, OutputError, PrivacyFunnelError
 
 OURS, THEIRS = 1, 2  # exit codes: a fault of the program, something the user can mend
 SIGNALLED = 128  # and the number of the signal that ended it, as shells count: 130 for Ctrl-C
 ENDINGS = {"SIGINT": "Interrupted", "SIGTERM": "Terminated", "SIGHUP": "Hung up"}  # signals, and what they did
 UNWINDING = 1.0  # seconds: a second Ctrl-C must not disturb how the first removes what it finds half-written
+
+HELP = {"-h", "--help"}
 
 # Where typer keeps this class has moved; that the error of a bad parameter is one has not.
 UsageError: type[Any] = typer.BadParameter.__mro__[1]
@@ -33,7 +37,7 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    context_settings={"help_option_names": sorted(HELP), "max_content_width": 110},
 )
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
@@ -51,24 +55,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words
     words = [word for word in words if word != "--debug"] or ["--help"]
-    if words[0] == "--version":
-        show(f"privacyfunnel {__version__}")
-        return 0
     with _endings_noted() as endings:
         try:
-            code = app(words, prog_name="privacyfunnel", standalone_mode=False)
+            code = _run(words)
         except SystemExit:
             raise
         except BaseException as error:
             if debug:
-                traceback.print_exc()
+                complain(traceback.format_exc())
             sentence, code = _failure(error)
             if not endings:
-                print(sentence, file=sys.stderr)
+                complain(printable(sentence, one_line=True))
     if endings:  # libraries may turn the exception into one of their own, and typer turns it into an exit code
-        print(f"{ENDINGS[endings[0].name]}. Nothing was left half-written.", file=sys.stderr)
+        complain(f"{ENDINGS[endings[0].name]}. Nothing was left half-written.")
         return SIGNALLED + endings[0]
     return code if isinstance(code, int) else 0
+
+
+def _run(words: list[str]) -> Any:
+    """Run a command. Help is printed by a library that minds if nobody listens; so it is printed here."""
+    if words[0] == "--version":
+        show(f"privacyfunnel {__version__}")
+        return 0
+    if not HELP.intersection(words):
+        return app(words, prog_name="privacyfunnel", standalone_mode=False)
+    with redirect_stdout(StringIO()) as said:
+        code = app(words, prog_name="privacyfunnel", standalone_mode=False)
+    show(said.getvalue().rstrip("\n"))
+    return code
 
 
 def program() -> NoReturn:
@@ -77,10 +91,11 @@ def program() -> NoReturn:
     Taking down everything that was imported, module by module, would take longer than the work on a small table.
     Whoever profiles or traces the program sees it end in the usual way.
     """
+    _closed_streams_filled()
     code = main()
     if sys.getprofile() is None and sys.gettrace() is None:
         for stream in (sys.stdout, sys.stderr):
-            with suppress(OSError, ValueError):  # nobody listens any more
+            with suppress(OSError, ValueError, AttributeError):  # nobody listens any more, or did ever
                 stream.flush()
         os._exit(code)
     sys.exit(code)
@@ -88,19 +103,47 @@ def program() -> NoReturn:
 
 def answer(as_json: bool, content: Mapping[str, Any], text: str) -> None:
     """Print what a command found: its content as one JSON object, or its text."""
-    show(json.dumps(plain(content), ensure_ascii=False, allow_nan=False) if as_json else text)
+    if as_json:
+        text = printable(json.dumps(plain(content), ensure_ascii=False, allow_nan=False), as_json=True)
+    show(text)
 
 
 def show(text: str) -> None:
     """Print, and do not mind if nobody listens any more."""
     try:
-        print(text, flush=True)
+        _print(printable(text), sys.stdout)
     except BrokenPipeError:
         # Python flushes once more on its way out; give it somewhere to write.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        raise OutputError(
+            f"the answer must be printed; standard output says: {os.strerror(error.errno or 0).lower()}. Files that "
+            "were asked for stand; print the answer elsewhere."
+        ) from error
+
+
+def complain(text: str) -> None:
+    """Say on standard error what went wrong; where nobody can hear it, the exit code still tells."""
+    with suppress(OSError, ValueError):
+        _print(printable(text), sys.stderr)
+
+
+def _print(text: str, stream: TextIO | None) -> None:
+    if stream is None:  # it was closed before the program began
+        return
+    try:
+        print(text, file=stream, flush=True)
     except UnicodeEncodeError:
-        encoding = sys.stdout.encoding
-        print(text.encode(encoding, "replace").decode(encoding), flush=True)
+        print(text.encode(stream.encoding, "replace").decode(stream.encoding), file=stream, flush=True)
+
+
+def _closed_streams_filled() -> None:
+    """A file opened later must not get the number of a closed stream: a library that prints would write into it."""
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free, which is this one
 
 
 def plain(value: Any) -> Any:

@@ -6,7 +6,7 @@ from enum import StrEnum
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -31,6 +31,10 @@ def confidence(text: str) -> float:
     if not 0 < share < 1:
         raise ParameterError(f"A confidence must lie between 0 and 1, or 0% and 100%, like 0.95 or 95%; it is {text}.")
     return float(share)
+
+
+if TYPE_CHECKING:
+    from privacyfunnel.tables.merging import Merge
 
 
 class PromiseName(StrEnum):
@@ -101,9 +105,37 @@ BinOption = Annotated[
     list[str] | None,
     typer.Option("--bin", help="Bins for numbers: age=0,18,65, age=quantiles:8 or age=values.", metavar="COLUMN=EDGES"),
 ]
+MergeRareOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--merge-rare",
+        help="Publish values that fewer than so many rows hold as 'other', and merge such bins with their neighbours: "
+        "10 for all published columns, zip=10 for one.",
+        metavar="ROWS",
+    ),
+]
+MergeSecretsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--merge-secrets",
+        help="Read values of the secret as one: 'a,b,c=other'. Nothing is then promised that tells a, b and c apart.",
+        metavar="VALUES=NAME",
+    ),
+]
 Delimiter = Annotated[str | None, typer.Option("--delimiter", help="What separates fields, if it is not found.")]
 Encoding = Annotated[str | None, typer.Option("--encoding", help="The text's encoding, if it is not UTF-8.")]
+SignedBy = Annotated[
+    Path | None,
+    typer.Option("--signed-by", readable=False, help="The owner's public key: refuse files that it did not sign."),
+]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite what is there.")]
+
+
+def merges(rare: list[str] | None, secrets: list[str] | None) -> "tuple[Merge, ...]":
+    """The rules that --merge-rare and --merge-secrets ask for."""
+    from privacyfunnel.tables.merging import parse_rare, parse_secrets
+
+    return (*map(parse_rare, rare or []), *([parse_secrets(secrets)] if secrets else []))
 
 
 def listed(names: list[str] | None) -> tuple[str, ...]:

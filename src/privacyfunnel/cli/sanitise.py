@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,6 +11,7 @@ import typer
 
 from privacyfunnel.cli import words
 from privacyfunnel.cli.frame import Json, answer
+from privacyfunnel.cli.keys import signing
 from privacyfunnel.cli.options import (
     BinOption,
     Delimiter,
@@ -19,6 +19,8 @@ from privacyfunnel.cli.options import (
     Epsilon,
     Force,
     Gap,
+    MergeRareOption,
+    MergeSecretsOption,
     Population,
     PromiseName,
     PromiseOption,
@@ -28,10 +30,13 @@ from privacyfunnel.cli.options import (
     Table,
     TimeLimit,
     listed,
+    merges,
 )
+from privacyfunnel.tables.names import listing
 
 if TYPE_CHECKING:
     from privacyfunnel.model.promises import Population as PopulationPromised
+    from privacyfunnel.release.files import Page
     from privacyfunnel.release.order import Watch
     from privacyfunnel.release.sanitise import Release
 
@@ -39,6 +44,11 @@ if TYPE_CHECKING:
 METHOD_HELP = (
     "auto (the optimum, or a chain where too many combinations occur), optimal, chain, product, randomised-response, "
     "unary-encoding or conditional-reporting."
+)
+
+
+EXCEL_SAFE = (
+    "text that begins with = + - @ and is no number has an apostrophe in front; estimate and audit read it either way"
 )
 
 
@@ -96,6 +106,8 @@ def sanitise(
     sees_secret: SeesSecret = False,
     keep: Annotated[list[str] | None, typer.Option("--keep", help="A column to pass through, unprotected.")] = None,
     bin_: BinOption = None,
+    merge_rare: MergeRareOption = None,
+    merge_secrets: MergeSecretsOption = None,
     as_: Annotated[As, typer.Option("--as", help="labels: groups of values; values: original categories.")] = As.LABELS,
     sets: Annotated[Sets, typer.Option("--sets", help="Write sets as one column or 0/1 columns.")] = Sets.COLUMN,
     gap: Gap = 1e-6,
@@ -103,9 +115,15 @@ def sanitise(
     format_: Annotated[Format | None, typer.Option("--format", help="The output's format, if not the input's.")] = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
+    excel_safe: Annotated[
+        bool, typer.Option("--excel-safe", help="Put an apostrophe before text that begins like a formula.")
+    ] = False,
     seed: Annotated[int | None, typer.Option("--seed", help="For tests only: not for publication.")] = None,
     report: Annotated[bool, typer.Option(help="Write report.html, for the owner only.")] = True,
     public_report: Annotated[bool, typer.Option("--public-report", help="Write a page for everybody too.")] = False,
+    sign: Annotated[
+        Path | None, typer.Option("--sign", readable=False, help="Sign both files with this private key (keygen).")
+    ] = None,
     design_epsilon: Annotated[
         str | None,
         typer.Option("--design-epsilon", help="Make the protocol from counts with noise of this ε.", metavar="ε"),
@@ -120,6 +138,7 @@ def sanitise(
     as_json: Json = False,
 ) -> None:
     """Publish columns of a table so that nobody's belief about the secret moves by more than a factor of e^ε."""
+    signed = signing(sign, into, force=force)
     release = sanitised(
         table,
         into,
@@ -134,6 +153,8 @@ def sanitise(
         sees_secret=sees_secret,
         keep=keep,
         bins=bin_,
+        merge_rare=merge_rare,
+        merge_secrets=merge_secrets,
         as_=as_.value,
         sets=sets.value,
         gap=gap,
@@ -141,6 +162,7 @@ def sanitise(
         suffix=f".{format_.value}" if format_ else None,
         delimiter=delimiter,
         encoding=encoding,
+        excel_safe=excel_safe,
         seed=seed,
         report=report,
         public_report=public_report,
@@ -149,7 +171,9 @@ def sanitise(
         design_noise=design_noise.value,
         force=force,
     )
-    answer(as_json, content(release), told(release))
+    signature = signed(release)
+    more = f"\nsigned by {signature['signed_by']}: {signature['signature']}" if signature else ""
+    answer(as_json, {**content(release), **signature}, told(release) + more)
 
 
 def sanitised(
@@ -167,6 +191,8 @@ def sanitised(
     sees_secret: bool = False,
     keep: list[str] | None = None,
     bins: list[str] | None = None,
+    merge_rare: list[str] | None = None,
+    merge_secrets: list[str] | None = None,
     as_: str = "labels",
     sets: str = "column",
     gap: float = 1e-6,
@@ -207,6 +233,7 @@ def sanitised(
             budgets=_budgets(budgets),
             keep=listed(keep),
             bins=tuple(map(parse_bin, bins or [])),
+            merges=merges(merge_rare, merge_secrets),
             as_=as_,
             sets=sets,
             sees_secret=sees_secret,
@@ -215,13 +242,8 @@ def sanitised(
             private=private_design(design_epsilon, design_noise),
             domain=None if domain is None else read_domain(domain),
         )
-        release = sanitise_file(table, into, asked, watch=rows, force=force, **where)
-        if report or public_report:
-            pages = _reports(
-                release, into, table, command, owners=report, public=public_report, force=force, watch=rows
-            )
-            release = replace(release, pages=pages)
-    return release
+        drawn = _reports(table, command, owners=report, public=public_report, watch=rows)
+        return sanitise_file(table, into, asked, watch=rows, force=force, pages=drawn, **where)
 
 
 def _budgets(text: str | None) -> str | tuple[float, ...] | None:
@@ -233,18 +255,26 @@ def _budgets(text: str | None) -> str | tuple[float, ...] | None:
 
 
 def _reports(
-    release: Release, into: Path, table: Path, command: Sequence[str], *, watch: Watch | None, **which: bool
-) -> tuple[Path, ...]:
+    table: Path, command: Sequence[str], *, watch: Watch | None, owners: bool, public: bool
+) -> Callable[[Release], Iterable[Page]] | None:
+    """What draws the pages that are asked for; nothing is imported where none is."""
+    if not (owners or public):
+        return None
     import shlex
     import sys
-    from datetime import datetime
-
-    from privacyfunnel.report.page import Occasion, write_reports
 
     repeat = shlex.join(["privacyfunnel", *(command or sys.argv[1:])])
     say = None if watch is None else lambda doing: watch(doing, 0)
-    occasion = Occasion(datetime.now().astimezone(), str(table), repeat)
-    return tuple(write_reports(release, into, occasion, watch=say, **which))
+
+    def drawn(release: Release) -> Iterable[Page]:
+        from datetime import datetime
+
+        from privacyfunnel.report.page import Occasion, pages
+
+        occasion = Occasion(datetime.now().astimezone(), str(table), repeat)
+        return pages(release, occasion, owners=owners, public=public, watch=say)
+
+    return drawn
 
 
 def content(release: Release) -> dict[str, Any]:
@@ -264,6 +294,7 @@ def content(release: Release) -> dict[str, Any]:
         "reason": release.reason,
         "seconds": release.seconds,
         "sparse": release.sparse,
+        "rare": release.rare,
         "sees_secret": sealed.sees_secret,
         "information_nats": sealed.information,
         "information_error_nats": sealed.information_error,
@@ -273,6 +304,7 @@ def content(release: Release) -> dict[str, Any]:
         "unchanged": release.unchanged,
         "unchanged_expected": release.unchanged_expected,
         "for_publication": sealed.for_publication,
+        "excel_safe": release.excel_safe,
         "not_promised": release.not_promised,
         "table": str(release.table),
         "protocol": str(release.protocol_file),
@@ -306,9 +338,11 @@ def told(release: Release) -> str:
                 f"{words.share(release.unchanged_expected, 1)} expected",
             ),
             *([("sparse", release.sparse)] if release.sparse else []),
-            *([("unprotected", ", ".join(release.kept))] if release.kept else []),
+            *(("rare", sentence) for sentence in release.rare),
+            *([("unprotected", listing(release.kept))] if release.kept else []),
+            *([("excel-safe", EXCEL_SAFE)] if release.excel_safe else []),
             *([("reports", ", ".join(map(str, release.pages)))] if release.pages else []),
-            *([("dropped", ", ".join(release.dropped))] if release.dropped else []),
+            *([("dropped", listing(release.dropped))] if release.dropped else []),
         ]
     )
     return "\n".join([lines, "not promised", *(f"  - {sentence}" for sentence in release.not_promised)])

@@ -17,11 +17,14 @@ from privacyfunnel.cli.options import (
     Encoding,
     Epsilon,
     Force,
+    MergeRareOption,
+    MergeSecretsOption,
     PromiseName,
     PromiseOption,
     Secret,
     Table,
     listed,
+    merges,
 )
 
 if TYPE_CHECKING:
@@ -38,6 +41,8 @@ def scan(
     epsilon: Epsilon = 1.0,
     promise: PromiseOption = PromiseName.LIP,
     bin_: BinOption = None,
+    merge_rare: MergeRareOption = None,
+    merge_secrets: MergeSecretsOption = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     domain: Annotated[
@@ -59,6 +64,7 @@ def scan(
         delimiter=delimiter,
         encoding=encoding,
         promise=wanted,
+        merges=merges(merge_rare, merge_secrets),
     )
     if domain is not None:
         from privacyfunnel.audits.draft import write_domain
@@ -81,6 +87,9 @@ def scan(
         "secret_in_bins": found.secret_in_bins,
         "columns": columns,
         "safe_means": f"keeps the promise {_ALONE}",
+        "rare_secrets": None
+        if found.rare is None
+        else {"merged": found.rare.secrets.merged, "option": found.rare.secrets.option, "leaks": found.rare.leaks},
         "together": None if found.together is None else asdict(found.together),
         "domain": None if domain is None else str(domain),
     }
@@ -97,6 +106,7 @@ def scan(
         ),
         "",
         *_conclusions(found, wanted, safe, safe_in_bins),
+        *_rare(found),
         "",
         "ε is the worst case; I(S;X), in nats, is the average. A value that rules out a secret has no finite ε.",
         "A value, or a combination of values, that occurs with one secret only decides it for the rows that have it.",
@@ -211,6 +221,25 @@ def _together(found: Scan, wanted: Promise, asked: str) -> list[str]:
         kept = "is kept" if together.whole.keeps else "is NOT kept"
         said.append(f"All {len(together.columns)} at once, against {who}: {asked} {kept} by {_joined(together.whole)}")
     return said + [f"Not looked at together: {sentence}" for sentence in together.not_looked_at]
+
+
+def _rare(found: Scan) -> list[str]:
+    """What rare secrets cost, in numbers."""
+    if found.rare is None:
+        return []
+    secrets, leaks = found.rare.secrets, found.rare.leaks
+    before, after = (sum(math.isinf(leak[i]) for leak in leaks.values()) for i in (0, 1))
+    bounded = [
+        f"{column} {words.epsilon(now)}"
+        for column, (was, now) in leaks.items()
+        if math.isinf(was) and math.isfinite(now)
+    ]
+    are = "is" if secrets.rare == 1 else "are"
+    return [
+        f"Rare secrets: {secrets.rare} of {found.secrets} values {are} held by few rows. With {secrets.option} "
+        f"{after} instead of {before} of {len(leaks)} columns would leak without bound; ε would be finite for "
+        f"{', '.join(bounded)}. Nothing would then be promised that tells the merged values apart.",
+    ]
 
 
 def _share(part: float) -> str:

@@ -3,7 +3,42 @@
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections.abc import Sequence
+
+UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # categories of Unicode: control, format, surrogate, line, paragraph
+JOINERS = "\u200c\u200d"
+
+
+def printable(text: str, *, one_line: bool = False, as_json: bool = False) -> str:
+    r"""The text without what a terminal obeys or a reader cannot see: control characters, and marks that turn lines.
+
+    A label must not begin a line of its own: where there is to be `one_line`, a line feed is shown, too.
+
+    >>> print(printable("\x1b[2Jsafe\u202e\n1"), printable("a\nb", one_line=True), printable("\x7f", as_json=True))
+    \x1b[2Jsafe\u202e
+    1 a\nb \u007f
+    """
+    if text.isprintable() and not as_json:
+        return text
+    return "".join(
+        (_as_json if as_json else _as_text)(char) if _unseen(char) and (one_line or char != "\n") else char
+        for char in text
+    )
+
+
+def _unseen(char: str) -> bool:
+    """Whether it is a control character or a mark of format; the two joiners belong to the spelling of some scripts."""
+    return not char.isprintable() and unicodedata.category(char) in UNSEEN and char not in JOINERS
+
+
+def _as_text(char: str) -> str:
+    return char.encode("unicode_escape").decode("ascii")
+
+
+def _as_json(char: str) -> str:
+    units = char.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[i]:02x}{units[i + 1]:02x}" for i in range(0, len(units), 2))
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], align: str) -> str:
@@ -13,6 +48,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], align: str) -> s
     method   nats
     optimal   1.5
     """
+    header, *rows = [[printable(cell, one_line=True) for cell in line] for line in [header, *rows]]
     widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
     lines = (
         [f"{cell:{how}{width}}" for cell, how, width in zip(line, align, widths, strict=True)]
@@ -29,7 +65,7 @@ def facts(pairs: Sequence[tuple[str, str]]) -> str:
     secret   income
     """
     width = max(len(name) for name, _ in pairs) + 3
-    return "\n".join(f"{name.ljust(width)}{said}" for name, said in pairs)
+    return "\n".join(f"{name.ljust(width)}{printable(said, one_line=True)}" for name, said in pairs)
 
 
 def epsilon(value: float) -> str:

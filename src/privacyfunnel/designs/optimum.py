@@ -12,6 +12,7 @@ import numpy as np
 from privacyfunnel.arrays import FloatArray, IntArray, dense
 from privacyfunnel.designs.explicit import conditional_reporting
 from privacyfunnel.designs.sizes import LARGEST_PROBLEM
+from privacyfunnel.designs.skew import naming_skew
 from privacyfunnel.engine import Problem, Split, split
 from privacyfunnel.engine.objective import Entropy
 from privacyfunnel.engine.plan import MANY_INPUTS
@@ -55,6 +56,7 @@ class Optimum:
     sealed: SealedProtocol | None = None  # its integers, where they were checked already
 
 
+@naming_skew
 def optimal(
     joint: Joint,
     promise: Promise,

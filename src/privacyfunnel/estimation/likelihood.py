@@ -14,11 +14,9 @@ up to a likelihood ratio of :math:`e^{GAP}`, far below anything that data of thi
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.errors import SolverError
@@ -37,6 +35,14 @@ class MaximumLikelihood:
     gap: float
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class MostLikely:
+    """The same for k problems: distributions (k × a), and a gap each; infinite where none was found."""
+
+    p: FloatArray
+    gap: FloatArray
+
+
 def maximum_likelihood(
     likelihood: FloatArray, counts: FloatArray, *, start: FloatArray | None = None
 ) -> MaximumLikelihood:
@@ -49,10 +55,10 @@ def maximum_likelihood(
     """
     a, d = likelihood.shape
     if a * a * d <= NEWTON_WORK:
-        found = _interior_point(likelihood, counts)
-        if found.gap <= GAP:
-            return found
-        start = found.p
+        solved = tilted_likelihood(likelihood, np.ones((1, a)), counts)
+        if solved.gap[0] <= GAP:
+            return MaximumLikelihood(solved.p[0], float(solved.gap[0]))
+        start = solved.p[0]
     found = accelerated_em(likelihood, counts, start=start)
     if found.gap > GAP:
         raise SolverError(
@@ -93,10 +99,11 @@ def accelerated_em(likelihood: FloatArray, counts: FloatArray, *, start: FloatAr
     return best
 
 
-def _interior_point(likelihood: FloatArray, counts: FloatArray) -> MaximumLikelihood:
-    r"""Newton's method on the optimality conditions, from the inside (Mehrotra's predictor and corrector).
+def tilted_likelihood(likelihood: FloatArray, factors: FloatArray, counts: FloatArray) -> MostLikely:
+    r"""The most likely p for each of k problems whose rows are `likelihood` times `factors` (k × a): all at once.
 
-    With the sum constraint absorbed (:math:`\min -\sum c \ln f + \sum p`), optimal are p, z ≥ 0 with
+    Newton's method on the optimality conditions, from the inside (Mehrotra's predictor and corrector). With the sum
+    constraint absorbed (:math:`\min -\sum c \ln f + \sum p`), optimal are p, z ≥ 0 with
 
     .. math:: 1 - D(p) = z, \qquad p_x z_x = 0.
 
@@ -105,47 +112,61 @@ def _interior_point(likelihood: FloatArray, counts: FloatArray) -> MaximumLikeli
     """
     rows = float(counts.sum())
     c = counts / rows
-    a = len(likelihood)
-    p, z = np.full(a, 1 / a), np.ones(a)
-    best = MaximumLikelihood(p, np.inf)
+    k, a = factors.shape
+    p, z = np.full((k, a), 1 / a), np.ones((k, a))
+    best = MostLikely(np.full((k, a), 1 / a), np.full(k, np.inf))
+    left = np.arange(k)  # the problems that are not solved yet
     for _ in range(NEWTON_STEPS):
-        q = p / p.sum()
-        gap = rows * float((likelihood @ (c / (q @ likelihood))).max() - 1)
-        if gap < best.gap:
-            best = MaximumLikelihood(q, gap)
-        if gap <= GAP or not np.isfinite(gap):
+        with np.errstate(all="ignore"):  # a step that went wrong shows as a gap that is no number
+            q = p / p.sum(axis=1, keepdims=True)
+            gap = rows * (_gradient(likelihood, factors[left], c, q).max(axis=1) - 1)
+        better = gap < best.gap[left]
+        best.p[left[better]], best.gap[left[better]] = q[better], gap[better]
+        on = (gap > GAP) & np.isfinite(gap)
+        left, p, z = left[on], p[on], z[on]
+        if not len(left):
             break
-        f = p @ likelihood
-        downhill = p * (likelihood @ (c / f) - 1)
-        scaled = p[:, None] * likelihood * (np.sqrt(c) / f)
-        system = scaled @ scaled.T
-        system[np.diag_indices(a)] += p * z
         try:
-            solve = _solver(system)
+            p, z = _newton_step(likelihood, factors[left], c, p, z)
         except np.linalg.LinAlgError:
             break
-        mu = float((p * z).mean())
-        u = solve(downhill)
-        dz = -z - z * u
-        reach = float((p * (1 + _step(u) * u) * (z + _step(dz / z) * dz)).mean())
-        target = (reach / mu) ** 3 * mu - p * u * dz
-        u = solve(downhill + target)
-        dz = target / p - z - z * u
-        p = p * (1 + min(1.0, 0.995 * _step(u)) * u)
-        z = z + min(1.0, 0.995 * _step(dz / z)) * dz
     return best
 
 
-def _solver(system: FloatArray) -> Callable[[FloatArray], FloatArray]:
-    """Solutions of a positive definite system, scaled to a unit diagonal: its entries span many orders of magnitude."""
-    scale = 1 / np.sqrt(np.diag(system))
-    scaled = system * scale[:, None] * scale[None, :]
-    scaled[np.diag_indices(len(scale))] += 1e-15
-    factor = scipy.linalg.cho_factor(scaled, overwrite_a=True, check_finite=False)
-    return lambda right: np.asarray(scale * scipy.linalg.cho_solve(factor, scale * right, check_finite=False))
+def _gradient(likelihood: FloatArray, factors: FloatArray, c: FloatArray, p: FloatArray) -> FloatArray:
+    """D of each problem."""
+    return np.asarray(factors * ((c / ((p * factors) @ likelihood)) @ likelihood.T))
 
 
-def _step(relative: FloatArray) -> float:
-    """The longest step of at most 1 that keeps 1 + step · relative at or above 0."""
-    lowest = float(relative.min())
-    return min(1.0, -1 / lowest) if lowest < 0 else 1.0
+def _newton_step(
+    likelihood: FloatArray, factors: FloatArray, c: FloatArray, p: FloatArray, z: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    f = (p * factors) @ likelihood
+    downhill = p * (_gradient(likelihood, factors, c, p) - 1)
+    scaled = (p * factors)[:, :, None] * likelihood * (np.sqrt(c) / f)[:, None, :]
+    system = scaled @ scaled.transpose(0, 2, 1)
+    diagonal = np.arange(p.shape[1])
+    system[:, diagonal, diagonal] += p * z
+    # Scaled to a unit diagonal: its entries span many orders of magnitude.
+    scale = 1 / np.sqrt(system[:, diagonal, diagonal])
+    system *= scale[:, :, None] * scale[:, None, :]
+    system[:, diagonal, diagonal] += 1e-15
+    inverse = np.linalg.inv(system)
+
+    def solve(right: FloatArray) -> FloatArray:
+        return np.asarray(scale * (inverse @ (scale * right)[:, :, None])[:, :, 0])
+
+    mu = (p * z).mean(axis=1, keepdims=True)
+    u = solve(downhill)
+    dz = -z - z * u
+    reach = (p * (1 + _step(u) * u) * (z + _step(dz / z) * dz)).mean(axis=1, keepdims=True)
+    target = (reach / mu) ** 3 * mu - p * u * dz
+    u = solve(downhill + target)
+    dz = target / p - z - z * u
+    return p * (1 + np.minimum(1.0, 0.995 * _step(u)) * u), z + np.minimum(1.0, 0.995 * _step(dz / z)) * dz
+
+
+def _step(relative: FloatArray) -> FloatArray:
+    """The longest step of at most 1 that keeps 1 + step · relative at or above 0, for each problem."""
+    lowest = relative.min(axis=1, keepdims=True)
+    return np.asarray(np.minimum(1.0, np.divide(-1.0, lowest, out=np.ones_like(lowest), where=lowest < 0)))

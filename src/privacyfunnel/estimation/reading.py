@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 Group = tuple[str, ...]  # the label of each kept column
 LARGEST_CHANNEL = 4 * 10**6  # entries: values × outputs; beyond it estimates take minutes
+LARGEST_LISTED = 1 << 25  # of a law that lists its outputs: 0.3 GB, of which estimates hold a few copies
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,6 +63,11 @@ class Reading:
             raise SizeError(
                 f"Estimates of {' & '.join(wanted)} need a channel of {law.inputs:,} combinations × "
                 f"{law.expanded:,} outputs; at most {LARGEST_CHANNEL:,} entries are worked with. Ask for fewer columns."
+            )
+        if law.written_out > LARGEST_LISTED:
+            raise SizeError(
+                f"Estimates are made from channels of at most {LARGEST_LISTED:,} chances; that of {' & '.join(wanted)} "
+                f"has {law.written_out:,}. Publish fewer columns or merge rare values."
             )
         if law.sees_secret and not grouped:
             if sealed.induced is None:
@@ -173,7 +179,7 @@ def group_labels(rows: pl.DataFrame, by: Sequence[str]) -> list[Group]:
     """The group of each row."""
     import polars as pl
 
-    from privacyfunnel.tables.columns import MISSING
+    from privacyfunnel.tables.names import MISSING
     from privacyfunnel.tables.picking import nameless
 
     return list(zip(*(nameless(rows[name]).cast(pl.String).fill_null(MISSING).to_list() for name in by), strict=True))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import ndtri
 
 from privacyfunnel.arrays import BoolArray, FloatArray
 from privacyfunnel.errors import ParameterError
@@ -13,9 +14,11 @@ from privacyfunnel.estimation.intervals import EXACT, FEW_ROWS, interval, interv
 from privacyfunnel.estimation.inversion import on_simplex, unbiased_weights
 from privacyfunnel.estimation.likelihood import maximum_likelihood
 from privacyfunnel.estimation.observation import ObservationModel, Observed
+from privacyfunnel.estimation.profile import Guaranteed, Profile, intervals
 
 METHODS = ("ml", "projection", "inversion")
 TARGETS = ("table", "population")
+UNTOLD = 0.05  # about a standard error, where none is known: a first step of a search
 WHOLE = 1e-3  # of a row: what is nearer to a whole number of rows is one
 
 
@@ -98,6 +101,12 @@ class Fit:
         if len(untold):
             found = bounds(self.model, self.observed, functions[:, untold], self.settings.level)
             lower[untold], upper[untold], fits = found.lower, found.upper, found.fits
+            profiled = self._profiled(functions[:, untold], np.full(len(untold), UNTOLD)) if fits else None
+            if profiled is not None:
+                lower[untold], upper[untold] = profiled
+        lower, upper = self._guaranteed(functions, lower, upper)
+        if self.settings.method != "inversion":
+            share = np.where(identified, np.clip(share, lower, upper), share)
         return Shares(share, error, lower, upper, fits)
 
     def _identified(self, functions: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
@@ -110,7 +119,8 @@ class Fit:
         if settings.bootstrap:
             lower, upper = self._percentiles(functions)
         else:
-            lower, upper = interval(unbiased, around, settings.level)
+            found = self._profiled(functions, np.sqrt(around.variance))
+            lower, upper = interval(unbiased, around, settings.level) if found is None else found
         if rows < FEW_ROWS:
             widest = interval_at_any_size(model, g, unbiased, rows, settings.level)
             lower, upper = np.minimum(lower, widest[0]), np.maximum(upper, widest[1])
@@ -118,6 +128,21 @@ class Fit:
             lower, upper = np.floor(rows * lower + WHOLE) / rows, np.ceil(rows * upper - WHOLE) / rows
         inside = np.clip(share, 0.0, 1.0)
         return share, np.sqrt(around.variance), np.minimum(lower, inside), np.maximum(upper, inside)
+
+    def _profiled(self, functions: FloatArray, guesses: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+        """Intervals that use all that is known; None where only sums were read, or where they would take long."""
+        if self.settings.method != "ml" or not len(self.observed.counts):
+            return None
+        profile = Profile(self.model.likelihood(self.observed), self.observed.counts, self.p)
+        z = float(ndtri((1 + self.settings.level) / 2))
+        return intervals(profile, functions, guesses, z, fixed=self.settings.fixed)
+
+    def _guaranteed(self, functions: FloatArray, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The part of each interval that what was published allows; for a table that is certain."""
+        if not self.settings.fixed or not len(self.observed.counts):
+            return lower, upper
+        certain = Guaranteed.of(self.model.likelihood(self.observed), self.observed.counts, functions)
+        return np.clip(lower, certain.lower, certain.upper), np.clip(upper, certain.lower, certain.upper)
 
     def _percentiles(self, functions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Of the estimates from tables that were drawn again, from the fitted distribution: a parametric bootstrap.

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from time import process_time
 from typing import TypeVar
 
@@ -50,7 +50,7 @@ def measured(
     """The records of every experiment by name, in the order of its tasks."""
     tasks = [(experiment.name, task) for experiment in experiments for task in experiment.tasks(quick)]
     results: list[list[Record]] = [[] for _ in tasks]
-    workers = max(1, min(len(tasks), os.cpu_count() or 1))
+    workers, others = max(1, min(len(tasks), os.cpu_count() or 1)), set(active_children())
     with (
         one_thread_each(),
         ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_leave_at_once) as pool,
@@ -63,6 +63,8 @@ def measured(
                 if progress is not None:
                     progress(tasks[place][0], done, len(tasks))
         except BaseException:
+            for worker in set(active_children()) - others:  # nobody waits for their answers any more
+                worker.terminate()
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     records: dict[str, list[Record]] = {experiment.name: [] for experiment in experiments}

@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacyfunnel.arrays import FloatArray, IntArray, sparse
-from privacyfunnel.errors import ProtocolFileError
+from privacyfunnel.errors import ProtocolFileError, SizeError
 from privacyfunnel.laws.chain_measures import ChainTally, ReachedChain, outward
-from privacyfunnel.laws.chain_step import BITS, UNIT, Step, arrivals
+from privacyfunnel.laws.chain_step import BITS, MOST_ENTRIES, UNIT, Step, arrivals, entries_of
 from privacyfunnel.laws.exact import NO_LEAK, ExactLeak, worse
 from privacyfunnel.laws.law import Law, Model
 from privacyfunnel.laws.over_sets import outward_over
@@ -271,9 +271,13 @@ class ChainLaw(Law):
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any], sees_secret: bool, combos: IntArray) -> ChainLaw:
-        if sees_secret or content["bits"] != BITS:
-            raise ProtocolFileError(f"A chain never sees the secret and has {BITS} bits; this file says otherwise.")
-        columns = tuple(tuple(map(str, labels)) for labels in content["columns"])
+        if sees_secret:
+            raise ProtocolFileError("A chain never sees the secret; this file says that it does. Make it again.")
+        if entries_of(content["steps"]) > MOST_ENTRIES:
+            raise SizeError(
+                f"A chain is read that has at most {MOST_ENTRIES:,} chances; this one has more. Publish fewer columns."
+            )
+        columns = tuple(map(tuple, content["columns"]))
         return cls(tuple(Step.from_json(step) for step in content["steps"]), columns, combos)
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from privacyfunnel.arrays import FloatArray, IntArray, sparse
 from privacyfunnel.laws.chain_step import UNIT, Step
 from privacyfunnel.laws.exact import NO_LEAK, ExactLeak, exact_leak
+from privacyfunnel.laws.tally import Pooled
 from privacyfunnel.model.comparisons import Comparisons, Leak
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.sets import PriorSets
@@ -111,6 +112,28 @@ class ChainTally:
             for row in np.flatnonzero(drawn):
                 mine = slice(starts[row], starts[row + 1])
                 yield counts[None, mine], step.numerator[None, mine] / UNIT
+
+    @property
+    def pooled(self) -> Iterator[Pooled]:
+        """By the labels that a step shows, over all its contexts, step by step."""
+        for counts, step in zip(self._counts, self._law.steps, strict=True):
+            starts = step.cell_starts
+            drawn = np.add.reduceat(counts, starts[:-1])
+            row = np.repeat(np.arange(len(drawn)), np.diff(starts))
+            shown, label = np.unique(step.labels, axis=0, return_inverse=True)
+            at = label.reshape(-1)[step.output]  # two outputs of a context never show the same
+            chances = sparse.csr_array((step.numerator / UNIT, (row, at)), shape=(len(drawn), len(shown)))
+            seen = np.bincount(at, weights=counts.astype(np.float64), minlength=len(shown))
+            yield Pooled.of(np.asarray(seen - chances.T @ drawn), chances, drawn)
+
+    @property
+    def size(self) -> int:
+        """A count per entry."""
+        return sum(map(len, self._counts))
+
+    def empty(self) -> ChainTally:
+        """Nothing counted yet."""
+        return ChainTally(self._law)
 
 
 def outward(

@@ -15,6 +15,8 @@ from privacyfunnel.errors import ProtocolFileError
 
 BITS = 62  # so that a certain output, 2^62, still fits an int64
 UNIT = 1 << BITS  # what the integers of a row sum to
+HALF = BITS // 2
+MOST_ENTRIES = 1 << 24  # that the lines of a file may stand for: values alike share one, so few bytes can say many
 FINEST = 1 << (BITS - 40)  # no smaller chance is drawn: products along a path then stay far from underflow
 
 
@@ -44,18 +46,33 @@ class Step:
             and bool(((self.value >= 0) & (self.value < len(self.values))).all())
             and bool(((self.context_of_output >= 0) & (self.context_of_output < contexts)).all())
         )
-        if not (ordered and inside and bool((np.diff(self.cell) >= 0).all())):
-            raise ProtocolFileError("Contexts of a chain must be listed in order and within bounds; some are not.")
-        starts = self.cell_starts[:-1]
-        # Each entry is at most 2^62 and a row has few: a sum that wrapped would not come back to 2^62 exactly.
+        if not (ordered and inside and self._in_order):
+            raise ProtocolFileError(
+                "Contexts of a chain must be listed in order, once and within bounds; some are not."
+            )
         if (self.numerator < FINEST).any() or (self.numerator > UNIT).any():
             raise ProtocolFileError(f"Chances of a chain must lie between 2^-40 and 1; some do not ({BITS} bits).")
-        sums = np.add.reduceat(self.numerator.astype(object), starts) if len(starts) else np.zeros(0, dtype=object)
-        if (sums != UNIT).any():
+        wrong = ~self._whole_rows
+        if wrong.any():
             raise ProtocolFileError(
-                f"Every row of a channel must sum to 2^{BITS}; {int((sums != UNIT).sum())} of {len(sums)} do not. "
+                f"Every row of a channel must sum to 2^{BITS}; {int(wrong.sum())} of {len(wrong)} do not. "
                 "The file was damaged or altered: make it again."
             )
+
+    @property
+    def _in_order(self) -> bool:
+        """Whether entries come by context, value and output, each once."""
+        cell, output = np.diff(self.cell), np.diff(self.output)
+        return bool(((cell > 0) | ((cell == 0) & (output > 0))).all())
+
+    @property
+    def _whole_rows(self) -> NDArray[np.bool_]:
+        """Which rows sum to 2^62: in two halves of 31 bits each, neither of which can overflow."""
+        starts = self.cell_starts[:-1]
+        if not len(starts):
+            return np.ones(0, dtype=bool)
+        high, low = (np.add.reduceat(part, starts) for part in (self.numerator >> HALF, self.numerator & (2**HALF - 1)))
+        return np.asarray((low % 2**HALF == 0) & (high + (low >> HALF) == 2**HALF))
 
     @property
     def context(self) -> IntArray:
@@ -92,14 +109,15 @@ class Step:
 
     def showing(self, context: IntArray, labels: IntArray) -> IntArray:
         """The output by which each context shows these labels (n × attributes); −1 where none does."""
-        last = self.labels.max(axis=0)
-        sizes = (len(self.came_by), *(1 + last))
-        keys = np.ravel_multi_index((self.context_of_output, *self.labels.T), sizes)
-        known = (context >= 0) & ((labels >= 0) & (labels <= last)).all(axis=1)
-        wanted = np.ravel_multi_index((np.maximum(context, 0), *np.clip(labels, 0, last).T), sizes)
-        order = np.argsort(keys, kind="stable")
-        at = order[np.minimum(np.searchsorted(keys, wanted, sorter=order), len(keys) - 1)]
-        return np.where(known & (keys[at] == wanted), at, -1)
+        # Context and labels become one number column by column; ranks in between keep it small, however many there are.
+        known, wanted, first = self.context_of_output, context, np.zeros(0, dtype=np.int64)
+        for mine, theirs in zip(self.labels.T, labels.T, strict=True):
+            size = 1 + int(mine.max(initial=0))
+            asked = np.where((wanted >= 0) & (theirs >= 0) & (theirs < size), wanted * size + theirs, -1)
+            keys, first, known = np.unique(known * size + mine, return_index=True, return_inverse=True)
+            at = np.minimum(np.searchsorted(keys, asked), len(keys) - 1)
+            wanted = np.where((asked >= 0) & (keys[at] == asked), at, -1)
+        return np.where(wanted >= 0, first[wanted], -1)
 
     def entries_of(self, row: IntArray, output: IntArray) -> IntArray:
         """The number of the entry by which each channel row becomes an output; −1 where it never does."""
@@ -159,35 +177,72 @@ class Step:
         came_by: list[int] = []
         of_output: list[int] = []
         labels: list[list[int]] = []
-        entries: list[tuple[int, int, int]] = []
+        rows = _Rows()
         for k, line in enumerate(content["contexts"]):
-            origin, named, rows = line.split(" ")
+            origin, named, listed = line.split(" ")
             came_by.append(int(origin))
             first = len(labels)
             for label in named.split(","):
                 labels.append([int(code) for code in label.split("/")])
                 of_output.append(k)
-            listed = []
-            for row in rows.split(";"):
-                xs, *channel = row.split(",")
-                for x in xs.split("/"):
-                    for y, n in (entry.split(":") for entry in channel):
-                        if not 0 <= int(y) < len(labels) - first:
-                            raise ProtocolFileError("Outputs of a context must be listed; some are not.")
-                        listed.append((int(x), first + int(y), int(n, 16)))
-            entries += sorted(listed)
-        table = np.array(entries, dtype=np.int64).reshape(-1, 3)
-        attributes = tuple(map(int, content["attributes"]))
+            for row in listed.split(";"):
+                rows.add(row, first, len(labels))
+        value, output, numerator = rows.entries(np.array(of_output, dtype=np.int64))
+        attributes = tuple(content["attributes"])
         return cls(
             attributes=attributes,
             values=_table([row.split("/") for row in content["values"]], len(attributes)),
             came_by=np.array(came_by, dtype=np.int64),
             context_of_output=np.array(of_output, dtype=np.int64),
             labels=_table(labels, len(attributes)),
-            value=table[:, 0],
-            output=table[:, 1],
-            numerator=table[:, 2],
+            value=value,
+            output=output,
+            numerator=numerator,
         )
+
+
+def entries_of(steps: Sequence[Mapping[str, Any]]) -> int:
+    """How many entries the lines of some steps stand for: found by counting signs, before any is written out."""
+    total = 0
+    for row in (row for step in steps for line in step["contexts"] for row in line.split(" ")[2].split(";")):
+        values, _, channel = row.partition(",")
+        total += (values.count("/") + 1) * (channel.count(",") + 1)
+    return total
+
+
+class _Rows:
+    """Rows of channels while they are read: `values,output:numerator,…`, values that are alike sharing one."""
+
+    def __init__(self) -> None:
+        self._values: list[int] = []
+        self._outputs: list[int] = []
+        self._numerators: list[int] = []
+        self._ends: list[tuple[int, int]] = [(0, 0)]  # of each row's values and of its entries
+
+    def add(self, row: str, first: int, end: int) -> None:
+        """One row of a context whose outputs are `first`, …, `end` − 1."""
+        values, *channel = row.split(",")
+        for entry in channel:
+            y, n = entry.split(":")
+            if not 0 <= int(y) < end - first:
+                raise ProtocolFileError("Outputs of a context must be listed; some are not.")
+            self._outputs.append(first + int(y))
+            self._numerators.append(int(n, 16))
+        self._values += map(int, values.split("/"))
+        self._ends.append((len(self._values), len(self._outputs)))
+
+    def entries(self, context_of_output: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+        """Value, output and numerator of every entry, by context, value and output."""
+        ends = np.array(self._ends, dtype=np.int64)
+        value = np.array(self._values, dtype=np.int64)
+        output, numerator = (np.array(found, dtype=np.int64) for found in (self._outputs, self._numerators))
+        row = np.repeat(np.arange(len(ends) - 1), np.diff(ends[:, 0]))  # of each value
+        wide = np.diff(ends[:, 1])[row]
+        place = np.repeat(np.arange(len(value)), wide)
+        entry = np.arange(len(place)) - np.repeat(np.cumsum(wide) - wide, wide) + ends[row[place], 1]
+        value, output, numerator = value[place], output[entry], numerator[entry]
+        order = np.lexsort((output, value, context_of_output[output]))
+        return value[order], output[order], numerator[order]
 
 
 def arrivals(came_by: IntArray, output: IntArray) -> IntArray:

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from privacyfunnel.arrays import FloatArray, IntArray, dense, matrix, sparse
 from privacyfunnel.errors import ProtocolFileError
 from privacyfunnel.laws.alias import AliasTables, sample
-from privacyfunnel.laws.exact import ExactLeak, worst_ratio
-from privacyfunnel.laws.law import BITS, UNIT, Law, Model, check_bits
+from privacyfunnel.laws.exact import NO_LEAK, WORKED_ON, ExactLeak, worse, worst_ratio
+from privacyfunnel.laws.law import BITS, UNIT, Law, Model, checked_table
 from privacyfunnel.laws.over_sets import exact_over
 from privacyfunnel.laws.rounding import rounded_rows
 from privacyfunnel.laws.sampling import Words
@@ -91,9 +91,15 @@ class ChannelLaw(Law):
     @property
     def channel(self) -> FloatArray:
         """The channel as floats, each the nearest to its fraction."""
+        checked_table(self.inputs, len(self.outputs))
         dense = np.zeros((self.inputs, len(self.outputs)))
-        dense[self._row_of_entry, self.output] = [int(n) / UNIT for n in self.numerator]
+        dense[self._row_of_entry, self.output] = self._chances
         return dense
+
+    @property
+    def _chances(self) -> FloatArray:
+        """The chance of every entry."""
+        return np.array([int(n) / UNIT for n in self.numerator])
 
     @property
     def protocol(self) -> Protocol:
@@ -104,8 +110,12 @@ class ChannelLaw(Law):
         return self.protocol
 
     def worst(self, comparisons: Comparisons) -> ExactLeak:
-        totals = comparisons.totals
-        return worst_ratio(comparisons, self._masses(comparisons, totals), totals.astype(object))
+        totals, worst = comparisons.totals, NO_LEAK
+        some = max(1, WORKED_ON // len(totals))
+        for first in range(0, len(self.outputs), some):
+            masses = self._masses(comparisons, totals, first, min(first + some, len(self.outputs)))
+            worst = worse(worst, worst_ratio(comparisons, masses, totals.astype(object), first))
+        return worst
 
     def worst_over(self, sets: PriorSets) -> ExactLeak:
         return exact_over(sets, self.channel, self.column)
@@ -118,25 +128,21 @@ class ChannelLaw(Law):
             column[row] = int(number)
         return column
 
-    def _masses(self, comparisons: Comparisons, totals: NDArray[Any]) -> NDArray[Any]:
-        """Σ_z weight(E, z) N(z, y), a row per event and a column per output, as Python integers."""
-        shape = (len(totals), len(self.outputs))
+    def _masses(self, comparisons: Comparisons, totals: NDArray[Any], first: int, end: int) -> NDArray[Any]:
+        """Σ_z weight(E, z) N(z, y), a row per event and a column per output y = first, …, end − 1, as Python's
+        integers."""
+        shape = (len(totals), end - first)
+        mine = np.flatnonzero((self.output >= first) & (self.output < end))
+        row, output, numerator = self._row_of_entry[mine], self.output[mine] - first, self.numerator[mine]
         if comparisons.weight.dtype == object or int(totals.max()) >= SMALL_MASS:
-            return self._masses_of_any_size(comparisons, shape)
+            return _masses_of_any_size(comparisons, shape, row, output, numerator)
         cells = (comparisons.event, comparisons.input)
         weights = matrix(comparisons.weight, *cells, (shape[0], self.inputs))
         masses = np.zeros(shape, dtype=object)
         for limb in range(3):
-            part = (self.numerator >> (LIMB * limb)) & (2**LIMB - 1)
-            limbs = matrix(part.astype(np.int64), self._row_of_entry, self.output, (self.inputs, shape[1]))
+            part = (numerator >> (LIMB * limb)) & (2**LIMB - 1)
+            limbs = matrix(part.astype(np.int64), row, output, (self.inputs, shape[1]))
             masses += dense(weights @ limbs).astype(object) << (LIMB * limb)
-        return masses
-
-    def _masses_of_any_size(self, comparisons: Comparisons, shape: tuple[int, int]) -> NDArray[Any]:
-        masses = np.zeros(shape, dtype=object)
-        for event, z, weight in zip(comparisons.event, comparisons.input, comparisons.weight, strict=True):
-            entries = slice(self.indptr[z], self.indptr[z + 1])
-            masses[event, self.output[entries]] += self.numerator[entries] * int(weight)
         return masses
 
     @cached_property
@@ -159,7 +165,11 @@ class ChannelLaw(Law):
         return replace(self, indptr=indptr, output=self.output[entries], numerator=self.numerator[entries])
 
     def whole(self, most: int) -> SparseProtocol | None:
-        return SparseProtocol(sparse.csr_array(self.channel), self.outputs) if len(self.output) <= most else None
+        if len(self.output) > most:
+            return None
+        shape = (self.inputs, len(self.outputs))
+        entries = sparse.coo_array((self._chances, (self._row_of_entry, self.output)), shape=shape)
+        return SparseProtocol(sparse.csr_array(entries), self.outputs)
 
     def spelled(self, most: int) -> SparseProtocol | None:
         return self.whole(most)
@@ -187,6 +197,10 @@ class ChannelLaw(Law):
         can = np.flatnonzero(own[:, 0] >= 0)
         return float(p_xy[can, own[can, 0]].sum())
 
+    @property
+    def written_out(self) -> int:
+        return self.inputs * len(self.outputs)
+
     def observation(self, channel: Callable[[FloatArray], Model], sets: Callable[[int, float], Model]) -> Model:
         return channel(self.channel)
 
@@ -199,13 +213,24 @@ class ChannelLaw(Law):
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any], sees_secret: bool, combos: IntArray) -> ChannelLaw:
-        check_bits(content)
         rows = content["rows"]
         indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
         numerator = np.array([int(n) for row in rows for _, n in row], dtype=object)
-        output = np.array([int(y) for row in rows for y, _ in row], dtype=np.int64)
-        law = cls(indptr, output, numerator, tuple(tuple(map(str, o)) for o in content["outputs"]), sees_secret)
+        output = np.array([y for row in rows for y, _ in row], dtype=np.int64)
+        law = cls(indptr, output, numerator, tuple(map(tuple, content["outputs"])), sees_secret)
         columns = combos.shape[1]
         if any(len(labels) != columns for labels in law.outputs):
             raise ProtocolFileError(f"every output must have a label for each of {columns} columns; one has not.")
         return law
+
+
+def _masses_of_any_size(
+    comparisons: Comparisons, shape: tuple[int, int], row: IntArray, output: IntArray, numerator: NDArray[Any]
+) -> NDArray[Any]:
+    """The same for weights that do not fit limbs; entries come row by row."""
+    starts = np.searchsorted(row, np.arange(comparisons.inputs + 1))
+    masses = np.zeros(shape, dtype=object)
+    for event, z, weight in zip(comparisons.event, comparisons.input, comparisons.weight, strict=True):
+        entries = slice(starts[z], starts[z + 1])
+        masses[event, output[entries]] += numerator[entries] * int(weight)
+    return masses

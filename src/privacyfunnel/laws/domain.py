@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from privacyfunnel.arrays import IntArray
-from privacyfunnel.errors import ParameterError, ProtocolFileError
+from privacyfunnel.errors import ColumnError, ParameterError, ProtocolFileError
 from privacyfunnel.model.joint import Attribute, Joint
 from privacyfunnel.model.protocol import Labels
+from privacyfunnel.tables.merging import Merge, MergeOthers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,6 +25,8 @@ class Domain:
     secret_columns: tuple[str, ...]
     secrets: tuple[str, ...] = ()  # the secret's labels, in order; only where the protocol sees the secret
     bins: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # the edges of columns that were numbers
+    rest: Mapping[str, str] = field(default_factory=dict)  # the label of every value of a column that is not listed
+    secrets_merged: bool = False  # whether some values of the secret are one: nothing is promised that tells them apart
 
     @classmethod
     def of(cls, joint: Joint, sees_secret: bool) -> Domain:
@@ -36,12 +39,46 @@ class Domain:
         columns = [np.array(at.labels, dtype=object)[self.combos[:, j]] for j, at in enumerate(self.attributes)]
         return tuple(zip(*columns, strict=True))
 
+    @property
+    def others(self) -> tuple[Merge, ...]:
+        """How the published columns of a table are read again as they were read for the protocol."""
+        return tuple(
+            MergeOthers(at.name, frozenset(at.labels), self.rest[at.name])
+            for at in self.attributes
+            if at.name in self.rest
+        )
+
+    def shown(self, labels: Sequence[str]) -> Labels:
+        """The input that a record with these labels is: what is not listed is the rest, where there is one."""
+        return tuple(
+            label if label in at.labels else self.rest.get(at.name, label)
+            for at, label in zip(self.attributes, labels, strict=True)
+        )
+
+    def check_secrets(self, given: Sequence[Merge]) -> None:
+        """Secrets must be merged as they were for the protocol: else another promise would be judged."""
+        if self.secrets_merged != bool(given):
+            found = "says that some were" if self.secrets_merged else "says that none were"
+            raise ColumnError(
+                f"secrets must be merged as they were for the protocol; its file {found}. "
+                f"{'Name' if self.secrets_merged else 'Leave out'} --merge-secrets."
+            )
+
     def to_json(self) -> dict[str, Any]:
         """The domain as it stands in the protocol file."""
         return {
-            "secret": {"columns": list(self.secret_columns), "labels": list(self.secrets)},
+            "secret": {
+                "columns": list(self.secret_columns),
+                "labels": list(self.secrets),
+                **({"merged": True} if self.secrets_merged else {}),
+            },
             "publish": [
-                {"column": at.name, "labels": list(at.labels), "bins": _edges(self.bins.get(at.name))}
+                {
+                    "column": at.name,
+                    "labels": list(at.labels),
+                    "bins": _edges(self.bins.get(at.name)),
+                    **({"rest": self.rest[at.name]} if at.name in self.rest else {}),
+                }
                 for at in self.attributes
             ],
             "combinations": None if self._is_plain else self.combos.tolist(),
@@ -51,18 +88,25 @@ class Domain:
     def from_json(cls, content: Mapping[str, Any]) -> Domain:
         """The domain that a protocol file states; it must name labels that there are, and nothing twice."""
         published = content["publish"]
-        attributes = tuple(Attribute(str(p["column"]), tuple(map(str, p["labels"]))) for p in published)
+        attributes = tuple(Attribute(p["column"], tuple(p["labels"])) for p in published)
         combos = content["combinations"]
         if combos is None:
-            combos = np.arange(len(attributes[0].labels))[:, None]
+            if len(attributes) > 1:
+                raise ProtocolFileError("combinations must be listed for several columns; they are not. Make it again.")
+            combos = [[code] for code in range(len(attributes[0].labels))]
+        if any(len(combo) != len(attributes) for combo in combos):
+            raise ProtocolFileError("every combination must name a label of each column; some do not. Make it again.")
         domain = cls(
             attributes=attributes,
-            combos=np.asarray(combos, dtype=np.int64).reshape(-1, len(attributes)),
-            secret_columns=tuple(map(str, content["secret"]["columns"])),
-            secrets=tuple(map(str, content["secret"]["labels"])),
+            combos=np.array(combos, dtype=np.int64).reshape(-1, len(attributes)),
+            secret_columns=tuple(content["secret"]["columns"]),
+            secrets=tuple(content["secret"]["labels"]),
             bins={p["column"]: tuple(map(float, p["bins"])) for p in published if p["bins"] is not None},
+            rest={p["column"]: p["rest"] for p in published if "rest" in p},
+            secrets_merged="merged" in content["secret"],
         )
         _check_columns(domain)
+        _check_rest(domain)
         _check_combinations(domain)
         return domain
 
@@ -79,6 +123,15 @@ def _check_columns(domain: Domain) -> None:
     secret, published = domain.secret_columns, [at.name for at in domain.attributes]
     if not secret or len({*secret, *published}) != len(secret) + len(published):
         raise ProtocolFileError("secret and published columns must be named, each once; they are not.")
+
+
+def _check_rest(domain: Domain) -> None:
+    """What stands for all other values is a label of its column, and bins leave no other value."""
+    for at in domain.attributes:
+        if at.name in domain.rest and (domain.rest[at.name] not in at.labels or at.name in domain.bins):
+            raise ProtocolFileError(
+                "what stands for all other values must be a label of its column, which has no bins; it is not."
+            )
 
 
 def _check_combinations(domain: Domain) -> None:

@@ -19,6 +19,7 @@ DIGITS = 60
 _CONTEXT = Context(prec=DIGITS, Emax=10**9, Emin=-(10**9))
 LARGEST = 700.0  # a larger ε is certified at this one: the safe side, and e^ε keeps a size that can be computed with
 TIE = 1e-12  # floats closer than this are compared again as fractions; their own error is below 1e-14
+WORKED_ON = 1 << 20  # masses that are worked on at a time: as Python's integers they take some hundred bytes each
 
 
 def exp_below(epsilon: float) -> Fraction:
@@ -82,17 +83,28 @@ def exact_leak(comparisons: Naming, ratio: Fraction | None, pair: int, output: A
     return ExactLeak(ratio, comparisons.leak(math.inf if ratio is None else log_above(ratio), pair, output))
 
 
-def worst_ratio(comparisons: Comparisons, masses: NDArray[Any], totals: NDArray[Any]) -> ExactLeak:
+def worst_ratio(comparisons: Comparisons, masses: NDArray[Any], totals: NDArray[Any], first: int = 0) -> ExactLeak:
     """The largest ratio of P(y|E) = masses[E, y] / totals[E] to P(y|F), either way up, in exact arithmetic.
 
-    `masses` and `totals` are Python integers; the floats only choose which few ratios are worth comparing exactly.
+    `masses` and `totals` are Python integers, their outputs counted from `first` on; the floats only choose which few
+    ratios are worth comparing exactly. Some pairs are looked at at a time.
     """
-    e, f = comparisons.pairs[:, 0], comparisons.pairs[:, 1]
+    worst = NO_LEAK
+    step = max(1, WORKED_ON // max(1, masses.shape[1]))
+    for start in range(0, len(comparisons.pairs), step):
+        worst = worse(worst, _worst_of(comparisons, masses, totals, slice(start, start + step), first))
+    return worst
+
+
+def _worst_of(
+    comparisons: Comparisons, masses: NDArray[Any], totals: NDArray[Any], some: slice, first: int
+) -> ExactLeak:
+    e, f = comparisons.pairs[some, 0], comparisons.pairs[some, 1]
     up, down = masses[e] * totals[f][:, None], masses[f] * totals[e][:, None]
     only_one = (up == 0) != (down == 0)
     if only_one.any():
         pair, y = np.argwhere(only_one)[0]
-        return exact_leak(comparisons, None, int(pair), int(y))
+        return exact_leak(comparisons, None, some.start + int(pair), first + int(y))
     pairs, ys = np.nonzero(up)
     if not len(pairs):
         return NO_LEAK
@@ -102,4 +114,4 @@ def worst_ratio(comparisons: Comparisons, masses: NDArray[Any], totals: NDArray[
     near = np.flatnonzero(~(sizes < sizes.max() - TIE))
     ratios = [Fraction(int(large[k]), int(small[k])) for k in near]
     top = max(range(len(near)), key=ratios.__getitem__)
-    return exact_leak(comparisons, ratios[top], int(pairs[near[top]]), int(ys[near[top]]))
+    return exact_leak(comparisons, ratios[top], some.start + int(pairs[near[top]]), first + int(ys[near[top]]))

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacyfunnel.arrays import FloatArray, IntArray
-from privacyfunnel.errors import ProtocolFileError
+from privacyfunnel.errors import SizeError
 from privacyfunnel.laws.exact import ExactLeak
 from privacyfunnel.laws.sampling import Words
 from privacyfunnel.laws.tally import Tally
@@ -29,6 +29,7 @@ from privacyfunnel.model.protocol import Labels, Protocol
 from privacyfunnel.model.sets import PriorSets
 from privacyfunnel.model.sparse import Measurable, SparseProtocol
 
+LARGEST_TABLE = 1 << 26  # chances that are written out as one table of floats: half a gigabyte
 BITS = 64  # of a uniform word, and of the integers that it is compared with
 UNIT = 2**BITS  # what the integers of a row sum to
 
@@ -153,6 +154,11 @@ class Law(ABC):
         return 0
 
     @property
+    def written_out(self) -> int:
+        """How many chances `observation` writes out."""
+        return self.inputs * self.expanded
+
+    @property
     def unseen(self) -> int:
         """How many of the last outputs of `observation` stand for what the law does not tell: nothing shows them."""
         return 0
@@ -178,7 +184,10 @@ class Law(ABC):
         """The law that a protocol file states, over the combinations of its domain."""
 
 
-def check_bits(content: Mapping[str, Any]) -> None:
-    """Refuse integers of another width than is drawn with."""
-    if content["bits"] != BITS:
-        raise ProtocolFileError(f"a law's integers must have {BITS} bits; these have {content['bits']}.")
+def checked_table(inputs: int, outputs: int) -> None:
+    """Refuse to write out more chances than fit in memory, before any is."""
+    if inputs * outputs > LARGEST_TABLE:
+        raise SizeError(
+            f"A table of chances has at most {LARGEST_TABLE:,} entries; {inputs:,} inputs × {outputs:,} outputs are "
+            "more. Publish fewer columns or merge rare values."
+        )

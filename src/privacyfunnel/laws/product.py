@@ -18,7 +18,7 @@ from privacyfunnel.errors import ProtocolFileError, SizeError
 from privacyfunnel.laws.alias import sample
 from privacyfunnel.laws.channel import ChannelLaw
 from privacyfunnel.laws.exact import NO_LEAK, ExactLeak, exact_leak, worse
-from privacyfunnel.laws.law import Law, Model
+from privacyfunnel.laws.law import Law, Model, checked_table
 from privacyfunnel.laws.over_sets import exact_over
 from privacyfunnel.laws.sampling import Words
 from privacyfunnel.laws.tally import ChannelTally
@@ -46,6 +46,7 @@ class ProductLaw(Law):
 
     def __post_init__(self) -> None:
         checked_factors([factor.inputs for factor in self.factors], self.combos)
+        checked_table(1, sum(factor.inputs * len(factor.outputs) for factor in self.factors))
         for factor in self.factors:
             if len(set(factor.outputs)) != len(factor.outputs) or any(len(labels) != 1 for labels in factor.outputs):
                 raise ProtocolFileError("Outputs of a column must have one label each, all different; some have not.")

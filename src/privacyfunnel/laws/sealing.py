@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacyfunnel.arrays import FloatArray
-from privacyfunnel.errors import DistributionError, GuaranteeError, InputError, ProtocolFileError
+from privacyfunnel.errors import DistributionError, GuaranteeError, InputError, ProtocolFileError, SizeError
 from privacyfunnel.laws.chain import ChainLaw
 from privacyfunnel.laws.channel import ChannelLaw
 from privacyfunnel.laws.domain import Domain
@@ -103,8 +103,8 @@ class SealedProtocol:
         content = from_text(text, name)
         try:
             return SealedProtocol.from_json(content)
-        except ProtocolFileError as error:
-            raise ProtocolFileError(f"'{name}': {error}") from None
+        except (ProtocolFileError, SizeError) as error:
+            raise type(error)(f"'{name}': {error}") from None
         except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, InputError) as error:
             what = f"{type(error).__name__}: {error}"
             raise ProtocolFileError(f"'{name}' is incomplete or inconsistent ({what}). Make it again.") from None
@@ -131,35 +131,30 @@ class SealedProtocol:
     @staticmethod
     def from_json(content: Mapping[str, Any]) -> SealedProtocol:
         """The sealed protocol that a file states, as far as it can be checked without the data."""
-        if content["kind"] not in LAWS:
-            raise ProtocolFileError(f"a law is one of {', '.join(LAWS)}; this is '{content['kind']}'.")
         domain = Domain.from_json(content)
         certificate = content["certificate"]
         promise = promise_from_json(content["promise"], domain)
-        epsilon = float(certificate["epsilon"])
+        epsilon = certificate["epsilon"]
         if not 0 <= epsilon <= max(promise.epsilon, SMALLEST_EPSILON):
             raise ProtocolFileError("the certified ε must lie between 0 and what was promised; it does not.")
         kept, whole, bound = (certificate[f"{name}_nats"] for name in ("information", "entropy", "bound"))
         if not (0 <= kept <= whole + NATS and (bound is None or bound >= kept - NATS)):
             raise ProtocolFileError("the information kept must lie between 0 and its bounds; it does not.")
-        error = float(certificate.get("information_error_nats", 0.0))
-        if not 0 <= error < math.inf:
-            raise ProtocolFileError("the standard error of the information kept must not be negative; it is.")
-        law = LAWS[content["kind"]].from_json(content["law"], bool(content["sees_secret"]), domain.combos)
+        law = LAWS[content["kind"]].from_json(content["law"], content["sees_secret"], domain.combos)
         inputs = len(domain.combos) * (len(domain.secrets) if law.sees_secret else 1)
         if law.inputs != inputs:
             raise ProtocolFileError(f"the law must have a row for each of {inputs} inputs; it has {law.inputs}.")
         return SealedProtocol(
             law=law,
             promise=promise,
-            epsilon=epsilon,
+            epsilon=float(epsilon),
             domain=domain,
             information=float(kept),
-            information_error=error,
+            information_error=float(certificate.get("information_error_nats", 0.0)),
             entropy=float(whole),
             bound=None if bound is None else float(bound),
-            induced=None if content["induced"] is None else _stated_channel(content["induced"], len(domain.combos)),
-            for_publication=content["for_publication"] is True,
+            induced=None if content["induced"] is None else _stated_channel(content["induced"], domain, law),
+            for_publication=content["for_publication"],
         )
 
 
@@ -275,11 +270,17 @@ def _induced(law: Law, joint: Joint) -> FloatArray | None:
     return np.asarray(table.joint_with_values(joint) / joint.p_x[:, None])
 
 
-def _stated_channel(rows: Any, values: int) -> FloatArray:
-    """The channel from values to outputs that a file states; every row must be a distribution."""
-    channel = np.asarray(rows, dtype=np.float64)
-    fits = channel.ndim == 2 and len(channel) == values and bool((channel >= 0).all())
-    if not (fits and bool((np.abs(channel.sum(axis=1) - 1) <= DISTRIBUTION).all())):
+def _stated_channel(rows: list[list[float]], domain: Domain, law: Law) -> FloatArray:
+    """The channel from values to outputs that a file states: a distribution over the law's outputs for every value."""
+    values, listed = len(domain.combos), law.listed
+    outputs = 0 if listed is None else len(listed.outputs)
+    if len(rows) != values or any(len(row) != outputs for row in rows):
+        raise ProtocolFileError(
+            f"the channel from values to outputs must have a chance for each of {values} values and {outputs} outputs; "
+            "it has not. Make the file again."
+        )
+    channel = np.array(rows, dtype=np.float64)
+    if not bool((np.abs(channel.sum(axis=1) - 1) <= DISTRIBUTION).all()):
         raise ProtocolFileError(f"the channel from {values} values to outputs must be distributions; it is not.")
     return channel
 

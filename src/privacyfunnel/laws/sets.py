@@ -15,7 +15,7 @@ from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.errors import ProtocolFileError
 from privacyfunnel.laws.alias import draw_sets
 from privacyfunnel.laws.exact import NO_LEAK, ExactLeak, exact_leak, worse
-from privacyfunnel.laws.law import BITS, UNIT, Law, Model, check_bits
+from privacyfunnel.laws.law import BITS, UNIT, Law, Model, checked_table
 from privacyfunnel.laws.over_sets import encoded_over
 from privacyfunnel.laws.sampling import Words
 from privacyfunnel.laws.tally import SetsTally
@@ -107,6 +107,7 @@ class SetsLaw(Law):
         return draw_sets(codes, len(self.values), self.t, words)
 
     def tally(self) -> SetsTally:
+        checked_table(len(self.values), len(self.values))
         return SetsTally(len(self.values), self.t / UNIT)
 
     def among(self, inputs: IntArray) -> SetsLaw:
@@ -126,7 +127,12 @@ class SetsLaw(Law):
     def expected_unchanged(self, own: NDArray[Any], joint: Joint) -> float:
         return float(0.5 * (1 - self.t / UNIT) ** (joint.a - 1))
 
+    @property
+    def written_out(self) -> int:
+        return len(self.values) ** 2
+
     def observation(self, channel: Callable[[FloatArray], Model], sets: Callable[[int, float], Model]) -> Model:
+        checked_table(len(self.values), len(self.values))
         return sets(len(self.values), self.t / UNIT)
 
     def observed(self, drawn: NDArray[Any]) -> NDArray[Any]:
@@ -139,5 +145,4 @@ class SetsLaw(Law):
     def from_json(cls, content: Mapping[str, Any], sees_secret: bool, combos: IntArray) -> SetsLaw:
         if sees_secret:
             raise ProtocolFileError("Unary encoding never sees the secret; this file says that it does. Make it again.")
-        check_bits(content)
-        return cls(tuple(map(str, content["values"])), int(content["foreign"]))
+        return cls(tuple(content["values"]), int(content["foreign"]))

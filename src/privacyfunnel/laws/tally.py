@@ -2,14 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
 from typing import Protocol as Shape
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.arrays import FloatArray, IntArray, Matrix, sparse
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pooled:
+    r"""By how much counts of what is shown exceed :math:`\sum_z n_z q(y|z)`, and how far that may vary.
+
+    The covariance of two things of which a row shows one is :math:`-\sum_z n_z q(y|z) q(y'|z)`, the products of columns
+    of `root`; where rows show each by a coin of its own there is none.
+    """
+
+    apart: FloatArray
+    variance: FloatArray
+    root: Matrix | None = None
+
+    @classmethod
+    def of(cls, apart: FloatArray, chances: Matrix, drawn: IntArray) -> Pooled:
+        """Of rows that were drawn so many times with these chances, of which each shows one."""
+        rooted = sparse.csr_array(chances).multiply(np.sqrt(drawn)[:, None])
+        squares = np.asarray(rooted.power(2).sum(axis=0)).reshape(-1)
+        return cls(apart, np.asarray(chances.T @ drawn).reshape(-1) - squares, sparse.csr_array(rooted))
 
 
 class Tally(Shape):
@@ -26,6 +47,21 @@ class Tally(Shape):
     def rows(self) -> Iterable[tuple[IntArray, FloatArray]]:
         """Tables of counts with the chances they should follow, a row per independent draw."""
 
+    @property
+    def pooled(self) -> Iterable[Pooled]:
+        """What is shown over all inputs together, for each part of a record that is drawn by itself.
+
+        Parts that are published one after the other come in that order: given the earlier ones, the rows of a later
+        one are independent draws.
+        """
+
+    @property
+    def size(self) -> int:
+        """How many counts it holds."""
+
+    def empty(self) -> Self:
+        """Another count of the same, in which nothing was counted yet."""
+
 
 class ChannelTally:
     """How often each input became each output, for channels that are drawn from side by side.
@@ -34,7 +70,7 @@ class ChannelTally:
     """
 
     def __init__(self, channels: Sequence[FloatArray], values: IntArray) -> None:
-        self._channels, self._values = channels, values
+        self._channels, self._values = tuple(channels), values
         self._counts = [np.zeros(channel.shape, dtype=np.int64) for channel in channels]
         self._strange = 0
 
@@ -58,6 +94,22 @@ class ChannelTally:
     def rows(self) -> list[tuple[IntArray, FloatArray]]:
         """Counts and chances, channel by channel."""
         return list(zip(self._counts, self._channels, strict=True))
+
+    @property
+    def pooled(self) -> Iterator[Pooled]:
+        """By output, channel by channel."""
+        for counts, channel in self.rows:
+            drawn = counts.sum(axis=1)
+            yield Pooled.of(counts.sum(axis=0) - drawn @ channel, channel, drawn)
+
+    @property
+    def size(self) -> int:
+        """All cells of all channels."""
+        return sum(counts.size for counts in self._counts)
+
+    def empty(self) -> ChannelTally:
+        """Nothing counted yet."""
+        return ChannelTally(self._channels, self._values)
 
 
 class SetsTally:
@@ -93,3 +145,19 @@ class SetsTally:
         heads = self._held.reshape(-1)
         coins = np.stack([p.reshape(-1), 1 - p.reshape(-1)], axis=1)
         return [(np.stack([heads, drawn - heads], axis=1), coins)]
+
+    @property
+    def pooled(self) -> list[Pooled]:
+        """By member: its own rows hold it with chance 1/2, all others with that of a foreign."""
+        own, others, foreign = self._drawn, self._drawn.sum() - self._drawn, self._foreign
+        expected, variance = own / 2 + others * foreign, own / 4 + others * foreign * (1 - foreign)
+        return [Pooled(self._held.sum(axis=0) - expected, variance)]
+
+    @property
+    def size(self) -> int:
+        """A count per pair of values."""
+        return self._held.size
+
+    def empty(self) -> SetsTally:
+        """Nothing counted yet."""
+        return SetsTally(len(self._drawn), self._foreign)

@@ -16,9 +16,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray, Matrix, matrix
+from privacyfunnel.errors import SizeError
 from privacyfunnel.model.joint import Joint
 
 EVERYBODY: tuple[int, ...] = ()  # the event that leaves the secret open
+MOST_PAIRS = 1 << 22  # of events that are compared in one block: what they are made of takes some hundred megabytes
+MOST_MARKS = 1 << 29  # of a table that says which secrets each group holds, a byte each
+MOST_CELLS = 1 << 27  # of tables of classes and groups, eight bytes each
 
 Secrets = tuple[int, ...]  # the numbers of the secrets that an event holds, or EVERYBODY
 
@@ -121,6 +125,7 @@ def compared(
     s, x = np.nonzero(joint.weights)
     w, z = joint.weights[s, x], s * joint.a + x if sees_secret else x
     labels, of_x = _classes(joint, known)
+    checked_comparisons(joint.c, len(pairs), len(labels))
     # Each pair (s, x) that occurs, once for every group that holds s.
     holder, held = np.nonzero(groups.T)
     starts = np.searchsorted(holder, np.arange(joint.c + 1))
@@ -144,6 +149,16 @@ def compared(
         known=known,
         known_labels=labels,
     )
+
+
+def checked_comparisons(secrets: int, pairs: int, classes: int = 1) -> None:
+    """Refuse more comparisons than fit in memory, before any is written out."""
+    if pairs > MOST_PAIRS or secrets**2 > MOST_MARKS or classes * max(pairs, secrets) > MOST_CELLS:
+        among = f" among each of {classes:,} classes" if classes > 1 else ""
+        raise SizeError(
+            f"A promise compares at most {MOST_PAIRS:,} pairs of events at once; {secrets:,} values of the secret ask "
+            f"for {pairs:,}{among}. Group the secret's values first."
+        )
 
 
 def _classes(joint: Joint, known: tuple[int, ...]) -> tuple[IntArray, IntArray]:

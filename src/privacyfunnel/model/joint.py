@@ -14,7 +14,7 @@ from privacyfunnel.arrays import FloatArray, IntArray, frozen
 from privacyfunnel.errors import DistributionError
 
 if TYPE_CHECKING:
-    from privacyfunnel.tables.encoding import Contingency
+    from privacyfunnel.tables.variables import Contingency
 
 INT64_TOTAL = 2**62  # below this a sum of weights cannot overflow an int64
 

@@ -22,7 +22,7 @@ import numpy as np
 from privacyfunnel.arrays import BoolArray, IntArray
 from privacyfunnel.errors import ParameterError, checked_epsilon
 from privacyfunnel.model.comparable import Comparable
-from privacyfunnel.model.comparisons import Asked, Comparisons, Leak, compared
+from privacyfunnel.model.comparisons import Asked, Comparisons, Leak, checked_comparisons, compared
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.priors import RARE, Rule, Sampled, checked_confidence
 from privacyfunnel.model.rows import Rows
@@ -132,11 +132,13 @@ class Promise(ABC):
 
 def against_everybody(c: int) -> tuple[BoolArray, IntArray]:
     """Each of c secrets against all of them: groups and pairs for `compared`."""
+    checked_comparisons(c, c)
     return np.concatenate([np.eye(c, dtype=bool), np.ones((1, c), dtype=bool)]), np.array([[s, c] for s in range(c)])
 
 
 def each_other(c: int) -> tuple[BoolArray, IntArray]:
     """Each of c secrets against each other one."""
+    checked_comparisons(c, c * (c - 1) // 2)
     return np.eye(c, dtype=bool), np.stack(np.triu_indices(c, 1), axis=1)
 
 

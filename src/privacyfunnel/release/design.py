@@ -8,7 +8,7 @@ the very rows it was made for.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ from privacyfunnel.model.promises import Promise
 from privacyfunnel.release.order import LABELS, Order, names
 from privacyfunnel.release.private import check_drawn_apart, private_design
 from privacyfunnel.tables.bins import Bins
+from privacyfunnel.tables.merging import merges_of
 
 if TYPE_CHECKING:
     from privacyfunnel.tables.domain_file import DomainFile
@@ -66,6 +67,8 @@ def design(
     method: str = DEFAULT_METHOD,
     budgets: str | Sequence[float] | None = None,
     bins: Sequence[Bins] = (),
+    merge_rare: int | Mapping[str, int] | None = None,
+    merge_secrets: Mapping[str, Sequence[str]] | None = None,
     as_: str = LABELS,
     sees_secret: bool = False,
     effort: Effort | None = None,
@@ -86,6 +89,7 @@ def design(
         method=method,
         budgets=budgets if budgets is None or isinstance(budgets, str) else tuple(budgets),
         bins=tuple(bins),
+        merges=merges_of(merge_rare, merge_secrets),
         as_=as_,
         sees_secret=sees_secret,
         effort=effort or Effort(),
@@ -95,13 +99,13 @@ def design(
     return designed(counted(FrameTable.of(frame), order), order).sealed
 
 
-def counted(table: Table, order: Order) -> Encoding:
+def counted(table: Table, order: Order, keep: Sequence[str] = ()) -> Encoding:
     """The table read once and counted, in the domain that was given or in its own."""
     from privacyfunnel.tables.encoding import encode
 
     if order.domain is not None:
-        return order.domain.encoded(table, secret=order.secret, publish=order.publish)
-    return encode(table, secret=order.secret, publish=order.publish, bins=order.bins)
+        return order.domain.encoded(table, secret=order.secret, publish=order.publish, keep=keep)
+    return encode(table, secret=order.secret, publish=order.publish, bins=order.bins, merges=order.merges, keep=keep)
 
 
 def designed(encoding: Encoding, order: Order, stream: Stream | None = None) -> Designed:
@@ -131,6 +135,8 @@ def designed(encoding: Encoding, order: Order, stream: Stream | None = None) -> 
         sealed.domain,
         secret_columns=contingency.secret.columns,
         bins={coding.column: coding.edges for coding in contingency.published.codings if coding.edges},
+        rest={at.column: at.labels[at.rest] for at in contingency.published.codings if at.rest is not None},
+        secrets_merged=any(coding.joins for coding in contingency.secret.codings),
     )
     sealed = replace(sealed, domain=domain, for_publication=order.seed is None)
     seconds = time.monotonic() - begun

@@ -14,6 +14,7 @@ from privacyfunnel.model.priors import checked_confidence
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.release.private import PrivateDesign, check_private
 from privacyfunnel.tables.bins import Bins
+from privacyfunnel.tables.merging import Merge
 
 if TYPE_CHECKING:
     from privacyfunnel.tables.domain_file import DomainFile
@@ -37,6 +38,7 @@ class Order:
     )
     keep: tuple[str, ...] = ()
     bins: tuple[Bins, ...] = ()
+    merges: tuple[Merge, ...] = ()  # values that are read as one
     as_: str = LABELS
     sets: str = "column"
     sees_secret: bool = False
@@ -49,7 +51,7 @@ class Order:
         if self.as_ not in {LABELS, VALUES}:
             raise ParameterError(f"Outputs are published as {LABELS} or {VALUES}; not as '{self.as_}'.")
         checked_method(self.method)
-        check_private(self.private, self.domain, self.bins)
+        check_private(self.private, self.domain, self.bins, self.merges)
         if self.population is not None:
             checked_confidence(self.population)
         for role, columns in (("secret", self.secret), ("published", self.publish)):

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from privacyfunnel.tables.bins import Bins
     from privacyfunnel.tables.domain_file import DomainFile
     from privacyfunnel.tables.encoding import Encoding
+    from privacyfunnel.tables.merging import Merge
 
 MOST_CELLS = 1 << 16  # of counts that get noise: a second or two of exact draws
 CONFIDENCE = 0.95  # unless another was asked for
@@ -75,7 +76,9 @@ def private_design(epsilon: float | str | Fraction | None, noise: str = "own") -
     return None if epsilon is None else PrivateDesign(checked_design_epsilon(epsilon), noise)
 
 
-def check_private(private: PrivateDesign | None, domain: DomainFile | None, bins: Sequence[Bins]) -> None:
+def check_private(
+    private: PrivateDesign | None, domain: DomainFile | None, bins: Sequence[Bins], merges: Sequence[Merge] = ()
+) -> None:
     """A private design needs public labels, and only it does; edges of bins stand among them."""
     if private is not None and domain is None:
         raise ParameterError(
@@ -88,6 +91,11 @@ def check_private(private: PrivateDesign | None, domain: DomainFile | None, bins
         )
     if domain is not None and bins:
         raise ParameterError(f"Bins of '{bins[0].column}' must stand in the domain file. Leave out --bin.")
+    if domain is not None and merges:
+        raise ParameterError(
+            "Values cannot be merged in a private design: which are rare is not public. Merge them in the table and "
+            "list what they are called in the domain file."
+        )
 
 
 def check_drawn_apart(method: str, needs_rows: bool) -> None:

@@ -5,7 +5,7 @@ table ──count──▶ Joint ──design──▶ SealedProtocol ──appl
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,16 +13,19 @@ from typing import TYPE_CHECKING, Any
 from privacyfunnel.designs.choice import DEFAULT_METHOD
 from privacyfunnel.designs.curve import Point
 from privacyfunnel.designs.methods import Effort
-from privacyfunnel.errors import ColumnError, OutputError
+from privacyfunnel.errors import ColumnError
 from privacyfunnel.laws.sampling import KeyStream
 from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import SRLIP, Promise
 from privacyfunnel.release.advice import sparse_words
 from privacyfunnel.release.design import Designed, counted, designed
+from privacyfunnel.release.files import Page, ReleaseFiles
 from privacyfunnel.release.order import LABELS, Order, Watch, names
 from privacyfunnel.release.private import private_design, told_of_design
+from privacyfunnel.release.rare import few_words, rare_secret_words
 from privacyfunnel.tables.bins import Bins
+from privacyfunnel.tables.merging import merges_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -48,9 +51,11 @@ class Release:
     seconds: float = 0.0  # what making and certifying the protocol took
     reason: str = ""  # why this method, where it was chosen for the owner
     sparse: str = ""  # how far combinations give the secret away, and what a smaller table would change
+    rare: tuple[str, ...] = ()  # values that few people have, and what merging rare secrets would keep; a sentence each
     pages: tuple[Path, ...] = ()  # the reports that were written
     joint: Joint | None = None  # the owner's own: it holds counts, and is in no public file
     known: tuple[Point, ...] = ()  # the points of a curve that were solved on the way
+    excel_safe: bool = False  # whether cells that a spreadsheet would take for formulas have an apostrophe in front
     beside: tuple[str, ...] = ()  # what a frame carried beside its columns, such as an index: it was not passed on
 
     @property
@@ -82,6 +87,8 @@ class Release:
                 f"Whoever already knows some of {columns} of a person may learn more about {secret}; "
                 f"{promise.name} does not cover them, SRLIP does."
             )
+        if domain.secrets_merged:
+            said.append(f"Values of {secret} were merged: nothing is promised that tells those apart that are one now.")
         if self.kept:
             said.append(f"Kept as they are, unprotected: {', '.join(self.kept)}.")
         if self.beside:
@@ -112,6 +119,8 @@ def sanitise(
     budgets: str | Sequence[float] | None = None,
     keep: str | Sequence[str] = (),
     bins: Sequence[Bins] = (),
+    merge_rare: int | Mapping[str, int] | None = None,
+    merge_secrets: Mapping[str, Sequence[str]] | None = None,
     as_: str = LABELS,
     sets: str = "column",
     sees_secret: bool = False,
@@ -139,6 +148,7 @@ def sanitise(
         budgets=budgets if budgets is None or isinstance(budgets, str) else tuple(budgets),
         keep=names(keep),
         bins=tuple(bins),
+        merges=merges_of(merge_rare, merge_secrets),
         as_=as_,
         sets=sets,
         sees_secret=sees_secret,
@@ -164,36 +174,40 @@ def sanitise_file(
     delimiter: str | None = None,
     encoding: str | None = None,
     force: bool = False,
+    excel_safe: bool = False,
     watch: Watch | None = None,
+    pages: Callable[[Release], Iterable[Page]] | None = None,
 ) -> Release:
     """Sanitise a file of any size into the folder `into`: `sanitised.csv` (or as `suffix` says) and `protocol.json`.
 
-    Either both files appear, whole, or none.
+    Both files, and the `pages` that are drawn from the release (whose table is not in its place yet), appear whole and
+    together, or none does. With `force` they take the place of the release that is there. If it is to be `excel_safe`,
+    a cell of text that a spreadsheet would take for a formula gets an apostrophe in front.
     """
-    from privacyfunnel.tables.files import checked_output, open_table, table_suffix
-    from privacyfunnel.tables.whole import checked_target, folder, whole_file
+    from privacyfunnel.tables.files import open_table, table_suffix
+    from privacyfunnel.tables.spreadsheets import refuse_unsafe
+    from privacyfunnel.tables.whole import folder
     from privacyfunnel.tables.writing import write_batches
 
     source, into = Path(source), Path(into)
     table = open_table(source, delimiter=delimiter, encoding=encoding)
-    target = into / f"sanitised{suffix or table_suffix(source)}"
-    protocol_file = into / "protocol.json"
-    if target.exists() and target.samefile(source):
-        raise OutputError(f"'{target}' is the table itself and must not be overwritten. Name another folder.")
-    if into.exists():  # before hours are spent
-        for path in (target, protocol_file):
-            checked_target(path, force=force)
-    work = _Work.begun(table, order, watch)
-    with (
-        folder(into),
+    files = ReleaseFiles(into, suffix or str(table_suffix(source)), force=force)
+    files.refuse_early(source)
+    work = _Work.begun(table, order, watch, order.keep)
+    if excel_safe:
+        refuse_unsafe(files.suffix, [*work.way.names, *order.keep], [*work.sealed.law.columns, work.sealed.law.members])
+    with folder(into), files.together() as parts:
+        drawn = parts.begin(files.table.name)
+        write_batches(drawn, files.suffix, work.batches(order.keep), excel_safe=excel_safe)
         # Made from the counts themselves, it can tell a person's secret (benchmarks attacks): it is the owner's.
-        whole_file(protocol_file, force=force, owners=order.private is None) as protocol_beside,
-        whole_file(target, force=force) as table_beside,
-    ):
-        write_batches(table_beside, checked_output(target, force=force), work.batches(order.keep))
-        protocol_beside.write_text(work.sealed.to_text(), encoding="utf-8")
-        release = work.release(target)  # before the files appear: what fails leaves nothing behind
-    return replace(release, protocol_file=protocol_file)
+        protocol = parts.begin(files.protocol.name, owners=order.private is None)
+        protocol.write_text(work.sealed.to_text(), encoding="utf-8")
+        release = replace(work.release(files.table), protocol_file=files.protocol, excel_safe=excel_safe)
+        written = []
+        for page in pages(replace(release, table=drawn)) if pages else ():
+            parts.begin(page.name, owners=page.owners).write_text(page.text, encoding="utf-8")
+            written.append(into / page.name)
+    return replace(release, pages=tuple(written))
 
 
 class _Work:
@@ -206,20 +220,20 @@ class _Work:
 
         self._encoding, self._order, self._found = encoding, order, found
         self._stream, self._watch, self._unchanged = stream, watch, 0
-        self._way = published(found.sealed, order.sets)
-        taken = [name for name in order.keep if name in self._way.names]
+        self.way = published(found.sealed, order.sets)
+        taken = [name for name in order.keep if name in self.way.names]
         if taken:
             raise ColumnError(f"column '{taken[0]}' cannot be kept: a published column has that name. Rename it first.")
 
     @classmethod
-    def begun(cls, table: Any, order: Order, watch: Watch | None = None) -> _Work:
+    def begun(cls, table: Any, order: Order, watch: Watch | None = None, keep: Sequence[str] = ()) -> _Work:
         """Count the table, make the protocol and seal it; nothing is published yet."""
         from privacyfunnel.tables.names import checked_columns
 
         checked_columns(order.keep, table.columns, "kept")
         if watch:
             watch("counting", 0)
-        encoding = counted(table, order)
+        encoding = counted(table, order, keep)
         stream = KeyStream.fresh() if order.seed is None else KeyStream.from_seed(order.seed)
         return cls(encoding, order, designed(encoding, order, stream), stream, watch)
 
@@ -231,7 +245,7 @@ class _Work:
         """The sanitised rows in the order of the table: the published columns, then those to `keep`."""
         from privacyfunnel.release.apply import applied
 
-        for batch in applied(self.sealed, self._encoding, self._stream, self._way, keep, self._found.drawn):
+        for batch in applied(self.sealed, self._encoding, self._stream, self.way, keep, self._found.drawn):
             self._unchanged += batch.unchanged
             yield batch.rows
             if self._watch:
@@ -250,11 +264,16 @@ class _Work:
             kept=order.keep,
             dropped=tuple(name for name in encoding.table.columns if name not in used),
             unchanged=self._unchanged / encoding.rows,
-            unchanged_expected=self._way.expected_unchanged(joint),
+            unchanged_expected=self.way.expected_unchanged(joint),
             known_values_leak=SRLIP(0).leakage(joint, law.protocol) if law.sees_secret else None,
             seconds=found.seconds,
             reason=found.choice.reason,
             sparse="" if order.private else sparse_words(found, self._watch),
+            rare=()
+            if order.private
+            else tuple(
+                filter(None, (few_words(joint, self.sealed.domain.bins), rare_secret_words(found, order.secret)))
+            ),
             joint=joint,
             known=() if found.point is None else (found.point,),
         )

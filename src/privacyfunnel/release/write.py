@@ -22,6 +22,7 @@ from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.protocol import Labels
 from privacyfunnel.tables.names import unlike
 from privacyfunnel.tables.picking import nameless
+from privacyfunnel.tables.spreadsheets import unguarded
 
 BETWEEN = " | "  # stands between the members of a set
 SETS = ("column", "indicators")
@@ -147,7 +148,8 @@ class Members(_Sets):
         text = _text(rows[self.name]).fill_null("")
         members = pl.DataFrame({"row": np.arange(len(text)), "member": text.str.split(BETWEEN)}).explode("member")
         members = members.filter(pl.col("member") != self._none)
-        codes = members["member"].cast(pl.Enum(self.law.members), strict=False).to_physical().cast(pl.Int64)
+        codes = unguarded(members["member"], self.law.members)
+        codes = codes.cast(pl.Enum(self.law.members), strict=False).to_physical().cast(pl.Int64)
         held = np.zeros((len(text), len(self.law.members)), dtype=np.int8)
         known = codes.is_not_null().to_numpy()
         row = members["row"].to_numpy()
@@ -178,7 +180,8 @@ def shown_labels(rows: pl.DataFrame, names: Sequence[str], columns: Sequence[Lab
     """rows × columns: the code of the label that each published column shows; −1 for one that it does not have."""
     found = []
     for name, labels in zip(names, columns, strict=True):
-        codes = _text(rows[name]).fill_null("").cast(pl.Enum(labels), strict=False).to_physical().cast(pl.Int64)
+        text = unguarded(_text(rows[name]).fill_null(""), labels)
+        codes = text.cast(pl.Enum(labels), strict=False).to_physical().cast(pl.Int64)
         found.append(codes.fill_null(-1).to_numpy())
     return np.stack(found, axis=1)
 

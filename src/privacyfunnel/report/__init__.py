@@ -1,4 +1,7 @@
 """Numbers to pictures. Nothing here computes a promise or a protocol."""
 
-OWNERS, PUBLIC = "report.html", "public-report.html"  # what the pages are called
+from privacyfunnel.release.files import OWNERS, PUBLIC
+
 CURVE = ("curve.csv", "curve.svg", "curve.png")  # and the files of a curve
+
+__all__ = ["CURVE", "OWNERS", "PUBLIC"]

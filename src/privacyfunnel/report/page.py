@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,9 +18,10 @@ from privacyfunnel.designs.methods import Effort
 from privacyfunnel.errors import ParameterError, SizeError, SolverError
 from privacyfunnel.estimation import Estimates, estimate
 from privacyfunnel.laws.sealing import SealedProtocol
+from privacyfunnel.release.files import Page
 from privacyfunnel.release.sanitise import Release
 from privacyfunnel.report import OWNERS, PUBLIC, numbers, pictures
-from privacyfunnel.tables.whole import whole_file
+from privacyfunnel.tables.names import listing
 
 MEANING = {
     "LIP": "No published record moves anybody's belief about {secret}, from what it is for a person picked at random, "
@@ -50,24 +50,19 @@ class Occasion:
     command: str
 
 
-def write_reports(
+def pages(
     release: Release,
-    into: Path,
     occasion: Occasion,
     *,
     owners: bool = True,
     public: bool = False,
-    force: bool = False,
     watch: Callable[[str], None] | None = None,
-) -> list[Path]:
-    """Write the owner's page, for their eyes only, and the public one, as asked for, each whole or not at all."""
-    pages = {OWNERS: owner_page(release, occasion, watch=watch)} if owners else {}
+) -> Iterator[Page]:
+    """The owner's page, for their eyes only, and the public one, as asked for."""
+    if owners:
+        yield Page(OWNERS, owner_page(release, occasion, watch=watch), owners=True)
     if public:
-        pages[PUBLIC] = public_page(release, occasion)
-    for name, page in pages.items():
-        with whole_file(into / name, force=force, owners=name == OWNERS) as beside:
-            beside.write_text(page, encoding="utf-8")
-    return [into / name for name in pages]
+        yield Page(PUBLIC, public_page(release, occasion))
 
 
 def owner_page(
@@ -231,8 +226,8 @@ def _provenance(release: Release, occasion: Occasion) -> list[tuple[str, str]]:
         ("records", f"{release.rows:,}"),
         ("secret", ", ".join(sealed.domain.secret_columns)),
         ("published", _columns(release)),
-        ("kept as they are, unprotected", ", ".join(release.kept) or "none"),
-        ("dropped", ", ".join(release.dropped) or "none"),
+        ("kept as they are, unprotected", listing(release.kept) or "none"),
+        ("dropped", listing(release.dropped) or "none"),
         ("method", release.method + (", which looks at the secret" if sealed.sees_secret else "")),
         *([("because", release.reason)] if release.reason else []),
         *([("sparseness", release.sparse)] if release.sparse else []),

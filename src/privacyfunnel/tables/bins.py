@@ -1,10 +1,13 @@
 """Bins: how numbers become finitely many values.
 
-Edges e₁ < … < eₙ cut the line into `< e₁`, `[e₁, e₂)`, …, `>= eₙ`. Quantiles are edges taken from the data.
+Edges e₁ < … < eₙ cut the line into `< e₁`, `[e₁, e₂)`, …, `>= eₙ`. Quantiles are edges that come from the data, and are
+rounded, since an edge is published and an exact quantile is the number of a person.
 """
 
 import math
 from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
 from itertools import pairwise
 
 from privacyfunnel.errors import ParameterError
@@ -74,6 +77,33 @@ def bin_labels(edges: tuple[float, ...]) -> tuple[str, ...]:
 def number_text(number: float) -> str:
     """The shortest text that is this number."""
     return str(int(number)) if number.is_integer() and abs(number) < 1e15 else repr(number)
+
+
+def rounded_down(number: float, width: float) -> float:
+    """The largest multiple of t up to the number; t is the coarsest of 1, 2, 2.5 and 5 × 10^k up to half the width.
+
+    So t is above a quarter of the width: between numbers that lie a width apart there are two to four multiples.
+
+    >>> rounded_down(37_123.45, 9_000.0), rounded_down(0.3, 0.05), rounded_down(-7.0, 1.0)
+    (35000.0, 0.3, -7.0)
+    """
+    step = _round_step(_exact(width) / 2)
+    return float(_exact(number) // step * step)
+
+
+def _round_step(most: Fraction) -> Fraction:
+    """The largest of 1, 2, 2.5 and 5 × 10^k that is not above `most`."""
+    power = Fraction(1)
+    while power > most:
+        power /= 10
+    while power * 10 <= most:
+        power *= 10
+    return max(power * factor for factor in (1, 2, Fraction(5, 2), 5) if power * factor <= most)
+
+
+def _exact(number: float) -> Fraction:
+    """The number that its shortest text is: 0.3, not the binary fraction nearest to it."""
+    return Fraction(Decimal(repr(number)))
 
 
 def example_edges(low: float, high: float) -> str:

@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import ColumnError, TableError
 from privacyfunnel.tables.bins import bin_labels, example_edges
-from privacyfunnel.tables.names import unlike
+from privacyfunnel.tables.names import MISSING, unlike
 from privacyfunnel.tables.picking import nameless
 
-MISSING = "(missing)"
 PROTOCOL = "the protocol"  # that knows the values of a table, unless a file lists them
 MOST_NUMBERS = 50  # different numbers that pass for labels
 MOST_LABELS = 1 << 16  # different labels that a column may have
@@ -40,6 +39,8 @@ class Coding:
     labels: tuple[str, ...]
     missing: int | None = None  # the code of a missing entry, if there is one
     edges: tuple[float, ...] = ()  # of binned numbers; the labels are then some of bin_labels(edges)
+    rest: int | None = None  # the code of every entry that has none of its own, if those are read as one value
+    joins: bool = False  # whether a label stands for several values, which were named
 
 
 class Coder(Protocol):
@@ -153,7 +154,8 @@ class KnownCoder:
 
     def codes(self, entries: pl.Series) -> Codes:
         coding = self._coding
-        missing = 0 if coding.missing is None else coding.missing + 1
+        rest = 0 if coding.rest is None else coding.rest + 1
+        missing = rest if coding.missing is None else coding.missing + 1
         codes: Codes
         if coding.edges:
             numbers, strangers = as_numbers(entries)
@@ -169,6 +171,7 @@ class KnownCoder:
             codes = physical.fill_null(NULL).to_numpy() + np.uint32(1)
             if missing:
                 codes[(text.is_null() | (text == "")).to_numpy()] = missing
+            codes[codes == 0] = rest
         self._unknown += int(np.count_nonzero(codes == 0))
         return codes
 
@@ -232,7 +235,8 @@ def refuse_strangers(column: str, strangers: int, rows: int) -> None:
 
 def as_plain_number(label: str) -> float | None:
     """The number a label is, if it reads as one; `01` and `1_000` are codes, not numbers."""
-    return float(label) if _NUMBER.fullmatch(label.strip()) else None
+    number = label.strip()  # of more than float strips: of the separators U+001C to U+001F as well
+    return float(number) if _NUMBER.fullmatch(number) else None
 
 
 def sorted_labels(labels: Iterable[str]) -> list[str]:

@@ -1,6 +1,7 @@
 """CSV and TSV: text with a delimiter, double quotes around fields that need them (RFC 4180). Every field is text."""
 
 import csv
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -57,9 +58,9 @@ class DelimitedTable:
                 f"'{path}' must have lines that end with a line feed, and fields of at most {csv.field_size_limit():,} "
                 "characters; it has not. Save it as CSV with the line ends of Unix or Windows."
             ) from error
-        repeated = [column for column in header if header.count(column) > 1]
-        if repeated:
-            raise TableError(f"'{path}' must name every column once; '{repeated[0]}' occurs twice. Rename one of them.")
+        repeated = next((column for column, count in Counter(header).items() if count > 1), None)
+        if repeated is not None:
+            raise TableError(f"'{path}' must name every column once; '{repeated}' occurs twice. Rename one of them.")
         plain = encoding == UTF_8 and not zipped(path) and not ends_blank(path)
         return cls(path, header, delimiter, encoding, plain=plain)
 

@@ -20,11 +20,12 @@ import numpy as np
 
 from privacyfunnel.errors import ColumnError, ParameterError, SizeError, TableError
 from privacyfunnel.tables.bins import Bins, bin_labels, example_edges
-from privacyfunnel.tables.columns import MISSING, Coding, as_numbers
-from privacyfunnel.tables.encoding import Encoding, Variable, column_coders, encode_against
+from privacyfunnel.tables.columns import Coding, as_numbers
+from privacyfunnel.tables.encoding import Encoding, column_coders, encode_against
 from privacyfunnel.tables.files import Table
 from privacyfunnel.tables.looking import many_numbers
-from privacyfunnel.tables.names import nearest, unlike
+from privacyfunnel.tables.names import MISSING, nearest, unlike
+from privacyfunnel.tables.variables import Variable
 
 FORMAT = "privacyfunnel domain"
 VERSION = 1
@@ -56,7 +57,9 @@ class DomainFile:
         combos = list(itertools.product(*(range(len(coding.labels)) for coding in codings)))
         return Variable(codings, np.array(combos, dtype=np.int64).reshape(size, len(codings)))
 
-    def encoded(self, table: Table, *, secret: Sequence[str], publish: Sequence[str]) -> Encoding:
+    def encoded(
+        self, table: Table, *, secret: Sequence[str], publish: Sequence[str], keep: Sequence[str] = ()
+    ) -> Encoding:
         """The table counted in this domain.
 
         Raises
@@ -68,7 +71,7 @@ class DomainFile:
         if both:
             raise ColumnError(f"column '{both[0]}' cannot be secret and published. Take it out of one of the two.")
         hidden, shown = self.variable(secret), self.variable(publish)
-        return encode_against(table, secret=hidden, published=shown, known_by=self.name)
+        return encode_against(table, secret=hidden, published=shown, known_by=self.name, keep=keep)
 
     def to_text(self) -> str:
         """The file that lists this domain."""

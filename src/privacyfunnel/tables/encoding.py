@@ -1,7 +1,8 @@
 """From a table to counts n(s, x), and to the codes of every row.
 
 A table is read once to count. Its codes are kept meanwhile, in the smallest integers that hold them, as long as they
-fit into 256 MB; a larger table is read a second time when its rows are drawn.
+fit into 256 MB; a larger table is read a second time when its rows are drawn, and so are columns that pass through.
+Both readings are fingerprinted: a table that changed between them is refused.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,66 +19,23 @@ from privacyfunnel.tables.columns import (
     BinCoder,
     Coder,
     Codes,
-    Coding,
     KnownCoder,
     LabelCoder,
     as_numbers,
     refuse_strangers,
 )
 from privacyfunnel.tables.files import Table
-from privacyfunnel.tables.names import checked_columns, joined_labels
-from privacyfunnel.tables.picking import picked
+from privacyfunnel.tables.fingerprint import Fingerprint
+from privacyfunnel.tables.merging import Merge, by_column
+from privacyfunnel.tables.names import checked_columns
+from privacyfunnel.tables.picking import picked, without_categories
 from privacyfunnel.tables.quantiles import QuantileSummary
-from privacyfunnel.tables.tally import Index, Tally, distinct_rows
+from privacyfunnel.tables.tally import Index, Tally
+from privacyfunnel.tables.variables import Contingency, Variable, counted_variable
 
 KEPT_BYTES = 1 << 28  # of codes that are kept between the two readings of a table
 CHUNK_ROWS = 1 << 18  # rows that are coded together
 MOST_CELLS = 1 << 25  # of a table of counts: 256 MB
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Variable:
-    """One or several columns read as one: S, or X = (X¹, …, Xᵐ), with the combinations of values that it takes."""
-
-    codings: tuple[Coding, ...]
-    combos: IntArray  # k × m: the code in each coding, a row per combination, in lexicographic order
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return tuple(coding.column for coding in self.codings)
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """A label per combination, such as `Bachelors & Husband`, no two alike."""
-        return joined_labels(
-            [coding.labels[code] for coding, code in zip(self.codings, combo, strict=True)]
-            for combo in self.combos.tolist()
-        )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Contingency:
-    """n(s, x): how many rows hold each secret (c of them) with each combination of published values (k of them)."""
-
-    weights: IntArray  # c × k
-    secret: Variable
-    published: Variable
-
-    @property
-    def secret_labels(self) -> tuple[str, ...]:
-        return self.secret.labels
-
-    @property
-    def attribute_names(self) -> tuple[str, ...]:
-        return self.published.columns
-
-    @property
-    def attribute_labels(self) -> tuple[tuple[str, ...], ...]:
-        return tuple(coding.labels for coding in self.published.codings)
-
-    @property
-    def combos(self) -> IntArray:
-        return self.published.combos
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,6 +60,7 @@ class Encoding:
     _secret: Index
     _published: Index
     _codes: tuple[Codes, ...] | None  # a column of provisional codes per coder, if they fit into memory
+    _fingerprint: Fingerprint  # of the codes if they do not, and of the columns that may be kept
 
     def chunks(self, keep: Sequence[str] = ()) -> Iterator[Chunk]:
         """The rows in order, with the columns `keep` as they are in the table."""
@@ -112,6 +71,8 @@ class Encoding:
                 raise ColumnError(
                     f"column '{column}' cannot be kept as it is and be secret or published too. Name it once."
                 )
+            if column not in self._fingerprint:
+                raise ColumnError(f"column '{column}' must be named when the table is counted, to be kept; it was not.")
         start = 0
         for kept, codes, height in self._pieces(used, list(keep)):
             if start + height > self.rows:
@@ -123,21 +84,27 @@ class Encoding:
 
     def _pieces(self, used: list[str], keep: list[str]) -> Iterator[tuple[pl.DataFrame | None, list[Codes], int]]:
         """What pass two walks over: the codes in memory, the file, or both side by side."""
-        if self._codes is None:
-            for batch in self.table.batches([*used, *keep]):
-                codes = [coder.codes(batch[coder.column]) for coder in self._coders]
-                if tuple(coder.size for coder in self._coders) != self._sizes:
-                    raise self._changed()
-                yield picked(batch, keep) if keep else None, codes, batch.height
-        elif keep:
-            start = 0
-            for batch in self.table.batches(keep):
-                yield batch, [column[start : start + batch.height] for column in self._codes], batch.height
-                start += batch.height
-        else:
+        if self._codes is not None and not keep:
             for start in range(0, self.rows, CHUNK_ROWS):
                 stop = min(start + CHUNK_ROWS, self.rows)
                 yield None, [column[start:stop] for column in self._codes], stop - start
+            return
+        read = [*used, *keep] if self._codes is None else keep
+        again = self._fingerprint.again(read)
+        start = 0
+        for batch in self.table.batches(read):
+            if self._codes is None:
+                codes = [coder.codes(batch[coder.column]) for coder in self._coders]
+                if tuple(coder.size for coder in self._coders) != self._sizes:
+                    raise self._changed()
+                again.add(dict(zip(used, codes, strict=True)), start)
+            else:
+                codes = [column[start : start + batch.height] for column in self._codes]
+            again.add({name: batch[name] for name in keep}, start)
+            yield without_categories(picked(batch, keep)) if keep else None, codes, batch.height
+            start += batch.height
+        if not again.confirms(self._fingerprint):
+            raise self._changed()
 
     def _chunk(self, start: int, codes: list[Codes], height: int, kept: pl.DataFrame | None) -> Chunk:
         split = len(self.contingency.secret.codings)
@@ -151,19 +118,37 @@ class Encoding:
         return TableError(f"{self.table.name} must not change while it is read; it did. Run again when it is at rest.")
 
 
-def encode(table: Table, *, secret: Sequence[str], publish: Sequence[str], bins: Sequence[Bins] = ()) -> Encoding:
-    """Read `table` once: count n(s, x), the `secret` columns together being s and the `publish` columns x."""
+def encode(
+    table: Table,
+    *,
+    secret: Sequence[str],
+    publish: Sequence[str],
+    bins: Sequence[Bins] = (),
+    merges: Sequence[Merge] = (),
+    keep: Sequence[str] = (),
+) -> Encoding:
+    """Read `table` once: count n(s, x), the `secret` columns together being s and the `publish` columns x.
+
+    `merges` say which values are read as one. Columns to `keep` with the rows must be named now, so that it is seen if
+    they are others when they are read again.
+    """
     secret = checked_columns(secret, table.columns, "secret")
     publish = checked_columns(publish, table.columns, "published")
     for column in secret:
         if column in publish:
             raise ColumnError(f"column '{column}' cannot be secret and published. Take it out of one of the two.")
     coders = column_coders(table, (*secret, *publish), bins)
-    return _encoded(table, coders, len(secret), None, None)
+    kept = [column for column in checked_columns(keep, table.columns, "kept") if column not in (*secret, *publish)]
+    return _encoded(table, coders, len(secret), None, None, by_column(merges, secret, publish), kept)
 
 
 def encode_against(
-    table: Table, *, secret: Variable | None = None, published: Variable | None = None, known_by: str = PROTOCOL
+    table: Table,
+    *,
+    secret: Variable | None = None,
+    published: Variable | None = None,
+    known_by: str = PROTOCOL,
+    keep: Sequence[str] = (),
 ) -> Encoding:
     """Read `table` once, its values being known: the counts have a row and a column for each combination that is known.
 
@@ -176,8 +161,9 @@ def encode_against(
     secret, published = secret or nothing, published or nothing
     columns = (*secret.columns, *published.columns)
     checked_columns(columns, table.columns, "known")
+    kept = [column for column in checked_columns(keep, table.columns, "kept") if column not in columns]
     coders = [KnownCoder(coding, known_by) for coding in (*secret.codings, *published.codings)]
-    return _encoded(table, coders, len(secret.codings), secret.combos, published.combos)
+    return _encoded(table, coders, len(secret.codings), secret.combos, published.combos, keep=kept)
 
 
 def labelled(columns: Mapping[str, tuple[Sequence[str], IntArray]], kept: pl.DataFrame | None = None) -> pl.DataFrame:
@@ -232,19 +218,27 @@ def quantile_edges(table: Table, quantiles: dict[str, int]) -> dict[str, tuple[f
 
 
 def _encoded(
-    table: Table, coders: Sequence[Coder], split: int, secrets: IntArray | None, values: IntArray | None
+    table: Table,
+    coders: Sequence[Coder],
+    split: int,
+    secrets: IntArray | None,
+    values: IntArray | None,
+    merges: Mapping[str, Merge] | None = None,
+    keep: Sequence[str] = (),
 ) -> Encoding:
-    tally, kept = Tally(len(coders)), _KeptCodes(len(coders))
-    rows = 0
-    for batch in table.batches([coder.column for coder in coders]):
+    rows, used = 0, [coder.column for coder in coders]
+    fingerprint = Fingerprint([*used, *keep])
+    tally, kept = Tally(len(coders)), _KeptCodes(used, fingerprint)
+    for batch in table.batches([*used, *keep]):
         codes = [coder.codes(batch[coder.column]) for coder in coders]
         sizes = [coder.size for coder in coders]
         tally.add(codes, sizes, batch.height)
-        kept.add(codes, sizes)
+        kept.add(codes, sizes, rows)
+        fingerprint.add({name: batch[name] for name in keep}, rows)
         rows += batch.height
     cells, counts = tally.cells()
-    secret, secret_index, s = counted_variable(coders[:split], cells[:, :split], counts, secrets)
-    published, published_index, x = counted_variable(coders[split:], cells[:, split:], counts, values)
+    secret, secret_index, s = counted_variable(coders[:split], cells[:, :split], counts, secrets, merges)
+    published, published_index, x = counted_variable(coders[split:], cells[:, split:], counts, values, merges)
     shape = len(secret.combos), len(published.combos)
     if shape[0] * shape[1] > MOST_CELLS:
         raise SizeError(
@@ -254,53 +248,44 @@ def _encoded(
     weights = np.zeros(shape, dtype=np.int64)
     np.add.at(weights, (s, x), counts)
     contingency = Contingency(frozen(weights), secret, published)
-    final_sizes = tuple(coder.size for coder in coders)
-    return Encoding(table, rows, contingency, tuple(coders), final_sizes, secret_index, published_index, kept.columns())
-
-
-def counted_variable(
-    coders: Sequence[Coder], cells: IntArray, counts: IntArray, known: IntArray | None
-) -> tuple[Variable, Index, IntArray]:
-    """The variable that these columns make, where its combinations are found, and the combination of each cell."""
-    codings, finals = [], [np.empty((len(cells), 0), dtype=np.int64)]
-    for coder, column in zip(coders, cells.T, strict=True):
-        coding, final = coder.coding(np.unique(column).tolist())
-        codings.append(coding)
-        finals.append(final[column][:, None])
-    final_cells = np.hstack(finals)
-    if known is None:
-        combos, positions = distinct_rows(final_cells)
-    else:
-        combos = known
-        lookup = Index(known, np.arange(len(known)), [len(coding.labels) for coding in codings])
-        positions = lookup.positions(list(final_cells.T), len(cells))
-        unknown = int(counts[positions < 0].sum())
-        if unknown:
-            names = " & ".join(coder.column for coder in coders)
-            raise TableError(
-                f"columns {names} must hold only combinations the protocol knows; {unknown} rows hold others. "
-                "Use the table the protocol was made for."
-            )
-    index = Index(cells, positions, [coder.size for coder in coders])
-    return Variable(tuple(codings), frozen(combos)), index, positions
+    return Encoding(
+        table,
+        rows,
+        contingency,
+        tuple(coders),
+        tuple(coder.size for coder in coders),
+        secret_index,
+        published_index,
+        kept.columns(),
+        fingerprint,
+    )
 
 
 class _KeptCodes:
-    """Columns of provisional codes, kept as long as they are small."""
+    """Columns of provisional codes, kept as long as they are small; then only their fingerprint is."""
 
-    def __init__(self, width: int) -> None:
-        self._parts: list[list[Codes]] | None = [[] for _ in range(width)]
+    def __init__(self, names: Sequence[str], fingerprint: Fingerprint) -> None:
+        self._names, self._fingerprint = names, fingerprint
+        self._parts: list[list[Codes]] | None = [[] for _ in names]
         self._bytes = 0
 
-    def add(self, codes: Sequence[Codes], sizes: Sequence[int]) -> None:
+    def add(self, codes: Sequence[Codes], sizes: Sequence[int], start: int) -> None:
         if self._parts is None:
+            self._print(codes, start)
             return
         for parts, column, size in zip(self._parts, codes, sizes, strict=True):
             narrow = column.astype(np.min_scalar_type(size - 1))
             parts.append(narrow)
             self._bytes += narrow.nbytes
         if self._bytes > KEPT_BYTES:
+            start = 0
+            for batch in zip(*self._parts, strict=True):
+                self._print(batch, start)
+                start += len(batch[0])
             self._parts = None
+
+    def _print(self, codes: Sequence[Codes], start: int) -> None:
+        self._fingerprint.add(dict(zip(self._names, codes, strict=True)), start)
 
     def columns(self) -> tuple[Codes, ...] | None:
         return None if self._parts is None else tuple(np.concatenate(parts) for parts in self._parts)

@@ -9,8 +9,10 @@ import polars as pl
 
 from privacyfunnel.errors import TableError
 from privacyfunnel.tables.bins import Bins, parse_bin
-from privacyfunnel.tables.encoding import Contingency, encode
+from privacyfunnel.tables.encoding import encode
+from privacyfunnel.tables.merging import Merge
 from privacyfunnel.tables.picking import exactly
+from privacyfunnel.tables.variables import Contingency
 
 BATCH_ROWS = 1 << 20  # a frame is in memory already
 
@@ -76,7 +78,8 @@ class FrameTable:
         return None if numbers and not any(names) else names
 
     def like(self, columns: Sequence[pl.Series], keep: Sequence[str] = (), *, indexed: bool = False) -> Any:
-        """A native frame of the same kind: `columns`, then the columns `keep` of this frame as they are.
+        """A native frame of the same kind: `columns`, then the columns `keep` of this frame as they are, or as text
+        where they are categories.
 
         Nothing else of this frame is in it, and its index only if it is to be `indexed` alike: an index may hold the
         secret, or names.
@@ -85,7 +88,10 @@ class FrameTable:
         fresh = {column.name: column.to_list() for column in columns}
         frame = nw.from_dict(fresh, backend=self.frame.implementation)
         if keep:
-            frame = nw.concat([frame, nw.maybe_reset_index(self.frame[list(keep)])], how="horizontal")
+            kept = [_without_categories(self.frame[name]) for name in keep]
+            frame = nw.concat(
+                [frame, nw.maybe_reset_index(self.frame[list(keep)].with_columns(*kept))], how="horizontal"
+            )
         native = frame.to_native()
         if index is not None:
             native.index = index
@@ -93,7 +99,12 @@ class FrameTable:
 
 
 def contingency_of_frame(
-    native: Any, *, secret: str | Sequence[str], publish: str | Sequence[str], bins: Sequence[Bins | str] = ()
+    native: Any,
+    *,
+    secret: str | Sequence[str],
+    publish: str | Sequence[str],
+    bins: Sequence[Bins | str] = (),
+    merges: Sequence[Merge] = (),
 ) -> Contingency:
     """n(s, x) of a frame of any library; one column may be named by itself, and bins as on the command line."""
     return encode(
@@ -101,7 +112,13 @@ def contingency_of_frame(
         secret=[secret] if isinstance(secret, str) else secret,
         publish=[publish] if isinstance(publish, str) else publish,
         bins=[parse_bin(how) if isinstance(how, str) else how for how in bins],
+        merges=merges,
     ).contingency
+
+
+def _without_categories(series: "nw.Series[Any]") -> "nw.Series[Any]":
+    """Categories become text: their list may name people that no row is about."""
+    return series.cast(nw.String()) if series.dtype in (nw.Categorical, nw.Enum) else series
 
 
 def _as_polars(series: "nw.Series[Any]") -> pl.Series:

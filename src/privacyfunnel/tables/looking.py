@@ -8,13 +8,15 @@ import numpy as np
 import polars as pl
 
 from privacyfunnel.arrays import frozen
-from privacyfunnel.errors import ColumnError
+from privacyfunnel.errors import ColumnError, MergedAwayError
 from privacyfunnel.tables.bins import Bins
 from privacyfunnel.tables.columns import MOST_LABELS, MOST_NUMBERS, Coder, Codes, as_numbers, as_plain_number, as_text
-from privacyfunnel.tables.encoding import Contingency, column_coders, counted_variable
+from privacyfunnel.tables.encoding import column_coders
 from privacyfunnel.tables.files import Table
+from privacyfunnel.tables.merging import Merge, by_column
 from privacyfunnel.tables.names import checked_columns
 from privacyfunnel.tables.tally import Tally
+from privacyfunnel.tables.variables import Contingency, counted_variable
 
 LOOK_QUANTILES = 8  # bins of a number that is only looked at
 LOOK_CELLS = 1 << 22  # of one table of counts: 32 MB, and a few times that while it is measured
@@ -39,10 +41,16 @@ class Looked:
     values: int  # different ones among these rows
     as_it_is: Counted | None  # None where the values became too many, or are of no kind that can be counted
     in_bins: Counted | None
+    one_left: bool = False  # whether one value would be left of it after merging
 
 
 def look(
-    table: Table, *, secret: Sequence[str], columns: Sequence[str], bins: Sequence[Bins] = ()
+    table: Table,
+    *,
+    secret: Sequence[str],
+    columns: Sequence[str],
+    bins: Sequence[Bins] = (),
+    merges: Sequence[Merge] = (),
 ) -> dict[str, Looked]:
     """Each column x on its own.
 
@@ -74,17 +82,28 @@ def look(
                 continue
             exact[column].add(codes, [*sizes, coders[column].size], batch.height)
     keepers = [coders[column] for column in secret]
+    rules = by_column(merges, secret, columns)
     found = {}
     for column in columns:
-        as_it_is = _counted(keepers, [coders[column]], exact[column]) if column in exact else None
-        in_bins = _counted(keepers, [cut[column]], rough[column]) if column in rough else None
+        as_it_is = in_bins = None
+        one_left = False
+        try:
+            as_it_is = _counted(keepers, [coders[column]], exact[column], rules) if column in exact else None
+            in_bins = _counted(keepers, [cut[column]], rough[column], rules) if column in rough else None
+        except MergedAwayError:  # a look at the other columns is no less of use
+            one_left = True
         values = coders[column].size - 1 if as_it_is is None else as_it_is.values
-        found[column] = Looked(rows[column], values, as_it_is, in_bins)
+        found[column] = Looked(rows[column], values, as_it_is, in_bins, one_left)
     return found
 
 
 def look_together(
-    table: Table, *, secret: Sequence[str], groups: Iterable[tuple[str, ...]], bins: Sequence[Bins] = ()
+    table: Table,
+    *,
+    secret: Sequence[str],
+    groups: Iterable[tuple[str, ...]],
+    bins: Sequence[Bins] = (),
+    merges: Sequence[Merge] = (),
 ) -> dict[tuple[str, ...], Counted]:
     """Each group of columns as one value, numbers without bins by their exact values; from one reading."""
     tallies = {group: Tally(len(secret) + len(group)) for group in groups}
@@ -99,7 +118,9 @@ def look_together(
             shown = [codes[column] for column in group]
             tally.add([*secrets, *shown], [*sizes, *(coders[column].size for column in group)], batch.height)
     keepers = [coders[column] for column in secret]
-    return {group: _counted(keepers, [coders[at] for at in group], tally) for group, tally in tallies.items()}
+    mine = [rule for rule in merges if rule.column is None or rule.column in columns]
+    rules = by_column(mine, secret, columns)
+    return {group: _counted(keepers, [coders[at] for at in group], tally, rules) for group, tally in tallies.items()}
 
 
 def many_numbers(table: Table, columns: Sequence[str]) -> list[str]:
@@ -138,10 +159,10 @@ def _codes(coders: Mapping[str, Coder], secret: Sequence[str], batch: pl.DataFra
     return codes, [coders[column].size for column in secret]
 
 
-def _counted(keepers: Sequence[Coder], coders: Sequence[Coder], tally: Tally) -> Counted:
+def _counted(keepers: Sequence[Coder], coders: Sequence[Coder], tally: Tally, rules: Mapping[str, Merge]) -> Counted:
     cells, counts = tally.cells()
-    hidden, _, s = counted_variable(keepers, cells[:, : len(keepers)], counts, None)
-    shown, _, x = counted_variable(coders, cells[:, len(keepers) :], counts, None)
+    hidden, _, s = counted_variable(keepers, cells[:, : len(keepers)], counts, None, rules)
+    shown, _, x = counted_variable(coders, cells[:, len(keepers) :], counts, None, rules)
     c, k = len(hidden.combos), len(shown.combos)
     of_x = np.bincount(x, weights=counts, minlength=k)
     secrets_of_x = np.bincount(np.unique(s * k + x) % k, minlength=k)

@@ -5,6 +5,8 @@ from collections.abc import Collection, Iterable, Sequence
 
 from privacyfunnel.errors import ColumnError
 
+MISSING = "(missing)"  # the label of an entry that is not there
+
 
 def nearest(name: str, known: Sequence[str]) -> str:
     """A question that offers the nearest known name, or nothing if none is near.
@@ -34,6 +36,16 @@ def checked_columns(asked: Sequence[str], known: Sequence[str], role: str) -> tu
     if repeated:
         raise ColumnError(f"a {role} column must be named once; '{repeated[0]}' was named twice. Name it once.")
     return tuple(asked)
+
+
+def listing(names: Sequence[str], most: int = 20) -> str:
+    """Names with commas between, and how many more there are where they are too many to be read.
+
+    >>> listing(["a", "b"]), listing(["a", "b", "c"], most=1)
+    ('a, b', 'a and 2 more')
+    """
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def joined_labels(combos: Iterable[Sequence[str]]) -> tuple[str, ...]:

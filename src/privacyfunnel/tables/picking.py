@@ -22,6 +22,11 @@ def picked(rows: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
     return pl.DataFrame({column: rows.get_column(column) for column in columns})  # a list would rename a column ""
 
 
+def without_categories(rows: pl.DataFrame) -> pl.DataFrame:
+    """The same columns, those of categories as text: their list of categories may name people that no row is about."""
+    return rows.with_columns(selectors.by_dtype(pl.Categorical, pl.Enum).cast(pl.String))
+
+
 def nameless(entries: pl.Series) -> pl.Series:
     """The entries without the column's name: polars looks a series up by it, as a pattern, in many a method."""
     return entries.alias("")

@@ -1,7 +1,14 @@
 """Quantiles of a stream of numbers, in bounded memory."""
 
+import math
+import sys
+from itertools import pairwise
+
 import numpy as np
 import polars as pl
+
+from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.tables.bins import rounded_down
 
 MOST_POINTS = 1 << 20  # numbers that are sorted in memory
 
@@ -27,18 +34,41 @@ class QuantileSummary:
             self._settle()
 
     def edges(self, quantiles: int) -> tuple[float, ...]:
-        """Edges that cut the numbers into bins of equal weight, as nearly as repeated numbers allow.
+        """The cuts as they may be published, each rounded down to a multiple of a coarse step.
 
-        Edge i is the smallest number with more than i·n / quantiles numbers up to it. Equal edges count once, and an
-        edge at the smallest number would cut off nothing. Without numbers there are no edges.
+        Of a cut q with the cut p before it (of the first cut: the number that half a bin lies up to, or the smallest
+        one), the step is the coarsest of 1, 2, 2.5 and 5 × 10^k up to (q − p) / 2. So an edge lies in (p, q], edges
+        stay apart, each cuts off some numbers, and a number that occurs often stays above its edge. An edge depends on
+        the data through its step, and through which multiple of it q comes after; on nothing else (Theorem 28L).
         """
-        self._settle()
-        if self._points.is_empty():
+        cuts = self.cuts(quantiles)
+        if not cuts:
             return ()
-        values, upto = self._points["value"].to_numpy(), self._points["weight"].cum_sum().to_numpy()
+        values, upto = self._ranked()
+        half = float(values[np.searchsorted(upto, upto[-1] / (2 * quantiles), side="right")])
+        lowest = float(values[0])
+        first = half if half < cuts[0] else lowest
+        if first == cuts[0]:  # nothing lies below: the cut is the smallest number, and cuts off nothing
+            return (math.copysign(rounded_down(abs(lowest), abs(lowest)), lowest) if lowest else 0.0,)
+        return tuple(_edge(before, cut) for before, cut in pairwise((first, *cuts)))
+
+    def cuts(self, quantiles: int) -> tuple[float, ...]:
+        """Numbers of the data that cut it into bins of equal weight, as nearly as repeated numbers allow.
+
+        Cut i is the smallest number with more than i·n / quantiles numbers up to it. Equal cuts count once, and a
+        cut at the smallest number would cut off nothing. Without numbers there are no cuts.
+        """
+        values, upto = self._ranked()
+        if not len(values):
+            return ()
         ranks = upto[-1] * np.arange(1, quantiles) / quantiles
         positions = np.searchsorted(upto, ranks, side="right")
         return tuple(np.unique(values[positions[positions > 0]]).tolist()) or (float(values[0]),)
+
+    def _ranked(self) -> tuple[FloatArray, IntArray]:
+        """The values in order, and how many numbers lie up to each."""
+        self._settle()
+        return self._points["value"].to_numpy(), self._points["weight"].cum_sum().to_numpy()
 
     def _settle(self) -> None:
         points = pl.concat([self._points, *self._waiting]).group_by("value").agg(pl.col("weight").sum()).sort("value")
@@ -52,3 +82,8 @@ class QuantileSummary:
             groups = points.group_by(begins.cum_sum().alias("group"), maintain_order=True)
             points = groups.agg(pl.col("value").max(), pl.col("weight").sum()).select("value", "weight")
         self._points = points
+
+
+def _edge(before: float, cut: float) -> float:
+    edge = rounded_down(cut, min(cut - before, sys.float_info.max))
+    return edge if edge > before else cut  # floats next to each other have no rounder one between them

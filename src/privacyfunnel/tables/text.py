@@ -94,7 +94,10 @@ def found_delimiter(lines: Sequence[str]) -> str:
     """
 
     def fields(delimiter: str) -> tuple[bool, int]:
-        widths = [len(row) for row in csv.reader(lines, delimiter=delimiter)]
+        try:
+            widths = [len(row) for row in csv.reader(lines, delimiter=delimiter)]
+        except csv.Error:  # a whole line of very many columns would be one field
+            return False, 0
         return len(set(widths)) == 1 and widths[0] > 1, widths[0]
 
     return max(DELIMITERS, key=fields)

@@ -1,55 +1,168 @@
-"""Files that appear whole or not at all."""
+r"""Files that appear together, whole, or not at all.
+
+New files get ready in a hidden folder P beside their final names, which only its owner can enter, under the names that
+they will have. When all of them are whole and synced to disk, and not before, they appear:
+
+1. what they replace moves into P, in the order in which it is named (the old table first);
+2. each new file is linked to its final name, in the *reverse* of the order in which they were begun: what describes a
+   file is written after it and appears before it. The file begun first, the table, appears last: that is the commit;
+3. P is removed.
+
+*At any moment a table that stands is beside the files it was written with, and beside no other.* Before the first move
+it is the old table with its own. From the first move to the commit no table stands. From the commit on it is the new
+one, and all that belongs to it stands already. A move and a link are atomic, so this holds wherever the process is
+killed; the folder is locked meanwhile, so no other run comes between. A signal that would end the program waits: it is
+heard before the commit, and then everything is put back.
+
+*Nothing is lost either.* As long as P stands, it says how far a killed run came: if every file in it is linked, that
+run was done, and P goes; else what it linked is removed, and what it moved comes back in reverse order (the old table
+last). Both are done by the next run into this folder.
+"""
 
 import errno
-import fcntl
 import os
-import re
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from privacyfunnel.errors import OutputError
+from privacyfunnel.tables.holding import alone_in, held, signals_waiting
+from privacyfunnel.tables.leftovers import REPLACED, put_back, recover, remove, remove_old_parts
 
 OWNERS_ONLY, EVERYBODYS = 0o600, 0o666  # modes; the umask takes from the second what the owner gives nobody
+OWNERS_FOLDER = 0o700
+NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK}  # what file systems say that know no links
+
+
+class Parts:
+    """Files on their way into one folder, in the order in which they were begun."""
+
+    def __init__(self, hidden: Path, folder: Path) -> None:
+        self._hidden, self._folder = hidden, folder
+        self._begun: dict[str, int] = {}  # the mode of each by its name
+
+    def begin(self, name: str, *, owners: bool = False) -> Path:
+        """Where to write the file that will be called `name`; the mode of an `owners` file shuts out everybody else."""
+        path = self._hidden / name
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, OWNERS_ONLY)
+        try:
+            _give(file, OWNERS_ONLY)  # a umask may have taken it from the owner, too
+        finally:
+            os.close(file)
+        self._begun[name] = OWNERS_ONLY if owners else EVERYBODYS & ~_umask()
+        return path
+
+    @property
+    def at(self) -> Path:
+        """The final name of the file that was begun last."""
+        return self._folder / next(reversed(self._begun), "")
+
+    def appear(self, *, force: bool, instead_of: Sequence[str] = ()) -> None:
+        """Publish what was begun; `instead_of` are other names that must not stand beside it."""
+        for name, mode in self._begun.items():
+            file = os.open(self._hidden / name, os.O_RDWR)
+            try:
+                os.fsync(file)
+                _give(file, mode)  # P itself still shuts out everybody but its owner
+            finally:
+                os.close(file)
+        replaced = list(dict.fromkeys([*instead_of, *self._begun]))
+        *first, last = reversed(self._begun)
+        with alone_in(self._folder), signals_waiting() as heard:
+            shown: list[str] = []
+            try:
+                self._make_room(replaced, force=force)
+                for name in first:
+                    self._show(name)
+                    shown.append(name)
+                _sync(self._folder)
+                heard()
+                self._show(last)
+            except BaseException:
+                for name in reversed(shown):
+                    with suppress(OSError):
+                        (self._folder / name).unlink()
+                put_back(self._hidden, self._folder)
+                raise
+            _sync(self._folder)
+
+    def _make_room(self, names: Sequence[str], *, force: bool) -> None:
+        there = [name for name in names if os.path.lexists(self._folder / name)]
+        if there and not force:
+            raise _exists(self._folder / there[0])
+        if not there:
+            return
+        _owners_folder(self._hidden / REPLACED)
+        for number, name in enumerate(there):
+            if stat.S_ISDIR((self._folder / name).lstat().st_mode):
+                raise _directory(self._folder / name)
+            (self._folder / name).rename(self._hidden / REPLACED / f"{number:03d} {name}")
+
+    def _show(self, name: str) -> None:
+        # A link fails if the name was taken meanwhile, a rename would silently replace it.
+        part, path = self._hidden / name, self._folder / name
+        try:
+            os.link(part, path)
+        except FileExistsError:
+            raise _exists(path) from None
+        except OSError as error:
+            if error.errno not in NO_LINKS:
+                raise
+            if os.path.lexists(path):
+                raise _exists(path) from None
+            part.rename(path)
+
+
+@contextmanager
+def whole_files(folder: Path, *, force: bool = False, instead_of: Sequence[str] = ()) -> Iterator[Parts]:
+    """Files that appear in `folder` together when the body is done; if it raises, or the process dies, none does.
+
+    With `force` they take the place of what has their names, and the names `instead_of` are cleared as well; without it
+    nothing may stand there.
+    """
+    parts: Parts | None = None
+    try:
+        with _hidden_folder(folder) as hidden:
+            parts = Parts(hidden, folder)
+            yield parts
+            parts.appear(force=force, instead_of=instead_of)
+    except OSError as error:
+        raise write_failure(parts.at if parts else folder, error) from error
 
 
 @contextmanager
 def whole_file(path: str | Path, *, force: bool = False, owners: bool = False) -> Iterator[Path]:
-    """A hidden name beside `path` to write to; on leaving it is synced to disk and renamed to `path`.
+    """Where to write what appears at `path` when the body is done, whole.
 
-    If the body raises, or the process dies, nothing stands under `path` that was not there before. Until it is whole
-    only its owner can read it, whatever the umask; `owners` files stay so.
+    Until then only its owner can read it, whatever the umask; `owners` files stay so.
     """
     path = Path(path)
     checked_target(path, force=force)
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
     try:
-        with _owners_only(beside) as file:
-            yield beside
-            _settle(file, beside, path, force=force)
-            if not owners:  # only now: under its hidden name nobody else ever reads it
-                _give(file, EVERYBODYS & ~_umask())
+        with whole_files(path.parent, force=force) as parts:
+            yield parts.begin(path.name, owners=owners)
     except OSError as error:
         raise write_failure(path, error) from error
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 def checked_target(path: Path, *, force: bool) -> None:
-    """Refuse early what could not be renamed to at the end; what a killed run left half-written there is removed."""
-    _remove_leftovers(path)
+    """Refuse early what could not be written at the end; what a killed run left there is put in order."""
+    recover(path.parent)
+    remove_old_parts(path)
     if path.is_dir():
-        raise OutputError(f"'{path}' must be a file to write to; it is a directory. Name a file inside it.")
+        raise _directory(path)
     if path.parent.exists() and not path.parent.is_dir():
         raise OutputError(f"'{path.parent}' must be a folder to write to; it is a file. Name a folder.")
     if not path.parent.is_dir():
         raise OutputError(
             f"the folder '{path.parent}' must exist to write '{path.name}'; it does not. Create it first."
         )
-    if not force and path.exists():
+    if not force and os.path.lexists(path):  # also a link to nowhere
         raise _exists(path)
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise OutputError(f"'{path}' cannot be written: its folder allows no new files. Choose another place.")
 
 
 def write_failure(path: Path, error: OSError) -> OutputError:
@@ -61,44 +174,28 @@ def write_failure(path: Path, error: OSError) -> OutputError:
 
 
 @contextmanager
-def _owners_only(beside: Path) -> Iterator[int]:
-    """A new file that nobody but its owner can read, held as long as this process lives."""
-    file = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_EXCL, OWNERS_ONLY)
+def _hidden_folder(folder: Path) -> Iterator[Path]:
+    """A new folder that nobody but its owner can enter, held as long as this process lives."""
+    hidden = folder / f".privacyfunnel.{secrets.token_hex(8)}.part"
+    place = -1
     try:
-        while not (_held(file, wait=True) and os.fstat(file).st_nlink):  # another run took it for a leftover
-            os.close(file)
-            file = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_EXCL, OWNERS_ONLY)
-        _give(file, OWNERS_ONLY)  # a umask may have taken it from the owner, too
-        yield file
+        while place < 0:
+            _owners_folder(hidden)
+            place = os.open(hidden, os.O_RDONLY | os.O_DIRECTORY)
+            if not (held(place, wait=True) and os.fstat(place).st_nlink):  # another run took it for a leftover
+                os.close(place)
+                place = -1
+        yield hidden
     finally:
-        os.close(file)
+        remove(hidden)
+        if place >= 0:
+            os.close(place)
 
 
-def _remove_leftovers(path: Path) -> None:
-    """Remove the parts of `path` that no process holds any more: they are rows of a draw that was never published."""
-    ours = re.compile(re.escape(f".{path.name}.") + r"[0-9a-f]{16}\.part")
-    with suppress(OSError):  # no folder yet, or one that cannot be listed
-        for part in [beside for beside in path.parent.iterdir() if ours.fullmatch(beside.name)]:
-            with suppress(OSError):  # somebody else's, a link, or removed meanwhile
-                file = os.open(part, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
-                try:
-                    if (
-                        stat.S_ISREG(os.fstat(file).st_mode)
-                        and os.fstat(file).st_uid == os.geteuid()
-                        and _held(file, wait=False)
-                    ):
-                        part.unlink()
-                finally:
-                    os.close(file)
-
-
-def _held(file: int, *, wait: bool) -> bool:
-    """Hold the file until it is closed or the process is gone; False where another process holds it."""
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except OSError:  # held; or a file system without locks, where nothing is ever taken for a leftover
-        return wait
-    return True
+def _owners_folder(path: Path) -> None:
+    path.mkdir(mode=OWNERS_FOLDER)
+    with suppress(OSError):  # some file systems know no modes
+        path.chmod(OWNERS_FOLDER)  # a umask may have taken it from the owner, too
 
 
 def _give(file: int, mode: int) -> None:
@@ -113,30 +210,21 @@ def _umask() -> int:
     return mask
 
 
-def _settle(file: int, beside: Path, path: Path, *, force: bool) -> None:
-    os.fsync(file)
-    if force:
-        beside.replace(path)
-    else:
-        # A link fails if the name was taken meanwhile, a rename would silently replace it.
-        try:
-            os.link(beside, path)
-        except FileExistsError:
-            raise _exists(path) from None
-        except OSError:  # some file systems know no links
-            if path.exists():
-                raise _exists(path) from None
-            beside.replace(path)
+def _sync(folder: Path) -> None:
     with suppress(OSError):
-        folder = os.open(path.parent, os.O_RDONLY)
+        place = os.open(folder, os.O_RDONLY)
         try:
-            os.fsync(folder)
+            os.fsync(place)
         finally:
-            os.close(folder)
+            os.close(place)
 
 
 def _exists(path: Path) -> OutputError:
     return OutputError(f"'{path}' exists already and was left as it is. Remove it, name another, or use --force.")
+
+
+def _directory(path: Path) -> OutputError:
+    return OutputError(f"'{path}' must be a file to write to; it is a directory. Name a file inside it.")
 
 
 @contextmanager

@@ -13,13 +13,17 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from privacyfunnel.errors import ColumnError
+from privacyfunnel.tables.spreadsheets import guarded
 from privacyfunnel.tables.suffixes import ARROW, DELIMITED, PARQUET
 
 ROW_GROUP = 1 << 20  # rows of a group in Parquet: as its readers like them
 
 
-def write_batches(path: Path, suffix: str, batches: Iterable[pl.DataFrame]) -> int:
-    """Write `batches` in the format of `suffix`; the number of rows written. Failures of the disk are an `OSError`."""
+def write_batches(path: Path, suffix: str, batches: Iterable[pl.DataFrame], *, excel_safe: bool = False) -> int:
+    """Write `batches` in the format of `suffix`; the number of rows written. Failures of the disk are an `OSError`.
+
+    In a delimited file no cell of text is a formula if it is to be `excel_safe`.
+    """
     source = _Source(batches)
     try:
         # An open file rather than its name, which polars may open late: after a failure, when it was removed already.
@@ -32,7 +36,7 @@ def write_batches(path: Path, suffix: str, batches: Iterable[pl.DataFrame]) -> i
         else:
             source.refuse_unwritable()
             with _opened(path, zipped=suffix.endswith(".gz")) as file:
-                for number, batch in enumerate(source()):
+                for number, batch in enumerate(map(guarded, source()) if excel_safe else source()):
                     batch.write_csv(file, include_header=number == 0, separator=DELIMITED[suffix] or ",")
     except (pl.exceptions.PolarsError, OSError) as error:
         # polars may hand on a failure of the disk as a text that ends in `(os error 28)`.

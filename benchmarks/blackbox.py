@@ -1,0 +1,78 @@
+"""The program judged from outside, method by method: what both tests are sure of, and how small a leak they find.
+
+Only the command is run and only what it publishes is looked at (`privacyfunnel audit --draws` does the same for one
+release). For each method the census data are drawn some times over; then the same rows are made to tell their secret
+by lot, in the given share of rows, as a faulty build would.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from privacyfunnel import SealedProtocol
+from privacyfunnel.audits.blackbox import drawn_from_outside, events_of
+from privacyfunnel.audits.outside import FALSE_ALARM, Rows, Verdict, judged
+from privacyfunnel.tables.adult import write_adult_csv
+
+DRAWS = 300_000
+LEAKS = (0.0, 0.01, 0.02, 0.05, 0.1)
+RELEASES = (
+    # method, promise, ε, secret, publish
+    ("optimal", "lip", 0.5, "occupation", "education"),
+    ("randomised-response", "lip", 0.5, "occupation", "education"),
+    ("randomised-response", "ldp", 1.0, "sex", "education"),
+    ("conditional-reporting", "lip", 0.5, "occupation", "education"),
+    ("unary-encoding", "lip", 0.5, "sex", "race"),
+    ("product", "srlip", 1.0, "income", "race,sex"),
+    ("chain", "lip", 0.5, "occupation", "race,sex"),
+)
+
+
+def leaking(rows: Rows, values: int, share: float, lot: np.random.Generator) -> Rows:
+    """The same rows, some of which show an output that their secret alone decides."""
+    outputs = np.unique(rows.shown, axis=0)
+    told = lot.random(len(rows.inputs)) < share
+    shown = np.where(told[:, None], outputs[(rows.inputs // values) % len(outputs)], rows.shown)
+    return Rows(rows.inputs, shown, rows.place)
+
+
+def shown(verdict: Verdict) -> str:
+    """What a test is sure of, marked where that breaks the promise."""
+    return f"{verdict.sure_of:.3f}{'!' if verdict.rejects else ' '}"
+
+
+def main() -> None:
+    """Print the table."""
+    lot = np.random.default_rng(1)
+    print(f"{DRAWS:,} rows or more each; each test rejects an honest build with a chance of at most {FALSE_ALARM:g}")
+    with tempfile.TemporaryDirectory() as folder:
+        people = Path(folder) / "adult.csv"
+        write_adult_csv(people)
+        for number, (method, promise, epsilon, secret, publish) in enumerate(RELEASES):
+            into = Path(folder) / str(number)
+            words = ["--secret", secret, "--publish", publish, "--epsilon", str(epsilon), "--promise", promise]
+            command = [sys.executable, "-m", "privacyfunnel", "sanitise", str(people), *words, "--method", method]
+            made = subprocess.run(
+                [*command, "--into", str(into), "--no-report", "--json"], check=True, capture_output=True, text=True
+            )
+            sealed = SealedProtocol.load(into / "protocol.json")
+            begun = time.process_time()
+            joint, rows = drawn_from_outside(sealed, people, DRAWS, method=method, lot=lot)
+            blocks = list(events_of(sealed, joint))
+            found = [judged(leaking(rows, joint.a, leak, lot), blocks, sealed.promise.epsilon, lot) for leak in LEAKS]
+            line = "  ".join(
+                f"{leak:.0%} {shown(one)}/{shown(other)}" for leak, (one, other) in zip(LEAKS, found, strict=True)
+            )
+            seconds = time.process_time() - begun
+            certified = json.loads(made.stdout)["certified"]
+            print(f"{method:<22} {promise:<5} ε = {certified:.3f}   {line}   {seconds:.1f} s", flush=True)
+    print("leak: what intervals / classifier are sure of; ! where the promise is called broken")
+
+
+if __name__ == "__main__":
+    main()

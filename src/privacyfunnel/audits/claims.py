@@ -1,0 +1,94 @@
+"""What a protocol file claims beside its promise: how much it keeps, and that no protocol keeps more.
+
+Neither is a matter of privacy, and both are what a reader judges the release by. With the table at hand what is kept
+is measured again, and the optimum is solved again for some seconds: a protocol that keeps more than the stated bound
+shows that the bound is none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from privacyfunnel.designs.optimum import optimal
+from privacyfunnel.errors import GuaranteeError, PrivacyFunnelError, SizeError
+from privacyfunnel.laws.law import Law
+from privacyfunnel.laws.sealing import SealedProtocol
+from privacyfunnel.model.information import entropy
+from privacyfunnel.model.joint import Joint
+
+SECONDS = 5.0  # for solving again
+CLOSE = 1e-6  # nats: what rounding may change in a measured amount of information
+PROVED = 1e-5  # nats: a bound that is proved again to within this is confirmed
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What was found about the stated amounts of information, in nats; none of them is false."""
+
+    information: float  # stated
+    bound: float | None  # stated
+    measured: bool = False  # whether what is kept was measured again, and is as stated
+    proved: float | None = None  # a bound that was proved just now
+    reason: str = ""  # why something was not checked
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether the stated bound follows from what was proved just now."""
+        return self.bound is not None and self.proved is not None and self.proved <= self.bound + PROVED
+
+    def __str__(self) -> str:
+        kept = f"{self.information:.4f} nats are kept: {'measured again' if self.measured else 'stated, not checked'}"
+        why = f" ({self.reason})" if self.reason else ""
+        if self.bound is None:
+            return f"{kept}{why}; nothing is stated about the best protocol"
+        best = f"no protocol keeps more than {self.bound:.4f}"
+        if self.confirmed:
+            return f"{kept}; {best}: proved again"
+        if self.proved is None:
+            return f"{kept}; {best}: stated, not checked{why}"
+        return f"{kept}; {best}: stated, not checked below {self.proved:.4f}, which was proved in {SECONDS:.0f} seconds"
+
+
+def checked_claims(sealed: SealedProtocol, joint: Joint, law: Law, seconds: float = SECONDS) -> Claims:
+    """Measure and solve again; `law` is the protocol's on the inputs of `joint`.
+
+    Where the published columns hold another amount of information than stated, the table is not the one that the
+    claims are about, and none is checked: a promise may hold for many tables.
+
+    Raises
+    ------
+    GuaranteeError
+        If the file claims to keep another amount than it does, or a bound that a protocol exceeds.
+    """
+    stated = Claims(sealed.information, sealed.bound)
+    if abs(entropy(joint.p_x) - sealed.entropy) > CLOSE:
+        return replace(stated, reason="the file was made for other rows")
+    kept = _measured(sealed, joint, law)
+    if kept is not None and abs(kept - sealed.information) > CLOSE:
+        raise GuaranteeError(
+            f"the protocol file must state how much is kept of this table, {kept:.6g} nats; it states "
+            f"{sealed.information:.6g}. It was altered: make it again."
+        )
+    known = replace(stated, measured=kept is not None, reason="" if kept is not None else "it is a mean over rows")
+    if sealed.bound is None:
+        return known
+    try:
+        found = optimal(joint, sealed.promise, sees_secret=sealed.sees_secret, time_limit=seconds)
+    except PrivacyFunnelError as error:
+        return replace(known, reason=f"solving again ended in a {type(error).__name__}")
+    if found.utility > sealed.bound + CLOSE:
+        raise GuaranteeError(
+            f"the protocol file states that no protocol keeps more than {sealed.bound:.6g} nats; one that keeps the "
+            f"promise and {found.utility:.6g} nats was found. The file was altered: make it again."
+        )
+    return replace(known, proved=found.bound)
+
+
+def _measured(sealed: SealedProtocol, joint: Joint, law: Law) -> float | None:
+    """What is kept; None where that is only known as a mean over rows, or would take too long."""
+    if sealed.information_error > 0:
+        return None
+    try:
+        return law.protocol.mutual_information(joint)
+    except SizeError:
+        return None

@@ -1,0 +1,85 @@
+"""Seeds: whether a draw repeats that of a seed which anybody would try.
+
+A file may say that it is for publication although its rows were drawn from a seed. Nothing in a file could prove the
+contrary, since whoever relabels it writes the whole file. But a seed that someone may guess can be guessed here too:
+the first rows are drawn again from each, and one that gives them all is the one that was used.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privacyfunnel.arrays import IntArray
+from privacyfunnel.errors import ProtocolFileError
+from privacyfunnel.laws.law import Law
+from privacyfunnel.laws.sampling import KeyStream
+
+FIRST_ROWS = 2048  # that are drawn again
+FEW_ROWS = 32  # of them first: nearly every seed fails there
+JUDGED_BY = 8  # draws from fresh keys that say how much the rows tell
+TRIED = 5000  # seeds from 0 on: two seconds
+FAVOURITES = (12345, 123456, 1234567, 12345678, 31337, 8675309, 1234567890, 2**31 - 1, 2**32 - 1, -1)
+BITS = 40.0  # a draw from a fresh key repeats that of one seed with a chance of about 2^-40
+
+
+def seeds_tried() -> Iterable[int]:
+    """The seeds that anybody would try first."""
+    yield from range(TRIED)
+    yield from FAVOURITES
+
+
+def drawn_from_seed(law: Law, inputs: IntArray, drawn: NDArray[Any], seeds: Iterable[int]) -> bool | None:
+    """Whether one of the seeds draws just these rows, the first of their table; None where they say too little.
+
+    They say too little if most draws from a fresh key would show the same: where outputs are all but certain.
+    """
+    inputs, drawn = inputs[:FIRST_ROWS], drawn[:FIRST_ROWS]
+    if not _telling(law, inputs, drawn):
+        return None
+    few = min(FEW_ROWS, len(inputs))
+    return any(
+        _differ(law, inputs[:few], drawn[:few], seed) == 0 and _differ(law, inputs, drawn, seed) == 0 for seed in seeds
+    )
+
+
+class FirstRows:
+    """The first rows of a table, whatever order they come in."""
+
+    def __init__(self) -> None:
+        self._pieces: list[tuple[IntArray, IntArray, NDArray[Any]]] = []
+
+    def add(self, numbers: IntArray, inputs: IntArray, drawn: NDArray[Any]) -> None:
+        """Some rows, with their numbers in the original table."""
+        mine = np.flatnonzero(numbers < FIRST_ROWS)
+        if len(mine):
+            self._pieces.append((numbers[mine], inputs[mine], drawn[mine]))
+
+    def drawn_from(self, law: Law, seeds: Iterable[int]) -> bool | None:
+        """Whether one of the seeds draws just these rows; None where they say too little."""
+        numbers, inputs, drawn = (np.concatenate(parts) for parts in zip(*self._pieces, strict=True))
+        order = np.argsort(numbers)
+        return drawn_from_seed(law, inputs[order], drawn[order], seeds)
+
+
+def _differ(law: Law, inputs: IntArray, drawn: NDArray[Any], seed: int | None) -> int:
+    """How many rows another draw shows otherwise, from a seed or from a fresh key."""
+    stream = KeyStream.fresh() if seed is None else KeyStream.from_seed(seed)
+    try:
+        again = law.draw(inputs, stream.rows(0, len(inputs)))
+    except ProtocolFileError:  # a chain that does not know where this draw would lead, so it is not its own
+        return len(inputs)
+    return int((again[:, : drawn.shape[1]] != drawn).any(axis=1).sum())
+
+
+def _telling(law: Law, inputs: IntArray, drawn: NDArray[Any]) -> bool:
+    """Whether fresh keys hardly ever repeat these rows.
+
+    A row that differs with chance d repeats with chance 1 − d, and rows are independent; d is judged by a few draws.
+    """
+    share = min(_differ(law, inputs, drawn, None) for _ in range(JUDGED_BY)) / max(1, len(inputs))
+    return share >= 1 or -math.log2(1 - share) * len(inputs) >= BITS

@@ -1,0 +1,203 @@
+r"""Profile intervals: the shares under which what was seen is not surprising, whatever the other shares are.
+
+Let c be the shares of the outputs among n rows, q(y|x) the channel, and A some of the values. How badly shares p of a
+*table* fit is measured by the least relative entropy of a way in which its rows may have become what was seen,
+
+.. math:: K(p) = \min_{N \ge 0} \sum_{xy} N_{xy} \ln \frac{N_{xy}}{p_x q_{xy}}
+   \quad\text{s.t. } \textstyle\sum_x N_{xy} = c_y,\ \sum_y N_{xy} = p_x,
+
+the rate at which a sum of independent draws, one per row, deviates from its mean; for a *population* it is
+:math:`-\sum_y c_y \ln (p q)_y`, the likelihood. A share θ of A is kept if :math:`2n (\min_{p(A) = \theta} K - \min K)`
+is at most the quantile of χ² with one degree of freedom.
+
+Both minima come from maximum likelihood itself (docs/theory.md): the most likely p' for the channel whose rows in A are
+multiplied by :math:`\kappa = e^{-\mu}` has
+
+.. math:: \min_{p(A) = \theta} K = -\sum_y c_y \ln (p' \kappa q)_y + \text{const} - \mu\theta
+   \quad\text{with } \theta = p'(A)
+
+for a table, and p'κ, scaled to sum 1, is the most likely one with its share of A for a population. As κ goes from ∞ to
+0, θ falls from all rows whose output allows A to those whose output allows nothing else: an interval never says more
+than what outputs guarantee, nor less.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from privacyfunnel.arrays import BoolArray, FloatArray
+from privacyfunnel.errors import SolverError
+from privacyfunnel.estimation.likelihood import GAP, maximum_likelihood, tilted_likelihood
+
+CLOSE = 0.02  # of a standard error: how near an end comes to where it should be; the rest is added outwards
+ROUNDS = 30  # solves for one end; three do
+NO_ROW = 1e-6  # of a row: shares that are nearer to each other are the same
+SAME_TILT = 1e-9  # relative
+LARGEST_TILT = 30.0  # of ln κ: further, rows of A are as good as gone
+USUAL_SOLVES, USUAL_STEPS = 5, 12  # for one end; Newton steps of a solve
+MOST_WORK = 10**11  # multiplications for all ends of a table: some ten seconds
+NEARLY_LIKELY = 0.2  # values whose own chance of what was seen is lower by more stay out, unless a solve wants them
+ABSENT = 1e-9  # a share below it is none
+AS_LIKELY = 1e-9  # relative: what is left of a gap after rounding
+MOST_NUMBERS = 4 * 10**6  # in the systems that are solved at once
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Guaranteed:
+    """Between which shares each of r sets of values lies for certain, by what the outputs seen allow."""
+
+    lower: FloatArray
+    upper: FloatArray
+
+    @classmethod
+    def of(cls, likelihood: FloatArray, counts: FloatArray, functions: FloatArray) -> Guaranteed:
+        """From P(y|x) (a × d) of the outputs that were seen, for the 0-1 `functions` (a × r) of the table's shares.
+
+        >>> Guaranteed.of(np.array([[1.0, 0.5], [0.0, 0.5]]), np.array([3.0, 1.0]), np.eye(2))
+        Guaranteed(lower=array([0.75, 0.  ]), upper=array([1.  , 0.25]))
+        """
+        c = counts / counts.sum()
+        possible = (likelihood > 0).astype(np.float64)
+        inside, outside = possible.T @ functions > 0, possible.T @ (1 - functions) > 0
+        return cls(np.asarray(c @ ~outside), np.asarray(c @ inside))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Profile:
+    """What was seen, and the most likely shares, from which profiles are measured."""
+
+    likelihood: FloatArray  # P(y|x), a × d, of the outputs that were seen
+    counts: FloatArray
+    p: FloatArray  # the most likely shares
+
+    def affordable(self, functions: int) -> bool:
+        """Whether intervals for so many functions take seconds."""
+        a, d = int(self._likely.sum()), self.likelihood.shape[1]
+        return bool(2 * functions * USUAL_SOLVES * USUAL_STEPS * a * a * d <= MOST_WORK)
+
+    @property
+    def _likely(self) -> BoolArray:
+        c = self.counts / self.counts.sum()
+        gradient = self.likelihood @ (c / (self.p @ self.likelihood))
+        return np.asarray((self.p > ABSENT) | (gradient > 1 - NEARLY_LIKELY))
+
+    def intervals(
+        self, functions: FloatArray, guesses: FloatArray, z: float, *, fixed: bool
+    ) -> tuple[FloatArray, FloatArray]:
+        """The shares of each of r sets of values (0-1 `functions`, a × r) that are kept at z standard errors.
+
+        Those of a table (`fixed`) or of a population. `guesses` say about how large a standard error is: they save time
+        and change nothing else.
+        """
+        r = functions.shape[1]
+        certain = Guaranteed.of(self.likelihood, self.counts, functions)
+        last = np.concatenate([certain.lower, certain.upper]) if fixed else np.repeat([0.0, 1.0], r)
+        members, sign = np.tile(functions.T > 0, (2, 1)), np.repeat([1.0, -1.0], r)
+        known = np.tile(certain.lower == certain.upper, 2) if fixed else np.zeros(2 * r, dtype=np.bool_)
+        ends = last.copy()
+        most = max(1, MOST_NUMBERS // self.likelihood.size)
+        for piece in np.split(np.flatnonzero(~known), range(most, int((~known).sum()), most)):
+            if len(piece):
+                guess = np.tile(guesses, 2)[piece]
+                ends[piece] = self._ends(members[piece], sign[piece], guess, last[piece], z, fixed=fixed)
+        return ends[:r], ends[r:]
+
+    def _ends(
+        self, members: BoolArray, sign: FloatArray, guess: FloatArray, last: FloatArray, z: float, *, fixed: bool
+    ) -> FloatArray:
+        """The share on one side (below for sign 1) at which surprise is z, or `last` if it is less all the way.
+
+        Surprise grows with the tilt, in the regular case in proportion; so the right tilt is found by its bracket.
+        """
+        rows, start = float(self.counts.sum()), members @ self.p
+        tilt = np.minimum(z / (rows * np.maximum(guess, 1e-9)), LARGEST_TILT)
+        low, below = np.zeros_like(tilt), np.zeros_like(tilt)  # a tilt that surprises less, and its surprise
+        high, above = np.full_like(tilt, np.inf), np.full_like(tilt, np.inf)  # and one that surprises more
+        end = last.copy()
+        left = np.arange(len(tilt))
+        for i in range(ROUNDS):
+            share, surprise = self._tilted(members[left], sign[left] * tilt[left], fixed=fixed)
+            close, more = np.abs(surprise - z) <= CLOSE, surprise > z
+            end[left[close | more]] = share[close | more]
+            low[left[~more]], below[left[~more]] = tilt[left[~more]], surprise[~more]
+            high[left[more]], above[left[more]] = tilt[left[more]], surprise[more]
+            all_the_way = ~more & ~close & ((tilt[left] >= LARGEST_TILT) | (np.abs(share - last[left]) * rows < NO_ROW))
+            end[left[all_the_way]] = last[left[all_the_way]]
+            jumps = low[left] >= (1 - SAME_TILT) * high[left]  # the share does, at one tilt
+            tilt[left] = _next(i, tilt[left], surprise, low[left], below[left], high[left], above[left], z)
+            left = left[~(close | all_the_way | jumps)]
+            if not len(left):
+                break
+        outward = end - sign * CLOSE / z * np.abs(end - start)
+        return np.where(sign > 0, np.maximum(last, outward), np.minimum(last, outward))
+
+    def _tilted(self, members: BoolArray, tilt: FloatArray, *, fixed: bool) -> tuple[FloatArray, FloatArray]:
+        """The share of each set of values where their rows are multiplied by e^−tilt, and its surprise in standard
+        errors.
+        """
+        rows = float(self.counts.sum())
+        c = self.counts / rows
+        # Only ratios matter, so the larger factor is 1 and nothing overflows.
+        factor = np.where(members, np.exp(-np.maximum(tilt, 0.0))[:, None], np.exp(np.minimum(tilt, 0.0))[:, None])
+        p = self._most_likely(factor)
+        best = float(c @ np.log(self.p @ self.likelihood))
+        if fixed:
+            share = (members * p).sum(axis=1)
+            value = -(np.log((p * factor) @ self.likelihood) @ c) + np.minimum(tilt, 0.0) - tilt * share
+        else:
+            q = p * factor
+            q /= q.sum(axis=1, keepdims=True)
+            share = (members * q).sum(axis=1)
+            value = -(np.log(q @ self.likelihood) @ c)
+        return share, np.sqrt(2 * rows * np.maximum(value + best, 0.0))
+
+    def _most_likely(self, factors: FloatArray) -> FloatArray:
+        """Over the values that may matter first; others join where they would be likelier than those are."""
+        c = self.counts / self.counts.sum()
+        inside = self._likely
+        p = np.zeros(factors.shape)
+        left = np.arange(len(factors))
+        while len(left):
+            solved = tilted_likelihood(self.likelihood[inside], factors[left][:, inside], self.counts)
+            p[left] = 0.0
+            p[np.ix_(left, np.flatnonzero(inside))] = solved.p
+            for i in left[solved.gap > GAP]:
+                p[i] = maximum_likelihood(factors[i][:, None] * self.likelihood, self.counts).p
+            seen = (p[left] * factors[left]) @ self.likelihood
+            gradient = factors[left] * ((c / seen) @ self.likelihood.T)
+            wanted = ~inside & (gradient > 1 + AS_LIKELY)
+            inside = inside | wanted.any(axis=0)
+            left = left[wanted.any(axis=1)]
+        return p
+
+
+def _next(
+    i: int,
+    tilt: FloatArray,
+    surprise: FloatArray,
+    low: FloatArray,
+    below: FloatArray,
+    high: FloatArray,
+    above: FloatArray,
+    z: float,
+) -> FloatArray:
+    """The next tilt to try: inside the bracket where there is one, else further out."""
+    closed = np.isfinite(high)
+    part = np.clip((z - below) / np.where(closed, above - below, 1.0), 0.1, 0.9) if i % 3 < 2 else 0.5
+    between = low + np.where(closed, high - low, 0.0) * part
+    further = tilt * np.clip(z / np.maximum(surprise, 1e-3 * z), 1.0 if i == 0 else 2.0, 100.0)
+    return np.where(closed, between, np.minimum(further, LARGEST_TILT))
+
+
+def intervals(
+    profile: Profile, functions: FloatArray, guesses: FloatArray, z: float, *, fixed: bool
+) -> tuple[FloatArray, FloatArray] | None:
+    """See Profile.intervals; None where that would take long or a solve fails."""
+    if not profile.affordable(functions.shape[1]):
+        return None
+    try:
+        return profile.intervals(functions, guesses, z, fixed=fixed)
+    except SolverError:
+        return None

@@ -1,0 +1,105 @@
+"""A process that runs the command again and again, each time in a child that has a fault at a chosen place.
+
+It has imported what the command needs, so that a child costs a fraction of a command, but has used nothing of it: no
+thread runs that a fork would lose. A line of JSON in asks for a run, a line of JSON out tells how it ended.
+"""
+
+import errno
+import importlib
+import json
+import os
+import resource
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+# Where each part of the work can be interrupted: a function that it calls.
+PLACES = {
+    "counting": "privacyfunnel.tables.tally:Tally.add",
+    "solving": "privacyfunnel.release.design:checked_joint",
+    "drawing": "privacyfunnel.release.write:Published.columns",
+    "writing": "privacyfunnel.laws.sealing:SealedProtocol.to_text",
+    "report": "privacyfunnel.report.page:owner_page",
+    "renaming": "os:link",
+}
+LONGEST = 20  # seconds of a run: a library whose threads find no memory may wait for ever
+SIGNALS = {"kill": signal.SIGKILL, "term": signal.SIGTERM, "int": signal.SIGINT}
+
+
+def fault(kind: str, asked: dict[str, Any]) -> None:
+    """What happens there."""
+    if kind in SIGNALS:
+        os.kill(os.getpid(), SIGNALS[kind])
+        time.sleep(0.001)  # Python answers in between
+    elif kind == "full":
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    elif kind == "memory":
+        raise MemoryError
+    elif kind == "changed":
+        os.replace(asked["other"], asked["table"])  # noqa: PTH105 - as in any program that saves a file
+    elif kind == "second":
+        from privacyfunnel.tables.whole import whole_files
+
+        with whole_files(Path(asked["into"])) as parts:
+            for name in ("sanitised.csv", "protocol.json"):
+                parts.begin(name).write_text("another run's")
+
+
+def faulty(place: str, kind: str, nth: int, asked: dict[str, Any]) -> None:
+    """Let the n-th call of what is done at the place begin with the fault."""
+    module, _, path = PLACES[place].partition(":")
+    *outer, name = path.split(".")
+    owner: Any = importlib.import_module(module)
+    for step in outer:
+        owner = getattr(owner, step)
+    work: Callable[..., Any] = getattr(owner, name)
+    calls = 0
+
+    def called(*words: Any, **more: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == nth:
+            fault(kind, asked)
+        return work(*words, **more)
+
+    setattr(owner, name, called)
+
+
+def run(asked: dict[str, Any]) -> dict[str, Any]:
+    """One command in a child of its own."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        child = os.fork()
+        if not child:
+            os.dup2(out.fileno(), 1)
+            os.dup2(err.fileno(), 2)
+            from privacyfunnel.cli import program
+
+            if "memory" in asked:  # so much more than there is in use
+                used = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
+                resource.setrlimit(resource.RLIMIT_AS, (used + asked["memory"], used + asked["memory"]))
+            if asked.get("size"):
+                resource.setrlimit(resource.RLIMIT_FSIZE, (asked["size"], asked["size"]))
+            if asked.get("fault"):
+                faulty(asked["place"], asked["fault"], asked.get("nth", 1), asked)
+            sys.argv[1:] = asked["words"]
+            program()
+        signal.signal(signal.SIGALRM, lambda *_: os.kill(child, signal.SIGKILL))
+        signal.alarm(LONGEST)
+        status = os.waitpid(child, 0)[1]
+        signal.alarm(0)
+        out.seek(0)
+        err.seek(0)
+        told = {"out": out.read().decode(), "err": err.read().decode()}
+    return {"code": os.waitstatus_to_exitcode(status), **told}
+
+
+if __name__ == "__main__":
+    for needed in ("cli", "cli.sanitise", "release.sanitise", "release.apply", "tables.delimited", "tables.columnar"):
+        importlib.import_module(f"privacyfunnel.{needed}")
+    importlib.import_module("privacyfunnel.report.page")
+    for line in sys.stdin:
+        print(json.dumps(run(json.loads(line))), flush=True)

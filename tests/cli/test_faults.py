@@ -1,0 +1,226 @@
+"""A fault at every place of the work: what stands afterwards is the old release or none, and the next run works."""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from tests.cli.test_bad_input import bound_by_permissions
+from tests.commands import run
+
+Ask = Callable[..., dict[str, Any]]
+CODES = {"kill": -9, "term": 143, "int": 130, "full": 2, "memory": 2, "changed": 2, "second": 2}
+ROWS = [("uv"[i * 7 % 5 % 2], "abc"[i % 3], f"{i}") for i in range(300)]
+
+
+@pytest.fixture(scope="module")
+def ask() -> Iterator[Ask]:
+    """Runs the command with a fault."""
+    command = [sys.executable, "-m", "tests.cli.faults"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        told, heard = process.stdin, process.stdout
+        assert told
+        assert heard
+
+        def asked(**what: Any) -> Any:
+            print(json.dumps(what), file=told, flush=True)
+            return json.loads(heard.readline())
+
+        yield asked
+        told.close()
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same table in two formats, and the same rows in reverse."""
+    folder = tmp_path_factory.mktemp("faults")
+    for name, rows in (("people", ROWS), ("reversed", ROWS[::-1])):
+        frame = pl.DataFrame(rows, schema=["s", "x", "id"], orient="row")
+        frame.write_csv(folder / f"{name}.csv")
+        frame.write_parquet(folder / f"{name}.parquet")
+    return folder
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    return tmp_path / "out"
+
+
+def words(table: Path, into: Path, *more: str) -> list[str]:
+    asked = ["--secret", "s", "--publish", "x", "--keep", "id", "--epsilon", "1", "--into", str(into)]
+    return ["sanitise", str(table), *asked, "--method", "randomised-response", *(more or ["--no-report"])]
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    """What has a final name."""
+    visible = (path for path in folder.iterdir() if not path.name.startswith(".")) if folder.exists() else ()
+    return {path.name: path.read_bytes() for path in visible}
+
+
+def hidden(folder: Path) -> list[Path]:
+    return [path for path in folder.iterdir() if path.name.startswith(".")] if folder.exists() else []
+
+
+PLACES = ("counting", "solving", "drawing", "writing", "report", "renaming")
+FAULTS = [(kind, place) for kind in ("kill", "term", "int", "full", "memory") for place in PLACES]
+FAULTS = [fault for fault in FAULTS if fault not in {("full", "counting"), ("full", "solving")}]  # nothing is written
+
+
+@pytest.mark.parametrize(("kind", "place"), FAULTS)
+@pytest.mark.parametrize(("suffix", "forced"), [("csv", False), ("parquet", True)])
+def test_a_fault_leaves_the_old_release_or_none_and_the_next_run_works(
+    ask: Ask, tables: Path, out: Path, place: str, kind: str, suffix: str, forced: bool
+) -> None:
+    before: dict[str, bytes] = {}
+    if forced:
+        out.mkdir()
+        for name in ("sanitised.csv", "sanitised.parquet", "protocol.json"):
+            (out / name).write_text("old")
+        before = content(out)
+    force = ["--force"] if forced else []
+    asked = words(tables / f"people.{suffix}", out, "--report" if place == "report" else "--no-report", *force)
+    between = kind in {"kill", "full"} and place == "renaming"  # the protocol stands, and not yet the table
+    done = ask(words=asked, place=place, fault=kind, nth=2 if between else 1)
+    assert done["code"] == CODES[kind], done["err"]
+    assert done["out"] == ""
+    assert done["err"].count("\n") == (kind != "kill")
+    assert "Traceback" not in done["err"]
+    if kind == "kill":
+        assert all(path.stat().st_mode & 0o077 == 0 for path in hidden(out))
+        assert list(content(out)) == (["protocol.json"] if between else list(before))
+        assert between or content(out) == before
+    else:
+        assert out.exists() == forced
+        assert content(out) == before
+        assert hidden(out) == []
+    again = ask(words=words(tables / f"people.{suffix}", out, "--no-report", *force))
+    assert again["code"] == 0, again["err"]
+    assert set(content(out)) == {f"sanitised.{suffix}", "protocol.json"}
+    assert hidden(out) == []
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+@pytest.mark.parametrize("place", ["counting", "solving"])
+def test_rows_that_change_their_order_while_they_are_worked_on_are_refused(
+    ask: Ask, tables: Path, tmp_path: Path, out: Path, place: str, suffix: str
+) -> None:
+    table, other = tmp_path / f"people.{suffix}", tmp_path / f"reversed.{suffix}"
+    for path in (table, other):
+        shutil.copy(tables / path.name, path)
+    asked = words(table, out)
+    done = ask(words=asked, place=place, fault="changed", table=str(table), other=str(other))
+    assert done["code"] == 2
+    assert (
+        done["err"]
+        == f"TableError: '{table}' must not change while it is read; it did. Run again when it is at rest.\n"
+    )
+    assert not out.exists()
+    assert ask(words=asked)["code"] == 0
+
+
+@pytest.mark.parametrize("place", ["counting", "solving", "drawing", "writing", "report"])
+def test_a_run_that_comes_second_says_so_and_leaves_the_first_alone(
+    ask: Ask, tables: Path, out: Path, place: str
+) -> None:
+    out.mkdir()
+    asked = words(tables / "people.csv", out, "--report" if place == "report" else "--no-report")
+    done = ask(words=asked, place=place, fault="second", into=str(out))
+    assert done["code"] == 2
+    assert done["err"].startswith("OutputError: ")
+    assert "exists already and was left as it is" in done["err"]
+    assert content(out) == dict.fromkeys(["sanitised.csv", "protocol.json"], b"another run's")
+    assert hidden(out) == []
+
+
+def test_of_two_runs_at_once_one_wins_and_the_other_leaves_nothing(tables: Path, out: Path) -> None:
+    command = [sys.executable, "-m", "privacyfunnel"]
+    started = [
+        subprocess.Popen([*command, *words(tables / f"people.{suffix}", out)], stderr=subprocess.PIPE, text=True)
+        for suffix in ("csv", "parquet")
+    ]
+    said = [process.communicate(timeout=60)[1] for process in started]
+    assert sorted(process.returncode for process in started) == [0, 2], said
+    assert "exists already" in "".join(said)
+    won = "csv" if started[0].returncode == 0 else "parquet"
+    assert set(content(out)) == {f"sanitised.{won}", "protocol.json"}
+    assert hidden(out) == []
+
+
+@pytest.mark.parametrize("name", ["protocol.json", "sanitised.csv", "sanitised.parquet"])
+@pytest.mark.parametrize("what", ["a link to nowhere", "a folder"])
+def test_what_has_a_name_of_the_release_is_something_whatever_it_is(
+    ask: Ask, tables: Path, out: Path, name: str, what: str
+) -> None:
+    out.mkdir()
+    there = out / name
+    (there.mkdir if what == "a folder" else lambda: there.symlink_to(out / "nowhere"))()
+    done = ask(words=words(tables / "people.csv", out))
+    if what == "a folder" and name == "sanitised.parquet":  # no table
+        assert done["code"] == 0, done["err"]
+        return
+    assert done["code"] == 2
+    assert ("it is a directory" if what == "a folder" else "exists already") in done["err"]
+    assert [path.name for path in out.iterdir()] == [name]
+    forced = ask(words=words(tables / "people.csv", out, "--no-report", "--force"))
+    assert forced["code"] == (2 if what == "a folder" else 0), forced["err"]
+    if not forced["code"]:
+        assert set(content(out)) == {"sanitised.csv", "protocol.json"}
+
+
+def test_a_raw_table_with_a_name_of_the_release_is_not_cleared_away(ask: Ask, tables: Path, out: Path) -> None:
+    out.mkdir()
+    raw = out / "sanitised.parquet"
+    shutil.copy(tables / "people.parquet", raw)
+    done = ask(words=[*words(raw, out, "--no-report", "--force"), "--format", "csv"])
+    assert done["code"] == 2
+    assert "is the table itself" in done["err"]
+    assert raw.read_bytes() == (tables / "people.parquet").read_bytes()
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_disk_that_is_too_small_for_the_report_gets_nothing(ask: Ask, tables: Path, out: Path, suffix: str) -> None:
+    done = ask(words=words(tables / f"people.{suffix}", out, "--report"), size=12_000)
+    assert done["code"] == 2, done["err"]
+    assert "report.html' was not written: the disk is full" in done["err"]
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_too_little_memory_leaves_nothing(ask: Ask, tables: Path, out: Path, suffix: str) -> None:
+    """A library may then abort the process where it likes: no exit code is promised, but that it is not success."""
+    done = ask(words=words(tables / f"people.{suffix}", out), memory=0)
+    assert done["code"] != 0
+    assert content(out) == {}
+    assert ask(words=words(tables / f"people.{suffix}", out))["code"] == 0
+    assert hidden(out) == []
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_read_only_folder_is_refused(tables: Path, tmp_path: Path, suffix: str) -> None:
+    there, new = tmp_path / "there", tmp_path / "there" / "new"
+    there.mkdir()
+    there.chmod(0o555)
+    for into in (there, new):
+        done = run(*words(tables / f"people.{suffix}", into), preexec_fn=bound_by_permissions)
+        assert done.returncode == 2, done.stderr
+        assert done.stderr.startswith("OutputError: ")
+        assert done.stderr.count("\n") == 1
+        assert list(there.iterdir()) == []
+
+
+def test_a_forced_release_replaces_the_old_one_with_its_pages_and_its_table_in_another_format(
+    ask: Ask, tables: Path, out: Path
+) -> None:
+    first = ask(words=words(tables / "people.csv", out, "--public-report"))
+    assert first["code"] == 0, first["err"]
+    assert set(content(out)) == {"sanitised.csv", "protocol.json", "report.html", "public-report.html"}
+    (out / "notes.txt").write_text("mine")
+    done = ask(words=words(tables / "people.parquet", out, "--no-report", "--force"))
+    assert done["code"] == 0, done["err"]
+    assert set(content(out)) == {"sanitised.parquet", "protocol.json", "notes.txt"}
