@@ -35,7 +35,7 @@ PEOPLE, DRAWS = 12, 3000  # of attack (b): whom it is tried on, and how often no
 EPSILON = 0.5  # of the promise in (a); 1 in (b)
 DESIGN_EPSILONS = (Fraction(1), Fraction(1, 2), Fraction(1, 10))
 SURE = 0.99
-FEW = 4  # tables or people of the population promise, whose designs take seconds
+FEW = 3  # tables or people of the population promise, whose designs take seconds
 
 File = Callable[[IntArray], object]  # of a table of counts: what its file says, alike for alike files
 
@@ -107,7 +107,7 @@ def _sorted(channel: FloatArray) -> object:
 def _population(counts: IntArray, promise: Promise) -> object:
     joint = Joint.from_counts(counts)
     wider = promise.for_population(joint, 0.95, rare=0)
-    best = optimal(joint, wider, gap=1e-4, time_limit=5.0)
+    best = optimal(joint, wider, gap=1e-4, time_limit=2.0)
     return (best.sealed or seal(best.protocol, wider, joint, bound=best.bound)).to_text()
 
 
