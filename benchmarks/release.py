@@ -84,7 +84,8 @@ def main() -> None:
         for method in ("randomised-response", "conditional-reporting", "optimal"):
             command = [sys.executable, "-m", "privacyfunnel", "sanitise", str(people), "--no-report"]
             command += ["--secret", SECRET, "--publish", PUBLISH, "--epsilon", "1", "--method", method]
-            told(f"sanitise --method {method}", best([*command, "--into", str(folder / method), "--force"]), base)
+            command += ["--ledger", str(folder / f"{method}.ledger"), "--into", str(folder / method), "--force"]
+            told(f"sanitise --method {method}", best(command), base)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from privacyfunnel.release.ledger import NAME
 from privacyfunnel.tables.adult import write_adult_csv
 
 # The command is started some hundred times: its compiled modules are kept beside pytest's own cache, wherever the
@@ -20,7 +21,7 @@ settings.load_profile("ci" if os.environ.get("CI") else "here")
 
 @pytest.fixture(scope="session")
 def adult(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The census data that comes with the package, as a file. Nobody writes to it, or beside it."""
+    """The census data that comes with the package, as a file. Nobody writes to it; beside it lies a ledger."""
     path = tmp_path_factory.mktemp("adult") / "adult.csv"
     write_adult_csv(path)
     return path
@@ -33,3 +34,10 @@ def some(adult: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("some") / "some.csv"
     path.write_text("".join(lines[:801]), encoding="utf-8")
     return path
+
+
+@pytest.fixture(autouse=True)
+def _unreleased(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """No test knows what another one released of the tables that they share."""
+    for ledger in tmp_path_factory.getbasetemp().glob(f"*/{NAME}"):
+        ledger.unlink(missing_ok=True)

@@ -9,6 +9,7 @@
     │   ├── TableError            a file that is no table, or cannot be read
     │   ├── OutputError           somewhere the results cannot be written
     │   ├── ProtocolFileError     a protocol file that is damaged, foreign or of another version
+    │   ├── LedgerError           a ledger that is damaged or cannot be kept, or rows it remembers as released
     │   ├── SignatureError        a key or a signature that is not what it should be
     │   ├── SizeError             more than this method can hold or solve
     │   └── GuaranteeError        a promise that does not hold: nothing weaker is returned
@@ -55,6 +56,10 @@ class OutputError(InputError):
 
 class ProtocolFileError(InputError):
     """A protocol file that cannot be trusted or understood."""
+
+
+class LedgerError(InputError):
+    """A ledger that cannot be trusted or kept; or rows that it remembers as released already."""
 
 
 class SignatureError(InputError):

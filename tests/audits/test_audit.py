@@ -98,7 +98,8 @@ def test_a_draw_that_agrees_too_well_is_no_draw(tmp_path: Path) -> None:
     frame = pl.DataFrame({"s": ["a", "b"] * 20_000, "x": ["u", "v", "v", "u", "u"] * 8_000})
     # x says nothing about s, so an ε above 0 would publish it as it is; a lopsided prior makes a coin of it
     pl.concat([frame, pl.DataFrame({"s": ["a"] * 2, "x": ["u"] * 2})]).write_csv(people)
-    out = released(people, tmp_path / "out", LIP(0), secret=("s",), publish=("x",), method="randomised-response")
+    asked: dict[str, Any] = {"secret": ("s",), "publish": ("x",), "method": "randomised-response"}
+    out = released(people, tmp_path / "out", LIP(0), **asked, keep_order=True)
     found = audit(out / "protocol.json", people, sanitised=out / "sanitised.csv")
     assert found.draw is not None
     assert found.draw.degrees == 2

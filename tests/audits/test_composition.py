@@ -11,8 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privacyfunnel.arrays import IntArray
-from privacyfunnel.audits import composition
-from privacyfunnel.audits.composition import composed
 from privacyfunnel.designs.explicit import randomised_response, unary_encoding
 from privacyfunnel.errors import DistributionError, SizeError
 from privacyfunnel.laws.channel import ChannelLaw
@@ -22,6 +20,8 @@ from privacyfunnel.laws.sealing import exact_worst, seal
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
 from privacyfunnel.model.protocol import Protocol
+from privacyfunnel.release import composition
+from privacyfunnel.release.composition import composed
 from tests.laws.kinds import JOINT, MAKERS, sealed_of
 from tests.strategies import joints, protocols_for, tables
 

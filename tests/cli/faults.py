@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,10 @@ def fault(kind: str, asked: dict[str, Any]) -> None:
     if kind in SIGNALS:
         os.kill(os.getpid(), SIGNALS[kind])
         time.sleep(0.001)  # Python answers in between
+    elif kind == "lost":  # as where Python ignores exceptions, in a destructor or a callback
+        with suppress(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.001)
     elif kind == "full":
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     elif kind == "memory":

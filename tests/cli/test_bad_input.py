@@ -22,7 +22,7 @@ from tests.commands import refused, run, sanitise
 @pytest.fixture(scope="session")
 def released(adult: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     into = tmp_path_factory.mktemp("released")
-    done = run(*sanitise(adult, into))
+    done = run(*sanitise(adult, into, "--keep-order"))
     assert done.returncode == 0, done.stderr
     return into
 
@@ -315,7 +315,7 @@ def test_a_table_that_was_not_drawn_from_the_protocol_is_found_out(adult: Path, 
     for kind, content in cases.items():
         path = tmp_path / f"{kind}.csv"
         path.write_text("".join(content))
-        refused(["audit", released / "protocol.json", adult, "--sanitised", path], kind)
+        refused(["audit", released / "protocol.json", adult, "--sanitised", path, "--keep-order"], kind)
 
 
 # -- the command line itself -------------------------------------------------------------------------------------------

@@ -188,6 +188,7 @@ def test_the_demo_runs_twice_only_when_forced_and_what_it_proposes_works(tmp_pat
     first = run("demo", cwd=tmp_path)
     assert first.returncode == 0, first.stderr
     assert sorted(path.name for path in (tmp_path / "demo").iterdir()) == [
+        ".privacyfunnel-ledger.json",
         "adult.csv",
         "protocol.json",
         "report.html",

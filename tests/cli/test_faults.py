@@ -15,7 +15,7 @@ from tests.cli.test_bad_input import bound_by_permissions
 from tests.commands import run
 
 Ask = Callable[..., dict[str, Any]]
-CODES = {"kill": -9, "term": 143, "int": 130, "full": 2, "memory": 2, "changed": 2, "second": 2}
+CODES = {"kill": -9, "term": 143, "int": 130, "lost": 130, "full": 2, "memory": 2, "changed": 2, "second": 2}
 ROWS = [("uv"[i * 7 % 5 % 2], "abc"[i % 3], f"{i}") for i in range(300)]
 
 
@@ -70,6 +70,7 @@ def hidden(folder: Path) -> list[Path]:
 PLACES = ("counting", "solving", "drawing", "writing", "report", "renaming")
 FAULTS = [(kind, place) for kind in ("kill", "term", "int", "full", "memory") for place in PLACES]
 FAULTS = [fault for fault in FAULTS if fault not in {("full", "counting"), ("full", "solving")}]  # nothing is written
+FAULTS += [("lost", "solving"), ("lost", "drawing")]
 
 
 @pytest.mark.parametrize(("kind", "place"), FAULTS)

@@ -256,7 +256,7 @@ def test_every_output_of_a_product_keeps_the_promise_for_all_side_channels(some:
 
 def test_the_columns_of_a_product_are_drawn_independently_of_each_other(adult: Path, tmp_path: Path) -> None:
     into = tmp_path / "out"
-    chosen = ["--method", "product", "--promise", "srlip", "--seed", 3]
+    chosen = ["--method", "product", "--promise", "srlip", "--seed", 3, "--keep-order"]
     told(*several(adult, into, "relationship,sex", *chosen, secret="income", epsilon=0.5))
     content = json.loads((into / "protocol.json").read_text(encoding="utf-8"))
     factors = content["law"]["factors"]

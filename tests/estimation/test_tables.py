@@ -236,7 +236,7 @@ def test_the_posterior_of_a_record_is_bayes_rule_and_averages_to_the_prior(metho
 def test_completed_tables_combine_to_the_truth(method: str) -> None:
     release = sanitise(PEOPLE, secret="ill", publish="colour", keep="region", promise=LIP(0.2), method=method, seed=7)
     completed = impute(release.sealed, release.table, m=20, seed=1)
-    assert completed[0]["region"].to_list() == PEOPLE["region"].to_list()
+    assert completed[0]["region"].to_list() == release.table["region"].to_list()
     truth = shares(PEOPLE, "colour")[("red",)]
     found = combine([shares(table, "colour")[("red",)] for table in completed])
     cell = estimate(release.sealed, release.table).table("colour").cell("red")

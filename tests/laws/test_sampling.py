@@ -139,7 +139,7 @@ addresses = st.integers(0, 300) | st.integers(0, (1 << 64) - 300) | st.just((1 <
 
 
 @settings(max_examples=60, deadline=None)
-@given(first=addresses, n=st.integers(0, 40), draw=st.integers(0, 3) | st.integers(0, (1 << 64) - 1))
+@given(first=addresses, n=st.integers(0, 40), draw=st.integers(0, 3) | st.integers(0, (1 << 64) - 2))
 def test_a_word_is_the_aes_block_of_its_row_and_draw_alone(first: int, n: int, draw: int) -> None:
     stream = KeyStream.from_seed(5)
     words = stream.words(first, n, draw=draw)
@@ -407,7 +407,7 @@ def test_words_and_tables_that_do_not_belong_together_are_refused() -> None:
         with pytest.raises(ParameterError, match="numerator_false"):
             draw_sets(np.zeros(3, dtype=np.int32), 2, numerator, stream.rows(0, 3))
     for first, n, draw in ((-1, 1, 0), (0, -1, 0), (0, 1, -1), (1 << 64, 1, 0), (0, 1, 1 << 64)):
-        with pytest.raises(ParameterError, match="rows and draw numbers"):
+        with pytest.raises(ParameterError, match="rows must lie between"):
             stream.words(first, n, draw=draw)
     with pytest.raises(ParameterError, match="32 bytes"):
         KeyStream(b"short")

@@ -124,7 +124,7 @@ def test_a_chain_draws_its_rows_once_and_they_are_what_its_law_draws(
     monkeypatch.setattr(ChainLaw, "draw", counted)
     once = sanitise(people, **ask)
     assert calls == []
-    monkeypatch.setattr("privacyfunnel.release.sanitise.designed", lambda *given: replace(designed(*given), drawn=None))
+    monkeypatch.setattr("privacyfunnel.release.work.designed", lambda *given: replace(designed(*given), drawn=None))
     again = sanitise(people, **ask)
     assert sum(calls) == len(people)
     assert again.table.equals(once.table)

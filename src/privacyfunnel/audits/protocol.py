@@ -8,7 +8,7 @@ beyond that. Whatever else the files claim is measured, or said to be unchecked.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,8 @@ from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.audits.claims import Claims, checked_claims
 from privacyfunnel.audits.columns import check_columns
 from privacyfunnel.audits.following import BySecret, Following
+from privacyfunnel.audits.margins import margins
+from privacyfunnel.audits.row_order import RowNumbers, order_known
 from privacyfunnel.audits.seeds import FirstRows, seeds_tried
 from privacyfunnel.audits.side_channels import SideChannel, side_channel
 from privacyfunnel.errors import ColumnError, GuaranteeError, TableError
@@ -26,7 +28,8 @@ from privacyfunnel.laws.law import Law
 from privacyfunnel.laws.sealing import SealedProtocol, certify
 from privacyfunnel.laws.signing import Signer, signed_protocol
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.release.write import recognised
+from privacyfunnel.release.composition import looked_up
+from privacyfunnel.release.write import Published, recognised
 from privacyfunnel.tables.bins import Bins
 
 if TYPE_CHECKING:
@@ -50,6 +53,8 @@ class Draw:
     following: Following | None = None  # whether outputs follow the secret; None where rows could not be paired
     unseeded: bool | None = None  # True: no seed that anybody would try draws these rows; None where that was not tried
     beside: tuple[str, ...] = ()  # the columns that were kept on purpose
+    paired: bool = True  # row by row; False where the order is not known and only counts of outputs were compared
+    untested: tuple[str, ...] = ()  # columns that counts alone could not judge
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,10 +81,15 @@ def audit(
     merges: Sequence[Merge] = (),
     delimiter: str | None = None,
     encoding: str | None = None,
+    keep_order: bool = False,
+    ledger: str | Path | None = None,
     keep: Sequence[str] = (),
     signed_by: str | Path | None = None,
 ) -> Audit:
     """Check a protocol file against the table it was made for, and the sanitised table against both.
+
+    Rows are paired where their order is known: `keep_order` says that it is that of the table, the owner's `ledger`
+    (by default the one beside the table) how to undo a random one. Else only counts of outputs are compared.
 
     `keep` names the columns that were kept on purpose; any other that is not published is refused. `signed_by` is the
     public key with which the files must be signed.
@@ -109,7 +119,8 @@ def audit(
     _check_induced(sealed, found)
     draw = None
     if sanitised is not None:
-        draw = _judged(sealed, found, open_table(sanitised), keep)
+        numbers = order_known(Path(protocol), Path(table), Path(sanitised), found.encoding.rows, ledger, keep_order)
+        draw = _judged(sealed, found, open_table(sanitised), numbers, keep)
     claims = checked_claims(sealed, found.joint, found.law)
     side = side_channel(found.joint, found.law)
     return Audit(sealed, found.encoding.rows, now, draw, side, bool(secret), claims, signer)
@@ -184,12 +195,12 @@ def chi_square(counts: IntArray, channel: FloatArray) -> tuple[float, int]:
     return statistic, degrees
 
 
-def _judged(sealed: SealedProtocol, found: Found, table: Table, keep: Sequence[str]) -> Draw:
+def _judged(sealed: SealedProtocol, found: Found, table: Table, order: RowNumbers | None, keep: Sequence[str]) -> Draw:
     """Compare the sanitised rows with the law; raise where they did not come from it."""
-    from scipy.special import chdtr, chdtrc
-
     way = recognised(sealed, table.columns, table.name)
     beside = check_columns(table.name, table.columns, way.names, sealed.domain.secret_columns, keep)
+    if order is None:
+        return _judged_by_counts(sealed, found, table, way, beside)
     published = (
         way.drawn(piece) for batch in table.batches(way.names) for piece in batch.iter_slices(way.rows_at_once)
     )
@@ -197,25 +208,15 @@ def _judged(sealed: SealedProtocol, found: Found, table: Table, keep: Sequence[s
     by_secret = BySecret(tally, found.joint.weights.sum(axis=1))
     first = FirstRows()
     rows = 0
-    for codes, drawn in _side_by_side(found.codes(), published, found.encoding.rows, table.name):
+    for codes, drawn in _side_by_side(order(found.codes()), published, found.encoding.rows, table.name):
         numbers, secrets, inputs = codes.T
         tally.add(inputs, drawn)
         by_secret.add(secrets, inputs, drawn)
         first.add(numbers, inputs, drawn)
         rows += len(inputs)
-    if tally.impossible:
-        raise GuaranteeError(
-            f"every row of {table.name} must be an output its protocol can give; {tally.impossible:,} of {rows:,} are "
-            "not. The table was altered, or drawn with another protocol."
-        )
+    _refuse_impossible(tally.impossible, rows, table.name)
     judged = [chi_square(counts, chances) for counts, chances in tally.rows]
-    statistic, degrees = sum(found for found, _ in judged), sum(free for _, free in judged)
-    p_value = float(chdtrc(degrees, statistic)) if degrees else 1.0
-    if degrees and not min(p_value, float(chdtr(degrees, statistic))) >= FALSE_ALARM / 2:
-        raise GuaranteeError(
-            f"{table.name} must look drawn from its protocol; chi-square is {statistic:.6g} on {degrees} degrees of "
-            f"freedom, which a true draw shows with a chance below {FALSE_ALARM:g}. It was altered, or drawn otherwise."
-        )
+    draw = _tested(Draw(rows, sum(found for found, _ in judged), sum(free for _, free in judged), 1.0), table.name)
     following = by_secret.judged(chi_square)
     if not following.p_value >= FALSE_ALARM:
         raise GuaranteeError(
@@ -229,7 +230,45 @@ def _judged(sealed: SealedProtocol, found: Found, table: Table, keep: Sequence[s
             f"{table.name} must be drawn from a fresh key, as its protocol file says; it was drawn from a seed that "
             "anybody can guess. Do not publish it: sanitise again without --seed."
         )
-    return Draw(rows, statistic, degrees, p_value, following, None if guessed is None else True, beside)
+    return replace(draw, following=following, unseeded=None if guessed is None else True, beside=beside)
+
+
+def _judged_by_counts(
+    sealed: SealedProtocol, found: Found, table: Table, way: Published, beside: tuple[str, ...]
+) -> Draw:
+    counts = np.zeros(sealed.law.inputs, dtype=np.int64)
+    for codes in found.codes():
+        counts += np.bincount(codes[:, 2], minlength=len(counts))
+    seen = margins(sealed, counts, table, way)
+    if seen.rows != found.encoding.rows:
+        raise _other_rows(table.name, found.encoding.rows, fewer=seen.rows < found.encoding.rows)
+    _refuse_impossible(seen.impossible, seen.rows, table.name)
+    return _tested(
+        Draw(seen.rows, seen.statistic, seen.degrees, 1.0, beside=beside, paired=False, untested=seen.untested),
+        table.name,
+    )
+
+
+def _refuse_impossible(impossible: int, rows: int, name: str) -> None:
+    if impossible:
+        raise GuaranteeError(
+            f"every row of {name} must be an output its protocol can give; {impossible:,} of {rows:,} are "
+            "not. The table was altered, or drawn with another protocol."
+        )
+
+
+def _tested(draw: Draw, name: str) -> Draw:
+    """The draw with its p-value; raise where that says it was none."""
+    from scipy.special import chdtr, chdtrc
+
+    statistic, degrees = draw.statistic, draw.degrees
+    p_value = float(chdtrc(degrees, statistic)) if degrees else 1.0
+    if degrees and not min(p_value, float(chdtr(degrees, statistic))) >= FALSE_ALARM / 2:
+        raise GuaranteeError(
+            f"{name} must look drawn from its protocol; chi-square is {statistic:.6g} on {degrees} degrees of "
+            f"freedom, which a true draw shows with a chance below {FALSE_ALARM:g}. It was altered, or drawn otherwise."
+        )
+    return replace(draw, p_value=p_value)
 
 
 def _side_by_side(
@@ -244,8 +283,12 @@ def _side_by_side(
         a = a[n:] if n < len(a) else next(ours, None)
         b = b[n:] if n < len(b) else next(theirs, None)
     if a is not None or b is not None:
-        fewer = "fewer" if b is None else "more"
-        raise TableError(f"{name} must have {rows:,} rows like the original table; it has {fewer}. Name the right one.")
+        raise _other_rows(name, rows, fewer=b is None)
+
+
+def _other_rows(name: str, rows: int, *, fewer: bool) -> TableError:
+    has = "fewer" if fewer else "more"
+    return TableError(f"{name} must have {rows:,} rows like the original table; it has {has}. Name the right one.")
 
 
 def check_secret(sealed: SealedProtocol, secret: Sequence[str]) -> None:
@@ -269,15 +312,3 @@ def _check_induced(sealed: SealedProtocol, found: Found) -> None:
             "the protocol file must state the channel from values to outputs that its integers induce on this table; "
             "it states another. It was made for other rows, or altered: make it again."
         )
-
-
-def looked_up(wanted: Sequence[Any], known: Sequence[Any], rows: NDArray[Any], columns: Sequence[str]) -> IntArray:
-    """The place of each wanted label among the known ones."""
-    place = {label: code for code, label in enumerate(known)}
-    strange = [i for i, label in enumerate(wanted) if label not in place]
-    if strange:
-        raise TableError(
-            f"{' & '.join(columns)} must hold only values the protocol knows; {int(rows[strange].sum()):,} rows hold "
-            f"{len(strange)} others. Use the table and bins the protocol was made for."
-        )
-    return np.array([place[label] for label in wanted], dtype=np.int64)

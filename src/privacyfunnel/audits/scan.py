@@ -22,11 +22,13 @@ import numpy as np
 
 from privacyfunnel.arrays import IntArray, sparse
 from privacyfunnel.audits.rare import Rare, rare_leaks
+from privacyfunnel.audits.row_order import order_of
 from privacyfunnel.errors import ColumnError
 from privacyfunnel.model.comparisons import log_ratio
 from privacyfunnel.model.information import entropy, information
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
+from privacyfunnel.model.row_order import OrderTells
 from privacyfunnel.model.sparse import SparseProtocol
 from privacyfunnel.tables.bins import Bins
 from privacyfunnel.tables.files import Table, open_table
@@ -107,6 +109,8 @@ class Scan:
     joints: Mapping[str, Joint] = field(repr=False)  # of the columns that could be counted, as they are
     joints_in_bins: Mapping[str, Joint] = field(default_factory=dict, repr=False)
     together: Together | None = None  # where a promise was asked about
+    order: OrderTells | None = None  # what the order of the rows says about the secret
+    ids_in_order: tuple[str, ...] = ()  # columns that tell rows apart and are sorted as the table is
     rare: Rare | None = None  # where rare secrets make columns leak without bound
     secret_in_bins: tuple[str, ...] = ()  # secret columns of many numbers, which were cut into quantiles for the look
 
@@ -156,6 +160,11 @@ def scan(
         )
     n = int(rows.sum())
     found = Scan(n, tuple(secret), len(rows), entropy(rows / n), tuple(looks), joints, in_bins, secret_in_bins=cut)
+    apart = [look.column for look in looks if look.tells_rows_apart]
+    tells, in_order = order_of(
+        table, secret, [*bins, *(Bins(column, quantiles=LOOK_QUANTILES) for column in cut)], apart
+    )
+    found = replace(found, order=tells, ids_in_order=in_order)
     if promise is None:
         return found
     rare = None

@@ -15,6 +15,7 @@ from privacyfunnel.cli.options import (
     BinOption,
     Delimiter,
     Encoding,
+    LedgerFile,
     MergeSecretsOption,
     PromiseName,
     PromiseOption,
@@ -53,6 +54,10 @@ def audit(
     sanitised: Annotated[
         Path | None, typer.Option("--sanitised", help="The sanitised table: test that it was drawn from the protocol.")
     ] = None,
+    keep_order: Annotated[
+        bool, typer.Option("--keep-order", help="The sanitised table is in the order of the original.")
+    ] = False,
+    ledger: LedgerFile = None,
     with_: Annotated[
         list[Path] | None,
         typer.Option(
@@ -117,7 +122,8 @@ def audit(
                 "Name both files, or a matrix."
             )
         others = tuple(with_ or ())
-        more = {"keep": listed(keep), "signed_by": signed_by, "merges": merges(None, merge_secrets)}
+        more: dict[str, Any] = {"keep": listed(keep), "signed_by": signed_by, "merges": merges(None, merge_secrets)}
+        more |= {"keep_order": keep_order, "ledger": ledger}
         _of_protocol(
             protocol, table, listed(secret), sanitised, others, bins, delimiter, encoding, draws, more, as_json=as_json
         )
@@ -185,6 +191,8 @@ def _of_protocol(
             "degrees": draw.degrees,
             "p_value": draw.p_value,
             "false_alarm": room.FALSE_ALARM,
+            "row_by_row": draw.paired,
+            "untested": draw.untested,
             "follows_secret": None
             if draw.following is None
             else {"found": False, "p_value": draw.following.p_value, "false_alarm": room.FALSE_ALARM},
@@ -224,13 +232,18 @@ def _of_protocol(
     if side is not None:
         told.append(("side channels", in_words(side)))
     if draw is not None:
+        how = "row by row" if draw.paired else "in the counts of outputs"
         told.append(
             (
                 "draw",
-                f"consistent: chi-square {draw.statistic:.1f} on {draw.degrees} degrees of freedom, "
+                f"consistent {how}: chi-square {draw.statistic:.1f} on {draw.degrees} degrees of freedom, "
                 f"p = {draw.p_value:.3f} (a true draw is called false once in {1 / room.FALSE_ALARM:,.0f} audits)",
             )
         )
+        if not draw.paired:
+            told.append(("order", _ORDER_UNKNOWN))
+        if draw.untested:
+            told.append(("not tested", ", ".join(draw.untested)))
         told += _told_of(draw, secrets, room.FALSE_ALARM)
     if claims is not None:
         told.append(("information", str(claims)))
@@ -251,6 +264,10 @@ def _of_protocol(
     answer(as_json, content, words.facts(told))
 
 
+_ORDER_UNKNOWN = (
+    "not known: no ledger tells which row became which, so outputs handed to other rows would not be found out. Name "
+    "the owner's --ledger, or say --keep-order if the rows are in the order of the table"
+)
 _NOT_NAMED = "as the protocol file alone says: name the column that must stay secret with --secret to have it checked"
 
 

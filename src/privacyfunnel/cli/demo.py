@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from privacyfunnel.cli import words
 from privacyfunnel.cli.frame import Json, answer
 from privacyfunnel.cli.options import Force
+
+if TYPE_CHECKING:
+    from privacyfunnel.release.release import Release
 
 SECRET, PUBLISH, EPSILON = "occupation", "education", 1.0
 SHOWN = 6  # people: enough to see what happens
@@ -43,8 +46,10 @@ def demo(
         epsilon=EPSILON,
         command=[*command, "--into", str(into), "--force"],
         force=force,
+        trial=True,
     )
-    before, after = _first(people, PUBLISH), _first(into / "sanitised.csv", PUBLISH)
+    before, after = (_column(path) for path in (people, into / "sanitised.csv"))
+    places = _places(release, into)
     text = [
         f"{people} holds {release.rows:,} people of a US census (UCI Adult). Their {PUBLISH} is to be published,",
         f"their {SECRET} is to stay secret. Published as it is, {PUBLISH} would leak without bound:",
@@ -52,9 +57,9 @@ def demo(
         "",
         told(release),
         "",
-        f"The first {SHOWN} people:",
+        f"The first {SHOWN} people, found again in the random order of the published rows by the owner's ledger:",
         "",
-        words.table([PUBLISH, "published as"], list(zip(before, after, strict=True)), "<<"),
+        words.table([PUBLISH, "published as"], [(before[i], after[place]) for i, place in enumerate(places)], "<<"),
         "",
         f"Open {into / 'report.html'} in a browser: it is for the owner of the data, not for publication.",
         "",
@@ -69,9 +74,20 @@ def demo(
     answer(as_json, {"people": str(people), "leak_as_it_is": look.lip, **content(release)}, "\n".join(text))
 
 
-def _first(path: Path, column: str) -> list[str]:
+def _column(path: Path) -> list[str]:
     import csv
-    from itertools import islice
 
     with path.open(encoding="utf-8", newline="") as file:
-        return [row[column] for row in islice(csv.DictReader(file), SHOWN)]
+        return [row[PUBLISH] for row in csv.DictReader(file)]
+
+
+def _places(release: Release, into: Path) -> list[int]:
+    """Where the first people of the table stand among the published rows."""
+    from privacyfunnel.release.ledger import Ledger, ledger_of
+    from privacyfunnel.release.shuffle import RowOrder
+
+    entry = Ledger(ledger_of(into / "adult.csv")).release_with(into / "protocol.json", into / "sanitised.csv")
+    if entry is None or entry.order is None:
+        return []
+    order = RowOrder.of(entry.order).whole(release.rows).tolist()
+    return [order.index(i) for i in range(SHOWN)]

@@ -162,24 +162,33 @@ def on_terminal() -> bool:
     return sys.stderr.isatty()
 
 
-@contextmanager
-def _endings_noted() -> Iterator[list[signal.Signals]]:
-    """A signal that asks the program to end raises as Ctrl-C does, so that all is tidied up, and leaves a note."""
-    endings: list[signal.Signals] = []
-    raised = -math.inf
+class Endings:
+    """What answers a signal that asks the program to end: it raises as Ctrl-C does, so that all is tidied up.
 
-    def note(number: int, frame: FrameType | None) -> None:
-        nonlocal raised
-        endings.append(signal.Signals(number))
-        if time.monotonic() - raised > UNWINDING:
-            raised = time.monotonic()
+    It remembers what came, for an exception can be lost where Python ignores it (in a destructor, say), and whoever is
+    about to publish looks here (`tables.holding`).
+    """
+
+    def __init__(self) -> None:
+        self.came: list[signal.Signals] = []
+        self._raised = -math.inf
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        self.came.append(signal.Signals(number))
+        if time.monotonic() - self._raised > UNWINDING:
+            self._raised = time.monotonic()
             raise KeyboardInterrupt
 
+
+@contextmanager
+def _endings_noted() -> Iterator[list[signal.Signals]]:
+    """The signals that asked the program to end."""
+    endings = Endings()
     numbers = [getattr(signal, name) for name in ENDINGS if hasattr(signal, name)]
     heard = [n for n in numbers if n == signal.SIGINT or signal.getsignal(n) != signal.SIG_IGN]  # nohup means it
-    before = {number: signal.signal(number, note) for number in heard}
+    before = {number: signal.signal(number, endings) for number in heard}
     try:
-        yield endings
+        yield endings.came
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

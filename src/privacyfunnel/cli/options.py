@@ -124,6 +124,16 @@ MergeSecretsOption = Annotated[
 ]
 Delimiter = Annotated[str | None, typer.Option("--delimiter", help="What separates fields, if it is not found.")]
 Encoding = Annotated[str | None, typer.Option("--encoding", help="The text's encoding, if it is not UTF-8.")]
+KeepOrder = Annotated[
+    bool, typer.Option("--keep-order", help="Publish the rows in the table's order, which may give the secret away.")
+]
+LedgerFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--ledger", readable=False, help="The owner's memory of releases, if it is not the one beside the table."
+    ),
+]
+Again = Annotated[bool, typer.Option("--again", help="Release rows again that were released before: both count.")]
 SignedBy = Annotated[
     Path | None,
     typer.Option("--signed-by", readable=False, help="The owner's public key: refuse files that it did not sign."),

@@ -9,16 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from privacyfunnel.cli import words
+from privacyfunnel.cli import owners, words
 from privacyfunnel.cli.frame import Json, answer
 from privacyfunnel.cli.keys import signing
 from privacyfunnel.cli.options import (
+    Again,
     BinOption,
     Delimiter,
     Encoding,
     Epsilon,
     Force,
     Gap,
+    KeepOrder,
+    LedgerFile,
     MergeRareOption,
     MergeSecretsOption,
     Population,
@@ -110,6 +113,7 @@ def sanitise(
     merge_secrets: MergeSecretsOption = None,
     as_: Annotated[As, typer.Option("--as", help="labels: groups of values; values: original categories.")] = As.LABELS,
     sets: Annotated[Sets, typer.Option("--sets", help="Write sets as one column or 0/1 columns.")] = Sets.COLUMN,
+    keep_order: KeepOrder = False,
     gap: Gap = 1e-6,
     time_limit: TimeLimit = None,
     format_: Annotated[Format | None, typer.Option("--format", help="The output's format, if not the input's.")] = None,
@@ -121,6 +125,8 @@ def sanitise(
     seed: Annotated[int | None, typer.Option("--seed", help="For tests only: not for publication.")] = None,
     report: Annotated[bool, typer.Option(help="Write report.html, for the owner only.")] = True,
     public_report: Annotated[bool, typer.Option("--public-report", help="Write a page for everybody too.")] = False,
+    ledger: LedgerFile = None,
+    again: Again = False,
     sign: Annotated[
         Path | None, typer.Option("--sign", readable=False, help="Sign both files with this private key (keygen).")
     ] = None,
@@ -157,6 +163,7 @@ def sanitise(
         merge_secrets=merge_secrets,
         as_=as_.value,
         sets=sets.value,
+        keep_order=keep_order,
         gap=gap,
         time_limit=time_limit,
         suffix=f".{format_.value}" if format_ else None,
@@ -166,6 +173,8 @@ def sanitise(
         seed=seed,
         report=report,
         public_report=public_report,
+        ledger=ledger,
+        again=again,
         design_epsilon=design_epsilon,
         domain=domain,
         design_noise=design_noise.value,
@@ -195,6 +204,7 @@ def sanitised(
     merge_secrets: list[str] | None = None,
     as_: str = "labels",
     sets: str = "column",
+    keep_order: bool = False,
     gap: float = 1e-6,
     time_limit: float | None = None,
     seed: int | None = None,
@@ -237,6 +247,7 @@ def sanitised(
             as_=as_,
             sets=sets,
             sees_secret=sees_secret,
+            keep_order=keep_order,
             seed=seed,
             effort=Effort(gap, time_limit, proof),
             private=private_design(design_epsilon, design_noise),
@@ -305,6 +316,8 @@ def content(release: Release) -> dict[str, Any]:
         "unchanged_expected": release.unchanged_expected,
         "for_publication": sealed.for_publication,
         "excel_safe": release.excel_safe,
+        "order": owners.order(release),
+        "ledger": owners.ledger(release),
         "not_promised": release.not_promised,
         "table": str(release.table),
         "protocol": str(release.protocol_file),
@@ -337,12 +350,14 @@ def told(release: Release) -> str:
                 f"{words.share(release.unchanged, 1)} of rows show just the value they had, "
                 f"{words.share(release.unchanged_expected, 1)} expected",
             ),
+            ("order", owners.order_words(release)),
             *([("sparse", release.sparse)] if release.sparse else []),
             *(("rare", sentence) for sentence in release.rare),
             *([("unprotected", listing(release.kept))] if release.kept else []),
             *([("excel-safe", EXCEL_SAFE)] if release.excel_safe else []),
             *([("reports", ", ".join(map(str, release.pages)))] if release.pages else []),
             *([("dropped", listing(release.dropped))] if release.dropped else []),
+            *owners.ledger_words(release),
         ]
     )
     return "\n".join([lines, "not promised", *(f"  - {sentence}" for sentence in release.not_promised)])

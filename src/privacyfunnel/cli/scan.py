@@ -87,6 +87,7 @@ def scan(
         "secret_in_bins": found.secret_in_bins,
         "columns": columns,
         "safe_means": f"keeps the promise {_ALONE}",
+        "order": None if found.order is None else {**asdict(found.order), "ids_in_order": found.ids_in_order},
         "rare_secrets": None
         if found.rare is None
         else {"merged": found.rare.secrets.merged, "option": found.rare.secrets.option, "leaks": found.rare.leaks},
@@ -199,7 +200,17 @@ def _conclusions(found: Scan, wanted: Promise, safe: set[str], safe_in_bins: set
         )
     if apart:
         said.append(f"Ids, or nearly: who knows a person's value finds that person's row: {', '.join(apart)}.")
-    return said + _together(found, wanted, asked)
+    return said + _order(found) + _together(found, wanted, asked)
+
+
+def _order(found: Scan) -> list[str]:
+    if found.order is None:
+        return []
+    hidden = "sanitise publishes rows in a random order unless told to keep it"
+    said = [f"The order of the rows, to someone who knows it and other rows' secrets: {found.order}; {hidden}."]
+    if found.ids_in_order:
+        said.append(f"Sorted as the table is, so kept they would give back its order: {', '.join(found.ids_in_order)}.")
+    return said
 
 
 def _together(found: Scan, wanted: Promise, asked: str) -> list[str]:

@@ -20,6 +20,7 @@ sets, and the bound min r·v over the box and the simplex is evaluated from this
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -35,7 +36,7 @@ INSIDE = 1e-10  # of its width: members stay this far from the upper ends, so th
 DUST = 1e-12  # of the largest ratio v/p
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Rules:
     """Boxes of distributions, and which are compared: α h_A <= β l_B. The table's own events are boxes of a point."""
 
@@ -68,10 +69,18 @@ class Rules:
             rounded=np.concatenate([1 + loud * pi, np.ones(len(pi)), ones, ones])[said],
         )
 
+    @cached_property
+    def _width(self) -> FloatArray:
+        return self.high - self.low
+
+    @cached_property
+    def _left(self) -> FloatArray:
+        return np.asarray(1 - self.low.sum(axis=1, keepdims=True))
+
     def extremes(self, f: FloatArray) -> tuple[FloatArray, FloatArray]:
         """h and l of every box, at one f."""
         order = np.argsort(f)
-        room, left = (self.high - self.low)[:, order], 1 - self.low.sum(axis=1, keepdims=True)
+        room, left = self._width[:, order], self._left
         at_low, sorted_f = self.low @ f, f[order]
         rising = np.clip(left - (np.cumsum(room, axis=1) - room), 0.0, room)
         falling = room[:, ::-1]
@@ -120,6 +129,7 @@ class HullOracle:
         self._low: dict[int, Block] = {}
         self._active: list[int] = []
         self._row_of: list[int] = []
+        self._on = np.zeros(len(self.rules.one), dtype=bool)
         self._open = (np.zeros(d), np.ones(d))
         width = self.rules.high - self.rules.low
         self._inner = self.rules.low + width * (1 - INSIDE)
@@ -145,7 +155,8 @@ class HullOracle:
             if not self._solved():
                 return self._empty(low, high)
             ratio = np.maximum(self._programme.columns[: p.size], 0.0)
-            fresh = np.setdiff1d(self.rules.broken(ratio), self._active)
+            broken = self.rules.broken(ratio)
+            fresh = broken[~self._on[broken]]
             if not fresh.size:
                 break
             for rule in fresh.tolist():
@@ -228,6 +239,7 @@ class HullOracle:
         entries = np.array([rules.alpha[rule], -rules.beta[rule]])
         self._add_rows([-INF], [0.0], [0], [above, below], entries)
         self._active.append(rule)
+        self._on[rule] = True
         self._row_of.append(self._rows - 1)
 
     def _block(self, event: int, blocks: dict[int, Block], sign: float) -> Block:

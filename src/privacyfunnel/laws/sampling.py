@@ -20,6 +20,7 @@ from privacyfunnel.arrays import WordArray
 from privacyfunnel.errors import ParameterError
 
 WORD_BITS = 64  # half a block of AES
+_ORDER = (1 << 64) - 1  # the draw number of the order's key: no law draws in it
 _BLOCKS = 1 << 16  # words that are encrypted in one call: few calls, and zeros that stay in the cache
 _ZEROS = memoryview(bytes(8 * (_BLOCKS + 2)))
 
@@ -99,13 +100,23 @@ class KeyStream:
 
     def words(self, first_row: int, n: int, *, draw: int = 0) -> WordArray:
         """The words of rows `first_row` … `first_row + n − 1` in draw number `draw`."""
+        if min(first_row, n, draw) < 0 or first_row + n > 1 << 64 or draw >= _ORDER:
+            raise ParameterError(
+                "rows must lie between 0 and 2^64 − 1 and draw numbers between 0 and 2^64 − 2; asked were "
+                f"{n} rows from {first_row} in draw {draw}."
+            )
+        return self._words(first_row, n, draw)
+
+    def order_key(self) -> bytes:
+        """A key of its own for the order of the rows: the first four words of a draw number that no law draws in.
+
+        Who has it can undo the order of a release, and learns nothing of the words that its rows were drawn with.
+        """
+        return self._words(0, 4, _ORDER).astype("<u8").tobytes()
+
+    def _words(self, first_row: int, n: int, draw: int) -> WordArray:
         from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-        if min(first_row, n, draw) < 0 or first_row + n > 1 << 64 or draw >= 1 << 64:
-            raise ParameterError(
-                f"rows and draw numbers must lie between 0 and 2^64 − 1; asked were {n} rows from {first_row} "
-                f"in draw {draw}."
-            )
         skipped = first_row % 2
         blocks = np.empty((skipped + n + 1) // 2 * 16, dtype=np.uint8)
         counter = (draw << 64) | (first_row // 2)

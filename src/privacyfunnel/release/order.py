@@ -30,7 +30,6 @@ class Order:
     secret: tuple[str, ...]
     publish: tuple[str, ...]
     promise: Promise
-    population: float | None = None  # the confidence with which it is to hold for the people the rows are a sample of
     method: str = DEFAULT_METHOD
     chain_order: tuple[str, ...] = ()  # the columns of a chain in order; chosen by what they keep if empty
     budgets: str | tuple[float, ...] | None = (
@@ -42,8 +41,10 @@ class Order:
     as_: str = LABELS
     sets: str = "column"
     sees_secret: bool = False
+    keep_order: bool = False  # publish the rows in the order of the table, which may give the secret away
     seed: int | None = None  # for tests only
     effort: Effort = field(default_factory=Effort)
+    population: float | None = None  # the confidence with which it is to hold for the people the rows are a sample of
     private: PrivateDesign | None = None  # a design from noisy counts, in a public domain
     domain: DomainFile | None = None
 

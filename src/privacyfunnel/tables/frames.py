@@ -7,6 +7,7 @@ from typing import Any
 import narwhals as nw
 import polars as pl
 
+from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import TableError
 from privacyfunnel.tables.bins import Bins, parse_bin
 from privacyfunnel.tables.encoding import encode
@@ -77,10 +78,18 @@ class FrameTable:
         numbers = type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1)
         return None if numbers and not any(names) else names
 
-    def like(self, columns: Sequence[pl.Series], keep: Sequence[str] = (), *, indexed: bool = False) -> Any:
+    def like(
+        self,
+        columns: Sequence[pl.Series],
+        keep: Sequence[str] = (),
+        *,
+        order: IntArray | None = None,
+        indexed: bool = False,
+    ) -> Any:
         """A native frame of the same kind: `columns`, then the columns `keep` of this frame as they are, or as text
         where they are categories.
 
+        Row i is next to what this frame keeps in row `order[i]`, or in row i.
         Nothing else of this frame is in it, and its index only if it is to be `indexed` alike: an index may hold the
         secret, or names.
         """
@@ -88,10 +97,9 @@ class FrameTable:
         fresh = {column.name: column.to_list() for column in columns}
         frame = nw.from_dict(fresh, backend=self.frame.implementation)
         if keep:
-            kept = [_without_categories(self.frame[name]) for name in keep]
-            frame = nw.concat(
-                [frame, nw.maybe_reset_index(self.frame[list(keep)].with_columns(*kept))], how="horizontal"
-            )
+            kept = self.frame[list(keep)].with_columns(*(_without_categories(self.frame[name]) for name in keep))
+            kept = kept if order is None else kept[order]
+            frame = nw.concat([frame, nw.maybe_reset_index(kept)], how="horizontal")
         native = frame.to_native()
         if index is not None:
             native.index = index

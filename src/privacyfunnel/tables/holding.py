@@ -44,7 +44,12 @@ class Heard:
         self.came.append(number)
 
     def __call__(self) -> None:
-        """Let what came be answered now, while all can still be taken back."""
+        """Let what came be answered now, while all can still be taken back.
+
+        Also what came before and was answered by an exception that got lost on its way: a handler may remember it.
+        """
+        if any(getattr(answer, "came", ()) for answer in self.before.values()):
+            raise KeyboardInterrupt
         for number in list(self.came):
             answer = self.before[number]
             if not callable(answer):  # the process would just end; it does, when all is taken back

@@ -26,6 +26,8 @@ import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryFile
+from typing import BinaryIO, cast
 
 from privacyfunnel.errors import OutputError
 from privacyfunnel.tables.holding import alone_in, held, signals_waiting
@@ -143,6 +145,19 @@ def whole_file(path: str | Path, *, force: bool = False, owners: bool = False) -
     try:
         with whole_files(path.parent, force=force) as parts:
             yield parts.begin(path.name, owners=owners)
+    except OSError as error:
+        raise write_failure(path, error) from error
+
+
+@contextmanager
+def nameless_file(path: Path) -> Iterator[BinaryIO]:
+    """A file in the folder of `path` for what must wait on disk: without a name, so nobody else can open it.
+
+    Its space is free again when it is closed, or when the process is gone, however that ends.
+    """
+    try:
+        with TemporaryFile(dir=path.parent) as opened:
+            yield cast(BinaryIO, opened)
     except OSError as error:
         raise write_failure(path, error) from error
 

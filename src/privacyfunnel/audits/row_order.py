@@ -1,0 +1,53 @@
+"""The order of rows: what that of a table says about its secret, and how that of a sanitised table is undone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from privacyfunnel.arrays import IntArray
+from privacyfunnel.model.row_order import Neighbours, OrderTells
+from privacyfunnel.release.kept import KeptLook
+from privacyfunnel.release.ledger import Ledger, ledger_of
+from privacyfunnel.release.shuffle import RowOrder
+from privacyfunnel.tables.bins import Bins
+from privacyfunnel.tables.encoding import encode
+from privacyfunnel.tables.files import Table
+
+
+def order_of(
+    table: Table, secret: Sequence[str], bins: Sequence[Bins], apart: Sequence[str]
+) -> tuple[OrderTells, tuple[str, ...]]:
+    """What the order says about the secret; and those of the columns `apart` that are sorted as the table is."""
+    mine = [binned for binned in bins if binned.column in secret]
+    encoding = encode(table, secret=secret, publish=(), bins=mine)
+    values = len(encoding.contingency.secret.combos)
+    neighbours, kept = Neighbours(values, encoding.rows), KeptLook(apart, values, encoding.rows)
+    for chunk in encoding.chunks(apart):
+        neighbours.add(chunk.secret)
+        kept.add(chunk.kept, chunk.secret)
+    return neighbours.found(), tuple(found.column for found in kept.found() if found.sorted)
+
+
+RowNumbers = Callable[[Iterable[IntArray]], Iterator[IntArray]]  # codes of a table's rows, in the order of publication
+
+
+def order_known(
+    protocol: Path, table: Path, sanitised: Path, rows: int, ledger: str | Path | None, keep_order: bool
+) -> RowNumbers | None:
+    """How the rows of a table are put into the order of the sanitised one; None where nobody says."""
+    if keep_order:
+        return iter
+    entry = Ledger(Path(ledger) if ledger is not None else ledger_of(table)).release_with(protocol, sanitised)
+    if entry is None or entry.rows != rows:
+        return None
+    if entry.order is None:
+        return iter
+    order = RowOrder.of(entry.order)
+
+    def published(codes: Iterable[IntArray]) -> Iterator[IntArray]:
+        yield np.concatenate(list(codes))[order.whole(rows)]
+
+    return published

@@ -1,0 +1,102 @@
+"""What comes out: a sanitised table, its protocol, and what there is to say about both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from privacyfunnel.arrays import IntArray
+from privacyfunnel.designs.curve import Point
+from privacyfunnel.laws.sealing import SealedProtocol
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.row_order import OrderTells
+from privacyfunnel.release.private import told_of_design
+
+if TYPE_CHECKING:
+    from privacyfunnel.release.kept import KeptColumn
+    from privacyfunnel.release.repeats import Remembered
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Release:
+    """A sanitised table, the protocol it was drawn with, and what there is to say about both."""
+
+    table: Any  # a frame of the kind that was given, or the path of the file that was written
+    sealed: SealedProtocol
+    method: str
+    rows: int
+    kept: tuple[str, ...]  # passed through as they are, unprotected
+    dropped: tuple[str, ...]
+    unchanged: float  # the share of rows that show the value they had
+    unchanged_expected: float  # and the share that the law expects
+    known_values_leak: float | None = None  # ε against someone who knows X, where the protocol sees S
+    protocol_file: Path | None = None
+    seconds: float = 0.0  # what making and certifying the protocol took
+    reason: str = ""  # why this method, where it was chosen for the owner
+    sparse: str = ""  # how far combinations give the secret away, and what a smaller table would change
+    rare: tuple[str, ...] = ()  # values that few people have, and what merging rare secrets would keep; a sentence each
+    pages: tuple[Path, ...] = ()  # the reports that were written
+    joint: Joint | None = None  # the owner's own: it holds counts, and is in no public file
+    known: tuple[Point, ...] = ()  # the points of a curve that were solved on the way
+    excel_safe: bool = False  # whether cells that a spreadsheet would take for formulas have an apostrophe in front
+    beside: tuple[str, ...] = ()  # what a frame carried beside its columns, such as an index: it was not passed on
+    order_tells: OrderTells | None = None  # what the order of the table says about the secret
+    kept_columns: tuple[KeptColumn, ...] = ()  # what each kept column gives away of order and secret
+    order: IntArray | None = None  # of a frame: which of its rows each published row is; the owner's own
+    remembered: Remembered | None = None  # what the ledger says: the owner's own
+    kept_order: bool = False  # whether the rows are published in the order of the table
+
+    @property
+    def information(self) -> float:
+        """I(X;Y) in nats."""
+        return self.sealed.information
+
+    @property
+    def share_kept(self) -> float:
+        """I(X;Y) / H(X)."""
+        return self.sealed.information / self.sealed.entropy
+
+    @property
+    def not_promised(self) -> tuple[str, ...]:
+        """What nobody should read into the promise, a sentence each."""
+        domain, promise = self.sealed.domain, self.sealed.promise
+        secret, columns = " & ".join(domain.secret_columns), " & ".join(at.name for at in domain.attributes)
+        said = []
+        if not self.sealed.for_publication:
+            said.append("This draw came from a seed, which someone may guess: it is NOT FOR PUBLICATION.")
+        if self.known_values_leak is not None and not promise.guards_known_attributes:
+            said.append(
+                f"This protocol looks at {secret}. Whoever already knows a person's {columns} may learn {secret} from "
+                f"the published record, up to ε = {self.known_values_leak:.3g}; {promise.name} does not cover them, "
+                "SRLIP does."
+            )
+        elif len(domain.attributes) > 1 and not promise.guards_known_attributes:
+            said.append(
+                f"Whoever already knows some of {columns} of a person may learn more about {secret}; "
+                f"{promise.name} does not cover them, SRLIP does."
+            )
+        if domain.secrets_merged:
+            said.append(f"Values of {secret} were merged: nothing is promised that tells those apart that are one now.")
+        if self.kept:
+            said.append(f"Kept as they are, unprotected: {', '.join(self.kept)}.")
+        said += [f"The kept column {column.of_order}." for column in self.kept_columns if column.of_order]
+        if self.kept_order:
+            said.append(
+                "The rows are in the order of the table. Whoever knows how it is ordered, or whose row is which, may "
+                f"learn {secret} from that; the promise does not cover them."
+            )
+        if self.beside:
+            said.append(
+                f"Not passed on, for it may hold the secret or names: {', '.join(self.beside)}. "
+                "What is to be published of it must be made a column and named among those to keep."
+            )
+        said += told_of_design(promise, secret)
+        said += [
+            f"{columns} itself is not protected, nor who is in the table: only {secret} is.",
+            "A second release of the same rows, or several rows about one person, can give away more than their ε "
+            "added; audit --with computes it for releases.",
+            f"Beliefs are compared with the distribution of {secret} in this table; whoever starts from another "
+            "belief may learn more or less.",
+        ]
+        return tuple(said)

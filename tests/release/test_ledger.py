@@ -1,0 +1,257 @@
+"""The ledger: a second release of the same rows is noticed, whatever happened to the first, and no entry is lost."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from privacyfunnel import LIP, Order, sanitise_file
+from privacyfunnel.audits.composition import audit_together
+from privacyfunnel.errors import LedgerError, OutputError
+from privacyfunnel.release.ledger import BEGUN, FINISHED, NAME, REPLACED, Entry, Ledger
+from privacyfunnel.release.release import Release
+from privacyfunnel.release.repeats import Remembered
+from tests.commands import found_by, refused, sanitise, told, turned_down
+
+
+@pytest.fixture
+def people(some: Path, tmp_path: Path) -> Path:
+    """A table of its own, with a ledger of its own beside it."""
+    table = tmp_path / "data" / "people.csv"
+    table.parent.mkdir()
+    table.write_bytes(some.read_bytes())
+    return table
+
+
+def release(people: Path, into: str = "out", *, force: bool = False, again: bool = False, **more: Any) -> Release:
+    asked: dict[str, Any] = {"secret": ("occupation",), "publish": ("sex",), "promise": LIP(1), **more}
+    order = Order(method="randomised-response", **asked)
+    return sanitise_file(people, people.parent.parent / into, order, force=force, again=again)
+
+
+def noted(people: Path, *given: str, **more: Any) -> Remembered:
+    """What the ledger says of a release."""
+    found = release(people, *given, **more).remembered
+    assert found is not None
+    return found
+
+
+def states(people: Path) -> list[str]:
+    return [entry.state for entry in Ledger(people.parent / NAME).entries()]
+
+
+def test_a_second_release_of_the_same_rows_is_refused_with_what_both_say_together(people: Path, tmp_path: Path) -> None:
+    words = sanitise(people, tmp_path / "one", publish="sex", secret="income", epsilon=0.1)
+    done = told(*words)
+    assert done["ledger"]["file"] == str(people.parent / NAME)
+    assert (people.parent / NAME).stat().st_mode & 0o777 == 0o600
+    again = sanitise(people, tmp_path / "two", publish="sex", secret="income", epsilon=0.1)
+    protocol = tmp_path / "one" / "protocol.json"
+    leak = audit_together([protocol, protocol], people).composed.epsilon
+    assert leak > 0.1
+    refused(again, "LedgerError", "were released before", f"they leak LIP ε = {leak:.2g}"[:-1], "--again")
+    assert not (tmp_path / "two").exists()
+    twice = told(*again, "--again")
+    assert twice["ledger"]["together"] == pytest.approx(leak)
+    assert twice["ledger"]["repeats"] == [str(tmp_path / "one" / "sanitised.csv")]
+    assert states(people) == [FINISHED, FINISHED]
+
+
+def test_the_refusal_names_no_value_of_the_secret(people: Path, tmp_path: Path, capsys: Any) -> None:
+    found_by(capsys, *sanitise(people, tmp_path / "one", publish="sex"))
+    sentence = turned_down(capsys, *sanitise(people, tmp_path / "two", publish="sex"))
+    values = pl.read_csv(people, infer_schema=False)["occupation"].unique().to_list()
+    assert not any(value in sentence for value in values if len(value) > 1)
+
+
+def test_the_ledger_holds_no_value_of_the_secret_and_no_count(people: Path) -> None:
+    release(people)
+    text = (people.parent / NAME).read_text(encoding="utf-8")
+    values = pl.read_csv(people, infer_schema=False)["occupation"].value_counts()
+    assert not any(value in text for value in values["occupation"] if len(value) > 1)
+    entry = Ledger(people.parent / NAME).entries()[0]
+    assert not {entry.rows} & set(values["count"])
+    assert set(entry.columns) == {"occupation", "sex"}
+
+
+def test_rows_are_recognised_in_another_order_another_file_and_with_other_columns(people: Path) -> None:
+    release(people)
+    other = people.with_name("other.parquet")
+    pl.read_csv(people, infer_schema=False).sample(fraction=1, shuffle=True, seed=1).write_parquet(other)
+    with pytest.raises(LedgerError, match="were released before"):
+        release(other, "two", publish=("race",))
+    with pytest.raises(LedgerError, match="were released before"):
+        release(people, "three", secret=("occupation", "income"), publish=("race",))
+    assert states(people) == [FINISHED]
+
+
+def test_other_rows_and_seeds_are_no_repeat_and_other_secrets_are_told(people: Path) -> None:
+    release(people)
+    fewer = people.with_name("fewer.csv")
+    pl.read_csv(people, infer_schema=False).head(700).write_csv(fewer)
+    assert noted(fewer, "two").words == ()
+    assert noted(people, "three", seed=1).repeats == ()
+    found = noted(people, "four", secret=("income",))
+    assert found.repeats == ()
+    assert [entry.secret for entry in found.others] == [("occupation",)]
+    assert "audit --with" in found.words[0]
+
+
+def test_a_release_in_the_same_place_replaces_the_earlier_one_and_says_so(people: Path) -> None:
+    release(people)
+    found = noted(people, force=True)
+    assert found.repeats == ()
+    assert "If that was ever handed out, both count" in found.words[0]
+    assert states(people) == [REPLACED, FINISHED]
+    with pytest.raises(LedgerError):
+        release(people, "two")
+    with pytest.raises(LedgerError):
+        release(people, "two", force=True)
+
+
+def test_a_release_that_fails_leaves_no_entry_and_one_that_stands_has_one(
+    people: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from privacyfunnel.tables import writing
+
+    def full(*_: Any) -> int:
+        assert states(people) == [BEGUN]
+        raise OSError(28, "No space left on device")
+
+    def stopped(*_: Any) -> int:
+        raise KeyboardInterrupt
+
+    for failure, error in ((full, OutputError), (stopped, KeyboardInterrupt)):
+        with monkeypatch.context() as patch:
+            patch.setattr(writing, "write_batches", failure)
+            with pytest.raises(error):
+                release(people)
+        assert states(people) == []
+    release(people)
+    assert states(people) == [FINISHED]
+
+
+def altered(people: Path, **changed: Any) -> None:
+    """The ledger with its only entry changed."""
+    book = Ledger(people.parent / NAME)
+    salt, (entry,) = book._content()
+    book._write(salt, (replace(entry, **changed),))
+
+
+def test_what_a_killed_run_had_begun_is_settled_by_looking(people: Path, tmp_path: Path) -> None:
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    release(people)
+    dead = f"{os.uname().nodename} {gone.pid} 1"
+    altered(people, state=BEGUN, run=dead)
+    with pytest.raises(LedgerError, match="was made on"):  # it stands, so it was finished
+        release(people, "two")
+    (tmp_path / "out" / "protocol.json").unlink()
+    assert noted(people, "two").repeats == ()  # it never stood
+    assert states(people) == [FINISHED]
+
+
+def test_a_release_that_another_run_is_making_counts(people: Path, tmp_path: Path) -> None:
+    from privacyfunnel.release.ledger import _this_run
+
+    release(people)
+    (tmp_path / "out" / "protocol.json").unlink()
+    for run in (_this_run(), "elsewhere 1 1"):
+        altered(people, state=BEGUN, run=run)
+        with pytest.raises(LedgerError, match="is just being made"):
+            release(people, "two")
+
+
+def test_two_runs_that_release_the_same_rows_at_once_are_told_apart(people: Path) -> None:
+    release(people)
+    book = Ledger(people.parent / NAME)
+    first = book.entries()[0]
+    mine = replace(first, name="mine", table="/elsewhere/sanitised.csv", state=BEGUN)
+    with (
+        pytest.raises(LedgerError, match="overtaken"),
+        book.remembered(mine, known=(), refuse=lambda _: LedgerError("overtaken")),
+    ):
+        raise AssertionError("not reached")
+    assert states(people) == [FINISHED]
+
+
+WRITER = """
+import sys
+from dataclasses import replace
+from pathlib import Path
+from privacyfunnel.release.ledger import Entry, Ledger
+book = Ledger(Path(sys.argv[1]))
+for i in range(12):
+    mine = Entry("2026", i, ("s",), ("x",), {}, f"{sys.argv[2]}{i}", f"{sys.argv[2]}{i}", "", "", None, "", None)
+    with book.remembered(mine, known=(), refuse=lambda _: RuntimeError()):
+        pass
+"""
+
+
+def test_runs_that_share_a_ledger_lose_no_entry(tmp_path: Path) -> None:
+    runs = [subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path / "ledger"), name]) for name in "abc"]
+    assert [run.wait(60) for run in runs] == [0, 0, 0]
+    entries = Ledger(tmp_path / "ledger").entries()
+    assert sorted(entry.table for entry in entries) == sorted(f"{name}{i}" for name in "abc" for i in range(12))
+    assert {entry.state for entry in entries} == {FINISHED}
+    assert [path.name for path in tmp_path.iterdir()] == ["ledger"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", "null", '{"digest": 1}', "changed", "\udcff"],
+    ids=["empty", "cut", "list", "null", "no", "x", "b"],
+)
+def test_a_ledger_that_was_altered_is_refused(people: Path, text: str) -> None:
+    release(people)
+    book = people.parent / NAME
+    if text == "changed":
+        text = book.read_text().replace("finished", "replaced")
+    book.write_bytes(text.encode("utf-8", "surrogateescape"))
+    refused(sanitise(people, people.parent / "two"), "LedgerError", "damaged or altered")
+    assert not (people.parent / "two").exists()
+
+
+def test_a_ledger_that_cannot_be_kept_is_refused_before_work_begins(people: Path, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    for place, part in (
+        ("folder", "is a directory"),
+        ("nowhere/ledger", "does not"),
+        ("data/people.csv/x", "not a directory"),
+    ):
+        words = sanitise(people, tmp_path / "out", "--ledger", tmp_path / place)
+        refused(words, "LedgerError", "--ledger", part)
+    assert not (tmp_path / "out").exists()
+
+
+def test_another_ledger_can_be_named_and_is_used_by_audit(people: Path, tmp_path: Path, capsys: Any) -> None:
+    book = tmp_path / "owner.json"
+    found = found_by(capsys, *sanitise(people, tmp_path / "out", "--ledger", book, publish="sex"))
+    assert found["ledger"]["file"] == str(book)
+    assert json.loads(book.read_text())["privacyfunnel"] == "ledger"
+    assert not (people.parent / NAME).exists()
+    words = ["audit", tmp_path / "out" / "protocol.json", people, "--sanitised", tmp_path / "out" / "sanitised.csv"]
+    assert found_by(capsys, *words, "--ledger", book)["draw"]["row_by_row"]
+    assert not found_by(capsys, *words)["draw"]["row_by_row"]
+
+
+def test_the_key_of_the_order_is_not_shown(people: Path) -> None:
+    release(people)
+    (entry,) = Ledger(people.parent / NAME).entries()
+    assert isinstance(entry, Entry)
+    assert entry.order is not None
+    assert entry.order.hex() not in repr(entry)
+    assert repr(entry.order) not in repr(entry)
+
+
+def test_a_trial_is_remembered_and_does_not_count(people: Path, tmp_path: Path) -> None:
+    order = Order(("occupation",), ("sex",), LIP(1), method="randomised-response")
+    sanitise_file(people, tmp_path / "trial", order, trial=True)
+    assert noted(people).repeats == ()
+    assert states(people) == [FINISHED, FINISHED]
