@@ -73,6 +73,13 @@ class Sets(StrEnum):
     INDICATORS = "indicators"
 
 
+class Noise(StrEnum):
+    """Where the noise of a private design comes from."""
+
+    OWN = "own"
+    OPENDP = "opendp"
+
+
 class Format(StrEnum):
     """The format of the sanitised table."""
 
@@ -133,6 +140,16 @@ def sanitise(
     sign: Annotated[
         Path | None, typer.Option("--sign", readable=False, help="Sign both files with this private key (keygen).")
     ] = None,
+    design_epsilon: Annotated[
+        str | None,
+        typer.Option("--design-epsilon", help="Make the protocol from counts with noise of this ε.", metavar="ε"),
+    ] = None,
+    domain: Annotated[
+        Path | None, typer.Option("--domain", help="For a private design: the public labels and bins, as scan drafts.")
+    ] = None,
+    design_noise: Annotated[
+        Noise, typer.Option("--design-noise", help="own, or opendp (an extra package).")
+    ] = Noise.OWN,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -172,6 +189,9 @@ def sanitise(
         public_report=public_report,
         ledger=ledger,
         again=again,
+        design_epsilon=design_epsilon,
+        domain=domain,
+        design_noise=design_noise.value,
         force=force,
     )
     signature = signed(release)
@@ -209,6 +229,9 @@ def sanitised(
     report: bool = True,
     public_report: bool = False,
     command: Sequence[str] = (),
+    design_epsilon: str | None = None,
+    domain: Path | None = None,
+    design_noise: str = "own",
     force: bool = False,
     **where: Any,
 ) -> Release:
@@ -219,9 +242,11 @@ def sanitised(
     from privacyfunnel.model.uses.called import use_called
     from privacyfunnel.model.uses.order import parse_order
     from privacyfunnel.release.order import Order
+    from privacyfunnel.release.private import private_design
     from privacyfunnel.release.sanitise import sanitise_file
     from privacyfunnel.report import OWNERS, PUBLIC
     from privacyfunnel.tables.bins import parse_bin
+    from privacyfunnel.tables.domain_file import read_domain
     from privacyfunnel.tables.whole import checked_target
 
     if into.exists():  # before hours are spent
@@ -249,6 +274,8 @@ def sanitised(
             keep_order=keep_order,
             seed=seed,
             effort=Effort(gap, time_limit, proof),
+            private=private_design(design_epsilon, design_noise),
+            domain=None if domain is None else read_domain(domain),
         )
         drawn = _reports(table, command, owners=report, public=public_report, watch=rows)
         return sanitise_file(table, into, asked, watch=rows, force=force, pages=drawn, **where)

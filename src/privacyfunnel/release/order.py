@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from privacyfunnel.designs.choice import DEFAULT_METHOD, checked_method
 from privacyfunnel.designs.methods import Effort, Options
@@ -13,8 +14,12 @@ from privacyfunnel.model.priors import checked_confidence
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.uses.order import Orders
 from privacyfunnel.model.uses.use import Information, Use
+from privacyfunnel.release.private import PrivateDesign, check_private
 from privacyfunnel.tables.bins import Bins
 from privacyfunnel.tables.merging import Merge
+
+if TYPE_CHECKING:
+    from privacyfunnel.tables.domain_file import DomainFile
 
 LABELS, VALUES = "labels", "values"
 Watch = Callable[[str, int], None]  # told what is being done, and with how many rows
@@ -46,11 +51,14 @@ class Order:
     seed: int | None = None  # for tests only
     effort: Effort = field(default_factory=Effort)
     population: float | None = None  # the confidence with which it is to hold for the people the rows are a sample of
+    private: PrivateDesign | None = None  # a design from noisy counts, in a public domain
+    domain: DomainFile | None = None
 
     def __post_init__(self) -> None:
         if self.as_ not in {LABELS, VALUES}:
             raise ParameterError(f"Outputs are published as {LABELS} or {VALUES}; not as '{self.as_}'.")
         checked_method(self.method)
+        check_private(self.private, self.domain, self.bins, self.merges)
         if self.population is not None:
             checked_confidence(self.population)
         for role, columns in (("secret", self.secret), ("published", self.publish)):

@@ -12,6 +12,7 @@ from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.row_order import OrderTells
 from privacyfunnel.model.uses.use import Worth
+from privacyfunnel.release.private import told_of_design
 
 if TYPE_CHECKING:
     from privacyfunnel.release.kept import KeptColumn
@@ -104,6 +105,7 @@ class Release:
                 f"Not passed on, for it may hold the secret or names: {', '.join(self.beside)}. "
                 "What is to be published of it must be made a column and named among those to keep."
             )
+        said += told_of_design(promise, secret)
         said += [
             f"{columns} itself is not protected, nor who is in the table: only {secret} is.",
             "A second release of the same rows, or several rows about one person, can give away more than their ε "
