@@ -46,7 +46,7 @@ def vertices(low: list[Fraction], high: list[Fraction]) -> list[list[Fraction]]:
             point = [Fraction(0)] * len(low)
             for i, end in zip(others, ends, strict=True):
                 point[i] = (low, high)[end][i]
-            point[free] = 1 - sum(point)
+            point[free] = Fraction(1 - sum(point))
             if low[free] <= point[free] <= high[free]:
                 found.append(point)
     return found

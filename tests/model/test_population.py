@@ -3,6 +3,7 @@
 import math
 from fractions import Fraction
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -34,15 +35,16 @@ def channels(draw: st.DrawFn, inputs: int) -> np.ndarray:
     rows = draw(st.lists(st.lists(st.integers(0, 9), min_size=3, max_size=3), min_size=inputs, max_size=inputs))
     table = np.array(rows, dtype=float)
     table[:, 0] += table.sum(axis=1) == 0
-    return table / table.sum(axis=1, keepdims=True)
+    return np.asarray(table / table.sum(axis=1, keepdims=True))
 
 
 def by_programmes(sets: PriorSets, f: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """max and min of P·f over every set, by linear programmes."""
+    solve: Any = linprog
     ends = []
     for sign in (-1, 1):
         found = [
-            linprog(sign * f, A_eq=np.ones((1, f.size)), b_eq=[1], bounds=np.stack([low, high], axis=1) / SCALE).fun
+            solve(sign * f, A_eq=np.ones((1, f.size)), b_eq=[1], bounds=np.stack([low, high], axis=1) / SCALE).fun
             for low, high in zip(sets.low, sets.high, strict=True)
         ]
         ends.append(sign * np.array(found))
@@ -107,7 +109,8 @@ def test_what_can_fail_adds_up_to_what_the_confidence_leaves() -> None:
     for kind in PROMISES:
         levels.clear()
         rule = Sampled(Fraction(19, 20), rare=0, bounds=Noted())
-        rule.sets(lambda c, kind=kind: kind(1.0).asked(c, joint.m, False), joint, False)
+        promise = kind(1.0)
+        rule.sets(lambda c, promise=promise: promise.asked(c, joint.m, False), joint, False)  # type: ignore[misc]
         assert Fraction(49, 1000) < sum(levels) <= Fraction(1, 20)
 
 

@@ -111,7 +111,8 @@ def audit(
     sealed.domain.check_secrets(merges)
     original = open_table(table, delimiter=delimiter, encoding=encoding)
     found = Found.of(original, sealed, bins, merges)
-    now = certify(found.law, sealed.promise, found.joint, "Do not publish what it drew from this table.")
+    law, joint = sealed.certified_on(found.law, found.joint)
+    now = certify(law, sealed.promise, joint, "Do not publish what it drew from this table.")
     if not now <= sealed.epsilon:
         raise GuaranteeError(
             f"the protocol file certifies ε = {sealed.epsilon:.6g}; on this table it is {now:.6g}. "
@@ -124,7 +125,7 @@ def audit(
         draw = _judged(sealed, found, open_table(sanitised), numbers, keep)
     claims = checked_claims(sealed, found.joint, found.law)
     side = side_channel(found.joint, found.law)
-    whom = people(found.law, sealed.promise, found.joint)
+    whom = people(law, sealed.promise, joint)
     return Audit(sealed, found.encoding.rows, now, draw, side, bool(secret), claims, signer, whom)
 
 

@@ -6,7 +6,7 @@ whom the promise holds for, and become public with it.
 
 A promise for a population states its confidence, the rule by which sets of priors follow from counts, below how many
 rows secrets are promised together, and how many rows there were; never a count of anybody. Whoever has the counts can
-make the sets again.
+make the sets again. That of a private design states its noisy counts too: they are public, and anybody can.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ import numpy as np
 from privacyfunnel.errors import ProtocolFileError
 from privacyfunnel.laws.domain import Domain
 from privacyfunnel.model.joint import INT64_TOTAL, Joint
+from privacyfunnel.model.noisy_priors import SampledWithNoise
 from privacyfunnel.model.priors import Sampled, checked_confidence
 from privacyfunnel.model.promises import ForPopulation, Population, Promise
 from privacyfunnel.model.promises import promise as promise_called
 
-# How sets of priors follow from counts. Another way needs another name, so that a file never changes its meaning.
-RULE = "Clopper-Pearson boxes 60/38/2"
+RULES: Mapping[str, type[Sampled] | type[SampledWithNoise]] = {rule.name: rule for rule in (Sampled, SampledWithNoise)}
 
 
 def promise_to_json(promise: Promise) -> dict[str, Any]:
@@ -57,22 +57,25 @@ def _population_to_json(population: Population) -> dict[str, Any]:
     rule = population.rule
     return {
         "confidence": str(rule.confidence),
-        "rule": RULE,
+        "rule": rule.name,
         "rare_below": rule.rare,
         "rows": population.rows,
+        **rule.stated(),
     }
 
 
 def _population_from_json(content: Mapping[str, Any]) -> Population:
-    if content["rule"] != RULE:
+    known = "' or '".join(RULES)
+    if content["rule"] not in RULES:
         raise ProtocolFileError(
-            f"a promise for a population must follow the rule '{RULE}'; this one follows another. "
+            f"a promise for a population must follow the rule '{known}'; this one follows another. "
             "Use the release of privacyfunnel that wrote it."
         )
     rare, rows = int(content["rare_below"]), int(content["rows"])
     if rare < 0 or rows < 1:
         raise ProtocolFileError("a promise for a population must state how many rows it rests on; it does not.")
-    return Population(Sampled(checked_confidence(Fraction(content["confidence"])), rare), rows)
+    confidence = checked_confidence(Fraction(content["confidence"]))
+    return Population(RULES[content["rule"]].from_stated(confidence, rare, content), rows)
 
 
 def _prior_to_json(prior: Joint) -> dict[str, Any]:

@@ -26,12 +26,11 @@ from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
-from scipy import special
 
 from privacyfunnel.arrays import IntArray
 
 BITS = 40
-SCALE = 2**BITS  # bounds are numerators over this
+SCALE: int = 1 << BITS  # bounds are numerators over this
 
 DIGITS = Context(prec=80)
 SLACK = Decimal("1e-60")  # above every rounding error of a logarithm below: some hundred operations of 1e-68 each
@@ -76,6 +75,8 @@ def lowers(k: IntArray, n: IntArray, level: Fraction | Iterable[Fraction]) -> In
 
 def _proved(cells: list[tuple[int, int, Fraction]]) -> Iterator[int]:
     """The bounds one after another, each searched from SciPy's guess."""
+    from scipy import special
+
     seen = np.array([max(k, 1) for k, _, _ in cells], dtype=np.float64)
     total = np.array([max(n, 1) for _, n, _ in cells], dtype=np.float64)
     level = np.array([float(part) for _, _, part in cells])

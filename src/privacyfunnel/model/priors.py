@@ -13,9 +13,10 @@ on the numbers of rows of events, and never on cells (docs/theory.md, Theorem 28
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any, ClassVar
 from typing import Protocol as Shape
 
 import numpy as np
@@ -31,6 +32,40 @@ RESTS, SHARES = Fraction(38, 100), Fraction(2, 100)  # of β; the rest of it is 
 RARE = 200  # rows: secrets with fewer of them are promised together
 MOST_ROWS = 2**40  # of a sample: more are probabilities, written as integers
 FINEST = 2**60  # parts of β are rounded down to multiples of 1 / this
+
+
+class Rule(Shape):
+    """How sets of priors follow from what is known of a table."""
+
+    @property
+    def confidence(self) -> Fraction:
+        """With which probability all sets hold their people."""
+
+    @property
+    def rare(self) -> int:
+        """Below how many rows secrets are promised together."""
+
+    name: ClassVar[str]
+
+    @property
+    def table(self) -> IntArray | None:
+        """Counts that stand for the table where it is not known itself, in a private design; else None."""
+
+    @property
+    def design_epsilon(self) -> Fraction | None:
+        """What a private design itself may tell of a person; None where it was made from the counts themselves."""
+
+    def stated(self) -> dict[str, Any]:
+        """What a file says beside confidence and rarity."""
+
+    def for_each(self) -> Rule:
+        """The same rule, with no secret too rare."""
+
+    def groups(self, joint: Joint) -> BoolArray:
+        """Which secrets are promised together, groups × secrets."""
+
+    def sets(self, asked: Callable[[int], Iterable[Asked]], joint: Joint, sees_secret: bool) -> PriorSets:
+        """The sets of everything that is asked of so many groups of secrets."""
 
 
 class Bounds(Shape):
@@ -64,6 +99,31 @@ class Sampled:
     confidence: Fraction
     rare: int = RARE
     bounds: Bounds = ClopperPearson()
+    # Another way to sets needs another name, so that a file never changes its meaning.
+    name: ClassVar[str] = "Clopper-Pearson boxes 60/38/2"
+
+    @property
+    def table(self) -> None:
+        """See Rule."""
+        return None
+
+    @property
+    def design_epsilon(self) -> None:
+        """See Rule."""
+        return None
+
+    def stated(self) -> dict[str, Any]:
+        """What a file says beside confidence and rarity: nothing, for the rest are the owner's counts."""
+        return {}
+
+    @classmethod
+    def from_stated(cls, confidence: Fraction, rare: int, content: Mapping[str, Any]) -> Sampled:
+        """The rule that a file states."""
+        return cls(confidence, rare)
+
+    def for_each(self) -> Sampled:
+        """The same rule, with no secret too rare."""
+        return replace(self, rare=0)
 
     def groups(self, joint: Joint) -> BoolArray:
         """Which secrets are promised together, groups × secrets: the rare ones, joined by the next until they are not.

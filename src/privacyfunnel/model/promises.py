@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import combinations
 
 import numpy as np
@@ -24,7 +24,7 @@ from privacyfunnel.errors import ParameterError, checked_epsilon
 from privacyfunnel.model.comparable import Comparable
 from privacyfunnel.model.comparisons import Asked, Comparisons, Leak, checked_comparisons, compared
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.priors import RARE, Sampled, checked_confidence
+from privacyfunnel.model.priors import RARE, Rule, Sampled, checked_confidence
 from privacyfunnel.model.rows import Rows
 from privacyfunnel.model.sets import PriorSets
 
@@ -246,7 +246,7 @@ class ForPriors(Promise, named=False):
 class Population:
     """Whom a promise holds for beyond the table: how sets of priors follow from it, and how many rows it has."""
 
-    rule: Sampled
+    rule: Rule
     rows: int
 
     @property
@@ -313,7 +313,7 @@ class ForPopulation(Promise, named=False):
 
     def alone(self, joint: Joint, protocol: Comparable) -> tuple[float, ...]:
         """The ε of the population for each secret by itself, however few rows it has, by sets of their own."""
-        each = replace(self.people.rule, rare=0)
+        each = self.people.rule.for_each()
         sets = each.sets(lambda c: self.promise.asked(c, joint.m, protocol.sees_secret), joint, protocol.sees_secret)
         return tuple(protocol.worst_over(sets.about(s)).epsilon for s in range(joint.c))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from privacyfunnel.designs.choice import DEFAULT_METHOD, checked_method
 from privacyfunnel.designs.methods import Effort, Options
@@ -11,8 +12,14 @@ from privacyfunnel.errors import ColumnError, ParameterError
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.priors import checked_confidence
 from privacyfunnel.model.promises import Promise
+from privacyfunnel.model.uses.order import Orders
+from privacyfunnel.model.uses.use import Information, Use
+from privacyfunnel.release.private import PrivateDesign, check_private
 from privacyfunnel.tables.bins import Bins
 from privacyfunnel.tables.merging import Merge
+
+if TYPE_CHECKING:
+    from privacyfunnel.tables.domain_file import DomainFile
 
 LABELS, VALUES = "labels", "values"
 Watch = Callable[[str, int], None]  # told what is being done, and with how many rows
@@ -30,6 +37,10 @@ class Order:
     budgets: str | tuple[float, ...] | None = (
         None  # of a product: "paper", "sound" or an ε per column; searched if None
     )
+    use: Use = field(default_factory=Information)  # what the table is to be best for
+    orders: Orders = ()  # of columns whose values stand on a line, though they are no numbers
+    average: float | None = None  # nats: I(S;Y) may be no more than this, beside what is promised
+    average_only: bool = False  # whether the promise is but a stop, and the average all that is asked
     keep: tuple[str, ...] = ()
     bins: tuple[Bins, ...] = ()
     merges: tuple[Merge, ...] = ()  # values that are read as one
@@ -40,11 +51,14 @@ class Order:
     seed: int | None = None  # for tests only
     effort: Effort = field(default_factory=Effort)
     population: float | None = None  # the confidence with which it is to hold for the people the rows are a sample of
+    private: PrivateDesign | None = None  # a design from noisy counts, in a public domain
+    domain: DomainFile | None = None
 
     def __post_init__(self) -> None:
         if self.as_ not in {LABELS, VALUES}:
             raise ParameterError(f"Outputs are published as {LABELS} or {VALUES}; not as '{self.as_}'.")
         checked_method(self.method)
+        check_private(self.private, self.domain, self.bins, self.merges)
         if self.population is not None:
             checked_confidence(self.population)
         for role, columns in (("secret", self.secret), ("published", self.publish)):
@@ -68,6 +82,10 @@ class Order:
             as_values=self.as_ == VALUES,
             budgets=self.budgets,
             order=self.chain_order,
+            use=self.use,
+            orders=self.orders,
+            average=self.average,
+            average_only=self.average_only,
             effort=self.effort,
         )
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -25,7 +25,7 @@ from privacyfunnel.errors import ParameterError, SizeError
 from privacyfunnel.laws.law import Law
 from privacyfunnel.model.comparisons import Leak
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.priors import Sampled
+from privacyfunnel.model.priors import Rule, Sampled
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.rough_bounds import Rough
 from privacyfunnel.model.sets import PriorSets
@@ -96,7 +96,8 @@ def people(law: Law, promise: Promise, joint: Joint, most: int = AT_LEISURE) -> 
     """
     plain = promise if promise.made_of is None else promise.made_of[0]
     stated = plain.population
-    rule = Sampled(CONFIDENCE, bounds=Rough()) if stated is None else stated.rule
+    rule: Rule = Sampled(CONFIDENCE, bounds=Rough()) if stated is None else stated.rule
+    rows = joint.total if stated is None else stated.rows  # counts with noise do not add up to what is public
     try:
         if _work(law, plain, joint, most) > most:
             return None
@@ -104,21 +105,21 @@ def people(law: Law, promise: Promise, joint: Joint, most: int = AT_LEISURE) -> 
         return None
     rare = {s: label for s, label in enumerate(joint.secrets) if 0 < joint.weights[s].sum() < rule.rare}
 
-    def sets(rule: Sampled) -> PriorSets:
+    def sets(rule: Rule) -> PriorSets:
         return rule.sets(lambda c: plain.asked(c, joint.m, law.sees_secret), joint, law.sees_secret)
 
     try:
-        each = sets(replace(rule, rare=0)) if rare else None
+        each = sets(rule.for_each()) if rare else None
         alone = {} if each is None else {rare[s]: law.worst_over(each.about(s)).leak.epsilon for s in rare}
         try:
             all_of_them = plain.sets(joint, law.sees_secret) or sets(rule)
         except ParameterError:  # one group is left
-            return People(joint.total, float(rule.confidence), math.inf, TOO_FEW, False, rule.rare, alone)
+            return People(rows, float(rule.confidence), math.inf, TOO_FEW, False, rule.rare, alone)
         leak = law.worst_over(all_of_them).leak
     except SizeError:
         return None
     because = _because(leak, law, joint)
-    return People(joint.total, float(rule.confidence), leak.epsilon, because, stated is not None, rule.rare, alone)
+    return People(rows, float(rule.confidence), leak.epsilon, because, stated is not None, rule.rare, alone)
 
 
 def upwards(epsilon: float) -> str:
