@@ -11,7 +11,7 @@ promised for the population are groups of secrets where some are rare; so those 
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -129,22 +129,22 @@ def print_table(budget: Budget) -> None:
 
 
 def print_cost(budget: Budget) -> None:
-    """What --population 95% would cost as the default: income a secret, each of the other columns published."""
-    print("   income × column, ε = 1, rare secrets together: plain, population, what it costs of H(X)")
-    for publish in PUBLISHED:
-        joint = adult("income", publish)
+    """What --population 95% would cost as the default: income secret and any other column published, and others."""
+    print("   ε = 1, rare secrets together: plain, population, what it costs of H(X)")
+    for secret, publish in (*(("income", publish) for publish in PUBLISHED), *SMALL[1:], *LARGE):
+        joint = adult(secret, publish)
         for kind in PROMISES:
-            for line in _cost(joint, kind(1.0), budget):
-                print(f"   {publish:<16} {kind.__name__} {line}", flush=True)
+            cost = _cost(joint, kind(1.0), budget)
+            print(f"   {f'{secret} × {publish}':<32} {kind.__name__} {cost}", flush=True)
 
 
-def _cost(joint: Joint, promise: Promise, budget: Budget) -> Iterator[str]:
+def _cost(joint: Joint, promise: Promise, budget: Budget) -> str:
     begun = time.process_time()
     plain = optimal(joint, promise, gap=1e-4, time_limit=budget.seconds)
     spent = time.process_time() - begun
     found = _for_people(joint, promise, budget)
     lost = (plain.utility - found[0].utility) / entropy(joint.p_x)
-    yield (
+    return (
         f"plain {plain.utility:.4f} in {spent:.1f} s, {_of_people(joint, promise, plain)}   "
         f"population {_shown(found)}   costs {100 * lost:.2f} %"
     )

@@ -113,3 +113,16 @@ def test_a_scan_says_what_rare_secrets_cost(table: Path) -> None:
     costs = re.search(r"would keep, in nats, ([\d.]+) instead of ([\d.]+) of city", done.stdout)
     assert costs
     assert float(costs[1]) < float(costs[2])
+
+
+def test_of_a_private_design_nothing_is_said_about_the_rows_by_themselves(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    into, domain = tmp_path / "out", tmp_path / "domain.json"
+    assert said(capsys, "scan", table, "--secret", "job", "--domain", domain)[0] == 0
+    private = ("--design-epsilon", 1, "--domain", domain)
+    assert said(capsys, *sanitise(table, into, *private, **ASKED))[0] == 0
+    code, out, _ = said(capsys, "audit", into / "protocol.json", table)
+    assert code == 0
+    assert "for these 5,000 rows by themselves nothing is certified: a private design knows noisy counts" in out
+    assert re.search(r"for the people they stand for, with 95 % confidence, at most [\d.]+, .*a certificate", out)

@@ -75,8 +75,9 @@ class SealedProtocol:
         counts = None if population is None else population.rule.table
         if counts is None:
             return law, joint
-        secrets = self.domain.secrets or tuple(map(str, range(len(counts))))
-        return self.law, Joint(counts, secrets, self.domain.attributes, self.domain.combos)
+        secrets = self.domain.secrets or tuple(f"secret {number}" for number in range(1, len(counts) + 1))
+        name = " & ".join(self.domain.secret_columns)
+        return self.law, Joint(counts, secrets, self.domain.attributes, self.domain.combos, name)
 
     def sample(self, codes: NDArray[Any], stream: Stream | None = None, *, first_row: int = 0) -> NDArray[Any]:
         """What the law draws for input codes, a row each, from a fresh key unless a stream is given."""

@@ -48,6 +48,7 @@ class People:
     promised: bool  # whether that is a certificate, with exact bounds; else a statement, in floats rounded outwards
     rare: int  # secrets with fewer rows count together …
     alone: Mapping[str, float]  # … and each of these by itself has this ε
+    private: bool = False  # whether the protocol was made from counts with noise, and knows nothing of the table itself
 
     @property
     def bound(self) -> str:
@@ -73,6 +74,10 @@ class People:
     def beside(self, certified: float) -> str:
         """The table's ε and that of the people, in one sentence."""
         first = f"certified ε = {upwards(certified)} for these {self.rows:,} rows"
+        if self.private:
+            first = (
+                f"for these {self.rows:,} rows by themselves nothing is certified: a private design knows noisy counts"
+            )
         return f"{first}; for the people they stand for, {self.bound} ({self.kind})"
 
     def to_dict(self) -> dict[str, Any]:
@@ -84,6 +89,7 @@ class People:
             "bounded": math.isfinite(self.epsilon),
             "because": self.because,
             "certificate": self.promised,
+            "private_design": self.private,
             "rare_below": self.rare,
             "alone": {secret: _finite(epsilon) for secret, epsilon in self.alone.items()},
         }
@@ -119,7 +125,8 @@ def people(law: Law, promise: Promise, joint: Joint, most: int = AT_LEISURE) -> 
     except SizeError:
         return None
     because = _because(leak, law, joint)
-    return People(rows, float(rule.confidence), leak.epsilon, because, stated is not None, rule.rare, alone)
+    promised, private = stated is not None, rule.table is not None
+    return People(rows, float(rule.confidence), leak.epsilon, because, promised, rule.rare, alone, private)
 
 
 def upwards(epsilon: float) -> str:
