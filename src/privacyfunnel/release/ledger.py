@@ -131,9 +131,8 @@ class Ledger:
     def salt(self) -> bytes:
         """What its fingerprints are keyed with; the ledger is made if it is not there. Refuses what cannot be kept."""
         with self._held():
-            salt, entries = self._content()
-            self._write(salt, entries)  # now rather than when hours were spent
-        return salt
+            self._write(*(content := self._content()))  # now rather than when hours were spent
+        return content[0]
 
     def release_with(self, protocol: Path, sanitised: Path) -> Entry | None:
         """The release that this protocol file belongs to: the one that lies there, or else the latest."""
@@ -143,8 +142,7 @@ class Ledger:
             return None
         found = [entry for entry in self.entries() if entry.digest == digest]
         here = [entry for entry in found if entry.table == str(sanitised.resolve())]
-        chosen = here or found
-        return chosen[-1] if chosen else None
+        return next(reversed(here or found), None)
 
     def others(self, mine: Entry) -> list[Entry]:
         """The releases of the same rows elsewhere; one in the same place is replaced."""
