@@ -14,16 +14,20 @@ from privacyfunnel.cli.frame import Json, answer
 from privacyfunnel.cli.keys import signing
 from privacyfunnel.cli.options import (
     Again,
+    AverageOption,
     BinOption,
     Delimiter,
     Encoding,
-    Epsilon,
+    For,
     Force,
     Gap,
     KeepOrder,
     LedgerFile,
     MergeRareOption,
     MergeSecretsOption,
+    OptionalEpsilon,
+    Ordered,
+    Population,
     PromiseName,
     PromiseOption,
     Publish,
@@ -34,9 +38,11 @@ from privacyfunnel.cli.options import (
     listed,
     merges,
 )
+from privacyfunnel.errors import ParameterError
 from privacyfunnel.tables.names import listing
 
 if TYPE_CHECKING:
+    from privacyfunnel.model.promises import Population as PopulationPromised
     from privacyfunnel.release.files import Page
     from privacyfunnel.release.order import Watch
     from privacyfunnel.release.sanitise import Release
@@ -67,6 +73,13 @@ class Sets(StrEnum):
     INDICATORS = "indicators"
 
 
+class Noise(StrEnum):
+    """Where the noise of a private design comes from."""
+
+    OWN = "own"
+    OPENDP = "opendp"
+
+
 class Format(StrEnum):
     """The format of the sanitised table."""
 
@@ -83,9 +96,10 @@ def sanitise(
     *,
     secret: Secret,
     publish: Publish,
-    epsilon: Epsilon,
+    epsilon: OptionalEpsilon = None,
     into: Annotated[Path, typer.Option("--into", help="The folder for sanitised.csv and protocol.json.")],
     promise: PromiseOption = PromiseName.LIP,
+    population: Population = None,
     method: Annotated[str, typer.Option("--method", help=METHOD_HELP)] = "auto",
     order: Annotated[
         list[str] | None, typer.Option("--order", help="For chain: the columns in the order they are published in.")
@@ -96,6 +110,12 @@ def sanitise(
             "--budgets", help="For product: sound, paper, or an ε per column (0.2,0.3); searched if not given."
         ),
     ] = None,
+    for_: For = "information",
+    ordered: Ordered = None,
+    average: AverageOption = None,
+    average_only: Annotated[
+        bool, typer.Option("--average-only", help="Promise nothing but the average; the ε that results is stated.")
+    ] = False,
     sees_secret: SeesSecret = False,
     keep: Annotated[list[str] | None, typer.Option("--keep", help="A column to pass through, unprotected.")] = None,
     bin_: BinOption = None,
@@ -120,6 +140,16 @@ def sanitise(
     sign: Annotated[
         Path | None, typer.Option("--sign", readable=False, help="Sign both files with this private key (keygen).")
     ] = None,
+    design_epsilon: Annotated[
+        str | None,
+        typer.Option("--design-epsilon", help="Make the protocol from counts with noise of this ε.", metavar="ε"),
+    ] = None,
+    domain: Annotated[
+        Path | None, typer.Option("--domain", help="For a private design: the public labels and bins, as scan drafts.")
+    ] = None,
+    design_noise: Annotated[
+        Noise, typer.Option("--design-noise", help="own, or opendp (an extra package).")
+    ] = Noise.OWN,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -132,9 +162,14 @@ def sanitise(
         publish=publish,
         epsilon=epsilon,
         promise=promise.value,
+        population=population,
         method=method,
         order=order,
         budgets=budgets,
+        for_=for_,
+        ordered=ordered,
+        average=average,
+        average_only=average_only,
         sees_secret=sees_secret,
         keep=keep,
         bins=bin_,
@@ -154,6 +189,9 @@ def sanitise(
         public_report=public_report,
         ledger=ledger,
         again=again,
+        design_epsilon=design_epsilon,
+        domain=domain,
+        design_noise=design_noise.value,
         force=force,
     )
     signature = signed(release)
@@ -167,11 +205,16 @@ def sanitised(
     *,
     secret: list[str],
     publish: list[str],
-    epsilon: float,
+    epsilon: float | None,
     promise: str = "lip",
+    population: float | None = None,
     method: str = "auto",
     order: list[str] | None = None,
     budgets: str | None = None,
+    for_: str = "information",
+    ordered: list[str] | None = None,
+    average: float | None = None,
+    average_only: bool = False,
     sees_secret: bool = False,
     keep: list[str] | None = None,
     bins: list[str] | None = None,
@@ -186,6 +229,9 @@ def sanitised(
     report: bool = True,
     public_report: bool = False,
     command: Sequence[str] = (),
+    design_epsilon: str | None = None,
+    domain: Path | None = None,
+    design_noise: str = "own",
     force: bool = False,
     **where: Any,
 ) -> Release:
@@ -193,10 +239,14 @@ def sanitised(
     from privacyfunnel.cli.progress import work_shown
     from privacyfunnel.designs.methods import Effort
     from privacyfunnel.model.promises import promise as promise_called
+    from privacyfunnel.model.uses.called import use_called
+    from privacyfunnel.model.uses.order import parse_order
     from privacyfunnel.release.order import Order
+    from privacyfunnel.release.private import private_design
     from privacyfunnel.release.sanitise import sanitise_file
     from privacyfunnel.report import OWNERS, PUBLIC
     from privacyfunnel.tables.bins import parse_bin
+    from privacyfunnel.tables.domain_file import read_domain
     from privacyfunnel.tables.whole import checked_target
 
     if into.exists():  # before hours are spent
@@ -206,10 +256,15 @@ def sanitised(
         asked = Order(
             secret=listed(secret),
             publish=listed(publish),
-            promise=promise_called(promise, epsilon),
+            promise=promise_called(promise, _size(epsilon, average, average_only)),
+            population=population,
             method=method,
             chain_order=listed(order),
             budgets=_budgets(budgets),
+            use=use_called(for_),
+            orders=tuple(map(parse_order, ordered or [])),
+            average=average,
+            average_only=average_only,
             keep=listed(keep),
             bins=tuple(map(parse_bin, bins or [])),
             merges=merges(merge_rare, merge_secrets),
@@ -219,9 +274,25 @@ def sanitised(
             keep_order=keep_order,
             seed=seed,
             effort=Effort(gap, time_limit, proof),
+            private=private_design(design_epsilon, design_noise),
+            domain=None if domain is None else read_domain(domain),
         )
         drawn = _reports(table, command, owners=report, public=public_report, watch=rows)
         return sanitise_file(table, into, asked, watch=rows, force=force, pages=drawn, **where)
+
+
+def _size(epsilon: float | None, average: float | None, average_only: bool) -> float:
+    """The ε to promise; with an average alone, the largest there is, and what comes of it is stated."""
+    if average_only and (average is None or epsilon is not None):
+        raise ParameterError("--average-only needs --average and takes no --epsilon; give both for both. Mend one.")
+    if average_only:
+        from privacyfunnel.designs.splitting import LARGEST_EPSILON
+
+        return LARGEST_EPSILON
+    if epsilon is None:
+        also = " An average alone promises nothing about the worst record: add --average-only to have it all the same."
+        raise ParameterError(f"Missing option '--epsilon'.{also if average is not None else ''}")
+    return epsilon
 
 
 def _budgets(text: str | None) -> str | tuple[float, ...] | None:
@@ -267,6 +338,7 @@ def content(release: Release) -> dict[str, Any]:
         "promise": sealed.promise.name,
         "epsilon": sealed.promise.epsilon,
         "certified": sealed.epsilon,
+        "population": None if sealed.promise.population is None else sealed.promise.population.confidence,
         "method": release.method,
         "reason": release.reason,
         "seconds": release.seconds,
@@ -278,6 +350,11 @@ def content(release: Release) -> dict[str, Any]:
         "entropy_nats": sealed.entropy,
         "share_kept": release.share_kept,
         "bound_nats": sealed.bound,
+        "use": release.worth.use.called,
+        "value": release.worth.value,
+        "bound": release.worth.bound,
+        "unit": release.worth.use.unit,
+        "average": release.average,
         "unchanged": release.unchanged,
         "unchanged_expected": release.unchanged_expected,
         "for_publication": sealed.for_publication,
@@ -308,7 +385,9 @@ def told(release: Release) -> str:
                 "promise",
                 f"{sealed.promise.name} about {secret}: asked ε = {words.epsilon(epsilon)}, {certified(sealed)}",
             ),
+            *([("population", _people(sealed.promise.population))] if sealed.promise.population else []),
             ("method", release.method + (", which looks at the secret" if sealed.sees_secret else "") + _why(release)),
+            *_served(release),
             ("information", kept),
             (
                 "unchanged",
@@ -326,6 +405,28 @@ def told(release: Release) -> str:
         ]
     )
     return "\n".join([lines, "not promised", *(f"  - {sentence}" for sentence in release.not_promised)])
+
+
+def _served(release: Release) -> list[tuple[str, str]]:
+    """How good it is for the use it was made for; information has a line of its own."""
+    worth = release.worth
+    if release.average is not None:
+        most = f"{worth.bound:.4f} nats" if worth.bound is not None else "what is known"
+        asked = f"I(S;Y) of at most {release.average:g} nats; with that no protocol keeps more than {most}"
+        return [("average", asked)]
+    if worth.use.name == "information":
+        return []
+    than = "less" if worth.use.less_is_better else "more"
+    proved = "" if worth.bound is None else f"; {than} than {worth.bound:.4f} is not possible"
+    return [("use", f"{worth.use.called}: {worth.value:.4f}, {worth.use.unit}{proved}")]
+
+
+def _people(population: PopulationPromised) -> str:
+    return (
+        f"the same for the people whom the {population.rows:,} rows are an independent sample of, with "
+        f"{100 * population.confidence:g} % confidence; secrets of fewer than {population.rule.rare} rows "
+        "together"
+    )
 
 
 def _why(release: Release) -> str:

@@ -24,12 +24,16 @@ from privacyfunnel.laws.sampling import Stream
 from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
+from privacyfunnel.model.uses.use import Information, Use, Worth
 from privacyfunnel.release.order import LABELS, Order, names
+from privacyfunnel.release.private import check_drawn_apart, private_design
 from privacyfunnel.tables.bins import Bins
 from privacyfunnel.tables.merging import merges_of
 
 if TYPE_CHECKING:
+    from privacyfunnel.tables.domain_file import DomainFile
     from privacyfunnel.tables.encoding import Encoding
+    from privacyfunnel.tables.files import Table
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,12 +45,13 @@ class Designed:
     choice: Choice  # the method, and why where it was not given
     options: Options  # what that method was told
     seconds: float  # what making and certifying took
+    worth: Worth  # how good it is for the use it was made for
     drawn: NDArray[Any] | None = None  # the rows' codes, where they had to be drawn to make the protocol
 
     @property
     def point(self) -> Point | None:
-        """The point of a curve that is known by now; None where outputs were changed into values afterwards."""
-        if self.options.as_values:
+        """The point of a curve of information that is known by now; None where it was made for something else."""
+        if self.options.as_values or self.options.average is not None or self.worth.use != Information():
             return None
         sealed = self.sealed
         return Point(
@@ -60,38 +65,51 @@ def design(
     secret: str | Sequence[str],
     publish: str | Sequence[str],
     promise: Promise,
+    population: float | None = None,
     method: str = DEFAULT_METHOD,
     budgets: str | Sequence[float] | None = None,
     bins: Sequence[Bins] = (),
     merge_rare: int | Mapping[str, int] | None = None,
     merge_secrets: Mapping[str, Sequence[str]] | None = None,
     as_: str = LABELS,
+    use: Use | None = None,
     sees_secret: bool = False,
     effort: Effort | None = None,
+    design_epsilon: float | None = None,
+    domain: DomainFile | None = None,
 ) -> SealedProtocol:
     """The sealed protocol for a frame (anything narwhals reads), of which only counts are used; nothing is drawn.
 
     What each argument means is what `Order` says of it. A chain is made while it draws, and is refused here.
     """
-    from privacyfunnel.tables.encoding import encode
     from privacyfunnel.tables.frames import FrameTable
 
     order = Order(
         secret=names(secret),
         publish=names(publish),
         promise=promise,
+        population=population,
         method=method,
         budgets=budgets if budgets is None or isinstance(budgets, str) else tuple(budgets),
         bins=tuple(bins),
         merges=merges_of(merge_rare, merge_secrets),
         as_=as_,
+        use=use or Information(),
         sees_secret=sees_secret,
         effort=effort or Effort(),
+        private=private_design(design_epsilon),
+        domain=domain,
     )
-    encoding = encode(
-        FrameTable.of(frame), secret=order.secret, publish=order.publish, bins=order.bins, merges=order.merges
-    )
-    return designed(encoding, order).sealed
+    return designed(counted(FrameTable.of(frame), order), order).sealed
+
+
+def counted(table: Table, order: Order, keep: Sequence[str] = ()) -> Encoding:
+    """The table read once and counted, in the domain that was given or in its own."""
+    from privacyfunnel.tables.encoding import encode
+
+    if order.domain is not None:
+        return order.domain.encoded(table, secret=order.secret, publish=order.publish, keep=keep)
+    return encode(table, secret=order.secret, publish=order.publish, bins=order.bins, merges=order.merges, keep=keep)
 
 
 def designed(encoding: Encoding, order: Order, stream: Stream | None = None) -> Designed:
@@ -99,16 +117,22 @@ def designed(encoding: Encoding, order: Order, stream: Stream | None = None) -> 
 
     `stream` is what the rows will be drawn with; it is needed where the protocol is made while it draws.
     """
-    joint = checked_joint(encoding)
-    choice, options = settled(order.method, joint, order.promise, order.options)
-    mine = method(choice.method)
     begun = time.monotonic()
+    if order.private is None:
+        joint = checked_joint(encoding)
+        promise = order.promised(joint)
+    else:  # from here on nothing of the table is looked at but these counts
+        joint, promise = order.private.of(encoding, order.promise, order.population, order.seed)
+    choice, options = settled(order.method, joint, promise, order.options)
+    mine = method(choice.method)
+    if order.private is not None:
+        check_drawn_apart(mine.name, mine.needs_rows)
     if mine.needs_rows:
         if stream is None:
             raise ParameterError(f"{mine.name} is made while rows are drawn, so it has no design apart. Use sanitise.")
         codes = np.concatenate([chunk.published for chunk in encoding.chunks()])
         options = replace(options, rows=RowsToDraw(codes, stream))
-    found = mine.design(joint, order.promise, options)
+    found = mine.design(joint, promise, options)
     sealed = found.seal()
     contingency = encoding.contingency
     domain = replace(
@@ -120,7 +144,7 @@ def designed(encoding: Encoding, order: Order, stream: Stream | None = None) -> 
     )
     sealed = replace(sealed, domain=domain, for_publication=order.seed is None)
     seconds = time.monotonic() - begun
-    return Designed(sealed, joint, choice, replace(options, rows=None), seconds, _narrow(found.drawn))
+    return Designed(sealed, joint, choice, replace(options, rows=None), seconds, found.worth, _narrow(found.drawn))
 
 
 def _narrow(drawn: IntArray | None) -> NDArray[Any] | None:

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from privacyfunnel.designs.choice import DEFAULT_METHOD, checked_method
 from privacyfunnel.designs.methods import Effort, Options
 from privacyfunnel.errors import ColumnError, ParameterError
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.priors import checked_confidence
 from privacyfunnel.model.promises import Promise
+from privacyfunnel.model.uses.order import Orders
+from privacyfunnel.model.uses.use import Information, Use
+from privacyfunnel.release.private import PrivateDesign, check_private
 from privacyfunnel.tables.bins import Bins
 from privacyfunnel.tables.merging import Merge
+
+if TYPE_CHECKING:
+    from privacyfunnel.tables.domain_file import DomainFile
 
 LABELS, VALUES = "labels", "values"
 Watch = Callable[[str, int], None]  # told what is being done, and with how many rows
@@ -28,6 +37,10 @@ class Order:
     budgets: str | tuple[float, ...] | None = (
         None  # of a product: "paper", "sound" or an ε per column; searched if None
     )
+    use: Use = field(default_factory=Information)  # what the table is to be best for
+    orders: Orders = ()  # of columns whose values stand on a line, though they are no numbers
+    average: float | None = None  # nats: I(S;Y) may be no more than this, beside what is promised
+    average_only: bool = False  # whether the promise is but a stop, and the average all that is asked
     keep: tuple[str, ...] = ()
     bins: tuple[Bins, ...] = ()
     merges: tuple[Merge, ...] = ()  # values that are read as one
@@ -37,11 +50,17 @@ class Order:
     keep_order: bool = False  # publish the rows in the order of the table, which may give the secret away
     seed: int | None = None  # for tests only
     effort: Effort = field(default_factory=Effort)
+    population: float | None = None  # the confidence with which it is to hold for the people the rows are a sample of
+    private: PrivateDesign | None = None  # a design from noisy counts, in a public domain
+    domain: DomainFile | None = None
 
     def __post_init__(self) -> None:
         if self.as_ not in {LABELS, VALUES}:
             raise ParameterError(f"Outputs are published as {LABELS} or {VALUES}; not as '{self.as_}'.")
         checked_method(self.method)
+        check_private(self.private, self.domain, self.bins, self.merges)
+        if self.population is not None:
+            checked_confidence(self.population)
         for role, columns in (("secret", self.secret), ("published", self.publish)):
             if not columns:
                 raise ColumnError(f"at least one {role} column must be named; none was. Name one.")
@@ -51,6 +70,10 @@ class Order:
                 f"column '{twice[0]}' cannot be kept as it is and be secret or published too. Name it once."
             )
 
+    def promised(self, joint: Joint) -> Promise:
+        """The promise about this table, and about the people it is a sample of where that was asked for."""
+        return self.promise if self.population is None else self.promise.for_population(joint, self.population)
+
     @property
     def options(self) -> Options:
         """What the method is told."""
@@ -59,6 +82,10 @@ class Order:
             as_values=self.as_ == VALUES,
             budgets=self.budgets,
             order=self.chain_order,
+            use=self.use,
+            orders=self.orders,
+            average=self.average,
+            average_only=self.average_only,
             effort=self.effort,
         )
 

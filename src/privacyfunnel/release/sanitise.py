@@ -9,17 +9,22 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from privacyfunnel.designs.choice import DEFAULT_METHOD
 from privacyfunnel.designs.methods import Effort
 from privacyfunnel.model.promises import Promise
+from privacyfunnel.model.uses.use import Information, Use
 from privacyfunnel.release.files import Page, ReleaseFiles
 from privacyfunnel.release.order import LABELS, Order, Watch, names
+from privacyfunnel.release.private import private_design
 from privacyfunnel.release.release import Release
 from privacyfunnel.release.work import Work
 from privacyfunnel.tables.bins import Bins
 from privacyfunnel.tables.merging import merges_of
+
+if TYPE_CHECKING:
+    from privacyfunnel.tables.domain_file import DomainFile
 
 __all__ = ["Release", "sanitise", "sanitise_file"]
 
@@ -30,6 +35,7 @@ def sanitise(
     secret: str | Sequence[str],
     publish: str | Sequence[str],
     promise: Promise,
+    population: float | None = None,
     method: str = DEFAULT_METHOD,
     chain_order: Sequence[str] = (),
     budgets: str | Sequence[float] | None = None,
@@ -39,10 +45,13 @@ def sanitise(
     merge_secrets: Mapping[str, Sequence[str]] | None = None,
     as_: str = LABELS,
     sets: str = "column",
+    use: Use | None = None,
     sees_secret: bool = False,
     keep_order: bool = False,
     seed: int | None = None,
     effort: Effort | None = None,
+    design_epsilon: float | None = None,
+    domain: DomainFile | None = None,
 ) -> Release:
     """Sanitise a frame in memory (anything narwhals reads); `Release.table` is a frame of the same kind.
 
@@ -58,6 +67,7 @@ def sanitise(
         secret=names(secret),
         publish=names(publish),
         promise=promise,
+        population=population,
         method=method,
         chain_order=tuple(chain_order),
         budgets=budgets if budgets is None or isinstance(budgets, str) else tuple(budgets),
@@ -66,10 +76,13 @@ def sanitise(
         merges=merges_of(merge_rare, merge_secrets),
         as_=as_,
         sets=sets,
+        use=use or Information(),
         sees_secret=sees_secret,
         keep_order=keep_order,
         seed=seed,
         effort=effort or Effort(),
+        private=private_design(design_epsilon),
+        domain=domain,
     )
     source = FrameTable.of(frame)
     work = Work.begun(source, order)
@@ -132,7 +145,9 @@ def sanitise_file(
         drawn = parts.begin(files.table.name)
         batches = work.batches(order.keep, partial(nameless_file, drawn))
         write_batches(drawn, files.suffix, batches, excel_safe=excel_safe)
-        parts.begin(files.protocol.name).write_text(work.sealed.to_text(), encoding="utf-8")
+        # Made from the counts themselves, it can tell a person's secret (benchmarks attacks): it is the owner's.
+        protocol = parts.begin(files.protocol.name, owners=order.private is None)
+        protocol.write_text(work.sealed.to_text(), encoding="utf-8")
         remembered = replace(remembered, replaced=tuple(replaced))
         release = replace(
             work.release(files.table), protocol_file=files.protocol, excel_safe=excel_safe, remembered=remembered
