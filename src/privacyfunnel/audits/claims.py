@@ -17,9 +17,9 @@ from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
 
 SECONDS = 5.0  # for solving again
-CLOSE = 1e-6  # nats: what rounding may change in a measured amount of information
+CLOSE = 1.5e-4  # nats: amounts of information are stated in four digits after the point
 STANDARD_ERRORS = 10.0  # that a mean over rows may be off
-PROVED = 1e-5  # nats: a bound that is proved again to within this is confirmed
+PROVED = 1.5e-4  # nats: a bound that is proved again to within this is confirmed
 
 
 @dataclass(frozen=True, slots=True)
