@@ -13,6 +13,7 @@ from privacyfunnel.tables.whole import Parts, checked_target, whole_files
 
 TABLES = tuple(f"sanitised{suffix}" for suffix in SUFFIXES)
 PROTOCOL = "protocol.json"
+SIGNATURE = f"{PROTOCOL}.sig"
 OWNERS, PUBLIC = "report.html", "public-report.html"  # what the pages are called
 
 
@@ -56,11 +57,11 @@ class ReleaseFiles:
     def together(self) -> AbstractContextManager[Parts]:
         """Files that appear together.
 
-        A protocol belongs to one table: a table in another format, and with --force the old pages too, would tell of a
-        release that is no longer there.
+        A protocol belongs to one table: a table in another format, and with --force the old pages and the old signature
+        too, would tell of a release that is no longer there.
         """
-        pages = (OWNERS, PUBLIC) if self.force else ()
-        return whole_files(self.into, force=self.force, instead_of=(*self._tables, *pages))
+        old = (OWNERS, PUBLIC, SIGNATURE) if self.force else ()
+        return whole_files(self.into, force=self.force, instead_of=(*self._tables, *old))
 
     @property
     def _tables(self) -> list[str]:
