@@ -84,7 +84,7 @@ def optimal_on_average(
 
     .. math:: \max I(X;Y) \quad\text{s.t.}\quad I(S;Y) \le M
 
-    By column generation with one row more (docs/theory.md, Theorem 29), until `bound - utility` is at most `gap`.
+    By column generation with one row more (docs/theory.md, Theorem 43), until `bound - utility` is at most `gap`.
     """
     average = checked_average(average)
     if joint.a > LARGEST:

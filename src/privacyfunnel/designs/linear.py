@@ -1,4 +1,4 @@
-r"""The best protocol for a linear use: one linear programme, its bound from the prices (docs/theory.md, Theorem 28).
+r"""The best protocol for a linear use: one linear programme, its bound from the prices (docs/theory.md, Theorem 40).
 
 Outputs are actions. Action k takes :math:`u_k` of the prior of the inputs and costs :math:`\sum_z \ell(x_z, k) u_{kz}`.
 """

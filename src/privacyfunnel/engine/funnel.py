@@ -8,7 +8,7 @@ For any prices λ and μ ≥ 0, every such split costs at least
 .. math:: \lambda\cdot p + \mu r + \min_v \bigl(H(v) - \mu H(A v) - \lambda\cdot v\bigr).
 
 Atoms are sought by walks that never go up (walks.py), and the minimum is proved by boxes (gibbs.py); docs/theory.md,
-Theorem 29.
+Theorem 43.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ that a bound fails add up to β = 1 − confidence, so that all hold together wi
 β is divided evenly among the side channels that a promise looks at; then 60 % for the secrets' own boxes, 38 % for
 those of the rest of the people, 2 % for shares, and what is not needed for the secrets' own. Own boxes get parts
 proportional to the root of 1 / rows. Given how many rows an event has, its cells are multinomial: so parts may depend
-on the numbers of rows of events, and never on cells (docs/theory.md, Theorem 28P).
+on the numbers of rows of events, and never on cells (docs/theory.md, Theorem 44).
 """
 
 from __future__ import annotations

@@ -120,7 +120,7 @@ class Promise(ABC):
         """The same promise, kept as well for the people whom these rows are an independent sample of.
 
         With probability `confidence` over the sample the protocol keeps it for them, whoever they are. Secrets with
-        fewer rows than `rare` are promised together for them, and each of them on the table (theory, Theorem 28P).
+        fewer rows than `rare` are promised together for them, and each of them on the table (theory, Theorem 44).
 
         Raises
         ------

@@ -14,7 +14,7 @@ with F itself). Over all members the largest ratios, either way up, are
 
 .. math:: \frac{h_E}{\pi h_E + (1 - \pi) l_F}, \qquad \frac{\pi l_E + (1 - \pi) h_F}{l_E},
 
-both largest at the least share (docs/theory.md, Theorem 29P).
+both largest at the least share (docs/theory.md, Theorem 45).
 """
 
 from __future__ import annotations

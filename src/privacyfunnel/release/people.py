@@ -1,8 +1,8 @@
 r"""The people whom a table's rows stand for: the ε of any protocol for them, with a stated confidence.
 
 A protocol certified for a table says nothing of the people whom its rows are an independent sample of. Their
-distribution lies, with probability 1 − β over the sample, in the sets of Theorem 28P (docs/theory.md); the largest
-ratio over all members (Theorem 29P) is therefore, with that confidence, no less than theirs:
+distribution lies, with probability 1 − β over the sample, in the sets of Theorem 44 (docs/theory.md); the largest
+ratio over all members (Theorem 45) is therefore, with that confidence, no less than theirs:
 
 .. math:: \varepsilon^* \le \max_{P \in U(D)} \varepsilon(P, q) \quad\text{with probability } 1 - \beta.
 

@@ -39,7 +39,7 @@ class QuantileSummary:
         Of a cut q with the cut p before it (of the first cut: the number that half a bin lies up to, or the smallest
         one), the step is the coarsest of 1, 2, 2.5 and 5 × 10^k up to (q − p) / 2. So an edge lies in (p, q], edges
         stay apart, each cuts off some numbers, and a number that occurs often stays above its edge. An edge depends on
-        the data through its step, and through which multiple of it q comes after; on nothing else (Theorem 28L).
+        the data through its step, and through which multiple of it q comes after; on nothing else (Theorem 36).
         """
         cuts = self.cuts(quantiles)
         if not cuts:
