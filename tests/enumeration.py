@@ -25,20 +25,30 @@ def corners(G: FloatArray) -> FloatArray:
     return np.unique(np.round(found, 12), axis=0)
 
 
-def best_over_posteriors(joint: Joint, promise: Promise) -> float:
-    """I(X;Y) of the best protocol, as a linear programme over all vertices of Δ."""
+def posteriors(joint: Joint, promise: Promise) -> FloatArray:
+    """Every vertex of Δ, the posteriors that keep the promise."""
     N, D = promise.rows(joint).dense
     e = np.exp(promise.epsilon)
-    vertices = corners(np.concatenate([N - e * D, D - e * N]))
+    return corners(np.concatenate([N - e * D, D - e * N]))
+
+
+def best_over_posteriors(joint: Joint, promise: Promise) -> float:
+    """I(X;Y) of the best protocol, as a linear programme over all vertices of Δ."""
+    vertices = posteriors(joint, promise)
     return float(-(joint.p_x * np.log(joint.p_x)).sum() - best_split(vertices, joint.p_x))
 
 
 def best_split(vertices: FloatArray, prior: FloatArray) -> float:
     """The least average entropy of vertices that average to the prior."""
     plogp = vertices * np.log(np.where(vertices > 0, vertices, 1.0))
+    return cheapest_split(vertices, -plogp.sum(axis=1), prior)
+
+
+def cheapest_split(vertices: FloatArray, costs: FloatArray, prior: FloatArray) -> float:
+    """The least average cost of vertices that average to the prior."""
     # Divided by p, and solved tightly: a tolerance of 1e-7 is much where a value has a share of 1e-6.
     answer = linprog(
-        -plogp.sum(axis=1),
+        costs,
         A_eq=(vertices / prior).T,
         b_eq=np.ones(prior.size),
         method="highs",

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from privacyfunnel.designs.chain.order import chain_protocol
     from privacyfunnel.designs.curve import Curve, curve
     from privacyfunnel.designs.explicit import conditional_reporting, randomised_response, unary_encoding
+    from privacyfunnel.designs.funnel import Funnel, OnAverage, funnel, optimal_on_average
     from privacyfunnel.designs.methods import Effort
     from privacyfunnel.designs.optimum import Optimum, optimal
     from privacyfunnel.designs.product.budgets import product_protocol
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
     from privacyfunnel.model.protocol import Protocol
     from privacyfunnel.model.unary_encoding import UnaryEncoding
+    from privacyfunnel.model.uses.linear import Distance, Values
+    from privacyfunnel.model.uses.use import Information, Use
     from privacyfunnel.release.design import design
     from privacyfunnel.release.order import Order
     from privacyfunnel.release.sanitise import Release, sanitise, sanitise_file
@@ -55,6 +58,10 @@ _ROOMS = {
     "conditional_reporting": "designs.explicit",
     "randomised_response": "designs.explicit",
     "unary_encoding": "designs.explicit",
+    "Funnel": "designs.funnel",
+    "OnAverage": "designs.funnel",
+    "funnel": "designs.funnel",
+    "optimal_on_average": "designs.funnel",
     "Effort": "designs.methods",
     "Optimum": "designs.optimum",
     "optimal": "designs.optimum",
@@ -79,6 +86,10 @@ _ROOMS = {
     "Promise": "model.promises",
     "Protocol": "model.protocol",
     "UnaryEncoding": "model.unary_encoding",
+    "Distance": "model.uses.linear",
+    "Values": "model.uses.linear",
+    "Information": "model.uses.use",
+    "Use": "model.uses.use",
     "design": "release.design",
     "Order": "release.order",
     "Release": "release.sanitise",
@@ -95,13 +106,17 @@ __all__ = [
     "SRLIP",
     "Bins",
     "Curve",
+    "Distance",
     "Effort",
     "Estimates",
+    "Funnel",
     "GuaranteeError",
+    "Information",
     "InputError",
     "Joint",
     "MergeRare",
     "MergeSecrets",
+    "OnAverage",
     "Optimum",
     "Order",
     "PrivacyFunnelError",
@@ -110,6 +125,8 @@ __all__ = [
     "Release",
     "SealedProtocol",
     "UnaryEncoding",
+    "Use",
+    "Values",
     "audit",
     "audit_matrix",
     "chain_protocol",
@@ -120,10 +137,12 @@ __all__ = [
     "entropy",
     "errors",
     "estimate",
+    "funnel",
     "impute",
     "impute_file",
     "mutual_information",
     "optimal",
+    "optimal_on_average",
     "posterior",
     "product_protocol",
     "randomised_response",

@@ -91,6 +91,17 @@ def checked_epsilon(epsilon: float) -> float:
     return _checked("ε", epsilon, "a finite number of at least 0", lambda x: x >= 0)
 
 
+def checked_average(average: float) -> float:
+    """An amount of information on average as a float, or one sentence that says why it is none.
+
+    >>> checked_average(-1)
+    Traceback (most recent call last):
+    ...
+    privacyfunnel.errors.ParameterError: an average must be a finite number of nats, at least 0; it is -1.
+    """
+    return _checked("an average", average, "a finite number of nats, at least 0", lambda x: x >= 0)
+
+
 def checked_positive(name: str, value: float) -> float:
     """`value` as a float greater than 0, or one sentence that says why it is not.
 

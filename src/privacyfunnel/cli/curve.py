@@ -14,10 +14,12 @@ from privacyfunnel.cli.options import (
     BinOption,
     Delimiter,
     Encoding,
+    For,
     Force,
     Gap,
     MergeRareOption,
     MergeSecretsOption,
+    Ordered,
     PromiseName,
     PromiseOption,
     SeesSecret,
@@ -44,6 +46,8 @@ def curve(
         str | None, typer.Option("--epsilons", help="Which ε to try, with commas between.", metavar="ε,ε,…")
     ] = None,
     promise: PromiseOption = PromiseName.LIP,
+    for_: For = "information",
+    ordered: Ordered = None,
     sees_secret: SeesSecret = False,
     bin_: BinOption = None,
     merge_rare: MergeRareOption = None,
@@ -62,18 +66,25 @@ def curve(
     from privacyfunnel.cli.progress import work_shown
     from privacyfunnel.designs import curve as room
     from privacyfunnel.designs.methods import Effort
+    from privacyfunnel.model.uses.called import use_called
+    from privacyfunnel.model.uses.order import checked_orders, parse_order
     from privacyfunnel.report import CURVE
     from privacyfunnel.tables.whole import checked_target
 
     sizes = room.EPSILONS if epsilons is None else several_epsilons(epsilons)
+    orders = tuple(map(parse_order, ordered or []))
+    use = use_called(for_).ordered(orders)
     if into is not None and into.exists():
         for name in CURVE:
             checked_target(into / name, force=force)
     rules = merges(merge_rare, merge_secrets)
-    joint = _joint(table, secret, publish, bins=bin_, rules=rules, delimiter=delimiter, encoding=encoding)
+    joint = joint_of(table, secret, publish, bins=bin_, rules=rules, delimiter=delimiter, encoding=encoding)
+    checked_orders(orders, joint)
     with work_shown() as (proof, _):
         effort = Effort(gap, time_limit, proof)
-        found = room.curve(joint, promise.value, epsilons=sizes, sees_secret=sees_secret, effort=effort, cores=None)
+        found = room.curve(
+            joint, promise.value, epsilons=sizes, sees_secret=sees_secret, use=use, effort=effort, cores=None
+        )
     files = []
     if into is not None:
         from privacyfunnel.report.trade_off import write_curve
@@ -82,16 +93,19 @@ def curve(
     content = {
         "promise": found.promise,
         "entropy": found.entropy,
+        "use": use.called,
+        "unit": use.unit,
         "points": [asdict(point) for point in found.points],
         "files": [str(path) for path in files],
     }
-    text = f"I(X;Y) in nats under {found.promise.upper()}; H(X) = {found.entropy:.4f}\n\n{_told(found)}"
+    what = "I(X;Y) in nats" if use.name == "information" else f"{use.called}, {use.unit},"
+    text = f"{what} under {found.promise.upper()}; H(X) = {found.entropy:.4f}\n\n{_told(found)}"
     if files:
         text += f"\n\nWritten: {', '.join(map(str, files))}"
     answer(as_json, content, text)
 
 
-def _joint(
+def joint_of(
     table: Path,
     secret: list[str] | None,
     publish: list[str] | None,
@@ -101,6 +115,7 @@ def _joint(
     delimiter: str | None,
     encoding: str | None,
 ) -> Joint:
+    """The joint of a table's columns, or of a file of counts where none are named."""
     from privacyfunnel.errors import ColumnError
     from privacyfunnel.model.counts import read_counts
     from privacyfunnel.release.design import checked_joint
@@ -125,7 +140,7 @@ def _joint(
 def _told(found: Curve) -> str:
     rows = []
     for name, points in found.lines():
-        rows.append([name, *("–" if p.utility is None else f"{p.utility:.4f}" for p in points)])
+        rows.append([name, *("–" if p.height is None else f"{p.height:.4f}" for p in points)])
         if any(p.bound is not None for p in points):
             rows.append(["  bound", *("" if p.bound is None else f"{p.bound:.4f}" for p in points)])
     header = ["ε", *(f"{epsilon:g}" for epsilon in found.epsilons)]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from privacyfunnel.errors import checked_epsilon, checked_positive
+from privacyfunnel.errors import checked_average, checked_epsilon, checked_positive
 
 if TYPE_CHECKING:
     from privacyfunnel.tables.merging import Merge
@@ -33,6 +33,25 @@ Epsilon = Annotated[
         metavar="ε",
     ),
 ]
+OptionalEpsilon = Annotated[
+    float | None,
+    typer.Option(
+        "--epsilon",
+        "-e",
+        help="How far a belief about the secret may move: by a factor of e^ε.",
+        parser=checked_epsilon,
+        metavar="ε",
+    ),
+]
+AverageOption = Annotated[
+    float | None,
+    typer.Option(
+        "--average",
+        help="At most so many nats may be told about the secret on average, I(S;Y), beside what is promised.",
+        parser=checked_average,
+        metavar="NATS",
+    ),
+]
 PromiseOption = Annotated[
     PromiseName,
     typer.Option(
@@ -42,6 +61,23 @@ PromiseOption = Annotated[
 MethodOption = Annotated[
     str,
     typer.Option("--method", help="optimal, randomised-response, unary-encoding, conditional-reporting or product."),
+]
+For = Annotated[
+    str,
+    typer.Option(
+        "--for",
+        help="What the table is best for: information, values (the right value most often), distance (or "
+        "distance:squared, distance:costs.csv).",
+        metavar="USE[:…]",
+    ),
+]
+Ordered = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--ordered",
+        help="A column whose values stand on a line, for distances; numbers and bins do by themselves.",
+        metavar="COLUMN=LEAST,…,LARGEST",
+    ),
 ]
 SeesSecret = Annotated[bool, typer.Option("--sees-secret", help="Let the protocol look at the secret as well.")]
 Gap = Annotated[
@@ -142,4 +178,14 @@ def several_epsilons(text: str) -> tuple[float, ...]:
     (0.5, 1.0)
     """
     read: Callable[[Any], float] = checked_epsilon
+    return tuple(read(part) for part in text.split(","))
+
+
+def several_averages(text: str) -> tuple[float, ...]:
+    """Several amounts of information with commas between.
+
+    >>> several_averages("0,0.05")
+    (0.0, 0.05)
+    """
+    read: Callable[[Any], float] = checked_average
     return tuple(read(part) for part in text.split(","))

@@ -14,16 +14,19 @@ from privacyfunnel.cli.frame import Json, answer
 from privacyfunnel.cli.keys import signing
 from privacyfunnel.cli.options import (
     Again,
+    AverageOption,
     BinOption,
     Delimiter,
     Encoding,
-    Epsilon,
+    For,
     Force,
     Gap,
     KeepOrder,
     LedgerFile,
     MergeRareOption,
     MergeSecretsOption,
+    OptionalEpsilon,
+    Ordered,
     PromiseName,
     PromiseOption,
     Publish,
@@ -34,6 +37,7 @@ from privacyfunnel.cli.options import (
     listed,
     merges,
 )
+from privacyfunnel.errors import ParameterError
 from privacyfunnel.tables.names import listing
 
 if TYPE_CHECKING:
@@ -83,7 +87,7 @@ def sanitise(
     *,
     secret: Secret,
     publish: Publish,
-    epsilon: Epsilon,
+    epsilon: OptionalEpsilon = None,
     into: Annotated[Path, typer.Option("--into", help="The folder for sanitised.csv and protocol.json.")],
     promise: PromiseOption = PromiseName.LIP,
     method: Annotated[str, typer.Option("--method", help=METHOD_HELP)] = "auto",
@@ -96,6 +100,12 @@ def sanitise(
             "--budgets", help="For product: sound, paper, or an ε per column (0.2,0.3); searched if not given."
         ),
     ] = None,
+    for_: For = "information",
+    ordered: Ordered = None,
+    average: AverageOption = None,
+    average_only: Annotated[
+        bool, typer.Option("--average-only", help="Promise nothing but the average; the ε that results is stated.")
+    ] = False,
     sees_secret: SeesSecret = False,
     keep: Annotated[list[str] | None, typer.Option("--keep", help="A column to pass through, unprotected.")] = None,
     bin_: BinOption = None,
@@ -135,6 +145,10 @@ def sanitise(
         method=method,
         order=order,
         budgets=budgets,
+        for_=for_,
+        ordered=ordered,
+        average=average,
+        average_only=average_only,
         sees_secret=sees_secret,
         keep=keep,
         bins=bin_,
@@ -167,11 +181,15 @@ def sanitised(
     *,
     secret: list[str],
     publish: list[str],
-    epsilon: float,
+    epsilon: float | None,
     promise: str = "lip",
     method: str = "auto",
     order: list[str] | None = None,
     budgets: str | None = None,
+    for_: str = "information",
+    ordered: list[str] | None = None,
+    average: float | None = None,
+    average_only: bool = False,
     sees_secret: bool = False,
     keep: list[str] | None = None,
     bins: list[str] | None = None,
@@ -193,6 +211,8 @@ def sanitised(
     from privacyfunnel.cli.progress import work_shown
     from privacyfunnel.designs.methods import Effort
     from privacyfunnel.model.promises import promise as promise_called
+    from privacyfunnel.model.uses.called import use_called
+    from privacyfunnel.model.uses.order import parse_order
     from privacyfunnel.release.order import Order
     from privacyfunnel.release.sanitise import sanitise_file
     from privacyfunnel.report import OWNERS, PUBLIC
@@ -206,10 +226,14 @@ def sanitised(
         asked = Order(
             secret=listed(secret),
             publish=listed(publish),
-            promise=promise_called(promise, epsilon),
+            promise=promise_called(promise, _size(epsilon, average, average_only)),
             method=method,
             chain_order=listed(order),
             budgets=_budgets(budgets),
+            use=use_called(for_),
+            orders=tuple(map(parse_order, ordered or [])),
+            average=average,
+            average_only=average_only,
             keep=listed(keep),
             bins=tuple(map(parse_bin, bins or [])),
             merges=merges(merge_rare, merge_secrets),
@@ -222,6 +246,20 @@ def sanitised(
         )
         drawn = _reports(table, command, owners=report, public=public_report, watch=rows)
         return sanitise_file(table, into, asked, watch=rows, force=force, pages=drawn, **where)
+
+
+def _size(epsilon: float | None, average: float | None, average_only: bool) -> float:
+    """The ε to promise; with an average alone, the largest there is, and what comes of it is stated."""
+    if average_only and (average is None or epsilon is not None):
+        raise ParameterError("--average-only needs --average and takes no --epsilon; give both for both. Mend one.")
+    if average_only:
+        from privacyfunnel.designs.splitting import LARGEST_EPSILON
+
+        return LARGEST_EPSILON
+    if epsilon is None:
+        also = " An average alone promises nothing about the worst record: add --average-only to have it all the same."
+        raise ParameterError(f"Missing option '--epsilon'.{also if average is not None else ''}")
+    return epsilon
 
 
 def _budgets(text: str | None) -> str | tuple[float, ...] | None:
@@ -278,6 +316,11 @@ def content(release: Release) -> dict[str, Any]:
         "entropy_nats": sealed.entropy,
         "share_kept": release.share_kept,
         "bound_nats": sealed.bound,
+        "use": release.worth.use.called,
+        "value": release.worth.value,
+        "bound": release.worth.bound,
+        "unit": release.worth.use.unit,
+        "average": release.average,
         "unchanged": release.unchanged,
         "unchanged_expected": release.unchanged_expected,
         "for_publication": sealed.for_publication,
@@ -309,6 +352,7 @@ def told(release: Release) -> str:
                 f"{sealed.promise.name} about {secret}: asked ε = {words.epsilon(epsilon)}, {certified(sealed)}",
             ),
             ("method", release.method + (", which looks at the secret" if sealed.sees_secret else "") + _why(release)),
+            *_served(release),
             ("information", kept),
             (
                 "unchanged",
@@ -326,6 +370,20 @@ def told(release: Release) -> str:
         ]
     )
     return "\n".join([lines, "not promised", *(f"  - {sentence}" for sentence in release.not_promised)])
+
+
+def _served(release: Release) -> list[tuple[str, str]]:
+    """How good it is for the use it was made for; information has a line of its own."""
+    worth = release.worth
+    if release.average is not None:
+        most = f"{worth.bound:.4f} nats" if worth.bound is not None else "what is known"
+        asked = f"I(S;Y) of at most {release.average:g} nats; with that no protocol keeps more than {most}"
+        return [("average", asked)]
+    if worth.use.name == "information":
+        return []
+    than = "less" if worth.use.less_is_better else "more"
+    proved = "" if worth.bound is None else f"; {than} than {worth.bound:.4f} is not possible"
+    return [("use", f"{worth.use.called}: {worth.value:.4f}, {worth.use.unit}{proved}")]
 
 
 def _why(release: Release) -> str:

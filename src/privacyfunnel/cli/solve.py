@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 
 from privacyfunnel.cli import words
 from privacyfunnel.cli.frame import Json, answer
-from privacyfunnel.cli.options import Epsilon, Gap, MethodOption, PromiseName, PromiseOption, SeesSecret, TimeLimit
+from privacyfunnel.cli.options import (
+    AverageOption,
+    For,
+    Gap,
+    MethodOption,
+    OptionalEpsilon,
+    Ordered,
+    PromiseName,
+    PromiseOption,
+    SeesSecret,
+    TimeLimit,
+)
 
 
 def solve(
@@ -17,9 +28,12 @@ def solve(
         Path, typer.Argument(readable=False, help="A CSV file: first column the secret's labels, header the values.")
     ],
     *,
-    epsilon: Epsilon,
+    epsilon: OptionalEpsilon = None,
     promise: PromiseOption = PromiseName.LIP,
     method: MethodOption = "optimal",
+    for_: For = "information",
+    ordered: Ordered = None,
+    average: AverageOption = None,
     sees_secret: SeesSecret = False,
     gap: Gap = 1e-6,
     time_limit: TimeLimit = None,
@@ -29,28 +43,53 @@ def solve(
     import time
 
     from privacyfunnel.cli.progress import work_shown
+    from privacyfunnel.designs.funnel import about_secret
     from privacyfunnel.designs.methods import Effort, Options
     from privacyfunnel.designs.methods import method as method_called
+    from privacyfunnel.designs.splitting import LARGEST_EPSILON
+    from privacyfunnel.errors import ParameterError
     from privacyfunnel.model.counts import read_counts
     from privacyfunnel.model.information import entropy
     from privacyfunnel.model.promises import PROMISES
     from privacyfunnel.model.promises import promise as promise_called
+    from privacyfunnel.model.protocol import Protocol
+    from privacyfunnel.model.uses.called import use_called
+    from privacyfunnel.model.uses.order import parse_order
 
-    wanted = promise_called(promise.value, epsilon)
+    if epsilon is None and average is None:
+        raise ParameterError("Missing option '--epsilon'; name it, or --average to see what an average alone keeps.")
+    # An average alone promises nothing, so that what it leaves to a promise is as good as no limit.
+    wanted = promise_called(promise.value, LARGEST_EPSILON if epsilon is None else epsilon)
+    use = use_called(for_)
     joint = read_counts(counts)
     start = time.perf_counter()
     with work_shown() as (progress, _):
-        options = Options(sees_secret=sees_secret, effort=Effort(gap, time_limit, progress))
+        effort = Effort(gap, time_limit, progress)
+        options = Options(
+            sees_secret=sees_secret,
+            use=use,
+            orders=tuple(map(parse_order, ordered or [])),
+            average=average,
+            average_only=epsilon is None,
+            effort=effort,
+        )
         found = method_called(method).design(joint, wanted, options)
     seconds = time.perf_counter() - start
+    worth = found.worth
     content = {
-        "promise": promise.value,
-        "epsilon": wanted.epsilon,
+        "promise": None if epsilon is None else promise.value,
+        "epsilon": epsilon,
+        "average": average,
         "method": method,
         "sees_secret": found.protocol.sees_secret,
         "entropy": entropy(joint.p_x),
         "utility": found.information,
-        "bound": found.bound,
+        "use": worth.use.called,
+        "value": worth.value,
+        "bound": worth.bound,
+        "unit": worth.use.unit,
+        "less_is_better": worth.use.less_is_better,
+        "about_secret": None if average is None else about_secret(joint, cast(Protocol, found.protocol)),
         "leakage": {name: kind(0).leakage(joint, found.protocol) for name, kind in PROMISES.items()},
         "outputs": found.outputs,
         "seconds": seconds,
@@ -59,15 +98,24 @@ def solve(
 
 
 def _told(content: dict[str, Any]) -> str:
-    utility, bound, whole = content["utility"], content["bound"], content["entropy"]
+    utility, value, bound, whole = content["utility"], content["value"], content["bound"], content["entropy"]
     leaks = [f"{name.upper()} {words.epsilon(value)}" for name, value in content["leakage"].items()]
-    proved = "none proved" if bound is None else f"{bound:.6f} nats, gap {max(0.0, bound - utility):.1e}"
+    of_information = content["use"] == "information"
+    unit = " nats" if of_information else ""
+    proved = "none proved" if bound is None else f"{bound:.6f}{unit}, gap {abs(bound - value):.1e}"
     return words.facts(
         [
+            *([] if of_information else [(content["use"], f"{value:.6f}, {content['unit']}")]),
             ("utility", f"{utility:.6f} nats, {words.share(utility, whole)} of H(X) = {whole:.6f}"),
             ("bound", proved),
+            *([("average", _on_average(content))] if content["average"] is not None else []),
             ("leakage", ", ".join(leaks)),
             ("outputs", words.many(content["outputs"])),
             ("seconds", f"{content['seconds']:.3f}"),
         ]
     )
+
+
+def _on_average(content: dict[str, Any]) -> str:
+    told = f"{content['about_secret']:.6f} nats about the secret, of {content['average']:.6f} allowed"
+    return told if content["promise"] else f"{told}; no promise was asked for, and its worst record leaks as stated"

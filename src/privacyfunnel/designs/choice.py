@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from privacyfunnel.designs import methods
 from privacyfunnel.designs.chain.band import chained
 from privacyfunnel.designs.methods import Options
-from privacyfunnel.designs.sizes import LARGEST_PROBLEM, SOLVED_WELL, SOLVED_WELL_IN_TWO
+from privacyfunnel.designs.sizes import LARGEST_PROBLEM, PUBLISHED_WELL, SOLVED_WELL, SOLVED_WELL_IN_TWO
 from privacyfunnel.errors import SizeError
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
+from privacyfunnel.model.uses.use import Information
 
 AUTO = "auto"  # the optimum, or a chain where too many combinations occur
 DEFAULT_METHOD = AUTO
@@ -36,23 +37,26 @@ def checked_method(name: str) -> str:
 def settled(name: str, joint: Joint, promise: Promise, options: Options) -> tuple[Choice, Options]:
     """The method of that name, or the one that `auto` takes here; and the options as it gets them.
 
-    An order of columns asks for a chain. One column, or a protocol that sees the secret, asks for the optimum. Where
+    An order of columns asks for a chain. One column, a protocol that sees the secret, another use than
+    information or an average asks for the optimum. Where
     combinations of columns are solved together, that may take SECONDS unless the owner said how long.
     """
     if name != AUTO:
         return Choice(name, ""), options
-    methods.refuse_options(AUTO, frozenset({methods.SEES_SECRET, methods.AS_VALUES, methods.ORDER}), options)
+    follows = frozenset({methods.SEES_SECRET, methods.AS_VALUES, methods.ORDER, methods.USE, methods.AVERAGE})
+    methods.refuse_options(AUTO, follows, options)
     if options.order:
         return Choice(CHAIN, ""), options
-    if joint.m == 1 or options.sees_secret:
+    other = options.use != Information() or options.average is not None
+    if joint.m == 1 or options.sees_secret or other:
         return Choice(JOINT, ""), options
-    choice = choose_method(joint, promise)
+    choice = choose_method(joint, promise, options.as_values)
     if choice.method == JOINT and options.effort.time_limit is None:
         options = replace(options, effort=replace(options.effort, time_limit=SECONDS))
     return choice, options
 
 
-def choose_method(joint: Joint, promise: Promise) -> Choice:
+def choose_method(joint: Joint, promise: Promise, as_values: bool = False) -> Choice:
     """The joint optimum while it is small enough to solve well, a chain beyond.
 
     Raises
@@ -62,6 +66,7 @@ def choose_method(joint: Joint, promise: Promise) -> Choice:
     """
     size = f"{joint.a:,} combinations of {joint.m} columns occur" if joint.m > 1 else f"{joint.a:,} values occur"
     well = SOLVED_WELL_IN_TWO if joint.c == 2 else SOLVED_WELL
+    well = min(well, PUBLISHED_WELL) if as_values else well
     if joint.m == 1 or joint.a <= well:
         return Choice(JOINT, f"{size}, few enough for the optimum over all of them together")
     if chained(promise, joint):

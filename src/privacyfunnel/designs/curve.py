@@ -6,7 +6,7 @@ import math
 import os
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from privacyfunnel.designs import methods as room
 from privacyfunnel.designs.methods import Effort, Options
@@ -15,18 +15,25 @@ from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.promises import promise as promise_called
+from privacyfunnel.model.uses.use import Information, Use
 
 EPSILONS = (0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """I(X;Y) of one method at one ε; None where no member of its family keeps the promise or fits."""
+    """What one method keeps at one ε; None where no member of its family keeps the promise or fits."""
 
     name: str  # the method, and that it looks at the secret where it does
     epsilon: float
-    utility: float | None
-    bound: float | None  # nats: no protocol keeps more; None where nothing was proved
+    utility: float | None  # nats
+    bound: float | None  # in the use's unit: no protocol does better; None where nothing was proved
+    value: float | None = None  # in the use's unit, where that is not information
+
+    @property
+    def height(self) -> float | None:
+        """What a picture shows: the value in the use's unit, which for information is the utility."""
+        return self.utility if self.value is None else self.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +43,7 @@ class Curve:
     promise: str
     entropy: float
     points: tuple[Point, ...]
+    use: Use = field(default_factory=Information)
 
     @property
     def epsilons(self) -> tuple[float, ...]:
@@ -60,12 +68,15 @@ def curve(
     epsilons: Sequence[float] = EPSILONS,
     methods: Sequence[str] = (),
     sees_secret: bool = False,
+    use: Use | None = None,
     effort: Effort | None = None,
     known: Sequence[Point] = (),
     seconds: float = math.inf,
     cores: int | None = 1,
 ) -> Curve:
     """Utility and bound of every method at every ε; with `sees_secret` also of the best that looks at the secret.
+
+    For another `use` than information, value and bound are in its own unit, and the methods those that follow it.
 
     The promise is a name, or one of the kind that is meant: those nearest to its own ε are made first. Without
     `methods` all are drawn but those that work column by column. Points that are `known` are not made again, and
@@ -77,14 +88,21 @@ def curve(
     if not epsilons:
         raise ParameterError("a curve needs at least one ε; there is none. Name some, such as 0.5,1,2.")
     like = promise_called(promise, 1.0) if isinstance(promise, str) else promise
-    table = [room.method(name) for name in methods or drawn_by_default()]
+    use = use or Information()
+    use.refuse(joint)
+    table = [room.method(name) for name in methods or drawn_by_default(use)]
     lines = [(method, method.looks) for method in table]
     if sees_secret:
         lines.insert(1, (room.method("optimal"), True))
     solved = {(point.name, point.epsilon): point for point in known}
     effort = effort or Effort()
     jobs = [
-        (joint, like.resized(epsilon), method.name, Options(sees_secret=seeing, effort=effort))
+        (
+            joint,
+            like.resized(epsilon),
+            method.name,
+            Options(sees_secret=seeing, use=use, orders=use.orders, effort=effort),
+        )
         for epsilon in sorted(epsilons, key=lambda size: _apart(size, like.epsilon))
         for method, seeing in lines
         if (line_name(method.name, seeing), epsilon) not in solved
@@ -96,12 +114,13 @@ def curve(
     points: list[Point] = []
     for method, seeing in lines:
         name = line_name(method.name, seeing)
-        points += never_falling([solved[name, epsilon] for epsilon in sorted(epsilons) if (name, epsilon) in solved])
-    return Curve(like.name.lower(), entropy(joint.p_x), tuple(points))
+        line = [solved[name, epsilon] for epsilon in sorted(epsilons) if (name, epsilon) in solved]
+        points += never_falling(line, use.less_is_better)
+    return Curve(like.name.lower(), entropy(joint.p_x), tuple(points), use)
 
 
-def never_falling(line: Sequence[Point]) -> list[Point]:
-    """The points of one method by ε, each at least as good as those before it, its bound no higher than those after.
+def never_falling(line: Sequence[Point], less_is_better: bool = False) -> list[Point]:
+    """The points of one method by ε, each at least as good as those before it, its bound no wider than those after.
 
     A protocol that keeps ε keeps every larger one, and what no protocol exceeds at a larger ε none exceeds at a smaller
     one. Only a search that was cut short is ever mended by this.
@@ -110,17 +129,18 @@ def never_falling(line: Sequence[Point]) -> list[Point]:
     >>> [(point.utility, point.bound) for point in never_falling(line)]
     [(4.1, 4.9), (4.1, 4.9), (4.1, None)]
     """
-    kept: list[float | None] = []
+    good = -1.0 if less_is_better else 1.0
+    kept: list[Point] = []
     for point in line:
-        known = [value for value in (point.utility, kept[-1] if kept else None) if value is not None]
-        kept.append(max(known, default=None))
+        known = [each for each in (point, *kept[-1:]) if each.height is not None]
+        kept.append(max(known, key=lambda each: good * (each.height or 0.0), default=point))
     bounds: list[float | None] = []
     for point in reversed(line):
-        known = [value for value in (point.bound, bounds[-1] if bounds else None) if value is not None]
-        bounds.append(min(known, default=None))
+        limits = [bound for bound in (point.bound, *bounds[-1:]) if bound is not None]
+        bounds.append(min(limits, key=lambda bound: good * bound, default=None))
     return [
-        replace(point, utility=utility, bound=bound)
-        for point, utility, bound in zip(line, kept, reversed(bounds), strict=True)
+        replace(point, utility=best.utility, value=best.value, bound=bound)
+        for point, best, bound in zip(line, kept, reversed(bounds), strict=True)
     ]
 
 
@@ -129,9 +149,12 @@ def _apart(one: float, other: float) -> float:
     return abs(math.log(one / other)) if one > 0 and other > 0 else math.inf
 
 
-def drawn_by_default() -> list[str]:
-    """The methods that a curve shows where none are named: those for whole records."""
-    return [name for name, method in room.METHODS.items() if not method.by_column]
+def drawn_by_default(use: Use | None = None) -> list[str]:
+    """The methods that a curve shows where none are named: those for whole records that follow the use."""
+    follow = use in (None, Information())
+    return [
+        name for name, method in room.METHODS.items() if not method.by_column and (follow or room.USE in method.follows)
+    ]
 
 
 def _point(joint: Joint, promise: Promise, method: str, options: Options) -> Point:
@@ -140,4 +163,6 @@ def _point(joint: Joint, promise: Promise, method: str, options: Options) -> Poi
         found = room.method(method).design(joint, promise, options)
     except (GuaranteeError, SizeError):
         return Point(name, promise.epsilon, None, None)
-    return Point(name, promise.epsilon, found.information, found.bound)
+    worth = found.worth
+    value = None if worth.use == Information() else worth.value
+    return Point(name, promise.epsilon, found.information, worth.bound, value)

@@ -19,6 +19,9 @@ from privacyfunnel.errors import ParameterError
 from privacyfunnel.model.comparisons import Comparable
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
+from privacyfunnel.model.uses.linear import values_published
+from privacyfunnel.model.uses.order import Orders, checked_orders
+from privacyfunnel.model.uses.use import Information, Use, Worth
 from privacyfunnel.tables.names import nearest
 
 if TYPE_CHECKING:
@@ -55,6 +58,10 @@ class Options:
     as_values: bool = False  # publish original values, not groups of them
     budgets: str | tuple[float, ...] | None = None  # "paper", "sound" or an ε per column; searched if None
     order: tuple[str, ...] = ()  # the columns in the order they are published in; chosen by what they keep if empty
+    use: Use = field(default_factory=Information)  # what the protocol is to be best for
+    orders: Orders = ()  # of columns whose values stand on a line, though they are no numbers
+    average: float | None = None  # nats: I(S;Y) may be no more than this, beside what is promised
+    average_only: bool = False  # whether the promise is but a stop, and the average all that is asked
     effort: Effort = field(default_factory=Effort)
     rows: RowsToDraw | None = None
 
@@ -73,6 +80,10 @@ class Design(Shape):
     @property
     def information(self) -> float:
         """I(X;Y) in nats."""
+
+    @property
+    def worth(self) -> Worth:
+        """How good it is for the use that was asked for."""
 
     @property
     def outputs(self) -> int:
@@ -97,11 +108,17 @@ class Made:
     bound: float | None = None
     sealed: SealedProtocol | None = None  # where its integers were checked when it was made
     drawn: None = None
+    judged: Worth | None = None  # where it was asked for another use than information
 
     @property
     def information(self) -> float:
         """I(X;Y) in nats."""
         return self.protocol.mutual_information(self.joint)
+
+    @property
+    def worth(self) -> Worth:
+        """How good it is for the use that was asked for."""
+        return self.judged or of_information(self)
 
     def seal(self) -> SealedProtocol:
         """The protocol as integers on which the promise was checked, exactly."""
@@ -110,16 +127,24 @@ class Made:
         return self.sealed or seal(self.protocol, self.promise, self.joint, bound=self.bound)
 
 
+def of_information(found: Design) -> Worth:
+    """What a design is worth where information is what counts."""
+    return Worth(Information(), found.information, found.bound)
+
+
 Maker = Callable[[Joint, Promise, Options], Design]
 Trial = Callable[[Joint, Promise, Options], float]
 
-SEES_SECRET, AS_VALUES, BUDGETS, ORDER = "sees_secret", "as_values", "budgets", "order"
+SEES_SECRET, AS_VALUES, BUDGETS, ORDER, USE = "sees_secret", "as_values", "budgets", "order", "use"
+AVERAGE = "average"
 # What is said where a method cannot follow an option.
 REFUSALS = {
     SEES_SECRET: "{method} never looks at the secret; leave out --sees-secret or use another method.",
     AS_VALUES: "{method} publishes sets, not values; use --as labels or another method.",
     ORDER: "an order of columns is for the method {others}; {method} needs none. Leave it out.",
     BUDGETS: "budgets are for the method {others}; {method} needs none. Leave them out.",
+    AVERAGE: "an average is for the method {others}; {method} knows none. Leave it out.",
+    USE: "{method} is made for information and nothing else; leave out --for or use the method {others}.",
 }
 
 
@@ -143,6 +168,8 @@ class Method:
         2
         """
         options = options or Options()
+        checked_orders(options.orders, joint)
+        options = replace(options, use=options.use.ordered(options.orders))
         refuse_options(self.name, self.follows, options)
         if self.needs_rows and options.rows is None:
             raise ParameterError(f"{self.name} works on the rows of a table, column by column; use it with sanitise.")
@@ -156,9 +183,14 @@ class Method:
 def refuse_options(method: str, follows: frozenset[str], options: Options) -> None:
     """Refuse what this method cannot follow."""
     for option, sentence in REFUSALS.items():
-        if option not in follows and getattr(options, option) not in (False, None, ()):
+        if option not in follows and _is_asked(getattr(options, option)):
             others = " or ".join(name for name, other in METHODS.items() if option in other.follows)
             raise ParameterError(sentence.format(method=method, others=others))
+
+
+def _is_asked(option: object) -> bool:
+    """Whether anybody asked for it; an average of 0 was asked for, an order of no columns was not."""
+    return option is not False and option is not None and option not in ((), Information())
 
 
 def method(name: str) -> Method:
@@ -182,17 +214,40 @@ def _measured(mine: Method) -> Trial:
 def _optimal(joint: Joint, promise: Promise, options: Options) -> Made:
     from privacyfunnel.designs.optimum import optimal
 
+    if options.average is not None:
+        return _on_average(joint, promise, options, options.average)
     effort = options.effort
+    use = values_published(options.use, joint, options.orders) if options.as_values else options.use
     best = optimal(
         joint,
         promise,
+        use,
         sees_secret=options.sees_secret,
         gap=effort.gap,
         time_limit=effort.time_limit,
         progress=effort.progress,
     )
-    made = _channel(joint, promise, best.protocol, options, best.bound)
-    return made if options.as_values else replace(made, sealed=best.sealed)
+    made = _channel(joint, promise, best.protocol, replace(options, use=use))
+    bound = best.bound if use == Information() else None
+    return replace(made, bound=bound, sealed=best.sealed, judged=Worth(use, best.value, best.bound))
+
+
+def _on_average(joint: Joint, promise: Promise, options: Options, average: float) -> Made:
+    from privacyfunnel.designs.funnel import optimal_on_average
+
+    if options.sees_secret or options.as_values or options.use != Information():
+        raise ParameterError(
+            "an average is solved for the information of protocols that see only what is published, and publish groups "
+            "of values. Leave out --sees-secret, --as values and --for."
+        )
+    effort, kept = options.effort, None if options.average_only else promise
+    best = optimal_on_average(
+        joint, average, kept, gap=effort.gap, time_limit=effort.time_limit, progress=effort.progress
+    )
+    outputs = int((best.protocol.channel > 0).any(axis=0).sum())
+    # The bound holds with this average, so that it is none on what the promise alone allows.
+    worth = Worth(options.use, best.utility, best.bound)
+    return Made(joint, promise, best.protocol, outputs, sealed=best.sealed, judged=worth)
 
 
 def _randomised_response(joint: Joint, promise: Promise, options: Options) -> Made:
@@ -215,9 +270,11 @@ def _unary_encoding(joint: Joint, promise: Promise, options: Options) -> Made:
     return Made(joint, promise, sets, sets.a + 1 if sets.alpha == math.inf else 2**sets.a)
 
 
-def _channel(joint: Joint, promise: Promise, protocol: Protocol, options: Options, bound: float | None = None) -> Made:
+def _channel(joint: Joint, promise: Promise, protocol: Protocol, options: Options) -> Made:
     shown = protocol.as_values(joint) if options.as_values else protocol
-    return Made(joint, promise, shown, int((shown.channel > 0).any(axis=0).sum()), bound)
+    options.use.refuse(joint)
+    worth = Worth(options.use, options.use.value(joint, shown), None)
+    return Made(joint, promise, shown, int((shown.channel > 0).any(axis=0).sum()), judged=worth)
 
 
 def _product(joint: Joint, promise: Promise, options: Options) -> Design:
@@ -249,11 +306,12 @@ def _chain_trial(joint: Joint, promise: Promise, options: Options) -> float:
     return trial(joint, promise)
 
 
+_ALL_BUT_COLUMNS = frozenset({SEES_SECRET, AS_VALUES, USE})
 _TABLE = (
-    Method("optimal", _optimal, follows=frozenset({SEES_SECRET, AS_VALUES})),
-    Method("randomised-response", _randomised_response),
+    Method("optimal", _optimal, follows=_ALL_BUT_COLUMNS | {AVERAGE}),
+    Method("randomised-response", _randomised_response, follows=frozenset({AS_VALUES, USE})),
     Method("unary-encoding", _unary_encoding, follows=frozenset()),
-    Method("conditional-reporting", _conditional_reporting, follows=frozenset({SEES_SECRET, AS_VALUES}), looks=True),
+    Method("conditional-reporting", _conditional_reporting, follows=_ALL_BUT_COLUMNS, looks=True),
     Method("product", _product, follows=frozenset({AS_VALUES, BUDGETS}), by_column=True),
     Method(
         "chain",

@@ -14,27 +14,7 @@ def read_counts(path: str | Path) -> Joint:
 
     Whole numbers are counts; decimals are probabilities and must sum to 1.
     """
-    path = Path(path)
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            lines = [line for line in csv.reader(file, strict=True) if line]
-    except FileNotFoundError:
-        raise TableError(f"no file '{path}'. Name a CSV file that exists.") from None
-    except (UnicodeDecodeError, csv.Error):
-        raise TableError(f"'{path}' must be a CSV file in UTF-8; it is not. Save it as one.") from None
-    except OSError as error:
-        raise TableError(f"'{path}' could not be read: {(error.strerror or str(error)).lower()}.") from None
-    if len(lines) < 2 or len(lines[0]) < 2:
-        raise TableError(
-            f"'{path}' must hold a header of values and a line per secret; it has {len(lines)} lines of "
-            f"{len(lines[0]) if lines else 0} fields. Put the secret's labels in the first column."
-        )
-    header, body = lines[0], lines[1:]
-    ragged = sum(len(line) != len(header) for line in body)
-    if ragged:
-        raise TableError(
-            f"Every line of '{path}' must have {len(header)} fields like its header; {ragged} have not. Mend them."
-        )
+    header, body = read_cells(path)
     cells = [line[1:] for line in body]
     secrets, values = [line[0] for line in body], header[1:]
     try:
@@ -49,3 +29,29 @@ def read_counts(path: str | Path) -> Joint:
     if all(number.is_integer() for line in numbers for number in line):
         return Joint.from_counts(numbers, secrets, values)
     return Joint.from_probabilities(numbers, secrets, values)
+
+
+def read_cells(path: str | Path, lines_are: str = "secret") -> tuple[list[str], list[list[str]]]:
+    """The header of a CSV file with labels on two sides, and its lines, each of which begins with its label."""
+    path = Path(path)
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            lines = [line for line in csv.reader(file, strict=True) if line]
+    except FileNotFoundError:
+        raise TableError(f"no file '{path}'. Name a CSV file that exists.") from None
+    except (UnicodeDecodeError, csv.Error):
+        raise TableError(f"'{path}' must be a CSV file in UTF-8; it is not. Save it as one.") from None
+    except OSError as error:
+        raise TableError(f"'{path}' could not be read: {(error.strerror or str(error)).lower()}.") from None
+    if len(lines) < 2 or len(lines[0]) < 2:
+        raise TableError(
+            f"'{path}' must hold a header of values and a line per {lines_are}; it has {len(lines)} lines of "
+            f"{len(lines[0]) if lines else 0} fields. Put the {lines_are}'s labels in the first column."
+        )
+    header, body = lines[0], lines[1:]
+    ragged = sum(len(line) != len(header) for line in body)
+    if ragged:
+        raise TableError(
+            f"Every line of '{path}' must have {len(header)} fields like its header; {ragged} have not. Mend them."
+        )
+    return header, body

@@ -24,6 +24,7 @@ from privacyfunnel.laws.sampling import Stream
 from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
+from privacyfunnel.model.uses.use import Information, Use, Worth
 from privacyfunnel.release.order import LABELS, Order, names
 from privacyfunnel.tables.bins import Bins
 from privacyfunnel.tables.merging import merges_of
@@ -41,12 +42,13 @@ class Designed:
     choice: Choice  # the method, and why where it was not given
     options: Options  # what that method was told
     seconds: float  # what making and certifying took
+    worth: Worth  # how good it is for the use it was made for
     drawn: NDArray[Any] | None = None  # the rows' codes, where they had to be drawn to make the protocol
 
     @property
     def point(self) -> Point | None:
-        """The point of a curve that is known by now; None where outputs were changed into values afterwards."""
-        if self.options.as_values:
+        """The point of a curve of information that is known by now; None where it was made for something else."""
+        if self.options.as_values or self.options.average is not None or self.worth.use != Information():
             return None
         sealed = self.sealed
         return Point(
@@ -66,6 +68,7 @@ def design(
     merge_rare: int | Mapping[str, int] | None = None,
     merge_secrets: Mapping[str, Sequence[str]] | None = None,
     as_: str = LABELS,
+    use: Use | None = None,
     sees_secret: bool = False,
     effort: Effort | None = None,
 ) -> SealedProtocol:
@@ -85,6 +88,7 @@ def design(
         bins=tuple(bins),
         merges=merges_of(merge_rare, merge_secrets),
         as_=as_,
+        use=use or Information(),
         sees_secret=sees_secret,
         effort=effort or Effort(),
     )
@@ -120,7 +124,7 @@ def designed(encoding: Encoding, order: Order, stream: Stream | None = None) -> 
     )
     sealed = replace(sealed, domain=domain, for_publication=order.seed is None)
     seconds = time.monotonic() - begun
-    return Designed(sealed, joint, choice, replace(options, rows=None), seconds, _narrow(found.drawn))
+    return Designed(sealed, joint, choice, replace(options, rows=None), seconds, found.worth, _narrow(found.drawn))
 
 
 def _narrow(drawn: IntArray | None) -> NDArray[Any] | None:

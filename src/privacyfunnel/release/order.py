@@ -9,6 +9,8 @@ from privacyfunnel.designs.choice import DEFAULT_METHOD, checked_method
 from privacyfunnel.designs.methods import Effort, Options
 from privacyfunnel.errors import ColumnError, ParameterError
 from privacyfunnel.model.promises import Promise
+from privacyfunnel.model.uses.order import Orders
+from privacyfunnel.model.uses.use import Information, Use
 from privacyfunnel.tables.bins import Bins
 from privacyfunnel.tables.merging import Merge
 
@@ -28,6 +30,10 @@ class Order:
     budgets: str | tuple[float, ...] | None = (
         None  # of a product: "paper", "sound" or an ε per column; searched if None
     )
+    use: Use = field(default_factory=Information)  # what the table is to be best for
+    orders: Orders = ()  # of columns whose values stand on a line, though they are no numbers
+    average: float | None = None  # nats: I(S;Y) may be no more than this, beside what is promised
+    average_only: bool = False  # whether the promise is but a stop, and the average all that is asked
     keep: tuple[str, ...] = ()
     bins: tuple[Bins, ...] = ()
     merges: tuple[Merge, ...] = ()  # values that are read as one
@@ -59,6 +65,10 @@ class Order:
             as_values=self.as_ == VALUES,
             budgets=self.budgets,
             order=self.chain_order,
+            use=self.use,
+            orders=self.orders,
+            average=self.average,
+            average_only=self.average_only,
             effort=self.effort,
         )
 

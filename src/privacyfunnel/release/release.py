@@ -11,6 +11,7 @@ from privacyfunnel.designs.curve import Point
 from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.row_order import OrderTells
+from privacyfunnel.model.uses.use import Worth
 
 if TYPE_CHECKING:
     from privacyfunnel.release.kept import KeptColumn
@@ -29,6 +30,9 @@ class Release:
     dropped: tuple[str, ...]
     unchanged: float  # the share of rows that show the value they had
     unchanged_expected: float  # and the share that the law expects
+    worth: Worth  # how good it is for the use it was made for
+    average: float | None = None  # nats: what I(S;Y) was asked to be at most
+    average_only: bool = False  # whether nothing else was promised
     known_values_leak: float | None = None  # ε against someone who knows X, where the protocol sees S
     protocol_file: Path | None = None
     seconds: float = 0.0  # what making and certifying the protocol took
@@ -64,6 +68,11 @@ class Release:
         said = []
         if not self.sealed.for_publication:
             said.append("This draw came from a seed, which someone may guess: it is NOT FOR PUBLICATION.")
+        if self.average is not None and self.average_only:
+            said.append(
+                f"This release was made for an average alone: {secret} is told by at most {self.average:.4g} nats per "
+                f"record on average, but the record that tells most does so up to ε = {self.sealed.epsilon:.3g}."
+            )
         if self.known_values_leak is not None and not promise.guards_known_attributes:
             said.append(
                 f"This protocol looks at {secret}. Whoever already knows a person's {columns} may learn {secret} from "

@@ -14,6 +14,7 @@ from typing import Any
 from privacyfunnel.designs.choice import DEFAULT_METHOD
 from privacyfunnel.designs.methods import Effort
 from privacyfunnel.model.promises import Promise
+from privacyfunnel.model.uses.use import Information, Use
 from privacyfunnel.release.files import Page, ReleaseFiles
 from privacyfunnel.release.order import LABELS, Order, Watch, names
 from privacyfunnel.release.release import Release
@@ -39,6 +40,7 @@ def sanitise(
     merge_secrets: Mapping[str, Sequence[str]] | None = None,
     as_: str = LABELS,
     sets: str = "column",
+    use: Use | None = None,
     sees_secret: bool = False,
     keep_order: bool = False,
     seed: int | None = None,
@@ -66,6 +68,7 @@ def sanitise(
         merges=merges_of(merge_rare, merge_secrets),
         as_=as_,
         sets=sets,
+        use=use or Information(),
         sees_secret=sees_secret,
         keep_order=keep_order,
         seed=seed,

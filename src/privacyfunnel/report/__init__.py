@@ -3,5 +3,6 @@
 from privacyfunnel.release.files import OWNERS, PUBLIC
 
 CURVE = ("curve.csv", "curve.svg", "curve.png")  # and the files of a curve
+FUNNEL = ("funnel.csv", "funnel.svg", "funnel.png")  # and of the classical funnel
 
-__all__ = ["CURVE", "OWNERS", "PUBLIC"]
+__all__ = ["CURVE", "FUNNEL", "OWNERS", "PUBLIC"]

@@ -1,4 +1,4 @@
-"""The picture of a curve: information kept against ε, a line per method, the proved bound above."""
+"""The picture of a curve: what is kept against ε, a line per method, and the proved bound."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from privacyfunnel.designs.curve import Curve
+from privacyfunnel.model.uses.use import Information
 from privacyfunnel.report import CURVE
 from privacyfunnel.report.colours import EVERYTHING, LINES
 from privacyfunnel.tables.whole import folder, whole_file
@@ -21,10 +22,12 @@ def trade_off(curve: Curve, title: str = "", *, size: tuple[float, float] = (7.2
     """Draw the curve."""
     figure = Figure(figsize=size, layout="constrained")
     axes = figure.add_subplot()
-    axes.axhline(curve.entropy, color=EVERYTHING, linewidth=1, linestyle=":", label="H(X), everything")
+    of_information = curve.use == Information()
+    if of_information:
+        axes.axhline(curve.entropy, color=EVERYTHING, linewidth=1, linestyle=":", label="H(X), everything")
     for i, (name, points) in enumerate(curve.lines()):
         colour = LINES[i % len(LINES)]
-        kept = [(p.epsilon, p.utility) for p in points if p.utility is not None]
+        kept = [(p.epsilon, p.height) for p in points if p.height is not None]
         if kept:
             axes.plot(*zip(*kept, strict=True), color=colour, marker=MARKS[i % len(MARKS)], markersize=4, label=name)
         proved = [(p.epsilon, p.bound) for p in points if p.bound is not None]
@@ -38,7 +41,7 @@ def trade_off(curve: Curve, title: str = "", *, size: tuple[float, float] = (7.2
                 label=f"bound on {name}",
             )
     axes.set_xlabel(f"ε ({curve.promise.upper()})")
-    axes.set_ylabel("information kept, I(X;Y) in nats")
+    axes.set_ylabel("information kept, I(X;Y) in nats" if of_information else curve.use.unit)
     axes.set_ylim(bottom=0)
     axes.grid(alpha=0.25)
     axes.legend(fontsize=8, frameon=False)
@@ -62,8 +65,13 @@ def write_curve(curve: Curve, into: Path, *, force: bool = False) -> list[Path]:
         table, *pictures = (stack.enter_context(whole_file(path, force=force)) for path in paths)
         with table.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(["method", "epsilon", "utility_nats", "bound_nats"])
-            writer.writerows([p.name, p.epsilon, p.utility, p.bound] for p in curve.points)
+            if curve.use == Information():
+                writer.writerow(["method", "epsilon", "utility_nats", "bound_nats"])
+                writer.writerows([p.name, p.epsilon, p.utility, p.bound] for p in curve.points)
+            else:
+                writer.writerow(["method", "epsilon", "utility_nats", "value", "bound", "unit"])
+                unit = curve.use.unit
+                writer.writerows([p.name, p.epsilon, p.utility, p.value, p.bound, unit] for p in curve.points)
         for picture, path in zip(pictures, paths[1:], strict=True):
             save(figure, picture, path.suffix.removeprefix("."))
     return paths

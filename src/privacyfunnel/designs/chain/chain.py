@@ -33,6 +33,7 @@ from privacyfunnel.laws.sealing import SealedProtocol, certify
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
+from privacyfunnel.model.uses.use import Information, Worth
 
 MARGIN = 1e-9  # of log-ratio: the last step stays this far inside the promise, more than all rounding together
 LARGEST_EPSILON = 10.0  # what contexts are solved for where more is asked: chances below 2^-40 are not drawn
@@ -85,6 +86,11 @@ class ChainOfRows:
     def information(self) -> float:
         """I(X;Y) in nats."""
         return self.grown.kept.nats
+
+    @property
+    def worth(self) -> Worth:
+        """Chains are sought by the information they keep."""
+        return Worth(Information(), self.information, self.bound)
 
     @property
     def outputs(self) -> int:

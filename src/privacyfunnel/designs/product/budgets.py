@@ -25,6 +25,7 @@ from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.product import ProductProtocol, worst_leak
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.protocol import Protocol
+from privacyfunnel.model.uses.use import Information, Worth
 
 HALVINGS = 12  # of the interval in which the largest common ε' lies
 LARGEST_SCALE = 16.0  # ε' is looked for up to this many ε
@@ -62,6 +63,11 @@ class Product:
     def outputs(self) -> int:
         """How many different outputs there are."""
         return self.protocol.outputs
+
+    @property
+    def worth(self) -> Worth:
+        """Products are sought by the information they keep."""
+        return Worth(Information(), self.information, self.bound)
 
     def as_values(self) -> Product:
         """Every attribute's output replaced by a value drawn from what it stands for; the promise stands."""

@@ -1,0 +1,84 @@
+"""The most informative protocol, by the engine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.designs.explicit import conditional_reporting
+from privacyfunnel.designs.question import Optimum, Progress, Question
+from privacyfunnel.designs.splitting import LARGEST_EPSILON, LARGEST_SLIVER_BITS, identity, problem_of, protocol_of
+from privacyfunnel.engine import Problem, split
+from privacyfunnel.errors import SolverError
+from privacyfunnel.laws.sealing import seal
+from privacyfunnel.model.information import entropy, mutual_information
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.promises import Promise
+
+ROUNDING = 1e-12  # relative: how far the measured utility may exceed a bound that it meets
+HEAD_START = 5.0  # seconds for the protocol that does not see the secret, from which the one that does begins
+
+
+def most_informative(asked: Question) -> Optimum:
+    r"""Most informative protocol that keeps the promise (docs/theory.md, Theorems 5 to 7).
+
+    A protocol splits the prior :math:`p_Z` of its inputs into posteriors :math:`v_y` with weights :math:`q_y`, and
+    keeps the promise exactly when each lies in a polytope V. It is found as
+
+    .. math:: \max I(X;Y) = H(X) - \min \sum_y q_y H(T v_y) \quad\text{s.t.}\quad \sum_y q_y v_y = p_Z,\ v_y \in V,
+
+    by column generation, until `bound - utility` is at most the gap.
+    """
+    joint, promise, use, sees_secret = asked.joint, asked.promise, asked.use, asked.sees_secret
+    gap, time_limit, progress = asked.gap, asked.time_limit, asked.progress
+    h_x = entropy(joint.p_x)
+    as_it_is = identity(joint, sees_secret)
+    if promise.leakage(joint, as_it_is) <= promise.epsilon:
+        utility = mutual_information(joint, as_it_is)
+        return Optimum(as_it_is, utility, max(utility, h_x), utility, use)
+    problem, inputs, margin = problem_of(joint, promise, sees_secret)
+    said = None if progress is None else _in_utility(progress, h_x, margin)
+    start = _known_atoms(joint, promise, problem, inputs, gap, time_limit) if sees_secret else None
+    found = split(problem, gap=gap, time_limit=time_limit, progress=said, start=start)
+    split_up = protocol_of(joint, problem, inputs, found, sees_secret)
+    sealed = seal(split_up, promise, joint, most=LARGEST_SLIVER_BITS, also_in_floats=True)
+    utility = sealed.information
+    # What was solved for a smaller ε bounds nothing at the larger one, but then all but everything is kept anyway.
+    bound = min(h_x, h_x - found.bound + repaid(h_x, margin)) if promise.epsilon <= LARGEST_EPSILON else h_x
+    if bound < utility - ROUNDING * (1 + h_x):
+        raise SolverError(
+            f"A bound must not lie below what a protocol keeps; it lies {utility - bound:.1e} nats below. Report this."
+        )
+    sealed = replace(sealed, bound=max(utility, bound))
+    protocol = split_up if sealed.law.listed is None else sealed.law.listed
+    return Optimum(protocol, utility, max(utility, bound), utility, use, sealed)
+
+
+def _known_atoms(
+    joint: Joint, promise: Promise, problem: Problem, inputs: IntArray, gap: float, time_limit: float | None
+) -> FloatArray:
+    """What a protocol that sees the secret can begin with: the best one that does not, and conditional reporting."""
+    limit = HEAD_START if time_limit is None else min(HEAD_START, time_limit / 5)
+    blind = split(problem_of(joint, promise, False)[0], gap=gap, time_limit=limit)
+    s, x = inputs // joint.a, inputs % joint.a
+    atoms = [blind.atoms[blind.weights > 0][:, x] * joint.p_s_given_x[s, x]]
+    if not promise.guards_known_attributes:  # else conditional reporting leaks even where it tells nothing
+        # At the engine's own ε, so that these atoms too keep their distance from the boundary.
+        channel = conditional_reporting(joint, promise.resized(problem.epsilon)).channel[inputs]
+        reported = (problem.prior[:, None] * channel).T
+        atoms.append(reported[reported.sum(axis=1) > 0])
+    return np.concatenate([atom / atom.sum(axis=1, keepdims=True) for atom in atoms])
+
+
+def repaid(h_x: float, margin: float) -> float:
+    """How much more the promise itself may keep than the one that was solved, which is smaller by the margin.
+
+    Mixing δ of the prior into every atom of a split raises its cost by at most δH(X) + h(δ), h the binary entropy.
+    """
+    return margin * h_x + entropy([margin, 1 - margin])
+
+
+def _in_utility(progress: Progress, h_x: float, margin: float) -> Progress:
+    return lambda value, bound: progress(h_x - value, h_x - bound + repaid(h_x, margin))

@@ -1,0 +1,119 @@
+r"""The best protocol for a linear use: one linear programme, its bound from the prices (docs/theory.md, Theorem 28).
+
+Outputs are actions. Action k takes :math:`u_k` of the prior of the inputs and costs :math:`\sum_z \ell(x_z, k) u_{kz}`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import cast
+
+import numpy as np
+
+from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.designs.question import Optimum, Question
+from privacyfunnel.designs.sizes import PUBLISHED_WELL
+from privacyfunnel.designs.splitting import (
+    LARGEST_EPSILON,
+    LARGEST_SLIVER_BITS,
+    RAREST_OUTPUT,
+    identity,
+    problem_of,
+    protocol_of,
+)
+from privacyfunnel.engine.actions import bound_by_prices, split_by_actions
+from privacyfunnel.engine.numbers import split_by_numbers
+from privacyfunnel.engine.problem import Problem, Split
+from privacyfunnel.errors import SizeError, SolverError
+from privacyfunnel.laws.sealing import SMALLEST_EPSILON, seal
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.protocol import NEGLIGIBLE, Protocol, numbered
+from privacyfunnel.model.uses.linear import LinearUse
+from privacyfunnel.model.uses.order import places, range_labels
+
+MOST_CHANCES = PUBLISHED_WELL**2  # actions × inputs of one programme
+# The programme is solved for a promise that is smaller by this share, which is more than the solver's tolerance: then
+# what it returns needs no sliver to speak of. The bound is that of the promise itself.
+INSIDE = 1e-11
+NARROWEST = 1e-7  # of ε: what lies between two sides that near is beyond the solver, so that they are made one
+TOLERANCE = 1e-10  # of the squared length of the line: how near the bound of squared errors is to be
+ROUNDING = 1e-9  # of the largest cost: how far a value may lie below a bound that it meets
+
+
+def by_linear_programme(asked: Question) -> Optimum:
+    """The protocol of least expected cost."""
+    use, joint, promise = cast(LinearUse, asked.use), asked.joint, asked.promise
+    costs = use.costs(joint)
+    as_it_is = identity(joint, asked.sees_secret)
+    if promise.leakage(joint, as_it_is) <= promise.epsilon and (costs.min(axis=1) == np.diag(costs)).all():
+        value = use.value(joint, as_it_is)
+        return Optimum(as_it_is, as_it_is.mutual_information(joint), value, value, use)
+    problem, inputs, _ = problem_of(joint, promise, asked.sees_secret)
+    _check_size(use, joint.a, problem.size)
+    inner = replace(problem, epsilon=problem.epsilon * (1 - INSIDE) if promise.epsilon > NARROWEST else 0.0)
+    whole = replace(problem, epsilon=max(promise.epsilon, SMALLEST_EPSILON))
+    if use.by_numbers:
+        taken, bound = _by_numbers(inner, whole, use.numbers(joint)[inputs % joint.a, 0])
+    else:
+        losses = costs.T[:, inputs % joint.a]  # a row per action
+        shares = joint.p_x if use.margin else None
+        found = split_by_actions(inner, losses, shares)
+        taken, bound = found.taken, bound_by_prices(whole, losses, found, shares)
+    known = float(joint.p_x @ costs.min(axis=1))  # what it costs with every value known
+    split_up = _protocol(asked, problem, inputs, taken)
+    return _judged(asked, split_up, max(known, bound) if promise.epsilon <= LARGEST_EPSILON else known, costs.max())
+
+
+def _by_numbers(inner: Problem, whole: Problem, x: FloatArray) -> tuple[FloatArray, float]:
+    """The split of least squared error and its bound; solved on a line of length 1."""
+    low, length = float(x.min()), float(x.max() - x.min()) or 1.0
+    found = split_by_numbers(inner, whole, (x - low) / length, TOLERANCE)
+    return found.taken, found.bound * length**2
+
+
+def _check_size(use: LinearUse, actions: int, inputs: int) -> None:
+    if actions * inputs > MOST_CHANCES:
+        raise SizeError(
+            f"'{use.called}' is solved for at most {MOST_CHANCES:,} pairs of an input and a value to publish; there "
+            f"are {actions:,} × {inputs:,}. Publish fewer columns, or use coarser bins."
+        )
+
+
+def _protocol(asked: Question, problem: Problem, inputs: IntArray, taken: FloatArray) -> Protocol:
+    """Outputs called by their values where these are published, else by what they stand for."""
+    use, joint, sees_secret = cast(LinearUse, asked.use), asked.joint, asked.sees_secret
+    weights = taken.sum(axis=1)
+    if not (use.published or use.margin):
+        used = weights > 0
+        split = Split(weights[used], taken[used] / weights[used, None], 0.0, 0.0)
+        return _by_range(use, joint, protocol_of(joint, problem, inputs, split, sees_secret))
+    rare = weights < RAREST_OUTPUT
+    taken = np.where(rare[:, None], 0.0, taken)
+    taken[weights.argmax()] += problem.prior - taken.sum(axis=0)
+    rows = np.maximum(taken / problem.prior, 0.0).T
+    channel = np.tile(weights, (joint.a * (joint.c if sees_secret else 1), 1))
+    channel[inputs] = rows
+    return Protocol(channel / channel.sum(axis=1, keepdims=True), joint.values, sees_secret)
+
+
+def _by_range(use: LinearUse, joint: Joint, protocol: Protocol) -> Protocol:
+    """The protocol with outputs called by a range where they hold neighbours on a line, and nothing else."""
+    where = None if joint.m > 1 or not use.on_a_line else places(joint.attributes[0], use.orders)
+    if where is None:
+        return protocol
+    p_xy = protocol.joint_with_values(joint)
+    held = [joint.combos[np.flatnonzero(v > NEGLIGIBLE), 0] for v in (p_xy / p_xy.sum(axis=0)).T]
+    ranges = range_labels(joint.attributes[0], where, held)
+    called = [old if new is None else (new,) for old, new in zip(protocol.outputs, ranges, strict=True)]
+    return replace(protocol, outputs=numbered(called))
+
+
+def _judged(asked: Question, split_up: Protocol, bound: float, largest: float) -> Optimum:
+    """The protocol as it is drawn, with what was measured on it."""
+    use, joint = asked.use, asked.joint
+    sealed = seal(split_up, asked.promise, joint, most=LARGEST_SLIVER_BITS, also_in_floats=True)
+    protocol = split_up if sealed.law.listed is None else sealed.law.listed
+    value = use.value(joint, protocol)
+    if value < bound - ROUNDING * (1 + largest):
+        raise SolverError(f"A bound must not lie above a cost; it lies {bound - value:.1e} above. Report this.")
+    return Optimum(protocol, sealed.information, min(value, bound), value, use, sealed)

@@ -1,0 +1,39 @@
+"""What is asked of a solver, and what it answers: the best protocol for a use, with its proof."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from privacyfunnel.laws.sealing import SealedProtocol
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.promises import Promise
+from privacyfunnel.model.protocol import Protocol
+from privacyfunnel.model.uses.use import Information, Use
+
+Progress = Callable[[float, float], None]  # called with the value and the bound so far
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Optimum:
+    """A protocol that keeps its promise, and how far it may be from the best one for its use."""
+
+    protocol: Protocol
+    utility: float  # nats, I(X;Y) measured on `protocol`
+    bound: float  # in the use's own unit, from the dual: no protocol that keeps the promise does better
+    value: float  # in the use's own unit, measured on `protocol`; for information this is the utility
+    use: Use
+    sealed: SealedProtocol | None = None  # its integers, where they were checked already
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Question:
+    """What is asked of a solver: the best protocol for a use, up to a gap, or what is best when time is up."""
+
+    joint: Joint
+    promise: Promise
+    use: Use = field(default_factory=Information)
+    sees_secret: bool = False
+    gap: float = 1e-6  # in the use's own unit
+    time_limit: float | None = None
+    progress: Progress | None = None

@@ -1,0 +1,129 @@
+"""Where values stand on a line: numbers by themselves, bins by their edges, and others as the owner orders them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.errors import ColumnError, ParameterError
+from privacyfunnel.model.joint import Attribute, Joint
+from privacyfunnel.tables.names import checked_columns
+
+Orders = tuple[tuple[str, tuple[str, ...]], ...]  # a column, and its labels from least to largest; none: its own order
+
+BIN = re.compile(r"(?:< (?P<below>\S+)|\[(?P<from>\S+), \S+\)|>= (?P<above>\S+))\Z")
+BETWEEN = "–"  # stands between the ends of a range
+
+
+def places(attribute: Attribute, orders: Orders = ()) -> FloatArray | None:
+    """Where each label stands: as a number, or by its rank among bins or in the given order; None if nowhere.
+
+    >>> places(Attribute("age", ("[18, 65)", "< 18", ">= 65")))
+    array([1., 0., 2.])
+    """
+    labels = attribute.labels
+    given = dict(orders).get(attribute.name)
+    if given:
+        return np.array([given.index(label) for label in labels], dtype=np.float64)
+    numbers = _numbers(labels)
+    if numbers is not None:
+        return numbers
+    edges = _numbers([_edge(label) for label in labels])
+    if edges is None:
+        return None
+    below = np.array([label.startswith("<") for label in labels])
+    rank = np.empty(len(labels))
+    rank[np.lexsort([~below, edges])] = np.arange(len(labels))
+    return rank
+
+
+def _numbers(labels: Sequence[str]) -> FloatArray | None:
+    try:
+        numbers = np.array([float(label) for label in labels])
+    except ValueError:
+        return None
+    return numbers if np.isfinite(numbers).all() else None
+
+
+def _edge(label: str) -> str:
+    """The edge of a bin that says where it stands."""
+    found = BIN.match(label)
+    return "" if found is None else next(edge for edge in found.groups() if edge is not None)
+
+
+def all_have_places(joint: Joint, orders: Orders = ()) -> bool:
+    """Whether the values of every column stand on a line."""
+    return all(places(attribute, orders) is not None for attribute in joint.attributes)
+
+
+def placed(joint: Joint, orders: Orders) -> FloatArray:
+    """a × m: where each value stands on the line of its column."""
+    columns = []
+    for j, attribute in enumerate(joint.attributes):
+        found = places(attribute, orders)
+        if found is None:
+            raise ColumnError(
+                f"a distance needs values that are numbers; some of '{attribute.name}' are none. Give their order "
+                f"(--ordered {attribute.name}=LEAST,…,LARGEST) or a CSV file of costs (distance:costs.csv), or use "
+                "--for values."
+            )
+        columns.append(found[joint.combos[:, j]])
+    return np.stack(columns, axis=1)
+
+
+def checked_orders(orders: Orders, joint: Joint) -> None:
+    """Refuse an order that names other labels than its column has, or another column than is published."""
+    checked_columns([column for column, _ in orders], [at.name for at in joint.attributes], "ordered")
+    for attribute in joint.attributes:
+        given = dict(orders).get(attribute.name)
+        if given == ():
+            placed(joint.onto([joint.attributes.index(attribute)]), ())
+        elif given is not None and sorted(given) != sorted(attribute.labels):
+            raise ParameterError(
+                f"an order must name each of the {len(attribute.labels)} values of '{attribute.name}' once; this names "
+                f"{len(given)}, {len(set(given) & set(attribute.labels))} of them among these."
+            )
+
+
+def range_labels(attribute: Attribute, where: FloatArray, held: Sequence[IntArray]) -> list[str | None]:
+    """How outputs are called that hold neighbours only: by the ends of their range; None for one that leaves out some.
+
+    >>> age = Attribute("age", ("20", "30", "40", "50"))
+    >>> range_labels(age, np.array([20.0, 30.0, 40.0, 50.0]), [np.array([1, 0]), np.array([2]), np.array([0, 3])])
+    ['20–30', '40', None]
+    """
+    rank = np.argsort(np.argsort(where))
+    found: list[str | None] = []
+    for values in held:
+        mine = np.sort(rank[values])
+        if mine[-1] - mine[0] != len(mine) - 1:
+            found.append(None)
+            continue
+        first, last = (attribute.labels[values[place(where[values])]] for place in (np.argmin, np.argmax))
+        found.append(first if first == last else _from_to(first, last))
+    return found
+
+
+def _from_to(first: str, last: str) -> str:
+    """`25–44`; two bins are the bin that holds both."""
+    low, high = BIN.match(first), BIN.match(last)
+    if low is None or high is None:
+        return f"{first}{BETWEEN}{last}"
+    if first.startswith("<"):
+        return "all" if last.startswith(">") else f"< {last[1:-1].split(', ')[1]}"
+    if last.startswith(">"):
+        return f">= {_edge(first)}"
+    return f"[{_edge(first)}, {last[1:-1].split(', ')[1]})"
+
+
+def parse_order(text: str) -> tuple[str, tuple[str, ...]]:
+    """The order meant by `COLUMN=LEAST,…,LARGEST`; by `COLUMN` alone, that of its numbers or bins.
+
+    >>> parse_order("size=S,M,L")
+    ('size', ('S', 'M', 'L'))
+    """
+    column, _, labels = text.partition("=")
+    return column, tuple(label.strip() for label in labels.split(",")) if labels else ()

@@ -1,0 +1,84 @@
+"""Use: what a protocol is to be best for, and how good one is for it, in a unit that can be said in words.
+
+A use measures; it does not solve. How the best protocol for it is found stands in the table of `designs/solvers.py`,
+under the use's name.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.protocol import Protocol
+from privacyfunnel.model.uses.order import Orders
+
+
+class Use(ABC):
+    """What a protocol is to be best for."""
+
+    name: ClassVar[str]  # under which it is asked for, and its solver found
+
+    @property
+    def called(self) -> str:
+        """The name with what was asked for besides, as it is written behind --for."""
+        return self.name
+
+    @property
+    @abstractmethod
+    def unit(self) -> str:
+        """What `value` is measured in, in words."""
+
+    @property
+    def less_is_better(self) -> bool:
+        """Whether a small value is a good one; a bound then lies below it."""
+        return True
+
+    @property
+    def of_values(self) -> Use | None:
+        """The same use where what is published must be original values; None where that is no way to serve it."""
+        return None
+
+    @property
+    def orders(self) -> Orders:
+        """The orders that the owner has given, where the use looks at any."""
+        return ()
+
+    def ordered(self, orders: Orders) -> Use:
+        """The same use where the owner has said in which order the values of some columns stand."""
+        return self
+
+    def refuse(self, joint: Joint) -> None:  # noqa: B027 - most uses fit everything
+        """Raise an InputError where the use does not fit the columns that are published."""
+
+    @abstractmethod
+    def value(self, joint: Joint, protocol: Protocol) -> float:
+        """How good the protocol is for this use."""
+
+
+@dataclass(frozen=True, slots=True)
+class Information(Use):
+    """I(X;Y): how much a published record says about the original one, whoever reads it."""
+
+    name: ClassVar[str] = "information"
+
+    @property
+    def unit(self) -> str:
+        return "nats of information about X"
+
+    @property
+    def less_is_better(self) -> bool:
+        return False
+
+    def value(self, joint: Joint, protocol: Protocol) -> float:
+        return protocol.mutual_information(joint)
+
+
+@dataclass(frozen=True, slots=True)
+class Worth:
+    """How good a protocol is for a use, and how good any could be, in the use's own unit."""
+
+    use: Use
+    value: float
+    bound: float | None  # no protocol that keeps the promise does better; None where nothing was proved

@@ -1,0 +1,168 @@
+"""The classical funnel: proved, equal to what a fine grid finds, and to the figures that are known."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+from privacyfunnel.designs.funnel import about_secret, funnel, optimal_on_average
+from privacyfunnel.designs.greedy import greedy_merging
+from privacyfunnel.designs.optimum import optimal
+from privacyfunnel.engine.gibbs import AverageCost, GibbsBoxes, greedily
+from privacyfunnel.engine.objective import reduced_costs
+from privacyfunnel.engine.problem import Problem
+from privacyfunnel.engine.walks import Walks
+from privacyfunnel.errors import ParameterError, SizeError
+from privacyfunnel.model.information import entropy, information, surprise
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.promises import LDP, LIP, SRLIP
+from privacyfunnel.model.rows import Rows
+from privacyfunnel.tables.adult import adult_counts
+from tests.strategies import joints, protocols_for
+
+GAP = 1e-5
+
+
+def adult(secret: str, publish: str) -> Joint:
+    return Joint.from_counts(adult_counts(secret, publish)[0])
+
+
+@pytest.mark.parametrize(
+    ("secret", "publish", "share", "known"),
+    [
+        ("marital-status", "relationship", 0.1, 0.8223),
+        ("marital-status", "relationship", 0.5, 1.1301),
+        ("marital-status", "relationship", 0.75, 1.3124),
+        ("marital-status", "race", 0.1, 0.2173),
+        ("income", "education", 0.05, 1.6621),
+        ("income", "education", 0.5, 1.9479),
+    ],
+)
+def test_adult_has_the_values_that_another_implementation_found(
+    secret: str, publish: str, share: float, known: float
+) -> None:
+    joint = adult(secret, publish)
+    average = share * information(joint.p_sx)
+    best = optimal_on_average(joint, average)
+    assert best.utility == pytest.approx(known, abs=6e-5)
+    assert best.utility <= best.bound <= best.utility + GAP
+    assert best.about_secret <= average
+    assert best.utility == best.protocol.mutual_information(joint)
+
+
+@given(joint=joints(max_c=3, max_a=4, min_c=2, min_a=2), share=st.floats(0.02, 0.98))
+@settings(max_examples=12, deadline=None)
+def test_the_average_is_kept_and_the_optimum_is_proved(joint: Joint, share: float) -> None:
+    average = share * information(joint.p_sx)
+    best = optimal_on_average(joint, average, gap=1e-4, time_limit=5)
+    assert best.about_secret <= average
+    assert best.utility <= best.bound <= best.utility + 1.1e-4
+    assert best.worst["lip"] == LIP(0).leakage(joint, best.protocol)
+    assert best.utility >= greedy_merging(joint, average) - 1.1e-4
+
+
+@given(joint=joints(max_c=3, max_a=3, min_c=2, min_a=2), share=st.floats(0.05, 0.95))
+@settings(max_examples=6, deadline=None)
+def test_it_equals_a_programme_over_a_fine_grid_of_posteriors(joint: Joint, share: float) -> None:
+    steps = 400 if joint.a == 2 else 60
+    counts = np.stack(np.meshgrid(*[np.arange(steps + 1)] * joint.a), axis=-1).reshape(-1, joint.a)
+    atoms = np.concatenate([counts[counts.sum(axis=1) == steps] / steps, joint.p_x[None]])
+    average = share * information(joint.p_sx)
+    left_open = surprise(atoms @ joint.p_s_given_x.T).sum(axis=1)
+    found = linprog(
+        surprise(atoms).sum(axis=1),
+        A_eq=atoms.T,
+        b_eq=joint.p_x,
+        A_ub=-left_open[None],
+        b_ub=[average - entropy(joint.p_s)],
+    )
+    assert found.fun is not None
+    grid = entropy(joint.p_x) - found.fun
+    best = optimal_on_average(joint, average, gap=1e-4, time_limit=5)
+    assert grid <= best.bound + 1e-6
+    assert grid >= best.utility - 0.02
+
+
+@given(joint=joints(max_c=3, max_a=4, min_c=2, min_a=2), data=st.data())
+@settings(max_examples=10, deadline=None)
+def test_no_protocol_beats_the_bound_at_what_it_tells_itself(joint: Joint, data: st.DataObject) -> None:
+    other = data.draw(protocols_for(joint))
+    told = about_secret(joint, other)
+    if told > 1e-4:
+        bound = optimal_on_average(joint, told, gap=1e-3, time_limit=3).bound
+        assert other.mutual_information(joint) <= bound + 1e-9
+
+
+@given(joint=joints(max_c=4, max_a=4, min_c=2, min_a=2), mu=st.floats(1.01, 4), seed=st.integers(0, 99))
+@settings(max_examples=20, deadline=None)
+def test_a_walk_never_goes_up_and_a_box_never_lies_above_what_it_holds(joint: Joint, mu: float, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    prices, starts = rng.normal(size=joint.a), rng.dirichlet(np.ones(joint.a), 8)
+    problem = Problem.of_values(joint.p_x, Rows.joined([], joint.a), 1.0)
+    cost = AverageCost(np.arange(joint.a), joint.p_s_given_x, mu)
+    walks = Walks(problem, joint.p_s_given_x)
+    before = reduced_costs(cost, starts, prices)
+    for _ in range(5):
+        starts = walks.walked(starts, prices, mu, 1)
+        after = reduced_costs(cost, starts, prices)
+        assert (after <= before + 1e-9).all()
+        before = after
+    boxes = GibbsBoxes(cost, greedily, joint.a, np.ones(joint.a))
+    roots = boxes.roots(prices, math.inf)
+    everything = roots
+    for _ in range(3):
+        everything = boxes.cut(everything, prices, math.inf, math.inf).boxes
+    held = rng.dirichlet(np.full(joint.a, 0.5), 200)
+    reached = reduced_costs(cost, held, prices)
+    low, high, _ = everything.parts
+    for v, value in zip(held, reached, strict=True):
+        inside = ((low <= v + 1e-12) & (v <= high + 1e-12)).all(axis=1)
+        assert inside.any()
+        assert (everything.bound[inside] <= value + 1e-9).all()
+
+
+@pytest.mark.parametrize(("kind", "known"), [(LIP, 0.8251), (LDP, None)])
+def test_an_average_beside_a_promise_keeps_both(kind: type, known: float | None) -> None:
+    joint, promise = adult("marital-status", "relationship"), kind(1.0)
+    alone = optimal(joint, promise)
+    average = about_secret(joint, alone.protocol) / 2
+    both = optimal_on_average(joint, average, promise, gap=1e-4)
+    assert both.about_secret <= average
+    assert promise.leakage(joint, both.protocol) <= 1.0
+    assert both.sealed is not None
+    assert both.sealed.epsilon <= 1.0
+    assert both.bound <= both.utility + 1.1e-4
+    assert both.utility <= min(alone.bound, optimal_on_average(joint, average, gap=1e-4).bound)
+    assert known is None or both.utility == pytest.approx(known, abs=1e-4)
+    assert optimal_on_average(joint, 10 * average, promise).utility == pytest.approx(alone.utility, abs=1e-5)
+
+
+def test_nothing_on_average_is_independence_and_everything_is_everything() -> None:
+    joint = Joint.from_counts([[10, 20, 5, 6], [3, 8, 20, 30]])
+    nothing, best = optimal_on_average(joint, 0), optimal(joint, LIP(0))
+    assert nothing.about_secret < 1e-15
+    assert nothing.utility == pytest.approx(best.utility, abs=1e-5)
+    everything = optimal_on_average(joint, 1.0)
+    assert everything.utility == everything.bound == pytest.approx(entropy(joint.p_x))
+    with pytest.raises(ParameterError, match="an average of 0 is not solved together with SRLIP"):
+        optimal_on_average(joint, 0, SRLIP(1))
+    with pytest.raises(ParameterError, match="an average must be a finite number of nats, at least 0; it is nan"):
+        optimal_on_average(joint, math.nan)
+    with pytest.raises(SizeError, match="at most 150 values; this table has 200"):
+        optimal_on_average(Joint.from_counts(np.ones((2, 200), dtype=np.int64)), 0.1)
+
+
+def test_the_curve_is_increasing_concave_and_above_greedy_merging_and_every_promise() -> None:
+    joint = adult("marital-status", "race")
+    whole = information(joint.p_sx)
+    found = funnel(joint, [share * whole for share in (0.1, 0.3, 0.6, 1.0)], epsilons=(0.5,), gap=1e-4)
+    told, kept = [p.average for p in found.points], [p.utility for p in found.points]
+    slopes = np.diff(kept) / np.diff(told)
+    assert (slopes > 0).all()
+    assert (np.diff(slopes) < 2e-4 / np.diff(told).min()).all()
+    assert all(greedy <= point.bound for greedy, point in zip(found.greedy, found.points, strict=True))
+    for beside in found.beside:
+        assert beside.utility <= optimal_on_average(joint, beside.about_secret, gap=1e-4).bound
