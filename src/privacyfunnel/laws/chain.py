@@ -204,6 +204,27 @@ class ChainLaw(Law):
             chance = stays
         return float(chance.sum())
 
+    def with_values(self, joint: Joint) -> tuple[tuple[IntArray, FloatArray], ...]:
+        """Over the contexts that were reached: a label may stand for other chances in each."""
+        sizes = [len(at.labels) for at in joint.attributes]
+        found = [np.zeros((size, len(labels))) for size, labels in zip(sizes, self.columns, strict=True)]
+        for step, outputs in self.paths():
+            listed = sparse.coo_array(outputs)
+            output, combo = listed.coords
+            for i, j in enumerate(step.attributes):
+                np.add.at(found[j], (joint.combos[combo, j], step.labels[output, i]), listed.data * joint.p_x[combo])
+        return tuple((np.arange(size)[:, None], p_xy) for size, p_xy in zip(sizes, found, strict=True))
+
+    def expected_likely(self, likely: Sequence[IntArray], joint: Joint) -> float:
+        """In the contexts that were reached."""
+        shown, chances = self.whole_outputs()
+        listed = sparse.coo_array(chances)
+        output, combo = listed.coords
+        right = np.ones(len(output), dtype=bool)
+        for j, label in enumerate(likely):
+            right &= label[shown[output, j], 0] == joint.combos[combo, j]
+        return float((listed.data[right] * joint.p_x[combo[right]]).sum())
+
     def covering(self, wanted: Sequence[int], attributes: int) -> tuple[int, ...]:
         """Those of the first steps, up to the last that publishes one of them."""
         last = max(number for number, step in enumerate(self.steps) if set(step.attributes) & set(wanted))

@@ -14,7 +14,7 @@ from privacyfunnel.model.uses.use import Information, Use
 from privacyfunnel.tables.bins import Bins
 from privacyfunnel.tables.merging import Merge
 
-LABELS, VALUES = "labels", "values"
+OUTCOMES, LABELS, VALUES = "outcomes", "labels", "values"
 Watch = Callable[[str, int], None]  # told what is being done, and with how many rows
 
 
@@ -37,7 +37,7 @@ class Order:
     keep: tuple[str, ...] = ()
     bins: tuple[Bins, ...] = ()
     merges: tuple[Merge, ...] = ()  # values that are read as one
-    as_: str = LABELS
+    as_: str = OUTCOMES  # codes and most likely values, or what an output stands for in words, or values alone
     sets: str = "column"
     sees_secret: bool = False
     keep_order: bool = False  # publish the rows in the order of the table, which may give the secret away
@@ -45,8 +45,8 @@ class Order:
     effort: Effort = field(default_factory=Effort)
 
     def __post_init__(self) -> None:
-        if self.as_ not in {LABELS, VALUES}:
-            raise ParameterError(f"Outputs are published as {LABELS} or {VALUES}; not as '{self.as_}'.")
+        if self.as_ not in {OUTCOMES, LABELS, VALUES}:
+            raise ParameterError(f"Outputs are published as {OUTCOMES}, {LABELS} or {VALUES}; not as '{self.as_}'.")
         checked_method(self.method)
         for role, columns in (("secret", self.secret), ("published", self.publish)):
             if not columns:
