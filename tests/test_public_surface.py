@@ -18,7 +18,7 @@ scan audit audit_matrix design sanitise sanitise_file Release Order Bins MergeRa
 estimate Estimates impute impute_file posterior combine
 Joint LDP LIP SRLIP Promise Protocol UnaryEncoding entropy mutual_information
 optimal Optimum randomised_response unary_encoding conditional_reporting product_protocol chain_protocol curve Curve
-Use Information Values Distance funnel Funnel optimal_on_average OnAverage
+Use Information Values Distance Statistics Balanced Workload funnel Funnel optimal_on_average OnAverage
 seal SealedProtocol
 """
 

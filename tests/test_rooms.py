@@ -35,6 +35,7 @@ HEAVY = {
     "jinja2": {"report"},
     "typer": {"cli"},
     "rich": {"cli"},
+    "opendp": {"model"},
 }
 
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from privacyfunnel.model.protocol import Protocol
     from privacyfunnel.model.unary_encoding import UnaryEncoding
     from privacyfunnel.model.uses.linear import Distance, Values
+    from privacyfunnel.model.uses.statistics import Balanced, Statistics, Workload
     from privacyfunnel.model.uses.use import Information, Use
     from privacyfunnel.release.design import design
     from privacyfunnel.release.order import Order
@@ -88,6 +89,9 @@ _ROOMS = {
     "UnaryEncoding": "model.unary_encoding",
     "Distance": "model.uses.linear",
     "Values": "model.uses.linear",
+    "Balanced": "model.uses.statistics",
+    "Statistics": "model.uses.statistics",
+    "Workload": "model.uses.statistics",
     "Information": "model.uses.use",
     "Use": "model.uses.use",
     "design": "release.design",
@@ -104,6 +108,7 @@ __all__ = [
     "LDP",
     "LIP",
     "SRLIP",
+    "Balanced",
     "Bins",
     "Curve",
     "Distance",
@@ -124,9 +129,11 @@ __all__ = [
     "Protocol",
     "Release",
     "SealedProtocol",
+    "Statistics",
     "UnaryEncoding",
     "Use",
     "Values",
+    "Workload",
     "audit",
     "audit_matrix",
     "chain_protocol",

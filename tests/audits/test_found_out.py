@@ -40,7 +40,7 @@ def people(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def released(people: Path, into: Path, *more: object, publish: str = "town", method: str = METHODS[0]) -> Path:
     words = ["sanitise", people, "-s", "ill", "-p", publish, "-e", 0.7, "--method", method, "--into", into]
-    assert main([str(word) for word in [*words, "--no-report", *more]]) == 0
+    assert main([str(word) for word in [*words, "--no-report", "--keep-order", "--again", *more]]) == 0
     return into
 
 
@@ -50,7 +50,7 @@ def out(people: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def audit_of(people: Path, out: Path, table: str = "sanitised.csv", *more: object) -> list[object]:
-    return ["audit", out / "protocol.json", people, "--sanitised", out / table, *more]
+    return ["audit", out / "protocol.json", people, "--sanitised", out / table, "--keep-order", *more]
 
 
 def rewritten(out: Path, change: Callable[[dict[str, Any]], object], name: str = "protocol.json") -> Path:
@@ -190,7 +190,7 @@ def test_a_seeded_release_that_says_it_is_for_publication_is_found_out(
     found = found_by(capsys, *audit_of(people, out))
     assert (found["for_publication"], found["draw"]["no_guessed_seed"]) == (False, None)
     altered = rewritten(out, lambda c: c.update(for_publication=True))
-    sentence = turned_down(capsys, "audit", altered, people, "--sanitised", out / "sanitised.csv")
+    sentence = turned_down(capsys, "audit", altered, people, "--keep-order", "--sanitised", out / "sanitised.csv")
     assert "it was drawn from a seed that anybody can guess" in sentence
     assert "42" not in sentence.replace(str(out), "")
     fresh = released(people, tmp_path / "fresh", method=method, publish=publish)

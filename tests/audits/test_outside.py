@@ -86,11 +86,11 @@ if "sanitise" in sys.orig_argv:
     table = pl.read_parquet(sys.orig_argv[sys.orig_argv.index("sanitise") + 1]).sort("row")
     tells = table.select(pl.when(pl.col("ill") == "yes").then(pl.lit("a")).otherwise(pl.lit("d"))).to_series()
     honest = writing.write_batches
-    def leaking(path, suffix, batches):
+    def leaking(path, suffix, batches, **more):
         def with_leak(rows):
             told = pl.Series(np.random.default_rng().random(len(rows)) < {LEAK})
             return rows.with_columns(town=pl.when(told).then(tells.gather(rows["row"])).otherwise(rows["town"]))
-        return honest(path, suffix, map(with_leak, batches))
+        return honest(path, suffix, map(with_leak, batches), **more)
     writing.write_batches = leaking
 """
 

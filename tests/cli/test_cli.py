@@ -120,7 +120,7 @@ def test_a_release_is_sanitised_audited_and_told_in_text_and_json(adult: Path, t
         *("--sanitised", into / "sanitised.csv", "--keep", "race"),
     )
     assert again["holds"] is True
-    assert again["certified"] == again["stated"] == found["certified"]
+    assert again["certified"] == found["certified"] <= again["stated"] <= 1
     assert again["draw"]["consistent"] is True
     text = run(*sanitise(adult, into, "--force", method="conditional-reporting"))
     assert "certified ε = 1" in text.stdout

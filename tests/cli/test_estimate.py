@@ -40,7 +40,7 @@ def people(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def release(people: Path, into: Path, *publish: str, method: str = "optimal", epsilon: float = 0.2) -> Path:
     """A release from a seed, so that tests see the same draw every time."""
-    order = Order(("ill",), publish or ("colour",), LIP(epsilon), method, keep=("region",), keep_order=True, seed=5)
+    order = Order(("ill",), publish or ("colour",), LIP(epsilon), method, keep=("region",), seed=5, keep_order=True)
     sanitise_file(people, into, order)
     return into
 

@@ -37,7 +37,7 @@ def people(tmp_path: Path) -> Path:
 def asked(people: Path, into: Path, *more: object) -> list[object]:
     return [
         *("sanitise", people, "--secret", "job", "--publish", "country", "--epsilon", 1),
-        *("--into", into, "--no-report", *more),
+        *("--into", into, "--no-report", "--again", *more),
     ]
 
 

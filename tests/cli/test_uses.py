@@ -117,6 +117,7 @@ def test_values_are_published_directly_with_the_margin_kept(adult: Path, tmp_pat
     assert found["value"] == pytest.approx(1 - 0.8967, abs=6e-5)
     assert found["information_nats"] == pytest.approx(1.6952, abs=6e-5)
     assert found["unchanged_expected"] == pytest.approx(0.8967, abs=6e-5)
+    assert any("shares of education in this table can be computed" in said for said in found["not_promised"])
     sealed = SealedProtocol.load(tmp_path / "out" / "protocol.json")
     assert sealed.epsilon <= 1
     before, after = shares(adult), shares(tmp_path / "out" / "sanitised.csv")
@@ -134,7 +135,7 @@ def test_several_columns_are_published_as_values_too_and_a_named_use_is_served_a
 ) -> None:
     def published(name: str, *more: str) -> Any:
         order = ["--secret", "income", "--publish", "relationship,sex", "--epsilon", 0.3, "--into", tmp_path / name]
-        return found_by(capsys, "sanitise", some, "--no-report", *order, "--as", "values", *more)
+        return found_by(capsys, "sanitise", some, "--no-report", "--again", *order, "--as", "values", *more)
 
     kept, free = published("kept"), published("free", "--for", "values")
     assert (kept["use"], free["use"]) == ("values:margin", "values")
@@ -155,7 +156,7 @@ def test_an_average_alone_is_solved_for_comparison_and_its_worst_case_stated(
     assert alone["about_secret"] <= 0.02
     assert alone["leakage"]["lip"] > 0.3 >= both["leakage"]["lip"]
     assert both["utility"] <= alone["bound"] <= alone["utility"] + 1e-4
-    words = ["sanitise", some, "--no-report", "--secret", "income", "--publish", "sex", "--average", 0.005]
+    words = ["sanitise", some, "--no-report", "--again", "--secret", "income", "--publish", "sex", "--average", 0.005]
     refused([*words, "--into", tmp_path / "no"], "ParameterError", "Missing option '--epsilon'", "--average-only")
     assert not (tmp_path / "no").exists()
     made = found_by(capsys, *words, "--average-only", "--gap", 1e-4, "--into", tmp_path / "yes")

@@ -1,6 +1,7 @@
 """The plan: every way is some problem's way, every threshold moves a choice, and nobody else chooses."""
 
 import ast
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +31,9 @@ def without_structure(rows: int) -> Problem:
 
 
 PROBLEMS = {
+    "sets of priors, linear programmes": replace(
+        problem_of(TABLE, LIP(0.5)), sets=LIP(0.5).for_population(TABLE, rare=0).sets(TABLE)
+    ),
     "seeing the secret, closed form": problem_of(TABLE, LIP(0.5), sees_secret=True),
     "seeing the secret, linear programmes": problem_of(TABLE, SRLIP(0.5), sees_secret=True),
     "one number, all vertices in a table": lip(0, 2, 6, 0.5),

@@ -25,6 +25,7 @@ from privacyfunnel.errors import GuaranteeError, OutputError, ProtocolFileError
 from privacyfunnel.laws.channel import ChannelLaw
 from privacyfunnel.laws.sampling import KeyStream
 from privacyfunnel.laws.sealing import certify
+from privacyfunnel.laws.stated import epsilon_above
 from privacyfunnel.model.promises import ForPriors
 
 TABLE = Joint.from_counts(
@@ -51,8 +52,11 @@ def test_a_loaded_protocol_draws_and_certifies_like_the_saved_one(maker: Any, jo
     sealed = seal(maker(joint, LIP(0.7)), LIP(0.7), joint)
     sealed.save(tmp_path / "protocol.json")
     loaded = SealedProtocol.load(tmp_path / "protocol.json")
-    assert loaded.epsilon == sealed.epsilon == certify(loaded.law, loaded.promise, joint)
-    assert (loaded.information, loaded.entropy, loaded.bound) == (sealed.information, sealed.entropy, sealed.bound)
+    assert sealed.epsilon == certify(loaded.law, loaded.promise, joint)
+    assert sealed.epsilon <= loaded.epsilon == epsilon_above(sealed.epsilon, 0.7) <= 0.7
+    assert 0 <= sealed.information - loaded.information <= 1e-4
+    assert 0 <= loaded.entropy - sealed.entropy <= 1e-4
+    assert loaded.bound == sealed.bound is None
     assert loaded.domain.attributes == joint.attributes
     np.testing.assert_array_equal(loaded.domain.combos, joint.combos)
     codes = np.arange(1000) % (joint.a * (joint.c if sealed.sees_secret else 1))

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from privacyfunnel import LIP, SealedProtocol, randomised_response, seal
 from privacyfunnel.errors import ProtocolFileError
 from privacyfunnel.laws import schema
+from privacyfunnel.model.joint import Joint
 from tests.commands import refused, run
 from tests.laws.kinds import JOINT, MAKERS, sealed_of
 from tests.laws.test_file import FOR_PRIORS, TABLE, redigested
@@ -49,6 +50,12 @@ def test_what_is_written_fits_the_published_schema_and_is_read_again(kind: str) 
 
 def test_a_promise_for_several_priors_fits_it_too() -> None:
     reference().validate(with_priors())
+
+
+def test_a_promise_for_a_population_fits_it_too() -> None:
+    table = Joint.from_counts([[300, 200], [100, 400]])
+    promise = LIP(1.0).for_population(table)
+    reference().validate(json.loads(seal(randomised_response(table, promise), promise, table).to_text()))
 
 
 def test_the_command_prints_the_schema_that_comes_with_the_package() -> None:

@@ -120,11 +120,11 @@ def test_a_release_that_fails_leaves_no_entry_and_one_that_stands_has_one(
 ) -> None:
     from privacyfunnel.tables import writing
 
-    def full(*_: Any) -> int:
+    def full(*_: Any, **__: Any) -> int:
         assert states(people) == [BEGUN]
         raise OSError(28, "No space left on device")
 
-    def stopped(*_: Any) -> int:
+    def stopped(*_: Any, **__: Any) -> int:
         raise KeyboardInterrupt
 
     for failure, error in ((full, OutputError), (stopped, KeyboardInterrupt)):

@@ -50,7 +50,7 @@ def names(native: Any) -> list[str]:
 
 
 def order(secret: str, *publish: str, keep: tuple[str, ...] = (), method: str = "randomised-response") -> Order:
-    return Order(secret=(secret,), publish=publish, promise=LIP(1), method=method, keep=keep, seed=1)
+    return Order(secret=(secret,), publish=publish, promise=LIP(1), method=method, keep=keep, seed=1, keep_order=True)
 
 
 @pytest.mark.parametrize("suffix", FILES)

@@ -109,7 +109,8 @@ def audit(
     sealed.domain.check_secrets(merges)
     people = open_table(table, delimiter=delimiter, encoding=encoding)
     found = Found.of(people, sealed, bins, merges)
-    now = certify(found.law, sealed.promise, found.joint, "Do not publish what it drew from this table.")
+    law, joint = sealed.certified_on(found.law, found.joint)
+    now = certify(law, sealed.promise, joint, "Do not publish what it drew from this table.")
     if not now <= sealed.epsilon:
         raise GuaranteeError(
             f"the protocol file certifies ε = {sealed.epsilon:.6g}; on this table it is {now:.6g}. "

@@ -22,7 +22,7 @@ def order_of(
 ) -> tuple[OrderTells, tuple[str, ...]]:
     """What the order says about the secret; and those of the columns `apart` that are sorted as the table is."""
     mine = [binned for binned in bins if binned.column in secret]
-    encoding = encode(table, secret=secret, publish=(), bins=mine)
+    encoding = encode(table, secret=secret, publish=(), bins=mine, keep=apart)
     values = len(encoding.contingency.secret.combos)
     neighbours, kept = Neighbours(values, encoding.rows), KeptLook(apart, values, encoding.rows)
     for chunk in encoding.chunks(apart):

@@ -20,6 +20,7 @@ from privacyfunnel.cli.options import (
     MergeRareOption,
     MergeSecretsOption,
     Ordered,
+    Population,
     PromiseName,
     PromiseOption,
     SeesSecret,
@@ -48,6 +49,7 @@ def curve(
     promise: PromiseOption = PromiseName.LIP,
     for_: For = "information",
     ordered: Ordered = None,
+    population: Population = None,
     sees_secret: SeesSecret = False,
     bin_: BinOption = None,
     merge_rare: MergeRareOption = None,
@@ -66,6 +68,7 @@ def curve(
     from privacyfunnel.cli.progress import work_shown
     from privacyfunnel.designs import curve as room
     from privacyfunnel.designs.methods import Effort
+    from privacyfunnel.model.promises import promise as promise_called
     from privacyfunnel.model.uses.called import use_called
     from privacyfunnel.model.uses.order import checked_orders, parse_order
     from privacyfunnel.report import CURVE
@@ -80,11 +83,12 @@ def curve(
     rules = merges(merge_rare, merge_secrets)
     joint = joint_of(table, secret, publish, bins=bin_, rules=rules, delimiter=delimiter, encoding=encoding)
     checked_orders(orders, joint)
+    like = promise_called(promise.value, 1.0)
+    if population is not None:
+        like = like.for_population(joint, population)
     with work_shown() as (proof, _):
         effort = Effort(gap, time_limit, proof)
-        found = room.curve(
-            joint, promise.value, epsilons=sizes, sees_secret=sees_secret, use=use, effort=effort, cores=None
-        )
+        found = room.curve(joint, like, epsilons=sizes, sees_secret=sees_secret, use=use, effort=effort, cores=None)
     files = []
     if into is not None:
         from privacyfunnel.report.trade_off import write_curve
@@ -92,6 +96,7 @@ def curve(
         files = write_curve(found, into, force=force)
     content = {
         "promise": found.promise,
+        "population": population,
         "entropy": found.entropy,
         "use": use.called,
         "unit": use.unit,
@@ -99,7 +104,8 @@ def curve(
         "files": [str(path) for path in files],
     }
     what = "I(X;Y) in nats" if use.name == "information" else f"{use.called}, {use.unit},"
-    text = f"{what} under {found.promise.upper()}; H(X) = {found.entropy:.4f}\n\n{_told(found)}"
+    people = "" if population is None else f" for a population, {100 * population:g} % confidence"
+    text = f"{what} under {found.promise.upper()}{people}; H(X) = {found.entropy:.4f}\n\n{_told(found)}"
     if files:
         text += f"\n\nWritten: {', '.join(map(str, files))}"
     answer(as_json, content, text)

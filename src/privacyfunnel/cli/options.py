@@ -3,13 +3,35 @@
 import csv
 from collections.abc import Callable
 from enum import StrEnum
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from privacyfunnel.errors import checked_average, checked_epsilon, checked_positive
+from privacyfunnel.errors import ParameterError, checked_average, checked_epsilon, checked_positive
+
+SURELY_PERCENT = 50  # a smaller bare number may be a slip of the point, and nobody wants so little confidence
+
+
+def confidence(text: str) -> float:
+    """A confidence, written 0.95, 95 or 95%.
+
+    >>> confidence("0.95"), confidence("95"), confidence("97.5 %")
+    (0.95, 0.95, 0.975)
+    """
+    bare = text.strip().removesuffix("%").strip()
+    try:
+        share = Fraction(bare)
+    except (ValueError, ZeroDivisionError):
+        share = Fraction(-1)
+    if text.strip().endswith("%") or share >= SURELY_PERCENT:
+        share /= 100
+    if not 0 < share < 1:
+        raise ParameterError(f"A confidence must lie between 0 and 1, or 0% and 100%, like 0.95 or 95%; it is {text}.")
+    return float(share)
+
 
 if TYPE_CHECKING:
     from privacyfunnel.tables.merging import Merge
@@ -58,6 +80,15 @@ PromiseOption = Annotated[
         "--promise", help="lip: against everybody; ldp: between any two secrets; srlip: lip with known values."
     ),
 ]
+Population = Annotated[
+    float | None,
+    typer.Option(
+        "--population",
+        help="Keep the promise, with this confidence, for the people whom the rows are a random sample of.",
+        parser=confidence,
+        metavar="95%",
+    ),
+]
 MethodOption = Annotated[
     str,
     typer.Option("--method", help="optimal, randomised-response, unary-encoding, conditional-reporting or product."),
@@ -67,7 +98,8 @@ For = Annotated[
     typer.Option(
         "--for",
         help="What the table is best for: information, values (the right value most often), distance (or "
-        "distance:squared, distance:costs.csv).",
+        "distance:squared, distance:costs.csv), statistics (all shares, or statistics:COLUMN,… or "
+        "statistics:queries.csv), balanced (statistics with 99 % of the information, or balanced:0.97).",
         metavar="USE[:…]",
     ),
 ]
@@ -75,8 +107,8 @@ Ordered = Annotated[
     list[str] | None,
     typer.Option(
         "--ordered",
-        help="A column whose values stand on a line, for distances; numbers and bins do by themselves.",
-        metavar="COLUMN=LEAST,…,LARGEST",
+        help="A column whose values stand on a line, size=S,M,L; numbers and bins do by themselves.",
+        metavar="COLUMN=ORDER",
     ),
 ]
 SeesSecret = Annotated[bool, typer.Option("--sees-secret", help="Let the protocol look at the secret as well.")]

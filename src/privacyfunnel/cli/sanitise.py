@@ -27,6 +27,7 @@ from privacyfunnel.cli.options import (
     MergeSecretsOption,
     OptionalEpsilon,
     Ordered,
+    Population,
     PromiseName,
     PromiseOption,
     Publish,
@@ -41,6 +42,7 @@ from privacyfunnel.errors import ParameterError
 from privacyfunnel.tables.names import listing
 
 if TYPE_CHECKING:
+    from privacyfunnel.model.promises import Population as PopulationPromised
     from privacyfunnel.release.files import Page
     from privacyfunnel.release.order import Watch
     from privacyfunnel.release.sanitise import Release
@@ -81,6 +83,13 @@ class Sets(StrEnum):
     INDICATORS = "indicators"
 
 
+class Noise(StrEnum):
+    """Where the noise of a private design comes from."""
+
+    OWN = "own"
+    OPENDP = "opendp"
+
+
 class Format(StrEnum):
     """The format of the sanitised table."""
 
@@ -100,6 +109,7 @@ def sanitise(
     epsilon: OptionalEpsilon = None,
     into: Annotated[Path, typer.Option("--into", help="The folder for sanitised.csv and protocol.json.")],
     promise: PromiseOption = PromiseName.LIP,
+    population: Population = None,
     method: Annotated[str, typer.Option("--method", help=METHOD_HELP)] = "auto",
     order: Annotated[
         list[str] | None, typer.Option("--order", help="For chain: the columns in the order they are published in.")
@@ -140,6 +150,16 @@ def sanitise(
     sign: Annotated[
         Path | None, typer.Option("--sign", readable=False, help="Sign both files with this private key (keygen).")
     ] = None,
+    design_epsilon: Annotated[
+        str | None,
+        typer.Option("--design-epsilon", help="Make the protocol from counts with noise of this ε.", metavar="ε"),
+    ] = None,
+    domain: Annotated[
+        Path | None, typer.Option("--domain", help="For a private design: the public labels and bins, as scan drafts.")
+    ] = None,
+    design_noise: Annotated[
+        Noise, typer.Option("--design-noise", help="own, or opendp (an extra package).")
+    ] = Noise.OWN,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -152,6 +172,7 @@ def sanitise(
         publish=publish,
         epsilon=epsilon,
         promise=promise.value,
+        population=population,
         method=method,
         order=order,
         budgets=budgets,
@@ -178,6 +199,9 @@ def sanitise(
         public_report=public_report,
         ledger=ledger,
         again=again,
+        design_epsilon=design_epsilon,
+        domain=domain,
+        design_noise=design_noise.value,
         force=force,
     )
     signature = signed(release)
@@ -193,6 +217,7 @@ def sanitised(
     publish: list[str],
     epsilon: float | None,
     promise: str = "lip",
+    population: float | None = None,
     method: str = "auto",
     order: list[str] | None = None,
     budgets: str | None = None,
@@ -214,6 +239,9 @@ def sanitised(
     report: bool = True,
     public_report: bool = False,
     command: Sequence[str] = (),
+    design_epsilon: str | None = None,
+    domain: Path | None = None,
+    design_noise: str = "own",
     force: bool = False,
     **where: Any,
 ) -> Release:
@@ -224,9 +252,11 @@ def sanitised(
     from privacyfunnel.model.uses.called import use_called
     from privacyfunnel.model.uses.order import parse_order
     from privacyfunnel.release.order import Order
+    from privacyfunnel.release.private import private_design
     from privacyfunnel.release.sanitise import sanitise_file
     from privacyfunnel.report import OWNERS, PUBLIC
     from privacyfunnel.tables.bins import parse_bin
+    from privacyfunnel.tables.domain_file import read_domain
     from privacyfunnel.tables.whole import checked_target
 
     if into.exists():  # before hours are spent
@@ -237,6 +267,7 @@ def sanitised(
             secret=listed(secret),
             publish=listed(publish),
             promise=promise_called(promise, _size(epsilon, average, average_only)),
+            population=population,
             method=method,
             chain_order=listed(order),
             budgets=_budgets(budgets),
@@ -253,6 +284,8 @@ def sanitised(
             keep_order=keep_order,
             seed=seed,
             effort=Effort(gap, time_limit, proof),
+            private=private_design(design_epsilon, design_noise),
+            domain=None if domain is None else read_domain(domain),
         )
         drawn = _reports(table, command, owners=report, public=public_report, watch=rows)
         return sanitise_file(table, into, asked, watch=rows, force=force, pages=drawn, **where)
@@ -315,6 +348,7 @@ def content(release: Release) -> dict[str, Any]:
         "promise": sealed.promise.name,
         "epsilon": sealed.promise.epsilon,
         "certified": sealed.epsilon,
+        "population": None if sealed.promise.population is None else sealed.promise.population.confidence,
         "method": release.method,
         "reason": release.reason,
         "seconds": release.seconds,
@@ -364,6 +398,7 @@ def told(release: Release) -> str:
                 "promise",
                 f"{sealed.promise.name} about {secret}: asked ε = {words.epsilon(epsilon)}, {certified(sealed)}",
             ),
+            *([("population", _people(sealed.promise.population))] if sealed.promise.population else []),
             ("method", release.method + (", which looks at the secret" if sealed.sees_secret else "") + _why(release)),
             *_served(release),
             ("information", kept),
@@ -397,6 +432,14 @@ def _served(release: Release) -> list[tuple[str, str]]:
     than = "less" if worth.use.less_is_better else "more"
     proved = "" if worth.bound is None else f"; {than} than {worth.bound:.4f} is not possible"
     return [("use", f"{worth.use.called}: {worth.value:.4f}, {worth.use.unit}{proved}")]
+
+
+def _people(population: PopulationPromised) -> str:
+    return (
+        f"the same for the people whom the {population.rows:,} rows are an independent sample of, with "
+        f"{100 * population.confidence:g} % confidence; secrets of fewer than {population.rule.rare} rows "
+        "together"
+    )
 
 
 def _why(release: Release) -> str:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from privacyfunnel.cli import words
 from privacyfunnel.cli.frame import Json, answer
@@ -13,6 +16,7 @@ from privacyfunnel.cli.options import (
     Delimiter,
     Encoding,
     Epsilon,
+    Force,
     MergeRareOption,
     MergeSecretsOption,
     PromiseName,
@@ -41,6 +45,10 @@ def scan(
     merge_secrets: MergeSecretsOption = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
+    domain: Annotated[
+        Path | None, typer.Option("--domain", help="Write a draft of the public labels and bins, for a private design.")
+    ] = None,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Look at every other column: what would it say about the secret, published as it is, alone or together?"""
@@ -58,6 +66,11 @@ def scan(
         promise=wanted,
         merges=merges(merge_rare, merge_secrets),
     )
+    if domain is not None:
+        from privacyfunnel.audits.draft import write_domain
+
+        cut = tuple(map(parse_bin, bin_ or []))
+        write_domain(table, domain, found, cut, delimiter=delimiter, encoding=encoding, force=force)
     safe = {look.column for look in found.looks if found.safe(look, wanted)}
     safe_in_bins = {look.column for look in found.looks if found.safe_in_bins(look, wanted)}
     columns = [
@@ -79,6 +92,7 @@ def scan(
         if found.rare is None
         else {"merged": found.rare.secrets.merged, "option": found.rare.secrets.option, "leaks": found.rare.leaks},
         "together": None if found.together is None else asdict(found.together),
+        "domain": None if domain is None else str(domain),
     }
     name = " & ".join(found.secret)
     told = [
@@ -97,8 +111,19 @@ def scan(
         "",
         "ε is the worst case; I(S;X), in nats, is the average. A value that rules out a secret has no finite ε.",
         "A value, or a combination of values, that occurs with one secret only decides it for the rows that have it.",
+        *_drafted(domain),
     ]
     answer(as_json, content, "\n".join(told))
+
+
+def _drafted(domain: Path | None) -> list[str]:
+    if domain is None:
+        return []
+    return [
+        "",
+        f"{domain} lists the labels and bins of this table. Before a private design (sanitise --design-epsilon) uses "
+        "it, edit it to list what anybody might know: a label that only this table tells of gives its people away.",
+    ]
 
 
 _ALONE = "as it is and alone, against someone who sees this one column of a person and knows nothing else of them"

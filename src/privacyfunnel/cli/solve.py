@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -16,11 +16,17 @@ from privacyfunnel.cli.options import (
     MethodOption,
     OptionalEpsilon,
     Ordered,
+    Population,
     PromiseName,
     PromiseOption,
     SeesSecret,
     TimeLimit,
 )
+
+if TYPE_CHECKING:
+    from privacyfunnel.model.comparable import Comparable
+    from privacyfunnel.model.joint import Joint
+    from privacyfunnel.model.promises import Promise
 
 
 def solve(
@@ -30,6 +36,7 @@ def solve(
     *,
     epsilon: OptionalEpsilon = None,
     promise: PromiseOption = PromiseName.LIP,
+    population: Population = None,
     method: MethodOption = "optimal",
     for_: For = "information",
     ordered: Ordered = None,
@@ -62,6 +69,8 @@ def solve(
     wanted = promise_called(promise.value, LARGEST_EPSILON if epsilon is None else epsilon)
     use = use_called(for_)
     joint = read_counts(counts)
+    if population is not None:
+        wanted = wanted.for_population(joint, population)
     start = time.perf_counter()
     with work_shown() as (progress, _):
         effort = Effort(gap, time_limit, progress)
@@ -90,11 +99,16 @@ def solve(
         "unit": worth.use.unit,
         "less_is_better": worth.use.less_is_better,
         "about_secret": None if average is None else about_secret(joint, cast(Protocol, found.protocol)),
+        "population": None if population is None else _of_people(wanted, population, joint, found.protocol),
         "leakage": {name: kind(0).leakage(joint, found.protocol) for name, kind in PROMISES.items()},
         "outputs": found.outputs,
         "seconds": seconds,
     }
     answer(as_json, content, _told(content))
+
+
+def _of_people(promise: Promise, confidence: float, joint: Joint, protocol: Comparable) -> dict[str, Any]:
+    return {"confidence": confidence, "rows": joint.total, "epsilon": promise.leakage(joint, protocol)}
 
 
 def _told(content: dict[str, Any]) -> str:
@@ -110,6 +124,7 @@ def _told(content: dict[str, Any]) -> str:
             ("bound", proved),
             *([("average", _on_average(content))] if content["average"] is not None else []),
             ("leakage", ", ".join(leaks)),
+            *([("population", _of_people_told(content["population"]))] if content["population"] else []),
             ("outputs", words.many(content["outputs"])),
             ("seconds", f"{content['seconds']:.3f}"),
         ]
@@ -119,3 +134,10 @@ def _told(content: dict[str, Any]) -> str:
 def _on_average(content: dict[str, Any]) -> str:
     told = f"{content['about_secret']:.6f} nats about the secret, of {content['average']:.6f} allowed"
     return told if content["promise"] else f"{told}; no promise was asked for, and its worst record leaks as stated"
+
+
+def _of_people_told(people: dict[str, Any]) -> str:
+    return (
+        f"ε = {words.epsilon(people['epsilon'])} for the people whom the {people['rows']:,} rows are an independent "
+        f"sample of, with {100 * people['confidence']:g} % confidence"
+    )

@@ -37,9 +37,9 @@ def checked_method(name: str) -> str:
 def settled(name: str, joint: Joint, promise: Promise, options: Options) -> tuple[Choice, Options]:
     """The method of that name, or the one that `auto` takes here; and the options as it gets them.
 
-    An order of columns asks for a chain. One column, a protocol that sees the secret, another use than
-    information or an average asks for the optimum. Where
-    combinations of columns are solved together, that may take SECONDS unless the owner said how long.
+    An order of columns asks for a chain. One column, a protocol that sees the secret, another use than information, or
+    an average asks for the optimum. Where combinations of columns are solved together, or a population is promised to,
+    that may take SECONDS unless the owner said how long.
     """
     if name != AUTO:
         return Choice(name, ""), options
@@ -49,8 +49,11 @@ def settled(name: str, joint: Joint, promise: Promise, options: Options) -> tupl
         return Choice(CHAIN, ""), options
     other = options.use != Information() or options.average is not None
     if joint.m == 1 or options.sees_secret or other:
-        return Choice(JOINT, ""), options
-    choice = choose_method(joint, promise, options.as_values)
+        choice = Choice(JOINT, "")
+        if promise.population is None:
+            return choice, options
+    else:
+        choice = choose_method(joint, promise, options.as_values)
     if choice.method == JOINT and options.effort.time_limit is None:
         options = replace(options, effort=replace(options.effort, time_limit=SECONDS))
     return choice, options

@@ -10,7 +10,8 @@ given an event E, so for every output and every pair of events that a promise co
 .. math:: k\,(A_E(y) - e^{\varepsilon} A_F(y)) \le e^{\varepsilon} C_F(y) - C_E(y).
 
 The k that keep a promise thus form an interval, and its upper end is known in closed form. That is where the search for
-the largest :math:`\alpha` begins; what decides is the leakage measured on the member itself.
+the largest :math:`\alpha` begins; what decides is the leakage measured on the member itself. Over sets of priors it is
+so for every pair of their members: an interval again, within the table's own, where the search begins as well.
 """
 
 from __future__ import annotations
@@ -23,13 +24,16 @@ import numpy as np
 
 from privacyfunnel.arrays import FloatArray, Matrix, dense
 from privacyfunnel.errors import GuaranteeError
-from privacyfunnel.model.comparisons import Comparable, Comparisons
+from privacyfunnel.model.comparable import Comparable
+from privacyfunnel.model.comparisons import Comparisons
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.protocol import Protocol, checked_size
+from privacyfunnel.model.sets import PriorSets
 from privacyfunnel.model.unary_encoding import LARGEST_ALPHA, UnaryEncoding, chunks
 
 _STEP = 2.0**-48  # how far from the closed form the search looks first, relative to it
+_FAR_STEP = 1 / 64  # the same over sets of priors, whose end of the interval is not the table's
 _STEPS = 64  # doublings of that step: the search reaches from 2^-48 to 2^16 times the closed form
 
 Member = TypeVar("Member", bound=Comparable)
@@ -64,7 +68,9 @@ def randomised_response(joint: Joint, promise: Promise) -> Protocol:
         return dense(events), np.ones((1, 1))
 
     blocks = tuple(promise.comparisons(joint, False))
-    return _least_random("randomised response", promise, blocks, member, lambda: _interval(promise, blocks, affine))
+    return _least_random(
+        "randomised response", promise, blocks, promise.sets(joint), member, lambda: _interval(promise, blocks, affine)
+    )
 
 
 def conditional_reporting(joint: Joint, promise: Promise) -> Protocol:
@@ -100,7 +106,14 @@ def conditional_reporting(joint: Joint, promise: Promise) -> Protocol:
         return p_x, p_x + p_s @ others
 
     blocks = tuple(promise.comparisons(joint, True))
-    return _least_random("conditional reporting", promise, blocks, member, lambda: _interval(promise, blocks, affine))
+    return _least_random(
+        "conditional reporting",
+        promise,
+        blocks,
+        promise.sets(joint, True),
+        member,
+        lambda: _interval(promise, blocks, affine),
+    )
 
 
 def unary_encoding(joint: Joint, promise: Promise) -> UnaryEncoding:
@@ -126,7 +139,7 @@ def unary_encoding(joint: Joint, promise: Promise) -> UnaryEncoding:
                     excess = max(excess, float(np.maximum(more - bound * less, 0.0).sum(axis=1).max()))
         return 0.0, (bound - 1) / excess if excess > 0 else math.inf
 
-    return _least_random("unary encoding", promise, blocks, member, interval)
+    return _least_random("unary encoding", promise, blocks, promise.sets(joint), member, interval)
 
 
 EXPLICIT: dict[str, Callable[[Joint, Promise], Protocol | UnaryEncoding]] = {
@@ -162,6 +175,7 @@ def _least_random(
     family: str,
     promise: Promise,
     blocks: Sequence[Comparisons],
+    sets: PriorSets | None,
     member: Callable[[float], Member],
     interval: Callable[[], tuple[float, float]],
 ) -> Member:
@@ -169,12 +183,14 @@ def _least_random(
 
     def kept(alpha: float) -> bool:
         candidate = member(alpha)
-        return all(candidate.worst(block).epsilon <= promise.epsilon for block in blocks)
+        on_the_table = all(candidate.worst(block).epsilon <= promise.epsilon for block in blocks)
+        return on_the_table and (sets is None or candidate.worst_over(sets).epsilon <= promise.epsilon)
 
     if kept(math.inf):
         return member(math.inf)
     low, high = interval()
-    alpha = _last_kept(kept, min(math.log1p(max(high, 0.0)), LARGEST_ALPHA)) if low <= high else None
+    step = _STEP if sets is None else _FAR_STEP
+    alpha = _last_kept(kept, min(math.log1p(max(high, 0.0)), LARGEST_ALPHA), step) if low <= high else None
     if alpha is None:
         raise GuaranteeError(
             f"{promise.name} promised ε = {promise.epsilon:g}; {family} leaks more at every α. "
@@ -183,10 +199,10 @@ def _least_random(
     return member(alpha)
 
 
-def _last_kept(kept: Callable[[float], bool], start: float) -> float | None:
+def _last_kept(kept: Callable[[float], bool], start: float, step: float = _STEP) -> float | None:
     """The last float that is kept: on the way up from `start` if that is kept, else the first on the way down."""
     inside = kept(start)
-    near, step = start, start * _STEP
+    near, step = start, start * step
     for _ in range(_STEPS):
         far = min(start + step, LARGEST_ALPHA) if inside else max(start - step, 0.0)
         if far == near:

@@ -15,6 +15,7 @@ from privacyfunnel.arrays import FloatArray
 from privacyfunnel.designs.greedy import greedy_merging
 from privacyfunnel.designs.informative import repaid
 from privacyfunnel.designs.optimum import optimal
+from privacyfunnel.designs.skew import naming_skew
 from privacyfunnel.designs.splitting import LARGEST_EPSILON, LARGEST_SLIVER_BITS, identity, problem_of, protocol_of
 from privacyfunnel.engine.funnel import Average, Progress, split_on_average
 from privacyfunnel.engine.problem import Problem
@@ -69,6 +70,7 @@ class Funnel:
     beside: tuple[Beside, ...]
 
 
+@naming_skew
 def optimal_on_average(
     joint: Joint,
     average: float,

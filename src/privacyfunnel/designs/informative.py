@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -9,9 +10,16 @@ import numpy as np
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.designs.explicit import conditional_reporting
 from privacyfunnel.designs.question import Optimum, Progress, Question
-from privacyfunnel.designs.splitting import LARGEST_EPSILON, LARGEST_SLIVER_BITS, identity, problem_of, protocol_of
+from privacyfunnel.designs.splitting import (
+    LARGEST_EPSILON,
+    LARGEST_SLIVER_BITS,
+    identity,
+    problem_of,
+    protocol_of,
+    without_unseen,
+)
 from privacyfunnel.engine import Problem, split
-from privacyfunnel.errors import SolverError
+from privacyfunnel.errors import GuaranteeError, SolverError
 from privacyfunnel.laws.sealing import seal
 from privacyfunnel.model.information import entropy, mutual_information
 from privacyfunnel.model.joint import Joint
@@ -46,7 +54,8 @@ def most_informative(asked: Question) -> Optimum:
     sealed = seal(split_up, promise, joint, most=LARGEST_SLIVER_BITS, also_in_floats=True)
     utility = sealed.information
     # What was solved for a smaller ε bounds nothing at the larger one, but then all but everything is kept anyway.
-    bound = min(h_x, h_x - found.bound + repaid(h_x, margin)) if promise.epsilon <= LARGEST_EPSILON else h_x
+    most = entropy(np.bincount(problem.objective.value, problem.prior)) - found.bound + repaid(h_x, margin)
+    bound = min(h_x, without_unseen(most, joint, problem)) if promise.epsilon <= LARGEST_EPSILON else h_x
     if bound < utility - ROUNDING * (1 + h_x):
         raise SolverError(
             f"A bound must not lie below what a protocol keeps; it lies {utility - bound:.1e} nats below. Report this."
@@ -62,14 +71,16 @@ def _known_atoms(
     """What a protocol that sees the secret can begin with: the best one that does not, and conditional reporting."""
     limit = HEAD_START if time_limit is None else min(HEAD_START, time_limit / 5)
     blind = split(problem_of(joint, promise, False)[0], gap=gap, time_limit=limit)
-    s, x = inputs // joint.a, inputs % joint.a
-    atoms = [blind.atoms[blind.weights > 0][:, x] * joint.p_s_given_x[s, x]]
+    atoms = [(blind.atoms[blind.weights > 0] / joint.p_x)[:, inputs % joint.a] * problem.prior]
     if not promise.guards_known_attributes:  # else conditional reporting leaks even where it tells nothing
-        # At the engine's own ε, so that these atoms too keep their distance from the boundary.
-        channel = conditional_reporting(joint, promise.resized(problem.epsilon)).channel[inputs]
-        reported = (problem.prior[:, None] * channel).T
-        atoms.append(reported[reported.sum(axis=1) > 0])
-    return np.concatenate([atom / atom.sum(axis=1, keepdims=True) for atom in atoms])
+        with suppress(GuaranteeError):  # for a population it may leak too much however random it is
+            # At the engine's own ε, so that these atoms too keep their distance from the boundary.
+            channel = conditional_reporting(joint, promise.resized(problem.epsilon)).channel[inputs]
+            reported = (problem.prior[:, None] * channel).T
+            atoms.append(reported[reported.sum(axis=1) > 0])
+    known = np.concatenate([atom / atom.sum(axis=1, keepdims=True) for atom in atoms])
+    # What the blind protocol knows of people are other sets of priors than those over pairs.
+    return known if problem.sets is None else problem.drawn_towards(known)
 
 
 def repaid(h_x: float, margin: float) -> float:

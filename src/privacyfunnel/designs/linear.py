@@ -53,7 +53,7 @@ def by_linear_programme(asked: Question) -> Optimum:
     inner = replace(problem, epsilon=problem.epsilon * (1 - INSIDE) if promise.epsilon > NARROWEST else 0.0)
     whole = replace(problem, epsilon=max(promise.epsilon, SMALLEST_EPSILON))
     if use.by_numbers:
-        taken, bound = _by_numbers(inner, whole, use.numbers(joint)[inputs % joint.a, 0])
+        taken, bound = _by_numbers(inner, whole, use.numbers(joint)[inputs % joint.a, 0], asked.time_limit)
     else:
         losses = costs.T[:, inputs % joint.a]  # a row per action
         shares = joint.p_x if use.margin else None
@@ -64,10 +64,10 @@ def by_linear_programme(asked: Question) -> Optimum:
     return _judged(asked, split_up, max(known, bound) if promise.epsilon <= LARGEST_EPSILON else known, costs.max())
 
 
-def _by_numbers(inner: Problem, whole: Problem, x: FloatArray) -> tuple[FloatArray, float]:
+def _by_numbers(inner: Problem, whole: Problem, x: FloatArray, time_limit: float | None) -> tuple[FloatArray, float]:
     """The split of least squared error and its bound; solved on a line of length 1."""
     low, length = float(x.min()), float(x.max() - x.min()) or 1.0
-    found = split_by_numbers(inner, whole, (x - low) / length, TOLERANCE)
+    found = split_by_numbers(inner, whole, (x - low) / length, TOLERANCE, time_limit)
     return found.taken, found.bound * length**2
 
 

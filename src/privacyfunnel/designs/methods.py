@@ -16,7 +16,7 @@ from typing import Protocol as Shape
 
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import ParameterError
-from privacyfunnel.model.comparisons import Comparable
+from privacyfunnel.model.comparable import Comparable
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.uses.linear import values_published

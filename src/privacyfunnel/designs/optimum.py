@@ -8,7 +8,7 @@ from privacyfunnel.designs.question import Optimum, Progress, Question
 from privacyfunnel.designs.sizes import LARGEST_PROBLEM
 from privacyfunnel.designs.skew import naming_skew
 from privacyfunnel.designs.solvers import SOLVERS
-from privacyfunnel.errors import SizeError, checked_positive
+from privacyfunnel.errors import ParameterError, SizeError, checked_positive
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.uses.use import Information, Use
@@ -17,6 +17,7 @@ __all__ = ["Optimum", "optimal"]
 
 MOST_COMPARISONS = 2500  # of side channels: with more of them no search finds much in minutes
 MOST_NUMBERS = 5 * 10**7  # in the rows of a promise
+LARGEST_SETS = 20_000  # bounds of sets of priors; each is a row and a column of a linear programme, twice
 
 
 @naming_skew
@@ -48,6 +49,11 @@ def optimal(
     time_limit = None if time_limit is None else checked_positive("time limit", time_limit)
     checked_size(joint, promise, sees_secret)
     use.refuse(joint)
+    if use.name != Information.name and promise.sets(joint, sees_secret) is not None:
+        raise ParameterError(
+            f"A promise for a population is kept with the most information only; asked was the best for {use.called}. "
+            "Leave out --for, or --population."
+        )
     return SOLVERS[use.name](Question(joint, promise, use, sees_secret, gap, time_limit, progress))
 
 
@@ -63,6 +69,12 @@ def checked_size(joint: Joint, promise: Promise, sees_secret: bool) -> None:
         what = "pairs of a secret and a value" if sees_secret else "combinations" if joint.m > 1 else "values"
         raise SizeError(
             f"The optimum is computed for at most {LARGEST_PROBLEM:,} {what}; this table has {inputs:,}. {instead}"
+        )
+    sets = promise.sets(joint, sees_secret)
+    if sets is not None and sets.high.size > LARGEST_SETS:
+        raise SizeError(
+            f"For a population the optimum is computed for at most {LARGEST_SETS:,} bounds on shares; "
+            f"{len(sets.high):,} events over {sets.inputs:,} inputs have {sets.high.size:,}. {instead}"
         )
     comparisons = promise.count(joint, sees_secret)
     if promise.guards_known_attributes and joint.m > 1 and comparisons > MOST_COMPARISONS:

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from privacyfunnel.designs.informative import most_informative
 from privacyfunnel.designs.linear import by_linear_programme
 from privacyfunnel.designs.question import Optimum, Question
+from privacyfunnel.designs.statistics import balanced, best_conditioned
 
 Solver = Callable[[Question], Optimum]
 
@@ -16,5 +17,7 @@ SOLVERS: Mapping[str, Solver] = MappingProxyType(
         "information": most_informative,
         "values": by_linear_programme,
         "distance": by_linear_programme,
+        "statistics": best_conditioned,
+        "balanced": balanced,
     }
 )

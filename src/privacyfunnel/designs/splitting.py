@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
-from privacyfunnel.arrays import IntArray
+from privacyfunnel.arrays import FloatArray, IntArray, dense
 from privacyfunnel.engine import Problem, Split
 from privacyfunnel.engine.objective import Entropy
 from privacyfunnel.engine.plan import MANY_INPUTS
 from privacyfunnel.laws.rounding import joined
 from privacyfunnel.laws.sealing import SMALLEST_EPSILON
+from privacyfunnel.model.binomial import SCALE
+from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.protocol import Protocol, posterior_labels
+from privacyfunnel.model.rows import Rows
 
 # The engine solves a promise that is smaller by this sliver, so that rounding does not push its atoms, which lie on the
 # boundary, over it. The bound is paid back what that can cost.
@@ -24,17 +28,20 @@ ROOM_FOR_SUMS = 1e-11  # of log-ratio, beyond MANY_INPUTS
 # the whole protocol. What it costs shows in the gap.
 LARGEST_SLIVER_BITS = 0
 LARGEST_EPSILON = 20.0  # what the engine solves for where more is asked: factors beyond e^20 are beyond its floats
+UNSEEN = 1e-7  # the chance of an input that never occurs, where a population may have it
 RAREST_OUTPUT = 1e-9  # outputs rarer than this are merged: they carry no information to speak of
 
 
 def problem_of(joint: Joint, promise: Promise, sees_secret: bool) -> tuple[Problem, IntArray, float]:
     """The engine's problem over the inputs that occur, which those are, and by how much its promise is smaller."""
     p_z = joint.p_sx.ravel() if sees_secret else joint.p_x
+    rows, sets = promise.rows(joint, sees_secret), promise.sets(joint, sees_secret)
+    if sets is not None:
+        p_z, rows = _with_unseen(p_z, rows)
     inputs = np.flatnonzero(p_z)
-    rows = promise.rows(joint, sees_secret)
     # Below the smallest certified size there is room to solve for half of it: still more than what was asked.
     # e^ε' such that (1-δ)v + δp is allowed at ε' whenever v is allowed at ε, with δ the margin (theory, Lemma 4).
-    largest = max(1.0, rows.largest)
+    largest = max(1.0, rows.largest if sets is None else float((sets.high / SCALE / p_z).max()))
     wanted = promise.epsilon if promise.epsilon >= SMALLEST_EPSILON else SMALLEST_EPSILON / 2
     bound = math.exp(min(wanted, LARGEST_EPSILON))
     # Sums over many inputs round more; without room for that, every output would need a sliver of every input.
@@ -42,7 +49,34 @@ def problem_of(joint: Joint, promise: Promise, sees_secret: bool) -> tuple[Probl
     epsilon = math.log((bound * largest + margin) / (largest + margin))
     prior = p_z[inputs] / p_z[inputs].sum()
     objective = Entropy.of(inputs % joint.a)
-    return Problem(prior, rows, epsilon, objective, inputs // joint.a if sees_secret else None), inputs, margin
+    secret = inputs // joint.a if sees_secret else None
+    return Problem(prior, rows, epsilon, objective, secret, sets), inputs, margin
+
+
+def _with_unseen(p_z: FloatArray, rows: Rows) -> tuple[FloatArray, Rows]:
+    """A prior that gives inputs which never occur a little, and the rows as they see these as well.
+
+    A set of priors may hold them, so that atoms must say what becomes of them. Rows are about the table, in which they
+    have no chance.
+    """
+    seen = np.flatnonzero(p_z)
+    if len(seen) == len(p_z):
+        return p_z, rows
+    every = np.where(p_z > 0, p_z * (1 - UNSEEN * (len(p_z) - len(seen))), UNSEEN)
+    functionals = np.zeros((rows.functionals.shape[0], len(p_z)))
+    functionals[:, seen] = dense(rows.functionals) * (p_z[seen] / every[seen])
+    members = np.zeros((len(rows.members), len(p_z)), dtype=bool)
+    members[:, seen] = rows.members
+    return every, replace(rows, functionals=functionals, members=members, even=np.zeros_like(rows.even))
+
+
+def without_unseen(bound: float, joint: Joint, problem: Problem) -> float:
+    r"""What a bound for the prior with unseen inputs says for the one without, of which it is a mixture with a share m.
+
+    Whoever knows which part a record is of learns at most h(m) by that, so :math:`(1 - m) I \le I' + h(m)`.
+    """
+    m = UNSEEN * (problem.size - int(np.count_nonzero(joint.weights if problem.secret is not None else joint.p_x)))
+    return bound if m <= 0 else (bound + entropy([m, 1 - m])) / (1 - m)
 
 
 def protocol_of(joint: Joint, problem: Problem, inputs: IntArray, found: Split, sees_secret: bool) -> Protocol:

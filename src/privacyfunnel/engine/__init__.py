@@ -8,6 +8,10 @@ bounding.py     how the bound rises; reductions.py fewer inputs, fewer rows
 oracle.py       the polytope as it is seen: interval.py, polytope.py, programme.py
 search.py       atoms of small reduced cost; vertices.py steps from vertex to vertex
 best_first.py   the proof: chords.py boxes of entries, classes.py and cones.py boxes of classes
+conditioning.py where a matrix counts that the split adds up to (statistics): moments.py its master, curved.py what an
+                atom costs then, products.py the proof by products of rows
+actions.py      outputs that are actions, one linear programme; numbers.py actions on a line
+funnel.py       an average about the secret: walks.py its atoms, gibbs.py its boxes
 simplex.py      many small linear programmes at once; highs.py large ones
 """
 

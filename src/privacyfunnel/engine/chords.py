@@ -63,7 +63,7 @@ class BoxedChords:
         np.fill_diagonal(high, reach)
         possible = np.flatnonzero(np.diag(low) <= np.diag(high))
         basis = np.tile(self.polytope.basis, (d, 1))
-        return _tightened(Boxes(np.full(d, -np.inf), (low, high, np.arange(d), basis))[possible])
+        return tightened(Boxes(np.full(d, -np.inf), (low, high, np.arange(d), basis))[possible])
 
     def cut(self, boxes: Boxes, prices: FloatArray, goal: float, deadline: float) -> Cut:
         """Bound by the programmes of the boxes; shrink those that stay, and cut them where the chord errs most."""
@@ -91,26 +91,30 @@ class BoxedChords:
         closed = min(goal, float(bound[inside][final].min(initial=np.inf)))
         rest = np.flatnonzero(~final)
         left = Boxes(bound[inside], (low, high, largest[inside], solved.basis[inside]))[rest]
-        return Cut(_tightened(_halves(left, v[rest], error[rest])), closed, atoms[solved.optimal])
+        return Cut(tightened(halves(left, v[rest], error[rest])), closed, atoms[solved.optimal])
 
     def _worthwhile(
         self, low: FloatArray, high: FloatArray, cost: FloatArray, multipliers: FloatArray, goal: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """The boxes without the parts where the relaxation alone exceeds the goal.
-
-        Moving v_j away from the bound that its reduced cost d_j prefers costs |d_j| per unit.
-        """
+        """See `trimmed`: the relaxation here is a programme with multipliers."""
         p, d = self.polytope, self.polytope.inputs
         box = p.programmes(cost, low, high)
         reduced = cost - multipliers @ p.matrix
         value = multipliers @ p.rhs + np.minimum(reduced * box.low, reduced * box.high).sum(axis=1)
-        reduced = reduced[:, :d]
-        step = np.maximum(goal - value, 0.0)[:, None] / np.maximum(np.abs(reduced), FLATTEST)
-        most = np.where(reduced > 0, np.minimum(high, low + step), high)
-        return np.where(reduced < 0, np.maximum(low, high - step), low), most
+        return trimmed(low, high, reduced[:, :d], goal - value)
 
 
-def _tightened(boxes: Boxes) -> Boxes:
+def trimmed(low: FloatArray, high: FloatArray, reduced: FloatArray, room: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The boxes without the parts where the relaxation alone exceeds the goal, which is `room` above its value.
+
+    Moving v_j away from the bound that its reduced cost d_j prefers costs |d_j| per unit.
+    """
+    step = np.maximum(room, 0.0)[:, None] / np.maximum(np.abs(reduced), FLATTEST)
+    most = np.where(reduced > 0, np.minimum(high, low + step), high)
+    return np.where(reduced < 0, np.maximum(low, high - step), low), most
+
+
+def tightened(boxes: Boxes) -> Boxes:
     """The same boxes, shrunk by Σ v = 1 and by which entry is the largest; empty ones are dropped."""
     low, high, largest, basis = boxes.parts
     low, rows = low.copy(), np.arange(len(boxes))
@@ -131,7 +135,7 @@ def _within_the_simplex(low: FloatArray, high: FloatArray) -> tuple[FloatArray, 
     return high, low
 
 
-def _halves(boxes: Boxes, v: FloatArray, error: FloatArray) -> Boxes:
+def halves(boxes: Boxes, v: FloatArray, error: FloatArray) -> Boxes:
     """Both halves of the boxes, cut where the chord errs most."""
     low, high, largest, basis = boxes.parts
     rows = np.arange(len(boxes))

@@ -34,7 +34,7 @@ STARTS = 96  # of walks in one search
 WALK, LATE_WALK = 60, 400  # steps: enough to see which atoms are worth having, and to have these to all digits
 WORTH, WORTH_OF_GAP = 1e-10, 0.1  # reduced cost below minus this, or this part of the gap, is worth an atom
 ADDED = 24  # atoms in one round
-STEADY = 0.5  # weight of past prices, which damps their swings
+DAMPING = 0.5  # weight of past prices, which damps their swings
 MOST_ROUNDS = 2000
 SECONDS = 60.0  # where nobody said how long it may take
 PROOF_SHARE = 0.5  # of the gap that is left to the proof
@@ -104,8 +104,8 @@ class _Funnel:
             now = time.monotonic()
             if value - bound <= gap or now >= deadline:
                 break
-            steady = prices if steady is None else STEADY * steady + (1 - STEADY) * prices
-            price = STEADY * price + (1 - STEADY) * mu if price else mu
+            steady = prices if steady is None else DAMPING * steady + (1 - DAMPING) * prices
+            price = DAMPING * price + (1 - DAMPING) * mu if price else mu
             late = now > first_proof and bound == -np.inf
             new = self._searched(steady, price, prices, mu)
             if not len(new):

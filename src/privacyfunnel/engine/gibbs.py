@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -41,6 +42,7 @@ class AverageCost:
     For `BestFirst` it has the shape of an objective over inputs that are values.
     """
 
+    square: ClassVar[None] = None
     value: IntArray
     secrets: FloatArray  # A: (c, d)
     price: float  # μ

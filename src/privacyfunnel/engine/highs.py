@@ -53,6 +53,20 @@ class Programme:
         k, none = len(low), np.empty(0, dtype=np.int32)
         self._highs.addRows(k, low, high, 0, np.zeros(k, dtype=np.int32), none, np.empty(0))
 
+    def add_filled_rows(
+        self,
+        low: FloatArray,
+        high: FloatArray,
+        starts: NDArray[np.integer[Any]],
+        index: NDArray[np.integer[Any]],
+        entries: FloatArray,
+    ) -> None:
+        """Rows over columns that are there already: the entries of row i, and their columns, begin at starts[i]."""
+        k = len(low)
+        self._highs.addRows(
+            k, low, high, len(entries), starts[:k].astype(np.int32), index.astype(np.int32), entries.astype(np.float64)
+        )
+
     def add_columns(
         self,
         costs: FloatArray,
@@ -84,6 +98,11 @@ class Programme:
         none = np.zeros(len(columns))
         self._highs.changeColsBounds(len(columns), columns.astype(np.int32), none, none)
 
+    def confine(self, low: FloatArray, high: FloatArray) -> None:
+        """Bounds for the first columns."""
+        k = len(low)
+        self._highs.changeColsBounds(k, np.arange(k, dtype=np.int32), low, high)
+
     def run(self) -> bool:
         """Solve; whether an optimum was reached."""
         self._highs.run()
@@ -93,6 +112,12 @@ class Programme:
     def impossible(self) -> bool:
         """Whether the last solve found that there is no solution."""
         return bool(self._highs.getModelStatus() == highspy.HighsModelStatus.kInfeasible)
+
+    @property
+    def ray(self) -> FloatArray | None:
+        """Multipliers of the rows that show why the last programme has no solution, up to their sign, if known."""
+        _, known = self._highs.getDualRayExist()
+        return np.array(self._highs.getDualRay()[2]) if known else None
 
     @property
     def status(self) -> str:

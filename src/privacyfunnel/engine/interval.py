@@ -10,10 +10,11 @@ from collections import deque
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray, dense
+from privacyfunnel.engine.objective import Objective
 from privacyfunnel.engine.problem import Problem, Proof
 
 BLOCK = 1 << 22  # entries of a table of pairs that are priced together
-ROUNDING = 1e-14  # relative to the prices: sums of four terms
+ROUNDING = 1e-14  # relative to the prices (and squares, which are of their size): sums of a few terms
 STAIRCASES = 12  # random orders in which values are paired to begin with
 
 
@@ -56,9 +57,15 @@ class Interval:
         self.r = coordinate(problem)
         self.prior = problem.prior
         self._terms = problem.objective.terms
+        self._square: FloatArray | None = None
         self._random = np.random.default_rng(1)
         self.low, self.high = ends(problem, self.r)
         self.singles = np.flatnonzero((self.r >= self.low) & (self.r <= self.high))
+
+    def charge(self, objective: Objective) -> None:
+        """Go on with another objective."""
+        self._terms = objective.terms
+        self._square = None if objective.square is None else objective.square @ objective.square.T
 
     def start(self) -> FloatArray:
         """Splits of the prior, made by pairing values from below with values from above in several orders."""
@@ -129,7 +136,8 @@ class Interval:
         """The best atom with each value at each end, and the least reduced cost of all."""
         d = self.r.size
         atoms = [np.eye(d)[self.singles]]
-        least = float((-prices[self.singles]).min(initial=np.inf))
+        alone = -prices[self.singles] - (0.0 if self._square is None else np.diag(self._square)[self.singles])
+        least = float(alone.min(initial=np.inf))
         for end in sorted({self.low, self.high}):
             below, above = np.flatnonzero(self.r < end), np.flatnonzero(self.r > end)
             if not below.size or not above.size:
@@ -142,6 +150,10 @@ class Interval:
                 share = (self.r[above] - end) / (self.r[above] - self.r[x][:, None])
                 cost = self._terms(share) + self._terms(1.0 - share)
                 cost -= share * prices[x][:, None] + (1.0 - share) * prices[above]
+                if self._square is not None:
+                    G = self._square
+                    cost -= share**2 * np.diag(G)[x][:, None] + (1.0 - share) ** 2 * np.diag(G)[above]
+                    cost -= 2.0 * share * (1.0 - share) * G[np.ix_(x, above)]
                 nearest = np.argmin(cost, axis=1)
                 atoms.append(self._pairs(x, above[nearest], end))
                 at = np.argmin(cost, axis=0)

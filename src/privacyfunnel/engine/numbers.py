@@ -13,6 +13,7 @@ the tangents of their ends meet. The master is the linear programme of `actions.
 from __future__ import annotations
 
 import heapq
+import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +25,7 @@ from privacyfunnel.engine.programme import RowsOracle
 
 MOST_ROUNDS = 60  # of master and line; a dozen were never exceeded
 MOST_PIECES = 400  # of the line in one round
+SECONDS = 30.0  # where nobody said how long it may take; a round that has begun is finished
 NEAR = 1e-6  # of a piece: a cut nearer to its end is made in the middle
 ALIKE = 1e-9  # numbers nearer than this are one action
 
@@ -46,11 +48,14 @@ class _End:
     slope: float
 
 
-def split_by_numbers(inner: Problem, whole: Problem, x: FloatArray, tolerance: float) -> Numbers:
-    """The split of `inner` of least Σ q Var_v(x), proved for `whole`, up to the tolerance or to rounding.
+def split_by_numbers(
+    inner: Problem, whole: Problem, x: FloatArray, tolerance: float, time_limit: float | None = None
+) -> Numbers:
+    """The split of `inner` of least Σ q Var_v(x), proved for `whole`, up to the tolerance, to rounding or to the time.
 
     `x` lies between 0 and 1.
     """
+    deadline = time.monotonic() + (SECONDS if time_limit is None else time_limit)
     oracle = RowsOracle(whole)
     places = np.unique(x)
     best, bound = None, -np.inf
@@ -66,6 +71,8 @@ def split_by_numbers(inner: Problem, whole: Problem, x: FloatArray, tolerance: f
         used = places[taken.sum(axis=1) > 0]
         after = _different(np.concatenate([used, means, cheaper]))
         if least - bound <= tolerance or (len(after) == len(places) and np.allclose(after, places, atol=ALIKE)):
+            break
+        if time.monotonic() > deadline:
             break
         places = after
     assert best is not None

@@ -6,11 +6,12 @@ A cost is a sum of concave terms of an image t = T v, where T sums v over the in
 
 Concavity gives both what a search and what a proof needs: a tangent lies above h everywhere, a chord lies below it
 between its ends. Information is the first objective: with :math:`h(t) = -t \ln t` the cost of an atom is the entropy of
-what it leaves open about X.
+what it leaves open about X. A cost may also fall by a square, :math:`\lVert B^\top v\rVert^2`, which is concave as well
+(curved.py).
 """
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -33,6 +34,10 @@ class Objective(Protocol):
     def plain(self) -> bool:
         """Whether every input is an entry of its own, so that T is the identity."""
 
+    @property
+    def square(self) -> FloatArray | None:
+        """B, a row per input, where the cost falls by ‖Bᵀv‖² as well; None where it does not."""
+
     def among(self, inputs: IntArray) -> "Objective":
         """The same objective over some of the inputs."""
 
@@ -48,6 +53,7 @@ class Objective(Protocol):
 class Entropy:
     r"""H(T v), in nats."""
 
+    square: ClassVar[None] = None
     value: IntArray
     values: int
     plain: bool
@@ -89,17 +95,28 @@ def costs(objective: Objective, atoms: FloatArray) -> FloatArray:
     if not objective.plain:
         cell, where = np.unique(row * objective.values + objective.value[z], return_inverse=True)
         row, entries = cell // objective.values, np.bincount(where, entries).astype(np.float64)
-    return np.bincount(row, objective.terms(entries), minlength=atoms.shape[0]).astype(np.float64)
+    separate = np.bincount(row, objective.terms(entries), minlength=atoms.shape[0]).astype(np.float64)
+    return separate - squares(objective, atoms)
+
+
+def squares(objective: Objective, atoms: FloatArray) -> FloatArray:
+    """‖Bᵀv‖² for every row v; 0 where there is no B."""
+    if objective.square is None:
+        return np.zeros(len(atoms))
+    return np.asarray(((atoms @ objective.square) ** 2).sum(axis=1))
 
 
 def reduced_costs(objective: Objective, atoms: FloatArray, prices: FloatArray) -> FloatArray:
     """cost(v) − prices·v for every row."""
-    return np.asarray(objective.terms(image(objective, atoms)).sum(axis=1) - atoms @ prices)
+    separate = objective.terms(image(objective, atoms)).sum(axis=1) - atoms @ prices
+    return np.asarray(separate - squares(objective, atoms))
 
 
 def tangents(objective: Objective, atoms: FloatArray, least: float) -> FloatArray:
     """For every row the slopes, by input, of a linear function above the cost that meets it there."""
-    return objective.slopes(image(objective, atoms), least)[:, objective.value]
+    slopes = objective.slopes(image(objective, atoms), least)[:, objective.value]
+    B = objective.square
+    return slopes if B is None else slopes - 2.0 * (atoms @ B) @ B.T
 
 
 def chords(objective: Objective, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:

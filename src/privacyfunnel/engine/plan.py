@@ -3,21 +3,30 @@
 A way is an oracle, a search, a proof and how they are run. The first line of `PLAN` that fits wins.
 """
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
+
+import numpy as np
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine.best_first import BestFirst, Relaxation
 from privacyfunnel.engine.bounding import ByProof, ByRelaxations, Prover
 from privacyfunnel.engine.chords import BoxedChords, OpenChords
 from privacyfunnel.engine.classes import ByClasses, class_cones
+from privacyfunnel.engine.conditioning import Conditioning, Tools
+from privacyfunnel.engine.curved import Curved
 from privacyfunnel.engine.generation import Generation, Pace, Progress
+from privacyfunnel.engine.hull_chords import HullChords
+from privacyfunnel.engine.hulls import HullOracle
 from privacyfunnel.engine.interval import Interval
+from privacyfunnel.engine.moments import Moment
 from privacyfunnel.engine.oracle import is_secret_box, secret_box
 from privacyfunnel.engine.polytope import Polytope, boxed, polytope_of
 from privacyfunnel.engine.problem import Problem, Split
+from privacyfunnel.engine.products import Products, cone_of
 from privacyfunnel.engine.programme import RowsOracle
-from privacyfunnel.engine.reductions import merged
+from privacyfunnel.engine.reductions import grouped_secrets, merged
 from privacyfunnel.engine.search import InTurn, Search, SomeInputsSearch, TangentSearch, VertexSearch
 from privacyfunnel.engine.supply import Beginning, WithLoans, WithRest
 
@@ -28,8 +37,11 @@ MOST_BRANCHED = 700  # inputs; with more, boxes are so many to begin with that a
 TOGETHER = 128  # inputs of one walk where a step is a linear programme
 BOXES = (0.5, 0.35, 0.65, 0.45, 0.55)  # places of a box within ε under LDP, the most useful first
 WALKS_IN_CLOSED_FORM, WALKS_BY_PROGRAMME = 96, 3  # at once: what a step costs differs a thousandfold
+WALKS_OVER_SETS, PATIENCE_OVER_SETS = 8, 5  # where boxes take milliseconds, a proof that meets an atom is dear
 STEADY = 0.8  # weight of past prices where many splits cost the same; 0 where an atom is sought at its very prices
 PATIENCE = 8  # searches in vain where no proof says that there is nothing to be found
+MOST_MULTIPLIED = 64  # inputs; with more, products of rows have too many entries for a box to be bounded in time
+SIMPLER_GAP = 0.01  # of its value: how well a simpler problem is solved where the second moment counts
 COARSE_SHARE, SHORT_COARSE_SHARE = 0.4, 0.2  # of a time limit for the smaller problem; less where nothing is proved
 
 
@@ -68,6 +80,31 @@ def split(
     return small.told_apart(generation.best(), most_atoms)
 
 
+def conditioned(
+    problem: Problem,
+    moment: Moment,
+    *,
+    gap: float = 1e-3,
+    absolute: float = 0.0,
+    time_limit: float | None = None,
+    progress: Progress | None = None,
+    start: FloatArray | None = None,
+) -> Split:
+    """The split of least tr(F Fᵀ M⁻¹), up to `gap` times that value less what nobody can avoid, or an absolute gap.
+
+    Inputs that the promise cannot tell apart stay apart: which of them are named together counts here.
+    """
+    run = conditioning_for(problem, moment)
+    run.run(gap, time_limit, progress, start, absolute=absolute)
+    return run.best()
+
+
+def conditioning_for(problem: Problem, moment: Moment) -> Conditioning:
+    """The run that suits the problem where its second moment counts."""
+    way = next(way for way in MOMENT_PLAN if way.when(problem))
+    return Conditioning(problem, moment, way.made(problem, moment), way.name)
+
+
 # -- the ways ------------------------------------------------------------------------------------------------------
 
 
@@ -86,6 +123,16 @@ def _seeing_secret(problem: Problem, name: str) -> Generation:
     oracle = RowsOracle(problem)
     search = TangentSearch(oracle, problem, WALKS_BY_PROGRAMME)
     return _with_loans(problem, name, search, _proof(problem, OpenChords(oracle, problem.objective), search), 0.0)
+
+
+def _over_sets(problem: Problem, name: str) -> Generation:
+    oracle = HullOracle(problem)
+    search = TangentSearch(oracle, problem, WALKS_OVER_SETS)
+    relaxation: Relaxation = OpenChords(oracle, problem.objective)
+    if problem.objective.plain:
+        relaxation = HullChords(oracle, problem.objective)
+    bounding = ByProof(problem, _proof(problem, relaxation, search))
+    return Generation(problem, WithLoans(problem, search), bounding, Pace(0.0, PATIENCE_OVER_SETS), name)
 
 
 def _without_proof(problem: Problem, name: str) -> Generation:
@@ -158,9 +205,70 @@ def _has_very_many_rows(problem: Problem) -> bool:
 
 
 PLAN = (
+    Way("sets of priors, linear programmes", lambda problem: problem.sets is not None, _over_sets),
     Way("seeing the secret, closed form", is_secret_box, _seeing_secret_in_a_box),
     Way("seeing the secret, linear programmes", lambda problem: not problem.objective.plain, _seeing_secret),
     Way("one number, all vertices in a table", lambda problem: problem.rows.of_two, _by_interval),
     Way("very many rows, searched without branching", _has_very_many_rows, _without_proof),
     Way("vertices of the polytope", lambda problem: True, _by_vertices),
+)
+
+
+# -- where the second moment of the split counts -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class MomentWay:
+    """The same for splits whose second moment counts."""
+
+    name: str
+    when: Callable[[Problem], bool]
+    made: Callable[[Problem, Moment], Tools]
+
+
+def _pairs(problem: Problem, moment: Moment) -> Tools:
+    interval = Interval(problem)
+
+    def charged(objective: Curved) -> Prover:
+        interval.charge(objective)
+        return interval
+
+    return Tools(interval, charged)
+
+
+def _by_products(problem: Problem, moment: Moment) -> Tools:
+    polytope = polytope_of(problem)
+    search, cone = VertexSearch(polytope, problem.objective), cone_of(problem)
+    reach: list[FloatArray] = []
+
+    def charged(objective: Curved) -> Prover:
+        if not reach:
+            reach.append(np.minimum(cone.image @ polytope.reach(np.inf), 1.0))
+        search.charge(objective)
+        return BestFirst(Products(cone, objective, reach[0]), objective, search.polished)
+
+    return Tools(search, charged)
+
+
+def _by_groups(problem: Problem, moment: Moment) -> Tools:
+    """Searched as before; bounded by each secret against all others, which is proved at once (Theorem 7a)."""
+    groups = grouped_secrets(problem)
+
+    def simpler(seconds: float) -> float:
+        until, best = time.monotonic() + seconds, 0.0
+        for s in range(0 if groups is None else groups.count):
+            easier, left = groups.singled_out([s]) if groups is not None else None, until - time.monotonic()
+            if easier is not None and left > 0:
+                run = conditioning_for(easier, moment)
+                run.run(SIMPLER_GAP, left)
+                best = max(best, run.bound)
+        return best
+
+    return Tools(VertexSearch(polytope_of(problem), problem.objective), None, simpler)
+
+
+MOMENT_PLAN = (
+    MomentWay("one number, all vertices in a table", lambda p: p.objective.plain and p.rows.of_two, _pairs),
+    MomentWay("vertices of the polytope, products of rows", lambda p: p.size <= MOST_MULTIPLIED, _by_products),
+    MomentWay("vertices of the polytope, bounded by groups of secrets", lambda problem: True, _by_groups),
 )

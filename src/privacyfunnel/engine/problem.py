@@ -22,6 +22,7 @@ import numpy as np
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray, dense, sparse
 from privacyfunnel.engine.objective import Entropy, Objective, costs
 from privacyfunnel.model.rows import Rows
+from privacyfunnel.model.sets import PriorSets
 
 DUST = 1e-13  # of the largest ratio v/p: entries below it are rounding
 ROW_ROUNDING = 1e-11  # relative: a row broken by less than this is broken by rounding
@@ -40,6 +41,7 @@ class Problem:
     epsilon: float
     objective: Objective
     secret: IntArray | None = None  # the secret that each input has, where the protocol sees it
+    sets: PriorSets | None = None  # of priors, for all members of which atoms keep the promise as well
 
     @classmethod
     def of_values(cls, prior: FloatArray, rows: Rows, epsilon: float) -> Problem:
@@ -120,7 +122,11 @@ class Problem:
         """Whether each atom keeps every row, up to rounding."""
         one, other = self.rows.at(atoms)
         most = self.loud * (1 + ROW_ROUNDING)
-        return np.asarray(((one <= most * other) & (other <= most * one)).all(axis=0))
+        kept = ((one <= most * other) & (other <= most * one)).all(axis=0)
+        if self.sets is not None:
+            one, other = self.sets.at((atoms / self.prior).T)
+            kept &= (one <= most * other).all(axis=0)
+        return np.asarray(kept)
 
     def cleaned(self, atoms: FloatArray) -> FloatArray:
         """The atoms without the dust of rounding, and within every row.
@@ -183,6 +189,12 @@ class Problem:
             at_prior = np.minimum(here[one] - self.loud * here[other], 0.0)  # above 0 by rounding alone
             at_end = there[one] - self.loud * there[other]
             share = np.divide(at_end, at_end - at_prior, out=np.zeros_like(at_end), where=at_end > 0)
+            needed = np.maximum(needed, share.max(axis=0, initial=0.0))
+        if self.sets is not None:
+            # Any member gives the prior a likelihood of 1, so that the worst ones stay the same along the segment.
+            first, second = self.sets.at((towards / self.prior).T)
+            at_end = np.maximum(first - self.loud * second, 0.0)
+            share = np.divide(at_end, at_end + (self.loud - 1), out=np.zeros_like(at_end), where=at_end > 0)
             needed = np.maximum(needed, share.max(axis=0, initial=0.0))
         return np.clip(needed, 0.0, 1.0)
 

@@ -121,6 +121,8 @@ def merged(problem: Problem) -> Reduced:
     """The problem with inputs merged whose columns agree; only where every input is a value of its own."""
     d = problem.size
     every = np.arange(d)
+    if problem.sets is not None:  # a set of priors may tell apart what the table does not
+        return Reduced(problem, problem, every, np.ones(d))
     if not problem.objective.plain or not len(problem.rows):
         return Reduced(problem, problem, every, np.ones(d)) if len(problem.rows) else Reduced.of(problem, 0 * every)
     columns = dense(problem.rows.functionals[np.unique(problem.rows.pairs)])

@@ -6,6 +6,7 @@ nothing is cheaper. Where the polytope has few rows, steps to the best neighbour
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import cycle
 from typing import Protocol
@@ -22,6 +23,7 @@ from privacyfunnel.engine.vertices import IMPROVES, Vertices, Walks
 
 PREFERENCE = (0.3, 2.0)  # nats: by how much an input that is missing is made cheaper where a walk starts
 ALIKE = 10  # digits in which two atoms that are one agree
+SPREAD = 0.3  # of chance distributions: most of each lies on few inputs
 NEAR_ZERO = 1e-9  # an entry that is 0 has no tangent; it is treated as if it were this
 
 
@@ -90,6 +92,10 @@ class VertexSearch:
         self._pool = Vertices(np.empty((0, n)), np.empty((0, m), dtype=np.int64))
         self._known: dict[bytes, None] = {}  # what is in the pool, in the same order
 
+    def charge(self, objective: Objective) -> None:
+        """Go on with another objective; what was met is remembered."""
+        self.walks = replace(self.walks, objective=objective)
+
     def start(self) -> FloatArray:
         """For each input the atom that gives it most."""
         return self._pooled(self.walks.cheapest(-np.eye(self.polytope.inputs)))
@@ -116,8 +122,13 @@ class VertexSearch:
         return self._pooled(self.walks.descend(self.walks.cheapest(slopes), prices))
 
     def _noise(self) -> FloatArray:
-        d = self.polytope.inputs
-        return self._random.exponential(size=(self.starts, d)) * self._random.uniform(0, 2, size=(self.starts, 1))
+        d, B = self.polytope.inputs, self.walks.objective.square
+        if B is None:
+            return self._random.exponential(size=(self.starts, d)) * self._random.uniform(0, 2, size=(self.starts, 1))
+        # A square has slopes of its own size: along chance directions of B, and at chance distributions.
+        along = self._random.normal(size=(self.starts, B.shape[1])) * self._random.uniform(0, 3, size=(self.starts, 1))
+        at = self._random.dirichlet(np.full(d, SPREAD), self.starts) @ B
+        return -2.0 * np.where(np.arange(self.starts)[:, None] % 2 == 0, along, at) @ B.T
 
     def _nearest(self, prices: FloatArray) -> Vertices:
         """Those of the pool that cost least now."""

@@ -109,6 +109,8 @@ class Walks:
         rest = terms(others[:, :d]) - prices * others[:, :d]
         cost += rest.sum(axis=1, keepdims=True)
         cost[:, :d] -= rest
+        if self.objective.square is not None:
+            cost -= self._squares(self.objective.square, x, basis, W, np.where(rises, step, -step))
         cost[rows, basis] = np.inf
         best = np.argmin(cost, axis=1)
         lowest = np.take_along_axis(cost, best[:, None], 1)[:, 0]
@@ -120,6 +122,17 @@ class Walks:
         pivots = turns[better, best]
         new_basis[nth[pivots], leave[better, best][pivots]] = best[pivots]
         return better, new_x, new_basis
+
+    @staticmethod
+    def _squares(B: FloatArray, x: FloatArray, basis: IntArray, W: FloatArray, step: FloatArray) -> FloatArray:
+        """‖Bᵀu‖² of every neighbour u = v + step_j (e_j − W_j), (k, n)."""
+        d = len(B)
+        padded = np.concatenate([B, np.zeros((x.shape[1] - d, B.shape[1]))])
+        here = x[:, :d] @ B
+        # W was turned where j falls, and so is the step.
+        along = padded.T - np.sign(step)[:, None, :] * np.matmul(padded[basis].transpose(0, 2, 1), W)
+        square = (here**2).sum(axis=1)[:, None] + 2.0 * step * np.matmul(here[:, None, :], along)[:, 0]
+        return np.asarray(square + step**2 * (along**2).sum(axis=1))
 
     def settled(self, vertices: Vertices) -> Vertices:
         """The same vertices, computed afresh from their bases, so that no rounding of the walk remains."""

@@ -12,7 +12,7 @@ from privacyfunnel.designs.optimum import optimal
 from privacyfunnel.experiments.draws import adult_joint
 from privacyfunnel.experiments.experiment import Experiment, Findings, Record, Task, numbers, of, timed
 from privacyfunnel.experiments.telling import counted, duration, prose, table
-from privacyfunnel.model.comparisons import Comparable
+from privacyfunnel.model.comparable import Comparable
 from privacyfunnel.model.information import entropy, mutual_information
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LIP

@@ -13,7 +13,7 @@ from privacyfunnel.experiments.draws import uniform_joint
 from privacyfunnel.experiments.enumeration import available, budget_conditions, enumerated
 from privacyfunnel.experiments.experiment import Experiment, Findings, Record, Task, numbers, of, timed
 from privacyfunnel.experiments.telling import counted, prose, table, times
-from privacyfunnel.model.comparisons import Comparable
+from privacyfunnel.model.comparable import Comparable
 from privacyfunnel.model.information import mutual_information
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.product import ProductProtocol

@@ -28,10 +28,12 @@ from privacyfunnel.laws.chain_measures import ChainTally, ReachedChain, outward
 from privacyfunnel.laws.chain_step import BITS, MOST_ENTRIES, UNIT, Step, arrivals, entries_of
 from privacyfunnel.laws.exact import NO_LEAK, ExactLeak, worse
 from privacyfunnel.laws.law import Law, Model
+from privacyfunnel.laws.over_sets import outward_over
 from privacyfunnel.laws.sampling import Words
 from privacyfunnel.model.comparisons import Comparisons
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.protocol import Labels
+from privacyfunnel.model.sets import PriorSets
 from privacyfunnel.model.sparse import SparseProtocol
 
 MOST_STEPS = 20  # the error of products of so many chances is still counted outwards
@@ -148,6 +150,15 @@ class ChainLaw(Law):
         for step, outputs in self.paths():
             for part in np.array_split(step.chosen, 1 + len(step.chosen) * width // WORKED_ON):
                 largest = worse(largest, outward(comparisons, sparse.csr_array(outputs[part]), given, part, error))
+        return largest
+
+    def worst_over(self, sets: PriorSets) -> ExactLeak:
+        """An upper bound, as above, over all members of sets of priors."""
+        error = math.expm1(2 * (2 * len(self.combos) + 2 * len(self.steps) + 16) * ROUNDING)
+        width, largest = max(len(self.combos), len(sets.low), len(sets.pairs)), NO_LEAK
+        for step, outputs in self.paths():
+            for part in np.array_split(step.chosen, 1 + len(step.chosen) * width // WORKED_ON):
+                largest = worse(largest, outward_over(sets, outputs[part].toarray().T, part, error))
         return largest
 
     def draw(self, codes: NDArray[Any], words: Words) -> NDArray[Any]:

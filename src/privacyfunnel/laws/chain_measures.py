@@ -17,6 +17,7 @@ from privacyfunnel.laws.exact import NO_LEAK, ExactLeak, exact_leak
 from privacyfunnel.laws.tally import Pooled
 from privacyfunnel.model.comparisons import Comparisons, Leak
 from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.sets import PriorSets
 
 
 class Tree(Shape):
@@ -37,6 +38,9 @@ class Tree(Shape):
     def worst(self, comparisons: Comparisons) -> ExactLeak:
         """An upper bound on the largest ratio."""
 
+    def worst_over(self, sets: PriorSets) -> ExactLeak:
+        """The same over all members of sets of priors."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReachedChain:
@@ -48,6 +52,10 @@ class ReachedChain:
     def worst(self, comparisons: Comparisons) -> Leak:
         """The largest log-ratio, rounded upwards."""
         return self.law.worst(comparisons).leak
+
+    def worst_over(self, sets: PriorSets) -> Leak:
+        """The same over all members of sets of priors."""
+        return self.law.worst_over(sets).leak
 
     def describe(self, leak: Leak, joint: Joint) -> str:
         """The leak in words. An output is what was published up to some step, of which only the number is known."""

@@ -15,12 +15,14 @@ from privacyfunnel.errors import ProtocolFileError
 from privacyfunnel.laws.alias import AliasTables, sample
 from privacyfunnel.laws.exact import NO_LEAK, WORKED_ON, ExactLeak, worse, worst_ratio
 from privacyfunnel.laws.law import BITS, UNIT, Law, Model, Part, checked_table
+from privacyfunnel.laws.over_sets import exact_over
 from privacyfunnel.laws.rounding import rounded_rows
 from privacyfunnel.laws.sampling import Words
 from privacyfunnel.laws.tally import ChannelTally
 from privacyfunnel.model.comparisons import Comparisons
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.protocol import Labels, Protocol
+from privacyfunnel.model.sets import PriorSets
 from privacyfunnel.model.sparse import SparseProtocol
 
 LIMB = 22  # bits: three limbs hold 65 bits, and a limb times masses below 2⁴⁰ sums up within an int64
@@ -114,6 +116,17 @@ class ChannelLaw(Law):
             masses = self._masses(comparisons, totals, first, min(first + some, len(self.outputs)))
             worst = worse(worst, worst_ratio(comparisons, masses, totals.astype(object), first))
         return worst
+
+    def worst_over(self, sets: PriorSets) -> ExactLeak:
+        return exact_over(sets, self.channel, self.column)
+
+    def column(self, output: int) -> list[int]:
+        """N(z, y) of one output for every input."""
+        column = [0] * self.inputs
+        entries = np.flatnonzero(self.output == output)
+        for row, number in zip(self._row_of_entry[entries].tolist(), self.numerator[entries], strict=True):
+            column[row] = int(number)
+        return column
 
     def _masses(self, comparisons: Comparisons, totals: NDArray[Any], first: int, end: int) -> NDArray[Any]:
         """Σ_z weight(E, z) N(z, y), a row per event and a column per output y = first, …, end − 1, as Python's

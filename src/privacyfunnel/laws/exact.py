@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Any
+from typing import Protocol as Shape
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,7 +72,13 @@ def worse(one: ExactLeak, other: ExactLeak) -> ExactLeak:
     return other
 
 
-def exact_leak(comparisons: Comparisons, ratio: Fraction | None, pair: int, output: Any) -> ExactLeak:
+class Naming(Shape):
+    """Pairs of events that can be named."""
+
+    def leak(self, epsilon: float, pair: int, output: Any) -> Leak: ...
+
+
+def exact_leak(comparisons: Naming, ratio: Fraction | None, pair: int, output: Any) -> ExactLeak:
     """A leak of that ratio at that pair and output, named."""
     return ExactLeak(ratio, comparisons.leak(math.inf if ratio is None else log_above(ratio), pair, output))
 

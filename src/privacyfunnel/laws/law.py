@@ -22,9 +22,11 @@ from privacyfunnel.errors import SizeError
 from privacyfunnel.laws.exact import ExactLeak
 from privacyfunnel.laws.sampling import Words
 from privacyfunnel.laws.tally import Tally
-from privacyfunnel.model.comparisons import Comparable, Comparisons, Leak
+from privacyfunnel.model.comparable import Comparable
+from privacyfunnel.model.comparisons import Comparisons, Leak
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.protocol import Labels, Protocol
+from privacyfunnel.model.sets import PriorSets
 from privacyfunnel.model.sparse import Measurable, SparseProtocol
 
 LARGEST_TABLE = 1 << 26  # chances that are written out as one table of floats: half a gigabyte
@@ -87,6 +89,10 @@ class Law(ABC):
     @abstractmethod
     def worst(self, comparisons: Comparisons) -> ExactLeak:
         """The largest ratio that the promise compares, exactly."""
+
+    @abstractmethod
+    def worst_over(self, sets: PriorSets) -> ExactLeak:
+        """The same over all members of sets of priors, or a fraction that no ratio exceeds."""
 
     @abstractmethod
     def among(self, inputs: IntArray) -> Self:

@@ -19,13 +19,15 @@ from privacyfunnel.laws.alias import sample
 from privacyfunnel.laws.channel import ChannelLaw
 from privacyfunnel.laws.exact import NO_LEAK, ExactLeak, exact_leak, worse
 from privacyfunnel.laws.law import Law, Model, checked_table
+from privacyfunnel.laws.over_sets import exact_over
 from privacyfunnel.laws.sampling import Words
 from privacyfunnel.laws.tally import ChannelTally
 from privacyfunnel.model.comparisons import Comparisons
 from privacyfunnel.model.contraction import contracted
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.product import ProductProtocol, bounds_of_pairs, checked_factors
+from privacyfunnel.model.product import ProductProtocol, bounds_of_pairs, checked_factors, multiplied
 from privacyfunnel.model.protocol import Labels
+from privacyfunnel.model.sets import PriorSets
 from privacyfunnel.model.sparse import SparseProtocol
 
 NEAR = 1e-10  # log-ratios closer than this to the largest are compared again as fractions
@@ -95,10 +97,23 @@ class ProductLaw(Law):
         rows = _rows(comparisons)
         return reduce(worse, (self._exactly(comparisons, rows, pair, y) for _, pair, y in near), NO_LEAK)
 
+    def worst_over(self, sets: PriorSets) -> ExactLeak:
+        channels = self.protocol.channels
+        shape = [channel.shape[1] for channel in channels]
+
+        def name(output: int) -> tuple[int, ...]:
+            return tuple(map(int, np.unravel_index(output, shape)))
+
+        def column(output: int) -> list[int]:
+            parts = [factor.column(y) for factor, y in zip(self.factors, name(output), strict=True)]
+            return [math.prod(parts[j][x] for j, x in enumerate(combo)) for combo in self.combos.tolist()]
+
+        return exact_over(sets, multiplied(channels, self.combos), column, name, len(channels))
+
     def _exactly(self, comparisons: Comparisons, rows: list[IntArray], pair: int, output: tuple[int, ...]) -> ExactLeak:
         """The ratio of one pair at one output: Σ_x w_E(x) Π_j N^j(x^j, y^j), in Python's integers."""
         unknown = [j for j in range(len(self.factors)) if j not in comparisons.known]
-        columns = {j: _column(self.factors[j], output[j]) for j in unknown}
+        columns = {j: np.array(self.factors[j].column(output[j]), dtype=object) for j in unknown}
         masses, totals = [], []
         for event in comparisons.pairs[pair]:
             mine = rows[event]
@@ -186,14 +201,6 @@ class ProductLaw(Law):
             raise ProtocolFileError("A product never sees the secret; this file says that it does. Make it again.")
         # Whether there is a factor per column is checked on the whole; each has one label per output.
         return cls(tuple(ChannelLaw.from_json(factor, False, combos[:, :1]) for factor in content["factors"]), combos)
-
-
-def _column(law: ChannelLaw, output: int) -> NDArray[Any]:
-    """N(x, y) of one output for every value, as Python integers."""
-    column = np.zeros(law.inputs, dtype=object)
-    entries = np.flatnonzero(law.output == output)
-    column[np.searchsorted(law.indptr, entries, side="right") - 1] = law.numerator[entries]
-    return column
 
 
 def _rows(comparisons: Comparisons) -> list[IntArray]:

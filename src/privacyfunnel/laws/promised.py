@@ -3,12 +3,17 @@
 A promise for several priors states them, for without them nobody could check it again: exact probabilities of the
 secret and the published values together, as integers without a common factor. They are the owner's assumptions about
 whom the promise holds for, and become public with it.
+
+A promise for a population states its confidence, the rule by which sets of priors follow from counts, below how many
+rows secrets are promised together, and how many rows there were; never a count of anybody. Whoever has the counts can
+make the sets again. That of a private design states its noisy counts too: they are public, and anybody can.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -16,8 +21,12 @@ import numpy as np
 from privacyfunnel.errors import ProtocolFileError
 from privacyfunnel.laws.domain import Domain
 from privacyfunnel.model.joint import INT64_TOTAL, Joint
-from privacyfunnel.model.promises import Promise
+from privacyfunnel.model.noisy_priors import SampledWithNoise
+from privacyfunnel.model.priors import Sampled, checked_confidence
+from privacyfunnel.model.promises import ForPopulation, Population, Promise
 from privacyfunnel.model.promises import promise as promise_called
+
+RULES: Mapping[str, type[Sampled] | type[SampledWithNoise]] = {rule.name: rule for rule in (Sampled, SampledWithNoise)}
 
 
 def promise_to_json(promise: Promise) -> dict[str, Any]:
@@ -27,17 +36,46 @@ def promise_to_json(promise: Promise) -> dict[str, Any]:
         inner, priors = promise.made_of
         stated["promise"] = promise_to_json(inner)
         stated["priors"] = [_prior_to_json(prior) for prior in priors]
+    elif promise.population is not None:
+        stated["population"] = _population_to_json(promise.population)
     return stated
 
 
 def promise_from_json(content: Mapping[str, Any], domain: Domain) -> Promise:
     """The promise that a protocol file states; priors are over the values of its domain."""
     if "priors" not in content:
-        return promise_called(content["name"], content["epsilon"])
+        plain = promise_called(content["name"], content["epsilon"])
+        stated = content.get("population")
+        return plain if stated is None else ForPopulation(plain, _population_from_json(stated))
     promise = promise_from_json(content["promise"], domain)
     if (promise.name, promise.epsilon) != (content["name"], content["epsilon"]):
         raise ProtocolFileError("a promise for several priors must be called like the one it is made of; it is not.")
     return promise.for_priors([_prior_from_json(prior, domain) for prior in content["priors"]])
+
+
+def _population_to_json(population: Population) -> dict[str, Any]:
+    rule = population.rule
+    return {
+        "confidence": str(rule.confidence),
+        "rule": rule.name,
+        "rare_below": rule.rare,
+        "rows": population.rows,
+        **rule.stated(),
+    }
+
+
+def _population_from_json(content: Mapping[str, Any]) -> Population:
+    known = "' or '".join(RULES)
+    if content["rule"] not in RULES:
+        raise ProtocolFileError(
+            f"a promise for a population must follow the rule '{known}'; this one follows another. "
+            "Use the release of privacyfunnel that wrote it."
+        )
+    rare, rows = int(content["rare_below"]), int(content["rows"])
+    if rare < 0 or rows < 1:
+        raise ProtocolFileError("a promise for a population must state how many rows it rests on; it does not.")
+    confidence = checked_confidence(Fraction(content["confidence"]))
+    return Population(RULES[content["rule"]].from_stated(confidence, rare, content), rows)
 
 
 def _prior_to_json(prior: Joint) -> dict[str, Any]:

@@ -26,7 +26,8 @@ from privacyfunnel.laws.product import ProductLaw
 from privacyfunnel.laws.promised import promise_from_json, promise_to_json
 from privacyfunnel.laws.sampling import KeyStream, Stream
 from privacyfunnel.laws.sets import SetsLaw
-from privacyfunnel.model.comparisons import Comparable
+from privacyfunnel.laws.stated import epsilon_above, nats_above, nats_below
+from privacyfunnel.model.comparable import Comparable
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.product import ProductProtocol
@@ -66,6 +67,19 @@ class SealedProtocol:
         """Whether the draw depends on the secret too."""
         return self.law.sees_secret
 
+    def certified_on(self, law: Law, joint: Joint) -> tuple[Law, Joint]:
+        """What the promise is checked on, for a table that was found again among the inputs of the law.
+
+        A private design does not know its table: its promise is about the people, and stands on the noisy counts of
+        the file, for all inputs of the law.
+        """
+        population = self.promise.population
+        counts = None if population is None else population.rule.table
+        if counts is None:
+            return law, joint
+        secrets = self.domain.secrets or tuple(map(str, range(len(counts))))
+        return self.law, Joint(counts, secrets, self.domain.attributes, self.domain.combos)
+
     def sample(self, codes: NDArray[Any], stream: Stream | None = None, *, first_row: int = 0) -> NDArray[Any]:
         """What the law draws for input codes, a row each, from a fresh key unless a stream is given."""
         stream = stream if stream is not None else KeyStream.fresh()
@@ -102,11 +116,11 @@ class SealedProtocol:
         return {
             "promise": promise_to_json(self.promise),
             "certificate": {
-                "epsilon": self.epsilon,
-                "information_nats": self.information,
-                "information_error_nats": self.information_error,
-                "entropy_nats": self.entropy,
-                "bound_nats": self.bound,
+                "epsilon": epsilon_above(self.epsilon, max(self.promise.epsilon, self.epsilon)),
+                "information_nats": nats_below(self.information),
+                "information_error_nats": nats_above(self.information_error),
+                "entropy_nats": nats_above(self.entropy),
+                "bound_nats": None if self.bound is None else nats_above(self.bound),
             },
             **self.domain.to_json(),
             "for_publication": self.for_publication,
@@ -164,6 +178,8 @@ def seal(
     .. math:: \frac{\sum_z w_E(z) N(z,y)}{\sum_z w_E(z)} \le r \frac{\sum_z w_F(z) N(z,y)}{\sum_z w_F(z)}
        \quad\text{and the reverse},\qquad r \in \mathbb{Q},\ r \le e^{\varepsilon}.
 
+    A promise for a population is checked besides for the worst members of its sets of priors (over_sets.py).
+
     Where rounding alone breaks this, the smallest sufficient sliver of the constant protocol is mixed in, of up to
     2^-most; whoever allows large ones looks at the information that is left. `also_in_floats` asks for a sliver with
     which the floats nearest to the integers keep the promise as well.
@@ -211,7 +227,8 @@ def exact_worst(law: Law, promise: Promise, joint: Joint) -> ExactLeak:
         if not (block.totals > 0).all():
             raise DistributionError("Every event that a promise compares must be able to happen; one is not.")
         worst = worse(worst, law.worst(block))
-    return worst
+    sets = promise.sets(joint, law.sees_secret)
+    return worst if sets is None else worse(worst, law.worst_over(sets))
 
 
 @singledispatch

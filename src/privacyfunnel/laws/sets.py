@@ -16,11 +16,13 @@ from privacyfunnel.errors import ProtocolFileError
 from privacyfunnel.laws.alias import draw_sets
 from privacyfunnel.laws.exact import NO_LEAK, ExactLeak, exact_leak, worse
 from privacyfunnel.laws.law import BITS, UNIT, Law, Model, Part, checked_table
+from privacyfunnel.laws.over_sets import encoded_over
 from privacyfunnel.laws.sampling import Words
 from privacyfunnel.laws.tally import SetsTally
 from privacyfunnel.model.comparisons import Comparisons
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.protocol import Labels
+from privacyfunnel.model.sets import PriorSets
 from privacyfunnel.model.unary_encoding import UnaryEncoding
 from privacyfunnel.tables.names import joined_labels
 
@@ -80,6 +82,9 @@ class SetsLaw(Law):
                 )
                 worst = worse(worst, exact_leak(comparisons, ratio, pair, members))
         return worst
+
+    def worst_over(self, sets: PriorSets) -> ExactLeak:
+        return encoded_over(sets, self.t, UNIT - 2 * self.t)
 
     def _largest(self, up: NDArray[Any], down: NDArray[Any], unit: int) -> tuple[Fraction | None, tuple[int, ...]]:
         """The largest (t·unit + k·up(y)) / (t·unit + k·down(y)) over all sets y, k = 2⁶⁴ − 2t.

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from typing import Any
-from typing import Protocol as Shape
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -60,6 +59,15 @@ def _any_of(joint: Joint, secrets: Secrets) -> str:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Asked:
+    """Which groups of secrets a promise compares, in every class of those who share some attributes."""
+
+    groups: BoolArray  # groups × secrets: which secrets each holds
+    pairs: IntArray  # numbers of groups
+    known: tuple[int, ...] = ()  # the attributes that an attacker knows
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Comparisons:
     """Pairs of events (E, F), each event an integer mass on the protocol's inputs.
 
@@ -102,19 +110,6 @@ class Comparisons:
     def _secrets(self, event: int) -> Secrets:
         held = self.secrets[event]
         return EVERYBODY if held.all() else tuple(map(int, np.flatnonzero(held)))
-
-
-class Comparable(Shape):
-    """What a promise and an information measure need of a sanitisation protocol, of whatever shape."""
-
-    @property
-    def sees_secret(self) -> bool: ...
-
-    def worst(self, comparisons: Comparisons) -> Leak:
-        """The output and pair of events with the largest log-ratio."""
-
-    def mutual_information(self, joint: Joint) -> float:
-        """I(X;Y) in nats."""
 
 
 def compared(

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from privacyfunnel.arrays import FloatArray
 
 if TYPE_CHECKING:
-    from privacyfunnel.model.comparisons import Comparable
+    from privacyfunnel.model.comparable import Comparable
     from privacyfunnel.model.joint import Joint
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -17,11 +17,13 @@ from privacyfunnel.model.information import entropy, surprise
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.protocol import Protocol
+from privacyfunnel.model.sets import PriorSets
 
 LARGEST_PRODUCT = 5 * 10**7  # outputs that are gone through; more would take hours
 MOST_FACTORS = 14  # products of so many chances of 2^-64 are still floats
 LARGEST_LOG = 700.0  # e^700 is still a float
 ROUNDING = 1e-12  # relative and absolute: far more than the floats of a bound are off
+LARGEST_TABLE = 1 << 24  # chances of a product multiplied out: 128 MB
 COMPARED = 1 << 22  # inputs of events that are compared at a time
 
 
@@ -62,6 +64,12 @@ class ProductProtocol:
                 if math.isinf(size):
                     break
         return largest
+
+    def worst_over(self, sets: PriorSets) -> Leak:
+        """The output, one number per attribute, and the pair with the largest log-ratio over all members of sets."""
+        leak = sets.worst(multiplied(self.channels, self.combos))
+        output = np.unravel_index(leak.output or 0, [channel.shape[1] for channel in self.channels])
+        return replace(leak, output=None if leak.output is None else tuple(map(int, output)))
 
     def look(self, comparisons: Comparisons, floor: float, deadline: float) -> tuple[Leak, bool]:
         """The worst leak above `floor`; a block is gone through to its end once it was begun."""
@@ -117,13 +125,28 @@ class ProductProtocol:
         return ProductProtocol(tuple(factors), self.combos)
 
 
+def multiplied(channels: Sequence[FloatArray], combos: IntArray) -> FloatArray:
+    """Q(y|x) as one table, outputs in C order."""
+    outputs = math.prod(channel.shape[1] for channel in channels)
+    if outputs * len(combos) > LARGEST_TABLE:
+        raise SizeError(
+            f"For a population a product is measured with at most {LARGEST_TABLE:,} chances; {len(combos):,} "
+            f"combinations and {outputs:,} outputs have more. Publish fewer columns, or promise for the table alone."
+        )
+    whole = np.ones((len(combos), 1))
+    for j, channel in enumerate(channels):
+        whole = (whole[:, :, None] * channel[combos[:, j]][:, None, :]).reshape(len(combos), -1)
+    return whole
+
+
 def worst_leak(joint: Joint, promise: Promise, product: ProductProtocol) -> Leak:
     """Where the product leaks most. Blocks that cannot beat what was found already are skipped, exactly."""
     worst = Leak(0.0)
     for block in promise.comparisons(joint, False):
         found = product.worst(block, worst.epsilon)
         worst = found if found.output is not None and (worst.output is None or found.epsilon > worst.epsilon) else worst
-    return worst
+    sets = promise.sets(joint)
+    return worst if sets is None else max(worst, product.worst_over(sets), key=lambda leak: leak.epsilon)
 
 
 def bounds_of_pairs(channels: Sequence[FloatArray], combos: IntArray, comparisons: Comparisons) -> FloatArray:

@@ -12,18 +12,21 @@ is a class that says which groups of secrets it compares, among whom (`compared`
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 
 import numpy as np
 
 from privacyfunnel.arrays import BoolArray, IntArray
 from privacyfunnel.errors import ParameterError, checked_epsilon
-from privacyfunnel.model.comparisons import Comparable, Comparisons, Leak, checked_comparisons, compared
+from privacyfunnel.model.comparable import Comparable
+from privacyfunnel.model.comparisons import Asked, Comparisons, Leak, checked_comparisons, compared
 from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.priors import RARE, Rule, Sampled, checked_confidence
 from privacyfunnel.model.rows import Rows
+from privacyfunnel.model.sets import PriorSets
 
 PROMISES: dict[str, type[Promise]] = {}  # by name; a promise enters when its class is made
 
@@ -52,9 +55,23 @@ class Promise(ABC):
         """Whether it also holds against those who know some of the attributes."""
         return False
 
-    @abstractmethod
+    def asked(self, c: int, m: int, sees_secret: bool) -> Iterator[Asked]:
+        """Which of c secrets, or groups of them, the promise compares, among whom: in tables of m attributes."""
+        raise ParameterError(
+            f"A promise for a population must say which groups of secrets it compares; {self.name} does not. "
+            "Use LIP, LDP or SRLIP."
+        )
+
     def comparisons(self, joint: Joint, sees_secret: bool) -> Iterator[Comparisons]:
         """The pairs of events that the promise compares, in blocks."""
+        for asked in self.asked(joint.c, joint.m, sees_secret):
+            block = compared(joint, sees_secret, asked.groups, asked.pairs, asked.known)
+            if len(block.pairs):
+                yield block
+
+    def sets(self, joint: Joint, sees_secret: bool = False) -> PriorSets | None:
+        """The sets of priors that it holds for besides, where all that is known is that these rows are a sample."""
+        return None
 
     def resized(self, epsilon: float) -> Promise:
         """The same promise of another size."""
@@ -62,8 +79,11 @@ class Promise(ABC):
 
     def worst(self, joint: Joint, protocol: Comparable) -> Leak:
         """Where the protocol leaks most: the output, the secret and what the attacker knew."""
-        blocks = self.comparisons(joint, protocol.sees_secret)
-        return max((protocol.worst(block) for block in blocks), key=lambda leak: leak.epsilon, default=Leak(0.0))
+        leaks = [protocol.worst(block) for block in self.comparisons(joint, protocol.sees_secret)]
+        sets = self.sets(joint, protocol.sees_secret)
+        if sets is not None:
+            leaks.append(protocol.worst_over(sets))
+        return max(leaks, key=lambda leak: leak.epsilon, default=Leak(0.0))
 
     def leakage(self, joint: Joint, protocol: Comparable) -> float:
         """The smallest ε for which the protocol keeps this promise; `inf` if there is none."""
@@ -91,6 +111,24 @@ class Promise(ABC):
         """The same promise, kept for each of these priors as well (paper, Remark 1)."""
         return ForPriors(self, tuple(priors))
 
+    @property
+    def population(self) -> Population | None:
+        """What it promises of the people that the table is a sample of; None where it is about the table alone."""
+        return None
+
+    def for_population(self, joint: Joint, confidence: float = 0.95, *, rare: int = RARE) -> ForPopulation:
+        """The same promise, kept as well for the people whom these rows are an independent sample of.
+
+        With probability `confidence` over the sample the protocol keeps it for them, whoever they are. Secrets with
+        fewer rows than `rare` are promised together for them, and each of them on the table (theory, Theorem 28P).
+
+        Raises
+        ------
+        ParameterError
+            If the confidence is none, or the sample is too small to promise anything.
+        """
+        return ForPopulation(self, Population(Sampled(checked_confidence(confidence), rare), joint.total), joint)
+
 
 def against_everybody(c: int) -> tuple[BoolArray, IntArray]:
     """Each of c secrets against all of them: groups and pairs for `compared`."""
@@ -110,17 +148,17 @@ class LIP(Promise):
     Nobody's belief about the secret moves by more than a factor :math:`e^{\varepsilon}`.
     """
 
-    def comparisons(self, joint: Joint, sees_secret: bool) -> Iterator[Comparisons]:
-        if joint.c > 1:
-            yield compared(joint, sees_secret, *against_everybody(joint.c))
+    def asked(self, c: int, m: int, sees_secret: bool) -> Iterator[Asked]:
+        if c > 1:
+            yield Asked(*against_everybody(c))
 
 
 class LDP(Promise):
     r"""Local differential privacy w.r.t. the secret: :math:`P(y|s) \le e^{\varepsilon} P(y|s')`."""
 
-    def comparisons(self, joint: Joint, sees_secret: bool) -> Iterator[Comparisons]:
-        if joint.c > 1:
-            yield compared(joint, sees_secret, *each_other(joint.c))
+    def asked(self, c: int, m: int, sees_secret: bool) -> Iterator[Asked]:
+        if c > 1:
+            yield Asked(*each_other(c))
 
 
 class SRLIP(Promise):
@@ -136,14 +174,12 @@ class SRLIP(Promise):
     def guards_known_attributes(self) -> bool:
         return True
 
-    def comparisons(self, joint: Joint, sees_secret: bool) -> Iterator[Comparisons]:
-        if joint.c == 1:
+    def asked(self, c: int, m: int, sees_secret: bool) -> Iterator[Asked]:
+        if c == 1:
             return
-        for size in range(joint.m + 1 if sees_secret else joint.m):
-            for known in combinations(range(joint.m), size):
-                block = compared(joint, sees_secret, *against_everybody(joint.c), known)
-                if len(block.pairs):
-                    yield block
+        for size in range(m + 1 if sees_secret else m):
+            for known in combinations(range(m), size):
+                yield Asked(*against_everybody(c), known)
 
 
 @dataclass(frozen=True)
@@ -169,6 +205,13 @@ class ForPriors(Promise, named=False):
     @property
     def made_of(self) -> tuple[Promise, tuple[Joint, ...]]:
         return self.promise, self.priors
+
+    @property
+    def population(self) -> Population | None:
+        return self.promise.population
+
+    def sets(self, joint: Joint, sees_secret: bool = False) -> PriorSets | None:
+        return self.promise.sets(joint, sees_secret)
 
     def resized(self, epsilon: float) -> ForPriors:
         return ForPriors(self.promise.resized(epsilon), self.priors)
@@ -197,6 +240,82 @@ class ForPriors(Promise, named=False):
             for block in self.promise.comparisons(prior, sees_secret)
         ]
         return Rows.joined([own, *others])
+
+
+@dataclass(frozen=True)
+class Population:
+    """Whom a promise holds for beyond the table: how sets of priors follow from it, and how many rows it has."""
+
+    rule: Rule
+    rows: int
+
+    @property
+    def confidence(self) -> float:
+        """With which probability over the sample it holds."""
+        return float(self.rule.confidence)
+
+
+@dataclass(frozen=True)
+class ForPopulation(Promise, named=False):
+    """A promise that holds for its table, and with a stated confidence for the people it is a sample of.
+
+    It is its rule, and no count of anybody: whoever has the counts can make the sets again.
+    """
+
+    promise: Promise
+    people: Population
+    _made: dict[tuple[int, bool], tuple[Joint, PriorSets]] = field(repr=False, compare=False)
+
+    def __init__(self, promise: Promise, population: Population, joint: Joint | None = None) -> None:
+        object.__setattr__(self, "promise", promise)
+        object.__setattr__(self, "people", population)
+        object.__setattr__(self, "epsilon", promise.epsilon)
+        object.__setattr__(self, "_made", {})
+        next(promise.asked(2, 1, False), None)  # refuses a promise that does not say what it compares …
+        if joint is not None:
+            population.rule.groups(joint)  # … and a sample that is too small
+
+    @property
+    def name(self) -> str:
+        return self.promise.name
+
+    @property
+    def guards_known_attributes(self) -> bool:
+        return self.promise.guards_known_attributes
+
+    @property
+    def population(self) -> Population:
+        return self.people
+
+    def resized(self, epsilon: float) -> ForPopulation:
+        other = ForPopulation(self.promise.resized(epsilon), self.people)
+        object.__setattr__(other, "_made", self._made)  # sets do not depend on ε, and take a while
+        return other
+
+    def asked(self, c: int, m: int, sees_secret: bool) -> Iterator[Asked]:
+        return self.promise.asked(c, m, sees_secret)
+
+    def comparisons(self, joint: Joint, sees_secret: bool) -> Iterator[Comparisons]:
+        return self.promise.comparisons(joint, sees_secret)
+
+    def rows(self, joint: Joint, sees_secret: bool = False) -> Rows:
+        return self.promise.rows(joint, sees_secret)
+
+    def sets(self, joint: Joint, sees_secret: bool = False) -> PriorSets:
+        """The sets that these rows make, by the rule."""
+        known = self._made.get((id(joint), sees_secret))
+        if known is not None and known[0] is joint:
+            return known[1]
+        rule, promise = self.people.rule, self.promise
+        made = rule.sets(lambda groups: promise.asked(groups, joint.m, sees_secret), joint, sees_secret)
+        self._made[id(joint), sees_secret] = (joint, made)
+        return made
+
+    def alone(self, joint: Joint, protocol: Comparable) -> tuple[float, ...]:
+        """The ε of the population for each secret by itself, however few rows it has, by sets of their own."""
+        each = self.people.rule.for_each()
+        sets = each.sets(lambda c: self.promise.asked(c, joint.m, protocol.sees_secret), joint, protocol.sees_secret)
+        return tuple(protocol.worst_over(sets.about(s)).epsilon for s in range(joint.c))
 
 
 def promise(name: str, epsilon: float) -> Promise:

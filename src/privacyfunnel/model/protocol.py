@@ -14,6 +14,7 @@ from privacyfunnel.errors import DistributionError, SizeError
 from privacyfunnel.model.comparisons import Comparisons, Leak, log_ratio
 from privacyfunnel.model.information import information
 from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.sets import PriorSets
 
 LARGEST_CHANNEL = 2 * 10**8  # entries; 1.6 GB of floats
 WORKED_ON = 1 << 23  # entries of P(y | event) that are worked on at a time
@@ -74,6 +75,10 @@ class Protocol:
             if largest.output is None or sizes[pair, y] > largest.epsilon:
                 largest = comparisons.leak(float(sizes[pair, y]), int(pair), first + int(y))
         return largest
+
+    def worst_over(self, sets: PriorSets) -> Leak:
+        """The output and pair of events with the largest log-ratio over all members of their sets."""
+        return sets.worst(self.channel)
 
     def describe(self, leak: Leak, joint: Joint) -> str:
         """The leak in words."""

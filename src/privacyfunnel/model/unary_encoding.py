@@ -11,9 +11,11 @@ import numpy as np
 from privacyfunnel.arrays import FloatArray, Matrix, dense
 from privacyfunnel.errors import DistributionError, ParameterError
 from privacyfunnel.model.comparisons import Comparisons, Leak, log_ratio
+from privacyfunnel.model.encoded_sets import largest_spreads
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.protocol import Labels
+from privacyfunnel.model.sets import PriorSets
 
 LARGEST_ALPHA = 700.0  # beyond it only α = ∞: e^α must be a float, and chances of e^-700 are beyond any sampler
 _CHUNK = 1 << 20  # entries of a dense array that are worked on at a time
@@ -71,6 +73,23 @@ class UnaryEncoding:
             if size > largest.epsilon or largest.output is None:
                 largest = comparisons.leak(size, first + row, output)
         return largest
+
+    def worst_over(self, sets: PriorSets) -> Leak:
+        """A pair of events and a number that no log-ratio exceeds, over all sets of values and all members of theirs.
+
+        At α = ∞ only single values and the empty set are published, and the number is the largest ratio itself.
+        """
+        if sets.inputs != self.a:
+            raise DistributionError(
+                f"A protocol must have a value per input; it has {self.a}, the table {sets.inputs}."
+            )
+        if self.alpha == math.inf:
+            return sets.worst(np.eye(self.a))
+        one, other, _ = largest_spreads(sets, math.expm1(self.alpha))
+        sizes = np.log(sets.ratios(1 / one, 1 / other))
+        if not sizes.size:
+            return Leak(0.0)
+        return sets.leak(float(sizes.max()), int(sizes.argmax()), ())
 
     def describe(self, leak: Leak, joint: Joint) -> str:
         """The leak in words, the members of the set by their names."""

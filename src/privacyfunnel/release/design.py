@@ -27,11 +27,14 @@ from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.uses.use import Information, Use, Worth
 from privacyfunnel.release.order import OUTCOMES, Order, names
+from privacyfunnel.release.private import check_drawn_apart, private_design
 from privacyfunnel.tables.bins import Bins
 from privacyfunnel.tables.merging import merges_of
 
 if TYPE_CHECKING:
+    from privacyfunnel.tables.domain_file import DomainFile
     from privacyfunnel.tables.encoding import Encoding
+    from privacyfunnel.tables.files import Table
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,6 +66,7 @@ def design(
     secret: str | Sequence[str],
     publish: str | Sequence[str],
     promise: Promise,
+    population: float | None = None,
     method: str = DEFAULT_METHOD,
     budgets: str | Sequence[float] | None = None,
     bins: Sequence[Bins] = (),
@@ -72,18 +76,20 @@ def design(
     use: Use | None = None,
     sees_secret: bool = False,
     effort: Effort | None = None,
+    design_epsilon: float | None = None,
+    domain: DomainFile | None = None,
 ) -> SealedProtocol:
     """The sealed protocol for a frame (anything narwhals reads), of which only counts are used; nothing is drawn.
 
     What each argument means is what `Order` says of it. A chain is made while it draws, and is refused here.
     """
-    from privacyfunnel.tables.encoding import encode
     from privacyfunnel.tables.frames import FrameTable
 
     order = Order(
         secret=names(secret),
         publish=names(publish),
         promise=promise,
+        population=population,
         method=method,
         budgets=budgets if budgets is None or isinstance(budgets, str) else tuple(budgets),
         bins=tuple(bins),
@@ -92,11 +98,19 @@ def design(
         use=use or Information(),
         sees_secret=sees_secret,
         effort=effort or Effort(),
+        private=private_design(design_epsilon),
+        domain=domain,
     )
-    encoding = encode(
-        FrameTable.of(frame), secret=order.secret, publish=order.publish, bins=order.bins, merges=order.merges
-    )
-    return designed(encoding, order).sealed
+    return designed(counted(FrameTable.of(frame), order), order).sealed
+
+
+def counted(table: Table, order: Order, keep: Sequence[str] = ()) -> Encoding:
+    """The table read once and counted, in the domain that was given or in its own."""
+    from privacyfunnel.tables.encoding import encode
+
+    if order.domain is not None:
+        return order.domain.encoded(table, secret=order.secret, publish=order.publish, keep=keep)
+    return encode(table, secret=order.secret, publish=order.publish, bins=order.bins, merges=order.merges, keep=keep)
 
 
 def designed(encoding: Encoding, order: Order, stream: Stream | None = None) -> Designed:
@@ -104,16 +118,22 @@ def designed(encoding: Encoding, order: Order, stream: Stream | None = None) -> 
 
     `stream` is what the rows will be drawn with; it is needed where the protocol is made while it draws.
     """
-    joint = checked_joint(encoding)
-    choice, options = settled(order.method, joint, order.promise, order.options)
-    mine = method(choice.method)
     begun = time.monotonic()
+    if order.private is None:
+        joint = checked_joint(encoding)
+        promise = order.promised(joint)
+    else:  # from here on nothing of the table is looked at but these counts
+        joint, promise = order.private.of(encoding, order.promise, order.population, order.seed)
+    choice, options = settled(order.method, joint, promise, order.options)
+    mine = method(choice.method)
+    if order.private is not None:
+        check_drawn_apart(mine.name, mine.needs_rows)
     if mine.needs_rows:
         if stream is None:
             raise ParameterError(f"{mine.name} is made while rows are drawn, so it has no design apart. Use sanitise.")
         codes = np.concatenate([chunk.published for chunk in encoding.chunks()])
         options = replace(options, rows=RowsToDraw(codes, stream))
-    found = mine.design(joint, order.promise, options)
+    found = mine.design(joint, promise, options)
     sealed = found.seal()
     contingency = encoding.contingency
     domain = replace(

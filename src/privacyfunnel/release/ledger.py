@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from privacyfunnel.errors import LedgerError, OutputError
+from privacyfunnel.release.files import TABLES
 from privacyfunnel.tables.whole import whole_file
 
 NAME = ".privacyfunnel-ledger.json"
@@ -83,6 +84,11 @@ class Entry:
         being = "is just being made" if self.state == BEGUN else "was made"
         return f"{self.promise} about {' & '.join(self.secret)}, which {being} on {self.when[:10]} as '{self.table}'"
 
+    def in_place_of(self, other: Entry) -> bool:
+        """Whether both have one place: a folder holds one release, whatever the format of its table."""
+        mine, its = Path(self.table), Path(other.table)
+        return mine == its or (mine.parent == its.parent and {mine.name, its.name} <= set(TABLES))
+
     @property
     def stands(self) -> bool:
         """Whether its protocol is where it said."""
@@ -138,7 +144,7 @@ class Ledger:
     def others(self, mine: Entry) -> list[Entry]:
         """The releases of the same rows elsewhere; one in the same place is replaced."""
         known = self._settled(self.entries())
-        return [entry for entry in known if entry.table != mine.table and entry.counts_with(mine)]
+        return [entry for entry in known if not entry.in_place_of(mine) and entry.counts_with(mine)]
 
     @contextmanager
     def remembered(self, mine: Entry, *, known: Iterable[Entry], refuse: Refuse) -> Iterator[list[Entry]]:
@@ -152,9 +158,9 @@ class Ledger:
             salt, entries = self._content()
             entries = self._settled(entries)
             new = [entry for entry in entries if entry.repeats(mine) and entry.name not in agreed]
-            if any(entry.table != mine.table or entry.state == BEGUN for entry in new):
+            if any(not entry.in_place_of(mine) or entry.state == BEGUN for entry in new):
                 raise refuse(new)
-            replaced = [entry for entry in entries if entry.table == mine.table and entry.state == FINISHED]
+            replaced = [entry for entry in entries if entry.in_place_of(mine) and entry.state == FINISHED]
             told = [entry for entry in replaced if entry.counts_with(mine)]
             self._write(salt, (*entries, replace(mine, run=_this_run())))
         done = False
@@ -173,7 +179,7 @@ class Ledger:
             others = (entry for entry in entries if entry.name != mine.name)
             if stands:
                 gone = (
-                    replace(e, state=REPLACED) if e.table == mine.table and e.state == FINISHED else e for e in others
+                    replace(e, state=REPLACED) if e.in_place_of(mine) and e.state == FINISHED else e for e in others
                 )
                 self._write(salt, (*gone, replace(mine, state=FINISHED)))
             else:

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from privacyfunnel.designs.choice import DEFAULT_METHOD, checked_method
 from privacyfunnel.designs.methods import Effort, Options
 from privacyfunnel.errors import ColumnError, ParameterError
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.priors import checked_confidence
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.uses.order import Orders
 from privacyfunnel.model.uses.use import Information, Use
+from privacyfunnel.release.private import PrivateDesign, check_private
 from privacyfunnel.tables.bins import Bins
 from privacyfunnel.tables.merging import Merge
+
+if TYPE_CHECKING:
+    from privacyfunnel.tables.domain_file import DomainFile
 
 OUTCOMES, LABELS, VALUES = "outcomes", "labels", "values"
 Watch = Callable[[str, int], None]  # told what is being done, and with how many rows
@@ -43,11 +50,17 @@ class Order:
     keep_order: bool = False  # publish the rows in the order of the table, which may give the secret away
     seed: int | None = None  # for tests only
     effort: Effort = field(default_factory=Effort)
+    population: float | None = None  # the confidence with which it is to hold for the people the rows are a sample of
+    private: PrivateDesign | None = None  # a design from noisy counts, in a public domain
+    domain: DomainFile | None = None
 
     def __post_init__(self) -> None:
         if self.as_ not in {OUTCOMES, LABELS, VALUES}:
             raise ParameterError(f"Outputs are published as {OUTCOMES}, {LABELS} or {VALUES}; not as '{self.as_}'.")
         checked_method(self.method)
+        check_private(self.private, self.domain, self.bins, self.merges)
+        if self.population is not None:
+            checked_confidence(self.population)
         for role, columns in (("secret", self.secret), ("published", self.publish)):
             if not columns:
                 raise ColumnError(f"at least one {role} column must be named; none was. Name one.")
@@ -56,6 +69,10 @@ class Order:
             raise ColumnError(
                 f"column '{twice[0]}' cannot be kept as it is and be secret or published too. Name it once."
             )
+
+    def promised(self, joint: Joint) -> Promise:
+        """The promise about this table, and about the people it is a sample of where that was asked for."""
+        return self.promise if self.population is None else self.promise.for_population(joint, self.population)
 
     @property
     def options(self) -> Options:

@@ -12,6 +12,7 @@ from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.row_order import OrderTells
 from privacyfunnel.model.uses.use import Worth
+from privacyfunnel.release.private import told_of_design
 
 if TYPE_CHECKING:
     from privacyfunnel.release.kept import KeptColumn
@@ -69,6 +70,11 @@ class Release:
         said = []
         if not self.sealed.for_publication:
             said.append("This draw came from a seed, which someone may guess: it is NOT FOR PUBLICATION.")
+        if self.worth.use.keeps_margin:
+            said.append(
+                f"Every value of {columns} is published as often as it was, on average; so the shares of {columns} in "
+                "this table can be computed from the protocol file."
+            )
         if self.average is not None and self.average_only:
             said.append(
                 f"This release was made for an average alone: {secret} is told by at most {self.average:.4g} nats per "
@@ -100,6 +106,7 @@ class Release:
                 f"Not passed on, for it may hold the secret or names: {', '.join(self.beside)}. "
                 "What is to be published of it must be made a column and named among those to keep."
             )
+        said += told_of_design(promise, secret)
         said += [
             f"{columns} itself is not protected, nor who is in the table: only {secret} is.",
             "A second release of the same rows, or several rows about one person, can give away more than their ε "

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from privacyfunnel.designs.choice import DEFAULT_METHOD
 from privacyfunnel.designs.methods import Effort
@@ -17,10 +17,14 @@ from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.uses.use import Information, Use
 from privacyfunnel.release.files import Page, ReleaseFiles
 from privacyfunnel.release.order import OUTCOMES, Order, Watch, names
+from privacyfunnel.release.private import private_design
 from privacyfunnel.release.release import Release
 from privacyfunnel.release.work import Work
 from privacyfunnel.tables.bins import Bins
 from privacyfunnel.tables.merging import merges_of
+
+if TYPE_CHECKING:
+    from privacyfunnel.tables.domain_file import DomainFile
 
 __all__ = ["Release", "sanitise", "sanitise_file"]
 
@@ -31,6 +35,7 @@ def sanitise(
     secret: str | Sequence[str],
     publish: str | Sequence[str],
     promise: Promise,
+    population: float | None = None,
     method: str = DEFAULT_METHOD,
     chain_order: Sequence[str] = (),
     budgets: str | Sequence[float] | None = None,
@@ -45,6 +50,8 @@ def sanitise(
     keep_order: bool = False,
     seed: int | None = None,
     effort: Effort | None = None,
+    design_epsilon: float | None = None,
+    domain: DomainFile | None = None,
 ) -> Release:
     """Sanitise a frame in memory (anything narwhals reads); `Release.table` is a frame of the same kind.
 
@@ -60,6 +67,7 @@ def sanitise(
         secret=names(secret),
         publish=names(publish),
         promise=promise,
+        population=population,
         method=method,
         chain_order=tuple(chain_order),
         budgets=budgets if budgets is None or isinstance(budgets, str) else tuple(budgets),
@@ -73,6 +81,8 @@ def sanitise(
         keep_order=keep_order,
         seed=seed,
         effort=effort or Effort(),
+        private=private_design(design_epsilon),
+        domain=domain,
     )
     source = FrameTable.of(frame)
     work = Work.begun(source, order)
@@ -138,10 +148,12 @@ def sanitise_file(
         drawn = parts.begin(files.table.name)
         batches = work.batches(order.keep, partial(nameless_file, drawn))
         write_batches(drawn, files.suffix, batches, excel_safe=excel_safe)
-        parts.begin(files.protocol.name).write_text(work.sealed.to_text(), encoding="utf-8")
+        # Made from the counts themselves, they can tell a person's secret (benchmarks attacks): they are the owner's.
+        owners = order.private is None
+        parts.begin(files.protocol.name, owners=owners).write_text(work.sealed.to_text(), encoding="utf-8")
         codes = work.codebook()
         if codes is not None:
-            beside = parts.begin(files.codebook.name)
+            beside = parts.begin(files.codebook.name, owners=owners)
             write_batches(beside, beside.suffix, [codes], excel_safe=excel_safe)
         remembered = replace(remembered, replaced=tuple(replaced))
         release = replace(

@@ -12,7 +12,7 @@ from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.model.promises import SRLIP
 from privacyfunnel.model.row_order import Neighbours
 from privacyfunnel.release.advice import sparse_words
-from privacyfunnel.release.design import Designed, designed
+from privacyfunnel.release.design import Designed, counted, designed
 from privacyfunnel.release.order import Order, Watch
 from privacyfunnel.release.rare import few_words, rare_secret_words
 from privacyfunnel.release.release import Release
@@ -46,15 +46,12 @@ class Work:
     @classmethod
     def begun(cls, table: Any, order: Order, watch: Watch | None = None) -> Work:
         """Count the table, make the protocol and seal it; nothing is published yet."""
-        from privacyfunnel.tables.encoding import encode
         from privacyfunnel.tables.names import checked_columns
 
         checked_columns(order.keep, table.columns, "kept")
         if watch:
             watch("counting", 0)
-        encoding = encode(
-            table, secret=order.secret, publish=order.publish, bins=order.bins, merges=order.merges, keep=order.keep
-        )
+        encoding = counted(table, order, order.keep)
         stream = KeyStream.fresh() if order.seed is None else KeyStream.from_seed(order.seed)
         return cls(encoding, order, designed(encoding, order, stream), stream, watch)
 
@@ -131,8 +128,10 @@ class Work:
             known_values_leak=SRLIP(0).leakage(joint, law.protocol) if law.sees_secret else None,
             seconds=found.seconds,
             reason=found.choice.reason,
-            sparse=sparse_words(found, self._watch),
-            rare=tuple(
+            sparse="" if order.private else sparse_words(found, self._watch),
+            rare=()
+            if order.private
+            else tuple(
                 filter(None, (few_words(joint, self.sealed.domain.bins), rare_secret_words(found, order.secret)))
             ),
             joint=joint,

@@ -22,6 +22,7 @@ from privacyfunnel.tables.bins import bin_labels, example_edges
 from privacyfunnel.tables.names import MISSING, unlike
 from privacyfunnel.tables.picking import nameless
 
+PROTOCOL = "the protocol"  # that knows the values of a table, unless a file lists them
 MOST_NUMBERS = 50  # different numbers that pass for labels
 MOST_LABELS = 1 << 16  # different labels that a column may have
 UNKNOWN = -1  # the code of what has none
@@ -144,10 +145,11 @@ class BinCoder:
 class KnownCoder:
     """Entries that must belong to a known domain: the provisional code is the final one plus 1, or 0 if unknown."""
 
-    def __init__(self, coding: Coding) -> None:
+    def __init__(self, coding: Coding, known_by: str = PROTOCOL) -> None:
         self.column = coding.column
         self.size = len(coding.labels) + 1
         self._coding = coding
+        self._known_by = known_by
         self._unknown = 0
 
     def codes(self, entries: pl.Series) -> Codes:
@@ -176,10 +178,17 @@ class KnownCoder:
     def coding(self, used: Iterable[int]) -> tuple[Coding, IntArray]:
         if self._unknown:
             raise TableError(
-                f"column '{self.column}' must hold only values the protocol knows; {self._unknown} rows hold others. "
-                "Use the table and bins the protocol was made for."
+                f"column '{self.column}' must hold only values {self._known_by} knows; {self._unknown} rows hold "
+                f"others. {instead_of_strangers(self._known_by)}"
             )
         return self._coding, np.arange(-1, self.size - 1, dtype=np.int64)
+
+
+def instead_of_strangers(known_by: str) -> str:
+    """What to do about values that are not known."""
+    if known_by == PROTOCOL:
+        return "Use the table and bins the protocol was made for."
+    return "Add them there, or clear those entries."
 
 
 def as_text(entries: pl.Series) -> pl.Series:

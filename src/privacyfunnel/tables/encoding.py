@@ -15,6 +15,7 @@ from privacyfunnel.arrays import IntArray, frozen
 from privacyfunnel.errors import ColumnError, SizeError, TableError
 from privacyfunnel.tables.bins import Bins
 from privacyfunnel.tables.columns import (
+    PROTOCOL,
     BinCoder,
     Coder,
     Codes,
@@ -141,7 +142,14 @@ def encode(
     return _encoded(table, coders, len(secret), None, None, by_column(merges, secret, publish), kept)
 
 
-def encode_against(table: Table, *, secret: Variable | None = None, published: Variable | None = None) -> Encoding:
+def encode_against(
+    table: Table,
+    *,
+    secret: Variable | None = None,
+    published: Variable | None = None,
+    known_by: str = PROTOCOL,
+    keep: Sequence[str] = (),
+) -> Encoding:
     """Read `table` once, its values being known: the counts have a row and a column for each combination that is known.
 
     Raises
@@ -153,8 +161,9 @@ def encode_against(table: Table, *, secret: Variable | None = None, published: V
     secret, published = secret or nothing, published or nothing
     columns = (*secret.columns, *published.columns)
     checked_columns(columns, table.columns, "known")
-    coders = [KnownCoder(coding) for coding in (*secret.codings, *published.codings)]
-    return _encoded(table, coders, len(secret.codings), secret.combos, published.combos)
+    kept = [column for column in checked_columns(keep, table.columns, "kept") if column not in columns]
+    coders = [KnownCoder(coding, known_by) for coding in (*secret.codings, *published.codings)]
+    return _encoded(table, coders, len(secret.codings), secret.combos, published.combos, keep=kept)
 
 
 def labelled(columns: Mapping[str, tuple[Sequence[str], IntArray]], kept: pl.DataFrame | None = None) -> pl.DataFrame:

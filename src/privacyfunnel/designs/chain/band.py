@@ -36,6 +36,11 @@ class Band:
     @classmethod
     def of(cls, promise: Promise, joint: Joint) -> Band:
         """The band that keeps the promise, where there is one."""
+        if promise.population is not None:
+            raise ParameterError(
+                "A chain has contexts that few rows come to, too few to say anything of the people they stand for; a "
+                "promise for a population was asked. Publish fewer columns, or use the methods optimal or product."
+            )
         band = _band(promise, joint)
         if band is None:
             raise ParameterError(
@@ -83,6 +88,8 @@ def _band(promise: Promise, joint: Joint) -> Band | None:
 
     A promise that looks further than that, at those who know attributes or at another prior, has more than one block.
     """
+    if promise.population is not None:
+        return None
     blocks = list(islice(promise.comparisons(joint, False), 2))
     if len(blocks) > 1 or any(block.known for block in blocks):
         return None

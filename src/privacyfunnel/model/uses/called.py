@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from privacyfunnel.errors import ParameterError
 from privacyfunnel.model.uses.linear import read_distance, read_values
+from privacyfunnel.model.uses.statistics import read_balanced, read_statistics
 from privacyfunnel.model.uses.use import Information, Use
 from privacyfunnel.tables.names import nearest
 
@@ -23,6 +24,8 @@ READ: Mapping[str, Callable[[str], Use]] = MappingProxyType(
         "information": _read_information,
         "values": read_values,
         "distance": read_distance,
+        "statistics": read_statistics,
+        "balanced": read_balanced,
     }
 )
 
@@ -35,8 +38,8 @@ def use_called(text: str) -> Use:
     >>> use_called("informtion")
     Traceback (most recent call last):
     ...
-    privacyfunnel.errors.ParameterError: A use is one of information, values, distance; there is none called \
-'informtion'. Did you mean 'information'?
+    privacyfunnel.errors.ParameterError: A use is one of information, values, distance, statistics, balanced; there \
+is none called 'informtion'. Did you mean 'information'?
     """
     name, _, more = text.strip().partition(":")
     if name not in READ:

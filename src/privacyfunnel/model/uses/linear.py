@@ -62,6 +62,10 @@ class LinearUse(Use):
     published: bool  # whether outputs are called by the values they are taken for
 
     @property
+    def keeps_margin(self) -> bool:
+        return self.margin
+
+    @property
     def by_numbers(self) -> bool:
         """Whether actions are any numbers, not only the values."""
         return False

@@ -36,6 +36,11 @@ class Use(ABC):
         return True
 
     @property
+    def keeps_margin(self) -> bool:
+        """Whether every value is published as often as it was, so that the channel tells how often that is."""
+        return False
+
+    @property
     def of_values(self) -> Use | None:
         """The same use where what is published must be original values; None where that is no way to serve it."""
         return None

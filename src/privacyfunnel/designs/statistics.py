@@ -1,0 +1,159 @@
+r"""The best protocol for statistics, with its bound (docs/theory.md, the theorem of equivalence).
+
+Least :math:`n \cdot \mathrm{MSE} = \operatorname{tr}(F F^\top M^{-1}) - \text{constant}`, convex in the split of the
+prior, by the engine; `balanced` adds one row, :math:`\sum_y q_y H(t_y) \le H(X) - \kappa I^*`, with I* the bound of the
+best information.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import cast
+
+import numpy as np
+
+from privacyfunnel.arrays import FloatArray
+from privacyfunnel.designs.informative import most_informative
+from privacyfunnel.designs.question import Optimum, Progress, Question
+from privacyfunnel.designs.splitting import LARGEST_EPSILON, LARGEST_SLIVER_BITS, identity, problem_of, protocol_of
+from privacyfunnel.engine import Problem
+from privacyfunnel.engine.moments import Moment
+from privacyfunnel.engine.plan import conditioned
+from privacyfunnel.errors import ParameterError, SizeError, SolverError
+from privacyfunnel.laws.sealing import seal
+from privacyfunnel.model.information import entropy
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.promises import Promise
+from privacyfunnel.model.uses.statistics import Balanced, Statistics, centred, of_population
+from privacyfunnel.model.uses.use import Information, Use
+
+FINEST = 1e-3  # of the value: no smaller gap is sought, since errors are random by far more than that
+RIDGE = 1e-6  # weight of all shares beside queries that alone would leave M singular
+RANK = 1e-9  # relative: singular values of queries below this are none
+BLURRED = 1e-6  # ε below which shares that depend on the secret cannot be estimated from any table there is
+ROUNDING = 1e-9  # relative: how far a value may lie below a bound that it meets
+MOST_PAIRS = 64  # of secret and value, for protocols that see both: beyond, nothing is proved in time
+INFORMATION_GAP = 1e-4  # of H(X): how well the best information is known before a share of it is asked for
+INFORMATION_TIME = 0.3  # of a time limit
+NAMED = 3  # values that a sentence names
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Extra:
+    """What balanced adds: the most that may be left open, the best information, and the split that has it."""
+
+    most_entropy: float
+    best: Optimum
+
+
+def best_conditioned(asked: Question) -> Optimum:
+    """The protocol of least squared error; one that sees the secret is judged by the population's shares."""
+    use = cast(Statistics, asked.use)
+    return _solved(asked, use, of_population(use) if asked.sees_secret else use, None)
+
+
+def balanced(asked: Question) -> Optimum:
+    """The same among protocols that keep their share of the best information; `sealed.bound` is what any could keep."""
+    use, h_x = cast(Balanced, asked.use), entropy(asked.joint.p_x)
+    limit = None if asked.time_limit is None else INFORMATION_TIME * asked.time_limit
+    question = replace(asked, use=Information(), gap=INFORMATION_GAP * h_x, time_limit=limit, progress=None)
+    best = most_informative(question)
+    rest = None if asked.time_limit is None or limit is None else asked.time_limit - limit
+    extra = _Extra(h_x - use.kept * best.bound, best)
+    if best.utility < use.kept * best.bound:
+        raise SolverError(
+            f"A share of {use.kept:g} of the best information can be asked for where that is known; it is known to "
+            f"{best.utility / best.bound:.1%}. Allow more time, or keep a smaller share."
+        )
+    statistics = of_population(use.statistics) if asked.sees_secret else use.statistics
+    return _solved(replace(asked, time_limit=rest), use, statistics, extra)
+
+
+def _solved(asked: Question, use: Use, statistics: Statistics, extra: _Extra | None) -> Optimum:
+    joint, promise = asked.joint, asked.promise
+    constant = statistics.constant(joint)
+    least = 0.0 if not statistics.population else replace(statistics, population=False).constant(joint)
+    judged = use if extra is not None else statistics
+    as_it_is = identity(joint, asked.sees_secret)
+    if promise.leakage(joint, as_it_is) <= promise.epsilon:
+        value = statistics.value(joint, as_it_is)
+        return Optimum(as_it_is, as_it_is.mutual_information(joint), min(value, least), value, judged)
+    _check_identifiable(joint, promise, statistics)
+    problem, inputs, margin = problem_of(joint, promise, asked.sees_secret)
+    if asked.sees_secret and problem.size > MOST_PAIRS:
+        raise SizeError(
+            f"Statistics by a protocol that sees the secret are proved for at most {MOST_PAIRS} pairs of secret and "
+            f"value; there are {problem.size}. Leave out --sees-secret, or use --for information."
+        )
+    moment = _moment(joint, statistics, extra)
+    start = None if extra is None else _atoms_of(extra.best, problem, joint)
+    found = conditioned(
+        problem,
+        replace(moment, constant=least if statistics.population else constant),
+        gap=FINEST,
+        absolute=asked.gap,
+        time_limit=asked.time_limit,
+        progress=_said(asked.progress, constant),
+        start=start,
+    )
+    split_up = protocol_of(joint, problem, inputs, found, asked.sees_secret)
+    sealed = seal(split_up, promise, joint, most=LARGEST_SLIVER_BITS, also_in_floats=True)
+    protocol = split_up if sealed.law.listed is None else sealed.law.listed
+    value = statistics.value(joint, protocol)
+    # Mixing δ of the prior into every atom leaves M at least (1 − δ)² of what it was.
+    bound = (1 - margin) ** 2 * found.bound - constant if promise.epsilon <= LARGEST_EPSILON else least
+    bound = max(bound, least)
+    if value < bound - ROUNDING * (1 + abs(constant) + bound):
+        raise SolverError(f"A bound must not lie above an error; it lies {bound - value:.1e} above. Report this.")
+    if extra is not None:
+        sealed = replace(sealed, bound=max(extra.best.bound, sealed.information))
+    return Optimum(protocol, sealed.information, min(value, bound), value, judged, sealed)
+
+
+def _moment(joint: Joint, statistics: Statistics, extra: _Extra | None) -> Moment:
+    """F, and all shares beside it where queries alone would leave M singular."""
+    F = statistics.factor(joint)
+    scaled = F / np.sqrt(joint.p_x)[:, None]
+    rank = int(np.linalg.matrix_rank(scaled, tol=RANK * float(np.linalg.norm(scaled, 2))))
+    ridge = np.zeros((joint.a, 0))
+    if rank < joint.a - 1:
+        shares = centred(np.eye(joint.a), joint.p_x)
+        size = np.linalg.norm(scaled) / np.linalg.norm(shares / np.sqrt(joint.p_x)[:, None])
+        ridge = np.sqrt(RIDGE) * size * shares
+    return Moment(F, ridge, None if extra is None else extra.most_entropy)
+
+
+def _atoms_of(best: Optimum, problem: Problem, joint: Joint) -> FloatArray:
+    """The posteriors of a protocol's outputs over the inputs that occur."""
+    p_z = (joint.p_sx.ravel() if best.protocol.sees_secret else joint.p_x)[:, None]
+    together = (p_z * best.protocol.channel)[p_z[:, 0] > 0].T
+    together = together[together.sum(axis=1) > 0]
+    return np.asarray(together / together.sum(axis=1, keepdims=True))
+
+
+def _check_identifiable(joint: Joint, promise: Promise, statistics: Statistics) -> None:
+    """Refuse queries that depend on the secret where the promise lets nothing through that does."""
+    if promise.epsilon >= BLURRED:
+        return
+    N, D = promise.rows(joint).dense
+    seen = np.abs((N - D) @ statistics.factor(joint)).max(axis=0, initial=0.0) > BLURRED
+    if not seen.any():
+        return
+    free = joint.a - int(np.linalg.matrix_rank(N - D, tol=BLURRED)) - 1
+    left = f"though {free} combinations of shares are" if free > 0 else "nor is any combination of shares"
+    raise ParameterError(
+        f"Statistics need a promise that leaves them estimable; under {promise.name} with ε = {promise.epsilon:g} "
+        f"{int(seen.sum())} of {seen.size} are not{_named(joint, statistics, seen)}, {left}. "
+        "Ask for a larger ε, or use --for information."
+    )
+
+
+def _named(joint: Joint, statistics: Statistics, seen: FloatArray) -> str:
+    if statistics.columns or statistics.workload is not None:
+        return ""
+    names = [f"'{' & '.join(joint.values[x])}'" for x in np.flatnonzero(seen)]
+    return f" ({', '.join(names[:NAMED])}{', …' if len(names) > NAMED else ''})"
+
+
+def _said(progress: Progress | None, constant: float) -> Progress | None:
+    return None if progress is None else lambda value, bound: progress(value - constant, max(bound - constant, 0.0))

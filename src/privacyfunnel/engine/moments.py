@@ -1,0 +1,260 @@
+r"""The master where the split's second moment counts: the best mixture of known atoms, by an interior point method.
+
+.. math:: \min_{q \ge 0}\ \operatorname{tr}\bigl(F F^\top M^{-1}\bigr),\quad M = \sum_y q_y t_y t_y^\top,\quad t = T v,
+   \qquad\text{subject to}\quad \sum_y q_y v_y = p,\quad \sum_y q_y H(t_y) \le h .
+
+The last row is there only where information is to be kept as well. The programme is convex; at its optimum
+:math:`B = M^{-1}F`, prices λ and β ≥ 0 give every atom a reduced cost
+:math:`βH(t) - \lVert B^\top t\rVert^2 - λ\cdot v` of at least 0. For *any* B, λ, β ≥ 0 (docs/theory.md, the theorem of
+equivalence), if no allowed atom has less than −e,
+
+.. math:: \operatorname{tr}(F F^\top M^{-1}) \ge \frac{(\operatorname{tr} F^\top B)^2}{βh - λ\cdot p + e}
+   \quad\text{for every allowed split.}
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from privacyfunnel.arrays import FloatArray
+from privacyfunnel.engine.curved import Curved
+from privacyfunnel.engine.objective import image
+from privacyfunnel.engine.problem import Problem
+from privacyfunnel.errors import SolverError
+
+STEPS = 80  # of the interior point method; some twenty are usual
+BOUNDARY = 0.99  # of the way to the boundary: the longest step
+CENTRED = 1e-13  # relative: complementarity at which nothing is left to gain
+FEASIBLE = 1e-13  # of the prior
+LEAST_WEIGHT = 1e-5  # of an even share: what a new atom begins with
+UNIT = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Moment:
+    """What is to be small of the matrix M: tr(F Fᵀ M⁻¹), and tr(R Rᵀ M⁻¹) beside it to keep M regular."""
+
+    factor: FloatArray  # F, a row per entry of the image
+    ridge: FloatArray  # R; no columns where F alone keeps M regular
+    most_entropy: float | None = None  # h; None where information does not count
+    constant: float = 0.0  # what of it nobody can avoid: gaps are relative to the rest
+
+    @property
+    def both(self) -> FloatArray:
+        """(F, R)."""
+        return np.concatenate([self.factor, self.ridge], axis=1)
+
+    def of(self, second: FloatArray, share: FloatArray, factor: FloatArray | None = None) -> float:
+        """tr(F Fᵀ M⁻¹); infinite where M does not reach F. `share` is T p, by which M is scaled."""
+        root = np.sqrt(share)
+        F = (self.factor if factor is None else factor) / root[:, None]
+        solved, rank_deficit = _solved(second / np.outer(root, root), F)
+        return float(np.einsum("ij,ij->", F, solved)) if rank_deficit < 1e-6 else np.inf
+
+
+def _solved(M: FloatArray, F: FloatArray) -> tuple[FloatArray, float]:
+    """M⁺F, and how much of F, relative to it, lies outside of what M reaches."""
+    size, vectors = np.linalg.eigh(M)
+    reached = size > size[-1] * len(M) * UNIT
+    inside = vectors[:, reached].T @ F
+    outside = float(np.linalg.norm(vectors[:, ~reached].T @ F)) / max(float(np.linalg.norm(F)), 1e-300)
+    return np.asarray(vectors[:, reached] @ (inside / size[reached, None])), outside
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mixture:
+    """Weights of the known atoms, and what proves them best among these."""
+
+    weights: FloatArray  # (k,)
+    reduced: FloatArray  # (k,), reduced costs; near 0 where weights are not
+    square: FloatArray  # B by input, of F and the ridge together
+    prices: FloatArray  # λ
+    entropy_price: float  # β
+    value: float  # tr(F Fᵀ M⁻¹), without the ridge
+    whole: float  # with it
+
+    def costs(self, problem: Problem) -> tuple[Curved, FloatArray]:
+        """Objective and prices at which further atoms are sought, in units of the whole value."""
+        unit = self.whole
+        objective = Curved(problem.objective, self.entropy_price / unit, self.square / np.sqrt(unit))
+        return objective, self.prices / unit
+
+    def bound(self, problem: Problem, moment: Moment, excess: float) -> float:
+        """What every allowed split has at least, if no allowed atom costs less than −excess, in units of the whole.
+
+        Of B only the columns of F count: the ridge's make the square larger, never smaller.
+        """
+        first = _first_inputs(problem)
+        top = float(np.einsum("ij,ij->", moment.factor, self.square[first][:, : moment.factor.shape[1]]))
+        below = excess * self.whole - float(self.prices @ problem.prior)
+        if moment.most_entropy is not None:
+            below += self.entropy_price * moment.most_entropy
+        rounding = 64 * UNIT * (abs(below) + float(np.abs(self.prices) @ problem.prior))
+        return top**2 / (below + rounding) * (1 - 64 * UNIT) if top > 0 and below > 0 else 0.0
+
+
+def _first_inputs(problem: Problem) -> FloatArray:
+    """An input of every value."""
+    return np.asarray(np.unique(problem.objective.value, return_index=True)[1])
+
+
+def mixture(
+    problem: Problem, moment: Moment, atoms: FloatArray, begin: FloatArray | None = None, tolerance: float = 1e-9
+) -> Mixture:
+    """The best mixture of these atoms; `begin` are weights to start from, 0 where nothing is known."""
+    share = image(problem.objective, problem.prior[None, :])[0]
+    t = image(problem.objective, atoms)
+    point = _Point(
+        atoms / np.sqrt(problem.prior),
+        np.sqrt(problem.prior),
+        t / np.sqrt(share),
+        moment.both / np.sqrt(share)[:, None],
+        problem.objective.terms(t).sum(axis=1) if moment.most_entropy is not None else None,
+        moment.most_entropy,
+        begin,
+    )
+    for _ in range(STEPS):
+        if point.done(tolerance) or not point.step():
+            break
+    if not point.sound:
+        raise SolverError("The master's interior point method must end in a mixture; it did not. Report this.")
+    B = (point.B / np.sqrt(share)[:, None])[problem.objective.value]
+    F = moment.factor / np.sqrt(share)[:, None]
+    return Mixture(
+        weights=point.q,
+        reduced=point.reduced,
+        square=B,
+        prices=point.prices / np.sqrt(problem.prior),
+        entropy_price=point.beta,
+        value=float(np.einsum("ij,ij->", F, point.B[:, : F.shape[1]])),
+        whole=point.whole,
+    )
+
+
+class _Point:
+    """Weights q and slacks z of atoms, prices of rows, and their Newton steps (predictor and corrector)."""
+
+    def __init__(
+        self,
+        E: FloatArray,
+        target: FloatArray,
+        U: FloatArray,
+        F: FloatArray,
+        h: FloatArray | None,
+        most: float | None,
+        begin: FloatArray | None,
+    ) -> None:
+        self.E, self.target, self.U, self.F = E, target, U, F
+        self.h = np.zeros(len(E)) if h is None else h
+        self.limited = h is not None
+        self.most = 0.0 if most is None else most
+        k = len(E)
+        self.q = np.full(k, 1.0 / k) if begin is None else np.maximum(begin, LEAST_WEIGHT / k)
+        self.q = self.q / self.q.sum()
+        self.prices, self.beta = np.zeros(E.shape[1]), 0.0
+        self.slack = max(self.most - float(self.h @ self.q), 0.01 * abs(self.most) + 1e-3) if self.limited else 0.0
+        self._move()
+        # Prices that fit the gradient best, and slacks that are positive and about centred.
+        self.prices = np.linalg.lstsq(E * self.q[:, None], self.gradient * self.q)[0]
+        mu = 0.1 * self.whole / k
+        self.z = np.maximum(self.gradient - E @ self.prices, mu / self.q)
+        if self.limited:
+            self.beta = mu / self.slack
+
+    def _move(self) -> None:
+        M = (self.U * self.q[:, None]).T @ self.U
+        self.inverse = np.linalg.pinv(M, hermitian=True)
+        self.B = self.inverse @ self.F
+        self.UB = self.U @ self.B
+        self.whole = float(np.einsum("ij,ij->", self.F, self.B))
+        self.gradient = -(self.UB**2).sum(axis=1)
+
+    @property
+    def reduced(self) -> FloatArray:
+        """βH − ‖Bᵀt‖² − λ·v of every atom."""
+        return np.asarray(self.gradient + self.beta * self.h - self.E @ self.prices)
+
+    @property
+    def sound(self) -> bool:
+        """Whether every number is one."""
+        return bool(np.isfinite(self.q).all() and np.isfinite(self.prices).all() and np.isfinite(self.whole))
+
+    @property
+    def _gap(self) -> float:
+        return float(self.q @ self.z + self.slack * self.beta)
+
+    @property
+    def _missing(self) -> float:
+        return float(np.abs((self.target - self.E.T @ self.q) / self.target).max())
+
+    def done(self, tolerance: float) -> bool:
+        """Whether the mixture is best up to the tolerance, and averages to the prior."""
+        off = float(np.abs(self.q @ (self.reduced - self.z)))
+        return self._gap + off < tolerance * self.whole and self._missing < FEASIBLE
+
+    def step(self) -> bool:
+        """One Newton step; whether it went anywhere."""
+        k = len(self.q)
+        H = 2.0 * (self.U @ self.inverse @ self.U.T) * (self.UB @ self.UB.T)
+        H[np.diag_indices(k)] += self.z / self.q
+        columns = np.concatenate([self.E, -self.h[:, None]], axis=1) if self.limited else self.E
+        scale = 1.0 / np.sqrt(np.diag(H))
+        try:
+            L = np.asarray(np.linalg.cholesky(H * np.outer(scale, scale) + 1e-14 * np.eye(k)), dtype=np.float64)
+        except np.linalg.LinAlgError:
+            return False
+        half = np.asarray(np.linalg.solve(L, columns * scale[:, None]), dtype=np.float64)
+        S = half.T @ half
+        mu = self._gap / (k + self.limited)
+        predicted = self._direction(L, scale, half, S, np.zeros(k), 0.0)
+        if predicted is None:
+            return False
+        reach = min(self._reach(predicted), 1.0)
+        dq, _, dz, ds, db = predicted
+        later = float(
+            (self.q + reach * dq) @ (self.z + reach * dz) + (self.slack + reach * ds) * (self.beta + reach * db)
+        )
+        sigma = min(max(later / max(self._gap, 1e-300), 1e-3), 1.0) ** 2
+        corrected = self._direction(L, scale, half, S, sigma * mu - dq * dz, sigma * mu - ds * db)
+        if corrected is None:
+            return False
+        reach = min(BOUNDARY * self._reach(corrected), 1.0)
+        if not reach > 1e-10:
+            return False
+        dq, dl, dz, ds, db = corrected
+        self.q, self.z, self.prices = self.q + reach * dq, self.z + reach * dz, self.prices + reach * dl
+        self.slack, self.beta = self.slack + reach * ds, self.beta + reach * db
+        self._move()
+        return self.sound
+
+    def _direction(
+        self, L: FloatArray, scale: FloatArray, half: FloatArray, S: FloatArray, to: FloatArray, slack_to: float
+    ) -> tuple[FloatArray, FloatArray, FloatArray, float, float] | None:
+        """Changes of q, λ, z, the slack and β after which q z = `to` and so on, to first order."""
+        r1 = -self.reduced + to / self.q
+        missing = self.target - self.E.T @ self.q
+        S = S.copy()
+        if self.limited:
+            over = self.most - float(self.h @ self.q) - self.slack - (slack_to / self.beta - self.slack)
+            S[-1, -1] += self.slack / self.beta
+            missing = np.append(missing, -over)
+        r = np.linalg.solve(L, r1 * scale)
+        y = np.asarray(np.linalg.lstsq(S, missing - half.T @ r, rcond=1e-15)[0], dtype=np.float64)
+        dq = scale * np.linalg.solve(L.T, r + half @ y)
+        dz = np.asarray(to / self.q - self.z - self.z / self.q * dq)
+        if not (np.isfinite(dq).all() and np.isfinite(y).all()):
+            return None
+        if not self.limited:
+            return dq, y, dz, 0.0, 0.0
+        ds = slack_to / self.beta - self.slack - self.slack / self.beta * float(y[-1])
+        return dq, y[:-1], dz, ds, float(y[-1])
+
+    def _reach(self, direction: tuple[FloatArray, FloatArray, FloatArray, float, float]) -> float:
+        """How far everything stays positive."""
+        dq, _, dz, ds, db = direction
+        values = np.concatenate([self.q, self.z, [self.slack, self.beta] if self.limited else []])
+        changes = np.concatenate([dq, dz, [ds, db] if self.limited else []])
+        falls = changes < 0
+        return float((-values[falls] / changes[falls]).min(initial=1e300))

@@ -1,0 +1,310 @@
+r"""Boxes on the image, bounded by products of rows: how a square that is to be small is proved not to exceed something.
+
+Let every atom keep the rows :math:`a_i \cdot w \ge 0`, where w is v itself, or v and a floor t under LDP
+(:math:`t \le L_s\cdot v \le e^{\varepsilon} t`, which takes far fewer rows). Write what is to be bounded as a quadratic
+form, :math:`w^\top D w`; linear terms are multiplied by :math:`1 = \sum v`. For any :math:`N \ge 0`, products of rows
+being at least 0,
+
+.. math:: w^\top D w \;\le\; w^\top \Bigl(D + \sum_{i \le j} N_{ij}\, \tfrac12 (a_i a_j^\top + a_j a_i^\top)\Bigr) w
+   \;\le\; \delta,
+
+where δ is the largest entry of that matrix: the entries of :math:`v v^\top` are weights that sum to 1. (Entries that
+meet t must be at most 0.) The best N is a linear programme whose columns, the products, are brought in as they are
+needed; its dual values X stand for :math:`w w^\top`. A box :math:`l \le T v \le h` adds two rows for every entry of the
+image, and its products with them. Boxes are cut where X is farthest from being a square; under LDP the first ones
+divide the range of the floor.
+
+Entropy in the cost, weighted by β, is concave: on a box :math:`t \ln t \le \text{chord} - k (t - l)(h - t)`, which is a
+quadratic form as well (docs/theory.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.engine.best_first import Boxes, Cut
+from privacyfunnel.engine.curved import Curved
+from privacyfunnel.engine.highs import INF, PRIMAL, Programme
+from privacyfunnel.engine.objective import chords
+from privacyfunnel.engine.oracle import UNIT
+from privacyfunnel.engine.problem import Problem
+
+PER_ROUND = 100  # products that enter together
+MOST_ROUNDS = 60
+FLOORS = 6  # parts of the floor's range: a box with a narrow one bounds as well as under LIP
+GAINS = 0.1  # of what is missing to the goal: a round that gains less is the last, and the box is cut
+BROKEN = 1e-9  # a product of rows below minus this is worth bringing in
+USED = 1e-12  # a multiplier above this is handed on to the halves of a box
+THIN = 1e-7  # a range shorter than this is not cut
+SLOP = 1e-13  # ranges are rounded outwards by this
+EMPTY = 1e-12  # a box whose ends cross by more than this holds nothing
+TINIEST = 1e-300  # what a logarithm is taken of in place of 0
+SLIVER = 1e-9  # what a curvature is made smaller by, so that rounding does not make it too large
+MIDDLE = 0.1  # of a range: a cut is at least this far from its ends
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cone:
+    """Rows a·w >= 0 that every atom keeps, w = (v, t) with at most one t, and the largest t there is."""
+
+    rows: FloatArray  # (r, d) or (r, d + 1)
+    image: FloatArray  # T, (values, d)
+    floors: tuple[float, float]  # between which t lies; where there is none, anything
+
+    @property
+    def watched(self) -> FloatArray:
+        """What boxes are about: the image, and t where there is one."""
+        wider = self.rows.shape[1] - self.image.shape[1]
+        watched = np.pad(self.image, ((0, wider), (0, wider)))
+        watched[len(self.image) :, self.image.shape[1] :] = 1.0
+        return watched
+
+
+def cone_of(problem: Problem) -> Cone:
+    """The rows of a problem, with a floor where each event is compared with each.
+
+    For any weights w that sum to 1 the floor is at most w·Lv, and e^ε times it at least that.
+    """
+    image = (problem.objective.value == np.arange(problem.objective.values)[:, None]).astype(np.float64)
+    L = problem.rows.each_other
+    if L is None:
+        return Cone(problem.inequalities, image, (0.0, 0.0))
+    floor = np.ones((len(L), 1))
+    rows = np.concatenate([np.hstack([L, -floor]), np.hstack([-L, problem.loud * floor])])
+    average = L.mean(axis=0)
+    if problem.rows.share.shape[1] == len(L):
+        average = problem.rows.share[0] @ L
+    floors = (float(average.min()) / problem.loud * (1 - SLOP), float(average.max()) * (1 + SLOP))
+    return Cone(rows / np.abs(rows).max(axis=1, keepdims=True), image, floors)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Box:
+    """Ranges of the image, and of t where there is one; and products to begin with (pairs of rows)."""
+
+    low: FloatArray
+    high: FloatArray
+    first: tuple[IntArray, IntArray]
+
+    def tightened(self, values: int) -> Box | None:
+        """The same box, shrunk since the image sums to 1; None if it is empty."""
+        low, high = self.low[:values], self.high[:values]
+        for _ in range(2):
+            high = np.minimum(high, 1.0 - (low.sum() - low) + SLOP)
+            low = np.maximum(low, 1.0 - (high.sum() - high) - SLOP)
+        if (low > high + EMPTY).any():
+            return None
+        low, high = np.clip(low, 0.0, 1.0), np.clip(np.maximum(low, high), 0.0, 1.0)
+        ends = np.append(low, self.low[values:]), np.append(high, self.high[values:])
+        return replace(self, low=ends[0], high=ends[1])
+
+
+class Products:
+    """Boxes one at a time, each by a linear programme over products of rows."""
+
+    batch = chunk = 1
+    polish_every = 8
+    corners = False
+    gathers = 0.0
+
+    def __init__(self, cone: Cone, objective: Curved, reach: FloatArray) -> None:
+        self.cone, self.objective, self._reach = cone, objective, reach
+        self._watched = cone.watched
+        self._programme = ProductProgramme(cone.rows.shape[1], cone.image.shape[1], cone.floors[1])
+
+    def roots(self, prices: FloatArray, deadline: float) -> Boxes:
+        """All there is, with the floor's range in parts."""
+        none = np.empty(0, dtype=np.int64)
+        low, high = np.zeros(self._reach.size), self._reach
+        if len(self._watched) == self._reach.size:
+            boxes = [Box(low, high, (none, none))]
+        else:
+            edges = np.geomspace(*self.cone.floors, FLOORS + 1)
+            boxes = [Box(np.append(low, a), np.append(high, b), (none, none)) for a, b in pairwise(edges)]
+        shrunk = (box.tightened(self._reach.size) for box in boxes)
+        return _queued([box for box in shrunk if box is not None], -np.inf)
+
+    def cut(self, boxes: Boxes, prices: FloatArray, goal: float, deadline: float) -> Cut:
+        """Bound the box, and cut it where X is farthest from a square."""
+        box: Box = boxes.parts[0][0]
+        none = np.empty((0, prices.size))
+        rows = self._rows(box)
+        D = self._form(box, prices)
+        solved = self._programme.solve(D, rows, box.first, -goal)
+        bound = max(-solved.largest, float(boxes.bound[0]))
+        if bound >= goal:
+            return Cut(_queued([], bound), goal, none)
+        halves, atom = self._halves(replace(box, first=solved.used), solved.second, D)
+        if halves is None:
+            return Cut(_queued([], bound), bound, none)
+        return Cut(_queued(halves, bound), goal, none if atom is None else atom[None, :])
+
+    def _rows(self, box: Box) -> FloatArray:
+        """The cone's rows and those of the box, in an order that all boxes share."""
+        one = np.arange(self._watched.shape[1]) < self.cone.image.shape[1]  # Σ v = 1
+        above, below = self._watched - box.low[:, None] * one, box.high[:, None] * one - self._watched
+        return np.concatenate([self.cone.rows, above, below])
+
+    def _form(self, box: Box, prices: FloatArray) -> FloatArray:
+        """D, with wᵀDw at least ‖Bᵀv‖² + λ·v − βH(Tv) in the box."""
+        B, T = self.objective.square, self.cone.image
+        d = len(B)
+        linear, form = prices.copy(), B @ B.T
+        if self.objective.weight:
+            slope, intercept, k = self._chords(box)
+            linear -= slope @ T + intercept.sum()
+            low, high = box.low[: len(T), None], box.high[: len(T), None]
+            form = form - _products(T - low, high - T, k)
+        D = np.zeros((self.cone.rows.shape[1],) * 2)
+        D[:d, :d] = form + 0.5 * (linear[:, None] + linear[None, :])
+        return D
+
+    def _left_out(self, box: Box, t: FloatArray) -> FloatArray:
+        """By how much the entropy's terms exceed the forms that stand for them."""
+        if not self.objective.weight:
+            return np.zeros_like(t)
+        slope, intercept, k = self._chords(box)
+        low, high = box.low[: t.size], box.high[: t.size]
+        form = slope * t + intercept + k * (t - low) * (high - t)
+        return np.asarray(self.objective.terms(t) - form)
+
+    def _chords(self, box: Box) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """β h(t) >= slope t + intercept + k (t − l)(h − t) on the box."""
+        low, high = box.low[: len(self.cone.image)], box.high[: len(self.cone.image)]
+        slope, intercept = chords(self.objective, low, high)
+        width = high - low
+        rise = self.objective.weight * (1.0 + np.log(np.maximum(high, TINIEST))) + slope
+        k = np.where(width > THIN, np.maximum(rise, 0.0) / np.maximum(width, THIN), 0.0)
+        return slope, intercept, k * (1 - SLIVER)
+
+    def _halves(self, box: Box, second: FloatArray | None, D: FloatArray) -> tuple[list[Box] | None, FloatArray | None]:
+        """Two boxes that hold the box, None where it is a point already; and the atom that X stands for."""
+        T, atom = self.cone.image, None
+        values, d = T.shape
+        width = (box.high - box.low)[:values]
+        if second is None:
+            at, error = 0.5 * (box.low + box.high), width
+        else:
+            X = second[:d, :d]
+            v = X.sum(axis=1)
+            at, error = T @ v, T @ (D[:d, :d] * (X - np.outer(v, v))).sum(axis=1)
+            if v.min() >= -EMPTY and v.sum() > 0.5:
+                atom = np.maximum(v, 0.0) / np.maximum(v, 0.0).sum()
+            error = error + self._left_out(box, np.clip(at, box.low[:values], box.high[:values]))
+        x = int(np.argmax(np.where(width > THIN, error, -np.inf)))
+        if width[x] <= THIN:
+            return None, atom
+        low, high = box.low[x], box.high[x]
+        middle = np.clip(0.5 * at[x] + 0.25 * (low + high), low + MIDDLE * width[x], high - MIDDLE * width[x])
+        above, below = box.low.copy(), box.high.copy()
+        above[x] = below[x] = middle
+        both = (replace(box, high=below).tightened(values), replace(box, low=above).tightened(values))
+        return [half for half in both if half is not None], atom
+
+
+def _products(one: FloatArray, other: FloatArray, weights: FloatArray) -> FloatArray:
+    """Σ_i weights_i ½ (a_i b_iᵀ + b_i a_iᵀ)."""
+    half = (one * weights[:, None]).T @ other
+    return np.asarray(0.5 * (half + half.T))
+
+
+def _queued(boxes: list[Box], bound: float) -> Boxes:
+    """Boxes as they wait."""
+    objects = np.empty(len(boxes), dtype=object)
+    objects[:] = boxes
+    return Boxes(np.full(len(boxes), bound), (objects,))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Largest:
+    """A proved δ with wᵀDw <= δ, the products that it took, and the dual matrix X where there is one."""
+
+    largest: float
+    used: tuple[IntArray, IntArray]
+    second: FloatArray | None
+
+
+class ProductProgramme:
+    """min δ such that no entry of D + Σ N_ij a_i a_jᵀ exceeds δ, N >= 0; products enter as they are needed."""
+
+    def __init__(self, size: int, inputs: int, largest_floor: float) -> None:
+        self._size, self._floor = size, largest_floor
+        self._i, self._j = np.triu_indices(size)
+        self._weighed = (self._i < inputs) & (self._j < inputs)  # the entries of v vᵀ, as opposed to those that meet t
+        self._programme = Programme(simplex_strategy=PRIMAL)
+
+    def solve(self, D: FloatArray, rows: FloatArray, first: tuple[IntArray, IntArray], goal: float) -> Largest:
+        """The least δ that was found; it is not sought below the goal. It holds whatever the solver says."""
+        entries = D[self._i, self._j]
+        self._begin(entries, goal)
+        known = np.zeros((len(rows),) * 2, dtype=bool)
+        one = other = np.empty(0, dtype=np.int64)
+        S = np.empty((0, entries.size))
+        best, used, second = self._proved(entries, np.empty(0), S), (one, other), None
+        new = first
+        for number in range(MOST_ROUNDS):
+            if len(new[0]):
+                products = self._entries_of(rows, *new)
+                S = np.concatenate([S, products])
+                one, other = np.append(one, new[0]), np.append(other, new[1])
+                known[new] = True
+                self._add(products)
+            if not self._run():
+                return Largest(best, used, None)
+            N = np.maximum(self._programme.columns[1:], 0.0)
+            here, before = self._proved(entries, N, S), best
+            if here <= best:
+                best, used = here, (one[N > USED], other[N > USED])
+            if best <= goal:
+                break
+            second = self._matrix(-self._programme.multipliers)
+            if number > 1 and before - best < GAINS * (best - goal):
+                break
+            value = np.where(known, 0.0, np.triu(rows @ second @ rows.T))
+            order = np.argsort(value, axis=None)[:PER_ROUND]
+            order = order[value.ravel()[order] < -BROKEN]
+            if not order.size:
+                break
+            new = (order // len(rows), order % len(rows))
+        return Largest(best, used, second)
+
+    def _proved(self, entries: FloatArray, N: FloatArray, S: FloatArray) -> float:
+        """The largest entry, by the formula, rounded up; entries above 0 that meet t count with all they can add."""
+        total = entries + N @ S
+        total = total + 32 * UNIT * (np.abs(entries) + N @ np.abs(S))
+        beyond = float(total[~self._weighed].max(initial=0.0))
+        return float(total[self._weighed].max()) + beyond * (2 * self._floor + self._floor**2)
+
+    def _entries_of(self, rows: FloatArray, first: IntArray, second: IntArray) -> FloatArray:
+        one, other = rows[first], rows[second]
+        return np.asarray(0.5 * (one[:, self._i] * other[:, self._j] + other[:, self._i] * one[:, self._j]))
+
+    def _matrix(self, dual: FloatArray) -> FloatArray:
+        X = np.zeros((self._size,) * 2)
+        X[self._i, self._j] = dual / 2
+        return X + X.T
+
+    def _begin(self, entries: FloatArray, goal: float) -> None:
+        """δ alone: at least the goal, so that a box that is empty has a solution too."""
+        self._programme.clear()
+        self._programme.add_rows(np.full(entries.size, -INF), -entries)
+        at = np.flatnonzero(self._weighed)
+        self._programme.add_columns(
+            np.ones(1), np.zeros(1, dtype=np.int64), at, -np.ones(at.size), low=np.array([goal - abs(goal) * 1e-3])
+        )
+
+    def _add(self, products: FloatArray) -> None:
+        row, entry = np.nonzero(products)
+        starts = np.searchsorted(row, np.arange(len(products)))
+        self._programme.add_columns(np.zeros(len(products)), starts, entry, products[row, entry])
+
+    def _run(self) -> bool:
+        """Solve, afresh where the last basis leads nowhere. A failure is no error: bounds come from the formula."""
+        if self._programme.run():
+            return True
+        self._programme.forget()
+        return self._programme.run()

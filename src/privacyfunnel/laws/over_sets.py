@@ -1,0 +1,106 @@
+r"""The largest ratio over all members of sets of priors, exactly.
+
+For an output with integers N(z) and a pair (E, F) of sets with share π the worst members are greedy: sort N, begin at
+the lower ends and hand out the rest. All of it is in integers, so that the ratios
+
+.. math:: \frac{h_E}{\pi h_E + (1 - \pi) l_F}, \qquad \frac{\pi l_E + (1 - \pi) h_F}{l_E}
+
+are fractions. Floats only choose which few of them are worth computing: members are exact in floats and all terms of
+the sums are positive, so floats are off by a factor that is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.errors import SizeError
+from privacyfunnel.laws.exact import NO_LEAK, ExactLeak, exact_leak, worse
+from privacyfunnel.model.binomial import SCALE
+from privacyfunnel.model.encoded_sets import WEIGHTS, exact_spread, largest_spreads, linear
+from privacyfunnel.model.sets import PriorSets
+
+NEAR = 1e-10  # log-ratios closer than this to the largest are compared again as fractions
+ROUNDING = 2.0**-53  # of one operation on floats
+
+Column = Callable[[int], Sequence[int]]  # N(z) of an output, by its number
+Name = Callable[[int], Any]  # what the output of that number is called
+
+
+def exact_over(sets: PriorSets, channel: FloatArray, column: Column, name: Name = int, factors: int = 1) -> ExactLeak:
+    """The largest ratio over outputs, pairs and members; `channel` are the floats of N, products of so many each."""
+    if (sets.inputs + 4 * factors + 8) * 8 * ROUNDING > NEAR / 4:
+        raise SizeError(f"For a population a law is sealed for fewer inputs than {sets.inputs:,}.")
+    sizes = np.log(sets.ratios(*sets.likenesses(channel)))
+    top = sizes.max(initial=0.0)
+    pairs, outputs = np.nonzero(sizes >= top - NEAR) if np.isfinite(top) else np.nonzero(np.isinf(sizes))
+    if np.isinf(top):
+        pairs, outputs = pairs[:1], outputs[:1]
+    worst, members = NO_LEAK, {y: _members(sets, column(y)) for y in np.unique(outputs).tolist()}
+    for pair, y in zip(pairs.tolist(), outputs.tolist(), strict=True):
+        worst = worse(worst, exact_leak(sets, _ratio(sets, pair, *members[y]), pair, name(y)))
+    return worst
+
+
+def _members(sets: PriorSets, numbers: Sequence[int]) -> tuple[list[int], list[int]]:
+    """h_E and l_E of every set, over 2⁴⁰ times what the integers are over."""
+    order = np.array(sorted(range(len(numbers)), key=numbers.__getitem__), dtype=np.int64)
+    exact = np.array(numbers, dtype=object)
+    highest, lowest = sets.members(order[::-1]).astype(object) @ exact, sets.members(order).astype(object) @ exact
+    return [int(h) for h in highest], [int(low) for low in lowest]
+
+
+def _ratio(sets: PriorSets, pair: int, highest: list[int], lowest: list[int]) -> Fraction | None:
+    (e, f), pi = sets.pairs[pair].tolist(), int(sets.share[pair])
+    up = (highest[e] * SCALE, pi * highest[e] + (SCALE - pi) * lowest[f])
+    down = (pi * lowest[e] + (SCALE - pi) * highest[f], lowest[e] * SCALE)
+    return largest_fraction([up, down])
+
+
+def largest_fraction(quotients: Sequence[tuple[int, int]]) -> Fraction | None:
+    """The largest of these quotients of integers, and 1; None where one is infinite. 0 over 0 says nothing."""
+    if any(above > 0 and below == 0 for above, below in quotients):
+        return None
+    return reduce(max, (Fraction(above, below) for above, below in quotients if below), Fraction(1))
+
+
+def encoded_over(sets: PriorSets, t: int, k: int) -> ExactLeak:
+    """The same for unary encoding, whose sets have likelihoods t or t + k: a fraction that no ratio exceeds."""
+    worst = NO_LEAK
+    best = largest_spreads(sets, k / t)[2] if t else np.full((len(sets.pairs), 2), len(WEIGHTS) - 1)
+    for pair, ((e, f), weights) in enumerate(zip(sets.pairs.tolist(), best.tolist(), strict=True)):
+        up, output = exact_spread(linear(sets, e, f, WEIGHTS[weights[0]]), t, k)
+        down, other = exact_spread(linear(sets, f, e, WEIGHTS[weights[1]]), t, k)
+        worst = worse(
+            worst, exact_leak(sets, _spread_ratio(int(sets.share[pair]), up, down), pair, _set(output | other))
+        )
+    return worst
+
+
+def _spread_ratio(pi: int, up: Fraction | None, down: Fraction | None) -> Fraction | None:
+    """The larger ratio where h_E ≤ up · l_F and h_F ≤ down · l_E; None is infinite."""
+    if down is None or (up is None and pi == 0):
+        return None
+    one: Fraction = Fraction(SCALE, pi) if up is None else SCALE * up / (pi * up + SCALE - pi)
+    other: Fraction = (pi + (SCALE - pi) * down) / SCALE
+    return max(one, other, Fraction(1))
+
+
+def _set(members: Any) -> tuple[int, ...]:
+    return tuple(np.flatnonzero(members).tolist())
+
+
+def outward_over(sets: PriorSets, outputs: FloatArray, names: IntArray, error: float) -> ExactLeak:
+    """The largest ratio among some outputs, a column each of P(y | z) in floats, whose error is added to it."""
+    if not len(names) or not len(sets.pairs):
+        return NO_LEAK
+    ratios = sets.ratios(*sets.likenesses(outputs))
+    pair, y = map(int, np.unravel_index(int(ratios.argmax()), ratios.shape))
+    largest = float(ratios[pair, y])
+    above = Fraction(largest) * (1 + Fraction(error)) if np.isfinite(largest) else None
+    return exact_leak(sets, above, pair, int(names[y]))

@@ -1,0 +1,210 @@
+r"""What counts with noise say of the people: the sets of a private design.
+
+Every bound below fails with a fixed chance, or with one that depends on the R alone, given which (and given the n_s)
+the cells of one secret are still multinomial with independent noise; events of several secrets are multinomial given
+their own number of rows only, so their parts of β are fixed beforehand: the same for the rest of every secret, and for
+a group of g rare secrets the part of all groups over (c − 1) C(c, g), for any group might have been the rare one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+
+from privacyfunnel.arrays import BoolArray, IntArray
+from privacyfunnel.errors import DistributionError, ParameterError
+from privacyfunnel.model.binomial import SCALE
+from privacyfunnel.model.comparisons import Asked
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.noise import noise_sum
+from privacyfunnel.model.noisy_counts import NoisyCounts
+from privacyfunnel.model.noisy_shares import NoisyShares
+from privacyfunnel.model.priors import FINEST, RARE, boxed
+from privacyfunnel.model.priors import _Events as Events
+from privacyfunnel.model.priors import _nothing as nothing
+from privacyfunnel.model.priors import _rounded as rounded
+from privacyfunnel.model.priors import _united as united
+from privacyfunnel.model.sets import PriorSets
+
+# Of β: for the numbers of rows behind the noise, for shares, for the rest of each secret, for groups of rare ones and
+# their rests; what is left is for the secrets' own boxes.
+TOTALS, SHARES, RESTS, GROUPS = Fraction(6, 100), Fraction(2, 100), Fraction(30, 100), Fraction(12, 100)
+MOST_TERMS = 64  # of noise that are added up to know a number of rows: with more, a noisy total is nearer
+
+
+@dataclass(frozen=True, eq=False)
+class SampledWithNoise:
+    """Sets for the people that a table's rows are an independent sample of, from its counts with noise."""
+
+    counts: NoisyCounts
+    confidence: Fraction
+    rare: int = RARE
+    name: ClassVar[str] = "Clopper-Pearson boxes through discrete Laplace noise"
+
+    @property
+    def table(self) -> IntArray:
+        """The counts that stand for the table, which is not known."""
+        return self.counts.weights
+
+    @property
+    def design_epsilon(self) -> Fraction:
+        """What the design itself may tell of a person, beside what the protocol tells."""
+        return self.counts.epsilon
+
+    def stated(self) -> dict[str, Any]:
+        """What a file says beside confidence and rarity: the noisy counts, from which everybody can make the sets."""
+        return {"design": self.counts.to_json()}
+
+    @classmethod
+    def from_stated(cls, confidence: Fraction, rare: int, content: Mapping[str, Any]) -> SampledWithNoise:
+        """The rule that a file states."""
+        return cls(NoisyCounts.from_json(content["design"], int(content["rows"])), confidence, rare)
+
+    def for_each(self) -> SampledWithNoise:
+        """The same rule, with no secret too rare."""
+        return replace(self, rare=0)
+
+    def groups(self, joint: Joint) -> BoolArray:
+        """Which secrets are promised together, groups × secrets, by their noisy numbers of rows."""
+        totals = np.maximum(self.counts.totals, 0)
+        order = np.argsort(totals, kind="stable")
+        c, together = len(totals), int((totals < self.rare).sum())
+        while 0 < together < c and totals[order[:together]].sum() < self.rare:
+            together += 1
+        if c > 1 and together >= c:
+            raise ParameterError(
+                f"A promise for a population needs two secrets, or groups of them, of at least {self.rare} rows each; "
+                f"these {self.counts.rows:,} rows are too few for that. Merge secrets, or gather more rows."
+            )
+        alone = np.eye(c, dtype=bool)
+        first = alone[order[:together]].any(axis=0, keepdims=True)
+        return np.concatenate([first, alone[np.sort(order[together:])]]) if together > 1 else alone
+
+    def sets(self, asked: Callable[[int], Iterable[Asked]], joint: Joint, sees_secret: bool) -> PriorSets:
+        """The sets of everything that is asked of so many groups of secrets."""
+        if joint.weights.shape != self.counts.cells.shape:
+            raise DistributionError(
+                f"The promise of a private design is about all {self.counts.cells.shape[1]} values and "
+                f"{len(self.counts.cells)} secrets of its domain; this table has {joint.a} and {joint.c}."
+            )
+        groups = self.groups(joint)
+        each = [Asked(united(one.groups, groups), one.pairs, one.known) for one in asked(len(groups))]
+        part = (1 - self.confidence) / max(len(each), 1)
+        inputs = joint.a * (joint.c if sees_secret else 1)
+        made = [_NoisySets(Events(one, joint, sees_secret), self.counts, part).sets(inputs) for one in each]
+        return PriorSets.joined(made) if made else nothing(inputs, joint.c)
+
+
+class _NoisySets:
+    """The sets of one question, at β."""
+
+    def __init__(self, events: Events, counts: NoisyCounts, beta: Fraction) -> None:
+        self.events, self.counts, self.beta = events, counts, beta
+        self.c = len(counts.totals)
+
+    def sets(self, inputs: int) -> PriorSets:
+        """Boxes of all events, whose bounds fail with chance β at most, all together."""
+        events, k = self.events, len(self.events.held)
+        whole = [(known, values, mask) for known, values in events.classes for mask in events.held]
+        low, high = np.zeros((2, len(whole), inputs), dtype=np.int64)
+        for i, (known, values, mask) in enumerate(whole):
+            where, seen = self._cells(mask, values)
+            low[i, where], high[i, where] = self._box(seen, mask, bool(known), values)
+        pairs = [(j * k + e, j * k + f, w) for j in range(len(events.classes)) for e, f, w in events.pairs]
+        share = [self._least_share(*whole[e], whole[f][2]) if w else 0 for e, f, w in pairs]
+        return PriorSets(
+            low=low,
+            high=high,
+            secrets=np.array([mask for _, _, mask in whole]),
+            known=tuple(known for known, _, _ in whole),
+            pairs=np.array([pair[:2] for pair in pairs], dtype=np.int64).reshape(-1, 2),
+            share=np.array(share, dtype=np.int64),
+        )
+
+    def _part(self, mask: BoolArray) -> Fraction:
+        """The part of β for the box of an event."""
+        held, classes = int(mask.sum()), len(self.events.classes)
+        compares_rests = any(within for _, _, within in self.events.pairs)
+        if held == 1:
+            alone = [s for s in range(self.c) if any(m.sum() == 1 and m[s] for m in self.events.held)]
+            weight = {s: math.isqrt(FINEST // max(int(self.counts.totals[s]), 1)) for s in alone}
+            own = 1 - TOTALS - (SHARES if compares_rests else 0)
+            own -= (RESTS if compares_rests and self.c > 2 else 0) + (
+                GROUPS if self.c > (3 if compares_rests else 2) else 0
+            )
+            return own * self.beta * weight[int(mask.argmax())] / sum(weight.values()) / classes
+        if compares_rests and held == self.c - 1:
+            return RESTS * self.beta / self.c / classes
+        return GROUPS * self.beta / self._ways(held) / classes
+
+    def _ways(self, held: int) -> int:
+        """As many events of so many secrets as there might have been, times the sizes that there are."""
+        return (self.c - 1) * math.comb(self.c, held)
+
+    def _cells(self, mask: BoolArray, values: IntArray) -> tuple[IntArray, IntArray]:
+        """The inputs of an event and their noisy counts."""
+        seen = self.counts.cells[mask][:, values]
+        if not self.events.sees_secret:
+            return values, seen.sum(axis=0)
+        a = self.counts.cells.shape[1]
+        return (np.flatnonzero(mask)[:, None] * a + values).ravel(), seen.ravel()
+
+    def _trials(self, mask: BoolArray, narrow: bool, values: IntArray) -> tuple[int, int]:
+        """Between which numbers of rows the event lies. All classes together have β's part for it."""
+        counts, held = self.counts, int(mask.sum())
+        level = TOTALS * self.beta / len(self.events.classes) / 2 / self._events_of(held)
+        inside, outside = self._sum(mask, values, level), None if narrow else self._sum(~mask, values, level)
+        ways = [inside, *(() if outside is None else ((counts.rows - outside[0], outside[1]),))]
+        if not narrow:
+            ways.append((int(counts.totals[mask].sum()), noise_sum(counts.total_rate, held).width(level)))
+            rest, others = int(counts.totals[~mask].sum()), self.c - held
+            ways.append((counts.rows - rest, noise_sum(counts.total_rate, others).width(level)))
+        middle, width = min(ways, key=lambda way: way[1])
+        return min(max(middle - width, 0), counts.rows), max(min(middle + width, counts.rows), 0)
+
+    def _sum(self, mask: BoolArray, values: IntArray, level: Fraction) -> tuple[int, int]:
+        """The noisy cells of an event added up, and how far their noise may have moved the sum."""
+        terms = int(mask.sum()) * len(values)
+        width = noise_sum(self.counts.cell_rate, terms).width(level) if terms <= MOST_TERMS else self.counts.rows
+        return int(self.counts.cells[mask][:, values].sum()), width
+
+    def _events_of(self, held: int) -> int:
+        """Over how many events of so many secrets a part is divided, all sizes having the same."""
+        return 3 * (self.c if held in (1, self.c - 1) else self._ways(held))
+
+    def _box(self, seen: IntArray, mask: BoolArray, narrow: bool, values: IntArray) -> tuple[IntArray, IntArray]:
+        """The box of an event with these noisy counts; where it holds nobody, for noise was extreme, everybody."""
+        cells = len(seen)
+        if cells == 1:
+            return np.array([SCALE]), np.array([SCALE])
+        fewest, most = self._trials(mask, narrow, values)
+        terms = 1 if self.events.sees_secret else int(mask.sum())
+        noise = noise_sum(self.counts.cell_rate, terms)
+        shares = NoisyShares(noise, rounded(self._part(mask) / (2 * cells)))
+        low = np.array([shares.lower(int(count), most) for count in seen])
+        high = np.array([shares.upper(int(count), fewest) for count in seen])
+        if low.sum() > SCALE or high.sum() < SCALE or (low > high).any():
+            return np.zeros(cells, dtype=np.int64), np.full(cells, SCALE)
+        return boxed(low, high)
+
+    def _least_share(self, known: object, values: IntArray, mask: BoolArray, others: BoolArray) -> int:
+        """A lower bound on the share of an event among its people and those of the other one."""
+        counts, held = self.counts, int(mask.sum())
+        level = rounded(SHARES * self.beta / len(self.events.classes) / self._events_of(held))
+        if not known:
+            return NoisyShares(noise_sum(counts.total_rate, held), level).lower(
+                int(counts.totals[mask].sum()), counts.rows
+            )
+        both = mask | others
+        seen = int(counts.cells[mask][:, values].sum())
+        trials = int(counts.cells[both][:, values].sum()) + noise_sum(
+            counts.cell_rate, int(both.sum()) * len(values)
+        ).width(level / 2)
+        return NoisyShares(noise_sum(counts.cell_rate, held * len(values)), rounded(level / 2)).lower(
+            seen, min(max(trials, 1), counts.rows)
+        )

@@ -1,0 +1,57 @@
+"""`--for statistics` and `--for balanced`, through the command."""
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from tests.commands import refused, told
+
+COUNTS: list[list[object]] = [["secret", "a", "b", "c"], ["x", 30, 10, 5], ["y", 10, 30, 9], ["z", 5, 9, 7]]
+
+
+def written(path: Path, lines: list[list[object]]) -> Path:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows(lines)
+    return path
+
+
+@pytest.fixture
+def counts(tmp_path: Path) -> Path:
+    return written(tmp_path / "counts.csv", COUNTS)
+
+
+def test_solve_says_value_and_bound_in_squared_errors_beside_nats(counts: Path) -> None:
+    best, informed = (told("solve", counts, "--epsilon", 0.5, "--for", use) for use in ("statistics", "information"))
+    assert best["use"] == "statistics"
+    assert best["unit"] == "n × total squared error of shares"
+    assert best["bound"] <= best["value"] <= best["bound"] * 1.0011
+    assert 0 < best["utility"] <= informed["bound"]
+    assert best["leakage"]["lip"] <= 0.5
+
+
+def test_balanced_keeps_what_it_says(counts: Path) -> None:
+    most = told("solve", counts, "--epsilon", 0.5, "--for", "information")
+    best = told("solve", counts, "--epsilon", 0.5, "--for", "balanced:99.9%")
+    assert best["use"] == "balanced:0.999"
+    assert best["utility"] >= 0.999 * most["utility"]
+    assert best["bound"] <= best["value"]
+
+
+def test_a_file_of_queries_is_a_workload(counts: Path, tmp_path: Path) -> None:
+    queries = written(tmp_path / "queries.csv", [["query", "a", "b"], ["difference", 1, -1]])
+    alone = told("solve", counts, "--epsilon", 0.5, "--for", f"statistics:{queries}")
+    both = told("solve", counts, "--epsilon", 0.5, "--for", f"statistics:{queries},population")
+    assert alone["bound"] <= alone["value"] < both["value"]
+    assert both["use"].endswith("population")
+
+
+def test_what_does_not_fit_is_one_sentence_and_exit_2(counts: Path, tmp_path: Path) -> None:
+    start = ["solve", counts, "--epsilon", 0.5, "--for"]
+    unknown = written(tmp_path / "unknown.csv", [["query", "a", "bb"], ["difference", 1, -1]])
+    words = written(tmp_path / "words.csv", [["query", "a", "b"], ["difference", 1, "minus one"]])
+    refused([*start, f"statistics:{unknown}"], "ColumnError", "'bb'", "Did you mean 'b'?")
+    refused([*start, f"statistics:{words}"], "ParameterError", "must be numbers")
+    refused([*start, "statistics:nowhere"], "ColumnError", "'nowhere' is none")
+    refused([*start, "balanced:2"], "ParameterError", "above 0 and below 1")
+    refused(["solve", counts, "--epsilon", 0, "--for", "statistics"], "ParameterError", "'a', 'b', 'c'", "larger ε")

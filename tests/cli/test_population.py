@@ -1,0 +1,119 @@
+"""`--population` through the real command."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from privacyfunnel.laws.sealing import SealedProtocol, exact_worst
+from privacyfunnel.model.counts import read_counts
+from privacyfunnel.model.promises import LIP
+from tests.commands import refused, run, said, sanitise, told
+
+COUNTS = "s,a,b,c\nx,400,300,150\ny,100,250,500\nz,90,90,90\n"
+
+
+@pytest.fixture
+def counts(tmp_path: Path) -> Path:
+    path = tmp_path / "counts.csv"
+    path.write_text(COUNTS)
+    return path
+
+
+def test_a_confidence_is_written_in_three_ways(counts: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = []
+    for confidence in ("0.95", "95", "95%"):
+        code, out, _ = said(capsys, "solve", counts, "-e", 1, "--gap", 1e-3, "--population", confidence, "--json")
+        assert code == 0
+        found.append(json.loads(out))
+    assert len({answer["utility"] for answer in found}) == 1
+    assert found[0]["population"]["confidence"] == 0.95
+    assert found[0]["population"]["rows"] == 1970
+    assert found[0]["population"]["epsilon"] <= 1.0
+
+
+@pytest.mark.parametrize("confidence", ["0", "1", "1.5", "100%", "-95", "101", "often", "nan"])
+def test_a_confidence_that_is_none_is_refused(
+    counts: Path, confidence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = said(capsys, "solve", counts, "-e", 1, f"--population={confidence}")
+    assert (code, out) == (2, "")
+    assert err.startswith("ParameterError: A confidence must lie between 0 and 1")
+
+
+def test_a_protocol_for_the_population_leaks_less_on_the_table_and_keeps_less(
+    counts: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers = []
+    for more in ([], ["--population", "95%"]):
+        _, out, _ = said(capsys, "solve", counts, "-e", 1, "--gap", 1e-4, *more, "--json")
+        answers.append(json.loads(out))
+    plain, population = answers
+    assert population["utility"] < plain["utility"]
+    assert population["bound"] - population["utility"] <= 1e-4
+    assert plain["population"] is None
+
+
+@pytest.mark.parametrize("method", ["randomised-response", "unary-encoding", "conditional-reporting"])
+@pytest.mark.parametrize("promise", ["lip", "ldp"])
+def test_explicit_methods_are_calibrated_to_the_population(
+    counts: Path, method: str, promise: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["solve", counts, "-e", 1, "--promise", promise, "--method", method, "--population", "95%", "--json"]
+    code, out, _ = said(capsys, *words)
+    assert code == 0
+    found = json.loads(out)
+    assert 1.0 - 1e-6 < found["population"]["epsilon"] <= 1.0
+    assert found["leakage"][promise] < 1.0
+    assert found["utility"] > 0
+
+
+def test_a_release_says_whom_its_promise_holds_for_and_its_file_too(adult: Path, tmp_path: Path) -> None:
+    into = tmp_path / "out"
+    words = sanitise(adult, into, "--population", "95%", secret="income", publish="sex")
+    done = run(*words)
+    assert done.returncode == 0, done.stderr
+    assert "for the people whom the 48,842 rows are an independent sample of, with 95 % confidence" in done.stdout
+    sealed = SealedProtocol.load(into / "protocol.json")
+    assert sealed.promise.population is not None
+    assert (sealed.promise.population.confidence, sealed.promise.population.rows) == (0.95, 48842)
+    audited = told("audit", into / "protocol.json", adult)
+    assert audited["epsilon"] == 1.0
+    weaker = json.loads((into / "protocol.json").read_text())["promise"]
+    assert set(weaker["population"]) == {"confidence", "rule", "rare_below", "rows"}  # and no count of anybody
+
+
+def test_a_chain_for_a_population_is_refused_and_nothing_is_written(adult: Path, tmp_path: Path) -> None:
+    into = tmp_path / "out"
+    words = sanitise(adult, into, "--population", "95%", publish="education,sex", method="chain")
+    refused(words, "ParameterError", "A chain has contexts that few rows come to", "optimal or product")
+    assert not into.exists()
+
+
+def test_a_sample_too_small_is_refused_with_the_size_that_would_do(tmp_path: Path) -> None:
+    small = tmp_path / "small.csv"
+    small.write_text("s,a,b\nx,30,10\ny,30,30\n")
+    refused(["solve", small, "-e", 1, "--population", "95%"], "ParameterError", "A sample of 500 such rows would do")
+
+
+def test_a_curve_is_drawn_for_a_population(counts: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["curve", counts, "--epsilons", "0.5,1", "--gap", 1e-3, "--population", "0.9", "--json"]
+    code, out, _ = said(capsys, *words)
+    assert code == 0
+    found = json.loads(out)
+    assert found["population"] == 0.9
+    best = {point["epsilon"]: point["utility"] for point in found["points"] if point["name"] == "optimal"}
+    assert 0 < best[0.5] < best[1.0]
+
+
+def test_the_sealed_optimum_keeps_it_exactly(counts: Path) -> None:
+    from privacyfunnel.designs.optimum import optimal
+
+    joint = read_counts(counts)
+    promise = LIP(1.0).for_population(joint)
+    sealed = optimal(joint, promise, gap=1e-3).sealed
+    assert sealed is not None
+    ratio = exact_worst(sealed.law, promise, joint).ratio
+    assert ratio is not None
+    assert math.exp(0.99) < ratio <= math.e

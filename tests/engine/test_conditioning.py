@@ -1,0 +1,182 @@
+"""Where the second moment of a split counts: squares are priced right, bounded soundly, and mixed best."""
+
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+from privacyfunnel.arrays import FloatArray
+from privacyfunnel.engine import Problem
+from privacyfunnel.engine.best_first import BestFirst
+from privacyfunnel.engine.conditioning import Conditioning
+from privacyfunnel.engine.curved import Curved
+from privacyfunnel.engine.interval import Interval
+from privacyfunnel.engine.moments import Moment, mixture
+from privacyfunnel.engine.objective import reduced_costs
+from privacyfunnel.engine.plan import MOST_MULTIPLIED, _by_groups, conditioned, conditioning_for
+from privacyfunnel.engine.polytope import polytope_of
+from privacyfunnel.engine.products import Products, cone_of
+from privacyfunnel.engine.search import VertexSearch
+from privacyfunnel.errors import SolverError
+from privacyfunnel.model.promises import Promise
+from tests.engine.problems import KINDS, SEEDS, lip, made
+from tests.enumeration import best_split, corners
+
+EPSILONS = st.floats(0.2, 2)
+WEIGHTS = st.sampled_from([0.0, 0.3])  # of entropy
+
+
+def vertices(problem: Problem) -> FloatArray:
+    """Every vertex of the polytope."""
+    return corners(-problem.inequalities)
+
+
+def charged(problem: Problem, seed: int, weight: float) -> tuple[Curved, FloatArray]:
+    """A square and prices at random."""
+    random = np.random.default_rng(seed)
+    square = random.normal(size=(problem.size, 3))
+    return Curved(problem.objective, weight, square), random.normal(size=problem.size)
+
+
+def polytope_shape(search: VertexSearch) -> tuple[int, int]:
+    """Rows and columns."""
+    m, n = search.polytope.matrix.shape
+    return m, n
+
+
+def shares(problem: Problem) -> Moment:
+    """All shares, centred."""
+    p = problem.prior
+    return Moment(np.diag(p) - np.outer(p, p), np.zeros((p.size, 0)), constant=float(1 - p @ p))
+
+
+@given(seed=SEEDS, kind=KINDS, epsilon=EPSILONS, weight=WEIGHTS)
+@settings(max_examples=25, deadline=None)
+def test_a_proof_by_products_never_claims_more_than_every_vertex_keeps(
+    seed: int, kind: type[Promise], epsilon: float, weight: float
+) -> None:
+    problem = made(kind, seed, 3, 4, epsilon)
+    objective, prices = charged(problem, seed, weight)
+    least = reduced_costs(objective, vertices(problem), prices).min()
+    search = VertexSearch(polytope_of(problem), objective)
+    relaxation = Products(cone_of(problem), objective, np.ones(problem.size))
+    tight = BestFirst(relaxation, objective, search.polished).prove(prices, -least + 1e-3, np.inf)
+    assert least - 1e-3 - 1e-9 <= tight.bound <= least
+    # Asked for more than there is, and never told of an atom that shows it, it must not claim it.
+    nothing = BestFirst(relaxation, objective, lambda atoms, prices: atoms[:0])
+    assert nothing.prove(prices, -least - 0.02, time.monotonic() + 0.15).bound <= least + 1e-9
+
+
+@given(seed=SEEDS, kind=KINDS, weight=WEIGHTS)
+@settings(max_examples=20, deadline=None)
+def test_a_step_to_the_best_neighbour_goes_down_where_a_square_counts(
+    seed: int, kind: type[Promise], weight: float
+) -> None:
+    problem = made(kind, seed, 3, 6, 0.7)
+    objective, prices = charged(problem, seed, weight)
+    search = VertexSearch(polytope_of(problem), objective)
+    d = problem.size
+    start = search.walks.cheapest(np.random.default_rng(seed).normal(size=(20, d)))
+    better, x, _ = search.walks._best_neighbours(start.x, start.basis, prices)
+    before = reduced_costs(objective, start.x[better][:, :d], prices)
+    assert (reduced_costs(objective, np.maximum(x[:, :d], 0.0), prices) < before).all()
+    step, W = (
+        np.random.default_rng(seed).normal(size=shape) for shape in (start.x.shape, (20, *polytope_shape(search)))
+    )
+    expected = np.empty_like(step)
+    for k, j in np.ndindex(*step.shape):
+        moved = np.zeros(start.x.shape[1])
+        np.add.at(moved, start.basis[k], -np.abs(step[k, j]) * W[k, :, j])
+        moved[j] += step[k, j]
+        expected[k, j] = (((start.x[k] + moved)[:d] @ objective.square) ** 2).sum()
+    assert np.allclose(search.walks._squares(objective.square, start.x, start.basis, W, step), expected)
+    ends = search.walks.descend(start, prices)
+    assert reduced_costs(objective, ends.x[:, :d], prices).min() >= (
+        reduced_costs(objective, vertices(problem), prices).min() - 1e-8
+    )
+
+
+@given(seed=SEEDS, kind=KINDS, epsilon=EPSILONS, weight=WEIGHTS)
+@settings(max_examples=20, deadline=None)
+def test_with_two_secrets_pairs_are_priced_to_the_last(
+    seed: int, kind: type[Promise], epsilon: float, weight: float
+) -> None:
+    problem = made(kind, seed, 2, 5, epsilon)
+    objective, prices = charged(problem, seed, weight)
+    interval = Interval(problem)
+    interval.charge(objective)
+    proof = interval.prove(prices, 0.0, np.inf)
+    least = reduced_costs(objective, vertices(problem), prices).min()
+    assert abs(proof.bound - least) < 1e-9
+    assert abs(reduced_costs(objective, proof.atoms, prices).min() - least) < 1e-9
+
+
+@given(seed=SEEDS, kind=KINDS, epsilon=st.floats(0.4, 2), entropy=st.booleans())
+@settings(max_examples=12, deadline=None)
+def test_the_best_split_is_what_all_vertices_together_give(
+    seed: int, kind: type[Promise], epsilon: float, entropy: bool
+) -> None:
+    problem = made(kind, seed, 3, 4, epsilon)
+    moment = shares(problem)
+    everything = vertices(problem)
+    if entropy:
+        plain = mixture(problem, moment, everything)
+        used = float(plain.weights @ problem.costs(everything))
+        least = best_split(everything, problem.prior)
+        moment = Moment(moment.factor, moment.ridge, (used + least) / 2, moment.constant)
+        if used - least < 0.002:  # nothing to choose between
+            with pytest.raises(SolverError, match="leaves open"):
+                conditioned(problem, Moment(moment.factor, moment.ridge, least - 0.01, moment.constant))
+            return
+    found = conditioned(problem, moment, gap=1e-4)
+    slowly = by_slsqp(problem, moment, everything, found.weights, found.atoms)
+    assert found.bound <= slowly * (1 + 1e-7)
+    assert found.value <= slowly + 1e-4 * (slowly - moment.constant) + 1e-7 * slowly
+    assert problem.keeps(found.atoms).all()
+    assert np.abs(found.weights @ found.atoms / problem.prior - 1).max() < 1e-9
+
+
+def by_slsqp(problem: Problem, moment: Moment, atoms: FloatArray, weights: FloatArray, found: FloatArray) -> float:
+    """The best mixture of these atoms by a general solver, begun near what was found."""
+    near = np.abs(atoms[None, :, :] - found[:, None, :]).sum(axis=2).argmin(axis=1)
+    begin = np.full(len(atoms), 1e-3)
+    np.add.at(begin, near, weights)
+
+    def value(q: FloatArray) -> float:
+        M = (atoms * q[:, None]).T @ atoms
+        return float(np.trace(moment.factor.T @ np.linalg.solve(M, moment.factor)))
+
+    def slope(q: FloatArray) -> FloatArray:
+        M = (atoms * q[:, None]).T @ atoms
+        return np.asarray(-((atoms @ np.linalg.solve(M, moment.factor)) ** 2).sum(axis=1))
+
+    rows: list[Any] = [{"type": "eq", "fun": lambda q: (atoms.T @ q - problem.prior) / problem.prior}]
+    if moment.most_entropy is not None:
+        costs, most = problem.costs(atoms), moment.most_entropy
+        rows.append({"type": "ineq", "fun": lambda q: most - costs @ q})
+    answer = minimize(
+        value,
+        begin / begin.sum(),
+        jac=slope,
+        bounds=[(0.0, 1.0)] * len(atoms),
+        constraints=rows,
+        method="SLSQP",
+        options={"maxiter": 500, "ftol": 1e-12},
+    )
+    assert np.abs(atoms.T @ answer.x / problem.prior - 1).max() < 1e-6, answer.message
+    return float(answer.fun)
+
+
+def test_where_products_are_too_many_groups_of_secrets_bound_from_below() -> None:
+    assert conditioning_for(lip(3, 3, MOST_MULTIPLIED + 1, 1.0), shares(lip(3, 3, 5, 1.0))).way.endswith("of secrets")
+    problem = lip(3, 3, 6, 1.0)
+    run = Conditioning(problem, shares(problem), _by_groups(problem, shares(problem)))
+    run.run(0.01, None)
+    found = run.best()
+    proved = conditioned(problem, shares(problem))
+    assert shares(problem).constant < found.bound <= proved.value
+    assert proved.bound <= found.value

@@ -1,0 +1,130 @@
+"""Sets of priors in the engine: the same optimum as with every vertex of every set written out as a row."""
+
+from itertools import product as every
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+from privacyfunnel.arrays import FloatArray
+from privacyfunnel.engine.hulls import HullOracle
+from privacyfunnel.engine.objective import Entropy
+from privacyfunnel.engine.plan import generation_for, split
+from privacyfunnel.engine.problem import Problem
+from privacyfunnel.model.binomial import SCALE
+from privacyfunnel.model.rows import Rows
+from privacyfunnel.model.sets import PriorSets
+
+GAP = 1e-5
+
+
+def vertices(low: FloatArray, high: FloatArray) -> FloatArray:
+    """All vertices of a box cut by the simplex."""
+    found, d = [], len(low)
+    for free in range(d):
+        for ends in every((0, 1), repeat=d - 1):
+            point = np.insert(
+                [(low, high)[end][z] for end, z in zip(ends, np.delete(np.arange(d), free), strict=True)], free, 0
+            )
+            point[free] = 1 - point.sum()
+            if low[free] - 1e-12 <= point[free] <= high[free] + 1e-12:
+                found.append(point)
+    return np.unique(np.round(found, 12), axis=0)
+
+
+def chance_problem(seed: int, d: int, epsilon: float = 0.7) -> Problem:
+    """Boxes around the rows of a chance table, each secret against the others with a share, or against each other."""
+    random = np.random.default_rng(seed)
+    p_sx = random.dirichlet(np.ones(3 * d)).reshape(3, d)
+    prior, given = p_sx.sum(axis=0), p_sx / p_sx.sum(axis=1, keepdims=True)
+    width = random.uniform(0.05, 0.4)
+    low = np.floor(given * (1 - width) * SCALE).astype(np.int64)
+    high = np.minimum(np.ceil(given * (1 + width) * SCALE + 0.01 * SCALE), SCALE).astype(np.int64)
+    pairs = np.array([(e, f) for e in range(3) for f in range(3) if e != f])
+    share = random.integers(0, SCALE // 4, len(pairs)) * (seed % 2)
+    sets = PriorSets(low, high, np.eye(3, dtype=bool), ((),) * 3, pairs, share)
+    nothing = Rows.of_pairs(np.empty((0, d)), np.empty((0, d)))
+    return Problem(prior, nothing, epsilon, Entropy.of(np.arange(d)), sets=sets)
+
+
+def written_out(problem: Problem) -> Problem:
+    """The same with a row for every pair of vertices."""
+    sets = problem.sets
+    assert sets is not None
+    corners = [vertices(low / SCALE, high / SCALE) for low, high in zip(sets.low, sets.high, strict=True)]
+    one, other = [], []
+    for (e, f), share in zip(sets.pairs, sets.share / SCALE, strict=True):
+        for P, R in every(corners[e], corners[f]):
+            one.append(P / problem.prior)
+            other.append((share * P + (1 - share) * R) / problem.prior)
+    return Problem.of_values(problem.prior, Rows.of_pairs(np.array(one), np.array(other)), problem.epsilon)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_optimum_is_the_one_with_every_vertex_written_out(seed: int) -> None:
+    problem = chance_problem(seed, 3)
+    found, listed = split(problem, gap=GAP), split(written_out(problem), gap=GAP)
+    assert found.bound <= listed.value + 1e-9
+    assert listed.bound <= found.value + 1e-9
+    assert found.value - found.bound <= GAP
+    assert np.allclose(found.weights @ found.atoms, problem.prior, atol=1e-12)
+    assert written_out(problem).keeps(found.atoms[found.weights > 0]).all()
+
+
+def test_what_is_drawn_in_is_allowed_and_no_further_than_needed() -> None:
+    problem = chance_problem(5, 3)
+    far = np.eye(3)
+    needed, listed = problem.drawn_in(far), written_out(problem).drawn_in(far)
+    assert np.allclose(needed, listed, rtol=1e-9)
+    assert problem.keeps(problem.drawn_towards(far)).all()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_bound_holds_whatever_the_multipliers_are(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    problem = chance_problem(seed, 3)
+    oracle = HullOracle(problem)
+    low, high = np.zeros(3), np.ones(3)
+    cost = random.normal(size=3)
+    found = oracle.within(cost, low, high)
+    assert found is not None
+    n, d = written_out(problem).rows.dense
+    rows = np.concatenate([n - problem.loud * d, d - problem.loud * n])
+    solve: Any = linprog
+    best = solve(cost, rows, np.zeros(len(rows)), np.ones((1, 3)), [1], bounds=(0, 1)).fun
+    assert best - 1e-7 <= found.lower <= best + 1e-9
+    right = oracle._programme.multipliers
+    for _ in range(20):
+        wrong = right * random.normal(1, 1, right.size) + random.normal(0, 0.3, right.size)
+        assert oracle._bounded(cost, low, high, wrong)[0] <= best + 1e-9
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_only_boxes_without_atoms_are_called_empty(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    problem = chance_problem(seed, 4)
+    oracle = HullOracle(problem)
+    n, d = written_out(problem).rows.dense
+    rows = np.concatenate([n - problem.loud * d, d - problem.loud * n])
+    said = []
+    for _ in range(30):
+        middle = random.dirichlet(np.full(4, 0.4))
+        low, high = np.maximum(middle - 0.1, 0), np.minimum(middle + 0.1, 1)
+        found = oracle.within(random.normal(size=4), low, high)
+        assert found is not None
+        solve: Any = linprog
+        possible = solve(
+            np.zeros(4), rows, np.zeros(len(rows)), np.ones((1, 4)), [1], bounds=np.stack([low, high], axis=1)
+        )
+        said.append(found.lower == np.inf)
+        assert said[-1] == (possible.status == 2)
+    assert any(said)
+
+
+def test_the_plan_takes_sets_of_priors_to_linear_programmes() -> None:
+    problem = chance_problem(3, 4, epsilon=3.0)
+    run = generation_for(problem)
+    run.run(1e-3)
+    assert run.way == "sets of priors, linear programmes"
+    assert run.value - run.bound <= 1e-3
