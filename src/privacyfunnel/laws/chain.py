@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from privacyfunnel.arrays import FloatArray, IntArray, sparse
 from privacyfunnel.errors import ProtocolFileError, SizeError
-from privacyfunnel.laws.chain_measures import ChainTally, ReachedChain, outward
+from privacyfunnel.laws.chain_measures import ChainTally, ReachedChain, expected_likely, outward, with_values
 from privacyfunnel.laws.chain_step import BITS, MOST_ENTRIES, UNIT, Step, arrivals, entries_of
 from privacyfunnel.laws.exact import NO_LEAK, ExactLeak, worse
 from privacyfunnel.laws.law import Law, Model
@@ -216,25 +216,10 @@ class ChainLaw(Law):
         return float(chance.sum())
 
     def with_values(self, joint: Joint) -> tuple[tuple[IntArray, FloatArray], ...]:
-        """Over the contexts that were reached: a label may stand for other chances in each."""
-        sizes = [len(at.labels) for at in joint.attributes]
-        found = [np.zeros((size, len(labels))) for size, labels in zip(sizes, self.columns, strict=True)]
-        for step, outputs in self.paths():
-            listed = sparse.coo_array(outputs)
-            output, combo = listed.coords
-            for i, j in enumerate(step.attributes):
-                np.add.at(found[j], (joint.combos[combo, j], step.labels[output, i]), listed.data * joint.p_x[combo])
-        return tuple((np.arange(size)[:, None], p_xy) for size, p_xy in zip(sizes, found, strict=True))
+        return with_values(self, self.columns, joint)
 
     def expected_likely(self, likely: Sequence[IntArray], joint: Joint) -> float:
-        """In the contexts that were reached."""
-        shown, chances = self.whole_outputs()
-        listed = sparse.coo_array(chances)
-        output, combo = listed.coords
-        right = np.ones(len(output), dtype=bool)
-        for j, label in enumerate(likely):
-            right &= label[shown[output, j], 0] == joint.combos[combo, j]
-        return float((listed.data[right] * joint.p_x[combo[right]]).sum())
+        return expected_likely(self.whole_outputs(), likely, joint)
 
     def covering(self, wanted: Sequence[int], attributes: int) -> tuple[int, ...]:
         """Those of the first steps, up to the last that publishes one of them."""
