@@ -212,3 +212,12 @@ def test_a_frame_gets_its_codebook_as_a_frame_of_its_kind(kind: str, people: Pat
     assert type(release.codebook) is type(frame)
     assert type(release.table) is type(frame)
     assert sanitise(frame, secret="ill", publish="town", promise=LIP(0.3), as_="labels").codebook is None
+
+
+def test_a_codebook_made_from_the_counts_themselves_is_for_its_owner_only(
+    people: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = found_by(capsys, *words(people, tmp_path / "out"))
+    modes = {Path(found[name]).stat().st_mode & 0o077 for name in ("protocol", "codebook")}
+    assert modes == {0}
+    assert Path(found["table"]).stat().st_mode & 0o044
