@@ -393,7 +393,6 @@ def told(release: Release) -> str:
     lines = words.facts(
         [
             ("rows", f"{release.rows:,}, published as {release.table}, protocol in {release.protocol_file}"),
-            *([] if release.codebook is None else [("codebook", CODEBOOK.format(release.codebook))]),
             (
                 "promise",
                 f"{sealed.promise.name} about {secret}: asked ε = {words.epsilon(epsilon)}, {certified(sealed)}",
@@ -407,6 +406,7 @@ def told(release: Release) -> str:
                 f"{words.share(release.unchanged, 1)} of rows show {just}the value they had, "
                 f"{words.share(release.unchanged_expected, 1)} expected",
             ),
+            *([] if release.codebook is None else [("codebook", CODEBOOK.format(release.codebook))]),
             ("order", owners.order_words(release)),
             *([("sparse", release.sparse)] if release.sparse else []),
             *(("rare", sentence) for sentence in release.rare),
