@@ -115,7 +115,7 @@ def checked_positive(name: str, value: float) -> float:
 
 def _checked(name: str, value: float, must: str, holds: Callable[[float], bool]) -> float:
     try:
-        number = float(value)
+        number = math.nan if "_" in str(value) else float(value)  # 1_0 is ten to Python, and a slip to everybody else
     except (TypeError, ValueError):
         number = math.nan
     if isinstance(value, bool) or not math.isfinite(number) or not holds(number):

@@ -197,6 +197,23 @@ def test_a_seeded_release_that_says_it_is_for_publication_is_found_out(
     assert found_by(capsys, *audit_of(people, fresh))["draw"]["no_guessed_seed"] is True
 
 
+@pytest.mark.parametrize("order", [[], ["--keep-order"]])
+def test_a_seed_is_found_out_by_whoever_does_not_know_the_order(
+    people: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], order: list[str]
+) -> None:
+    words = ["sanitise", people, "-s", "ill", "-p", "town", "-e", 0.7, "--no-report", "--again", *order]
+    found_by(capsys, *words, "--seed", 42, "--into", tmp_path / "out")
+    altered = rewritten(tmp_path / "out", lambda c: c.update(for_publication=True))
+    unknown = ["--ledger", tmp_path / "none.json"]
+    table = tmp_path / "out" / "sanitised.csv"
+    sentence = turned_down(capsys, "audit", altered, people, "--sanitised", table, *unknown)
+    assert "it was drawn from a seed that anybody can guess" in sentence
+    found_by(capsys, *words, "--into", tmp_path / "fresh")
+    fresh = ["audit", tmp_path / "fresh" / "protocol.json", people, "--sanitised", tmp_path / "fresh" / "sanitised.csv"]
+    draw = found_by(capsys, *fresh, *unknown)["draw"]
+    assert (draw["row_by_row"], draw["no_guessed_seed"]) == (False, True)
+
+
 def test_a_bound_that_was_not_proved_is_found_out(
     people: Path, out: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -207,6 +224,9 @@ def test_a_bound_that_was_not_proved_is_found_out(
     found = found_by(capsys, "audit", out / "protocol.json", people)["claims"]
     assert (found["information_measured"], found["bound_nats"], found["bound_confirmed"]) == (True, None, False)
     best = released(people, tmp_path / "best", method="optimal")
+    mean = {"information_nats": 1.3, "information_error_nats": 1e-4, "bound_nats": 1.31}  # which is not measured again
+    beyond = rewritten(best, lambda c: c["certificate"].update(mean))
+    assert "no protocol that keeps the promise keeps more than" in turned_down(capsys, "audit", beyond, people)
     assert found_by(capsys, "audit", best / "protocol.json", people)["claims"]["bound_confirmed"]
     _, told, _ = said(capsys, "audit", best / "protocol.json", people)
     assert "measured again; no protocol keeps more than" in told

@@ -32,7 +32,7 @@ def into(tmp_path: Path) -> Path:
     return tmp_path / "out"
 
 
-@pytest.mark.parametrize("epsilon", ["much", "-1", "nan", "inf"])
+@pytest.mark.parametrize("epsilon", ["much", "-1", "nan", "inf", "1_0"])
 def test_an_epsilon_that_is_none_is_refused(adult: Path, into: Path, epsilon: str) -> None:
     refused(sanitise(adult, into, epsilon=epsilon), "ParameterError", "ε must be a finite number of at least 0")
     assert not into.exists()

@@ -172,3 +172,12 @@ def test_keys_of_openssl_serve_too(some: Path, out: Path, tmp_path: Path, capsys
     found = found_by(capsys, "audit", into / "protocol.json", some, "--signed-by", public)
     assert found["signed_by"]["fingerprint"] == mark["signed_by"]
     assert found["signed_by"]["with_table"] is False
+
+
+def test_a_release_that_replaces_a_signed_one_does_not_stand_beside_its_signature(
+    some: Path, out: Path, tmp_path: Path
+) -> None:
+    into = copied(out, tmp_path / "again")
+    told(*sanitise(some, into, "--force", "--again"))
+    assert not (into / "protocol.json.sig").exists()
+    assert told("audit", into / "protocol.json", some, "--sanitised", into / "sanitised.csv")["signed_by"] is None

@@ -255,3 +255,46 @@ def test_a_trial_is_remembered_and_does_not_count(people: Path, tmp_path: Path) 
     sanitise_file(people, tmp_path / "trial", order, trial=True)
     assert noted(people).repeats == ()
     assert states(people) == [FINISHED, FINISHED]
+
+
+def test_tables_whose_ledgers_are_links_to_one_share_it(people: Path, tmp_path: Path) -> None:
+    shared = tmp_path / "shared.json"
+    copy = tmp_path / "copy" / "people.csv"
+    copy.parent.mkdir()
+    copy.write_bytes(people.read_bytes())
+    for table in (people, copy):
+        (table.parent / NAME).symlink_to(shared)
+    release(people, "one")
+    assert (people.parent / NAME).is_symlink()
+    assert shared.stat().st_mode & 0o777 == 0o600
+    with pytest.raises(LedgerError, match="were released before"):
+        release(copy, "two")
+
+
+def test_a_killed_run_that_would_have_replaced_a_release_of_the_same_protocol_never_was(people: Path) -> None:
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    release(people)
+    book = Ledger(people.parent / NAME)
+    salt, (first,) = book._content()
+    later = "2999-01-01T00:00:00+00:00"
+    dead = f"{os.uname().nodename} {gone.pid} 1"
+    killed = replace(first, name="killed", when=later, order=bytes(32), state=BEGUN, run=dead)
+    book._write(salt, (first, killed))
+    with pytest.raises(LedgerError, match="were released before"):
+        release(people, "two")
+    assert noted(people, "two", again=True).repeats == (first,)
+    assert [entry.name for entry in book.entries()][:1] == [first.name]
+    assert "killed" not in [entry.name for entry in book.entries()]
+    # Had its table appeared, it would have taken the place of the other.
+    book._write(salt, (first, replace(killed, when="2000-01-01T00:00:00+00:00")))
+    assert noted(people, "three", again=True).repeats[0].name == "killed"
+    assert [(entry.name, entry.state) for entry in book.entries()][:2] == [(first.name, REPLACED), ("killed", FINISHED)]
+
+
+def test_a_secret_with_another_name_is_recognised(people: Path) -> None:
+    release(people)
+    renamed = people.with_name("renamed.csv")
+    pl.read_csv(people, infer_schema=False).rename({"occupation": "job", "sex": "gender"}).write_csv(renamed)
+    with pytest.raises(LedgerError, match="were released before"):
+        release(renamed, "two", secret=("job",), publish=("gender",))

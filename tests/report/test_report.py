@@ -88,6 +88,11 @@ def test_an_upper_limit_is_never_rounded_down() -> None:
     assert "0.030 % to at most 0.082 %" in pictures.beliefs_sentence(belief, "job")
 
 
+def test_a_promise_of_more_than_floats_hold_has_a_report() -> None:
+    release, _ = released(LIP(1e9), ["city"])
+    assert "e^1e+09" in owner_page(release, OCCASION, effort=QUICK)
+
+
 def test_the_owners_page_says_that_it_is_not_for_publication_and_the_public_one_shows_no_more_than_the_protocol() -> (
     None
 ):

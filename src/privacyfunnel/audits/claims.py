@@ -17,8 +17,9 @@ from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
 
 SECONDS = 5.0  # for solving again
-CLOSE = 1e-6  # nats: what rounding may change in a measured amount of information
-PROVED = 1e-5  # nats: a bound that is proved again to within this is confirmed
+CLOSE = 1.5e-4  # nats: amounts of information are stated in four digits after the point
+STANDARD_ERRORS = 10.0  # that a mean over rows may be off
+PROVED = 1.5e-4  # nats: a bound that is proved again to within this is confirmed
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,11 @@ def checked_claims(sealed: SealedProtocol, joint: Joint, law: Law, seconds: floa
         raise GuaranteeError(
             f"the protocol file states that no protocol keeps more than {sealed.bound:.6g} nats; one that keeps the "
             f"promise and {found.utility:.6g} nats was found. The file was altered: make it again."
+        )
+    if sealed.information - STANDARD_ERRORS * sealed.information_error > found.bound + CLOSE:
+        raise GuaranteeError(
+            f"no protocol that keeps the promise keeps more than {found.bound:.6g} nats of this table; the protocol "
+            f"file states that it keeps {sealed.information:.6g}. The file was altered: make it again."
         )
     return replace(known, proved=found.bound)
 

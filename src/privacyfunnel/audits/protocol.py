@@ -21,7 +21,7 @@ from privacyfunnel.audits.columns import check_columns
 from privacyfunnel.audits.following import BySecret, Following
 from privacyfunnel.audits.margins import margins
 from privacyfunnel.audits.row_order import RowNumbers, order_known
-from privacyfunnel.audits.seeds import FirstRows, seeds_tried
+from privacyfunnel.audits.seeds import FIRST_ROWS, FirstRows, drawn_from_seed, seeds_tried, shuffled_from_seed
 from privacyfunnel.audits.side_channels import SideChannel, side_channel
 from privacyfunnel.errors import ColumnError, GuaranteeError, TableError
 from privacyfunnel.laws.law import Law
@@ -225,28 +225,37 @@ def _judged(sealed: SealedProtocol, found: Found, table: Table, order: RowNumber
             "it was altered, or drawn otherwise."
         )
     guessed = first.drawn_from(sealed.law, seeds_tried()) if sealed.for_publication else None
+    return replace(draw, following=following, unseeded=_unseeded(guessed, table.name), beside=beside)
+
+
+def _unseeded(guessed: bool | None, name: str) -> bool | None:
+    """True where no seed was found, None where that is not known; raise where one was."""
     if guessed:
         raise GuaranteeError(
-            f"{table.name} must be drawn from a fresh key, as its protocol file says; it was drawn from a seed that "
+            f"{name} must be drawn from a fresh key, as its protocol file says; it was drawn from a seed that "
             "anybody can guess. Do not publish it: sanitise again without --seed."
         )
-    return replace(draw, following=following, unseeded=None if guessed is None else True, beside=beside)
+    return None if guessed is None else True
 
 
 def _judged_by_counts(
     sealed: SealedProtocol, found: Found, table: Table, way: Published, beside: tuple[str, ...]
 ) -> Draw:
-    counts = np.zeros(sealed.law.inputs, dtype=np.int64)
-    for codes in found.codes():
-        counts += np.bincount(codes[:, 2], minlength=len(counts))
+    inputs = np.concatenate([codes[:, 2] for codes in found.codes()])
+    counts = np.bincount(inputs, minlength=sealed.law.inputs)
     seen = margins(sealed, counts, table, way)
     if seen.rows != found.encoding.rows:
         raise _other_rows(table.name, found.encoding.rows, fewer=seen.rows < found.encoding.rows)
     _refuse_impossible(seen.impossible, seen.rows, table.name)
-    return _tested(
-        Draw(seen.rows, seen.statistic, seen.degrees, 1.0, beside=beside, paired=False, untested=seen.untested),
-        table.name,
+    draw = Draw(seen.rows, seen.statistic, seen.degrees, 1.0, beside=beside, paired=False, untested=seen.untested)
+    draw = _tested(draw, table.name)
+    if not sealed.for_publication:
+        return draw
+    first = way.drawn(next(table.batches(way.names)).head(FIRST_ROWS))
+    guessed = drawn_from_seed(sealed.law, inputs, first, seeds_tried()) or shuffled_from_seed(
+        sealed.law, inputs, first, seeds_tried()
     )
+    return replace(draw, unseeded=_unseeded(guessed, table.name))
 
 
 def _refuse_impossible(impossible: int, rows: int, name: str) -> None:

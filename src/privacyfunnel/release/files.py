@@ -14,6 +14,7 @@ from privacyfunnel.tables.whole import Parts, checked_target, whole_files
 TABLES = tuple(f"sanitised{suffix}" for suffix in SUFFIXES)
 PROTOCOL = "protocol.json"
 CODEBOOKS = ("codebook.csv", "codebook.tsv")
+SIGNATURE = f"{PROTOCOL}.sig"
 OWNERS, PUBLIC = "report.html", "public-report.html"  # what the pages are called
 
 
@@ -62,11 +63,11 @@ class ReleaseFiles:
     def together(self) -> AbstractContextManager[Parts]:
         """Files that appear together.
 
-        A protocol belongs to one table: a table in another format, and with --force the old pages and codebook too,
-        would tell of a release that is no longer there.
+        A protocol belongs to one table: a table in another format, and with --force the old pages, codebook and
+        signature too, would tell of a release that is no longer there.
         """
-        beside = (*CODEBOOKS, OWNERS, PUBLIC) if self.force else ()
-        return whole_files(self.into, force=self.force, instead_of=(*self._tables, *beside))
+        old = (*CODEBOOKS, OWNERS, PUBLIC, SIGNATURE) if self.force else ()
+        return whole_files(self.into, force=self.force, instead_of=(*self._tables, *old))
 
     @property
     def _tables(self) -> list[str]:

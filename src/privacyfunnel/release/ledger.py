@@ -8,7 +8,7 @@ So it is the owner's, as the table is.
 
 An entry is written before a release appears, and says that it has begun; once the release stands it says finished. One
 that has begun and whose run is gone is settled by looking: it is finished if its protocol stands where it said, else it
-never was.
+never was. Where an earlier release of the same protocol lies there, it is that one unless its table is newer.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ NAME = ".privacyfunnel-ledger.json"
 VERSION = 1
 MOST_TEXT = 1 << 20  # characters of a protocol that the ledger keeps itself; of a longer one it knows the place
 MOST_BYTES = 1 << 28  # of a ledger that is read
+COARSE = 2.0  # seconds that the time of a file may be off
 BEGUN, FINISHED, REPLACED = "begun", "finished", "replaced"
 
 
@@ -64,9 +66,9 @@ class Entry:
     def same_rows(self, other: Entry) -> bool:
         """Whether both are about the same rows, as far as can be told; in doubt they are.
 
-        As many rows, and either the same table by name or a column in which every value occurs as often.
+        As many rows, and either the same table by name or a column, whatever its name, whose values occur as often.
         """
-        alike = any(self.columns[name] == print_ for name, print_ in other.columns.items() if name in self.columns)
+        alike = bool({*self.columns.values()} & {*other.columns.values()})
         return self.rows == other.rows and (self.source == other.source or alike)
 
     def counts_with(self, other: Entry) -> bool:
@@ -75,8 +77,9 @@ class Entry:
         return stands and self.for_publication and other.for_publication and self.same_rows(other)
 
     def repeats(self, other: Entry) -> bool:
-        """Whether both are of the same rows and about the same secret, or one that has a column of it."""
-        return self.counts_with(other) and bool({*self.secret} & {*other.secret})
+        """Whether both are of the same rows and about the same secret, whatever its name, or have a column of it."""
+        mine, theirs = ({*e.secret, *map(e.columns.get, e.secret)} - {None} for e in (self, other))
+        return self.counts_with(other) and bool(mine & theirs)
 
     @property
     def words(self) -> str:
@@ -96,6 +99,14 @@ class Entry:
             return digest_of(Path(self.protocol_file).read_bytes()) == self.digest and Path(self.table).exists()
         except OSError:
             return False
+
+    def appeared(self, others: Iterable[Entry]) -> bool:
+        """Whether it stands, and not one of the others that has the same protocol and lies in the same place."""
+        twin = any(e.table == self.table and e.digest == self.digest and e.state == FINISHED for e in others)
+        with suppress(OSError):
+            began = datetime.fromisoformat(self.when).timestamp() - COARSE
+            return self.stands and not (twin and Path(self.table).stat().st_mtime < began)
+        return False
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "order": None if self.order is None else self.order.hex()}
@@ -126,9 +137,8 @@ class Ledger:
     def salt(self) -> bytes:
         """What its fingerprints are keyed with; the ledger is made if it is not there. Refuses what cannot be kept."""
         with self._held():
-            salt, entries = self._content()
-            self._write(salt, entries)  # now rather than when hours were spent
-        return salt
+            self._write(*(content := self._content()))  # now rather than when hours were spent
+        return content[0]
 
     def release_with(self, protocol: Path, sanitised: Path) -> Entry | None:
         """The release that this protocol file belongs to: the one that lies there, or else the latest."""
@@ -138,8 +148,7 @@ class Ledger:
             return None
         found = [entry for entry in self.entries() if entry.digest == digest]
         here = [entry for entry in found if entry.table == str(sanitised.resolve())]
-        chosen = here or found
-        return chosen[-1] if chosen else None
+        return next(reversed(here or found), None)
 
     def others(self, mine: Entry) -> list[Entry]:
         """The releases of the same rows elsewhere; one in the same place is replaced."""
@@ -168,32 +177,24 @@ class Ledger:
             yield told
             done = True
         finally:
-            # What failed after it appeared has appeared. Where another of the same protocol lies there, it is that one.
-            twin = any(entry.digest == mine.digest for entry in replaced)
-            self._close(mine, stands=done or (mine.stands and not twin))
+            self._close(mine, stands=done or mine.appeared(replaced))  # what failed after it appeared has appeared
 
     def _close(self, mine: Entry, *, stands: bool) -> None:
         # If the disk is full, an entry that has begun is settled by the next run.
         with suppress(LedgerError, OutputError), self._held():
             salt, entries = self._content()
-            others = (entry for entry in entries if entry.name != mine.name)
-            if stands:
-                gone = (
-                    replace(e, state=REPLACED) if e.in_place_of(mine) and e.state == FINISHED else e for e in others
-                )
-                self._write(salt, (*gone, replace(mine, state=FINISHED)))
-            else:
-                self._write(salt, tuple(others))
+            others = [entry for entry in entries if entry.name != mine.name]
+            self._write(salt, _finished(mine, others) if stands else others)
 
     @staticmethod
     def _settled(entries: Iterable[Entry]) -> tuple[Entry, ...]:
         """Entries whose run is gone are finished, or never were."""
-        settled = []
+        settled: list[Entry] = []
         for entry in entries:
             if entry.state != BEGUN or _alive(entry.run):
                 settled.append(entry)
-            elif entry.stands:
-                settled.append(replace(entry, state=FINISHED))
+            elif entry.appeared(settled):
+                settled = _finished(entry, settled)
         return tuple(settled)
 
     def _content(self) -> tuple[bytes, tuple[Entry, ...]]:
@@ -216,7 +217,8 @@ class Ledger:
         content: dict[str, Any] = {"privacyfunnel": "ledger", "version": VERSION, "salt": salt.hex()}
         content["releases"] = [entry.to_json() for entry in entries]
         try:
-            with whole_file(self.path, force=force, owners=True) as beside:
+            # Where the path is a link, several tables may share what it leads to: the link stays.
+            with whole_file(os.path.realpath(self.path), force=force, owners=True) as beside:
                 beside.write_text(json.dumps({**content, "digest": _digest(content)}, indent=1), encoding="utf-8")
         except OutputError as error:
             raise LedgerError(
@@ -263,6 +265,12 @@ class Ledger:
         return LedgerError(
             f"the ledger '{self.path}' must be readable; it is not: {reason}. Name another with --ledger."
         )
+
+
+def _finished(entry: Entry, others: Iterable[Entry]) -> list[Entry]:
+    """The entries with this one finished, which takes the place of what lay there."""
+    gone = (replace(e, state=REPLACED) if e.in_place_of(entry) and e.state == FINISHED else e for e in others)
+    return [*gone, replace(entry, state=FINISHED)]
 
 
 def digest_of(protocol: bytes) -> str:

@@ -75,7 +75,7 @@ def entry_of(
     """The entry of a release that is about to be made."""
     text, protocol_file = sealed.to_text(), table.parent / "protocol.json"
     return Entry(
-        when=datetime.now().astimezone().isoformat(timespec="seconds"),
+        when=datetime.now().astimezone().isoformat(timespec="microseconds"),
         rows=encoding.rows,
         secret=order.secret,
         publish=order.publish,

@@ -23,6 +23,7 @@ from privacyfunnel.release.sanitise import Release
 from privacyfunnel.report import OWNERS, PUBLIC, numbers, pictures
 from privacyfunnel.tables.names import listing
 
+LARGEST = 700.0  # ε: e to the power of more is beyond all floats
 MEANING = {
     "LIP": "No published record moves anybody's belief about {secret}, from what it is for a person picked at random, "
     "by more than a factor of {factor}, in either direction.",
@@ -152,7 +153,8 @@ def _nats(sealed: SealedProtocol) -> str:
 def _shared(release: Release) -> dict[str, Any]:
     sealed = release.sealed
     secret, columns, promise = _secret(release), _columns(release), sealed.promise.name
-    factor = f"{math.ceil(math.exp(sealed.promise.epsilon) * 100 - 1e-9) / 100:g}"
+    epsilon = sealed.promise.epsilon
+    factor = f"{math.ceil(math.exp(epsilon) * 100 - 1e-9) / 100:g}" if epsilon < LARGEST else f"e^{epsilon:g}"
     kept = f"{100 * release.share_kept:.1f} %"
     facts = [
         ("promised", f"ε = {sealed.promise.epsilon:g}", sealed.promise.name),
