@@ -298,3 +298,29 @@ def test_a_secret_with_another_name_is_recognised(people: Path) -> None:
     pl.read_csv(people, infer_schema=False).rename({"occupation": "job", "sex": "gender"}).write_csv(renamed)
     with pytest.raises(LedgerError, match="were released before"):
         release(renamed, "two", secret=("job",), publish=("gender",))
+
+
+def test_a_table_of_the_same_name_with_rows_added_is_recognised(people: Path) -> None:
+    release(people)
+    with people.open("a", encoding="utf-8") as file:
+        file.write(people.read_text(encoding="utf-8").splitlines()[-1] + "\n")
+    with pytest.raises(LedgerError, match="were released before"):
+        release(people, "two")
+    assert len(noted(people, "two", again=True).repeats) == 1
+
+
+def test_bad_input_leaves_no_ledger(people: Path, tmp_path: Path) -> None:
+    refused(sanitise(people, tmp_path / "out", publish="nothing"), "ColumnError")
+    assert not (people.parent / NAME).exists()
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_pipe_is_no_ledger_and_one_that_is_named_must_be_there(people: Path, tmp_path: Path, capsys: Any) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    words = [*sanitise(people, tmp_path / "out", publish="sex"), "--ledger"]
+    assert "damaged or altered" in turned_down(capsys, *words, tmp_path / "pipe")
+    found_by(capsys, *words, tmp_path / "ledger")
+    out = tmp_path / "out"
+    audit = ["audit", out / "protocol.json", people, "--sanitised", out / "sanitised.csv", "--ledger"]
+    assert found_by(capsys, *audit, tmp_path / "ledger")["draw"]["consistent"]
+    assert "must be there" in turned_down(capsys, *audit, tmp_path / "nowhere")

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from privacyfunnel.arrays import IntArray
+from privacyfunnel.errors import LedgerError
 from privacyfunnel.model.row_order import Neighbours, OrderTells
 from privacyfunnel.release.kept import KeptLook
 from privacyfunnel.release.ledger import Ledger, ledger_of
@@ -40,6 +41,8 @@ def order_known(
     """How the rows of a table are put into the order of the sanitised one; None where nobody says."""
     if keep_order:
         return iter
+    if ledger is not None and not Path(ledger).exists():
+        raise LedgerError(f"the ledger that is named must be there; there is no '{ledger}'. Name another.")
     entry = Ledger(Path(ledger) if ledger is not None else ledger_of(table)).release_with(protocol, sanitised)
     if entry is None or entry.rows != rows:
         return None

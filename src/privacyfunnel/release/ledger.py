@@ -18,6 +18,7 @@ import hashlib
 import json
 import os
 import secrets
+import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -66,10 +67,11 @@ class Entry:
     def same_rows(self, other: Entry) -> bool:
         """Whether both are about the same rows, as far as can be told; in doubt they are.
 
-        As many rows, and either the same table by name or a column, whatever its name, whose values occur as often.
+        The same table by name, though rows may have come and gone since; or as many rows, and a column, whatever its
+        name, whose values occur as often.
         """
         alike = bool({*self.columns.values()} & {*other.columns.values()})
-        return self.rows == other.rows and (self.source == other.source or alike)
+        return self.source == other.source or (self.rows == other.rows and alike)
 
     def counts_with(self, other: Entry) -> bool:
         """Whether both are of the same rows, and both may be published."""
@@ -134,11 +136,22 @@ class Ledger:
         """All releases that it knows."""
         return self._content()[1]
 
-    def salt(self) -> bytes:
-        """What its fingerprints are keyed with; the ledger is made if it is not there. Refuses what cannot be kept."""
+    @contextmanager
+    def opened(self) -> Iterator[bytes]:
+        """What its fingerprints are keyed with. Refuses, now rather than when hours were spent, what cannot be kept.
+
+        The ledger is made if it is not there; where nothing was to be remembered in the end, it goes again.
+        """
+        there = os.path.lexists(self.path)
         with self._held():
-            self._write(*(content := self._content()))  # now rather than when hours were spent
-        return content[0]
+            self._write(*(content := self._content()))
+        try:
+            yield content[0]
+        finally:
+            if not there:
+                with suppress(LedgerError, OSError), self._held():
+                    if not self.entries():
+                        self.path.unlink()
 
     def release_with(self, protocol: Path, sanitised: Path) -> Entry | None:
         """The release that this protocol file belongs to: the one that lies there, or else the latest."""
@@ -199,6 +212,8 @@ class Ledger:
 
     def _content(self) -> tuple[bytes, tuple[Entry, ...]]:
         try:
+            if self.path.exists() and not (self.path.is_file() or self.path.is_dir()):
+                raise self._damaged()
             if self.path.stat().st_size > MOST_BYTES:
                 raise self._damaged()
             content = json.loads(self.path.read_text(encoding="utf-8"))
@@ -230,7 +245,7 @@ class Ledger:
         """No other run reads and writes it meanwhile."""
         while True:
             try:
-                file = os.open(self.path, os.O_RDONLY)
+                file = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe must not keep us waiting
             except FileNotFoundError:
                 try:
                     self._write(secrets.token_bytes(16), (), force=False)
@@ -241,6 +256,8 @@ class Ledger:
             except OSError as error:
                 raise self._unusable(error) from None
             try:
+                if stat.S_IFMT(os.fstat(file).st_mode) not in {stat.S_IFREG, stat.S_IFDIR}:  # reading a folder says so
+                    raise self._damaged()
                 with suppress(OSError):  # a file system without locks
                     fcntl.flock(file, fcntl.LOCK_EX)
                 if self._is(file):  # else it was replaced while we waited

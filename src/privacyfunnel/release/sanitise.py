@@ -132,39 +132,39 @@ def sanitise_file(
     files = ReleaseFiles(into, suffix or str(table_suffix(source)), force=force)
     files.refuse_early(source)
     book = Ledger(ledger_of(source) if ledger is None else Path(ledger))
-    salt = book.salt()
-    work = Work.begun(table, order, watch)
-    if excel_safe:
-        refuse_unsafe(files.suffix, [*work.way.names, *order.keep], work.way.texts)
-    mine = entry_of(work.encoding, order, work.sealed, work.order_key, salt, source, files.table, trial=trial)
-    remembered = judged(book.path, mine, book.others(mine), work.sealed, work.encoding, order)
-    if remembered.repeats and not again:
-        raise refusal(remembered)
-    with (
-        folder(into),
-        book.remembered(mine, known=remembered.repeats, refuse=overtaken) as replaced,
-        files.together() as parts,
-    ):
-        drawn = parts.begin(files.table.name)
-        batches = work.batches(order.keep, partial(nameless_file, drawn))
-        write_batches(drawn, files.suffix, batches, excel_safe=excel_safe)
-        # Made from the counts themselves, they can tell a person's secret (benchmarks attacks): they are the owner's.
-        owners = order.private is None
-        parts.begin(files.protocol.name, owners=owners).write_text(work.sealed.to_text(), encoding="utf-8")
-        codes = work.codebook()
-        if codes is not None:
-            beside = parts.begin(files.codebook.name, owners=owners)
-            write_batches(beside, beside.suffix, [codes], excel_safe=excel_safe)
-        remembered = replace(remembered, replaced=tuple(replaced))
-        release = replace(
-            work.release(files.table),
-            protocol_file=files.protocol,
-            codebook=None if codes is None else files.codebook,
-            excel_safe=excel_safe,
-            remembered=remembered,
-        )
-        written = []
-        for page in pages(replace(release, table=drawn)) if pages else ():
-            parts.begin(page.name, owners=page.owners).write_text(page.text, encoding="utf-8")
-            written.append(into / page.name)
+    with book.opened() as salt:
+        work = Work.begun(table, order, watch)
+        if excel_safe:
+            refuse_unsafe(files.suffix, [*work.way.names, *order.keep], work.way.texts)
+        mine = entry_of(work.encoding, order, work.sealed, work.order_key, salt, source, files.table, trial=trial)
+        remembered = judged(book.path, mine, book.others(mine), work.sealed, work.encoding, order)
+        if remembered.repeats and not again:
+            raise refusal(remembered)
+        with (
+            folder(into),
+            book.remembered(mine, known=remembered.repeats, refuse=overtaken) as replaced,
+            files.together() as parts,
+        ):
+            drawn = parts.begin(files.table.name)
+            batches = work.batches(order.keep, partial(nameless_file, drawn))
+            write_batches(drawn, files.suffix, batches, excel_safe=excel_safe)
+            # Made from the counts themselves, both can tell a person's secret (benchmarks attacks): the owner's.
+            owners = order.private is None
+            parts.begin(files.protocol.name, owners=owners).write_text(work.sealed.to_text(), encoding="utf-8")
+            codes = work.codebook()
+            if codes is not None:
+                beside = parts.begin(files.codebook.name, owners=owners)
+                write_batches(beside, beside.suffix, [codes], excel_safe=excel_safe)
+            remembered = replace(remembered, replaced=tuple(replaced))
+            release = replace(
+                work.release(files.table),
+                protocol_file=files.protocol,
+                codebook=None if codes is None else files.codebook,
+                excel_safe=excel_safe,
+                remembered=remembered,
+            )
+            written = []
+            for page in pages(replace(release, table=drawn)) if pages else ():
+                parts.begin(page.name, owners=page.owners).write_text(page.text, encoding="utf-8")
+                written.append(into / page.name)
     return replace(release, pages=tuple(written))

@@ -72,16 +72,18 @@ class Parts:
                 os.close(file)
         replaced = list(dict.fromkeys([*instead_of, *self._begun]))
         *first, last = reversed(self._begun)
+        alone = force and replaced == [last]  # a rename replaces one file in one step
         with alone_in(self._folder), signals_waiting() as heard:
             shown: list[str] = []
             try:
-                self._make_room(replaced, force=force)
+                if not alone:
+                    self._make_room(replaced, force=force)
                 for name in first:
                     self._show(name)
                     shown.append(name)
                 _sync(self._folder)
                 heard()
-                self._show(last)
+                self._show(last, instead=alone)
             except BaseException:
                 for name in reversed(shown):
                     with suppress(OSError):
@@ -102,9 +104,14 @@ class Parts:
                 raise _directory(self._folder / name)
             (self._folder / name).rename(self._hidden / REPLACED / f"{number:03d} {name}")
 
-    def _show(self, name: str) -> None:
+    def _show(self, name: str, *, instead: bool = False) -> None:
         # A link fails if the name was taken meanwhile, a rename would silently replace it.
         part, path = self._hidden / name, self._folder / name
+        if instead:
+            if path.is_dir() and not path.is_symlink():
+                raise _directory(path)
+            part.replace(path)
+            return
         try:
             os.link(part, path)
         except FileExistsError:
