@@ -119,7 +119,8 @@ def test_fewer_rows_or_unknown_outputs_are_found_out(adult: Path, tmp_path: Path
     pl.concat([table, table.head(3)]).write_csv(out / "more.csv")
     with pytest.raises(TableError, match="it has more"):
         audit(out / "protocol.json", adult, sanitised=out / "more.csv")
-    pl.concat([table.head(-1), pl.DataFrame({"education": ["Bootcamp"]})]).write_csv(out / "strange.csv")
+    strange = pl.DataFrame({"education": ["Bootcamp"], "outcome": ["y01"]})
+    pl.concat([table.head(-1), strange]).write_csv(out / "strange.csv")
     with pytest.raises(GuaranteeError, match="1 of 48,842 are not"):
         audit(out / "protocol.json", adult, sanitised=out / "strange.csv")
 

@@ -114,7 +114,7 @@ def test_a_release_is_sanitised_audited_and_told_in_text_and_json(adult: Path, t
     assert found["certified"] <= found["epsilon"] == 1
     assert found["kept"] == ["race"]
     assert found["for_publication"] is True
-    assert (into / "sanitised.csv").read_text().splitlines()[0] == "education,race"
+    assert (into / "sanitised.csv").read_text().splitlines()[0] == "education,outcome,race"
     again = told(
         *("audit", into / "protocol.json", adult, "--secret", "occupation"),
         *("--sanitised", into / "sanitised.csv", "--keep", "race"),
@@ -190,6 +190,7 @@ def test_the_demo_runs_twice_only_when_forced_and_what_it_proposes_works(tmp_pat
     assert sorted(path.name for path in (tmp_path / "demo").iterdir()) == [
         ".privacyfunnel-ledger.json",
         "adult.csv",
+        "codebook.csv",
         "protocol.json",
         "report.html",
         "sanitised.csv",

@@ -185,10 +185,10 @@ def test_the_posterior_of_every_output_is_a_distribution(out: Path, tmp_path: Pa
     path = tmp_path / "posterior.csv"
     assert run("estimate", *files(out), "--posterior", path).returncode == 0
     posterior = pl.read_csv(path)
-    assert posterior.columns[:2] == ["colour", "rows"]
-    assert set(posterior.columns[2:]) == {"P(red)", "P(green)", "P(blue)"}
+    assert posterior.columns[:3] == ["colour", "outcome", "rows"]
+    assert set(posterior.columns[3:]) == {"P(red)", "P(green)", "P(blue)"}
     assert posterior["rows"].sum() == ROWS
-    np.testing.assert_allclose(posterior.select(pl.sum_horizontal(posterior.columns[2:])).to_series(), 1)
+    np.testing.assert_allclose(posterior.select(pl.sum_horizontal(posterior.columns[3:])).to_series(), 1)
 
 
 # -- what does not fit -----------------------------------------------------------------------------------------------
@@ -198,11 +198,13 @@ def test_a_table_that_does_not_fit_its_protocol_is_refused(
     people: Path, out: Path, tmp_path: Path, refused: Refused
 ) -> None:
     protocol, sanitised = files(out)
-    refused(["estimate", protocol, people], "TableError", "must hold only what the protocol publishes")
+    refused(["estimate", protocol, people], "ColumnError", "must have the published column 'outcome'")
     other = tmp_path / "other.csv"
+    other.write_text("colour,outcome\nred,y99\n")
+    refused(["estimate", protocol, other], "TableError", "must hold only what the protocol publishes")
     other.write_text("size\nsmall\n")
     refused(["estimate", protocol, other], "ColumnError", "must have the published column 'colour'")
-    other.write_text("colour\n")
+    other.write_text("colour,outcome\n")
     refused(["estimate", protocol, other], "TableError", "rows")
     other.write_text("")
     refused(["estimate", protocol, other], "TableError", "is empty")

@@ -256,7 +256,7 @@ def test_every_output_of_a_product_keeps_the_promise_for_all_side_channels(some:
 
 def test_the_columns_of_a_product_are_drawn_independently_of_each_other(adult: Path, tmp_path: Path) -> None:
     into = tmp_path / "out"
-    chosen = ["--method", "product", "--promise", "srlip", "--seed", 3, "--keep-order"]
+    chosen = ["--method", "product", "--promise", "srlip", "--seed", 3, "--keep-order", "--as", "labels"]
     told(*several(adult, into, "relationship,sex", *chosen, secret="income", epsilon=0.5))
     content = json.loads((into / "protocol.json").read_text(encoding="utf-8"))
     factors = content["law"]["factors"]
@@ -287,7 +287,7 @@ def test_the_columns_of_a_product_are_drawn_independently_of_each_other(adult: P
 def released(some: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A chain of three columns, released."""
     into = tmp_path_factory.mktemp("chain")
-    order = ["--method", "chain", "--order", "sex,race,relationship", "--seed", 7]
+    order = ["--method", "chain", "--order", "sex,race,relationship", "--seed", 7, "--as", "labels"]
     told(*several(some, into, "relationship,race,sex", *order, epsilon=0.5))
     return into
 

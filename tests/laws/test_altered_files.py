@@ -24,7 +24,9 @@ def released(some: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     chain = ["--method", "chain", "--order", "sex,race,relationship", "--seed", 7]
     product = ["--method", "product", "--promise", "srlip", "--budgets", "sound", "--seed", 7]
     for into, secret, more in (("chain", "occupation", chain), ("product", "income", product)):
-        command = several(some, folder / into, "relationship,race,sex", *more, secret=secret, epsilon=0.5)
+        command = several(
+            some, folder / into, "relationship,race,sex", *more, "--as", "labels", secret=secret, epsilon=0.5
+        )
         assert main([str(word) for word in command]) == 0
     return folder
 

@@ -34,7 +34,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_release_by_column_is_certified_again_and_judged_by_an_audit(
     method: str, promise: Promise, table: Path, tmp_path: Path
 ) -> None:
-    done = sanitise_file(table, tmp_path / "out", Order(SECRET, PUBLISH, promise, method))
+    done = sanitise_file(table, tmp_path / "out", Order(SECRET, PUBLISH, promise, method, as_="labels"))
     assert done.sealed.law.kind == method
     assert done.sealed.epsilon <= promise.epsilon
     assert done.unchanged == pytest.approx(done.unchanged_expected, abs=0.05)

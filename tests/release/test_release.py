@@ -36,7 +36,7 @@ def order(**changed: Any) -> Order:
 
 def test_only_what_was_named_is_published_and_the_secret_never(people: pl.DataFrame) -> None:
     release = sanitise(people, secret="occupation", publish="education", keep="race", promise=LIP(1))
-    assert release.table.columns == ["education", "race"]
+    assert release.table.columns == ["education", "outcome", "race"]
     assert release.order is not None
     assert release.table["race"].equals(people["race"][release.order])
     assert release.kept == ("race",)
@@ -91,7 +91,7 @@ def test_values_are_original_categories_distributed_as_before(people: pl.DataFra
 
 
 def test_labels_of_the_optimum_name_groups_of_values(people: pl.DataFrame) -> None:
-    release = sanitise(people, secret="occupation", publish="education", promise=LIP(1))
+    release = sanitise(people, secret="occupation", publish="education", promise=LIP(1), as_="labels")
     known = set(people["education"])
     labels = set(release.table["education"])
     assert any(" | " in label for label in labels)
@@ -122,7 +122,7 @@ def test_an_index_that_holds_the_secret_or_names_is_not_passed_on(
     release = sanitise(frame, secret="income", publish="sex", promise=LIP(0.1), keep=keep or [])
     assert release.table.index.equals(pd.RangeIndex(300))
     assert release.table.index.names == [None]
-    assert release.table.columns.tolist() == ["sex", *([keep] if keep else [])]
+    assert release.table.columns.tolist() == ["sex", "outcome", *([keep] if keep else [])]
     assert release.table.attrs == {}
     assert release.dropped[-len(columns) :] == tuple(frame.index.names)
     called = " & ".join(f"'{name}'" for name in frame.index.names)
@@ -155,7 +155,7 @@ def test_metadata_of_an_arrow_table_is_not_passed_on(people: pl.DataFrame, keep:
     of_fields = plain.cast(pa.schema([field.with_metadata({"note": "confidence"}) for field in plain.schema]))
     for frame in (of_table, of_fields):
         release = sanitise(frame, secret="income", publish="sex", promise=LIP(0.1), keep=keep or [])
-        assert release.table.column_names == ["sex", *([keep] if keep else [])]
+        assert release.table.column_names == ["sex", "outcome", *([keep] if keep else [])]
         assert not release.table.schema.metadata
         assert not any(field.metadata for field in release.table.schema)
         assert release.beside == ("the schema's metadata",)

@@ -32,7 +32,7 @@ def demo(
 
     people = into / "adult.csv"
     if into.exists():
-        for name in ("adult.csv", "sanitised.csv", "protocol.json", "report.html"):
+        for name in ("adult.csv", "sanitised.csv", "protocol.json", "codebook.csv", "report.html"):
             checked_target(into / name, force=force)
     with folder(into):
         write_adult_csv(people, force=force)

@@ -54,14 +54,24 @@ METHOD_HELP = (
 )
 
 
+AS_HELP = (
+    "outcomes: the most likely value and a code, and a codebook; labels: groups of values in words; values: original "
+    "categories."
+)
+
+
 EXCEL_SAFE = (
     "text that begins with = + - @ and is no number has an apostrophe in front; estimate and audit read it either way"
 )
 
 
+CODEBOOK = "{}: what each outcome code stands for; the table shows the most likely value beside it"
+
+
 class As(StrEnum):
     """What an output is published as."""
 
+    OUTCOMES = "outcomes"
     LABELS = "labels"
     VALUES = "values"
 
@@ -121,7 +131,7 @@ def sanitise(
     bin_: BinOption = None,
     merge_rare: MergeRareOption = None,
     merge_secrets: MergeSecretsOption = None,
-    as_: Annotated[As, typer.Option("--as", help="labels: groups of values; values: original categories.")] = As.LABELS,
+    as_: Annotated[As, typer.Option("--as", help=AS_HELP)] = As.OUTCOMES,
     sets: Annotated[Sets, typer.Option("--sets", help="Write sets as one column or 0/1 columns.")] = Sets.COLUMN,
     keep_order: KeepOrder = False,
     gap: Gap = 1e-6,
@@ -220,7 +230,7 @@ def sanitised(
     bins: list[str] | None = None,
     merge_rare: list[str] | None = None,
     merge_secrets: list[str] | None = None,
-    as_: str = "labels",
+    as_: str = "outcomes",
     sets: str = "column",
     keep_order: bool = False,
     gap: float = 1e-6,
@@ -365,6 +375,7 @@ def content(release: Release) -> dict[str, Any]:
         "not_promised": release.not_promised_to_owner,
         "table": str(release.table),
         "protocol": str(release.protocol_file),
+        "codebook": None if release.codebook is None else str(release.codebook),
         "reports": [str(page) for page in release.pages],
     }
 
@@ -379,6 +390,7 @@ def told(release: Release) -> str:
     if sealed.bound is not None:
         seen = f"{secret} and {columns}" if sealed.sees_secret else f"only {columns}"
         kept += f"; no protocol that sees {seen} keeps more than {sealed.bound:.4f}"
+    just = "" if sealed.outcomes else "just "
     lines = words.facts(
         [
             ("rows", f"{release.rows:,}, published as {release.table}, protocol in {release.protocol_file}"),
@@ -392,9 +404,10 @@ def told(release: Release) -> str:
             ("information", kept),
             (
                 "unchanged",
-                f"{words.share(release.unchanged, 1)} of rows show just the value they had, "
+                f"{words.share(release.unchanged, 1)} of rows show {just}the value they had, "
                 f"{words.share(release.unchanged_expected, 1)} expected",
             ),
+            *([] if release.codebook is None else [("codebook", CODEBOOK.format(release.codebook))]),
             ("order", owners.order_words(release)),
             *([("sparse", release.sparse)] if release.sparse else []),
             *(("rare", sentence) for sentence in release.rare),

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from privacyfunnel.arrays import FloatArray, IntArray, sparse
 from privacyfunnel.errors import ProtocolFileError, SizeError
-from privacyfunnel.laws.chain_measures import ChainTally, ReachedChain, outward
+from privacyfunnel.laws.chain_measures import ChainTally, ReachedChain, expected_likely, outward, with_values
 from privacyfunnel.laws.chain_step import BITS, MOST_ENTRIES, UNIT, Step, arrivals, entries_of
 from privacyfunnel.laws.exact import NO_LEAK, ExactLeak, worse
 from privacyfunnel.laws.law import Law, Model
@@ -214,6 +214,12 @@ class ChainLaw(Law):
             stays[left] = chance[left] * (step.numerator[entry] / UNIT)
             chance = stays
         return float(chance.sum())
+
+    def with_values(self, joint: Joint) -> tuple[tuple[IntArray, FloatArray], ...]:
+        return with_values(self, self.columns, joint)
+
+    def expected_likely(self, likely: Sequence[IntArray], joint: Joint) -> float:
+        return expected_likely(self.whole_outputs(), likely, joint)
 
     def covering(self, wanted: Sequence[int], attributes: int) -> tuple[int, ...]:
         """Those of the first steps, up to the last that publishes one of them."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -155,3 +155,27 @@ def outward(
     output, pair = map(int, np.unravel_index(int(ratio.argmax()), ratio.shape))
     above = Fraction(float(ratio[output, pair])) * (1 + Fraction(error))
     return exact_leak(comparisons, above, pair, int(names[output]))
+
+
+def with_values(law: Tree, columns: Sequence[Sequence[str]], joint: Joint) -> tuple[tuple[IntArray, FloatArray], ...]:
+    """p(x, y) of each column and the labels it shows, over the contexts that were reached: in each a label may stand
+    for other chances."""
+    sizes = [len(at.labels) for at in joint.attributes]
+    found = [np.zeros((size, len(labels))) for size, labels in zip(sizes, columns, strict=True)]
+    for step, outputs in law.paths():
+        listed = sparse.coo_array(outputs)
+        output, combo = listed.coords
+        for i, j in enumerate(step.attributes):
+            np.add.at(found[j], (joint.combos[combo, j], step.labels[output, i]), listed.data * joint.p_x[combo])
+    return tuple((np.arange(size)[:, None], p_xy) for size, p_xy in zip(sizes, found, strict=True))
+
+
+def expected_likely(whole: tuple[IntArray, sparse.csr_array], likely: Sequence[IntArray], joint: Joint) -> float:
+    """The chance that the values stated for its labels are a row's own, of whole outputs in reached contexts."""
+    shown, chances = whole
+    listed = sparse.coo_array(chances)
+    output, combo = listed.coords
+    right = np.ones(len(output), dtype=bool)
+    for j, label in enumerate(likely):
+        right &= label[shown[output, j], 0] == joint.combos[combo, j]
+    return float((listed.data[right] * joint.p_x[combo[right]]).sum())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -14,7 +14,7 @@ from privacyfunnel.arrays import FloatArray, IntArray, dense, matrix, sparse
 from privacyfunnel.errors import ProtocolFileError
 from privacyfunnel.laws.alias import AliasTables, sample
 from privacyfunnel.laws.exact import NO_LEAK, WORKED_ON, ExactLeak, worse, worst_ratio
-from privacyfunnel.laws.law import BITS, UNIT, Law, Model, checked_table
+from privacyfunnel.laws.law import BITS, UNIT, Law, Model, Part, checked_table
 from privacyfunnel.laws.over_sets import exact_over
 from privacyfunnel.laws.rounding import rounded_rows
 from privacyfunnel.laws.sampling import Words
@@ -196,6 +196,20 @@ class ChannelLaw(Law):
         p_xy = self.protocol.joint_with_values(joint)
         can = np.flatnonzero(own[:, 0] >= 0)
         return float(p_xy[can, own[can, 0]].sum())
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        return (Part(tuple(range(len(self.columns))), self.outputs),)
+
+    def with_values(self, joint: Joint) -> tuple[tuple[IntArray, FloatArray], ...]:
+        return ((joint.combos, self.protocol.joint_with_values(joint)),)
+
+    def expected_likely(self, likely: Sequence[IntArray], joint: Joint) -> float:
+        ((values, p_xy),) = self.with_values(joint)
+        right = np.ones(p_xy.shape, dtype=bool)
+        for value, label in zip(values.T, likely[0].T, strict=True):
+            right &= value[:, None] == label
+        return float(p_xy[right].sum())
 
     @property
     def written_out(self) -> int:

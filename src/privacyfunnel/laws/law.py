@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 from typing import Protocol as Shape
 
 import numpy as np
@@ -40,6 +40,13 @@ class Described(Comparable, Shape):
     """A protocol that can say in words where it leaks."""
 
     def describe(self, leak: Leak, joint: Joint) -> str: ...
+
+
+class Part(NamedTuple):
+    """Attributes that have outputs together, and what each output is called in them."""
+
+    attributes: tuple[int, ...]
+    names: tuple[Labels, ...]
 
 
 class Law(ABC):
@@ -137,6 +144,24 @@ class Law(ABC):
     @abstractmethod
     def expected_unchanged(self, own: NDArray[Any], joint: Joint) -> float:
         """The chance that a row shows just the value it had."""
+
+    # -- outcomes ----------------------------------------------------------------------------------------------
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The attributes that have outputs of their own, in order; none where outputs are not listed.
+
+        What is drawn has a code per part in its first columns, and they are all of it.
+        """
+        return tuple(Part((j,), tuple((label,) for label in labels)) for j, labels in enumerate(self.columns))
+
+    @abstractmethod
+    def with_values(self, joint: Joint) -> tuple[tuple[IntArray, FloatArray], ...]:
+        """For each part its values, V × attributes as codes of labels, and p(x, y) of these and its outputs."""
+
+    @abstractmethod
+    def expected_likely(self, likely: Sequence[IntArray], joint: Joint) -> float:
+        """The chance that a row's own value is the one stated for its outputs, outputs × attributes for each part."""
 
     # -- estimation --------------------------------------------------------------------------------------------
 

@@ -156,6 +156,20 @@ class ProductLaw(Law):
             stays = stays * factor.channel[combos[:, j], own[can, j]]
         return float(stays.sum())
 
+    def with_values(self, joint: Joint) -> tuple[tuple[IntArray, FloatArray], ...]:
+        found = []
+        for j, factor in enumerate(self.factors):
+            p_x = np.bincount(joint.combos[:, j], joint.p_x, minlength=factor.inputs)
+            found.append((np.arange(factor.inputs)[:, None], p_x[:, None] * factor.channel))
+        return tuple(found)
+
+    def expected_likely(self, likely: Sequence[IntArray], joint: Joint) -> float:
+        right = joint.p_x
+        for j, (factor, shown) in enumerate(zip(self.factors, likely, strict=True)):
+            own = np.where(shown[:, 0] == np.arange(factor.inputs)[:, None], factor.channel, 0.0).sum(axis=1)
+            right = right * own[joint.combos[:, j]]
+        return float(right.sum())
+
     def covering(self, wanted: Sequence[int], attributes: int) -> tuple[int, ...]:
         return tuple(sorted(wanted))
 

@@ -21,6 +21,7 @@ from privacyfunnel.laws.domain import Domain
 from privacyfunnel.laws.exact import NO_LEAK, ExactLeak, exp_below, worse
 from privacyfunnel.laws.file import from_text, text_of, to_text
 from privacyfunnel.laws.law import Described, Law
+from privacyfunnel.laws.outcomes import Outcomes, outcomes_from_json, outcomes_to_json
 from privacyfunnel.laws.product import ProductLaw
 from privacyfunnel.laws.promised import promise_from_json, promise_to_json
 from privacyfunnel.laws.sampling import KeyStream, Stream
@@ -58,6 +59,7 @@ class SealedProtocol:
     bound: float | None = None  # nats: no protocol keeps more; None where nothing was proved
     induced: FloatArray | None = None  # q(y | x), where the protocol sees the secret as well
     information_error: float = 0.0  # nats: the standard error of `information` where rows were averaged over; else 0
+    outcomes: Outcomes = ()  # the columns of codes, where the table shows these
     for_publication: bool = True  # False where the draw came from a seed, which someone may guess
 
     @property
@@ -127,6 +129,7 @@ class SealedProtocol:
             "kind": self.law.kind,
             "law": self.law.to_json(),
             "induced": None if self.induced is None else self.induced.tolist(),
+            **outcomes_to_json(self.outcomes),
         }
 
     @staticmethod
@@ -156,6 +159,7 @@ class SealedProtocol:
             bound=None if bound is None else float(bound),
             induced=None if content["induced"] is None else _stated_channel(content["induced"], domain, law),
             for_publication=content["for_publication"],
+            outcomes=outcomes_from_json(content, law, domain),
         )
 
 

@@ -15,7 +15,7 @@ from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.errors import ProtocolFileError
 from privacyfunnel.laws.alias import draw_sets
 from privacyfunnel.laws.exact import NO_LEAK, ExactLeak, exact_leak, worse
-from privacyfunnel.laws.law import BITS, UNIT, Law, Model, checked_table
+from privacyfunnel.laws.law import BITS, UNIT, Law, Model, Part, checked_table
 from privacyfunnel.laws.over_sets import encoded_over
 from privacyfunnel.laws.sampling import Words
 from privacyfunnel.laws.tally import SetsTally
@@ -126,6 +126,17 @@ class SetsLaw(Law):
 
     def expected_unchanged(self, own: NDArray[Any], joint: Joint) -> float:
         return float(0.5 * (1 - self.t / UNIT) ** (joint.a - 1))
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Sets are too many to have codes."""
+        return ()
+
+    def with_values(self, joint: Joint) -> tuple[tuple[IntArray, FloatArray], ...]:
+        return ()
+
+    def expected_likely(self, likely: Sequence[IntArray], joint: Joint) -> float:
+        return 0.0
 
     @property
     def written_out(self) -> int:

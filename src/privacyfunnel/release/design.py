@@ -20,12 +20,13 @@ from privacyfunnel.designs.choice import DEFAULT_METHOD, Choice, settled
 from privacyfunnel.designs.curve import Point, line_name
 from privacyfunnel.designs.methods import Effort, Options, RowsToDraw, method
 from privacyfunnel.errors import ColumnError, ParameterError
+from privacyfunnel.laws.outcomes import outcomes_of
 from privacyfunnel.laws.sampling import Stream
 from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.uses.use import Information, Use, Worth
-from privacyfunnel.release.order import LABELS, Order, names
+from privacyfunnel.release.order import OUTCOMES, Order, names
 from privacyfunnel.release.private import check_drawn_apart, private_design
 from privacyfunnel.tables.bins import Bins
 from privacyfunnel.tables.merging import merges_of
@@ -71,7 +72,7 @@ def design(
     bins: Sequence[Bins] = (),
     merge_rare: int | Mapping[str, int] | None = None,
     merge_secrets: Mapping[str, Sequence[str]] | None = None,
-    as_: str = LABELS,
+    as_: str = OUTCOMES,
     use: Use | None = None,
     sees_secret: bool = False,
     effort: Effort | None = None,
@@ -142,7 +143,9 @@ def designed(encoding: Encoding, order: Order, stream: Stream | None = None) -> 
         rest={at.column: at.labels[at.rest] for at in contingency.published.codings if at.rest is not None},
         secrets_merged=any(coding.joins for coding in contingency.secret.codings),
     )
-    sealed = replace(sealed, domain=domain, for_publication=order.seed is None)
+    taken = {*domain.secret_columns, *order.publish, *order.keep}
+    outcomes = outcomes_of(sealed.law, joint, taken) if order.as_ == OUTCOMES else ()
+    sealed = replace(sealed, domain=domain, outcomes=outcomes, for_publication=order.seed is None)
     seconds = time.monotonic() - begun
     return Designed(sealed, joint, choice, replace(options, rows=None), seconds, found.worth, _narrow(found.drawn))
 

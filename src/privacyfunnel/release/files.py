@@ -13,6 +13,7 @@ from privacyfunnel.tables.whole import Parts, checked_target, whole_files
 
 TABLES = tuple(f"sanitised{suffix}" for suffix in SUFFIXES)
 PROTOCOL = "protocol.json"
+CODEBOOKS = ("codebook.csv", "codebook.tsv")
 SIGNATURE = f"{PROTOCOL}.sig"
 OWNERS, PUBLIC = "report.html", "public-report.html"  # what the pages are called
 
@@ -42,6 +43,11 @@ class ReleaseFiles:
     def protocol(self) -> Path:
         return self.into / PROTOCOL
 
+    @property
+    def codebook(self) -> Path:
+        """In the table's dialect where the table is text."""
+        return self.into / CODEBOOKS[self.suffix.startswith(".tsv")]
+
     def refuse_early(self, source: Path) -> None:
         """Before hours are spent, refuse a folder in which the release could not appear."""
         if not self.into.exists():
@@ -51,16 +57,16 @@ class ReleaseFiles:
                 raise OutputError(
                     f"'{self.into / name}' is the table itself and must not be overwritten. Name another folder."
                 )
-        for name in (*self._tables, PROTOCOL):
+        for name in (*self._tables, PROTOCOL, *CODEBOOKS):
             checked_target(self.into / name, force=self.force)
 
     def together(self) -> AbstractContextManager[Parts]:
         """Files that appear together.
 
-        A protocol belongs to one table: a table in another format, and with --force the old pages and the old signature
-        too, would tell of a release that is no longer there.
+        A protocol belongs to one table: a table in another format, and with --force the old pages, codebook and
+        signature too, would tell of a release that is no longer there.
         """
-        old = (OWNERS, PUBLIC, SIGNATURE) if self.force else ()
+        old = (*CODEBOOKS, OWNERS, PUBLIC, SIGNATURE) if self.force else ()
         return whole_files(self.into, force=self.force, instead_of=(*self._tables, *old))
 
     @property

@@ -21,7 +21,7 @@ from privacyfunnel.tables.merging import Merge
 if TYPE_CHECKING:
     from privacyfunnel.tables.domain_file import DomainFile
 
-LABELS, VALUES = "labels", "values"
+OUTCOMES, LABELS, VALUES = "outcomes", "labels", "values"
 Watch = Callable[[str, int], None]  # told what is being done, and with how many rows
 
 
@@ -44,7 +44,7 @@ class Order:
     keep: tuple[str, ...] = ()
     bins: tuple[Bins, ...] = ()
     merges: tuple[Merge, ...] = ()  # values that are read as one
-    as_: str = LABELS
+    as_: str = OUTCOMES  # codes and most likely values, or what an output stands for in words, or values alone
     sets: str = "column"
     sees_secret: bool = False
     keep_order: bool = False  # publish the rows in the order of the table, which may give the secret away
@@ -55,8 +55,8 @@ class Order:
     domain: DomainFile | None = None
 
     def __post_init__(self) -> None:
-        if self.as_ not in {LABELS, VALUES}:
-            raise ParameterError(f"Outputs are published as {LABELS} or {VALUES}; not as '{self.as_}'.")
+        if self.as_ not in {OUTCOMES, LABELS, VALUES}:
+            raise ParameterError(f"Outputs are published as {OUTCOMES}, {LABELS} or {VALUES}; not as '{self.as_}'.")
         checked_method(self.method)
         check_private(self.private, self.domain, self.bins, self.merges)
         if self.population is not None:

@@ -16,7 +16,7 @@ from privacyfunnel.designs.methods import Effort
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.uses.use import Information, Use
 from privacyfunnel.release.files import Page, ReleaseFiles
-from privacyfunnel.release.order import LABELS, Order, Watch, names
+from privacyfunnel.release.order import OUTCOMES, Order, Watch, names
 from privacyfunnel.release.private import private_design
 from privacyfunnel.release.release import Release
 from privacyfunnel.release.work import Work
@@ -43,7 +43,7 @@ def sanitise(
     bins: Sequence[Bins] = (),
     merge_rare: int | Mapping[str, int] | None = None,
     merge_secrets: Mapping[str, Sequence[str]] | None = None,
-    as_: str = LABELS,
+    as_: str = OUTCOMES,
     sets: str = "column",
     use: Use | None = None,
     sees_secret: bool = False,
@@ -89,6 +89,8 @@ def sanitise(
     rows, numbers = pl.concat(work.batches(order.keep)), work.order
     columns = [column for column in rows.get_columns() if column.name not in order.keep]
     release = replace(work.release(source.like(columns, order.keep, order=numbers)), order=numbers)
+    book = work.codebook()
+    release = release if book is None else replace(release, codebook=source.like(book.get_columns()))
     named = tuple(name for name in source.index_names or () if name and name not in source.columns)
     return replace(release, dropped=(*release.dropped, *named), beside=source.beside)
 
@@ -109,9 +111,10 @@ def sanitise_file(
     watch: Watch | None = None,
     pages: Callable[[Release], Iterable[Page]] | None = None,
 ) -> Release:
-    """Sanitise a file of any size into the folder `into`: `sanitised.csv` (or as `suffix` says) and `protocol.json`.
+    """Sanitise a file of any size into the folder `into`: `sanitised.csv` (or as `suffix` says), `protocol.json`, and
+    `codebook.csv` where the table shows codes of outputs.
 
-    Both files, and the `pages` that are drawn from the release (whose table is not in its place yet), appear whole and
+    These files, and the `pages` that are drawn from the release (whose table is not in its place yet), appear whole and
     together, or none does. With `force` they take the place of the release that is there. If it is to be `excel_safe`,
     a cell of text that a spreadsheet would take for a formula gets an apostrophe in front. The release is remembered in
     the owner's `ledger`, by default beside the table; a second one of the same rows about the same secret is refused
@@ -132,9 +135,7 @@ def sanitise_file(
     with book.opened() as salt:
         work = Work.begun(table, order, watch)
         if excel_safe:
-            refuse_unsafe(
-                files.suffix, [*work.way.names, *order.keep], [*work.sealed.law.columns, work.sealed.law.members]
-            )
+            refuse_unsafe(files.suffix, [*work.way.names, *order.keep], work.way.texts)
         mine = entry_of(work.encoding, order, work.sealed, work.order_key, salt, source, files.table, trial=trial)
         remembered = judged(book.path, mine, book.others(mine), work.sealed, work.encoding, order)
         if remembered.repeats and not again:
@@ -147,12 +148,20 @@ def sanitise_file(
             drawn = parts.begin(files.table.name)
             batches = work.batches(order.keep, partial(nameless_file, drawn))
             write_batches(drawn, files.suffix, batches, excel_safe=excel_safe)
-            # Made from the counts themselves, it can tell a person's secret (benchmarks attacks): it is the owner's.
-            protocol = parts.begin(files.protocol.name, owners=order.private is None)
-            protocol.write_text(work.sealed.to_text(), encoding="utf-8")
+            # Made from the counts themselves, both can tell a person's secret (benchmarks attacks): the owner's.
+            owners = order.private is None
+            parts.begin(files.protocol.name, owners=owners).write_text(work.sealed.to_text(), encoding="utf-8")
+            codes = work.codebook()
+            if codes is not None:
+                beside = parts.begin(files.codebook.name, owners=owners)
+                write_batches(beside, beside.suffix, [codes], excel_safe=excel_safe)
             remembered = replace(remembered, replaced=tuple(replaced))
             release = replace(
-                work.release(files.table), protocol_file=files.protocol, excel_safe=excel_safe, remembered=remembered
+                work.release(files.table),
+                protocol_file=files.protocol,
+                codebook=None if codes is None else files.codebook,
+                excel_safe=excel_safe,
+                remembered=remembered,
             )
             written = []
             for page in pages(replace(release, table=drawn)) if pages else ():

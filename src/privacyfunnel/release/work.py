@@ -60,6 +60,12 @@ class Work:
     def sealed(self) -> SealedProtocol:
         return self._found.sealed
 
+    def codebook(self) -> pl.DataFrame | None:
+        """What outcome codes stand for, where the table shows any."""
+        from privacyfunnel.release.codebook import codebook
+
+        return codebook(self.sealed, self._found.joint)
+
     @property
     def order(self) -> IntArray | None:
         """The number in the table of each published row; None where they are in its order."""

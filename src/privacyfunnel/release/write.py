@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import ColumnError, ParameterError
 from privacyfunnel.laws.law import Law
+from privacyfunnel.laws.outcomes import Outcomes
 from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.protocol import Labels
@@ -48,6 +49,11 @@ class Published:
     def rows_at_once(self) -> int:
         """How many drawn rows may be held in memory together."""
         return ROWS_AT_ONCE
+
+    @property
+    def texts(self) -> tuple[Labels, ...]:
+        """All that may stand in columns of text."""
+        return (*self.law.columns, self.law.members)
 
     def restricted(self, law: Law, attributes: Sequence[int]) -> Self:
         """The way in which some of the columns, and the law of these, are written."""
@@ -89,6 +95,62 @@ class Published:
     def expected_unchanged(self, joint: Joint) -> float:
         """The chance of that under the law; for a chain, in the contexts that were reached."""
         return self.law.expected_unchanged(self._own, joint)
+
+
+@dataclass(frozen=True, eq=False)
+class Coded(Published):
+    """The most likely value per published column, and beside them a column of codes for each part of the law.
+
+    A code says all; the values beside it follow from it, and rows in which they do not are no output of the law.
+    """
+
+    outcomes: Outcomes
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (*self.attributes, *(outcome.column for outcome in self.outcomes))
+
+    @property
+    def texts(self) -> tuple[Labels, ...]:
+        return self.labels
+
+    def restricted(self, law: Law, attributes: Sequence[int]) -> Self:
+        mine = {outcome.attributes: outcome for outcome in self.outcomes}
+        kept = [mine[tuple(attributes[j] for j in part.attributes)] for part in law.parts]
+        outcomes = tuple(replace(old, attributes=part.attributes) for old, part in zip(kept, law.parts, strict=True))
+        return replace(super().restricted(law, attributes), outcomes=outcomes)
+
+    def columns(self, drawn: NDArray[Any]) -> list[pl.Series]:
+        likely, texts = self._likely(drawn), [pl.Series(labels, dtype=pl.String) for labels in self.labels]
+        values = [
+            text.gather(likely[:, j].astype(np.uint32)).alias(name)
+            for j, (name, text) in enumerate(zip(self.attributes, texts, strict=True))
+        ]
+        codes = [
+            pl.Series(outcome.codes, dtype=pl.String).gather(drawn[:, i].astype(np.uint32)).alias(outcome.column)
+            for i, outcome in enumerate(self.outcomes)
+        ]
+        return values + codes
+
+    def drawn(self, rows: pl.DataFrame) -> NDArray[Any]:
+        columns = [outcome.column for outcome in self.outcomes]
+        codes = shown_labels(rows, columns, [outcome.codes for outcome in self.outcomes])
+        beside = shown_labels(rows, self.attributes, self.labels) == self._likely(np.maximum(codes, 0))
+        return np.where(beside.all(axis=1, keepdims=True), codes, -1)
+
+    def unchanged(self, values: IntArray, drawn: NDArray[Any]) -> int:
+        """How many rows show the value they had."""
+        return int((self._likely(drawn) == self.combos[values]).all(axis=1).sum())
+
+    def expected_unchanged(self, joint: Joint) -> float:
+        return self.law.expected_likely([outcome.likely for outcome in self.outcomes], joint)
+
+    def _likely(self, codes: NDArray[Any]) -> IntArray:
+        """rows × attributes: the label that stands beside the codes."""
+        shown = np.empty((len(codes), len(self.attributes)), dtype=np.int64)
+        for i, outcome in enumerate(self.outcomes):
+            shown[:, list(outcome.attributes)] = outcome.likely[codes[:, i]]
+        return shown
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,9 +250,11 @@ def shown_labels(rows: pl.DataFrame, names: Sequence[str], columns: Sequence[Lab
 
 def _way(sealed: SealedProtocol, sets: str) -> Published:
     law, domain = sealed.law, sealed.domain
+    names, labels = tuple(at.name for at in domain.attributes), tuple(at.labels for at in domain.attributes)
+    if sealed.outcomes:
+        return Coded(law, names, labels, domain.combos, sealed.outcomes)
     of_sets = Indicators if sets == "indicators" else Members
     way = of_sets if law.members else Published
-    names, labels = tuple(at.name for at in domain.attributes), tuple(at.labels for at in domain.attributes)
     return way(law, names, labels, domain.combos)
 
 

@@ -1,0 +1,61 @@
+r"""The codebook: what each outcome code of a table stands for, :math:`p(x \mid y)`, a row per code and value.
+
+Values are in order of their chances, so that the first of a code is the one that the table shows beside it. Chances
+depend on the law, which is public, and on the shares of X: they tell these to as many digits as are written.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from privacyfunnel.laws.outcomes import NAME, Outcome, Outcomes
+from privacyfunnel.laws.sealing import SealedProtocol
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.protocol import NEGLIGIBLE
+from privacyfunnel.tables.names import unlike
+
+DIGITS = 3  # of a chance
+COLUMN, CHANCE = "column", "chance"  # what is beside codes and values
+
+
+def codebook(sealed: SealedProtocol, joint: Joint) -> pl.DataFrame | None:
+    """A row per outcome code and value that it may stand for; None where the table shows no codes.
+
+    The columns: which column of the table the code is in, where there are several; the code; the value, a column per
+    attribute, empty where the code says nothing about it; its chance. Values with a chance below 1e-6 are left out.
+    """
+    outcomes: Outcomes = sealed.outcomes
+    if not outcomes:
+        return None
+    attributes = [at.name for at in joint.attributes]
+    code = outcomes[0].column if len(outcomes) == 1 else unlike(NAME, attributes)
+    chance = unlike(CHANCE, [*attributes, code])
+    found = zip(outcomes, sealed.law.with_values(joint), strict=True)
+    pieces = [_of_part(outcome, *held, joint, code, chance) for outcome, held in found]
+    if len(outcomes) > 1:
+        where = unlike(COLUMN, [*attributes, code, chance])
+        pieces = [
+            piece.select(pl.lit(outcome.column).alias(where), pl.all())
+            for outcome, piece in zip(outcomes, pieces, strict=True)
+        ]
+    return pl.concat(pieces)
+
+
+def _of_part(
+    outcome: Outcome, values: np.ndarray, p_xy: np.ndarray, joint: Joint, code: str, chance: str
+) -> pl.DataFrame:
+    p_y = p_xy.sum(axis=0)
+    posterior = np.divide(p_xy, p_y, out=np.zeros_like(p_xy), where=p_y > 0)
+    order = np.argsort(-posterior, axis=0, kind="stable")
+    y, place = np.nonzero(np.take_along_axis(posterior, order, axis=0).T > NEGLIGIBLE)
+    x = order[place, y]
+    columns = {code: pl.Series(outcome.codes, dtype=pl.String).gather(y.astype(np.uint32))}
+    for j, at in enumerate(joint.attributes):
+        if j in outcome.attributes:
+            number = values[x, outcome.attributes.index(j)].astype(np.uint32)
+            columns[at.name] = pl.Series(at.labels, dtype=pl.String).gather(number)
+        else:
+            columns[at.name] = pl.Series([None] * len(x), dtype=pl.String)
+    columns[chance] = pl.Series([float(f"{p:.{DIGITS}g}") for p in posterior[x, y]], dtype=pl.Float64)
+    return pl.DataFrame(columns)
