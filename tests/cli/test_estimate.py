@@ -272,7 +272,7 @@ def test_a_matrix_goes_out_and_its_audit_finds_what_was_certified(people: Path, 
     assert found["holds"] is True
     assert found["certified"] == pytest.approx(certificate["epsilon"], abs=1e-9)
     assert found["leakage"]["lip"] == pytest.approx(certificate["epsilon"], abs=1e-9)
-    assert found["information_nats"] == pytest.approx(certificate["information_nats"])
+    assert found["information_nats"] == pytest.approx(certificate["information_nats"], abs=1e-4)  # rounded down there
     assert (found["publish"], found["secret"], found["rows"]) == (["colour"], "ill", ROWS)
     text = run("audit", "--matrix", path, people, "--secret", "ill").stdout
     assert "worst for someone who knows nothing else, for output" in text

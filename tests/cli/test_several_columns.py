@@ -366,7 +366,7 @@ def test_an_audit_refuses_an_altered_chain_even_with_a_digest_that_fits(
 def test_an_audit_passes_the_chain_as_it_was_released(some: Path, released: Path) -> None:
     found = told("audit", released / "protocol.json", some, "--sanitised", released / "sanitised.csv")
     assert found["holds"] is True
-    assert found["certified"] == found["stated"] <= 0.5
+    assert found["certified"] <= found["stated"] <= 0.5
     assert found["draw"]["consistent"] is True
 
 

@@ -161,7 +161,8 @@ def test_an_average_alone_is_solved_for_comparison_and_its_worst_case_stated(
     assert not (tmp_path / "no").exists()
     made = found_by(capsys, *words, "--average-only", "--gap", 1e-4, "--into", tmp_path / "yes")
     assert "made for an average alone" in made["not_promised"][0]
-    assert made["certified"] == SealedProtocol.load(tmp_path / "yes" / "protocol.json").epsilon
+    stated = SealedProtocol.load(tmp_path / "yes" / "protocol.json").epsilon  # rounded up, to four digits
+    assert made["certified"] <= stated <= made["certified"] + 1e-4
     assert made["bound_nats"] is None  # what holds with the average is no bound on what the promise allows
 
 
