@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from privacyfunnel.laws.sealing import SealedProtocol
-from tests.commands import found_by, refused, sanitise, told, turned_down
+from tests.commands import found_by, refused, said, sanitise, told, turned_down
 
 COUNTS = "S,1,2,3,4\na,10,20,5,6\nb,3,8,20,30\n"
 WORDS = "S,low,mid,high\na,10,20,5\nb,3,8,20\n"
@@ -177,3 +177,16 @@ def test_the_funnel_is_drawn_beside_greedy_merging_and_promises(
     assert {each["promise"] for each in found["promises"]} == {"lip", "ldp"}
     assert sorted(path.name for path in into.iterdir()) == ["funnel.csv", "funnel.png", "funnel.svg"]
     assert "--force" in turned_down(capsys, "funnel", counts, "--into", into)
+
+
+def test_a_search_that_was_cut_short_is_said_to_be_and_one_that_ended_is_not(
+    adult: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = sanitise(adult, tmp_path / "cut", method="optimal", publish="education,sex", epsilon=0.3)
+    found = found_by(capsys, *words, "--time-limit", 0.3)
+    assert found["search_cut"] is True
+    assert found["missing_at_most"] == pytest.approx(found["bound_nats"] - found["information_nats"])
+    whole = sanitise(adult, tmp_path / "whole", method="optimal", publish="sex", secret="income")
+    assert found_by(capsys, *whole)["search_cut"] is False
+    _, text, _ = said(capsys, *words, "--time-limit", 0.3, "--force")
+    assert "cut short: up to" in text

@@ -26,7 +26,8 @@ def demo(
 ) -> None:
     """Sanitise the census data that comes with the package, and say what happened."""
     from privacyfunnel.audits.scan import scan
-    from privacyfunnel.cli.sanitise import content, sanitised, told
+    from privacyfunnel.cli.sanitise import sanitised
+    from privacyfunnel.cli.summary import content, told
     from privacyfunnel.tables.adult import write_adult_csv
     from privacyfunnel.tables.whole import checked_target, folder
 

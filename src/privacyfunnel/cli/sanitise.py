@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from privacyfunnel.cli import owners, words
 from privacyfunnel.cli.frame import Json, answer
 from privacyfunnel.cli.keys import signing
 from privacyfunnel.cli.options import (
@@ -38,11 +37,10 @@ from privacyfunnel.cli.options import (
     listed,
     merges,
 )
+from privacyfunnel.cli.summary import content, told
 from privacyfunnel.errors import ParameterError
-from privacyfunnel.tables.names import listing
 
 if TYPE_CHECKING:
-    from privacyfunnel.model.promises import Population as PopulationPromised
     from privacyfunnel.release.files import Page
     from privacyfunnel.release.order import Watch
     from privacyfunnel.release.sanitise import Release
@@ -58,14 +56,6 @@ AS_HELP = (
     "outcomes: the most likely value and a code, and a codebook; labels: groups of values in words; values: original "
     "categories."
 )
-
-
-EXCEL_SAFE = (
-    "text that begins with = + - @ and is no number has an apostrophe in front; estimate and audit read it either way"
-)
-
-
-CODEBOOK = "{}: what each outcome code stands for; the table shows the most likely value beside it"
 
 
 class As(StrEnum):
@@ -334,124 +324,3 @@ def _reports(
         return pages(release, occasion, owners=owners, public=public, watch=say)
 
     return drawn
-
-
-def content(release: Release) -> dict[str, Any]:
-    """The release as one object."""
-    sealed = release.sealed
-    return {
-        "rows": release.rows,
-        "secret": sealed.domain.secret_columns,
-        "publish": [at.name for at in sealed.domain.attributes],
-        "kept": release.kept,
-        "dropped": release.dropped,
-        "promise": sealed.promise.name,
-        "epsilon": sealed.promise.epsilon,
-        "certified": sealed.epsilon,
-        "population": None if sealed.promise.population is None else sealed.promise.population.confidence,
-        "method": release.method,
-        "reason": release.reason,
-        "seconds": release.seconds,
-        "sparse": release.sparse,
-        "rare": release.rare,
-        "sees_secret": sealed.sees_secret,
-        "information_nats": sealed.information,
-        "information_error_nats": sealed.information_error,
-        "entropy_nats": sealed.entropy,
-        "share_kept": release.share_kept,
-        "bound_nats": sealed.bound,
-        "use": release.worth.use.called,
-        "value": release.worth.value,
-        "bound": release.worth.bound,
-        "unit": release.worth.use.unit,
-        "average": release.average,
-        "unchanged": release.unchanged,
-        "unchanged_expected": release.unchanged_expected,
-        "for_publication": sealed.for_publication,
-        "excel_safe": release.excel_safe,
-        "order": owners.order(release),
-        "ledger": owners.ledger(release),
-        "people": None if release.people is None else release.people.to_dict(),
-        "not_promised": release.not_promised_to_owner,
-        "table": str(release.table),
-        "protocol": str(release.protocol_file),
-        "codebook": None if release.codebook is None else str(release.codebook),
-        "reports": [str(page) for page in release.pages],
-    }
-
-
-def told(release: Release) -> str:
-    """The release as a short summary."""
-    sealed = release.sealed
-    epsilon = sealed.promise.epsilon
-    columns, secret = " & ".join(at.name for at in sealed.domain.attributes), " & ".join(sealed.domain.secret_columns)
-    kept = words.nats(sealed.information, sealed.information_error)
-    kept += f", {words.share(sealed.information, sealed.entropy)} of H({columns})"
-    if sealed.bound is not None:
-        seen = f"{secret} and {columns}" if sealed.sees_secret else f"only {columns}"
-        kept += f"; no protocol that sees {seen} keeps more than {sealed.bound:.4f}"
-    just = "" if sealed.outcomes else "just "
-    lines = words.facts(
-        [
-            ("rows", f"{release.rows:,}, published as {release.table}, protocol in {release.protocol_file}"),
-            (
-                "promise",
-                f"{sealed.promise.name} about {secret}: asked ε = {words.epsilon(epsilon)}, {certified(sealed)}",
-            ),
-            *([("population", _people(sealed.promise.population))] if sealed.promise.population else []),
-            ("method", release.method + (", which looks at the secret" if sealed.sees_secret else "") + _why(release)),
-            *_served(release),
-            ("information", kept),
-            (
-                "unchanged",
-                f"{words.share(release.unchanged, 1)} of rows show {just}the value they had, "
-                f"{words.share(release.unchanged_expected, 1)} expected",
-            ),
-            *([] if release.codebook is None else [("codebook", CODEBOOK.format(release.codebook))]),
-            ("order", owners.order_words(release)),
-            *([("sparse", release.sparse)] if release.sparse else []),
-            *(("rare", sentence) for sentence in release.rare),
-            *owners.rare_alone(release),
-            *([("unprotected", listing(release.kept))] if release.kept else []),
-            *([("excel-safe", EXCEL_SAFE)] if release.excel_safe else []),
-            *([("reports", ", ".join(map(str, release.pages)))] if release.pages else []),
-            *([("dropped", listing(release.dropped))] if release.dropped else []),
-            *owners.ledger_words(release),
-        ]
-    )
-    return "\n".join([lines, "not promised", *(f"  - {sentence}" for sentence in release.not_promised_to_owner)])
-
-
-def _served(release: Release) -> list[tuple[str, str]]:
-    """How good it is for the use it was made for; information has a line of its own."""
-    worth = release.worth
-    if release.average is not None:
-        most = f"{worth.bound:.4f} nats" if worth.bound is not None else "what is known"
-        asked = f"I(S;Y) of at most {release.average:g} nats; with that no protocol keeps more than {most}"
-        return [("average", asked)]
-    if worth.use.name == "information":
-        return []
-    than = "less" if worth.use.less_is_better else "more"
-    proved = "" if worth.bound is None else f"; {than} than {worth.bound:.4f} is not possible"
-    return [("use", f"{worth.use.called}: {worth.value:.4f}, {worth.use.unit}{proved}")]
-
-
-def _people(population: PopulationPromised) -> str:
-    return (
-        f"the same for the people whom the {population.rows:,} rows are an independent sample of, with "
-        f"{100 * population.confidence:g} % confidence; secrets of fewer than {population.rule.rare} rows "
-        "together"
-    )
-
-
-def _why(release: Release) -> str:
-    """Why it was chosen, and what it cost, where there was a choice."""
-    return f": {release.reason}; made and certified in {release.seconds:.0f} s" if release.reason else ""
-
-
-def certified(sealed: Any) -> str:
-    """What was certified, in words."""
-    asked = sealed.promise.epsilon
-    if sealed.epsilon > asked:
-        return f"certified ε = {sealed.epsilon:.1e}, the least that 64-bit integers can show"
-    return f"certified ε = {words.epsilon(sealed.epsilon)} {sealed.law.checked}"

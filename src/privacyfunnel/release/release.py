@@ -41,6 +41,7 @@ class Release:
     known_values_leak: float | None = None  # ε against someone who knows X, where the protocol sees S
     protocol_file: Path | None = None
     codebook: Any = None  # what codes of outputs stand for: a frame, or the path of its file; None where there are none
+    short: float | None = None  # in the use's own unit: what the search may have missed, where it was cut short
     seconds: float = 0.0  # what making and certifying the protocol took
     reason: str = ""  # why this method, where it was chosen for the owner
     sparse: str = ""  # how far combinations give the secret away, and what a smaller table would change

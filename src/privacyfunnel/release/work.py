@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from privacyfunnel.release.shuffle import Scratch
     from privacyfunnel.tables.encoding import Encoding
 
+ROUNDING = 1e-9  # relative: gaps that differ by less are the same
+
 
 class Work:
     """A table on its way out: counted and sealed, and now drawn batch by batch while the unchanged rows are counted."""
@@ -124,6 +126,7 @@ class Work:
             unchanged=self._unchanged / encoding.rows,
             unchanged_expected=self.way.expected_unchanged(joint),
             worth=found.worth,
+            short=_short(found),
             average=order.average,
             average_only=order.average_only,
             known_values_leak=SRLIP(0).leakage(joint, law.protocol) if law.sees_secret else None,
@@ -142,3 +145,12 @@ class Work:
             kept_columns=self._kept.found(),
             kept_order=order.keep_order,
         )
+
+
+def _short(found: Designed) -> float | None:
+    """How far the protocol may be from the best one, if that is more than was asked for."""
+    worth = found.worth
+    if worth.bound is None or found.options.as_values:
+        return None
+    missing = abs(worth.bound - worth.value)
+    return missing if missing > found.options.effort.gap + ROUNDING * (1 + abs(worth.bound)) else None
