@@ -22,7 +22,7 @@ from privacyfunnel.engine.polytope import polytope_of
 from privacyfunnel.engine.products import Products, cone_of
 from privacyfunnel.engine.search import VertexSearch
 from privacyfunnel.errors import SolverError
-from privacyfunnel.model.promises import Promise
+from privacyfunnel.model.promises import LIP, Promise
 from tests.engine.problems import KINDS, SEEDS, lip, made
 from tests.enumeration import best_split, corners
 
@@ -180,3 +180,10 @@ def test_where_products_are_too_many_groups_of_secrets_bound_from_below() -> Non
     proved = conditioned(problem, shares(problem))
     assert shares(problem).constant < found.bound <= proved.value
     assert proved.bound <= found.value
+
+
+def test_where_nothing_is_lost_the_proof_ends_too() -> None:
+    """A gap relative to an error of 0 would be 0, below all rounding."""
+    problem = made(LIP, 1, 3, 4, 8.0)  # so large that every value may be told
+    found = conditioned(problem, shares(problem), gap=1e-4)
+    assert found.value - found.bound <= 1e-8 * found.value

@@ -37,6 +37,7 @@ SPARE = 150  # atoms without weight that are kept, beyond one for every entry of
 MOST_KEPT = 1200
 ROUGH, FINE = 1e-5, 0.02  # how well the master is solved: first, and relative to the gap in the end
 NO_WEIGHT = 1e-8  # of the largest: atoms of less are dropped in the end
+LEAST_GAP = 1e-9  # relative: no proof reaches less where nothing is lost, so that a gap of nothing would be asked for
 LONGEST = 60.0  # seconds for simpler problems where there is no time limit
 BEYOND = 1e-7  # relative: what may be left open beyond what is allowed, by rounding
 SEARCH_SHARE, UNPROVED_SHARE = 0.5, 0.8  # of a time limit; the latter where nothing is proved at the master's prices
@@ -98,7 +99,7 @@ class Conditioning:
         in_vain, stalled, fruitless, before, tolerance = 0, 0, 0, np.inf, ROUGH
         while True:
             self._mix(tolerance)
-            near = max(gap * (self.value - self.moment.constant), absolute)
+            near = max(gap * (self.value - self.moment.constant), absolute, LEAST_GAP * self.value)
             allowed = near / self._mixture.whole
             if progress is not None:
                 progress(self.value, self.bound)
