@@ -18,6 +18,7 @@ from privacyfunnel.engine.objective import Objective, reduced_costs
 from privacyfunnel.engine.problem import Proof
 
 ROUNDING = 1e-12  # relative to the prices: what sums of some hundred terms may be off by
+MOST_IN_VAIN = 3 * 10**6  # boxes that raise no bound, where no clock would end it: some programme does not close
 MANY_OPEN = 1 << 18  # boxes; with more of them open the newest come first, which bounds the memory
 POLISHED = 16  # solutions of relaxations from which walks begin
 NEGATIVE = 1e-13  # an atom of reduced cost below minus this is worth having
@@ -92,7 +93,12 @@ class BestFirst:
         queue.push(self.relaxation.roots(prices, deadline))
         closed, met = np.inf, [np.empty((0, prices.size))]
         seen, batches, stop = 0, 0, np.inf
+        highest, rose = -np.inf, 0
         while queue.open and seen < stop and time.monotonic() <= deadline:
+            if queue.bound > highest:
+                highest, rose = queue.bound, seen
+            elif np.isinf(deadline) and seen - rose > MOST_IN_VAIN:
+                break
             boxes = queue.worst()
             seen += len(boxes)
             done = self.relaxation.cut(boxes, prices, goal, deadline)
