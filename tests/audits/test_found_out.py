@@ -17,6 +17,7 @@ from privacyfunnel.audits.protocol import chi_square
 from privacyfunnel.cli import main
 from privacyfunnel.laws.sampling import KeyStream
 from privacyfunnel.laws.tally import Pooled
+from privacyfunnel.release.ledger import ledger_of
 from tests.commands import found_by, said, turned_down
 from tests.laws.kinds import JOINT, MAKERS, SECRETS, VALUES, codes_for, sealed_of
 from tests.laws.test_file import redigested
@@ -40,7 +41,9 @@ def people(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def released(people: Path, into: Path, *more: object, publish: str = "town", method: str = METHODS[0]) -> Path:
     words = ["sanitise", people, "-s", "ill", "-p", publish, "-e", 0.7, "--method", method, "--into", into]
-    assert main([str(word) for word in [*words, "--no-report", "--keep-order", "--again", *more]]) == 0
+    assert (
+        main([str(word) for word in [*words, "--no-report", "--keep-order", "--again", "--as", "labels", *more]]) == 0
+    )
     return into
 
 
@@ -204,13 +207,14 @@ def test_a_seed_is_found_out_by_whoever_does_not_know_the_order(
     words = ["sanitise", people, "-s", "ill", "-p", "town", "-e", 0.7, "--no-report", "--again", *order]
     found_by(capsys, *words, "--seed", 42, "--into", tmp_path / "out")
     altered = rewritten(tmp_path / "out", lambda c: c.update(for_publication=True))
-    unknown = ["--ledger", tmp_path / "none.json"]
+    ledger_of(people).unlink()
     table = tmp_path / "out" / "sanitised.csv"
-    sentence = turned_down(capsys, "audit", altered, people, "--sanitised", table, *unknown)
+    sentence = turned_down(capsys, "audit", altered, people, "--sanitised", table)
     assert "it was drawn from a seed that anybody can guess" in sentence
     found_by(capsys, *words, "--into", tmp_path / "fresh")
     fresh = ["audit", tmp_path / "fresh" / "protocol.json", people, "--sanitised", tmp_path / "fresh" / "sanitised.csv"]
-    draw = found_by(capsys, *fresh, *unknown)["draw"]
+    ledger_of(people).unlink()
+    draw = found_by(capsys, *fresh)["draw"]
     assert (draw["row_by_row"], draw["no_guessed_seed"]) == (False, True)
 
 
