@@ -11,10 +11,17 @@ from privacyfunnel import LIP, Order, sanitise, sanitise_file
 from privacyfunnel.audits.protocol import audit
 from privacyfunnel.errors import GuaranteeError
 from privacyfunnel.release import shuffle
+from privacyfunnel.release.ledger import Ledger
 from privacyfunnel.tables.files import open_table
 from tests.commands import found_by, said
 
 N = 2000
+
+
+def knows_nothing(path: Path) -> Path:
+    """A ledger without a release."""
+    Ledger(path)._write(bytes(16), ())
+    return path
 
 
 def people() -> pl.DataFrame:
@@ -141,7 +148,9 @@ def test_an_audit_undoes_the_order_by_the_ledger_or_judges_counts(
 ) -> None:
     table, out = released(tmp_path, method, *publish)
     by_row = audit(out / "protocol.json", table, sanitised=out / "sanitised.csv").draw
-    by_counts = audit(out / "protocol.json", table, sanitised=out / "sanitised.csv", ledger=tmp_path / "none").draw
+    by_counts = audit(
+        out / "protocol.json", table, sanitised=out / "sanitised.csv", ledger=knows_nothing(tmp_path / "none")
+    ).draw
     assert by_row is not None
     assert by_counts is not None
     assert (by_row.paired, by_counts.paired) == (True, False)
@@ -152,7 +161,7 @@ def test_an_audit_undoes_the_order_by_the_ledger_or_judges_counts(
     rows.select(pl.all().sort_by(rows.columns[0])).write_csv(out / "sorted.csv")
     with pytest.raises(GuaranteeError):
         audit(out / "protocol.json", table, sanitised=out / "sorted.csv")
-    assert audit(out / "protocol.json", table, sanitised=out / "sorted.csv", ledger=tmp_path / "none").draw is not None
+    assert audit(out / "protocol.json", table, sanitised=out / "sorted.csv", ledger=nothing).draw is not None
     # Another law: counts tell.
     first = rows.columns[0]
     fourth = pl.int_range(pl.len()) % 4 == 0
@@ -160,14 +169,14 @@ def test_an_audit_undoes_the_order_by_the_ledger_or_judges_counts(
         out / "other.csv"
     )
     with pytest.raises(GuaranteeError):
-        audit(out / "protocol.json", table, sanitised=out / "other.csv", ledger=tmp_path / "none")
+        audit(out / "protocol.json", table, sanitised=out / "other.csv", ledger=nothing)
 
 
 def test_an_audit_says_when_only_counts_were_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table, out = released(tmp_path, "randomised-response")
     words = ["audit", out / "protocol.json", table, "--sanitised", out / "sanitised.csv"]
     assert found_by(capsys, *words)["draw"]["row_by_row"] is True
-    code, told, _ = said(capsys, *words, "--ledger", tmp_path / "none")
+    code, told, _ = said(capsys, *words, "--ledger", knows_nothing(tmp_path / "none"))
     assert code == 0
     assert "consistent in the counts of outputs" in told
     assert "outputs handed to other rows would not be found out" in told
