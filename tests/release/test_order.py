@@ -148,9 +148,8 @@ def test_an_audit_undoes_the_order_by_the_ledger_or_judges_counts(
 ) -> None:
     table, out = released(tmp_path, method, *publish)
     by_row = audit(out / "protocol.json", table, sanitised=out / "sanitised.csv").draw
-    by_counts = audit(
-        out / "protocol.json", table, sanitised=out / "sanitised.csv", ledger=knows_nothing(tmp_path / "none")
-    ).draw
+    nothing = knows_nothing(tmp_path / "none")
+    by_counts = audit(out / "protocol.json", table, sanitised=out / "sanitised.csv", ledger=nothing).draw
     assert by_row is not None
     assert by_counts is not None
     assert (by_row.paired, by_counts.paired) == (True, False)
