@@ -62,6 +62,7 @@ def checked_claims(sealed: SealedProtocol, joint: Joint, law: Law, seconds: floa
         If the file claims to keep another amount than it does, or a bound that a protocol exceeds.
     """
     stated = Claims(sealed.information, sealed.bound)
+    law, joint = sealed.certified_on(law, joint)  # what a private design states is about its noisy counts
     if abs(entropy(joint.p_x) - sealed.entropy) > CLOSE:
         return replace(stated, reason="the file was made for other rows")
     kept = _measured(sealed, joint, law)
