@@ -167,8 +167,8 @@ def _written(
     from contextlib import ExitStack
 
     from privacyfunnel.estimation import impute_file
+    from privacyfunnel.report.curves import save
     from privacyfunnel.report.shares import shares_figure, true_shares
-    from privacyfunnel.report.trade_off import save
     from privacyfunnel.tables.whole import folder, whole_file
 
     figure = shares_figure(found, None if original is None else true_shares(found, _joint(sealed, original)))

@@ -112,17 +112,22 @@ class SealedProtocol:
             what = f"{type(error).__name__}: {error}"
             raise ProtocolFileError(f"'{name}' is incomplete or inconsistent ({what}). Make it again.") from None
 
+    @property
+    def certificate(self) -> dict[str, float | None]:
+        """What was certified, as the public may know it: few digits, each rounded to the side where it is true."""
+        return {
+            "epsilon": epsilon_above(self.epsilon, max(self.promise.epsilon, self.epsilon)),
+            "information_nats": nats_below(self.information),
+            "information_error_nats": nats_above(self.information_error),
+            "entropy_nats": nats_above(self.entropy),
+            "bound_nats": None if self.bound is None else nats_above(self.bound),
+        }
+
     def to_json(self) -> dict[str, Any]:
         """What the public protocol file states."""
         return {
             "promise": promise_to_json(self.promise),
-            "certificate": {
-                "epsilon": epsilon_above(self.epsilon, max(self.promise.epsilon, self.epsilon)),
-                "information_nats": nats_below(self.information),
-                "information_error_nats": nats_above(self.information_error),
-                "entropy_nats": nats_above(self.entropy),
-                "bound_nats": None if self.bound is None else nats_above(self.bound),
-            },
+            "certificate": self.certificate,
             **self.domain.to_json(),
             "for_publication": self.for_publication,
             "sees_secret": self.sees_secret,
