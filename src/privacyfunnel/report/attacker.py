@@ -154,8 +154,9 @@ def worst_sentence(shown: Attacker, secret: str) -> str:
     if shown.promised and b.highest is not None:
         allowed = f" The promise would allow {percent(b.most, up=True)}."
     return (
-        f"Whoever sees a published record can become {percent(b.top, up=True)} sure, and no surer, that this person's "
-        f"{secret} is {b.secret}; before, it was {percent(b.prior)}.{allowed}"
+        "Whoever sees a person's published record, and knows nothing else of them, can become "
+        f"{percent(b.top, up=True)} sure, and no surer, that their {secret} is {b.secret}; before, it was "
+        f"{percent(b.prior)}.{allowed}"
     )
 
 

@@ -28,9 +28,10 @@ class Mark:
 
     @property
     def css(self) -> str:
-        """Where it stands."""
+        """Where it stands; what is only a place has the width that the style sheet gives it."""
         start, end = min(max(self.start, 0.0), 1.0), min(max(self.end, 0.0), 1.0)
-        return f"left:{100 * start:.2f}%;width:{100 * max(end - start, 0.0):.2f}%"
+        wide = f";width:{100 * (end - start):.2f}%" if end > start else ""
+        return f"left:{100 * start:.2f}%{wide}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,15 +115,7 @@ def public_bars(sealed: SealedProtocol) -> Bars | None:
         name = " & ".join(labels)
         chances = channel[x] / max(float(channel[x].sum()), 1e-300)
         own = outputs.index(name) if name in outputs else None
-        largest = int(chances.argmax())
-        said = f"{100 * float(channel[x, largest]):.0f} % {outputs[largest]}"
-        rows.append(
-            Bar(
-                name,
-                divided(chances, outputs, own),
-                said if len(said) <= LONGEST else percent(float(channel[x, largest])),
-            )
-        )
+        rows.append(Bar(name, divided(chances, outputs, own), f"{100 * float(channel[x].max()):.0f} %"))
     return Bars(
         tuple(rows),
         keys_of(
@@ -140,6 +132,3 @@ def public_bars(sealed: SealedProtocol) -> Bars | None:
         "original value",
         "likeliest",
     )
-
-
-LONGEST = 24  # letters of a figure beside a bar

@@ -19,13 +19,13 @@ from privacyfunnel.model.joint import Joint
 from privacyfunnel.release.files import Page
 from privacyfunnel.release.sanitise import Release
 from privacyfunnel.report import OWNERS, PUBLIC, said
-from privacyfunnel.report.analyst import Analyst, analyst, cross_picture, errors_sentence, shares_bars
+from privacyfunnel.report.analyst import Analyst, analyst, shares_bars
 from privacyfunnel.report.attacker import Attacker, attacker, beliefs_bars, guessing_sentence, worst_sentence
 from privacyfunnel.report.changes import change_bars, changes, public_bars
 from privacyfunnel.report.costs import LOOSE, costs, costs_picture
 from privacyfunnel.report.look import STYLE
 from privacyfunnel.report.said import Occasion
-from privacyfunnel.report.words import percent
+from privacyfunnel.report.words import percent, sentence
 
 __all__ = ["Occasion", "owner_page", "pages", "public_page"]
 
@@ -62,8 +62,7 @@ def owner_page(
         raise ParameterError("The owner's report needs the counts of the table; this release carries none.")
     say("drawing the trade-off")
     curve = costs(joint, sealed, effort, release.known)
-    say("estimating back")
-    recovered = analyst(release, joint)
+    recovered = analyst(sealed, joint, release.rows)
     say("drawing the report")
     shown = attacker(joint, sealed)
     return _page(
@@ -100,7 +99,6 @@ def public_page(release: Release, occasion: Occasion) -> str:
         promised=True,
         analyst_words=[said.FOR_ANALYSTS],
         shares=[],
-        cross=None,
         changed_words=[said.how_published(sealed, drawn=picture is not None)],
         changed=[],
         change_pictures=[(picture, "")] if picture else [],
@@ -149,14 +147,9 @@ def _analyst(release: Release, found: Analyst) -> dict[str, Any]:
     words = [said.ESTIMATED] if found.columns else []
     if found.left_out:
         words.append(said.not_estimated(found.left_out))
-    drawn = found.columns[:DRAWN_COLUMNS]
-    words += [errors_sentence(each) for each in found.columns[DRAWN_COLUMNS:]]
-    cross = found.cross
-    return {
-        "analyst_words": words,
-        "shares": [(shares_bars(each, orders), errors_sentence(each), each.notes) for each in drawn],
-        "cross": None if cross is None else (cross_picture(cross), errors_sentence(cross), " × ".join(cross.columns)),
-    }
+    drawn = [*found.columns[:DRAWN_COLUMNS], *([] if found.cross is None else [found.cross])]
+    words += [sentence(str(each)) for each in found.columns[DRAWN_COLUMNS:]]
+    return {"analyst_words": words, "shares": [(shares_bars(each, orders), sentence(str(each))) for each in drawn]}
 
 
 def _changed(release: Release, joint: Joint) -> dict[str, Any]:

@@ -11,12 +11,13 @@ from datetime import datetime
 from importlib.metadata import version
 
 from privacyfunnel.audits.side_channels import SideChannel
+from privacyfunnel.estimation.expected import points
 from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.release.files import PROTOCOL
 from privacyfunnel.release.sanitise import Release
 from privacyfunnel.report.analyst import Analyst
 from privacyfunnel.report.attacker import Attacker
-from privacyfunnel.report.words import factor, percent, points, sentence
+from privacyfunnel.report.words import factor, percent, sentence
 from privacyfunnel.tables.names import listing
 
 MEANING = {
@@ -34,8 +35,8 @@ ANY_MEANING = (
 EXAMPLES = (0.01, 0.1, 0.3, 0.5, 0.9)  # beliefs that a public page moves
 ESTIMATED = (
     "Whoever has the published table and its protocol can estimate how the original columns were distributed "
-    "(privacyfunnel estimate). An error is what another draw of the same table would be off by, typically, in "
-    "percentage points; the truth beside it is for your eyes only."
+    "(privacyfunnel estimate). How near they will come is told here in percentage points, beside the truth, which is "
+    "for your eyes only."
 )
 FOR_ANALYSTS = (
     "The original distributions with intervals that take the randomisation into account: privacyfunnel estimate "
@@ -219,11 +220,11 @@ def facts(release: Release, attacker: Attacker, analyst: Analyst) -> list[tuple[
     promise, worst = release.sealed.promise, attacker.worst
     found = [("promise", f"ε = {promise.epsilon:g}", f"{promise.name}: a factor of at most {factor(promise.epsilon)}")]
     if attacker.promised or worst.highest is not None:
-        moves = f"{percent(worst.prior)} → {percent(worst.top, up=True)}"
+        moves = f"{percent(worst.prior)} → {percent(worst.top, up=True)}".replace(" %", "\N{NO-BREAK SPACE}%")
         found.append(("at worst", moves, f"the belief in {worst.secret}"))
     found.append(("rows as they were", percent(release.unchanged), "show the value they had"))
     if analyst.typical is not None:
-        found.append(("error of a share", points(analyst.typical), "typically, estimated back"))
+        found.append(("error of a share", f"±{points(analyst.typical)} points", "on average, estimated back"))
     return found
 
 
@@ -238,16 +239,13 @@ def audit_command(release: Release, occasion: Occasion) -> str:
 
 
 def _nats(sealed: SealedProtocol) -> list[tuple[str, str]]:
-    """What is kept of what there is; a mean over the rows has a standard error. As the protocol file states it."""
+    """What is kept of what there is, as the protocol file states it; a mean over the rows has a standard error."""
     stated = sealed.certificate
-    kept, whole, bound = (stated[f"{name}_nats"] for name in ("information", "entropy", "bound"))
-    share = f" ({100 * kept / whole:.1f} %)" if whole else ""
-    error = (
-        f" ± {stated['information_error_nats']:.4f} (standard error over the rows)" if sealed.information_error else ""
-    )
-    found = [("information kept", f"{kept:.4f}{error} of {whole:.4f} nats{share}")]
-    if bound is not None:
-        found.append(("best possible", f"proved: none that looks at the same keeps more than {bound:.4f} nats"))
+    share = f" ({100 * stated.information / stated.entropy:.1f} %)" if stated.entropy else ""
+    error = f" ± {stated.information_error:.4f} (standard error over the rows)" if stated.information_error else ""
+    found = [("information kept", f"{stated.information:.4f}{error} of {stated.entropy:.4f} nats{share}")]
+    if stated.bound is not None:
+        found.append(("best possible", f"proved: none that looks at the same keeps more than {stated.bound:.4f} nats"))
     return found
 
 
@@ -256,7 +254,7 @@ def public_provenance(sealed: SealedProtocol, occasion: Occasion) -> list[tuple[
     return [
         ("published columns", columns(sealed)),
         ("secret columns", ", ".join(sealed.domain.secret_columns)),
-        ("certified", f"ε = {sealed.certificate['epsilon']:g}"),
+        ("certified", f"ε = {sealed.certificate.epsilon:g}"),
         *_nats(sealed),
         ("made with", f"privacyfunnel {version('privacyfunnel')}"),
         ("date", f"{occasion.when:%Y-%m-%d}"),

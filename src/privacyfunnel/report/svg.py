@@ -1,6 +1,6 @@
 """Pictures as text: the few shapes of SVG that the report draws, and scales with round ticks.
 
-Lengths are points, as in print. A picture has no size of its own and no font: it fills the width that the page gives it
+Lengths are points, as in print. A picture has a largest size, and no font: it fills the width that the page gives it
 and takes the page's letters and text colour.
 """
 
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from html import escape
 
 INK = "currentColor"
+LARGEST = 1.4  # pixels to a point
 LETTER, WIDE_LETTER = 0.56, 1.0  # of the size: how wide a letter is, about, and one of a script with wide letters
 _UNWRITABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")  # no XML may hold these
 ROUND = (1.0, 2.0, 2.5, 5.0, 10.0)  # ticks stand at these times a power of ten
@@ -29,8 +30,9 @@ class Picture:
 
 
 def svg(width: float, height: float, parts: Iterable[str]) -> str:
-    """The picture of these parts."""
-    return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_n(width)} {_n(height)}">{"".join(parts)}</svg>'
+    """The picture of these parts, as wide as the page but not so wide that its letters are larger than the page's."""
+    box, most = f"0 0 {_n(width)} {_n(height)}", f"max-width:{_n(LARGEST * width)}px"
+    return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{box}" style="{most}">{"".join(parts)}</svg>'
 
 
 def line(
@@ -155,22 +157,21 @@ def legend(entries: Sequence[tuple[str, str]], x: float, y: float, width: float,
 LINE = 16.0  # points from one line of a legend to the next
 
 
-def frame(across: Scale, up: Scale, below: str, beside: str, *, percents: bool = False) -> list[str]:
+def frame(across: Scale, up: Scale, below: str, beside: str) -> list[str]:
     """Two axes with their ticks, their names, and a faint grid."""
     left, right, bottom, top = across.start, across.end, up.start, up.end
-    said = (lambda tick: f"{100 * tick:.6g} %") if percents else (lambda tick: f"{tick:g}")
     parts = [line(left, bottom, right, bottom), line(left, top, left, bottom)]
     for tick in across.ticks(5):
         parts += [
             line(across(tick), top, across(tick), bottom, faint=0.12),
             line(across(tick), bottom, across(tick), bottom + 3),
-            words(across(tick), bottom + 11, said(tick), anchor="middle"),
+            words(across(tick), bottom + 11, f"{tick:g}", anchor="middle"),
         ]
     for tick in up.ticks(5):
         parts += [
             line(left, up(tick), right, up(tick), faint=0.12),
             line(left - 3, up(tick), left, up(tick)),
-            words(left - 5, up(tick), said(tick), anchor="end"),
+            words(left - 5, up(tick), f"{tick:g}", anchor="end"),
         ]
     return [
         *parts,

@@ -12,7 +12,7 @@ def percent(share: float, *, up: bool = False, down: bool = False) -> str:
     """Two digits that matter, in percent; a limit from above is never rounded down, one from below never up.
 
     >>> percent(0.1234), percent(0.000301), percent(0.99961), percent(0.99961, up=True), percent(0.0)
-    ('12 %', '0.030 %', '99.96 %', '99.97 %', '0 %')
+    ('12 %', '0.030 %', '99.961 %', '99.961 %', '0 %')
     """
     value = 100 * share
     if value <= 0:
@@ -27,19 +27,6 @@ def percent(share: float, *, up: bool = False, down: bool = False) -> str:
     whole = value * scale
     rounded = math.ceil(whole - 1e-9) if up else math.floor(whole + 1e-9) if down else round(whole)
     return f"{rounded / scale:.{digits}f} %"
-
-
-def points(error: float) -> str:
-    """An error of a share in percentage points, two digits that matter.
-
-    >>> points(0.01234), points(0.000301), points(0.0)
-    ('1.2 points', '0.030 points', '0 points')
-    """
-    value = 100 * error
-    if value <= 0 or not math.isfinite(value):
-        return "0 points" if value == 0 else "unknown"
-    digits = min(max(0, 1 - math.floor(math.log10(value))), 6)
-    return f"{value:.{digits}f} points"
 
 
 def factor(epsilon: float) -> str:
