@@ -177,7 +177,7 @@ class Method:
         return self.make(joint, promise, options)
 
     def covering(self, promise: Promise, use: Use) -> Promise:
-        """The promise as this method keeps it for a population: for values never seen too, where it has a row for them."""
+        """The promise as this method keeps it: to people with values never seen too, where it has a row for them."""
         covers = self.answers_anything_else and use == Information()
         return promise.covering_anything_else() if covers else promise
 
@@ -322,7 +322,13 @@ _TABLE = (
         answers_anything_else=True,
     ),
     Method("unary-encoding", _unary_encoding, follows=frozenset()),
-    Method("conditional-reporting", _conditional_reporting, follows=_ALL_BUT_COLUMNS, looks=True, answers_anything_else=True),
+    Method(
+        "conditional-reporting",
+        _conditional_reporting,
+        follows=_ALL_BUT_COLUMNS,
+        looks=True,
+        answers_anything_else=True,
+    ),
     Method("product", _product, follows=frozenset({AS_VALUES, BUDGETS}), by_column=True),
     Method(
         "chain",
