@@ -4,10 +4,7 @@ The rows of a table are an independent sample from p*. For every event E that a 
 box of one-sided Clopper–Pearson bounds of its cells; and P(E | E or F) is at least such a bound as well. The chances
 that a bound fails add up to β = 1 − confidence, so that all hold together with probability 1 − β, whatever p* is.
 
-β is divided evenly among the side channels that a promise looks at; then 60 % for the secrets' own boxes, 38 % for
-those of the rest of the people, 2 % for shares, and what is not needed for the secrets' own. Own boxes get parts
-proportional to the root of 1 / rows. Given how many rows an event has, its cells are multinomial: so parts may depend
-on the numbers of rows of events, and never on cells (docs/theory.md, Theorem 44).
+β is divided evenly among the side channels that a promise looks at, and then among events (`events`).
 """
 
 from __future__ import annotations
