@@ -183,16 +183,10 @@ class SRLIP(Promise):
 
 
 @dataclass(frozen=True)
-class ForPriors(Promise, named=False):
-    """A promise that holds for its joint and for each of some other priors on the same values."""
+class Wider(Promise, named=False):
+    """A promise that is kept for more than its table, and called and compared as the one it widens."""
 
     promise: Promise
-    priors: tuple[Joint, ...]
-
-    def __init__(self, promise: Promise, priors: tuple[Joint, ...]) -> None:
-        object.__setattr__(self, "promise", promise)
-        object.__setattr__(self, "priors", priors)
-        object.__setattr__(self, "epsilon", promise.epsilon)
 
     @property
     def name(self) -> str:
@@ -201,6 +195,18 @@ class ForPriors(Promise, named=False):
     @property
     def guards_known_attributes(self) -> bool:
         return self.promise.guards_known_attributes
+
+
+@dataclass(frozen=True)
+class ForPriors(Wider, named=False):
+    """A promise that holds for its joint and for each of some other priors on the same values."""
+
+    priors: tuple[Joint, ...]
+
+    def __init__(self, promise: Promise, priors: tuple[Joint, ...]) -> None:
+        object.__setattr__(self, "promise", promise)
+        object.__setattr__(self, "priors", priors)
+        object.__setattr__(self, "epsilon", promise.epsilon)
 
     @property
     def made_of(self) -> tuple[Promise, tuple[Joint, ...]]:
@@ -256,13 +262,12 @@ class Population:
 
 
 @dataclass(frozen=True)
-class ForPopulation(Promise, named=False):
+class ForPopulation(Wider, named=False):
     """A promise that holds for its table, and with a stated confidence for the people it is a sample of.
 
     It is its rule, and no count of anybody: whoever has the counts can make the sets again.
     """
 
-    promise: Promise
     people: Population
     _made: dict[tuple[int, bool], tuple[Joint, PriorSets]] = field(repr=False, compare=False)
 
@@ -274,14 +279,6 @@ class ForPopulation(Promise, named=False):
         next(promise.asked(2, 1, False), None)  # refuses a promise that does not say what it compares …
         if joint is not None:
             population.rule.groups(joint)  # … and a sample that is too small
-
-    @property
-    def name(self) -> str:
-        return self.promise.name
-
-    @property
-    def guards_known_attributes(self) -> bool:
-        return self.promise.guards_known_attributes
 
     @property
     def population(self) -> Population:
