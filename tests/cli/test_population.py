@@ -118,3 +118,13 @@ def test_the_sealed_optimum_keeps_it_exactly(counts: Path) -> None:
     ratio = exact_worst(sealed.law, promise, joint).ratio
     assert ratio is not None
     assert math.exp(0.99) < ratio <= math.e
+
+
+@pytest.mark.parametrize("use", ["values", "statistics"])
+def test_other_uses_are_solved_for_a_population_too(counts: Path, use: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = said(capsys, "solve", counts, "-e", 1, "--population", "95%", "--for", use, "--json")
+    assert code == 0
+    answer = json.loads(out)
+    assert answer["use"] == use
+    assert answer["population"]["epsilon"] <= 1.0
+    assert 0 < answer["bound"] <= answer["value"] <= 1.002 * answer["bound"]

@@ -11,6 +11,7 @@ from privacyfunnel.arrays import FloatArray, IntArray, dense
 from privacyfunnel.engine import Problem, Split
 from privacyfunnel.engine.objective import Entropy
 from privacyfunnel.engine.plan import MANY_INPUTS
+from privacyfunnel.errors import ParameterError
 from privacyfunnel.laws.rounding import joined
 from privacyfunnel.laws.sealing import SMALLEST_EPSILON
 from privacyfunnel.model.binomial import SCALE
@@ -71,12 +72,26 @@ def _with_unseen(p_z: FloatArray, rows: Rows) -> tuple[FloatArray, Rows]:
     return every, replace(rows, functionals=functionals, members=members, even=np.zeros_like(rows.even))
 
 
+def unseen(joint: Joint, problem: Problem) -> float:
+    """The share that the problem gives to inputs which never occur."""
+    return UNSEEN * (problem.size - int(np.count_nonzero(joint.weights if problem.secret is not None else joint.p_x)))
+
+
+def checked_seen(joint: Joint, problem: Problem, use: str) -> None:
+    """Refuse inputs which never occur where nothing is proved for a prior that has none of them."""
+    if unseen(joint, problem) > 0:
+        raise ParameterError(
+            f"{use} for a population needs every pair of a secret and a value in the table where a protocol sees both; "
+            "some never occur. Leave out --sees-secret, or --population."
+        )
+
+
 def without_unseen(bound: float, joint: Joint, problem: Problem) -> float:
     r"""What a bound for the prior with unseen inputs says for the one without, of which it is a mixture with a share m.
 
     Whoever knows which part a record is of learns at most h(m) by that, so :math:`(1 - m) I \le I' + h(m)`.
     """
-    m = UNSEEN * (problem.size - int(np.count_nonzero(joint.weights if problem.secret is not None else joint.p_x)))
+    m = unseen(joint, problem)
     return bound if m <= 0 else (bound + entropy([m, 1 - m])) / (1 - m)
 
 
