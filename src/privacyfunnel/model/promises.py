@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 import numpy as np
@@ -115,6 +115,15 @@ class Promise(ABC):
     def population(self) -> Population | None:
         """What it promises of the people that the table is a sample of; None where it is about the table alone."""
         return None
+
+    @property
+    def anything_else(self) -> bool:
+        """Whether it is kept for people who have a value that no row has, too: by a row of the protocol for these."""
+        return False
+
+    def covering_anything_else(self) -> Promise:
+        """The same promise, for people of a population who have a value that no row has as well."""
+        return self
 
     def for_population(self, joint: Joint, confidence: float = 0.95, *, rare: int = RARE) -> ForPopulation:
         """The same promise, kept as well for the people whom these rows are an independent sample of.
@@ -219,6 +228,13 @@ class ForPriors(Wider, named=False):
     def sets(self, joint: Joint, sees_secret: bool = False) -> PriorSets | None:
         return self.promise.sets(joint, sees_secret)
 
+    @property
+    def anything_else(self) -> bool:
+        return self.promise.anything_else
+
+    def covering_anything_else(self) -> ForPriors:
+        return ForPriors(self.promise.covering_anything_else(), self.priors)
+
     def resized(self, epsilon: float) -> ForPriors:
         return ForPriors(self.promise.resized(epsilon), self.priors)
 
@@ -283,6 +299,13 @@ class ForPopulation(Wider, named=False):
     @property
     def population(self) -> Population:
         return self.people
+
+    @property
+    def anything_else(self) -> bool:
+        return self.people.rule.anything_else
+
+    def covering_anything_else(self) -> ForPopulation:
+        return ForPopulation(self.promise, replace(self.people, rule=self.people.rule.covering_anything_else()))
 
     def resized(self, epsilon: float) -> ForPopulation:
         other = ForPopulation(self.promise.resized(epsilon), self.people)
