@@ -85,7 +85,7 @@ def change_bars(change: Change, orders: Orders = ()) -> Bars:
     """What each value that is shown stands for, a divided bar each."""
     drawn = list(change.shown[:SHOWN_OUTPUTS])
     where = places(change.column, orders)
-    if where is not None and not change.by_code and all(each.value is not None for each in drawn):
+    if where is not None and all(each.value is not None for each in drawn):
         drawn.sort(key=lambda each: float(where[each.value or 0]))
     labels = change.column.labels
     rows = [Bar(each.name, divided(each.posterior, labels, each.value), percent(each.share)) for each in drawn]

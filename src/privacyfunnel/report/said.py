@@ -13,7 +13,7 @@ from importlib.metadata import version
 from privacyfunnel.audits.side_channels import SideChannel
 from privacyfunnel.estimation.expected import points
 from privacyfunnel.laws.sealing import SealedProtocol
-from privacyfunnel.release.files import PROTOCOL
+from privacyfunnel.release.files import PROTOCOL, STEM, TABLES
 from privacyfunnel.release.sanitise import Release
 from privacyfunnel.report.analyst import Analyst
 from privacyfunnel.report.attacker import Attacker
@@ -232,7 +232,8 @@ def audit_command(release: Release, occasion: Occasion) -> str:
     """The command that checks the release from its files."""
     if release.protocol_file is None:
         return ""
-    table = release.protocol_file.parent / "sanitised.csv"
+    suffixes = [name for name in TABLES if str(release.table).endswith(name.removeprefix(STEM))]
+    table = release.protocol_file.parent / max(suffixes, key=len, default=TABLES[0])
     return shlex.join(
         ["privacyfunnel", "audit", str(release.protocol_file), occasion.source, "--sanitised", str(table)]
     )
