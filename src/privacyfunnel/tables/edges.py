@@ -27,9 +27,8 @@ def ranges(table: Table, columns: Sequence[str]) -> dict[str, tuple[float, float
     for batch in table.batches(columns) if columns else ():
         for column, (low, high) in found.items():
             numbers = as_numbers(batch[column])[0]
-            numbers = numbers.filter(numbers.is_finite())
-            if len(numbers):
-                found[column] = min(low, float(numbers.min())), max(high, float(numbers.max()))  # type: ignore[arg-type]
+            finite = numbers.filter(numbers.is_finite()).to_numpy()
+            found[column] = float(finite.min(initial=low)), float(finite.max(initial=high))
     for column, (low, high) in found.items():
         if low > high:
             raise _nothing_to_cut(column)
