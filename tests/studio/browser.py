@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import fcntl
 import json
 import os
 import shutil
@@ -168,9 +169,17 @@ def browser(profile: Path) -> Iterator[Browser]:
         "--disable-background-networking", "--disable-component-update", "--disable-extensions", "--mute-audio",
         "--disable-dev-shm-usage", f"--user-data-dir={profile}", "--remote-debugging-pipe", "about:blank",
     ]  # fmt: skip
+
+
+    def numbered() -> None:  # it reads from 3 and writes to 4
+        above = [fcntl.fcntl(file, fcntl.F_DUPFD, 10) for file in (theirs_in, theirs_out)]
+        for file, number in zip(above, (3, 4), strict=True):
+            os.dup2(file, number)
+
     process = subprocess.Popen(
-        ["sh", "-c", f'exec "$@" 3<&{theirs_in} 4>&{theirs_out}', "sh", *command],
-        pass_fds=[theirs_in, theirs_out],
+        command,
+        preexec_fn=numbered,
+        pass_fds=[3, 4],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )

@@ -17,6 +17,8 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import Any
 
+from privacyfunnel.studio.tasks.saying import ENOUGH
+
 WORKING, DONE, FAILED, STOPPED = "working", "done", "failed", "stopped"
 MOST_IDLE = 2  # processes that wait for work
 PATIENCE = 3.0  # seconds that a process gets to tidy up before it is killed
@@ -32,6 +34,7 @@ class Job:
     result: Any = None
     sentence: str = ""  # why it failed
     _process: subprocess.Popen[bytes] | None = None
+    _line: Connection | None = None
 
     @property
     def over(self) -> bool:
@@ -43,6 +46,13 @@ class Job:
             self.state = STOPPED
             if self._process is not None:
                 _ended(self._process)
+
+
+    def enough(self) -> None:
+        """Let it go on with the best that it has."""
+        if self.state == WORKING and self._line is not None:
+            with suppress(OSError):
+                self._line.send(ENOUGH)
 
 
 class Crew:
@@ -76,7 +86,7 @@ class Crew:
 
     def _followed(self, job: Job, task: str, words: Sequence[Any]) -> None:
         process, line = self._taken()
-        job._process = process
+        job._process, job._line = process, line
         if job.state == STOPPED:  # before it began
             self._back(process, line)
             return
@@ -103,7 +113,7 @@ class Crew:
             line.close()
             _ended(process)
             return
-        job._process = None
+        job._process = job._line = None
         self._back(process, line)
 
     def _taken(self) -> tuple[subprocess.Popen[bytes], Connection]:
@@ -120,7 +130,7 @@ class Crew:
         ours, theirs = Pipe()
         with theirs:
             process = subprocess.Popen(
-                [sys.executable, "-m", "privacyfunnel.studio.worker", str(theirs.fileno()), str(os.getpid())],
+                [sys.executable, "-m", "privacyfunnel.studio.worker", str(os.getpid()), str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,

@@ -44,8 +44,19 @@ def command(choices: Choices) -> list[str]:
 
 
 def command_line(choices: Choices) -> str:
-    """The same for a shell."""
-    return shlex.join(["privacyfunnel", *command(choices)])
+    r"""The same for a shell; what cannot be seen is spelled out.
+
+    >>> _quoted("a b"), _quoted("a\u202eb'")
+    ("'a b'", "$'a\\u202eb\\''")
+    """
+    return " ".join(_quoted(word) for word in ["privacyfunnel", *command(choices)])
+
+
+def _quoted(word: str) -> str:
+    if word.isprintable():
+        return shlex.quote(word)
+    spelled = word.replace("\\", "\\\\").replace("'", "\\'")
+    return "$'" + "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in spelled) + "'"
 
 
 def script(choices: Choices) -> str:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
@@ -19,7 +18,6 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from privacyfunnel.errors import PrivacyFunnelError
-from privacyfunnel.studio import drawing
 from privacyfunnel.studio.choices import Choices, Source
 from privacyfunnel.studio.crew import DONE, FAILED, STOPPED, WORKING, Crew, Job
 from privacyfunnel.studio.guard import Guard, Keys
@@ -28,13 +26,13 @@ from privacyfunnel.studio.pages import table as table_page
 from privacyfunnel.studio.pages.page import Asked, Page
 from privacyfunnel.studio.place import Place
 from privacyfunnel.studio.sessions import Session, Sessions
+from privacyfunnel.studio.shown import environment
 from privacyfunnel.tables.files import table_suffix
 
 LARGEST_FORM = 1 << 22  # bytes; a table of ten thousand columns has a form of some hundred kilobytes
 LARGEST_UPLOAD = 1 << 32  # bytes
 SLOTS = ("table", "protocol", "sanitised", "rules", "original", "drawn")  # what files may be uploaded as
 STATIC = {"look.css": "text/css", "studio.css": "text/css", "studio.js": "text/javascript"}
-LONGEST = 120  # letters of a label that a page shows
 
 
 class Studio:
@@ -43,16 +41,7 @@ class Studio:
     def __init__(self, port: int, place: Place, crew: Crew, keys: Keys, first: Source | None, say: Callable[[str], None]):
         self.port, self.place, self.keys, self._say = port, place, keys, say
         self.sessions = Sessions(crew, lambda: Choices(source=first))
-        self._environment = Environment(
-            loader=PackageLoader("privacyfunnel.studio", "templates"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        self._environment.filters["brief"] = brief
-        self._environment.globals["way"] = WAY
-        self._environment.globals["others"] = OTHERS
+        self._environment = environment(way=WAY, others=OTHERS)
 
     @property
     def address(self) -> str:
@@ -254,14 +243,6 @@ async def _form(request: Request) -> Mapping[str, str]:
     return dict(parse_qsl(text.decode("utf-8", "replace"), keep_blank_values=True))
 
 
-def brief(text: object, longest: int = LONGEST) -> str:
-    """A label as a page shows it: not too long, and no character that would turn or break the line."""
-    from privacyfunnel.report.svg import short
-
-    shown = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in str(text))
-    return short(shown, longest)
-
-
 def _silent(app: ASGIApp) -> ASGIApp:
     """A fault of ours becomes a sentence; what it quotes reaches no log."""
 
@@ -285,6 +266,3 @@ def bound_socket(port: int) -> socket.socket:
     here.bind(("127.0.0.1", port))
     here.listen(128)
     return here
-
-
-__all__ = ["Studio", "bound_socket", "drawing"]

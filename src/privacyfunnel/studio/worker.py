@@ -14,27 +14,26 @@ from typing import Any
 from privacyfunnel.errors import PrivacyFunnelError
 from privacyfunnel.studio.crew import DONE, FAILED
 from privacyfunnel.studio.tasks import TASKS
+from privacyfunnel.studio.tasks.saying import ENOUGH, Say
 
 
-def main(file: int, parent: int) -> None:
+def main(parent: int, file: int) -> None:
     """Do what comes through the pipe until nobody is at its other end."""
     signal.signal(signal.SIGTERM, _interrupted)
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     with Connection(file) as line:
         while True:
             try:
-                task, words = line.recv()
+                asked = line.recv()
             except (EOFError, OSError):
                 return
-            line.send(_answer(line, task, words))
+            if asked != ENOUGH:  # which came when all was done already
+                line.send(_answer(line, *asked))
 
 
 def _answer(line: Connection, task: str, words: Any) -> tuple[str, Any]:
-    def say(name: str, what: Any) -> None:
-        line.send(("said", name, what))
-
     try:
-        return DONE, TASKS[task](say, *words)
+        return DONE, TASKS[task](Say(line), *words)
     except PrivacyFunnelError as error:
         return FAILED, str(error)
     except MemoryError:

@@ -84,7 +84,7 @@ async def impute(asked: Asked) -> Response:
     number = asked.query.get("table", "")
     if protocol is None or sanitised is None or not number.isdecimal() or not 1 <= int(number) <= MOST_IMPUTED:
         return Response("", 404)
-    into = asked.session.beside.setdefault("imputed", asked.place.new_folder() / "tables")
+    into = asked.session.beside.setdefault("imputed", asked.place.new_folder())
     job = asked.session.work(
         "impute", protocol.path, sanitised.path, into, 5, (), about=(protocol.path, sanitised.path)
     )

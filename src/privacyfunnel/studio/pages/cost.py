@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from privacyfunnel.errors import InputError
 from privacyfunnel.studio.choices import Choices
-from privacyfunnel.studio.crew import DONE, STOPPED, Job
+from privacyfunnel.studio.crew import STOPPED, Job
 from privacyfunnel.studio.pages.page import Form, Page
 from privacyfunnel.studio.sessions import Session
+from privacyfunnel.studio.tasks.cost import Cost
 
 USES = {
     "information": "everything a little: the most information",
@@ -39,11 +39,17 @@ def solved_for(choices: Choices) -> Choices:
     return replace(choices, into="", public_report=False, time_limit=None)
 
 
+def solved(session: Session) -> Cost | None:
+    """What was found for the choices as they are; the curve may still be on its way."""
+    job = work(session)
+    return None if job is None else job.result or job.said.get("solved")
+
+
 def part(session: Session, job: Job) -> dict[str, Any]:
-    said = job.said
-    best = job.result or said.get("best")
+    said, found = job.said, job.result or job.said.get("solved")
     return {
-        "best": best,
+        "best": said.get("best") if found is None else found.best,
+        "found": found,
         "proof": said.get("proof"),
         "curve": said.get("curve"),
         "doing": said.get("doing"),
@@ -61,12 +67,11 @@ def stop(session: Session, form: Form) -> None:
 
 
 def best(session: Session, form: Form) -> None:
-    """Take what the last round ended with: what `--time-limit` of as many seconds gives."""
+    """Go on with what the last round ended with: what `--time-limit` of as many seconds gives."""
     job = session.known("cost")
     found = None if job is None else job.said.get("best")
     if job is not None and found is not None and not job.over:
-        job.stop()
-        job.state, job.result = DONE, found
+        job.enough()
         session.change(time_limit=found.time_limit)
 
 
@@ -77,4 +82,3 @@ def again(session: Session, form: Form) -> None:
 
 
 PAGE = Page("cost", "What it costs", show, take, work, part, does={"stop": stop, "best": best, "again": again})
-__all__ = ["PAGE", "InputError"]

@@ -60,19 +60,15 @@ def _moved(promise: Any, prior: float) -> tuple[str, str]:
 
 
 def percent(share: float, *, up: bool | None = None) -> str:
-    """A share in percent with two or three digits that matter; a limit is never rounded to look tighter than it is.
+    """A share in percent; a limit is never rounded to look tighter than it is.
 
-    >>> percent(0.01), percent(0.7425, up=True), percent(0.7411, up=True), percent(0.0271828, up=True)
-    ('1 %', '75 %', '75 %', '2.8 %')
+    >>> percent(0.01), percent(0.7425, up=True), percent(0.0271828, up=True), percent(0.2, up=False)
+    ('1 %', '74.3 %', '2.72 %', '20 %')
     """
     size = 100 * share
-    digits = 0 if size >= 10 else 1 if size >= 1 else 2
-    if up is None:
-        return f"{size:.{digits}f}".rstrip("0").rstrip(".") + " %" if digits else f"{size:.0f} %"
-    scale = 10.0**digits
-    whole = math.ceil(size * scale - 1e-9) if up else math.floor(size * scale + 1e-9)
-    text = f"{whole / scale:.{digits}f}"
-    return (text.rstrip("0").rstrip(".") if digits else text) + " %"
+    scale = 10.0 if size >= 10 else 100.0
+    whole = round(size * scale) if up is None else math.ceil(size * scale - 1e-9) if up else math.floor(size * scale + 1e-9)
+    return f"{whole / scale:g} %"
 
 
 PAGE = Page("promise", "How much to promise", show, take, more={"table": table})

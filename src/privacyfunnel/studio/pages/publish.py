@@ -40,16 +40,13 @@ def _writing(session: Session) -> Job | None:
 
 def part(session: Session, job: Job) -> dict[str, Any]:
     writing = _writing(session)
-    solved = cost.work(session)
     choices = session.choices
-    best = None if solved is None else solved.result
     return {
         "writing": writing is not None and writing.state == WORKING,
         "doing": "" if writing is None else writing.said.get("doing", ""),
         "released": writing.result if writing is not None and writing.state == DONE else None,
         "sentence": writing.sentence if writing is not None and writing.state == FAILED else "",
-        "best": best,
-        "unsolved": solved is None or solved.state != DONE,
+        "found": cost.solved(session),
         "folder": choices.folder,
         "command": repeat.command_line(choices),
         "script": repeat.script(choices),
@@ -59,13 +56,13 @@ def part(session: Session, job: Job) -> dict[str, Any]:
 def write(session: Session, form: Form) -> None:
     """Publish, if everything that is not promised was ticked."""
     take(session, form)
-    solved = session.known("cost")
-    if solved is None or solved.state != DONE:
+    solved = cost.solved(session)
+    if solved is None:
         raise ParameterError("What it costs must be known before anything is published; it is not yet. Wait for it.")
-    missing = [i for i in range(len(solved.result.not_promised)) if form.get(f"tick.{i}") != "yes"]
+    missing = [i for i in range(len(solved.not_promised)) if form.get(f"tick.{i}") != "yes"]
     if missing:
         raise ParameterError(
-            f"Everything that is not promised must be ticked; {len(missing)} of {len(solved.result.not_promised)} are "
+            f"Everything that is not promised must be ticked; {len(missing)} of {len(solved.not_promised)} are "
             "not. Read them, and tick them if you accept them."
         )
     old = session.known("publish")

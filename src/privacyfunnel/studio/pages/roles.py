@@ -6,7 +6,6 @@ from typing import Any
 
 from starlette.responses import HTMLResponse, Response
 
-from privacyfunnel.errors import InputError
 from privacyfunnel.studio import drawing
 from privacyfunnel.studio.choices import KEEP, LEAVE, PUBLISH, ROLES, SECRET
 from privacyfunnel.studio.crew import DONE, Job
@@ -102,4 +101,3 @@ def _looked(session: Session) -> tuple[Glance, ...] | None:
 
 
 PAGE = Page("roles", "Roles", show, take, work, part, more={"cut": cut})
-__all__ = ["PAGE", "InputError"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from privacyfunnel.errors import InputError
 from privacyfunnel.studio import drawing
 from privacyfunnel.studio.choices import Choices
 from privacyfunnel.studio.crew import Job
@@ -33,4 +32,3 @@ def part(session: Session, job: Job) -> dict[str, Any]:
 
 
 PAGE = Page("today", "What it gives away today", show, work=work, part=part)
-__all__ = ["PAGE", "InputError"]

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from privacyfunnel.errors import InputError
 from privacyfunnel.estimation import Estimates, estimate, impute_file
 from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.report.svg import Scale, line, mark, short, svg, words
@@ -61,7 +60,7 @@ def analyst(
 
 def impute(say: Say, protocol: Path, sanitised: Path, into: Path, tables: int, by: tuple[str, ...]) -> tuple[Path, ...]:
     """So many completed tables, as files in a folder."""
-    return tuple(impute_file(SealedProtocol.load(protocol), sanitised, into, tables, by=by))
+    return tuple(impute_file(SealedProtocol.load(protocol), sanitised, into, tables, by=by, force=True))
 
 
 MOST = 40  # lines of one picture
@@ -96,5 +95,3 @@ def _picture(found: Estimates, number: int) -> Picture:
         f"of {len(table.cells)}; the table below has the numbers.",
     )
 
-
-__all__ = ["Estimated", "InputError", "analyst", "impute"]
