@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import base64
-import fcntl
 import json
 import os
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +16,14 @@ from typing import Any
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 PATIENCE = 30.0  # seconds until a wait is in vain
+# The browser reads from file 3 and writes to file 4: what is there goes elsewhere first.
+NUMBERED = """
+import fcntl, os, sys
+above = [fcntl.fcntl(int(number), fcntl.F_DUPFD, 10) for number in sys.argv[1:3]]
+for file, number in zip(above, (3, 4)):
+    os.dup2(file, number)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
 LOOK = 0.03  # seconds between two looks
 
 
@@ -150,7 +158,9 @@ class Tab:
         return found
 
     def picture(self, path: Path, *, whole: bool = True) -> None:
-        told = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole, **(self._all() if whole else {}))
+        told = self.call(
+            "Page.captureScreenshot", format="png", captureBeyondViewport=whole, **(self._all() if whole else {})
+        )
         path.write_bytes(base64.b64decode(told["data"]))
 
     def _all(self) -> dict[str, Any]:
@@ -170,16 +180,9 @@ def browser(profile: Path) -> Iterator[Browser]:
         "--disable-dev-shm-usage", f"--user-data-dir={profile}", "--remote-debugging-pipe", "about:blank",
     ]  # fmt: skip
 
-
-    def numbered() -> None:  # it reads from 3 and writes to 4
-        above = [fcntl.fcntl(file, fcntl.F_DUPFD, 10) for file in (theirs_in, theirs_out)]
-        for file, number in zip(above, (3, 4), strict=True):
-            os.dup2(file, number)
-
     process = subprocess.Popen(
-        command,
-        preexec_fn=numbered,
-        pass_fds=[3, 4],
+        [sys.executable, "-c", NUMBERED, str(theirs_in), str(theirs_out), *command],
+        pass_fds=[theirs_in, theirs_out],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )

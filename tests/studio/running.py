@@ -51,7 +51,8 @@ class Running:
             line.putheader(name.replace("_", "-"), value)
         line.endheaders(data)
         told = line.getresponse()
-        answer = Answer(told.status, {k.lower(): v for k, v in told.getheaders()}, told.read().decode("utf-8", "replace"))
+        headers = {name.lower(): value for name, value in told.getheaders()}
+        answer = Answer(told.status, headers, told.read().decode("utf-8", "replace"))
         line.close()
         return answer
 

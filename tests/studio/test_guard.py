@@ -1,8 +1,7 @@
-"""Who may speak to the studio: this machine, the browser that was let in, its own pages; and nobody finds anything else."""
+"""Who may speak to the studio: this machine, the browser that was let in, its own pages; nobody else."""
 
 from __future__ import annotations
 
-import os
 import signal
 import stat
 import time
@@ -22,9 +21,7 @@ def inside(studio: Running) -> tuple[str, str]:
 
 
 def test_it_listens_on_this_machine_alone(studio: Running) -> None:
-    listening = [
-        line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:] if line.split()[3] == "0A"
-    ]
+    listening = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:] if line.split()[3] == "0A"]
     mine = [line[1] for line in listening if line[1].endswith(f":{studio.port:04X}")]
     assert mine == [f"0100007F:{studio.port:04X}"]
     for everywhere in ("/proc/net/tcp6",):
@@ -126,7 +123,7 @@ def test_what_a_killed_studio_left_is_removed_by_the_next_and_what_another_uses_
         killed.process.wait()
     left = list(killed.home.glob(f"{PREFIX}*"))
     assert len(left) == 1
-    os.rename(left[0], moved := studio.home / left[0].name)  # noqa: PTH104
+    moved = left[0].rename(studio.home / left[0].name)
     with place(studio.home) as mine:
         assert not moved.exists()
         assert used[0].exists()

@@ -1,4 +1,4 @@
-"""The studio: a page in the browser for whoever holds the table. It draws what the other rooms compute, and nothing else.
+"""The studio: a page in the browser for whoever holds the table. It shows what other rooms compute.
 
 place      where uploads wait, which nobody else can read, and which is gone afterwards
 guard      who may speak to the server: this machine, this browser, this page

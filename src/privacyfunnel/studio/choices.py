@@ -140,7 +140,9 @@ class Choices:
     def checked_roles(self) -> None:
         """Refuse what nothing can be published with."""
         if not self.columns(SECRET):
-            raise ColumnError("at least one column must be secret; none is. Say under Roles which one must not be told.")
+            raise ColumnError(
+                "at least one column must be secret; none is. Say under Roles which one must not be told."
+            )
         if not self.columns(PUBLISH):
             raise ColumnError("at least one column must be published; none is. Say under Roles which one.")
 

@@ -47,7 +47,6 @@ class Job:
             if self._process is not None:
                 _ended(self._process)
 
-
     def enough(self) -> None:
         """Let it go on with the best that it has."""
         if self.state == WORKING and self._line is not None:

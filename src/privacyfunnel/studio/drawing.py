@@ -77,5 +77,5 @@ def leaks(found: Today) -> Picture:
         "leaks",
         svg(WIDTH, EDGE + PITCH * len(shown) + 18, parts),
         f"By which factor seeing each column of a person moves a belief about {short(found.secret, 60)} at worst, "
-        f"published as it is. {endless} of {len(shown)} columns have no limit. Chosen columns are coloured, others grey.",
+        f"published as it is. {endless} of {len(shown)} columns have no limit. Chosen ones are coloured, others grey.",
     )

@@ -13,7 +13,6 @@ import hmac
 import secrets
 from collections.abc import Mapping
 from http.cookies import CookieError, SimpleCookie
-from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
@@ -93,22 +92,19 @@ class Guard:
         await (refusal or self._app)(scope, receive, guarded)
 
     def _refusal(self, scope: Scope) -> Response | None:
+        """Why this is not answered; None where it is."""
         headers, path = Headers(scope=scope), str(scope["path"])
         host, origin = headers.get("host", ""), headers.get("origin")
+        reading = scope["method"] in {"GET", "HEAD"}
         if host not in self._hosts:
             return _no(421, "This address is not the studio's.")
-        reading = scope["method"] in {"GET", "HEAD"}
-        if (origin is None and not reading) or (origin is not None and origin != f"http://{host}"):
+        at_the_door = path == "/" and reading  # where a token is asked for, from wherever somebody comes
+        from_here = at_the_door or headers.get("sec-fetch-site", "none") in FROM_HERE
+        if not from_here or origin not in ({f"http://{host}", None} if reading else {f"http://{host}"}):
             return _no(403, "Only the studio's own pages may ask for that.")
-        if path.startswith(OPEN) and reading:
-            return None
-        entering = path == "/" and "token" in parse_qs(scope["query_string"].decode("latin-1"))
-        if headers.get("sec-fetch-site", "none") not in FROM_HERE and not (entering and reading):
-            return _no(403, "Only the studio's own pages may ask for that.")
-        if entering and reading:
-            return None
-        if not self._keys.fits(_cookie(headers.get("cookie", ""), self.cookie_name)):
-            return None if path == "/" and reading else _no(403, "Open the address that the studio printed.")
+        public = at_the_door or (path.startswith(OPEN) and reading)
+        if not public and not self._keys.fits(_cookie(headers.get("cookie", ""), self.cookie_name)):
+            return _no(403, "Open the address that the studio printed.")
         return None
 
 

@@ -17,8 +17,8 @@ def command(choices: Choices) -> list[str]:
     >>> from pathlib import Path
     >>> from privacyfunnel.studio.choices import Source
     >>> made = Choices(Source(Path("people.csv"), "people.csv"), roles={"a, b": "secret", "town": "publish"})
-    >>> shlex.join(command(made))[:66]
-    "sanitise people.csv '--secret=\"a, b\"' --publish=town --epsilon=1.0 "
+    >>> print(*command(made)[:5])
+    sanitise people.csv --secret="a, b" --publish=town --epsilon=1.0
     """
     words = ["sanitise", _shown(choices)]
     words += [f"--secret={_listed(choices.columns(SECRET))}", f"--publish={_listed(choices.columns(PUBLISH))}"]
@@ -61,7 +61,9 @@ def _quoted(word: str) -> str:
 
 def script(choices: Choices) -> str:
     """A Python script that makes this release."""
-    return "\n".join(["from pathlib import Path", "", *_imports(choices), "", *_order(choices), "", *_release(choices), ""])
+    return "\n".join(
+        ["from pathlib import Path", "", *_imports(choices), "", *_order(choices), "", *_release(choices), ""]
+    )
 
 
 def notebook(choices: Choices) -> str:

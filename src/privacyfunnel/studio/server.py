@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from privacyfunnel.errors import PrivacyFunnelError
 from privacyfunnel.studio.choices import Choices, Source
-from privacyfunnel.studio.crew import DONE, FAILED, STOPPED, WORKING, Crew, Job
+from privacyfunnel.studio.crew import DONE, FAILED, STOPPED, Crew, Job
 from privacyfunnel.studio.guard import Guard, Keys
 from privacyfunnel.studio.pages import OTHERS, PAGES, WAY
 from privacyfunnel.studio.pages import table as table_page
@@ -38,7 +38,9 @@ STATIC = {"look.css": "text/css", "studio.css": "text/css", "studio.js": "text/j
 class Studio:
     """All that answers need."""
 
-    def __init__(self, port: int, place: Place, crew: Crew, keys: Keys, first: Source | None, say: Callable[[str], None]):
+    def __init__(
+        self, port: int, place: Place, crew: Crew, keys: Keys, first: Source | None, say: Callable[[str], None]
+    ):
         self.port, self.place, self.keys, self._say = port, place, keys, say
         self.sessions = Sessions(crew, lambda: Choices(source=first))
         self._environment = environment(way=WAY, others=OTHERS)
@@ -159,7 +161,7 @@ class Studio:
                 page=page,
                 session=session,
                 choices=session.choices,
-                **({} if job.state == WORKING and not page.part else page.part(session, job)),
+                **page.part(session, job),
             )
         return self.render("working", sentence="")
 
@@ -251,7 +253,9 @@ def _silent(app: ASGIApp) -> ASGIApp:
             await app(scope, receive, send)
         except Exception as error:
             answer = Response(
-                f"{type(error).__name__}: this is a fault of privacyfunnel. Please report it.\n", 500, media_type="text/plain"
+                f"{type(error).__name__}: this is a fault of privacyfunnel. Please report it.\n",
+                500,
+                media_type="text/plain",
             )
             if scope["type"] == "http":
                 await answer(scope, receive, send)

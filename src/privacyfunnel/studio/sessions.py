@@ -1,7 +1,7 @@
 """A session is a tab of the browser: its choices, and the work that was begun for them.
 
-Work is remembered by what it was begun with. Whoever goes back and forth without changing anything finds it done; whoever
-changes something has the old work ended and new work begun.
+Work is remembered by what it was begun with. Whoever goes back and forth without changing anything finds it done;
+whoever changes something has the old work ended and new work begun.
 """
 
 from __future__ import annotations

@@ -64,7 +64,14 @@ def part(session: Session, job: Job) -> dict[str, Any]:
     imputed = session.known("impute")
     return {
         "found": job.result,
-        "asked": {"one": "", "other": "", "by": "", "level": "0.95", "target": "table", **session.beside.get("analyst", {})},
+        "asked": {
+            "one": "",
+            "other": "",
+            "by": "",
+            "level": "0.95",
+            "target": "table",
+            **session.beside.get("analyst", {}),
+        },
         "levels": LEVELS,
         "imputed": imputed.result if imputed is not None and imputed.state == DONE else (),
         "impute_failed": "" if imputed is None else imputed.sentence,

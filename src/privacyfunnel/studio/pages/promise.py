@@ -67,7 +67,9 @@ def percent(share: float, *, up: bool | None = None) -> str:
     """
     size = 100 * share
     scale = 10.0 if size >= 10 else 100.0
-    whole = round(size * scale) if up is None else math.ceil(size * scale - 1e-9) if up else math.floor(size * scale + 1e-9)
+    whole = (
+        round(size * scale) if up is None else math.ceil(size * scale - 1e-9) if up else math.floor(size * scale + 1e-9)
+    )
     return f"{whole / scale:g} %"
 
 

@@ -12,8 +12,5 @@ from privacyfunnel.studio.tasks.publish import publish
 from privacyfunnel.studio.tasks.today import today
 
 TASKS: Mapping[str, Callable[..., Any]] = MappingProxyType(
-    {
-        task.__name__: task
-        for task in (look, edges, today, cost, publish, analyst, impute, audit)
-    }
+    {task.__name__: task for task in (look, edges, today, cost, publish, analyst, impute, audit)}
 )

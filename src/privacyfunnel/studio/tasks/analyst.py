@@ -8,12 +8,12 @@ from pathlib import Path
 
 from privacyfunnel.estimation import Estimates, estimate, impute_file
 from privacyfunnel.laws.sealing import SealedProtocol
-from privacyfunnel.report.svg import Scale, line, mark, short, svg, words
+from privacyfunnel.release.write import recognised
 from privacyfunnel.report.colours import AMBER, RED
 from privacyfunnel.report.pictures import Picture
+from privacyfunnel.report.svg import Scale, line, mark, short, svg, words
 from privacyfunnel.studio.tasks.saying import Say
 from privacyfunnel.tables.files import open_table
-from privacyfunnel.release.write import recognised
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,6 @@ def _picture(found: Estimates, number: int) -> Picture:
     return Picture(
         f"shares-{number}",
         svg(WIDTH, bottom + 18, parts),
-        f"Estimated shares of {' & '.join(table.columns)} with {100 * found.level:g} % intervals, the {len(cells)} largest "
-        f"of {len(table.cells)}; the table below has the numbers.",
+        f"Estimated shares of {' & '.join(table.columns)} with {100 * found.level:g} % intervals, the {len(cells)} "
+        f"largest of {len(table.cells)}; the table below has the numbers.",
     )
-

@@ -38,13 +38,12 @@ def look(say: Say, source: Source, delimiter: str | None, encoding: str | None) 
     """Every column at a glance."""
     table = open_table(source.path, delimiter=delimiter, encoding=encoding)
     rows, columns = glance(table)
-    text = isinstance(table, DelimitedTable)
-    return Looked(rows, columns, table.delimiter if text else None, table.encoding if text else None)
+    if isinstance(table, DelimitedTable):
+        return Looked(rows, columns, table.delimiter, table.encoding)
+    return Looked(rows, columns, None, None)
 
 
-def edges(
-    say: Say, source: Source, delimiter: str | None, encoding: str | None, column: str, how: str
-) -> Cut:
+def edges(say: Say, source: Source, delimiter: str | None, encoding: str | None, column: str, how: str) -> Cut:
     """The column in the bins that `how` asks for."""
     table = open_table(source.path, delimiter=delimiter, encoding=encoding)
     (coder,) = column_coders(table, [column], [parse_bin(f"{column}={how}")])

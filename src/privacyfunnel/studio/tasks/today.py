@@ -107,8 +107,8 @@ def _together(found: Scan, choices: Choices) -> str:
         return f"Together they give away at least what {listing(alone)} does alone."
     size = "without bound" if mine.epsilon is None or math.isinf(mine.epsilon) else f"ε = {mine.epsilon:.2f}"
     return (
-        f"Together in one row the chosen columns leak {size}: the combination of {_share(mine.decided)} of people occurs "
-        f"with one value of the secret only, and {_share(mine.alone)} are alone with theirs."
+        f"Together in one row the chosen columns leak {size}: the combination of {_share(mine.decided)} of people "
+        f"occurs with one value of the secret only, and {_share(mine.alone)} are alone with theirs."
     )
 
 
