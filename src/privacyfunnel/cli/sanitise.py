@@ -15,6 +15,7 @@ from privacyfunnel.cli.options import (
     Again,
     AverageOption,
     BinOption,
+    Decimal,
     Delimiter,
     Encoding,
     For,
@@ -24,6 +25,7 @@ from privacyfunnel.cli.options import (
     LedgerFile,
     MergeRareOption,
     MergeSecretsOption,
+    Na,
     OptionalEpsilon,
     Ordered,
     PopulationOrNone,
@@ -34,6 +36,7 @@ from privacyfunnel.cli.options import (
     SeesSecret,
     Table,
     TimeLimit,
+    dialect,
     listed,
     merges,
 )
@@ -129,6 +132,8 @@ def sanitise(
     format_: Annotated[Format | None, typer.Option("--format", help="The output's format, if not the input's.")] = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
+    decimal: Decimal = None,
+    na: Na = None,
     excel_safe: Annotated[
         bool, typer.Option("--excel-safe", help="Put an apostrophe before text that begins like a formula.")
     ] = False,
@@ -181,8 +186,7 @@ def sanitise(
         gap=gap,
         time_limit=time_limit,
         suffix=f".{format_.value}" if format_ else None,
-        delimiter=delimiter,
-        encoding=encoding,
+        dialect=dialect(delimiter, encoding, decimal, na),
         excel_safe=excel_safe,
         seed=seed,
         report=report,
@@ -246,7 +250,7 @@ def sanitised(
     from privacyfunnel.release.sanitise import sanitise_file
     from privacyfunnel.release.whom import whom
     from privacyfunnel.report import OWNERS, PUBLIC
-    from privacyfunnel.tables.bins import parse_bin
+    from privacyfunnel.tables.asking import parse_bin
     from privacyfunnel.tables.domain_file import read_domain
     from privacyfunnel.tables.whole import checked_target
 

@@ -23,6 +23,7 @@ def content(release: Release) -> dict[str, Any]:
     sealed = release.sealed
     return {
         "rows": release.rows,
+        "read_as": release.read_as,
         "secret": sealed.domain.secret_columns,
         "publish": [at.name for at in sealed.domain.attributes],
         "kept": release.kept,
@@ -81,6 +82,7 @@ def told(release: Release) -> str:
     lines = words.facts(
         [
             ("rows", f"{release.rows:,}, published as {release.table}, protocol in {release.protocol_file}"),
+            *([("read as", f"{', '.join(release.read_as)}, as it looks; written likewise")] if release.read_as else []),
             (
                 "promise",
                 f"{sealed.promise.name} about {secret}: asked ε = {words.epsilon(epsilon)}, {certified(sealed)}",

@@ -141,6 +141,7 @@ def designed(encoding: Encoding, order: Order, stream: Stream | None = None) -> 
         sealed.domain,
         secret_columns=contingency.secret.columns,
         bins={coding.column: coding.edges for coding in contingency.published.codings if coding.edges},
+        grouped={at.column: at.how for at in contingency.published.codings if at.how is not None},
         rest={at.column: at.labels[at.rest] for at in contingency.published.codings if at.rest is not None},
         secrets_merged=any(coding.joins for coding in contingency.secret.codings),
     )

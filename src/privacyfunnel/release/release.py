@@ -58,6 +58,7 @@ class Release:
     kept_columns: tuple[KeptColumn, ...] = ()  # what each kept column gives away of order and secret
     order: IntArray | None = None  # of a frame: which of its rows each published row is; the owner's own
     remembered: Remembered | None = None  # what the ledger says: the owner's own
+    read_as: tuple[str, ...] = ()  # what was found by itself of how the table is written, in words
     kept_order: bool = False  # whether the rows are published in the order of the table
 
     @property
