@@ -1,6 +1,6 @@
 """Pictures as text: the few shapes of SVG that the report draws, and scales with round ticks.
 
-Lengths are points, as in print. A picture has a largest size, and no font: it fills the width that the page gives it
+Lengths are points, as in print. A picture has no size of its own and no font: it fills the width that the page gives it
 and takes the page's letters and text colour.
 """
 
@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from html import escape
 
 INK = "currentColor"
-LARGEST = 1.4  # pixels to a point
 LETTER, WIDE_LETTER = 0.56, 1.0  # of the size: how wide a letter is, about, and one of a script with wide letters
 _UNWRITABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")  # no XML may hold these
 ROUND = (1.0, 2.0, 2.5, 5.0, 10.0)  # ticks stand at these times a power of ten
@@ -30,9 +29,8 @@ class Picture:
 
 
 def svg(width: float, height: float, parts: Iterable[str]) -> str:
-    """The picture of these parts, as wide as the page but not so wide that its letters are larger than the page's."""
-    box, most = f"0 0 {_n(width)} {_n(height)}", f"max-width:{_n(LARGEST * width)}px"
-    return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{box}" style="{most}">{"".join(parts)}</svg>'
+    """The picture of these parts."""
+    return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_n(width)} {_n(height)}">{"".join(parts)}</svg>'
 
 
 def line(
@@ -97,6 +95,15 @@ def mark(kind: str, x: float, y: float, colour: str, *, size: float = 5.0) -> st
 def extent(text: str, size: float) -> float:
     """About how wide a text is."""
     return size * sum(WIDE_LETTER if unicodedata.east_asian_width(c) in "WF" else LETTER for c in text)
+
+
+def short(text: str, longest: int) -> str:
+    """The text, cut where it is longer.
+
+    >>> short("Some-college", 6)
+    'Some-…'
+    """
+    return text if len(text) <= longest else text[: max(1, longest - 1)] + "…"
 
 
 @dataclass(frozen=True, slots=True)
