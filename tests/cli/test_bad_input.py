@@ -79,7 +79,7 @@ FILES: dict[str, tuple[bytes, str]] = {
     "header only": (b"occupation,education\n", "header only"),
     "long row": (b"occupation,education\na,b\nc,d,e\n", "line 3 has 3"),
     "short row": (b"occupation,education\na,b\nc\n", "line 3 has 1"),
-    "wrong encoding": ("occupation,education\nMüller,b\nc,d\n".encode("latin-1"), "--encoding"),
+    "damaged": ("occupation,education\nMüller,b\nc,d\n".encode() + b"M\xfcller,b\n", "--encoding"),
     "binary": (bytes(range(256)) * 20, "binary"),
     "one secret": (b"occupation,education\na,b\na,c\n", "at least two values"),
     "one value": (b"occupation,education\na,b\nc,b\n", "at least two values"),
