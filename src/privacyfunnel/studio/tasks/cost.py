@@ -65,7 +65,7 @@ class _Enough(Exception):  # noqa: N818
 def cost(say: Say, choices: Choices) -> Cost:
     """Solve, round by round; then what there is to say; then the curve, point by point."""
     begun = time.monotonic()
-    table = open_table(choices.table.path, delimiter=choices.delimiter, encoding=choices.encoding)
+    table = open_table(choices.table.path, choices.dialect)
     say("doing", "counting")
     stream, order = KeyStream.fresh(), choices.order()
     encoding = counted(table, order, order.keep)
