@@ -8,15 +8,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from privacyfunnel.report.colours import AMBER, GREY, RED, TEAL
-from privacyfunnel.report.numbers import LOOSE, MOST_IN_TWO, MOST_INPUTS
-from privacyfunnel.report.pictures import Picture, curve_picture
-from privacyfunnel.report.svg import Scale, line, mark, rectangle, short, svg, words
+from privacyfunnel.report.costs import LOOSE, MOST_IN_TWO, MOST_INPUTS, costs_picture
+from privacyfunnel.report.svg import Picture, Scale, line, mark, rectangle, short, svg, words
 
 if TYPE_CHECKING:
     from privacyfunnel.studio.tasks.today import Today
     from privacyfunnel.tables.glance import Bars
 
-__all__ = ["LOOSE", "MOST_INPUTS", "MOST_IN_TWO", "Picture", "bars", "curve_picture", "intervals", "leaks"]
+__all__ = ["LOOSE", "MOST_INPUTS", "MOST_IN_TWO", "Picture", "bars", "costs_picture", "intervals", "leaks"]
 
 WIDTH, EDGE = 360.0, 6.0
 HIGH = 70.0  # of bars

@@ -17,7 +17,7 @@ from privacyfunnel.release.design import Designed, counted, designed
 from privacyfunnel.release.release import Release
 from privacyfunnel.release.work import Work
 from privacyfunnel.studio.choices import Choices
-from privacyfunnel.studio.drawing import LOOSE, MOST_IN_TWO, MOST_INPUTS, Picture, curve_picture
+from privacyfunnel.studio.drawing import LOOSE, MOST_IN_TWO, MOST_INPUTS, Picture, costs_picture
 from privacyfunnel.studio.tasks.saying import Say
 from privacyfunnel.studio.tasks.worth import Worth, worth_of
 from privacyfunnel.tables.files import open_table
@@ -141,4 +141,4 @@ def _curve(release: Release) -> Iterator[Picture]:
     for epsilon in sorted({*SIZES, chosen}, key=lambda size: abs(math.log(size / chosen)) if chosen > 0 else size):
         found = curve(joint, sealed.promise, epsilons=[epsilon], effort=replace(LOOSE, time_limit=POINT), known=known)
         known = (*known, *(point for point in found.points if point not in known))
-        yield curve_picture(Curve(found.promise, found.entropy, known), release.method, chosen, release.information)
+        yield costs_picture(Curve(found.promise, found.entropy, known), release.method, chosen, release.information)
