@@ -21,6 +21,7 @@ from privacyfunnel.cli.options import (
     Na,
     PromiseName,
     PromiseOption,
+    Sheet,
     SignedBy,
     dialect,
     listed,
@@ -110,6 +111,7 @@ def audit(
     encoding: Encoding = None,
     decimal: Decimal = None,
     na: Na = None,
+    sheet: Sheet = None,
     as_json: Json = False,
 ) -> None:
     """Check from the files alone that the promise holds and that the sanitised table was drawn as stated.
@@ -120,7 +122,7 @@ def audit(
     from privacyfunnel.model.promises import promise as promise_called
     from privacyfunnel.tables.asking import parse_bin
 
-    bins, written = tuple(map(parse_bin, bin_ or [])), dialect(delimiter, encoding, decimal, na)
+    bins, written = tuple(map(parse_bin, bin_ or [])), dialect(delimiter, encoding, decimal, na, sheet)
     if matrix is None:
         if table is None or publish or epsilon is not None:
             raise ParameterError(

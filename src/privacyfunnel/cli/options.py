@@ -120,7 +120,12 @@ TimeLimit = Annotated[
         metavar="SECONDS",
     ),
 ]
-Table = Annotated[Path, typer.Argument(readable=False, help="A table: .csv, .tsv (also .gz), .parquet or .arrow.")]
+Table = Annotated[
+    Path,
+    typer.Argument(
+        readable=False, help="A table: .csv, .tsv (also .gz), .parquet, .arrow, .xlsx, .dta, .sav, .sas7bdat or .jsonl."
+    ),
+]
 Secret = Annotated[
     list[str],
     typer.Option(
@@ -162,6 +167,7 @@ Decimal = Annotated[
     str | None,
     typer.Option("--decimal", help="The decimal mark of numbers, if it is not found: . or ,", metavar="MARK"),
 ]
+Sheet = Annotated[str | None, typer.Option("--sheet", help="The sheet of an .xlsx file, if it is not the first.")]
 Na = Annotated[
     list[str] | None,
     typer.Option(
@@ -188,11 +194,13 @@ SignedBy = Annotated[
 Force = Annotated[bool, typer.Option("--force", help="Overwrite what is there.")]
 
 
-def dialect(delimiter: str | None, encoding: str | None, decimal: str | None, na: list[str] | None) -> "Dialect":
+def dialect(
+    delimiter: str | None, encoding: str | None, decimal: str | None, na: list[str] | None, sheet: str | None = None
+) -> "Dialect":
     """How the table is written, as far as the owner says it."""
     from privacyfunnel.tables.dialect import Dialect
 
-    return Dialect(delimiter, encoding, decimal, listed(na))
+    return Dialect(delimiter, encoding, decimal, listed(na), sheet)
 
 
 def merges(rare: list[str] | None, secrets: list[str] | None) -> "tuple[Merge, ...]":

@@ -34,6 +34,7 @@ from privacyfunnel.cli.options import (
     Publish,
     Secret,
     SeesSecret,
+    Sheet,
     Table,
     TimeLimit,
     dialect,
@@ -134,6 +135,7 @@ def sanitise(
     encoding: Encoding = None,
     decimal: Decimal = None,
     na: Na = None,
+    sheet: Sheet = None,
     excel_safe: Annotated[
         bool, typer.Option("--excel-safe", help="Put an apostrophe before text that begins like a formula.")
     ] = False,
@@ -186,7 +188,7 @@ def sanitise(
         gap=gap,
         time_limit=time_limit,
         suffix=f".{format_.value}" if format_ else None,
-        dialect=dialect(delimiter, encoding, decimal, na),
+        dialect=dialect(delimiter, encoding, decimal, na, sheet),
         excel_safe=excel_safe,
         seed=seed,
         report=report,

@@ -24,6 +24,7 @@ from privacyfunnel.cli.options import (
     PromiseName,
     PromiseOption,
     Secret,
+    Sheet,
     Table,
     dialect,
     listed,
@@ -50,6 +51,7 @@ def scan(
     encoding: Encoding = None,
     decimal: Decimal = None,
     na: Na = None,
+    sheet: Sheet = None,
     domain: Annotated[
         Path | None, typer.Option("--domain", help="Write a draft of the public labels and bins, for a private design.")
     ] = None,
@@ -61,7 +63,7 @@ def scan(
     from privacyfunnel.model.promises import promise as promise_called
     from privacyfunnel.tables.asking import parse_bin
 
-    wanted, written = promise_called(promise.value, epsilon), dialect(delimiter, encoding, decimal, na)
+    wanted, written = promise_called(promise.value, epsilon), dialect(delimiter, encoding, decimal, na, sheet)
     found = room.scan(
         table,
         secret=listed(secret),
