@@ -33,6 +33,16 @@ def confidence(text: str) -> float:
     return float(share)
 
 
+def population(text: str) -> "float | str":
+    """A confidence, or auto (95 % where it can be kept), or none.
+
+    >>> population("95%"), population("auto"), population("None")
+    (0.95, 'auto', 'none')
+    """
+    bare = text.strip().lower()
+    return bare if bare in {"auto", "none"} else confidence(text)
+
+
 if TYPE_CHECKING:
     from privacyfunnel.tables.dialect import Dialect
     from privacyfunnel.tables.merging import Merge
@@ -77,6 +87,16 @@ Population = Annotated[
         help="Keep the promise, with this confidence, for the people whom the rows are a random sample of.",
         parser=confidence,
         metavar="95%",
+    ),
+]
+PopulationOrNone = Annotated[
+    str,
+    typer.Option(
+        "--population",
+        help="Keep the promise, with this confidence, for the people whom the rows are a random sample of; auto: with "
+        "95 % where that is possible; none: for these rows alone.",
+        parser=population,
+        metavar="95%|auto|none",
     ),
 ]
 MethodOption = Annotated[

@@ -28,7 +28,7 @@ from privacyfunnel.cli.options import (
     Na,
     OptionalEpsilon,
     Ordered,
-    Population,
+    PopulationOrNone,
     PromiseName,
     PromiseOption,
     Publish,
@@ -103,7 +103,7 @@ def sanitise(
     epsilon: OptionalEpsilon = None,
     into: Annotated[Path, typer.Option("--into", help="The folder for sanitised.csv and protocol.json.")],
     promise: PromiseOption = PromiseName.LIP,
-    population: Population = None,
+    population: PopulationOrNone = "none",
     method: Annotated[str, typer.Option("--method", help=METHOD_HELP)] = "auto",
     order: Annotated[
         list[str] | None, typer.Option("--order", help="For chain: the columns in the order they are published in.")
@@ -213,7 +213,7 @@ def sanitised(
     publish: list[str],
     epsilon: float | None,
     promise: str = "lip",
-    population: float | None = None,
+    population: float | str | None = None,
     method: str = "auto",
     order: list[str] | None = None,
     budgets: str | None = None,
@@ -250,6 +250,7 @@ def sanitised(
     from privacyfunnel.release.order import Order
     from privacyfunnel.release.private import private_design
     from privacyfunnel.release.sanitise import sanitise_file
+    from privacyfunnel.release.whom import whom
     from privacyfunnel.report import OWNERS, PUBLIC
     from privacyfunnel.tables.asking import parse_bin
     from privacyfunnel.tables.domain_file import read_domain
@@ -263,7 +264,8 @@ def sanitised(
             secret=listed(secret),
             publish=listed(publish),
             promise=promise_called(promise, _size(epsilon, average, average_only)),
-            population=population,
+            population=whom(population).confidence,
+            population_if_possible=whom(population).if_possible,
             method=method,
             chain_order=listed(order),
             budgets=_budgets(budgets),

@@ -19,6 +19,7 @@ from privacyfunnel.release.files import Page, ReleaseFiles
 from privacyfunnel.release.order import OUTCOMES, Order, Watch, names
 from privacyfunnel.release.private import private_design
 from privacyfunnel.release.release import Release
+from privacyfunnel.release.whom import whom
 from privacyfunnel.release.work import Work
 from privacyfunnel.tables.bins import Bins
 from privacyfunnel.tables.dialect import AS_FOUND, Dialect
@@ -36,7 +37,7 @@ def sanitise(
     secret: str | Sequence[str],
     publish: str | Sequence[str],
     promise: Promise,
-    population: float | None = None,
+    population: float | str | None = None,
     method: str = DEFAULT_METHOD,
     chain_order: Sequence[str] = (),
     budgets: str | Sequence[float] | None = None,
@@ -68,7 +69,8 @@ def sanitise(
         secret=names(secret),
         publish=names(publish),
         promise=promise,
-        population=population,
+        population=whom(population).confidence,
+        population_if_possible=whom(population).if_possible,
         method=method,
         chain_order=tuple(chain_order),
         budgets=budgets if budgets is None or isinstance(budgets, str) else tuple(budgets),
