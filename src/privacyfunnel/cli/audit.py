@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from privacyfunnel.cli import words
+from privacyfunnel.cli.beliefs import size
 from privacyfunnel.cli.frame import Json, answer, show
 from privacyfunnel.cli.matrix import of_matrix
 from privacyfunnel.cli.options import (
@@ -16,6 +17,7 @@ from privacyfunnel.cli.options import (
     Decimal,
     Delimiter,
     Encoding,
+    Factor,
     LedgerFile,
     MergeSecretsOption,
     Na,
@@ -85,6 +87,7 @@ def audit(
             "--epsilon", "-e", help="Fail unless the matrix keeps this ε.", parser=checked_epsilon, metavar="ε"
         ),
     ] = None,
+    factor: Factor = None,
     promise: PromiseOption = PromiseName.LIP,
     keep: Annotated[
         list[str] | None, typer.Option("--keep", help="A column of the sanitised table that was kept on purpose.")
@@ -122,6 +125,7 @@ def audit(
     from privacyfunnel.model.promises import promise as promise_called
     from privacyfunnel.tables.asking import parse_bin
 
+    epsilon = size(epsilon, factor)
     bins, written = tuple(map(parse_bin, bin_ or [])), dialect(delimiter, encoding, decimal, na, sheet)
     if matrix is None:
         if table is None or publish or epsilon is not None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from privacyfunnel.cli.beliefs import size
 from privacyfunnel.cli.frame import Json, answer
 from privacyfunnel.cli.keys import signing
 from privacyfunnel.cli.options import (
@@ -18,6 +19,7 @@ from privacyfunnel.cli.options import (
     Decimal,
     Delimiter,
     Encoding,
+    Factor,
     For,
     Force,
     Gap,
@@ -101,6 +103,7 @@ def sanitise(
     secret: Secret,
     publish: Publish,
     epsilon: OptionalEpsilon = None,
+    factor: Factor = None,
     into: Annotated[Path, typer.Option("--into", help="The folder for sanitised.csv and protocol.json.")],
     promise: PromiseOption = PromiseName.LIP,
     population: PopulationOrNone = "none",
@@ -167,7 +170,7 @@ def sanitise(
         into,
         secret=secret,
         publish=publish,
-        epsilon=epsilon,
+        epsilon=size(epsilon, factor),
         promise=promise.value,
         population=population,
         method=method,
