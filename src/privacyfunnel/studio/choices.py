@@ -91,7 +91,7 @@ class Choices:
     @property
     def cuts(self) -> tuple[Bins, ...]:
         """The bins of columns that are secret or published."""
-        from privacyfunnel.tables.bins import parse_bin
+        from privacyfunnel.tables.asking import parse_bin
 
         used = {*self.columns(SECRET), *self.columns(PUBLISH)}
         return tuple(parse_bin(f"{column}={how}") for column, how in self.bins.items() if how and column in used)

@@ -89,6 +89,7 @@ def notebook(choices: Choices) -> str:
 def _imports(choices: Choices) -> list[str]:
     kind = choices.promise_name.upper()
     names = [kind, *(["Bins"] if choices.cuts else []), "Effort", *(["MergeRare"] if choices.merges else []), "Order"]
+    names += ["Dialect"] if choices.delimiter is not None or choices.encoding is not None else []
     return [f"from privacyfunnel import {', '.join(sorted(names, key=str.lower))}, sanitise_file", *_use(choices)[0]]
 
 
@@ -121,7 +122,8 @@ def _order(choices: Choices) -> list[str]:
 
 def _release(choices: Choices) -> list[str]:
     more = {"delimiter": choices.delimiter, "encoding": choices.encoding}
-    words = [f", {name}={value!r}" for name, value in more.items() if value is not None]
+    said = ", ".join(f"{name}={value!r}" for name, value in more.items() if value is not None)
+    words = [f", dialect=Dialect({said})"] if said else []
     if choices.ledger is not None:
         words.append(f", ledger=Path({str(choices.ledger)!r})")
     return [

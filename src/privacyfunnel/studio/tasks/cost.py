@@ -20,6 +20,7 @@ from privacyfunnel.report.numbers import LOOSE, MOST_IN_TWO, MOST_INPUTS
 from privacyfunnel.report.pictures import Picture, curve_picture
 from privacyfunnel.studio.choices import Choices
 from privacyfunnel.studio.tasks.saying import Say
+from privacyfunnel.tables.dialect import Dialect
 from privacyfunnel.tables.files import open_table
 
 ROUNDS = (2.0, 10.0, None)  # seconds; None is as long as the command line takes
@@ -63,7 +64,7 @@ class _Enough(Exception):  # noqa: N818
 def cost(say: Say, choices: Choices) -> Cost:
     """Solve, round by round; then what there is to say; then the curve, point by point."""
     begun = time.monotonic()
-    table = open_table(choices.table.path, delimiter=choices.delimiter, encoding=choices.encoding)
+    table = open_table(choices.table.path, Dialect(choices.delimiter, choices.encoding))
     say("doing", "counting")
     stream, order = KeyStream.fresh(), choices.order()
     encoding = counted(table, order, order.keep)

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 
 from privacyfunnel.studio.choices import Source
 from privacyfunnel.studio.tasks.saying import Say
-from privacyfunnel.tables.bins import parse_bin
+from privacyfunnel.tables.asking import parse_bin
 from privacyfunnel.tables.delimited import DelimitedTable
+from privacyfunnel.tables.dialect import Dialect
 from privacyfunnel.tables.encoding import column_coders
 from privacyfunnel.tables.files import open_table
 from privacyfunnel.tables.glance import Glance, glance
+from privacyfunnel.tables.prepared import prepared
 from privacyfunnel.tables.tally import Tally
 from privacyfunnel.tables.variables import counted_variable
 
@@ -36,7 +38,7 @@ class Cut:
 
 def look(say: Say, source: Source, delimiter: str | None, encoding: str | None) -> Looked:
     """Every column at a glance."""
-    table = open_table(source.path, delimiter=delimiter, encoding=encoding)
+    table = open_table(source.path, Dialect(delimiter, encoding))
     rows, columns = glance(table)
     if isinstance(table, DelimitedTable):
         return Looked(rows, columns, table.delimiter, table.encoding)
@@ -45,8 +47,9 @@ def look(say: Say, source: Source, delimiter: str | None, encoding: str | None) 
 
 def edges(say: Say, source: Source, delimiter: str | None, encoding: str | None, column: str, how: str) -> Cut:
     """The column in the bins that `how` asks for."""
-    table = open_table(source.path, delimiter=delimiter, encoding=encoding)
-    (coder,) = column_coders(table, [column], [parse_bin(f"{column}={how}")])
+    asked = [parse_bin(f"{column}={how}")]
+    table = prepared(open_table(source.path, Dialect(delimiter, encoding)), asked)
+    (coder,) = column_coders(table, [column], asked)
     tally = Tally(1)
     for batch in table.batches([column]):
         tally.add([coder.codes(batch[column])], [coder.size], batch.height)

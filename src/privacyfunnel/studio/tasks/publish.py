@@ -15,6 +15,7 @@ from privacyfunnel.report.page import Occasion, pages
 from privacyfunnel.studio.choices import Choices
 from privacyfunnel.studio.repeat import command_line
 from privacyfunnel.studio.tasks.saying import Say
+from privacyfunnel.tables.dialect import Dialect
 from privacyfunnel.tables.whole import checked_target
 
 
@@ -50,8 +51,7 @@ def publish(say: Say, choices: Choices, again: bool = False, force: bool = False
         source.path,
         into,
         choices.order(lambda value, bound: say("proof", (value, bound, 0.0))),
-        delimiter=choices.delimiter,
-        encoding=choices.encoding,
+        dialect=Dialect(choices.delimiter, choices.encoding),
         ledger=choices.ledger,
         again=again,
         force=force,

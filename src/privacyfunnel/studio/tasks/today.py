@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from privacyfunnel.audits.scan import Joined, Look, Scan, scan
 from privacyfunnel.studio.choices import PUBLISH, SECRET, Choices
 from privacyfunnel.studio.tasks.saying import Say
+from privacyfunnel.tables.dialect import Dialect
 from privacyfunnel.tables.names import listing
 
 
@@ -46,8 +47,7 @@ def today(say: Say, choices: Choices) -> Today:
         source.path,
         secret=choices.columns(SECRET),
         bins=choices.cuts,
-        delimiter=choices.delimiter,
-        encoding=choices.encoding,
+        dialect=Dialect(choices.delimiter, choices.encoding),
         promise=choices.promise,
         merges=choices.merges,
     )
