@@ -15,7 +15,6 @@ from privacyfunnel.report.page import Occasion, pages
 from privacyfunnel.studio.choices import Choices
 from privacyfunnel.studio.repeat import command_line
 from privacyfunnel.studio.tasks.saying import Say
-from privacyfunnel.tables.dialect import Dialect
 from privacyfunnel.tables.whole import checked_target
 
 
@@ -51,7 +50,7 @@ def publish(say: Say, choices: Choices, again: bool = False, force: bool = False
         source.path,
         into,
         choices.order(lambda value, bound: say("proof", (value, bound, 0.0))),
-        dialect=Dialect(choices.delimiter, choices.encoding),
+        dialect=choices.dialect,
         ledger=choices.ledger,
         again=again,
         force=force,

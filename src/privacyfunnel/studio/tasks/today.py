@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from privacyfunnel.audits.scan import Joined, Look, Scan, scan
 from privacyfunnel.studio.choices import PUBLISH, SECRET, Choices
 from privacyfunnel.studio.tasks.saying import Say
-from privacyfunnel.tables.dialect import Dialect
 from privacyfunnel.tables.names import listing
 
 
@@ -47,7 +46,7 @@ def today(say: Say, choices: Choices) -> Today:
         source.path,
         secret=choices.columns(SECRET),
         bins=choices.cuts,
-        dialect=Dialect(choices.delimiter, choices.encoding),
+        dialect=choices.dialect,
         promise=choices.promise,
         merges=choices.merges,
     )
