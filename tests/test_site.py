@@ -1,4 +1,4 @@
-"""The documents as a site: built without a warning, every link leads somewhere, and nothing is fetched from elsewhere."""
+"""The documents as a site: built without a warning, every link leads somewhere, nothing is fetched from elsewhere."""
 
 from __future__ import annotations
 
@@ -80,7 +80,12 @@ def test_every_link_leads_somewhere_and_nothing_is_fetched_from_elsewhere(site: 
 
 def test_the_reference_documents_what_can_be_imported(site: dict[Path, Links]) -> None:
     reference = next(found for page, found in site.items() if page.name == "reference.html")
-    for name in ("release.sanitise.sanitise", "estimation.front.estimate", "designs.optimum.optimal", "errors.InputError"):
+    for name in (
+        "release.sanitise.sanitise",
+        "estimation.front.estimate",
+        "designs.optimum.optimal",
+        "errors.InputError",
+    ):
         assert f"privacyfunnel.{name}" in reference.places
 
 

@@ -3,7 +3,20 @@
 Nothing heavy is imported before a command runs, so that `privacyfunnel --help` is there at once.
 """
 
-from privacyfunnel.cli import audit, curve, demo, estimate, funnel, keys, reproduce, sanitise, scan, solve, studio
+from privacyfunnel.cli import (
+    audit,
+    completion,
+    curve,
+    demo,
+    estimate,
+    funnel,
+    keys,
+    reproduce,
+    sanitise,
+    scan,
+    solve,
+    studio,
+)
 from privacyfunnel.cli.frame import app, main, program
 
 app.command()(demo.demo)
@@ -18,5 +31,6 @@ app.command()(curve.curve)
 app.command()(funnel.funnel)
 app.command()(studio.studio)
 app.command()(reproduce.reproduce)
+app.command()(completion.completion)
 
 __all__ = ["app", "main", "program"]

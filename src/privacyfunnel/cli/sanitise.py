@@ -145,6 +145,9 @@ def sanitise(
     seed: Annotated[int | None, typer.Option("--seed", help="For tests only: not for publication.")] = None,
     report: Annotated[bool, typer.Option(help="Write report.html, for the owner only.")] = True,
     public_report: Annotated[bool, typer.Option("--public-report", help="Write a page for everybody too.")] = False,
+    croissant: Annotated[
+        bool, typer.Option("--croissant", help="Write croissant.json, which describes the release for catalogues.")
+    ] = False,
     ledger: LedgerFile = None,
     again: Again = False,
     sign: Annotated[
@@ -196,6 +199,7 @@ def sanitise(
         seed=seed,
         report=report,
         public_report=public_report,
+        croissant=croissant,
         ledger=ledger,
         again=again,
         design_epsilon=design_epsilon,
@@ -237,6 +241,7 @@ def sanitised(
     seed: int | None = None,
     report: bool = True,
     public_report: bool = False,
+    croissant: bool = False,
     command: Sequence[str] = (),
     design_epsilon: str | None = None,
     domain: Path | None = None,
@@ -254,14 +259,15 @@ def sanitised(
     from privacyfunnel.release.private import private_design
     from privacyfunnel.release.sanitise import sanitise_file
     from privacyfunnel.release.whom import whom
-    from privacyfunnel.report import OWNERS, PUBLIC
+    from privacyfunnel.report import CROISSANT, OWNERS, PUBLIC
     from privacyfunnel.tables.asking import parse_bin
     from privacyfunnel.tables.domain_file import read_domain
     from privacyfunnel.tables.whole import checked_target
 
     if into.exists():  # before hours are spent
-        for name in ([OWNERS] if report else []) + ([PUBLIC] if public_report else []):
-            checked_target(into / name, force=force)
+        for name, asked_for in ((OWNERS, report), (PUBLIC, public_report), (CROISSANT, croissant)):
+            if asked_for:
+                checked_target(into / name, force=force)
     with work_shown() as (proof, rows):
         asked = Order(
             secret=listed(secret),
@@ -288,7 +294,7 @@ def sanitised(
             private=private_design(design_epsilon, design_noise),
             domain=None if domain is None else read_domain(domain),
         )
-        drawn = _reports(table, command, owners=report, public=public_report, watch=rows)
+        drawn = _reports(table, command, owners=report, public=public_report, croissant=croissant, watch=rows)
         return sanitise_file(table, into, asked, watch=rows, force=force, pages=drawn, **where)
 
 
@@ -315,10 +321,10 @@ def _budgets(text: str | None) -> str | tuple[float, ...] | None:
 
 
 def _reports(
-    table: Path, command: Sequence[str], *, watch: Watch | None, owners: bool, public: bool
+    table: Path, command: Sequence[str], *, watch: Watch | None, owners: bool, public: bool, croissant: bool
 ) -> Callable[[Release], Iterable[Page]] | None:
     """What draws the pages that are asked for; nothing is imported where none is."""
-    if not (owners or public):
+    if not (owners or public or croissant):
         return None
     import shlex
     import sys
@@ -332,6 +338,6 @@ def _reports(
         from privacyfunnel.report.page import Occasion, pages
 
         occasion = Occasion(datetime.now().astimezone(), str(table), repeat)
-        return pages(release, occasion, owners=owners, public=public, watch=say)
+        return pages(release, occasion, owners=owners, public=public, croissant=croissant, watch=say)
 
     return drawn
