@@ -47,7 +47,7 @@ def demo(
         epsilon=EPSILON,
         command=[*command, "--into", str(into), "--force"],
         force=force,
-        trial=True,
+        where={"trial": True},
     )
     before, after = (_column(path) for path in (people, into / "sanitised.csv"))
     places = _places(release, into)
