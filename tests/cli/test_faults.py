@@ -1,10 +1,9 @@
 """A fault at every place of the work: what stands afterwards is the old release or none, and the next run works."""
 
-import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,23 +16,6 @@ from tests.commands import run
 Ask = Callable[..., dict[str, Any]]
 CODES = {"kill": -9, "term": 143, "int": 130, "lost": 130, "full": 2, "memory": 2, "changed": 2, "second": 2}
 ROWS = [("uv"[i * 7 % 5 % 2], "abc"[i % 3], f"{i}") for i in range(300)]
-
-
-@pytest.fixture(scope="module")
-def ask() -> Iterator[Ask]:
-    """Runs the command with a fault."""
-    command = [sys.executable, "-m", "tests.cli.faults"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        told, heard = process.stdin, process.stdout
-        assert told
-        assert heard
-
-        def asked(**what: Any) -> Any:
-            print(json.dumps(what), file=told, flush=True)
-            return json.loads(heard.readline())
-
-        yield asked
-        told.close()
 
 
 @pytest.fixture(scope="module")
