@@ -1,11 +1,12 @@
 """`--for statistics` and `--for balanced`, through the command."""
 
 import csv
+import json
 from pathlib import Path
 
 import pytest
 
-from tests.commands import refused, told
+from tests.commands import refused, said, several, told
 
 COUNTS: list[list[object]] = [["secret", "a", "b", "c"], ["x", 30, 10, 5], ["y", 10, 30, 9], ["z", 5, 9, 7]]
 
@@ -55,3 +56,21 @@ def test_what_does_not_fit_is_one_sentence_and_exit_2(counts: Path, tmp_path: Pa
     refused([*start, "statistics:nowhere"], "ColumnError", "'nowhere' is none")
     refused([*start, "balanced:2"], "ParameterError", "above 0 and below 1")
     refused(["solve", counts, "--epsilon", 0, "--for", "statistics"], "ParameterError", "'a', 'b', 'c'", "larger ε")
+
+
+def test_the_summary_says_first_what_an_analyst_gets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The protocol that is best for statistics tells shares no worse than the one that keeps most information."""
+    counted = [(s, x, n) for s, *cells in COUNTS[1:] for x, n in zip("abc", cells, strict=True)]
+    table = written(tmp_path / "rows.csv", [["s", "x"], *([s, x] for s, x, n in counted for _ in range(int(str(n))))])
+    start = several(table, tmp_path / "out", "x", "--force", "--again", secret="s", epsilon=0.3)
+    errors = {}
+    for use in ("information", "statistics"):
+        code, summary, _ = said(capsys, *start, "--for", use)
+        assert code == 0
+        first = [line.split()[0] for line in summary.splitlines() if line.startswith(("shares", "information"))]
+        assert first == ["shares", "information"]
+        assert "each share of x within ±" in summary
+        (within,) = json.loads(said(capsys, *start, "--for", use, "--json")[1])["shares_within"]
+        assert within["worst_value"] in {"a", "b", "c"}
+        errors[use] = within["average"]
+    assert errors["statistics"] <= errors["information"]

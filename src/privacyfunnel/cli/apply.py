@@ -39,8 +39,6 @@ from privacyfunnel.tables.names import listing
 if TYPE_CHECKING:
     from privacyfunnel.release.apply import Applied
 
-FATES = {"blur": "published as if they held a random value; no certificate covers them", "drop": "left out"}
-
 
 def apply(
     protocol: Annotated[Path, typer.Argument(readable=False, help="The protocol.json that design or sanitise wrote.")],
@@ -149,7 +147,8 @@ def _told(found: Applied) -> str:
 def _strange(found: Applied) -> str:
     where = ", ".join(f"{rows:,} in {column}" for column, rows in found.strangers.columns.items())
     places = f" ({where})" if where else ""
-    return f"{found.strangers.rows:,} rows hold what the protocol does not know{places}: {FATES[found.sending.unknown]}"
+    fate = found.blurred if found.sending.unknown == Unknown.BLUR else "they were left out"
+    return f"{found.strangers.rows:,} rows hold what the protocol does not know{places}: {fate}"
 
 
 def _addresses(found: Applied) -> str:

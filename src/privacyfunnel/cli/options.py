@@ -45,26 +45,15 @@ class PromiseName(StrEnum):
     SRLIP = "srlip"
 
 
-Epsilon = Annotated[
-    float,
-    typer.Option(
-        "--epsilon",
-        "-e",
-        help="How far a belief about the secret may move: by a factor of e^ε.",
-        parser=checked_epsilon,
-        metavar="ε",
-    ),
-]
-OptionalEpsilon = Annotated[
-    float | None,
-    typer.Option(
-        "--epsilon",
-        "-e",
-        help="How far a belief about the secret may move: by a factor of e^ε.",
-        parser=checked_epsilon,
-        metavar="ε",
-    ),
-]
+EPSILON = typer.Option(
+    "--epsilon",
+    "-e",
+    help="How far a belief about the secret may move: by a factor of e^ε.",
+    parser=checked_epsilon,
+    metavar="ε",
+)
+Epsilon = Annotated[float, EPSILON]
+OptionalEpsilon = Annotated[float | None, EPSILON]
 AverageOption = Annotated[
     float | None,
     typer.Option(

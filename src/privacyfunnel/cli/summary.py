@@ -8,9 +8,11 @@ from privacyfunnel.cli import owners, words
 from privacyfunnel.tables.names import listing
 
 if TYPE_CHECKING:
+    from privacyfunnel.estimation.expected import Expected
     from privacyfunnel.model.promises import Population
     from privacyfunnel.release.sanitise import Release
 
+NAMED = 4  # columns whose shares have a line of their own
 EXCEL_SAFE = (
     "text that begins with = + - @ and is no number has an apostrophe in front; estimate and audit read it either way"
 )
@@ -48,6 +50,7 @@ def content(release: Release) -> dict[str, Any]:
         "bound": release.worth.bound,
         "unit": release.worth.use.unit,
         "average": release.average,
+        "shares_within": [told.to_dict() for told in expected_shares(release)],
         "unchanged": release.unchanged,
         "unchanged_expected": release.unchanged_expected,
         "for_publication": sealed.for_publication,
@@ -83,6 +86,7 @@ def told(release: Release) -> str:
             ),
             *([("population", _people(sealed.promise.population))] if sealed.promise.population else []),
             ("method", release.method + (", which looks at the secret" if sealed.sees_secret else "") + _why(release)),
+            *_expected(release),
             *_served(release),
             ("information", kept),
             *([] if release.short is None else [("search", _cut(release))]),
@@ -104,6 +108,23 @@ def told(release: Release) -> str:
         ]
     )
     return "\n".join([lines, "not promised", *(f"  - {sentence}" for sentence in release.not_promised_to_owner)])
+
+
+def expected_shares(release: Release) -> tuple[Expected, ...]:
+    """How near an analyst will come to the shares of each column."""
+    from privacyfunnel.estimation.expected import expected_of_each
+
+    return () if release.joint is None else expected_of_each(release.sealed, release.joint, release.rows)
+
+
+def _expected(release: Release) -> list[tuple[str, str]]:
+    """What an analyst will get, column by column; those that are told worst where there are many."""
+    found = sorted(expected_shares(release), key=lambda told: -told.average)
+    if not found:
+        return []
+    more = len(found) - NAMED
+    rest = [("", f"and {more} more columns, nearer than these")] if more > 0 else []
+    return [("shares", f"{told} (95 %)") for told in found[:NAMED]] + rest
 
 
 def _served(release: Release) -> list[tuple[str, str]]:

@@ -56,7 +56,7 @@ def estimate(
     settings = Settings(method or default_method(len(sealed.law.members)), level, target, bootstrap, seed)
     tables: dict[Group, dict[int, ShareTable]] = {}
     too_large: dict[int, SizeError] = {}
-    for together in _read_together(sealed, asked):
+    for together in read_together(sealed, asked):
         try:
             reading = Reading.of(sealed, columns=asked[together[0]], grouped=bool(by))
         except SizeError as error:
@@ -83,7 +83,7 @@ def estimate(
     )
 
 
-def _read_together(sealed: SealedProtocol, asked: Sequence[tuple[str, ...]]) -> list[list[int]]:
+def read_together(sealed: SealedProtocol, asked: Sequence[tuple[str, ...]]) -> list[list[int]]:
     """The numbers of the tables that one look at the sanitised table serves, those of one look together."""
     looks: dict[tuple[int, ...], list[int]] = {}
     for i, names in enumerate(asked):
@@ -121,17 +121,7 @@ class _Tabulation:
 
     @classmethod
     def of(cls, reading: Reading, space: RowSpace, columns: tuple[str, ...]) -> _Tabulation:
-        attributes = [reading.sealed.domain.attributes[j] for j in reading.attributes]
-        place = {at.name: j for j, at in enumerate(attributes)}
-        parts = reading.combos[:, [place[name] for name in columns]]
-        cells, cell = np.unique(parts, axis=0, return_inverse=True)
-        functions = np.zeros((len(parts), len(cells)))
-        functions[np.arange(len(parts)), cell.reshape(-1)] = 1.0
-        functions = np.tile(functions, (reading.repeats, 1))
-        labels = tuple(
-            tuple(attributes[place[name]].labels[code] for name, code in zip(columns, codes, strict=True))
-            for codes in cells.tolist()
-        )
+        labels, functions = reading.cells(columns)
         return cls(columns, labels, functions, identify(space, functions), reading.law.unseen)
 
     def table(self, group: tuple[tuple[str, str], ...], fit: Fit) -> ShareTable:

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privacyfunnel.arrays import IntArray
+from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.errors import ColumnError, ParameterError, SizeError, TableError
 from privacyfunnel.estimation.models import MODELS, ChannelModel
 from privacyfunnel.estimation.observation import Counting, ObservationModel, Observed
 from privacyfunnel.laws.law import Law
 from privacyfunnel.laws.sealing import SealedProtocol
+from privacyfunnel.model.protocol import Labels
 
 if TYPE_CHECKING:
     import polars as pl
@@ -88,6 +89,20 @@ class Reading:
         return tuple(
             tuple(at.labels[code] for at, code in zip(attributes, combo, strict=True)) for combo in self.combos.tolist()
         )
+
+    def cells(self, columns: Sequence[str]) -> tuple[tuple[Labels, ...], FloatArray]:
+        """The cells of a table of some of its columns, and each as a function of the inputs: inputs × cells, 0 or 1."""
+        attributes = [self.sealed.domain.attributes[j] for j in self.attributes]
+        place = {at.name: j for j, at in enumerate(attributes)}
+        parts = self.combos[:, [place[name] for name in columns]]
+        found, cell = np.unique(parts, axis=0, return_inverse=True)
+        functions = np.zeros((len(parts), len(found)))
+        functions[np.arange(len(parts)), cell.reshape(-1)] = 1.0
+        labels = tuple(
+            tuple(attributes[place[name]].labels[code] for name, code in zip(columns, codes, strict=True))
+            for codes in found.tolist()
+        )
+        return labels, np.tile(functions, (self.repeats, 1))
 
     def way(self, table: Table, by: Sequence[str] = ()) -> Published:
         """How the table shows the outputs; checks that it fits the protocol, and that `by` are other columns of it."""

@@ -65,6 +65,16 @@ class Applied:
         return self.sending.keep_order
 
     @property
+    def blurred(self) -> str:
+        """How rows were published that hold what the protocol does not know."""
+        if self.sealed.law.anything_else is None:
+            return "they were published as if they held a random value, and no certificate covers them"
+        return (
+            "they were published by the protocol's row for anything else, which the promise for the people covers if "
+            "the list of values was made before the sample was seen"
+        )
+
+    @property
     def on_these_rows(self) -> str:
         """What the promise means on these rows, in a sentence for the owner."""
         promise, secret = self.sealed.promise, " & ".join(self.sealed.domain.secret_columns)
@@ -96,10 +106,7 @@ class Applied:
                 f"{100 * people.confidence:g} % confidence: for these rows if they are of the same people."
             )
         if self.strangers.rows and self.sending.unknown == BLUR:
-            said.append(
-                f"{self.strangers.rows:,} rows hold what the protocol does not know: they were published as if they "
-                "held a random value, and no certificate covers them."
-            )
+            said.append(f"{self.strangers.rows:,} rows hold what the protocol does not know: {self.blurred}.")
         if self.kept:
             said.append(f"Kept as they are, unprotected: {', '.join(self.kept)}.")
         said += [f"The kept column {column.of_order}." for column in self.kept_columns if column.of_order]

@@ -211,6 +211,7 @@ def designed(contingency: Contingency, order: Order, rows: Callable[[], RowsToDr
         joint, promise = order.private.of(contingency, order.promise, order.population, order.seed)
     choice, options = settled(order.method, joint, promise, order.options)
     mine = method(choice.method)
+    promise = mine.covering(promise, options.use)
     if order.private is not None:
         check_drawn_apart(mine.name, mine.needs_rows)
     if mine.needs_rows:

@@ -76,7 +76,8 @@ class Outgoing:
         taken = [name for name in sending.keep if name in self.way.names]
         if taken:
             raise ColumnError(f"column '{taken[0]}' cannot be kept: a published column has that name. Rename it first.")
-        if encoding.strangers.rows and sending.unknown == BLUR and met.sealed.substitutes is None:
+        nothing = met.sealed.law.anything_else is None and met.sealed.substitutes is None
+        if encoding.strangers.rows and sending.unknown == BLUR and nothing:
             raise ParameterError(
                 "This protocol has nothing that stands for unknown values: it looks at the secret, or was made before "
                 "there was such a thing. Use --unknown drop, or design it again."
@@ -165,8 +166,8 @@ class Outgoing:
                     self._watch("drawn", end)
 
     def _codes(self, inputs: IntArray, first: int, read: pl.DataFrame | None) -> NDArray[Any]:
-        """What these rows become. One that is not known has words of its own, whatever it holds, and is drawn as one
-        of the inputs that stand for it, or as any where it will be dropped."""
+        """What these rows become. One that is not known has words of its own, whatever it holds, and is drawn by the
+        law's row for anything else, or as one of the inputs that stand for it, or as any where it will be dropped."""
         if self._drawn is not None:
             return self._drawn[first : first + len(inputs)]
         unknown, law = inputs < 0, self.sealed.law
@@ -174,8 +175,8 @@ class Outgoing:
             return law.draw(inputs, self.addresses.words(first, inputs, read))
         assert self.sending.unknown != ERROR  # whoever met the table has refused it
         words = self.addresses.words(first, np.where(unknown, law.inputs, inputs), read)
-        others = np.zeros(len(inputs), dtype=np.int64)
-        if self.sending.unknown == BLUR and self.sealed.substitutes is not None:
+        others: IntArray | int = 0 if law.anything_else is None else law.anything_else
+        if law.anything_else is None and self.sending.unknown == BLUR and self.sealed.substitutes is not None:
             others = substituted(self.sealed.substitutes, words)
         return law.draw(np.where(unknown, others, inputs), words)
 

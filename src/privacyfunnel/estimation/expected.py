@@ -1,0 +1,149 @@
+r"""What an analyst will get, before anything is drawn: how near estimates come to the shares of the table.
+
+For the owner, who knows the shares p. Let M be the means of the statistics and E their second moments (`observation`).
+The best unbiased estimate of a share :math:`\theta = w \cdot p` (`inversion`) has, over n rows of a table,
+
+.. math:: n V = w^\top J^{-1} w - \textstyle\sum_x p_x w_x^2, \qquad J = M E^{-1} M^\top,
+
+and lies within :math:`\theta \pm z \sqrt V` with the chance that belongs to z. What outputs guarantee is certain
+besides: on average a share :math:`f_y` of the rows shows y, so that an estimate lies between the rows whose output
+allows nothing else and those whose output allows it at all. Of shares that the protocol does not identify, for which J
+is singular, that alone is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from scipy.special import ndtri
+
+from privacyfunnel.arrays import FloatArray, sparse
+from privacyfunnel.errors import SizeError
+from privacyfunnel.estimation.front import read_together
+from privacyfunnel.estimation.profile import Guaranteed
+from privacyfunnel.estimation.reading import Reading
+from privacyfunnel.laws.sealing import SealedProtocol
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.protocol import Labels
+
+LEVEL = 0.95
+SINGULAR = 1e-12  # beside 1: what J is given where it has nothing, so that such errors are huge, and bounds take over
+ROUNDING = 1e-9  # of n V: what is left of nothing
+FEW = 0.1  # of the chances, above 0: then J is summed over those
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Expected:
+    """The shares of one column, or the cells of one cross table, and how near an estimate of each will come."""
+
+    columns: tuple[str, ...]
+    labels: tuple[Labels, ...]
+    shares: FloatArray  # in the table: the owner's own
+    within: FloatArray  # how far off an estimate is at most, at `LEVEL`: 0.004 is ±0.4 points
+
+    @property
+    def average(self) -> float:
+        """How far off a share is at most, on average over the shares."""
+        return float(self.within.mean())
+
+    @property
+    def worst(self) -> int:
+        """The number of the share that is told worst."""
+        return int(self.within.argmax())
+
+    def to_dict(self) -> dict[str, Any]:
+        """The averages, as one object of JSON; figures are shares, not points."""
+        worst = self.worst
+        return {
+            "columns": list(self.columns),
+            "average": self.average,
+            "worst": float(self.within[worst]),
+            "worst_value": " & ".join(self.labels[worst]),
+        }
+
+    def __str__(self) -> str:
+        """In points.
+
+        >>> from privacyfunnel.estimation.expected import Expected
+        >>> print(Expected(("town",), (("u",), ("v",)), np.array([0.3, 0.7]), np.array([0.004, 0.014])))
+        each share of town within ±0.9 points on average; worst: v ±1.4
+        """
+        what = "share" if len(self.columns) == 1 else "cell"
+        told = f"each {what} of {' × '.join(self.columns)} within ±{points(self.average)} points on average"
+        return f"{told}; worst: {' & '.join(self.labels[self.worst])} ±{points(self.within[self.worst])}"
+
+
+def expected(sealed: SealedProtocol, joint: Joint, rows: int, columns: Sequence[str]) -> Expected:
+    """How near an analyst of a table of so many rows will come to the shares of these columns together.
+
+    Raises
+    ------
+    SizeError
+        If the channel of these columns is too large to estimate from.
+    """
+    reading = Reading.of(sealed, columns=columns)
+    return _expected(reading, joint, rows, [tuple(columns)])[0]
+
+
+def expected_of_each(sealed: SealedProtocol, joint: Joint, rows: int) -> tuple[Expected, ...]:
+    """The same for every published column by itself, without those that cannot be estimated from in reasonable time."""
+    asked = [(attribute.name,) for attribute in sealed.domain.attributes]
+    found: dict[int, Expected] = {}
+    for together in read_together(sealed, asked):
+        with suppress(SizeError):
+            reading = Reading.of(sealed, columns=asked[together[0]])
+            found.update(zip(together, _expected(reading, joint, rows, [asked[i] for i in together]), strict=True))
+    return tuple(found[i] for i in sorted(found))
+
+
+def _expected(reading: Reading, joint: Joint, rows: int, asked: Sequence[tuple[str, ...]]) -> list[Expected]:
+    """Several tables from one look at the channel."""
+    model, p = reading.model, _shares(reading, joint)
+    root = np.sqrt(p)
+    second = model.second_moment(p)
+    told = second > 0 if second.ndim == 1 else np.ones(len(second), dtype=np.bool_)
+    scaled = root[:, None] * model.means[:, told]
+    if second.ndim == 1:
+        scaled = scaled / np.sqrt(second[told])
+        few = np.count_nonzero(scaled) < FEW * scaled.size
+        J = (sparse.csr_array(scaled) @ sparse.csr_array(scaled).T).toarray() if few else scaled @ scaled.T
+    else:
+        J = scaled @ scipy.linalg.pinvh(second) @ scaled.T
+    factor = scipy.linalg.cho_factor(J + SINGULAR * np.eye(len(p)), lower=True, overwrite_a=True)
+    z, found = float(ndtri((1 + LEVEL) / 2)), []
+    for columns in asked:
+        labels, functions = reading.cells(columns)
+        theta, w = p @ functions, root[:, None] * functions
+        nothing = np.einsum("xr,xr->r", w, w)  # what the rows themselves are: no noise
+        whole = np.einsum("xr,xr->r", w, scipy.linalg.cho_solve(factor, w))
+        off = z * np.sqrt(np.maximum(whole - nothing - ROUNDING, 0.0) / rows)
+        certain = Guaranteed(np.zeros_like(theta), np.ones_like(theta))
+        if not reading.law.members:
+            certain = Guaranteed.of(model.means, p @ model.means, functions)
+        low, high = np.maximum(theta - off, certain.lower), np.minimum(theta + off, certain.upper)
+        found.append(Expected(columns, labels, theta, np.maximum(np.maximum(theta - low, high - theta), 0.0)))
+    return found
+
+
+def _shares(reading: Reading, joint: Joint) -> FloatArray:
+    """The table's shares of what the reading's channel takes for its inputs."""
+    parts = joint.combos[:, list(reading.attributes)]
+    both, place = np.unique(np.concatenate([reading.combos, parts]), axis=0, return_inverse=True)
+    place = place.reshape(-1)
+    shares = np.bincount(place[len(reading.combos) :], joint.p_x, minlength=len(both))
+    return np.asarray(shares[place[: len(reading.combos)]])
+
+
+def points(share: float) -> str:
+    """A share in points, with as many digits as it needs.
+
+    >>> points(0.0042), points(0.00004), points(0.123), points(0.0)
+    ('0.4', '0.004', '12', '0')
+    """
+    size = 100 * share
+    return f"{size:.0f}" if size >= 10 or size == 0 else f"{size:.1f}" if size >= 0.1 else f"{size:.1g}"
