@@ -22,7 +22,8 @@ KNOWN = Variable((Coding("x", LABELS, missing=5),), np.arange(6)[:, None])
 
 
 def codes(table: Any) -> list[int]:
-    return np.concatenate([chunk.published for chunk in encode_with(table, KNOWN).chunks()]).tolist()
+    found: list[int] = np.concatenate([chunk.published for chunk in encode_with(table, KNOWN).chunks()]).tolist()
+    return found
 
 
 def test_a_value_is_the_same_label_from_text_numbers_days_and_truth(tmp_path: Path) -> None:
