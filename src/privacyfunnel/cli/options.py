@@ -80,7 +80,9 @@ Population = Annotated[
 ]
 MethodOption = Annotated[
     str,
-    typer.Option("--method", help="optimal, randomised-response, unary-encoding, conditional-reporting or product."),
+    typer.Option(
+        "--method", help="optimal, randomised-response, unary-encoding, conditional-reporting, product or chain."
+    ),
 ]
 For = Annotated[
     str,

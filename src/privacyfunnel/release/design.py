@@ -1,25 +1,19 @@
 """Design: from the counts of a table to a sealed protocol.
 
-Counts are all that a design needs, so its protocol may draw today's rows and next year's. The one exception is a method
-that is made while it draws (a chain, whose contexts are solved when a row first comes to them): its protocol belongs to
-the very rows it was made for.
+Counts are all that a design needs, so its protocol may draw today's rows and next year's, here or elsewhere.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from privacyfunnel.arrays import IntArray
 from privacyfunnel.designs.choice import DEFAULT_METHOD, Choice, settled
 from privacyfunnel.designs.curve import Point, line_name
-from privacyfunnel.designs.methods import Effort, Options, RowsToDraw, method
+from privacyfunnel.designs.methods import Effort, Options, method
 from privacyfunnel.errors import ColumnError, OutputError, ParameterError
 from privacyfunnel.laws.outcomes import outcomes_of
 from privacyfunnel.laws.sealing import SealedProtocol
@@ -28,7 +22,7 @@ from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.uses.use import Information, Use, Worth
 from privacyfunnel.release.order import OUTCOMES, Order, names
-from privacyfunnel.release.private import check_drawn_apart, private_design, told_of_design
+from privacyfunnel.release.private import private_design, told_of_design
 from privacyfunnel.release.sending import Watch
 from privacyfunnel.tables.bins import Bins
 from privacyfunnel.tables.merging import merges_of
@@ -50,7 +44,6 @@ class Designed:
     options: Options  # what that method was told
     seconds: float  # what making and certifying took
     worth: Worth  # how good it is for the use it was made for
-    drawn: NDArray[Any] | None = None  # the rows' codes, where they had to be drawn to make the protocol
     protocol_file: Path | None = None  # where it was written, and what its codes stand for
     codebook: Path | None = None
 
@@ -94,6 +87,7 @@ def design(
     promise: Promise,
     population: float | None = None,
     method: str = DEFAULT_METHOD,
+    chain_order: Sequence[str] = (),
     budgets: str | Sequence[float] | None = None,
     bins: Sequence[Bins] = (),
     merge_rare: int | Mapping[str, int] | None = None,
@@ -109,7 +103,7 @@ def design(
     """The sealed protocol for a frame (anything narwhals reads), of which only counts are used; nothing is drawn.
 
     What each argument means is what `Order` says of it. Where the frame holds a row per combination, `counts` is the
-    column that says how many rows it stands for. A chain is made while it draws, and is refused here.
+    column that says how many rows it stands for.
     """
     from privacyfunnel.tables.frames import FrameTable
 
@@ -119,6 +113,7 @@ def design(
         promise=promise,
         population=population,
         method=method,
+        chain_order=tuple(chain_order),
         budgets=budgets if budgets is None or isinstance(budgets, str) else tuple(budgets),
         bins=tuple(bins),
         merges=merges_of(merge_rare, merge_secrets),
@@ -198,11 +193,8 @@ def counted(table: Table, order: Order) -> Encoding:
     return encode(table, secret=secret, publish=publish, bins=bins, merges=merges, keep=sending.read, ids=ids)
 
 
-def designed(contingency: Contingency, order: Order, rows: Callable[[], RowsToDraw] | None = None) -> Designed:
-    """The protocol that the order asks for, sealed, with the columns and bins of the table in its domain.
-
-    `rows` gives the rows that will be drawn, for a method that is made while it draws.
-    """
+def designed(contingency: Contingency, order: Order) -> Designed:
+    """The protocol that the order asks for, sealed, with the columns and bins of the table in its domain."""
     begun = time.monotonic()
     if order.private is None:
         joint = checked_joint(contingency)
@@ -212,12 +204,6 @@ def designed(contingency: Contingency, order: Order, rows: Callable[[], RowsToDr
     choice, options = settled(order.method, joint, promise, order.options)
     mine = method(choice.method)
     promise = mine.covering(promise, options.use)
-    if order.private is not None:
-        check_drawn_apart(mine.name, mine.needs_rows)
-    if mine.needs_rows:
-        if rows is None:
-            raise ParameterError(f"{mine.name} is made while rows are drawn, so it has no design apart. Use sanitise.")
-        options = replace(options, rows=rows())
     found = mine.design(joint, promise, options)
     sealed = found.seal()
     shown = contingency.published.codings
@@ -239,12 +225,7 @@ def designed(contingency: Contingency, order: Order, rows: Callable[[], RowsToDr
         substitutes=None if sealed.sees_secret else substitutes_of(joint.p_x),
     )
     seconds = time.monotonic() - begun
-    return Designed(sealed, joint, choice, replace(options, rows=None), seconds, found.worth, _narrow(found.drawn))
-
-
-def _narrow(drawn: IntArray | None) -> NDArray[Any] | None:
-    """The same codes in the smallest integers that hold them: they wait in memory until their rows are written."""
-    return None if drawn is None else drawn.astype(np.min_scalar_type(int(drawn.max(initial=0))))
+    return Designed(sealed, joint, choice, options, seconds, found.worth)
 
 
 def checked_joint(contingency: Contingency) -> Joint:

@@ -66,10 +66,7 @@ class Addresses:
 class Outgoing:
     """A table that a protocol has met, drawn batch by batch while it is looked at."""
 
-    def __init__(
-        self, met: Met, sending: Sending, watch: Watch | None = None, drawn: NDArray[Any] | None = None
-    ) -> None:
-        """`drawn` are the codes of all rows where these addresses have drawn them already."""
+    def __init__(self, met: Met, sending: Sending, watch: Watch | None = None) -> None:
         encoding = met.encoding
         self.met, self.sealed, self.sending = met, met.sealed, sending
         self.way: Published = published(met.sealed, sending.sets)
@@ -83,7 +80,7 @@ class Outgoing:
                 "there was such a thing. Use --unknown drop, or design it again."
             )
         self.addresses = Addresses(met.sealed, sending)
-        self._watch, self._drawn, self._unchanged = watch, drawn, 0
+        self._watch, self._unchanged = watch, 0
         values = len(encoding.contingency.secret.combos)
         self._neighbours, self._kept = Neighbours(values, encoding.rows), KeptLook(sending.keep, values, encoding.rows)
 
@@ -168,8 +165,6 @@ class Outgoing:
     def _codes(self, inputs: IntArray, first: int, read: pl.DataFrame | None) -> NDArray[Any]:
         """What these rows become. One that is not known has words of its own, whatever it holds, and is drawn by the
         law's row for anything else, or as one of the inputs that stand for it, or as any where it will be dropped."""
-        if self._drawn is not None:
-            return self._drawn[first : first + len(inputs)]
         unknown, law = inputs < 0, self.sealed.law
         if not unknown.any():
             return law.draw(inputs, self.addresses.words(first, inputs, read))

@@ -98,15 +98,6 @@ def check_private(
         )
 
 
-def check_drawn_apart(method: str, needs_rows: bool) -> None:
-    """Refuse a method whose protocol depends on the rows themselves."""
-    if needs_rows:
-        raise ParameterError(
-            f"A private design must be made from noisy counts alone; {method} is made while rows are drawn. Use "
-            "another method, publish fewer columns, or use coarser bins."
-        )
-
-
 def told_of_design(promise: Promise, secret: str) -> list[str]:
     """What the protocol file itself may give away, in a sentence."""
     people = promise.population

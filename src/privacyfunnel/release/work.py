@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from privacyfunnel.designs.methods import RowsToDraw
-from privacyfunnel.laws.sampling import KeyStream
 from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.model.promises import SRLIP
 from privacyfunnel.release.advice import sparse_words
@@ -46,9 +41,9 @@ class Work:
         if watch:
             watch("counting", 0)
         encoding = counted(table, order)
-        found = designed(encoding.contingency, order, partial(_rows, encoding, order))
+        found = designed(encoding.contingency, order)
         met = Met(found.sealed, encoding, True)
-        return cls(order, found, Outgoing(met, order.sending, watch, found.drawn), watch)
+        return cls(order, found, Outgoing(met, order.sending, watch), watch)
 
     @property
     def encoding(self) -> Encoding:
@@ -98,12 +93,6 @@ class Work:
             kept_columns=self.outgoing.kept_columns(),
             kept_order=order.keep_order,
         )
-
-
-def _rows(encoding: Encoding, order: Order) -> RowsToDraw:
-    """All rows, for a method that is made while it draws."""
-    stream = KeyStream.fresh() if order.seed is None else KeyStream.from_seed(order.seed)
-    return RowsToDraw(np.concatenate([chunk.published for chunk in encoding.chunks()]), stream)
 
 
 def _short(found: Designed) -> float | None:
