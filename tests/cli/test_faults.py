@@ -11,10 +11,11 @@ import polars as pl
 import pytest
 
 from tests.cli.test_bad_input import bound_by_permissions
-from tests.commands import run
+from tests.commands import begun
 
 Ask = Callable[..., dict[str, Any]]
 CODES = {"kill": -9, "term": 143, "int": 130, "lost": 130, "full": 2, "memory": 2, "changed": 2, "second": 2}
+LONGEST = 20  # seconds of a run
 ROWS = [("uv"[i * 7 % 5 % 2], "abc"[i % 3], f"{i}") for i in range(300)]
 
 
@@ -190,7 +191,7 @@ def test_a_read_only_folder_is_refused(tables: Path, tmp_path: Path, suffix: str
     there.mkdir()
     there.chmod(0o555)
     for into in (there, new):
-        done = run(*words(tables / f"people.{suffix}", into), preexec_fn=bound_by_permissions)
+        done = begun(*words(tables / f"people.{suffix}", into), preexec_fn=bound_by_permissions)
         assert done.returncode == 2, done.stderr
         assert done.stderr.startswith("OutputError: ")
         assert done.stderr.count("\n") == 1

@@ -118,8 +118,6 @@ def test_a_design_needs_counts_only_and_draws_what_a_release_draws(people: pl.Da
     assert apart.for_publication
     assert apart.law.to_json() == together.sealed.law.to_json()
     assert apart.domain.secret_columns == ("income",)
-    with pytest.raises(ParameterError, match="chain is made while rows are drawn"):
-        design(people, **{**ask, "promise": LIP(0.5)}, method="chain")
 
 
 def test_a_point_of_a_curve_that_is_known_is_not_made_again(monkeypatch: pytest.MonkeyPatch) -> None:

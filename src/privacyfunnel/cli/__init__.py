@@ -16,6 +16,7 @@ from privacyfunnel.cli import (
     sanitise,
     scan,
     solve,
+    studio,
 )
 from privacyfunnel.cli.frame import app, main, program
 
@@ -31,6 +32,7 @@ app.command()(keys.sign)
 app.command()(solve.solve)
 app.command()(curve.curve)
 app.command()(funnel.funnel)
+app.command()(studio.studio)
 app.command()(reproduce.reproduce)
 
 __all__ = ["app", "main", "program"]

@@ -13,13 +13,16 @@ from privacyfunnel.cli.frame import Json, answer
 from privacyfunnel.cli.options import (
     Again,
     BinOption,
+    Decimal,
     Delimiter,
     Encoding,
     Force,
     KeepOrder,
     LedgerFile,
     MergeSecretsOption,
+    Na,
     Table,
+    dialect,
     listed,
     merges,
 )
@@ -55,6 +58,8 @@ def apply(
     merge_secrets: MergeSecretsOption = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
+    decimal: Decimal = None,
+    na: Na = None,
     excel_safe: ExcelSafe = False,
     seed: Seed = None,
     ledger: LedgerFile = None,
@@ -70,7 +75,7 @@ def apply(
     from privacyfunnel.cli.progress import work_shown
     from privacyfunnel.release.apply import apply_file
     from privacyfunnel.release.sending import Sending
-    from privacyfunnel.tables.bins import parse_bin
+    from privacyfunnel.tables.asking import parse_bin
 
     sending = Sending(listed(keep), sets.value, keep_order, seed, row_id, row_key(key_file), unknown.value)
     with work_shown() as (_, rows):
@@ -81,8 +86,7 @@ def apply(
             sending,
             bins=tuple(map(parse_bin, bin_ or [])),
             merges=merges(None, merge_secrets),
-            delimiter=delimiter,
-            encoding=encoding,
+            dialect=dialect(delimiter, encoding, decimal, na),
             force=force,
             excel_safe=excel_safe,
             ledger=ledger,

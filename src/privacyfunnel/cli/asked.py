@@ -20,7 +20,7 @@ def order_asked(
     publish: list[str],
     epsilon: float | None,
     promise: str = "lip",
-    population: float | None = None,
+    population: float | str | None = None,
     method: str = "auto",
     order: list[str] | None = None,
     budgets: str | None = None,
@@ -53,14 +53,16 @@ def order_asked(
     from privacyfunnel.model.uses.order import parse_order
     from privacyfunnel.release.order import Order
     from privacyfunnel.release.private import private_design
-    from privacyfunnel.tables.bins import parse_bin
+    from privacyfunnel.release.whom import whom
+    from privacyfunnel.tables.asking import parse_bin
     from privacyfunnel.tables.domain_file import read_domain
 
     return Order(
         secret=listed(secret),
         publish=listed(publish),
         promise=promise_called(promise, _size(epsilon, average, average_only)),
-        population=population,
+        population=whom(population).confidence,
+        population_if_possible=whom(population).if_possible,
         method=method,
         chain_order=listed(order),
         budgets=_budgets(budgets),

@@ -13,6 +13,7 @@ from privacyfunnel.cli.frame import Json, answer
 from privacyfunnel.cli.options import (
     AverageOption,
     BinOption,
+    Decimal,
     Delimiter,
     Encoding,
     For,
@@ -20,9 +21,10 @@ from privacyfunnel.cli.options import (
     Gap,
     MergeRareOption,
     MergeSecretsOption,
+    Na,
     OptionalEpsilon,
     Ordered,
-    Population,
+    PopulationOrNone,
     PromiseName,
     PromiseOption,
     Publish,
@@ -30,6 +32,7 @@ from privacyfunnel.cli.options import (
     SeesSecret,
     Table,
     TimeLimit,
+    dialect,
 )
 from privacyfunnel.cli.release_options import (
     AnyMethod,
@@ -59,7 +62,7 @@ def design(
     into: Annotated[Path, typer.Option("--into", help="The protocol file, such as protocol.json.")],
     counts: CountsColumn = None,
     promise: PromiseOption = PromiseName.LIP,
-    population: Population = None,
+    population: PopulationOrNone = "none",
     method: AnyMethod = "auto",
     order: ChainOrder = None,
     budgets: Budgets = None,
@@ -76,6 +79,8 @@ def design(
     time_limit: TimeLimit = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
+    decimal: Decimal = None,
+    na: Na = None,
     design_epsilon: DesignEpsilon = None,
     domain: DomainOption = None,
     design_noise: DesignNoise = Noise.OWN,
@@ -113,7 +118,13 @@ def design(
             progress=proof,
         )
         found = design_file(
-            table, into, asked, counts=counts, delimiter=delimiter, encoding=encoding, force=force, watch=rows
+            table,
+            into,
+            asked,
+            counts=counts,
+            dialect=dialect(delimiter, encoding, decimal, na),
+            force=force,
+            watch=rows,
         )
     answer(as_json, _content(found), _told(found))
 

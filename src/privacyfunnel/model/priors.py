@@ -162,7 +162,7 @@ class Sampled:
         return PriorSets.joined(made) if made else nothing(inputs, joint.c)
 
 
-def checked_confidence(confidence: float | Fraction) -> Fraction:
+def checked_confidence(confidence: float | Fraction | str) -> Fraction:
     """The confidence as the decimal fraction it is written as, or one sentence that says why it is none.
 
     >>> checked_confidence(0.95)

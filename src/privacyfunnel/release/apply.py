@@ -21,6 +21,7 @@ from privacyfunnel.release.met import Measured, Met
 from privacyfunnel.release.order import names
 from privacyfunnel.release.sending import BLUR, ERROR, Sending, Watch
 from privacyfunnel.tables.bins import Bins
+from privacyfunnel.tables.dialect import AS_FOUND, Dialect
 from privacyfunnel.tables.merging import Merge, merges_of
 
 if TYPE_CHECKING:
@@ -169,8 +170,7 @@ def apply_file(
     *,
     bins: Sequence[Bins] = (),
     merges: Sequence[Merge] = (),
-    delimiter: str | None = None,
-    encoding: str | None = None,
+    dialect: Dialect = AS_FOUND,
     force: bool = False,
     excel_safe: bool = False,
     ledger: str | Path | None = None,
@@ -192,7 +192,7 @@ def apply_file(
     protocol, source, into = Path(protocol), Path(source), Path(into)
     text = text_of(protocol)
     sealed = SealedProtocol.from_text(text, str(protocol))
-    table = open_table(source, delimiter=delimiter, encoding=encoding)
+    table = open_table(source, dialect)
     suffix = checked_output(into, force=force) if into.parent.exists() else checked_suffix(into)
     place = OneFile(into, suffix, force)
     for given, what in ((source, "the table"), (protocol, "the protocol")):

@@ -9,12 +9,12 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from privacyfunnel.designs.choice import DEFAULT_METHOD, Choice, settled
 from privacyfunnel.designs.curve import Point, line_name
-from privacyfunnel.designs.methods import Effort, Options, method
-from privacyfunnel.errors import ColumnError, OutputError, ParameterError
+from privacyfunnel.designs.methods import Design, Effort, Options, method
+from privacyfunnel.errors import ColumnError, GuaranteeError, OutputError, ParameterError, SizeError
 from privacyfunnel.laws.outcomes import outcomes_of
 from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.laws.substitutes import substitutes_of
@@ -24,7 +24,9 @@ from privacyfunnel.model.uses.use import Information, Use, Worth
 from privacyfunnel.release.order import OUTCOMES, Order, names
 from privacyfunnel.release.private import private_design, told_of_design
 from privacyfunnel.release.sending import Watch
+from privacyfunnel.release.whom import obstacle, of_rows_alone, unhurried, whom
 from privacyfunnel.tables.bins import Bins
+from privacyfunnel.tables.dialect import AS_FOUND, Dialect
 from privacyfunnel.tables.merging import merges_of
 
 if TYPE_CHECKING:
@@ -44,6 +46,8 @@ class Designed:
     options: Options  # what that method was told
     seconds: float  # what making and certifying took
     worth: Worth  # how good it is for the use it was made for
+    not_for_people: str = ""  # why the people are promised nothing, where that was left open; it may tell of secrets
+    rows_alone: Worth | None = None  # what these rows alone would keep, where the people were promised without asking
     protocol_file: Path | None = None  # where it was written, and what its codes stand for
     codebook: Path | None = None
 
@@ -85,7 +89,7 @@ def design(
     secret: str | Sequence[str],
     publish: str | Sequence[str],
     promise: Promise,
-    population: float | None = None,
+    population: float | str | None = None,
     method: str = DEFAULT_METHOD,
     chain_order: Sequence[str] = (),
     budgets: str | Sequence[float] | None = None,
@@ -111,7 +115,8 @@ def design(
         secret=names(secret),
         publish=names(publish),
         promise=promise,
-        population=population,
+        population=whom(population).confidence,
+        population_if_possible=whom(population).if_possible,
         method=method,
         chain_order=tuple(chain_order),
         budgets=budgets if budgets is None or isinstance(budgets, str) else tuple(budgets),
@@ -135,8 +140,7 @@ def design_file(
     order: Order,
     *,
     counts: str | None = None,
-    delimiter: str | None = None,
-    encoding: str | None = None,
+    dialect: Dialect = AS_FOUND,
     force: bool = False,
     watch: Watch | None = None,
 ) -> Designed:
@@ -157,7 +161,7 @@ def design_file(
         raise OutputError(f"a protocol file must be called something.json; '{into.name}' is not. Rename it.")
     for path in (into, book) if into.parent.exists() else ():
         checked_target(path, force=force)
-    table = open_table(source, delimiter=delimiter, encoding=encoding)
+    table = open_table(source, dialect)
     if watch:
         watch("counting", 0)
     contingency = counted(table, order).contingency if counts is None else _of_counts(table, counts, order)
@@ -196,21 +200,25 @@ def counted(table: Table, order: Order) -> Encoding:
 def designed(contingency: Contingency, order: Order) -> Designed:
     """The protocol that the order asks for, sealed, with the columns and bins of the table in its domain."""
     begun = time.monotonic()
-    if order.private is None:
-        joint = checked_joint(contingency)
-        promise = order.promised(joint)
-    else:  # from here on nothing of the table is looked at but these counts
+    why_not, alone = "", None
+    if order.private is not None:  # from here on nothing of the table is looked at but these counts
         joint, promise = order.private.of(contingency, order.promise, order.population, order.seed)
-    choice, options = settled(order.method, joint, promise, order.options)
-    mine = method(choice.method)
-    promise = mine.covering(promise, options.use)
-    found = mine.design(joint, promise, options)
-    sealed = found.seal()
+        found = _made(order, joint, promise, order.options)
+    elif not order.population_if_possible:
+        joint = checked_joint(contingency)
+        found = _made(order, joint, order.promised(joint), order.options)
+    else:
+        joint = checked_joint(contingency)
+        found, why_not = _for_people_if_possible(order, joint)
+        if not why_not:
+            alone = of_rows_alone(found.choice.method, joint, order.promise, found.options)
+    choice, options, sealed = found.choice, found.options, found.sealed
     shown = contingency.published.codings
     domain = replace(
         sealed.domain,
         secret_columns=contingency.secret.columns,
         bins={coding.column: coding.edges for coding in shown if coding.edges},
+        grouped={at.column: at.how for at in shown if at.how is not None},
         rest={at.column: at.labels[at.rest] for at in shown if at.rest is not None},
         missing={at.column: at.labels[at.missing] for at in shown if at.missing is not None},
         secrets_merged=any(coding.joins for coding in contingency.secret.codings),
@@ -225,7 +233,36 @@ def designed(contingency: Contingency, order: Order) -> Designed:
         substitutes=None if sealed.sees_secret else substitutes_of(joint.p_x),
     )
     seconds = time.monotonic() - begun
-    return Designed(sealed, joint, choice, options, seconds, found.worth)
+    return Designed(sealed, joint, choice, options, seconds, found.design.worth, why_not, alone)
+
+
+class _Made(NamedTuple):
+    """What a method made of an order."""
+
+    choice: Choice
+    options: Options
+    design: Design
+    sealed: SealedProtocol
+
+
+def _made(order: Order, joint: Joint, promise: Promise, options: Options) -> _Made:
+    """The protocol of the method that was asked for, or that suits, keeping this promise."""
+    choice, options = settled(order.method, joint, promise, options)
+    mine = method(choice.method)
+    found = mine.design(joint, mine.covering(promise, options.use), options)
+    return _Made(choice, options, found, found.seal())
+
+
+def _for_people_if_possible(order: Order, joint: Joint) -> tuple[_Made, str]:
+    """The protocol for the people, or for these rows alone and why. What is wrong with the order itself is raised."""
+    try:
+        why_not = obstacle(order, joint)
+        if not why_not:
+            promise, options = order.promised(joint), unhurried(order.options)
+            return _made(order, joint, promise, options), ""
+    except (ParameterError, SizeError, GuaranteeError) as error:
+        why_not = str(error)
+    return _made(order, joint, order.promise, order.options), why_not
 
 
 def checked_joint(contingency: Contingency) -> Joint:

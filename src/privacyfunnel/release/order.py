@@ -54,6 +54,7 @@ class Order:
     key: RowKey | None = None  # the owner's, for releases that draw unchanged people alike; else a fresh one
     effort: Effort = field(default_factory=Effort)
     population: float | None = None  # the confidence with which it is to hold for the people the rows are a sample of
+    population_if_possible: bool = False  # whether these rows alone are promised for where the people cannot be
     private: PrivateDesign | None = None  # a design from noisy counts, in a public domain
     domain: DomainFile | None = None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from privacyfunnel.tables.bins import Bins
+    from privacyfunnel.tables.dialect import Written
+    from privacyfunnel.tables.files import Table
     from privacyfunnel.tables.merging import Merge
 
 T = TypeVar("T")
@@ -76,5 +79,12 @@ def publish(
     ):
         drawn = parts.begin(place.table.name)
         batches = outgoing.batches(partial(nameless_file, drawn))
-        write_batches(drawn, place.suffix, batches, excel_safe=excel_safe)
+        like = written_like(outgoing.met.encoding.table, excel_safe=excel_safe)
+        write_batches(drawn, place.suffix, batches, excel_safe=excel_safe, written=like)
         return finish(parts, drawn, remembered.replacing(replaced))
+
+
+def written_like(table: Table, *, excel_safe: bool) -> Written:
+    """As the table is written; with a byte order mark, without which Excel takes UTF-8 for something else, if it is to
+    be opened there."""
+    return replace(table.written, mark=table.written.mark or excel_safe)

@@ -48,6 +48,8 @@ class Release:
     rare: tuple[str, ...] = ()  # values that few people have, and what merging rare secrets would keep; a sentence each
     pages: tuple[Path, ...] = ()  # the reports that were written
     joint: Joint | None = None  # the owner's own: it holds counts, and is in no public file
+    not_for_people: str = ""  # why the people are promised nothing, where that was left open; the owner's own
+    rows_alone: Worth | None = None  # what these rows alone would keep, where the people were promised unasked
     people: People | None = None  # ε for those whom the rows stand for, where that is quickly told; the owner's own
     known: tuple[Point, ...] = ()  # the points of a curve that were solved on the way
     excel_safe: bool = False  # whether cells that a spreadsheet would take for formulas have an apostrophe in front
@@ -56,6 +58,7 @@ class Release:
     kept_columns: tuple[KeptColumn, ...] = ()  # what each kept column gives away of order and secret
     order: IntArray | None = None  # of a frame: which of its rows each published row is; the owner's own
     remembered: Remembered | None = None  # what the ledger says: the owner's own
+    read_as: tuple[str, ...] = ()  # what was found by itself of how the table is written, in words
     kept_order: bool = False  # whether the rows are published in the order of the table
 
     @property

@@ -19,8 +19,10 @@ from privacyfunnel.release.order import OUTCOMES, Order, names
 from privacyfunnel.release.private import private_design
 from privacyfunnel.release.release import Release
 from privacyfunnel.release.sending import Watch
+from privacyfunnel.release.whom import whom
 from privacyfunnel.release.work import Work
 from privacyfunnel.tables.bins import Bins
+from privacyfunnel.tables.dialect import AS_FOUND, Dialect
 from privacyfunnel.tables.merging import merges_of
 
 if TYPE_CHECKING:
@@ -37,7 +39,7 @@ def sanitise(
     secret: str | Sequence[str],
     publish: str | Sequence[str],
     promise: Promise,
-    population: float | None = None,
+    population: float | str | None = None,
     method: str = DEFAULT_METHOD,
     chain_order: Sequence[str] = (),
     budgets: str | Sequence[float] | None = None,
@@ -67,7 +69,8 @@ def sanitise(
         secret=names(secret),
         publish=names(publish),
         promise=promise,
-        population=population,
+        population=whom(population).confidence,
+        population_if_possible=whom(population).if_possible,
         method=method,
         chain_order=tuple(chain_order),
         budgets=budgets if budgets is None or isinstance(budgets, str) else tuple(budgets),
@@ -101,8 +104,7 @@ def sanitise_file(
     order: Order,
     *,
     suffix: str | None = None,
-    delimiter: str | None = None,
-    encoding: str | None = None,
+    dialect: Dialect = AS_FOUND,
     force: bool = False,
     excel_safe: bool = False,
     ledger: str | Path | None = None,
@@ -121,13 +123,13 @@ def sanitise_file(
     unless it is to be made `again`. A `trial`, such as a demonstration, is remembered and does not count.
     """
     from privacyfunnel.release.ledger import Ledger, ledger_of
-    from privacyfunnel.release.publishing import publish
+    from privacyfunnel.release.publishing import publish, written_like
     from privacyfunnel.release.repeats import ProtocolText
     from privacyfunnel.tables.files import open_table, table_suffix
     from privacyfunnel.tables.writing import write_batches
 
     source, into = Path(source), Path(into)
-    table = open_table(source, delimiter=delimiter, encoding=encoding)
+    table = open_table(source, dialect)
     files = ReleaseFiles(into, suffix or str(table_suffix(source)), force=force)
     files.refuse_early(source)
     book = Ledger(ledger_of(source) if ledger is None else Path(ledger))
@@ -139,13 +141,15 @@ def sanitise_file(
         codes = work.codebook()
         if codes is not None:
             beside = parts.begin(files.codebook.name, owners=owners)
-            write_batches(beside, beside.suffix, [codes], excel_safe=excel_safe)
+            like = written_like(table, excel_safe=excel_safe)
+            write_batches(beside, beside.suffix, [codes], excel_safe=excel_safe, written=like)
         release = replace(
             work.release(files.table),
             protocol_file=files.protocol,
             codebook=None if codes is None else files.codebook,
             excel_safe=excel_safe,
             remembered=remembered,
+            read_as=table.written.found,
         )
         written = []
         for page in pages(replace(release, table=drawn)) if pages else ():

@@ -33,15 +33,20 @@ class Work:
     @classmethod
     def begun(cls, table: Any, order: Order, watch: Watch | None = None) -> Work:
         """Count the table, make the protocol and seal it; nothing is published yet."""
-        from privacyfunnel.release.met import Met
-        from privacyfunnel.release.outgoing import Outgoing
         from privacyfunnel.tables.names import checked_columns
 
         checked_columns(order.keep, table.columns, "kept")
         if watch:
             watch("counting", 0)
         encoding = counted(table, order)
-        found = designed(encoding.contingency, order)
+        return cls.of(encoding, order, designed(encoding.contingency, order), watch)
+
+    @classmethod
+    def of(cls, encoding: Encoding, order: Order, found: Designed, watch: Watch | None = None) -> Work:
+        """A table for which the protocol was designed."""
+        from privacyfunnel.release.met import Met
+        from privacyfunnel.release.outgoing import Outgoing
+
         met = Met(found.sealed, encoding, True)
         return cls(order, found, Outgoing(met, order.sending, watch), watch)
 
@@ -87,6 +92,8 @@ class Work:
                 filter(None, (few_words(joint, self.sealed.domain.bins), rare_secret_words(found, order.secret)))
             ),
             joint=joint,
+            not_for_people=found.not_for_people,
+            rows_alone=found.rows_alone,
             people=people(law, self.sealed.promise, joint, AT_A_GLANCE),
             known=() if found.point is None else (found.point,),
             order_tells=self.outgoing.order_tells(),

@@ -16,6 +16,7 @@ from privacyfunnel.tables.encoding import column_coders, contingency_of
 from privacyfunnel.tables.files import Table
 from privacyfunnel.tables.merging import Merge, by_column
 from privacyfunnel.tables.names import checked_columns
+from privacyfunnel.tables.prepared import prepared
 from privacyfunnel.tables.tally import Tally
 from privacyfunnel.tables.variables import Contingency
 
@@ -44,6 +45,7 @@ def contingency_of_counts(
             f"quantiles of '{by_rows[0]}' are found from rows; this is a table of counts. Give edges, such as "
             f"--bin {by_rows[0]}=0,10,20."
         )
+    table = prepared(table, bins)
     coders = column_coders(table, (*secret, *publish), bins)
     tally, total = Tally(len(coders)), 0
     for batch in table.batches([*secret, *publish, counts]):

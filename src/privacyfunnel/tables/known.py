@@ -22,6 +22,7 @@ from privacyfunnel.tables.files import Table
 from privacyfunnel.tables.identity import RowIds
 from privacyfunnel.tables.merging import Merge, by_column
 from privacyfunnel.tables.names import checked_columns
+from privacyfunnel.tables.prepared import prepared, prepared_for
 from privacyfunnel.tables.variables import Strangers, Variable
 
 PROTOCOL = "the protocol"  # that knows the values of a table, unless a file lists them
@@ -122,6 +123,7 @@ def encode_against(
     columns = (*secret.columns, *published.columns)
     checked_columns(columns, table.columns, "known")
     kept = [column for column in checked_columns(keep, table.columns, "kept") if column not in columns]
+    table = prepared_for(table, (*secret.codings, *published.codings))
     coders = [KnownCoder(coding) for coding in (*secret.codings, *published.codings)]
     found = encoded(table, coders, len(secret.codings), secret.combos, published.combos, keep=kept, ids=ids)
     refuse_strange(found.strangers, published.columns, known_by)
@@ -144,6 +146,7 @@ def encode_with(
     `bins` and `merges` are the secret's.
     """
     checked_columns([*secret, *published.columns], table.columns, "known")
+    table = prepared_for(prepared(table, bins), published.codings)
     free = column_coders(table, secret, bins)
     known = [KnownCoder(coding) for coding in published.codings]
     rules = by_column(merges, secret, ())
