@@ -176,8 +176,8 @@ def _written(
     from contextlib import ExitStack
 
     from privacyfunnel.estimation import impute_file
+    from privacyfunnel.report.curves import save
     from privacyfunnel.report.shares import shares_figure, true_shares
-    from privacyfunnel.report.trade_off import save
     from privacyfunnel.tables.files import open_table
     from privacyfunnel.tables.whole import folder, whole_file
     from privacyfunnel.tables.writing import write_batches

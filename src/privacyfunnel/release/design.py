@@ -70,7 +70,7 @@ class Designed:
                 "The promise is about the people whom the table is an independent sample of, with "
                 f"{100 * promise.population.confidence:g} % confidence: for later rows, if they are of the same people."
             )
-        return (about, *told_of_design(promise, secret))
+        return (about, *told_of_design(promise, secret, codebook=bool(self.sealed.outcomes), to_owner=True))
 
     @property
     def point(self) -> Point | None:

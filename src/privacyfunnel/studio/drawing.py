@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from privacyfunnel.report.colours import AMBER, GREY, RED, TEAL
-from privacyfunnel.report.pictures import Picture
-from privacyfunnel.report.svg import Scale, line, rectangle, short, svg, words
+from privacyfunnel.report.svg import Picture, Scale, line, rectangle, short, svg, words
 
 if TYPE_CHECKING:
     from privacyfunnel.studio.tasks.today import Today

@@ -10,8 +10,7 @@ from privacyfunnel.estimation import Estimates, estimate, impute_file
 from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.release.write import recognised
 from privacyfunnel.report.colours import AMBER, RED
-from privacyfunnel.report.pictures import Picture
-from privacyfunnel.report.svg import Scale, line, mark, short, svg, words
+from privacyfunnel.report.svg import Picture, Scale, line, mark, short, svg, words
 from privacyfunnel.studio.tasks.saying import Say
 from privacyfunnel.tables.files import open_table
 

@@ -15,14 +15,13 @@ from privacyfunnel.designs.curve import Curve, Point, curve
 from privacyfunnel.release.design import Designed, counted, designed
 from privacyfunnel.release.release import Release
 from privacyfunnel.release.work import Work
-from privacyfunnel.report.numbers import LOOSE, MOST_IN_TWO, MOST_INPUTS
-from privacyfunnel.report.pictures import Picture, curve_picture
+from privacyfunnel.report.costs import LOOSE, MOST_IN_TWO, MOST_INPUTS, SIZES, costs_picture
+from privacyfunnel.report.svg import Picture
 from privacyfunnel.studio.choices import Choices
 from privacyfunnel.studio.tasks.saying import Say
 from privacyfunnel.tables.files import open_table
 
 ROUNDS = (2.0, 10.0, None)  # seconds; None is as long as the command line takes
-SIZES = (0.1, 0.25, 0.5, 1.0, 2.0, 3.0)  # the ε of the curve, besides the chosen one
 SEEN = 0.2  # seconds between two sights of how far a proof is
 NEAR = 1e-5  # of a unit: a search that comes so near to its bound is not called short
 
@@ -137,4 +136,4 @@ def _curve(release: Release) -> Iterator[Picture]:
     for epsilon in sorted({*SIZES, chosen}, key=lambda size: abs(math.log(size / chosen)) if chosen > 0 else size):
         found = curve(joint, sealed.promise, epsilons=[epsilon], effort=LOOSE, known=known)
         known = (*known, *(point for point in found.points if point not in known))
-        yield curve_picture(Curve(found.promise, found.entropy, known), release.method, chosen, release.information)
+        yield costs_picture(Curve(found.promise, found.entropy, known), release.method, chosen, release.information)
