@@ -17,6 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import linalg
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine.curved import Curved
@@ -28,6 +29,7 @@ STEPS = 80  # of the interior point method; some twenty are usual
 BOUNDARY = 0.99  # of the way to the boundary: the longest step
 CENTRED = 1e-13  # relative: complementarity at which nothing is left to gain
 FEASIBLE = 1e-13  # of the prior
+SOLVED = 1e-12  # relative: what a Cholesky factor may leave
 LEAST_WEIGHT = 1e-5  # of an even share: what a new atom begins with
 UNIT = float(np.finfo(np.float64).eps)
 
@@ -133,6 +135,26 @@ def mixture(
     )
 
 
+def _lower(L: FloatArray, right: FloatArray) -> FloatArray:
+    """L⁻¹ times this, L with nothing above its diagonal."""
+    return np.asarray(linalg.solve_triangular(L, right, lower=True, check_finite=False), dtype=np.float64)
+
+
+def _least(S: FloatArray, right: FloatArray) -> FloatArray:
+    """The solution of S y = right for positive S; the least of all where rows say the same."""
+    scale = 1.0 / np.sqrt(np.maximum(np.diag(S), 1e-300))
+    scaled, goal = S * np.outer(scale, scale), right * scale
+    try:
+        factor = linalg.cho_factor(scaled, check_finite=False)
+        y = linalg.cho_solve(factor, goal, check_finite=False)
+        y = y + linalg.cho_solve(factor, goal - scaled @ y, check_finite=False)  # refined once
+        if np.abs(scaled @ y - goal).max() <= SOLVED * np.abs(goal).max():
+            return np.asarray(scale * y, dtype=np.float64)
+    except linalg.LinAlgError:
+        pass
+    return np.asarray(np.linalg.lstsq(S, right, rcond=1e-15)[0], dtype=np.float64)
+
+
 class _Point:
     """Weights q and slacks z of atoms, prices of rows, and their Newton steps (predictor and corrector)."""
 
@@ -205,7 +227,7 @@ class _Point:
             L = np.asarray(np.linalg.cholesky(H * np.outer(scale, scale) + 1e-14 * np.eye(k)), dtype=np.float64)
         except np.linalg.LinAlgError:
             return False
-        half = np.asarray(np.linalg.solve(L, columns * scale[:, None]), dtype=np.float64)
+        half = _lower(L, columns * scale[:, None])
         S = half.T @ half
         mu = self._gap / (k + self.limited)
         predicted = self._direction(L, scale, half, S, np.zeros(k), 0.0)
@@ -240,9 +262,9 @@ class _Point:
             over = self.most - float(self.h @ self.q) - self.slack - (slack_to / self.beta - self.slack)
             S[-1, -1] += self.slack / self.beta
             missing = np.append(missing, -over)
-        r = np.linalg.solve(L, r1 * scale)
-        y = np.asarray(np.linalg.lstsq(S, missing - half.T @ r, rcond=1e-15)[0], dtype=np.float64)
-        dq = scale * np.linalg.solve(L.T, r + half @ y)
+        r = _lower(L, r1 * scale)
+        y = _least(S, missing - half.T @ r)
+        dq = scale * linalg.solve_triangular(L, r + half @ y, trans=1, lower=True, check_finite=False)
         dz = np.asarray(to / self.q - self.z - self.z / self.q * dq)
         if not (np.isfinite(dq).all() and np.isfinite(y).all()):
             return None

@@ -26,13 +26,16 @@ from privacyfunnel.engine.moments import Moment
 from privacyfunnel.engine.oracle import Oracle, is_secret_box, secret_box
 from privacyfunnel.engine.polytope import Polytope, boxed, polytope_of
 from privacyfunnel.engine.problem import Problem, Split
+from privacyfunnel.engine.product_programme import BestProducts, ProductProgramme
 from privacyfunnel.engine.products import Products, cone_of
 from privacyfunnel.engine.programme import RowsOracle
 from privacyfunnel.engine.reductions import grouped_secrets, merged
 from privacyfunnel.engine.rules import Rules
 from privacyfunnel.engine.search import InTurn, Search, SomeInputsSearch, TangentSearch, VertexSearch
+from privacyfunnel.engine.sparse_products import SparseProgramme
 from privacyfunnel.engine.supply import Beginning, WithLoans, WithRest
 from privacyfunnel.engine.tangent_walks import TangentWalks
+from privacyfunnel.engine.twos import WithTwos
 
 MANY_INPUTS = 150  # below, atoms are few enough to be searched for in the polytope itself, and prices soon right
 MANY_ROWS = 130  # beyond, inverting bases of so many rows takes longer than linear programmes one by one
@@ -45,6 +48,7 @@ WALKS_OVER_SETS, PATIENCE_OVER_SETS = 8, 5  # where boxes take milliseconds, a p
 STEADY = 0.8  # weight of past prices where many splits cost the same; 0 where an atom is sought at its very prices
 PATIENCE = 8  # searches in vain where no proof says that there is nothing to be found
 MOST_MULTIPLIED = 64  # inputs; with more, products of rows have too many entries for a box to be bounded in time
+MOST_PAIRED = 2000  # inputs; with more, a table of all pairs and a form of all entries no longer fit
 SIMPLER_GAP = 0.01  # of its value: how well a simpler problem is solved where the second moment counts
 COARSE_SHARE, SHORT_COARSE_SHARE = 0.4, 0.2  # of a time limit for the smaller problem; less where nothing is proved
 
@@ -255,16 +259,30 @@ def _pairs(problem: Problem, moment: Moment) -> Tools:
 
 def _by_products(problem: Problem, moment: Moment) -> Tools:
     polytope = polytope_of(problem)
-    search, cone = VertexSearch(polytope, problem.objective), cone_of(problem)
-    reach: list[FloatArray] = []
+    search = VertexSearch(polytope, problem.objective)
+    return Tools(search, _multiplied(problem, polytope, search, ProductProgramme))
+
+
+def _by_some_products(problem: Problem, moment: Moment) -> Tools:
+    """The same where entries and pairs are many: all atoms over two inputs in a table, and few entries looked at."""
+    polytope = polytope_of(problem)
+    search = WithTwos(VertexSearch(polytope, problem.objective), problem)
+    return Tools(search, _multiplied(problem, polytope, search, SparseProgramme))
+
+
+def _multiplied(
+    problem: Problem, polytope: Polytope, search: VertexSearch | WithTwos, best_products: type[BestProducts]
+) -> Callable[[Curved], Prover]:
+    """Proofs by products of rows."""
+    cone, reach = cone_of(problem), list[FloatArray]()
 
     def charged(objective: Curved) -> Prover:
         if not reach:
             reach.append(np.minimum(cone.image @ polytope.reach(np.inf), 1.0))
         search.charge(objective)
-        return BestFirst(Products(cone, objective, reach[0]), objective, search.polished)
+        return BestFirst(Products(cone, objective, reach[0], None, best_products), objective, search.polished)
 
-    return Tools(search, charged)
+    return charged
 
 
 def _by_groups(problem: Problem, moment: Moment) -> Tools:
@@ -286,6 +304,11 @@ def _by_groups(problem: Problem, moment: Moment) -> Tools:
 
 def _has_sets(problem: Problem) -> bool:
     return problem.sets is not None
+
+
+def _has_pairs(problem: Problem) -> bool:
+    """Few enough inputs for a table of all pairs of them, and each a value of its own."""
+    return problem.objective.plain and problem.size <= MOST_PAIRED and len(problem.inequalities) <= MANY_ROWS
 
 
 def _is_small(problem: Problem) -> bool:
@@ -328,5 +351,6 @@ MOMENT_PLAN = (
     MomentWay("sets of priors, bounded by the table's own rows", _has_sets, _over_sets_without_proof),
     MomentWay("one number, all vertices in a table", lambda p: p.objective.plain and p.rows.of_two, _pairs),
     MomentWay("vertices of the polytope, products of rows", _is_small, _by_products),
+    MomentWay("vertices of the polytope, some products of rows", _has_pairs, _by_some_products),
     MomentWay("vertices of the polytope, bounded by groups of secrets", lambda problem: True, _by_groups),
 )

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -36,6 +37,22 @@ class Largest:
     used: tuple[IntArray, IntArray]  # numbers of rows
     rows: FloatArray  # all there were, in the end
     second: FloatArray | None
+
+
+class BestProducts(Protocol):
+    """What finds the best products for a form of `size` rows, the first `inputs` of them of v."""
+
+    def __init__(self, size: int, inputs: int, largest_floor: float) -> None: ...
+
+    def solve(
+        self,
+        D: FloatArray,
+        rows: FloatArray,
+        first: tuple[IntArray, IntArray],
+        goal: float,
+        missing: Missing | None = None,
+    ) -> Largest:
+        """The least δ that was found, from these products on; it is not sought below the goal."""
 
 
 class ProductProgramme:
