@@ -143,6 +143,8 @@ def test_actions_are_as_cheap_as_with_every_vertex_written_out(seed: int, kept: 
     found, listed = (
         split_by_actions(cone_rows(each), each.prior, losses, shares) for each in (problem, written_out(problem))
     )
+    assert found is not None
+    assert listed is not None
     assert (found.taken * losses).sum() == pytest.approx((listed.taken * losses).sum(), abs=1e-8)
     bound = bound_by_prices(linear_oracle(problem), problem.prior, losses, found, shares)
     assert (found.taken * losses).sum() == pytest.approx(bound, abs=1e-7)

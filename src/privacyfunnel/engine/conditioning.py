@@ -99,7 +99,8 @@ class Conditioning:
         self._add(np.concatenate(known if start is None else [*known, self.problem.cleaned(start)]))
         in_vain, stalled, fruitless, before, tolerance = 0, 0, 0, np.inf, ROUGH
         while True:
-            self._mix(tolerance)
+            if time.monotonic() < deadline or not np.isfinite(before):  # a master is not begun when time is up
+                self._mix(tolerance)
             near = max(gap * (self.value - self.moment.constant), absolute, LEAST_GAP * self.value)
             allowed = near / self._mixture.whole
             if progress is not None:

@@ -9,6 +9,7 @@ Rows themselves may arrive as well, where somebody sees from X that they are mis
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -51,6 +52,7 @@ class BestProducts(Protocol):
         first: tuple[IntArray, IntArray],
         goal: float,
         missing: Missing | None = None,
+        deadline: float = np.inf,
     ) -> Largest:
         """The least δ that was found, from these products on; it is not sought below the goal."""
 
@@ -71,6 +73,7 @@ class ProductProgramme:
         first: tuple[IntArray, IntArray],
         goal: float,
         missing: Missing | None = None,
+        deadline: float = np.inf,
     ) -> Largest:
         """The least δ that was found; it is not sought below the goal. It holds whatever the solver says."""
         entries = D[self._i, self._j]
@@ -93,7 +96,7 @@ class ProductProgramme:
             here, before = self._proved(entries, N, S), best
             if here <= best:
                 best, used = here, (one[N > USED], other[N > USED])
-            if best <= goal:
+            if best <= goal or time.monotonic() >= deadline:
                 break
             second = self._matrix(-self._programme.multipliers)
             if number > 1 and before - best < GAINS * (best - goal):

@@ -135,7 +135,7 @@ class Products:
         box: Box = boxes.parts[0][0]
         none = np.empty((0, prices.size))
         D = self._form(box, prices)
-        solved = self._programme.solve(D, self._rows(box), box.first, -goal, self._missing)
+        solved = self._programme.solve(D, self._rows(box), box.first, -goal, self._missing, deadline)
         bound = max(-solved.largest, float(boxes.bound[0]))
         if bound >= goal:
             return Cut(_queued([], bound), goal, none)

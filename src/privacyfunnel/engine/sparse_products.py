@@ -7,6 +7,8 @@ is the bound, which therefore holds whatever the programme knows.
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
@@ -35,6 +37,7 @@ class SparseProgramme:
         first: tuple[IntArray, IntArray],
         goal: float,
         missing: Missing | None = None,
+        deadline: float = np.inf,
     ) -> Largest:
         """The least δ that was found; it is not sought below the goal. It holds whatever the solver says."""
         one = other = np.empty(0, dtype=np.int64)
@@ -53,7 +56,7 @@ class SparseProgramme:
             here, total = self._proved(D, rows, one, other, N)
             if here <= best:
                 best, used = here, (one[N > USED], other[N > USED])
-            if best <= goal:
+            if best <= goal or time.monotonic() >= deadline:
                 break
             second = self._matrix(-self._programme.multipliers, entries, len(D))
             more = self._too_large(total, delta, entries, float(np.abs(D).max()))
