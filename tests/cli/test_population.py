@@ -81,7 +81,8 @@ def test_a_release_says_whom_its_promise_holds_for_and_its_file_too(adult: Path,
     audited = told("audit", into / "protocol.json", adult)
     assert audited["epsilon"] == 1.0
     weaker = json.loads((into / "protocol.json").read_text())["promise"]
-    assert set(weaker["population"]) == {"confidence", "rule", "rare_below", "rows"}  # and no count of anybody
+    assert set(weaker["population"]) == {"confidence", "rule", "rare_below", "rows", "anything_else"}  # and no count
+    assert sealed.law.anything_else == 2  # men, women, and anybody else
 
 
 def test_a_chain_for_a_population_is_refused_and_nothing_is_written(adult: Path, tmp_path: Path) -> None:

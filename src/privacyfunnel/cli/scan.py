@@ -13,16 +13,19 @@ from privacyfunnel.cli import words
 from privacyfunnel.cli.frame import Json, answer
 from privacyfunnel.cli.options import (
     BinOption,
+    Decimal,
     Delimiter,
     Encoding,
     Epsilon,
     Force,
     MergeRareOption,
     MergeSecretsOption,
+    Na,
     PromiseName,
     PromiseOption,
     Secret,
     Table,
+    dialect,
     listed,
     merges,
 )
@@ -45,6 +48,8 @@ def scan(
     merge_secrets: MergeSecretsOption = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
+    decimal: Decimal = None,
+    na: Na = None,
     domain: Annotated[
         Path | None, typer.Option("--domain", help="Write a draft of the public labels and bins, for a private design.")
     ] = None,
@@ -54,15 +59,14 @@ def scan(
     """Look at every other column: what would it say about the secret, published as it is, alone or together?"""
     from privacyfunnel.audits import scan as room
     from privacyfunnel.model.promises import promise as promise_called
-    from privacyfunnel.tables.bins import parse_bin
+    from privacyfunnel.tables.asking import parse_bin
 
-    wanted = promise_called(promise.value, epsilon)
+    wanted, written = promise_called(promise.value, epsilon), dialect(delimiter, encoding, decimal, na)
     found = room.scan(
         table,
         secret=listed(secret),
         bins=tuple(map(parse_bin, bin_ or [])),
-        delimiter=delimiter,
-        encoding=encoding,
+        dialect=written,
         promise=wanted,
         merges=merges(merge_rare, merge_secrets),
     )
@@ -70,7 +74,7 @@ def scan(
         from privacyfunnel.audits.draft import write_domain
 
         cut = tuple(map(parse_bin, bin_ or []))
-        write_domain(table, domain, found, cut, delimiter=delimiter, encoding=encoding, force=force)
+        write_domain(table, domain, found, cut, dialect=written, force=force)
     safe = {look.column for look in found.looks if found.safe(look, wanted)}
     safe_in_bins = {look.column for look in found.looks if found.safe_in_bins(look, wanted)}
     columns = [

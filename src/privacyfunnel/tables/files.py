@@ -12,10 +12,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from privacyfunnel.errors import OutputError, TableError
+from privacyfunnel.tables.dialect import AS_FOUND, Dialect, Written
+from privacyfunnel.tables.numbers import Numbers
 from privacyfunnel.tables.suffixes import DELIMITED, PARQUET, SUFFIXES
 from privacyfunnel.tables.whole import checked_target, whole_file
 
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 
+@runtime_checkable
 class Table(Protocol):
     """Rows under named columns."""
 
@@ -34,15 +38,23 @@ class Table(Protocol):
     def columns(self) -> tuple[str, ...]:
         """The names in the header."""
 
+    @property
+    def numbers(self) -> Numbers:
+        """How its text writes numbers."""
+
+    @property
+    def written(self) -> Written:
+        """How a table of text made from it is to be written."""
+
     def batches(self, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
         """The rows in order, `columns` only, some hundred thousand at a time; every call starts at the first row."""
 
 
-def open_table(path: str | Path, *, delimiter: str | None = None, encoding: str | None = None) -> Table:
+def open_table(path: str | Path, dialect: Dialect = AS_FOUND) -> Table:
     """The table in the file at `path`, its header read and checked.
 
-    `delimiter` and `encoding` are for text files; left out, the delimiter is found from the first lines and the text
-    must be UTF-8, or UTF-16 with a byte order mark.
+    What the `dialect` leaves out is found from the file itself: delimiter and decimal mark from the first lines, and
+    the encoding from a byte order mark, or from whether all of it is UTF-8.
     """
     path = Path(path)
     suffix = table_suffix(path)
@@ -54,10 +66,11 @@ def open_table(path: str | Path, *, delimiter: str | None = None, encoding: str 
     if suffix in DELIMITED:
         from privacyfunnel.tables.delimited import DelimitedTable
 
-        return DelimitedTable.open(path, delimiter=delimiter or DELIMITED[suffix], encoding=encoding)
+        meant = dialect.delimiter or DELIMITED[suffix]
+        return DelimitedTable.open(path, replace(dialect, delimiter=meant))
     from privacyfunnel.tables.columnar import ColumnarTable
 
-    return ColumnarTable.open(path, "Parquet" if suffix in PARQUET else "Arrow")
+    return ColumnarTable.open(path, "Parquet" if suffix in PARQUET else "Arrow", dialect.numbers)
 
 
 def write_table(path: str | Path, batches: Iterable[pl.DataFrame], *, force: bool = False) -> int:
