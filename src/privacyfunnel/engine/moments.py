@@ -159,7 +159,7 @@ def _least(S: FloatArray, right: FloatArray) -> FloatArray:
 def _inverse(M: FloatArray) -> FloatArray:
     """M⁻¹; where M is all but singular, the inverse on what it reaches, which takes five times as long."""
     try:
-        inverse = _lower(np.linalg.cholesky(M), np.eye(len(M)))
+        inverse = _lower(np.asarray(np.linalg.cholesky(M), dtype=np.float64), np.eye(len(M)))
         if np.square(inverse).sum() * np.trace(M) < REGULAR * len(M):
             return np.asarray(inverse.T @ inverse)
     except np.linalg.LinAlgError:
