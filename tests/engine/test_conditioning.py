@@ -15,9 +15,9 @@ from privacyfunnel.engine.best_first import BestFirst
 from privacyfunnel.engine.conditioning import Conditioning
 from privacyfunnel.engine.curved import Curved
 from privacyfunnel.engine.interval import Interval
+from privacyfunnel.engine.moment_plan import MOST_MULTIPLIED, MOST_PAIRED, _by_groups, conditioned, conditioning_for
 from privacyfunnel.engine.moments import Moment, mixture
 from privacyfunnel.engine.objective import reduced_costs
-from privacyfunnel.engine.plan import MOST_MULTIPLIED, MOST_PAIRED, _by_groups, conditioned, conditioning_for
 from privacyfunnel.engine.polytope import polytope_of
 from privacyfunnel.engine.product_programme import BestProducts, ProductProgramme
 from privacyfunnel.engine.products import Products, cone_of

@@ -11,9 +11,10 @@ from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine.actions import bound_by_prices, split_by_actions
 from privacyfunnel.engine.hull_products import MissingRows
 from privacyfunnel.engine.hulls import HullOracle
+from privacyfunnel.engine.moment_plan import conditioned
 from privacyfunnel.engine.moments import Moment
 from privacyfunnel.engine.objective import Entropy
-from privacyfunnel.engine.plan import conditioned, cone_rows, generation_for, linear_oracle, split
+from privacyfunnel.engine.plan import cone_rows, generation_for, linear_oracle, split
 from privacyfunnel.engine.problem import Problem
 from privacyfunnel.model.binomial import SCALE
 from privacyfunnel.model.rows import Rows

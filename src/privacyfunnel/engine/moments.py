@@ -14,6 +14,7 @@ equivalence), if no allowed atom has less than −e,
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +22,7 @@ from scipy import linalg
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine.curved import Curved
+from privacyfunnel.engine.factors import inverse, least, lower
 from privacyfunnel.engine.objective import image
 from privacyfunnel.engine.problem import Problem
 from privacyfunnel.errors import SolverError
@@ -29,8 +31,6 @@ STEPS = 80  # of the interior point method; some twenty are usual
 BOUNDARY = 0.99  # of the way to the boundary: the longest step
 CENTRED = 1e-13  # relative: complementarity at which nothing is left to gain
 FEASIBLE = 1e-13  # of the prior
-SOLVED = 1e-12  # relative: what a Cholesky factor may leave
-REGULAR = 1e9  # a matrix whose condition is below this on average is inverted as it is
 LEAST_WEIGHT = 1e-5  # of an even share: what a new atom begins with
 UNIT = float(np.finfo(np.float64).eps)
 
@@ -104,9 +104,17 @@ def _first_inputs(problem: Problem) -> FloatArray:
 
 
 def mixture(
-    problem: Problem, moment: Moment, atoms: FloatArray, begin: FloatArray | None = None, tolerance: float = 1e-9
+    problem: Problem,
+    moment: Moment,
+    atoms: FloatArray,
+    begin: FloatArray | None = None,
+    tolerance: float = 1e-9,
+    deadline: float = np.inf,
 ) -> Mixture:
-    """The best mixture of these atoms; `begin` are weights to start from, 0 where nothing is known."""
+    """The best mixture of these atoms; `begin` are weights to start from, 0 where nothing is known.
+
+    Once the clock passes the deadline the first one that averages to the prior is taken.
+    """
     share = image(problem.objective, problem.prior[None, :])[0]
     t = image(problem.objective, atoms)
     point = _Point(
@@ -119,7 +127,7 @@ def mixture(
         begin,
     )
     for _ in range(STEPS):
-        if point.done(tolerance) or not point.step():
+        if point.done(tolerance) or (time.monotonic() >= deadline and point.allowed) or not point.step():
             break
     if not point.sound:
         raise SolverError("The master's interior point method must end in a mixture; it did not. Report this.")
@@ -134,37 +142,6 @@ def mixture(
         value=float(np.einsum("ij,ij->", F, point.B[:, : F.shape[1]])),
         whole=point.whole,
     )
-
-
-def _lower(L: FloatArray, right: FloatArray) -> FloatArray:
-    """L⁻¹ times this, L with nothing above its diagonal."""
-    return np.asarray(linalg.solve_triangular(L, right, lower=True, check_finite=False), dtype=np.float64)
-
-
-def _least(S: FloatArray, right: FloatArray) -> FloatArray:
-    """The solution of S y = right for positive S; the least of all where rows say the same."""
-    scale = 1.0 / np.sqrt(np.maximum(np.diag(S), 1e-300))
-    scaled, goal = S * np.outer(scale, scale), right * scale
-    try:
-        factor = linalg.cho_factor(scaled, check_finite=False)
-        y = linalg.cho_solve(factor, goal, check_finite=False)
-        y = y + linalg.cho_solve(factor, goal - scaled @ y, check_finite=False)  # refined once
-        if np.abs(scaled @ y - goal).max() <= SOLVED * np.abs(goal).max():
-            return np.asarray(scale * y, dtype=np.float64)
-    except linalg.LinAlgError:
-        pass
-    return np.asarray(np.linalg.lstsq(S, right, rcond=1e-15)[0], dtype=np.float64)
-
-
-def _inverse(M: FloatArray) -> FloatArray:
-    """M⁻¹; where M is all but singular, the inverse on what it reaches, which takes five times as long."""
-    try:
-        inverse = _lower(np.asarray(np.linalg.cholesky(M), dtype=np.float64), np.eye(len(M)))
-        if np.square(inverse).sum() * np.trace(M) < REGULAR * len(M):
-            return np.asarray(inverse.T @ inverse)
-    except np.linalg.LinAlgError:
-        pass
-    return np.asarray(np.linalg.pinv(M, hermitian=True))
 
 
 class _Point:
@@ -199,7 +176,7 @@ class _Point:
 
     def _move(self) -> None:
         M = (self.U * self.q[:, None]).T @ self.U
-        self.inverse = _inverse(M)
+        self.inverse = inverse(M)
         self.B = self.inverse @ self.F
         self.UB = self.U @ self.B
         self.whole = float(np.einsum("ij,ij->", self.F, self.B))
@@ -218,6 +195,11 @@ class _Point:
     @property
     def _gap(self) -> float:
         return float(self.q @ self.z + self.slack * self.beta)
+
+    @property
+    def allowed(self) -> bool:
+        """Whether the mixture averages to the prior, and leaves open no more than may be."""
+        return self._missing < FEASIBLE and (not self.limited or float(self.h @ self.q) <= self.most)
 
     @property
     def _missing(self) -> float:
@@ -239,7 +221,7 @@ class _Point:
             L = np.asarray(np.linalg.cholesky(H * np.outer(scale, scale) + 1e-14 * np.eye(k)), dtype=np.float64)
         except np.linalg.LinAlgError:
             return False
-        half = _lower(L, columns * scale[:, None])
+        half = lower(L, columns * scale[:, None])
         S = half.T @ half
         mu = self._gap / (k + self.limited)
         predicted = self._direction(L, scale, half, S, np.zeros(k), 0.0)
@@ -274,8 +256,8 @@ class _Point:
             over = self.most - float(self.h @ self.q) - self.slack - (slack_to / self.beta - self.slack)
             S[-1, -1] += self.slack / self.beta
             missing = np.append(missing, -over)
-        r = _lower(L, r1 * scale)
-        y = _least(S, missing - half.T @ r)
+        r = lower(L, r1 * scale)
+        y = least(S, missing - half.T @ r)
         dq = scale * linalg.solve_triangular(L, r + half @ y, trans=1, lower=True, check_finite=False)
         dz = np.asarray(to / self.q - self.z - self.z / self.q * dq)
         if not (np.isfinite(dq).all() and np.isfinite(y).all()):
