@@ -10,6 +10,7 @@ from privacyfunnel.arrays import IntArray
 from privacyfunnel.designs.curve import Point
 from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.row_order import OrderTells
 from privacyfunnel.model.uses.use import Worth
 from privacyfunnel.release.people import People
@@ -128,10 +129,22 @@ class Release:
             f"{columns} itself is not protected, nor who is in the table: only {secret} is.",
             "A second release of the same rows, or several rows about one person, can give away more than their ε "
             "added; audit --with computes it for releases.",
-            f"Beliefs are compared with the distribution of {secret} in this table; whoever starts from another "
-            "belief may learn more or less.",
+            _beliefs(promise, secret, columns),
         ]
         if promise.population is None:
             known = f": for them it is, {self.people.bound} ({self.people.kind})" if to_owner and self.people else ""
             said.append(f"{NOT_OF_PEOPLE}{known or '; --population 95% asks for that as well'}.")
         return tuple(said)
+
+
+def _beliefs(promise: Promise, secret: str, columns: str) -> str:
+    """Whose beliefs the promise is about."""
+    if promise.for_any_belief:
+        return (
+            f"It holds whatever somebody believes about {secret} beforehand, but for people whose {columns} goes with "
+            f"{secret} as it does in this table."
+        )
+    return (
+        f"Beliefs are compared with the distribution of {secret} in this table; whoever starts from another belief may "
+        "learn more or less."
+    )
