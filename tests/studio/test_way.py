@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import axe_core_python
 import pytest
 
 from privacyfunnel.laws.sealing import SealedProtocol
@@ -115,6 +116,22 @@ def test_hostile_labels_are_text_on_every_page(published: Tab) -> None:
     assert published.complaints() == []
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_page_serves_those_who_do_not_see_it(published: Tab, scheme: str) -> None:
+    published.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+    axe = Path(axe_core_python.__file__).with_name("axe.min.js").read_text(encoding="utf-8")
+    steps = ("table", "roles", "today", "promise", "cost", "publish", "analyst", "audit")
+    for step in steps if scheme == "light" else ("roles", "promise"):
+        at(published, step)
+        published.until("[undefined, 'done'].includes(document.querySelector('.part')?.dataset.state)")
+        published.run(f"{axe}; 1")
+        found = published.run(
+            "axe.run({iframes: false}).then(r => r.violations.map(v => v.id + ': ' + v.nodes[0].html.slice(0, 200)))"
+        )
+        assert found == [], step
+    published.call("Emulation.setEmulatedMedia", features=[])
+
+
 def test_reload_and_back_lose_nothing(published: Tab) -> None:
     at(published, "promise")
     at(published, "roles")
@@ -211,14 +228,14 @@ def test_a_search_can_be_stopped_and_its_best_so_far_taken(tab: Tab, studio: Run
 
 
 def test_a_studio_that_is_killed_while_it_publishes_leaves_nothing_half_written(
-    some: Path, chromium: Browser, tmp_path: Path
+    people: Path, chromium: Browser, tmp_path: Path
 ) -> None:
-    with running(some, tmp_path) as mine:
+    with running(people, tmp_path) as mine:
         tab = chromium.tab(mine.new_address())
         tab.until("document.body.dataset.page === 'table'")
         on(tab, "roles")
-        role(tab, "occupation", "secret")
-        role(tab, "education", "publish")
+        role(tab, "job", "secret")
+        role(tab, "town", "publish")
         saved(tab)
         at(tab, "publish")
         tab.shows("This is not promised")

@@ -9,6 +9,7 @@ import typer
 
 from privacyfunnel.cli import words
 from privacyfunnel.cli.asked import order_asked
+from privacyfunnel.cli.beliefs import size
 from privacyfunnel.cli.frame import Json, answer
 from privacyfunnel.cli.options import (
     AverageOption,
@@ -16,6 +17,7 @@ from privacyfunnel.cli.options import (
     Decimal,
     Delimiter,
     Encoding,
+    Factor,
     For,
     Force,
     Gap,
@@ -30,6 +32,7 @@ from privacyfunnel.cli.options import (
     Publish,
     Secret,
     SeesSecret,
+    Sheet,
     Table,
     TimeLimit,
     dialect,
@@ -59,6 +62,7 @@ def design(
     secret: Secret,
     publish: Publish,
     epsilon: OptionalEpsilon = None,
+    factor: Factor = None,
     into: Annotated[Path, typer.Option("--into", help="The protocol file, such as protocol.json.")],
     counts: CountsColumn = None,
     promise: PromiseOption = PromiseName.LIP,
@@ -81,6 +85,7 @@ def design(
     encoding: Encoding = None,
     decimal: Decimal = None,
     na: Na = None,
+    sheet: Sheet = None,
     design_epsilon: DesignEpsilon = None,
     domain: DomainOption = None,
     design_noise: DesignNoise = Noise.OWN,
@@ -95,7 +100,7 @@ def design(
         asked = order_asked(
             secret=secret,
             publish=publish,
-            epsilon=epsilon,
+            epsilon=size(epsilon, factor),
             promise=promise.value,
             population=population,
             method=method,
@@ -122,7 +127,7 @@ def design(
             into,
             asked,
             counts=counts,
-            dialect=dialect(delimiter, encoding, decimal, na),
+            dialect=dialect(delimiter, encoding, decimal, na, sheet),
             force=force,
             watch=rows,
         )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from privacyfunnel.cli.asked import order_asked
+from privacyfunnel.cli.beliefs import size
 from privacyfunnel.cli.frame import Json, answer
 from privacyfunnel.cli.keys import signing
 from privacyfunnel.cli.options import (
@@ -19,6 +20,7 @@ from privacyfunnel.cli.options import (
     Decimal,
     Delimiter,
     Encoding,
+    Factor,
     For,
     Force,
     Gap,
@@ -35,6 +37,7 @@ from privacyfunnel.cli.options import (
     Publish,
     Secret,
     SeesSecret,
+    Sheet,
     Table,
     TimeLimit,
     dialect,
@@ -83,6 +86,7 @@ def sanitise(
     secret: Secret,
     publish: Publish,
     epsilon: OptionalEpsilon = None,
+    factor: Factor = None,
     into: Annotated[Path, typer.Option("--into", help="The folder for sanitised.csv and protocol.json.")],
     promise: PromiseOption = PromiseName.LIP,
     population: PopulationOrNone = "none",
@@ -110,6 +114,7 @@ def sanitise(
     encoding: Encoding = None,
     decimal: Decimal = None,
     na: Na = None,
+    sheet: Sheet = None,
     excel_safe: ExcelSafe = False,
     seed: Seed = None,
     report: Annotated[bool, typer.Option(help="Write report.html, for the owner only.")] = True,
@@ -132,7 +137,7 @@ def sanitise(
         into,
         secret=secret,
         publish=publish,
-        epsilon=epsilon,
+        epsilon=size(epsilon, factor),
         promise=promise.value,
         population=population,
         method=method,
@@ -163,7 +168,7 @@ def sanitise(
         force=force,
         where={
             "suffix": f".{format_.value}" if format_ else None,
-            "dialect": dialect(delimiter, encoding, decimal, na),
+            "dialect": dialect(delimiter, encoding, decimal, na, sheet),
             "excel_safe": excel_safe,
             "ledger": ledger,
             "again": again,

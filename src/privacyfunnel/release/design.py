@@ -249,7 +249,7 @@ def _made(order: Order, joint: Joint, promise: Promise, options: Options) -> _Ma
     """The protocol of the method that was asked for, or that suits, keeping this promise."""
     choice, options = settled(order.method, joint, promise, options)
     mine = method(choice.method)
-    found = mine.design(joint, mine.covering(promise, options.use), options)
+    found = mine.design(joint, mine.covering(promise), options)
     return _Made(choice, options, found, found.seal())
 
 

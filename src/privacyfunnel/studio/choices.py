@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from privacyfunnel.errors import ColumnError, TableError
+from privacyfunnel.tables.dialect import AS_FOUND, Dialect
 
 if TYPE_CHECKING:
     from privacyfunnel.designs.methods import Progress
@@ -40,8 +41,7 @@ class Choices:
     """What was chosen; what was not has a default that can be seen."""
 
     source: Source | None = None
-    delimiter: str | None = None  # None: as it is found
-    encoding: str | None = None
+    dialect: Dialect = AS_FOUND  # how the file is read
     roles: Mapping[str, str] = field(default_factory=dict)  # of columns; left out where none is given
     bins: Mapping[str, str] = field(default_factory=dict)  # what stands behind the = of --bin
     rare: Mapping[str, int] = field(default_factory=dict)  # values of fewer rows are one
@@ -91,7 +91,7 @@ class Choices:
     @property
     def cuts(self) -> tuple[Bins, ...]:
         """The bins of columns that are secret or published."""
-        from privacyfunnel.tables.bins import parse_bin
+        from privacyfunnel.tables.asking import parse_bin
 
         used = {*self.columns(SECRET), *self.columns(PUBLISH)}
         return tuple(parse_bin(f"{column}={how}") for column, how in self.bins.items() if how and column in used)

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from privacyfunnel.report.colours import AMBER, GREY, RED, TEAL
-from privacyfunnel.report.svg import Picture, Scale, line, rectangle, short, svg, words
+from privacyfunnel.report.costs import LOOSE, MOST_IN_TWO, MOST_INPUTS, costs_picture
+from privacyfunnel.report.svg import Picture, Scale, line, mark, rectangle, short, svg, words
 
 if TYPE_CHECKING:
     from privacyfunnel.studio.tasks.today import Today
     from privacyfunnel.tables.glance import Bars
 
+__all__ = ["LOOSE", "MOST_INPUTS", "MOST_IN_TWO", "Picture", "bars", "costs_picture", "intervals", "leaks"]
+
 WIDTH, EDGE = 360.0, 6.0
 HIGH = 70.0  # of bars
-PITCH = 16.0  # of rows
+PITCH = 19.0  # of rows
 MOST_ROWS = 30
+LINE = 17.0  # of intervals
 MOST_FACTOR = 20.0  # that a bar shows; larger ones reach the end
 
 
@@ -37,8 +42,8 @@ def bars(column: str, held: Bars, edges: Sequence[float] = ()) -> Picture:
     bottom = EDGE + HIGH
     parts += [
         line(EDGE, bottom, WIDTH - EDGE, bottom),
-        words(EDGE, bottom + 10, f"{held.low:g}"),
-        words(WIDTH - EDGE, bottom + 10, f"{held.high:g}", anchor="end"),
+        words(EDGE, bottom + 10, f"{held.low:g}", size=9),
+        words(WIDTH - EDGE, bottom + 10, f"{held.high:g}", size=9, anchor="end"),
     ]
     cut = f", cut at {len(inside)} edges" if inside else ""
     return Picture(
@@ -52,13 +57,13 @@ def leaks(found: Today) -> Picture:
     """By which factor each column moves a belief at worst."""
     shown = [each for each in found.columns if each.epsilon is not None][:MOST_ROWS]
     left = 120.0
-    across = Scale(1.0, MOST_FACTOR, left, WIDTH - EDGE - 42, logarithmic=True)
+    across = Scale(1.0, MOST_FACTOR, left, WIDTH - EDGE - 54, logarithmic=True)
     parts = []
     for tick in (1.0, 2.0, 5.0, 10.0, 20.0):
         bottom = EDGE + PITCH * len(shown)
         parts += [
             line(across(tick), EDGE, across(tick), bottom, faint=0.2),
-            words(across(tick), bottom + 9, f"×{tick:g}", size=7, anchor="middle"),
+            words(across(tick), bottom + 9, f"×{tick:g}", size=9, anchor="middle"),
         ]
     for row, each in enumerate(shown):
         top = EDGE + PITCH * row
@@ -67,9 +72,9 @@ def leaks(found: Today) -> Picture:
         end = across(min(factor, MOST_FACTOR)) + (8 if factor > MOST_FACTOR else 0)
         said = "no limit" if math.isinf(factor) else f"×{factor:.1f}"
         parts += [
-            words(left - 5, top + PITCH / 2, short(each.column, 22), size=7.5, anchor="end"),
+            words(left - 5, top + PITCH / 2, short(each.column, 20), size=10, anchor="end"),
             rectangle(left, top + 3, max(end - left, 1.5), PITCH - 6, colour),
-            words(end + 4, top + PITCH / 2, said, size=7),
+            words(end + 4, top + PITCH / 2, said, size=9),
         ]
     endless = sum(1 for each in shown if each.epsilon is not None and math.isinf(each.epsilon))
     return Picture(
@@ -78,3 +83,36 @@ def leaks(found: Today) -> Picture:
         f"By which factor seeing each column of a person moves a belief about {short(found.secret, 60)} at worst, "
         f"published as it is. {endless} of {len(shown)} columns have no limit. Chosen ones are coloured, others grey.",
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A share, and between what an estimate of it lies; no share where there is but an interval."""
+
+    label: str
+    share: float | None
+    low: float
+    high: float
+    doubtful: bool = False  # told in another colour
+
+
+def intervals(name: str, words_: str, shown: Sequence[Interval]) -> Picture:
+    """Shares with their intervals, a line each."""
+    left, bottom = 130.0, EDGE + LINE * len(shown)
+    across = Scale(0.0, max([each.high for each in shown] + [0.01]), left, WIDTH - EDGE - 6)
+    parts = []
+    for tick in across.ticks(5):
+        parts += [
+            line(across(tick), EDGE, across(tick), bottom, faint=0.15),
+            words(across(tick), bottom + 9, f"{100 * tick:.6g} %", size=9, anchor="middle"),
+        ]
+    for row, each in enumerate(shown):
+        y = EDGE + LINE * (row + 0.5)
+        colour = AMBER if each.doubtful else TEAL
+        parts += [
+            words(left - 5, y, short(each.label, 22), size=10, anchor="end"),
+            line(across(each.low), y, across(each.high), y, colour=colour, width=3.0 if each.share is None else 1.6),
+        ]
+        if each.share is not None:
+            parts.append(mark("circle", across(each.share), y, colour, size=4.5))
+    return Picture(name, svg(WIDTH, bottom + 18, parts), words_)

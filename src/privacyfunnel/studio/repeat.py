@@ -23,8 +23,7 @@ def command(choices: Choices) -> list[str]:
     words = ["sanitise", _shown(choices)]
     words += [f"--secret={_listed(choices.columns(SECRET))}", f"--publish={_listed(choices.columns(PUBLISH))}"]
     words += [f"--epsilon={choices.size!r}", f"--promise={choices.promise_name}", f"--for={choices.use}"]
-    if choices.population is not None:
-        words.append(f"--population={choices.population:g}")
+    words.append("--population=none" if choices.population is None else f"--population={choices.population:g}")
     if choices.columns(KEEP):
         words.append(f"--keep={_listed(choices.columns(KEEP))}")
     used = {*choices.columns(SECRET), *choices.columns(PUBLISH)}
@@ -32,10 +31,7 @@ def command(choices: Choices) -> list[str]:
     words += [f"--merge-rare={c}={rows}" for c, rows in choices.rare.items() if c in choices.columns(PUBLISH)]
     if choices.time_limit is not None:
         words.append(f"--time-limit={choices.time_limit:g}")
-    if choices.delimiter is not None:
-        words.append(f"--delimiter={choices.delimiter}")
-    if choices.encoding is not None:
-        words.append(f"--encoding={choices.encoding}")
+    words += [f"--{name}={said}" for name, said in _dialect(choices).items()]
     if choices.public_report:
         words.append("--public-report")
     if choices.ledger is not None:
@@ -88,8 +84,19 @@ def notebook(choices: Choices) -> str:
 
 def _imports(choices: Choices) -> list[str]:
     kind = choices.promise_name.upper()
-    names = [kind, *(["Bins"] if choices.cuts else []), "Effort", *(["MergeRare"] if choices.merges else []), "Order"]
-    return [f"from privacyfunnel import {', '.join(sorted(names, key=str.lower))}, sanitise_file", *_use(choices)[0]]
+    names = [kind, "Effort", *(["MergeRare"] if choices.merges else []), "Order"]
+    lines = [f"from privacyfunnel import {', '.join(sorted(names, key=str.lower))}, sanitise_file", *_use(choices)[0]]
+    if choices.cuts:
+        lines.append("from privacyfunnel.tables.asking import bins_of")
+    if _dialect(choices):
+        lines.append("from privacyfunnel.tables.dialect import Dialect")
+    return lines
+
+
+def _dialect(choices: Choices) -> dict[str, str]:
+    """What was said of how the file is read."""
+    said = {name: getattr(choices.dialect, name) for name in ("delimiter", "encoding", "decimal")}
+    return {name: value for name, value in said.items() if value is not None}
 
 
 def _use(choices: Choices) -> tuple[list[str], list[str]]:
@@ -111,7 +118,9 @@ def _order(choices: Choices) -> list[str]:
     if choices.columns(KEEP):
         lines.append(f"    keep={choices.columns(KEEP)!r},")
     if choices.cuts:
-        lines.append(f"    bins={choices.cuts!r},")
+        used = {cut.column for cut in choices.cuts}
+        asked = {column: how for column, how in choices.bins.items() if how and column in used}
+        lines.append(f"    bins=bins_of({asked!r}),")
     if choices.merges:
         lines.append(f"    merges={choices.merges!r},")
     if choices.time_limit is not None:
@@ -120,8 +129,8 @@ def _order(choices: Choices) -> list[str]:
 
 
 def _release(choices: Choices) -> list[str]:
-    more = {"delimiter": choices.delimiter, "encoding": choices.encoding}
-    words = [f", {name}={value!r}" for name, value in more.items() if value is not None]
+    said = ", ".join(f"{name}={value!r}" for name, value in _dialect(choices).items())
+    words = [f", dialect=Dialect({said})"] if said else []
     if choices.ledger is not None:
         words.append(f", ledger=Path({str(choices.ledger)!r})")
     return [

@@ -18,6 +18,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from privacyfunnel.errors import PrivacyFunnelError
+from privacyfunnel.report.look import STYLE
 from privacyfunnel.studio.choices import Choices, Source
 from privacyfunnel.studio.crew import DONE, FAILED, STOPPED, Crew, Job
 from privacyfunnel.studio.guard import Guard, Keys
@@ -32,7 +33,8 @@ from privacyfunnel.tables.files import table_suffix
 LARGEST_FORM = 1 << 22  # bytes; a table of ten thousand columns has a form of some hundred kilobytes
 LARGEST_UPLOAD = 1 << 32  # bytes
 SLOTS = ("table", "protocol", "sanitised", "rules", "original", "drawn")  # what files may be uploaded as
-STATIC = {"look.css": "text/css", "studio.css": "text/css", "studio.js": "text/javascript"}
+LOOK = "look.css"  # the report's own style: one look for all pages
+STATIC = {LOOK: "text/css", "studio.css": "text/css", "studio.js": "text/javascript"}
 
 
 class Studio:
@@ -84,8 +86,9 @@ class Studio:
         name = request.path_params["name"]
         if name not in STATIC:
             return Response("", 404)
-        text = files("privacyfunnel.studio").joinpath("static", name).read_text(encoding="utf-8")
-        return Response(text, media_type=STATIC[name], headers={"Cache-Control": "max-age=3600"})
+        mine = files("privacyfunnel.studio").joinpath("static", name)
+        text = STYLE if name == LOOK else mine.read_text(encoding="utf-8")
+        return Response(text, media_type=STATIC[name], headers={"Cache-Control": "no-cache"})
 
     def _session(self, request: Request) -> Session | None:
         return self.sessions.get(request.path_params["session"])

@@ -27,8 +27,16 @@ def harmless(value: Any) -> Any:
     """
     if not isinstance(value, str) or isinstance(value, Markup):
         return value
-    seen = value if value.isprintable() else "".join(c if c.isprintable() or c == "\n" else _UNSEEN for c in value)
-    return _LONG.sub(lambda word: short(word.group(), LONGEST), seen)
+    return _LONG.sub(lambda word: short(word.group(), LONGEST), _seen(value))
+
+
+def drawn(svg: str) -> Markup:
+    """A picture of ours, whose texts are escaped; what they hold may still turn lines."""
+    return Markup(_seen(svg))
+
+
+def _seen(text: str) -> str:
+    return text if text.isprintable() else "".join(c if c.isprintable() or c == "\n" else _UNSEEN for c in text)
 
 
 def brief(value: object, longest: int = LONGEST) -> str:
@@ -51,6 +59,6 @@ def environment(**known: Any) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters |= {"brief": brief, "exact": exact}
+    found.filters |= {"brief": brief, "exact": exact, "drawn": drawn}
     found.globals |= known
     return found

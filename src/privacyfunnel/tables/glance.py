@@ -60,8 +60,9 @@ def glance(table: Table) -> tuple[int, tuple[Glance, ...]]:
             gaps = int((text.is_null() | (text.fill_null("").str.strip_chars() == "")).sum())
             missing[column] += gaps
             if not strangers[column]:
-                numbers, others = as_numbers(batch[column])
-                strangers[column] += others
+                plain, strange = table.numbers.plain(batch[column])
+                strangers[column] += 0 if strange is None else int(strange.sum())
+                numbers, _ = as_numbers(plain)
                 finite = numbers.filter(numbers.is_finite().fill_null(False))
                 if len(finite):
                     low, high = ends.get(column, (np.inf, -np.inf))
@@ -106,7 +107,7 @@ def _with_bars(table: Table, found: list[Glance], ends: dict[str, tuple[float, f
     held: dict[str, IntArray] = {column: np.zeros(BARS, dtype=np.int64) for column in numeric}
     for batch in table.batches(numeric):
         for column in numeric:
-            numbers = as_numbers(batch[column])[0].drop_nulls().to_numpy()
+            numbers = as_numbers(table.numbers.plain(batch[column])[0])[0].drop_nulls().to_numpy()
             held[column] += np.histogram(numbers[np.isfinite(numbers)], bins=BARS, range=ends[column])[0]
     return tuple(
         replace(at, bars=Bars(*ends[at.column], tuple(held[at.column].tolist()))) if at.column in held else at

@@ -32,7 +32,10 @@ def take(session: Session, form: Form) -> None:
 def work(session: Session) -> Job | None:
     """What is published first has to be solved; while it is written, that is waited for."""
     job = _writing(session)
-    return job if job is not None and job.state in {WORKING, DONE} else cost.work(session)
+    if job is not None and job.state in {WORKING, DONE}:
+        return job
+    # Where all is known that the form shows, nothing is waited for: a curve that is still drawn must not disturb it.
+    return cost.work(session) if cost.solved(session) is None else Job(DONE)
 
 
 def _writing(session: Session) -> Job | None:
@@ -50,6 +53,7 @@ def part(session: Session, job: Job) -> dict[str, Any]:
         "released": writing.result if writing is not None and writing.state == DONE else None,
         "sentence": writing.sentence if writing is not None and writing.state == FAILED else "",
         "found": cost.solved(session),
+        "ticked": session.beside.get("ticked") == cost.solved(session),
         "folder": choices.folder,
         "command": repeat.command_line(choices),
         "script": repeat.script(choices),
@@ -68,6 +72,7 @@ def write(session: Session, form: Form) -> None:
             f"Everything that is not promised must be ticked; {len(missing)} of {len(solved.not_promised)} are "
             "not. Read them, and tick them if you accept them."
         )
+    session.beside["ticked"] = solved
     old = session.known("publish")
     if old is not None and old.state == WORKING:
         return

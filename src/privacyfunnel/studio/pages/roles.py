@@ -13,11 +13,12 @@ from privacyfunnel.studio.pages import table
 from privacyfunnel.studio.pages.page import Asked, Form, Page, over
 from privacyfunnel.studio.sessions import Session
 from privacyfunnel.tables.columns import MOST_NUMBERS
-from privacyfunnel.tables.glance import NUMBERS, Glance
+from privacyfunnel.tables.glance import DATES, NUMBERS, Glance
+from privacyfunnel.tables.groupings import PARTS
 
 NAMES = {SECRET: "Secret", PUBLISH: "Published, protected", KEEP: "Kept as it is", LEAVE: "Left out"}
 WARNINGS = {KEEP: "Nothing is promised about a kept column: it is copied as it is, and may give the secret away."}
-USUAL = "quantiles:8"  # bins of many numbers for which nobody asked for any
+USUAL = {NUMBERS: "quantiles:8", DATES: "month"}  # bins of many numbers or dates for which nobody asked for any
 
 
 def show(session: Session) -> dict[str, Any]:
@@ -26,7 +27,7 @@ def show(session: Session) -> dict[str, Any]:
 
 def usual_bins(at: Glance) -> str:
     """What a column is cut into unless somebody says otherwise."""
-    return USUAL if at.kind == NUMBERS and (at.distinct > MOST_NUMBERS or at.more) else ""
+    return USUAL.get(at.kind, "") if at.distinct > MOST_NUMBERS or at.more else ""
 
 
 def take(session: Session, form: Form) -> None:
@@ -64,7 +65,7 @@ def part(session: Session, job: Job) -> dict[str, Any]:
         }
         for at in job.result.columns
     ]
-    return {"rows": rows, "names": NAMES, "warnings": WARNINGS, "looked": job.result}
+    return {"rows": rows, "names": NAMES, "warnings": WARNINGS, "parts": tuple(PARTS), "looked": job.result}
 
 
 async def cut(asked: Asked) -> Response:
@@ -81,8 +82,7 @@ async def cut(asked: Asked) -> Response:
             asked.session.work(
                 "edges",
                 choices.table,
-                choices.delimiter,
-                choices.encoding,
+                choices.dialect,
                 at.column,
                 how,
             )

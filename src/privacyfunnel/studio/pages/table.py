@@ -5,18 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from privacyfunnel.errors import TableError
 from privacyfunnel.studio.choices import Choices, Source
 from privacyfunnel.studio.crew import Job
 from privacyfunnel.studio.pages.page import Form, Page
 from privacyfunnel.studio.sessions import Session
+from privacyfunnel.tables.dialect import Dialect
 
 DELIMITERS = {",": "comma ,", ";": "semicolon ;", "\t": "tab", "|": "bar |"}
 ENCODINGS = ("utf-8", "windows-1252", "iso-8859-1", "utf-16")
+DECIMALS = {".": "point 3.5", ",": "comma 3,5"}
 
 
 def show(session: Session) -> dict[str, Any]:
-    return {"delimiters": DELIMITERS, "encodings": ENCODINGS}
+    return {}
 
 
 def take(session: Session, form: Form) -> None:
@@ -28,10 +29,8 @@ def take(session: Session, form: Form) -> None:
         chosen(session, Source(Path(path).expanduser().absolute(), Path(path).name))
         return
     if "delimiter" in form:
-        delimiter, encoding = form["delimiter"] or None, form.get("encoding", "") or None
-        if delimiter is not None and len(delimiter) != 1:
-            raise TableError("A delimiter must be one character. Choose one of the list.")
-        session.change(delimiter=delimiter, encoding=encoding)
+        delimiter, encoding, decimal = (form.get(name, "") or None for name in ("delimiter", "encoding", "decimal"))
+        session.change(dialect=Dialect(delimiter, encoding, decimal))
 
 
 def chosen(session: Session, source: Source) -> None:
@@ -46,11 +45,11 @@ def work(session: Session) -> Job | None:
     choices = session.choices
     if choices.source is None:
         return None
-    return session.work("look", choices.source, choices.delimiter, choices.encoding)
+    return session.work("look", choices.source, choices.dialect)
 
 
 def part(session: Session, job: Job) -> dict[str, Any]:
-    return {"looked": job.result}
+    return {"looked": job.result, "delimiters": DELIMITERS, "encodings": ENCODINGS, "decimals": DECIMALS}
 
 
 PAGE = Page("table", "Table", show, take, work, part)

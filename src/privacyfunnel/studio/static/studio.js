@@ -135,6 +135,7 @@ function upload(field) {
 
 // --- parts that wait for work
 async function follow(part) {
+  let shown = null;
   while (part.dataset.state === "working") {
     await new Promise(done => setTimeout(done, 200));
     let told;
@@ -144,9 +145,9 @@ async function follow(part) {
       say("The studio does not answer. Was it ended?");
       return;
     }
-    if (told.state !== "working" || String(told.heard) !== part.dataset.heard) {
+    if (told.html !== shown && (told.state !== "working" || String(told.heard) !== part.dataset.heard)) {
       const focused = part.contains(document.activeElement) ? document.activeElement.closest("form")?.action : null;
-      part.innerHTML = told.html;
+      part.innerHTML = shown = told.html;
       if (focused) every("form", part).find(form => form.action === focused)?.querySelector("button")?.focus();
       wire(part);
     }

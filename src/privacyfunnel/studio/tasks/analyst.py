@@ -9,8 +9,7 @@ from pathlib import Path
 from privacyfunnel.estimation import Estimates, estimate, impute_file
 from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.release.write import recognised
-from privacyfunnel.report.colours import AMBER, RED
-from privacyfunnel.report.svg import Picture, Scale, line, mark, short, svg, words
+from privacyfunnel.studio.drawing import Interval, Picture, intervals
 from privacyfunnel.studio.tasks.saying import Say
 from privacyfunnel.tables.files import open_table
 
@@ -63,33 +62,19 @@ def impute(say: Say, protocol: Path, sanitised: Path, into: Path, tables: int, b
 
 
 MOST = 40  # lines of one picture
-WIDTH, PITCH, EDGE = 360.0, 14.0, 6.0
 
 
 def _picture(found: Estimates, number: int) -> Picture:
     """Shares and their intervals, the largest first."""
     table = found.tables[number]
     cells = sorted(table.cells, key=lambda cell: -(cell.lower + cell.upper))[:MOST]
-    left, bottom = 130.0, EDGE + PITCH * len(cells)
-    across = Scale(0.0, max([cell.upper for cell in cells] + [0.01]), left, WIDTH - EDGE - 6)
-    parts = []
-    for tick in across.ticks(5):
-        parts += [
-            line(across(tick), EDGE, across(tick), bottom, faint=0.15),
-            words(across(tick), bottom + 9, f"{100 * tick:.6g} %", size=7, anchor="middle"),
-        ]
-    for row, cell in enumerate(cells):
-        y = EDGE + PITCH * (row + 0.5)
-        colour = RED if cell.identified else AMBER
-        parts += [
-            words(left - 5, y, short(" & ".join(cell.labels), 24), size=7.5, anchor="end"),
-            line(across(cell.lower), y, across(cell.upper), y, colour=colour, width=1.4 if cell.identified else 3.0),
-        ]
-        if cell.share is not None:
-            parts.append(mark("circle", across(cell.share), y, colour, size=4.5))
-    return Picture(
+    shown = [
+        Interval(" & ".join(cell.labels), cell.share, cell.lower, cell.upper, doubtful=not cell.identified)
+        for cell in cells
+    ]
+    return intervals(
         f"shares-{number}",
-        svg(WIDTH, bottom + 18, parts),
         f"Estimated shares of {' & '.join(table.columns)} with {100 * found.level:g} % intervals, the {len(cells)} "
         f"largest of {len(table.cells)}; the table below has the numbers.",
+        shown,
     )

@@ -15,13 +15,15 @@ from privacyfunnel.designs.curve import Curve, Point, curve
 from privacyfunnel.release.design import Designed, counted, designed
 from privacyfunnel.release.release import Release
 from privacyfunnel.release.work import Work
-from privacyfunnel.report.costs import LOOSE, MOST_IN_TWO, MOST_INPUTS, SIZES, costs_picture
-from privacyfunnel.report.svg import Picture
 from privacyfunnel.studio.choices import Choices
+from privacyfunnel.studio.drawing import LOOSE, MOST_IN_TWO, MOST_INPUTS, Picture, costs_picture
 from privacyfunnel.studio.tasks.saying import Say
+from privacyfunnel.studio.tasks.worth import Worth, worth_of
 from privacyfunnel.tables.files import open_table
 
 ROUNDS = (2.0, 10.0, None)  # seconds; None is as long as the command line takes
+SIZES = (0.1, 0.25, 0.5, 1.0, 2.0, 3.0)  # the ε of the curve, besides the chosen one
+POINT = 1.0  # seconds for a point of the curve
 SEEN = 0.2  # seconds between two sights of how far a proof is
 NEAR = 1e-5  # of a unit: a search that comes so near to its bound is not called short
 
@@ -52,6 +54,7 @@ class Cost:
     unchanged: float  # the share of rows that will show the value they had
     not_promised: tuple[str, ...]
     advice: tuple[str, ...]
+    worth: Worth  # to an analyst
 
 
 class _Enough(Exception):  # noqa: N818
@@ -61,7 +64,7 @@ class _Enough(Exception):  # noqa: N818
 def cost(say: Say, choices: Choices) -> Cost:
     """Solve, round by round; then what there is to say; then the curve, point by point."""
     begun = time.monotonic()
-    table = open_table(choices.table.path, delimiter=choices.delimiter, encoding=choices.encoding)
+    table = open_table(choices.table.path, choices.dialect)
     say("doing", "counting")
     order = choices.order()
     encoding = counted(table, order)
@@ -85,6 +88,7 @@ def cost(say: Say, choices: Choices) -> Cost:
         unchanged=release.unchanged_expected,
         not_promised=release.not_promised_to_owner,
         advice=tuple(filter(None, (release.sparse, *release.rare))),
+        worth=worth_of(release),
     )
     say("solved", solved)
     say("doing", "drawing the trade-off")
@@ -134,6 +138,6 @@ def _curve(release: Release) -> Iterator[Picture]:
     known: tuple[Point, ...] = release.known
     chosen = sealed.promise.epsilon
     for epsilon in sorted({*SIZES, chosen}, key=lambda size: abs(math.log(size / chosen)) if chosen > 0 else size):
-        found = curve(joint, sealed.promise, epsilons=[epsilon], effort=LOOSE, known=known)
+        found = curve(joint, sealed.promise, epsilons=[epsilon], effort=replace(LOOSE, time_limit=POINT), known=known)
         known = (*known, *(point for point in found.points if point not in known))
         yield costs_picture(Curve(found.promise, found.entropy, known), release.method, chosen, release.information)

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 
 from privacyfunnel.studio.choices import Source
 from privacyfunnel.studio.tasks.saying import Say
-from privacyfunnel.tables.bins import parse_bin
+from privacyfunnel.tables.asking import parse_bin
 from privacyfunnel.tables.delimited import DelimitedTable
-from privacyfunnel.tables.encoding import column_coders
+from privacyfunnel.tables.dialect import Dialect
+from privacyfunnel.tables.encoding import encode
 from privacyfunnel.tables.files import open_table
 from privacyfunnel.tables.glance import Glance, glance
-from privacyfunnel.tables.tally import Tally
-from privacyfunnel.tables.variables import counted_variable
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +20,7 @@ class Looked:
 
     rows: int
     columns: tuple[Glance, ...]
-    delimiter: str | None  # of a text file
-    encoding: str | None
+    found: Dialect | None  # of a text file
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,27 +32,20 @@ class Cut:
     rows: tuple[int, ...]
 
 
-def look(say: Say, source: Source, delimiter: str | None, encoding: str | None) -> Looked:
+def look(say: Say, source: Source, dialect: Dialect) -> Looked:
     """Every column at a glance."""
-    table = open_table(source.path, delimiter=delimiter, encoding=encoding)
+    table = open_table(source.path, dialect)
     rows, columns = glance(table)
+    found = None
     if isinstance(table, DelimitedTable):
-        return Looked(rows, columns, table.delimiter, table.encoding)
-    return Looked(rows, columns, None, None)
+        found = Dialect(table.delimiter, table.encoding, table.numbers.decimal)
+    return Looked(rows, columns, found)
 
 
-def edges(say: Say, source: Source, delimiter: str | None, encoding: str | None, column: str, how: str) -> Cut:
+def edges(say: Say, source: Source, dialect: Dialect, column: str, how: str) -> Cut:
     """The column in the bins that `how` asks for."""
-    table = open_table(source.path, delimiter=delimiter, encoding=encoding)
-    (coder,) = column_coders(table, [column], [parse_bin(f"{column}={how}")])
-    tally = Tally(1)
-    for batch in table.batches([column]):
-        tally.add([coder.codes(batch[column])], [coder.size], batch.height)
-    cells, counts = tally.cells()
-    variable, _, position, _ = counted_variable([coder], cells, counts, None)
-    held = [0] * len(variable.combos)
-    for place, rows in zip(position.tolist(), counts.tolist(), strict=True):
-        held[place] += rows
-    (coding,) = variable.codings
-    labels = tuple(coding.labels[code] for code in variable.combos[:, 0].tolist())
-    return Cut(coding.edges, labels, tuple(held))
+    table = open_table(source.path, dialect)
+    counts = encode(table, secret=(), publish=(column,), bins=[parse_bin(f"{column}={how}")]).contingency
+    (coding,) = counts.published.codings
+    labels = tuple(coding.labels[code] for code in counts.combos[:, 0].tolist())
+    return Cut(coding.edges, labels, tuple(counts.weights.sum(axis=0).tolist()))

@@ -46,8 +46,7 @@ def today(say: Say, choices: Choices) -> Today:
         source.path,
         secret=choices.columns(SECRET),
         bins=choices.cuts,
-        delimiter=choices.delimiter,
-        encoding=choices.encoding,
+        dialect=choices.dialect,
         promise=choices.promise,
         merges=choices.merges,
     )
