@@ -31,7 +31,8 @@ from privacyfunnel.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from privacyfunnel.audits.scan import Joined, Look, Scan
+    from privacyfunnel.audits.joined import Joined
+    from privacyfunnel.audits.scan import Look, Scan
     from privacyfunnel.model.promises import Promise
 
 SHOWN_PAIRS = 10  # of those that break the promise: more are in the JSON
