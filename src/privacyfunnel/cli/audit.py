@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from privacyfunnel.cli import words
+from privacyfunnel.cli.beliefs import size
 from privacyfunnel.cli.frame import Json, answer, show
 from privacyfunnel.cli.matrix import of_matrix
 from privacyfunnel.cli.options import (
@@ -16,11 +17,13 @@ from privacyfunnel.cli.options import (
     Decimal,
     Delimiter,
     Encoding,
+    Factor,
     LedgerFile,
     MergeSecretsOption,
     Na,
     PromiseName,
     PromiseOption,
+    Sheet,
     SignedBy,
     dialect,
     listed,
@@ -84,6 +87,7 @@ def audit(
             "--epsilon", "-e", help="Fail unless the matrix keeps this ε.", parser=checked_epsilon, metavar="ε"
         ),
     ] = None,
+    factor: Factor = None,
     promise: PromiseOption = PromiseName.LIP,
     keep: Annotated[
         list[str] | None, typer.Option("--keep", help="A column of the sanitised table that was kept on purpose.")
@@ -110,6 +114,7 @@ def audit(
     encoding: Encoding = None,
     decimal: Decimal = None,
     na: Na = None,
+    sheet: Sheet = None,
     as_json: Json = False,
 ) -> None:
     """Check from the files alone that the promise holds and that the sanitised table was drawn as stated.
@@ -120,7 +125,8 @@ def audit(
     from privacyfunnel.model.promises import promise as promise_called
     from privacyfunnel.tables.asking import parse_bin
 
-    bins, written = tuple(map(parse_bin, bin_ or [])), dialect(delimiter, encoding, decimal, na)
+    epsilon = size(epsilon, factor)
+    bins, written = tuple(map(parse_bin, bin_ or [])), dialect(delimiter, encoding, decimal, na, sheet)
     if matrix is None:
         if table is None or publish or epsilon is not None:
             raise ParameterError(

@@ -26,6 +26,7 @@ from privacyfunnel.cli.options import (
     PromiseName,
     PromiseOption,
     SeesSecret,
+    Sheet,
     TimeLimit,
     dialect,
     listed,
@@ -64,6 +65,7 @@ def curve(
     encoding: Encoding = None,
     decimal: Decimal = None,
     na: Na = None,
+    sheet: Sheet = None,
     into: Annotated[
         Path | None, typer.Option("--into", help="A folder for curve.csv, curve.svg and curve.png.")
     ] = None,
@@ -87,7 +89,9 @@ def curve(
         for name in CURVE:
             checked_target(into / name, force=force)
     rules = merges(merge_rare, merge_secrets)
-    joint = joint_of(table, secret, publish, bins=bin_, rules=rules, written=dialect(delimiter, encoding, decimal, na))
+    joint = joint_of(
+        table, secret, publish, bins=bin_, rules=rules, written=dialect(delimiter, encoding, decimal, na, sheet)
+    )
     checked_orders(orders, joint)
     like = promise_called(promise.value, 1.0)
     if population is not None:

@@ -11,7 +11,7 @@ import typer
 
 from privacyfunnel.cli import words
 from privacyfunnel.cli.frame import Json, answer
-from privacyfunnel.cli.options import Decimal, Delimiter, Encoding, Force, Na, SignedBy, dialect, listed
+from privacyfunnel.cli.options import Decimal, Delimiter, Encoding, Force, Na, Sheet, SignedBy, dialect, listed
 
 if TYPE_CHECKING:
     from privacyfunnel.estimation import Cell, Estimates, ShareTable
@@ -74,6 +74,7 @@ def estimate(
     encoding: Encoding = None,
     decimal: Decimal = None,
     na: Na = None,
+    sheet: Sheet = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -91,7 +92,7 @@ def estimate(
         if path is not None:
             checked_target(path, force=force)
     sealed, signer = signed_protocol(protocol, sanitised, signed_by)
-    groups, written = listed(by), dialect(delimiter, encoding, decimal, na)
+    groups, written = listed(by), dialect(delimiter, encoding, decimal, na, sheet)
     table = open_table(sanitised, written)
     found = estimation.estimate(
         sealed,

@@ -20,6 +20,7 @@ from privacyfunnel.cli.options import (
     MergeRareOption,
     MergeSecretsOption,
     Na,
+    Sheet,
     TimeLimit,
     dialect,
     merges,
@@ -55,6 +56,7 @@ def funnel(
     encoding: Encoding = None,
     decimal: Decimal = None,
     na: Na = None,
+    sheet: Sheet = None,
     into: Annotated[
         Path | None, typer.Option("--into", help="A folder for funnel.csv, funnel.svg and funnel.png.")
     ] = None,
@@ -72,7 +74,9 @@ def funnel(
         for name in FUNNEL:
             checked_target(into / name, force=force)
     rules = merges(merge_rare, merge_secrets)
-    joint = joint_of(table, secret, publish, bins=bin_, rules=rules, written=dialect(delimiter, encoding, decimal, na))
+    joint = joint_of(
+        table, secret, publish, bins=bin_, rules=rules, written=dialect(delimiter, encoding, decimal, na, sheet)
+    )
     with work_shown() as (proof, _):
         found = room.funnel(joint, sizes, gap=gap, time_limit=time_limit, progress=proof)
     files = []

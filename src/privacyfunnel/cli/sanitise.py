@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from privacyfunnel.cli.beliefs import size
 from privacyfunnel.cli.frame import Json, answer
 from privacyfunnel.cli.keys import signing
 from privacyfunnel.cli.options import (
@@ -18,6 +19,7 @@ from privacyfunnel.cli.options import (
     Decimal,
     Delimiter,
     Encoding,
+    Factor,
     For,
     Force,
     Gap,
@@ -34,6 +36,7 @@ from privacyfunnel.cli.options import (
     Publish,
     Secret,
     SeesSecret,
+    Sheet,
     Table,
     TimeLimit,
     dialect,
@@ -100,6 +103,7 @@ def sanitise(
     secret: Secret,
     publish: Publish,
     epsilon: OptionalEpsilon = None,
+    factor: Factor = None,
     into: Annotated[Path, typer.Option("--into", help="The folder for sanitised.csv and protocol.json.")],
     promise: PromiseOption = PromiseName.LIP,
     population: PopulationOrNone = "none",
@@ -134,6 +138,7 @@ def sanitise(
     encoding: Encoding = None,
     decimal: Decimal = None,
     na: Na = None,
+    sheet: Sheet = None,
     excel_safe: Annotated[
         bool, typer.Option("--excel-safe", help="Put an apostrophe before text that begins like a formula.")
     ] = False,
@@ -165,7 +170,7 @@ def sanitise(
         into,
         secret=secret,
         publish=publish,
-        epsilon=epsilon,
+        epsilon=size(epsilon, factor),
         promise=promise.value,
         population=population,
         method=method,
@@ -186,7 +191,7 @@ def sanitise(
         gap=gap,
         time_limit=time_limit,
         suffix=f".{format_.value}" if format_ else None,
-        dialect=dialect(delimiter, encoding, decimal, na),
+        dialect=dialect(delimiter, encoding, decimal, na, sheet),
         excel_safe=excel_safe,
         seed=seed,
         report=report,

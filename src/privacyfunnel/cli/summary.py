@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from privacyfunnel.cli import owners, words
+from privacyfunnel.cli.beliefs import meaning
 from privacyfunnel.tables.names import listing
 
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ def told(release: Release) -> str:
                 "promise",
                 f"{sealed.promise.name} about {secret}: asked ε = {words.epsilon(epsilon)}, {certified(sealed)}",
             ),
+            ("means", _means(release, secret)),
             *_people(release),
             ("method", release.method + (", which looks at the secret" if sealed.sees_secret else "") + _why(release)),
             *_expected(release),
@@ -111,6 +113,13 @@ def told(release: Release) -> str:
         ]
     )
     return "\n".join([lines, "not promised", *(f"  - {sentence}" for sentence in release.not_promised_to_owner)])
+
+
+def _means(release: Release, secret: str) -> str:
+    """What the promise leaves of a belief, for the secret of this table."""
+    joint = release.joint
+    commonest = None if joint is None else float(joint.p_s.max())
+    return meaning(release.sealed.promise, release.sealed.promise.epsilon, secret, commonest)
 
 
 def expected_shares(release: Release) -> tuple[Expected, ...]:

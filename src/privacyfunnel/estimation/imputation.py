@@ -120,7 +120,7 @@ def impute_file(
             f"a completed table gets a column '{twice[0]}', but {table.name} has one besides what was published. "
             "Rename that one."
         )
-    paths = [into / f"imputed-{i + 1}{table_suffix(source)}" for i in range(m)]
+    paths = [into / f"imputed-{i + 1}{table_suffix(source) or '.csv'}" for i in range(m)]
     suffixes = [checked_output(path, force=force) for path in paths]
     with ExitStack() as stack:
         beside = [stack.enter_context(whole_file(path, force=force)) for path in paths]

@@ -131,7 +131,7 @@ def sanitise_file(
 
     source, into = Path(source), Path(into)
     table = open_table(source, dialect)
-    files = ReleaseFiles(into, suffix or str(table_suffix(source)), force=force)
+    files = ReleaseFiles(into, suffix or table_suffix(source) or ".csv", force=force)
     files.refuse_early(source)
     book = Ledger(ledger_of(source) if ledger is None else Path(ledger))
     with book.opened() as salt:

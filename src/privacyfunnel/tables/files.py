@@ -4,6 +4,7 @@
     .tsv  .tsv.gz    the same with tabs
     .parquet         Parquet
     .arrow .feather .ipc    Arrow IPC
+    .xlsx  .dta .sav .sas7bdat  .jsonl    read whole, with the package that each needs; written as CSV
 
 A table is read in batches of rows, in the order of the file, as often as needed, so its size is not bounded by memory.
 """
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from privacyfunnel.errors import OutputError, TableError
 from privacyfunnel.tables.dialect import AS_FOUND, Dialect, Written
 from privacyfunnel.tables.numbers import Numbers
-from privacyfunnel.tables.suffixes import DELIMITED, PARQUET, SUFFIXES
+from privacyfunnel.tables.suffixes import DELIMITED, INSTEAD, LOADED, PARQUET, SUFFIXES
 from privacyfunnel.tables.whole import checked_target, whole_file
 
 if TYPE_CHECKING:
@@ -58,11 +59,18 @@ def open_table(path: str | Path, dialect: Dialect = AS_FOUND) -> Table:
     """
     path = Path(path)
     suffix = table_suffix(path)
-    if suffix is None:
+    loaded = ending(path, LOADED)
+    if suffix is None and loaded is None:
+        otherwise = "Save or export the table in one of these formats."
         raise TableError(
-            f"the name of a table must end in one of {', '.join(SUFFIXES)}; '{path.name}' does not. Rename it."
+            f"the name of a table must end in one of {', '.join((*SUFFIXES, *LOADED))}; '{path.name}' does not. "
+            f"{INSTEAD.get(path.suffix.lower(), otherwise)}"
         )
     _check_readable(path)
+    if loaded is not None:
+        from privacyfunnel.tables.loaded import LoadedTable
+
+        return LoadedTable.open(path, loaded, dialect)
     if suffix in DELIMITED:
         from privacyfunnel.tables.delimited import DelimitedTable
 
@@ -97,13 +105,18 @@ def checked_output(path: Path, *, force: bool) -> str:
 
 
 def table_suffix(path: Path) -> str | None:
-    """The end of the name that tells the format, if any.
+    """The end of the name that tells a format in which tables are written too, if any.
 
     >>> table_suffix(Path("people.2024.CSV.gz"))
     '.csv.gz'
     """
+    return ending(path, SUFFIXES)
+
+
+def ending(path: Path, suffixes: Sequence[str]) -> str | None:
+    """The one of these that the name ends in, if any."""
     name = path.name.lower()
-    return next((suffix for suffix in SUFFIXES if name.endswith(suffix)), None)
+    return next((suffix for suffix in suffixes if name.endswith(suffix)), None)
 
 
 def _check_readable(path: Path) -> None:
