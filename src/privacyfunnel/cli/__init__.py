@@ -4,10 +4,12 @@ Nothing heavy is imported before a command runs, so that `privacyfunnel --help` 
 """
 
 from privacyfunnel.cli import (
+    apply,
     audit,
     completion,
     curve,
     demo,
+    design,
     estimate,
     funnel,
     keys,
@@ -22,6 +24,8 @@ from privacyfunnel.cli.frame import app, main, program
 app.command()(demo.demo)
 app.command()(scan.scan)
 app.command()(sanitise.sanitise)
+app.command()(design.design)
+app.command()(apply.apply)
 app.command()(audit.audit)
 app.command()(estimate.estimate)
 app.command()(keys.keygen)
