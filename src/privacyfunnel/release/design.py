@@ -24,11 +24,12 @@ from privacyfunnel.laws.outcomes import outcomes_of
 from privacyfunnel.laws.sampling import Stream
 from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.promises import Promise
+from privacyfunnel.model.promises import Promise, promised
 from privacyfunnel.model.uses.use import Information, Use, Worth
 from privacyfunnel.release.order import OUTCOMES, Order, names
 from privacyfunnel.release.private import check_drawn_apart, private_design
 from privacyfunnel.release.whom import obstacle, of_rows_alone, unhurried, whom
+from privacyfunnel.tables.asking import bins_of
 from privacyfunnel.tables.bins import Bins
 from privacyfunnel.tables.merging import merges_of
 
@@ -68,11 +69,12 @@ def design(
     *,
     secret: str | Sequence[str],
     publish: str | Sequence[str],
-    promise: Promise,
+    promise: Promise | str = "lip",
+    epsilon: float | None = None,
     population: float | str | None = None,
     method: str = DEFAULT_METHOD,
     budgets: str | Sequence[float] | None = None,
-    bins: Sequence[Bins] = (),
+    bins: Sequence[Bins | str] | Mapping[str, Any] = (),
     merge_rare: int | Mapping[str, int] | None = None,
     merge_secrets: Mapping[str, Sequence[str]] | None = None,
     as_: str = OUTCOMES,
@@ -84,19 +86,20 @@ def design(
 ) -> SealedProtocol:
     """The sealed protocol for a frame (anything narwhals reads), of which only counts are used; nothing is drawn.
 
-    What each argument means is what `Order` says of it. A chain is made while it draws, and is refused here.
+    A chain is made while it draws, and is refused here.
+    Arguments mean what they mean for `sanitise`, where each is explained.
     """
     from privacyfunnel.tables.frames import FrameTable
 
     order = Order(
         secret=names(secret),
         publish=names(publish),
-        promise=promise,
+        promise=promised(promise, epsilon),
         population=whom(population).confidence,
         population_if_possible=whom(population).if_possible,
         method=method,
         budgets=budgets if budgets is None or isinstance(budgets, str) else tuple(budgets),
-        bins=tuple(bins),
+        bins=bins_of(bins),
         merges=merges_of(merge_rare, merge_secrets),
         as_=as_,
         use=use or Information(),
