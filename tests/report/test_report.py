@@ -10,6 +10,7 @@ import shutil
 import subprocess
 from dataclasses import replace
 from datetime import UTC, datetime
+from fractions import Fraction
 from functools import cache
 from pathlib import Path
 from xml.etree import ElementTree
@@ -25,7 +26,10 @@ from privacyfunnel.designs.curve import Curve, Point, line_name
 from privacyfunnel.designs.methods import Design, Effort, Method, Options
 from privacyfunnel.model.beliefs import by_a_factor, by_odds
 from privacyfunnel.model.joint import Attribute, Joint
-from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
+from privacyfunnel.model.noise import OwnNoise
+from privacyfunnel.model.noisy_counts import NoisyCounts
+from privacyfunnel.model.noisy_priors import SampledWithNoise
+from privacyfunnel.model.promises import LDP, LIP, SRLIP, ForPopulation, Population, Promise
 from privacyfunnel.release.sanitise import Release, sanitise
 from privacyfunnel.report import svg
 from privacyfunnel.report.analyst import analyst
@@ -245,12 +249,21 @@ def test_a_public_page_holds_no_count_no_secret_value_and_no_more_digits_than_th
         ):
             assert f"{rounded:.4f}" in public
             assert f"{exact:.6f}" not in public
-        if release.sealed.law.listed is not None:
-            widths = re.findall(r'<i class="(?:own|next|third|rest)" style="left:[\d.]+%;width:([\d.]+)%"', public)
-            rows = public.count('<span class="name">')
-            assert rows == len(release.sealed.domain.combos)
-            assert len(widths) >= rows
+        assert '<span class="name">' not in public  # chances from exact counts can tell a secret
     assert "of all rows" not in public_page(released(*KINDS["one column"]), OCCASION)
+
+
+def test_chances_that_come_from_noisy_counts_are_drawn_for_everybody_in_whole_percents() -> None:
+    release = released(*KINDS["one column"])
+    assert release.joint is not None
+    counts = NoisyCounts.drawn(release.joint.weights, Fraction(1), OwnNoise)
+    promise = ForPopulation(LIP(0.5), Population(SampledWithNoise(counts, Fraction(19, 20)), counts.rows))
+    public = public_page(replace(release, sealed=replace(release.sealed, promise=promise)), OCCASION)
+    widths = re.findall(r'<i class="(?:own|next|third|rest)" style="left:[\d.]+%;width:([\d.]+)%"', public)
+    rows = public.count('<span class="name">')
+    assert rows == len(release.sealed.domain.combos)
+    assert len(widths) >= rows
+    assert "in whole percents" in public
 
 
 def test_nothing_is_fetched_and_nothing_runs() -> None:

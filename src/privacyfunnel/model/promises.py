@@ -134,8 +134,8 @@ class Promise(ABC):
         """Whether it is kept for people who have a value that no row has, too: by a row of the protocol for these."""
         return False
 
-    def covering_anything_else(self) -> Promise:
-        """The same promise, for people of a population who have a value that no row has as well."""
+    def covering_anything_else(self, covers: bool = True) -> Promise:
+        """The same promise, for people of a population who have a value that no row has as well, or without them."""
         return self
 
     def for_population(self, joint: Joint, confidence: float = 0.95, *, rare: int = RARE) -> ForPopulation:
@@ -265,8 +265,8 @@ class ForPriors(Wider, named=False):
     def anything_else(self) -> bool:
         return self.promise.anything_else
 
-    def covering_anything_else(self) -> ForPriors:
-        return ForPriors(self.promise.covering_anything_else(), self.priors)
+    def covering_anything_else(self, covers: bool = True) -> ForPriors:
+        return ForPriors(self.promise.covering_anything_else(covers), self.priors)
 
     def resized(self, epsilon: float) -> ForPriors:
         return ForPriors(self.promise.resized(epsilon), self.priors)
@@ -337,8 +337,10 @@ class ForPopulation(Wider, named=False):
     def anything_else(self) -> bool:
         return self.people.rule.anything_else
 
-    def covering_anything_else(self) -> ForPopulation:
-        return ForPopulation(self.promise, replace(self.people, rule=self.people.rule.covering_anything_else()))
+    def covering_anything_else(self, covers: bool = True) -> ForPopulation:
+        if covers == self.anything_else:
+            return self
+        return ForPopulation(self.promise, replace(self.people, rule=self.people.rule.covering_anything_else(covers)))
 
     def resized(self, epsilon: float) -> ForPopulation:
         other = ForPopulation(self.promise.resized(epsilon), self.people)

@@ -178,7 +178,7 @@ def _made(
             raise ParameterError(f"{mine.name} is made while rows are drawn, so it has no design apart. Use sanitise.")
         codes = np.concatenate([chunk.published for chunk in encoding.chunks()])
         options = replace(options, rows=RowsToDraw(codes, stream))
-    found = mine.design(joint, mine.covering(promise, options.use), options)
+    found = mine.design(joint, mine.covering(promise), options)
     return _Made(choice, options, found, found.seal())
 
 

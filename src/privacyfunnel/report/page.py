@@ -82,9 +82,13 @@ def owner_page(
 
 
 def public_page(release: Release, occasion: Occasion) -> str:
-    """A page for everybody: nothing on it that is not in the public protocol."""
+    """A page for everybody: nothing on it that is not in a public file.
+
+    Chances that were computed from the counts themselves can tell a secret even in whole percents (benchmarks attacks):
+    they are drawn only where they come from noisy counts.
+    """
     sealed = release.sealed
-    picture = public_bars(sealed)
+    picture = public_bars(sealed) if said.has_public_chances(sealed) else None
     return _page(
         **_shared(release),
         owner=False,

@@ -196,6 +196,11 @@ def changed(release: Release, *, listed: bool) -> list[str]:
     return words
 
 
+def has_public_chances(sealed: SealedProtocol) -> bool:
+    """Whether the chances of the draw come from noisy counts, and tell no more of anybody than those do."""
+    return _design(sealed) is not None
+
+
 def how_published(sealed: SealedProtocol, *, drawn: bool) -> str:
     """How values become what is published, for everybody."""
     if sealed.law.members:
@@ -204,7 +209,8 @@ def how_published(sealed: SealedProtocol, *, drawn: bool) -> str:
         )
     if drawn:
         return f"Each record's {columns(sealed)} was replaced at random, by the chances shown here in whole percents."
-    return f"Each record's {columns(sealed)} was replaced at random, by the chances that {PROTOCOL} states."
+    replaced = f"Each record's {columns(sealed)} was replaced at random, by the chances that {PROTOCOL} states"
+    return f"{replaced}." if has_public_chances(sealed) else f"{replaced}; they were computed from the counts."
 
 
 def public_facts(sealed: SealedProtocol) -> list[tuple[str, str, str]]:
