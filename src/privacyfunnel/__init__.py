@@ -30,7 +30,18 @@ if TYPE_CHECKING:
     from privacyfunnel.errors import GuaranteeError, InputError, PrivacyFunnelError
     from privacyfunnel.estimation import Estimates, combine, impute_file, posterior
     from privacyfunnel.laws.sealing import SealedProtocol, seal
-    from privacyfunnel.library.doors import audit, design, estimate, impute, sanitise, sanitise_file, scan
+    from privacyfunnel.library.doors import (
+        apply,
+        apply_file,
+        audit,
+        design,
+        design_file,
+        estimate,
+        impute,
+        sanitise,
+        sanitise_file,
+        scan,
+    )
     from privacyfunnel.library.release import Release
     from privacyfunnel.model.information import entropy, mutual_information
     from privacyfunnel.model.joint import Joint
@@ -40,6 +51,7 @@ if TYPE_CHECKING:
     from privacyfunnel.model.uses.linear import Distance, Values
     from privacyfunnel.model.uses.statistics import Balanced, Statistics, Workload
     from privacyfunnel.model.uses.use import Information, Use
+    from privacyfunnel.release.apply import Applied
     from privacyfunnel.release.order import Order
     from privacyfunnel.tables.bins import Bins
     from privacyfunnel.tables.dialect import Dialect
@@ -93,7 +105,11 @@ _ROOMS = {
     "Workload": "model.uses.statistics",
     "Information": "model.uses.use",
     "Use": "model.uses.use",
+    "Applied": "release.apply",
+    "apply": "library.doors",
+    "apply_file": "library.doors",
     "design": "library.doors",
+    "design_file": "library.doors",
     "Order": "release.order",
     "Release": "library.release",
     "sanitise": "library.doors",
@@ -108,6 +124,7 @@ __all__ = [
     "LDP",
     "LIP",
     "SRLIP",
+    "Applied",
     "Balanced",
     "Bins",
     "Curve",
@@ -135,6 +152,8 @@ __all__ = [
     "Use",
     "Values",
     "Workload",
+    "apply",
+    "apply_file",
     "audit",
     "audit_matrix",
     "chain_protocol",
@@ -142,6 +161,7 @@ __all__ = [
     "conditional_reporting",
     "curve",
     "design",
+    "design_file",
     "entropy",
     "errors",
     "estimate",

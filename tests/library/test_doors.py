@@ -13,7 +13,7 @@ from privacyfunnel.errors import ColumnError, OutputError, ParameterError
 from privacyfunnel.library.saying import in_python
 
 N = 240
-PEOPLE = {
+PEOPLE: dict[str, list[Any]] = {
     "age": [20 + i % 60 for i in range(N)],
     "kids": [i % 4 for i in range(N)],
     "member": [i % 3 == 0 for i in range(N)],
@@ -95,8 +95,10 @@ def test_an_audit_shows_itself(tmp_path: Path) -> None:
     pl.DataFrame(PEOPLE).write_csv(path)
     order = pf.Order(secret=("ill",), publish=("town",), promise=pf.LIP(1))
     found = pf.sanitise_file(path, tmp_path / "out", order)
-    assert "certified" in repr(pf.audit(found.protocol_file, path))
-    assert "LIP ε = 1 about ill holds" in pf.audit(found.protocol_file, path)._repr_html_()
+    assert found.protocol_file is not None
+    audited = pf.audit(found.protocol_file, path)
+    assert "certified" in repr(audited)
+    assert "LIP ε = 1 about ill holds" in audited._repr_html_()
 
 
 def test_messages_name_arguments_and_not_options() -> None:

@@ -14,7 +14,10 @@ from privacyfunnel.estimation import impute as _impute
 from privacyfunnel.library.release import Release
 from privacyfunnel.library.saying import in_python
 from privacyfunnel.release import release as room
+from privacyfunnel.release.apply import apply as _apply
+from privacyfunnel.release.apply import apply_file as _apply_file
 from privacyfunnel.release.design import design as _design
+from privacyfunnel.release.design import design_file as _design_file
 from privacyfunnel.release.sanitise import sanitise as _sanitise
 from privacyfunnel.release.sanitise import sanitise_file as _sanitise_file
 
@@ -52,6 +55,9 @@ def released(function: Callable[P, room.Release]) -> Callable[P, Release]:
 sanitise = released(_sanitise)
 sanitise_file = released(_sanitise_file)
 design = told_in_python(_design)
+design_file = told_in_python(_design_file)
+apply = told_in_python(_apply)
+apply_file = told_in_python(_apply_file)
 scan = told_in_python(_scan)
 audit = told_in_python(_audit)
 estimate = told_in_python(_estimate)
