@@ -13,8 +13,10 @@ from typing import cast
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray
+from privacyfunnel.designs.dithered import dithered
 from privacyfunnel.designs.informative import most_informative
 from privacyfunnel.designs.question import Optimum, Progress, Question
+from privacyfunnel.designs.sizes import BLURRED, CONDITIONED_WELL, MOST_PAIRS
 from privacyfunnel.designs.splitting import LARGEST_EPSILON, LARGEST_SLIVER_BITS, identity, problem_of, protocol_of
 from privacyfunnel.engine import Problem
 from privacyfunnel.engine.moments import Moment
@@ -30,9 +32,7 @@ from privacyfunnel.model.uses.use import Information, Use
 FINEST = 1e-3  # of the value: no smaller gap is sought, since errors are random by far more than that
 RIDGE = 1e-6  # weight of all shares beside queries that alone would leave M singular
 RANK = 1e-9  # relative: singular values of queries below this are none
-BLURRED = 1e-6  # ε below which shares that depend on the secret cannot be estimated from any table there is
 ROUNDING = 1e-9  # relative: how far a value may lie below a bound that it meets
-MOST_PAIRS = 64  # of secret and value, for protocols that see both: beyond, nothing is proved in time
 INFORMATION_GAP = 1e-4  # of H(X): how well the best information is known before a share of it is asked for
 INFORMATION_TIME = 0.3  # of a time limit
 NAMED = 3  # values that a sentence names
@@ -85,6 +85,8 @@ def _solved(asked: Question, use: Use, statistics: Statistics, extra: _Extra | N
             f"Statistics by a protocol that sees the secret are proved for at most {MOST_PAIRS} pairs of secret and "
             f"value; there are {problem.size}. Leave out --sees-secret, or use --for information."
         )
+    if problem.size > CONDITIONED_WELL and extra is None:
+        return dithered(asked, judged, statistics)
     moment = _moment(joint, statistics, extra)
     start = None if extra is None else _atoms_of(extra.best, problem, joint)
     found = conditioned(

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacyfunnel.arrays import IntArray
-from privacyfunnel.designs.choice import DEFAULT_METHOD, Choice, settled
+from privacyfunnel.designs.choice import DEFAULT_METHOD, Choice, by_default, settled
 from privacyfunnel.designs.curve import Point, line_name
 from privacyfunnel.designs.methods import Effort, Options, RowsToDraw, method
 from privacyfunnel.errors import ColumnError, ParameterError
@@ -95,7 +95,7 @@ def design(
         bins=tuple(bins),
         merges=merges_of(merge_rare, merge_secrets),
         as_=as_,
-        use=use or Information(),
+        use=use,
         sees_secret=sees_secret,
         effort=effort or Effort(),
         private=private_design(design_epsilon),
@@ -125,6 +125,8 @@ def designed(encoding: Encoding, order: Order, stream: Stream | None = None) -> 
     else:  # from here on nothing of the table is looked at but these counts
         joint, promise = order.private.of(encoding, order.promise, order.population, order.seed)
     choice, options = settled(order.method, joint, promise, order.options)
+    if order.use is None:
+        choice, options = by_default(choice, joint, promise, options)
     mine = method(choice.method)
     if order.private is not None:
         check_drawn_apart(mine.name, mine.needs_rows)
