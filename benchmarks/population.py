@@ -2,6 +2,7 @@
 
 python -m benchmarks population                   coverage of 1,000 tables per case, growth, table and cost: some hours
 python -m benchmarks.population coverage 100      one part, with so many tables per case
+python -m benchmarks.population coverage kept=f   what each table gave is kept in the file f, and a later run goes on
 python -m benchmarks.population table seconds=20  one part, with so many seconds for every optimum
 
 Truth is Adult's own distribution. A table is n independent draws from it; its owner makes a protocol for ε = 1, plain
@@ -9,12 +10,14 @@ or for the population with 95 % confidence, and ε is measured at the truth, of 
 promised for the population are groups of secrets where some are rare; so those are what is measured.
 """
 
+import json
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 
@@ -42,6 +45,7 @@ class Budget:
 
     tables: int = TABLES
     seconds: float = SECONDS
+    kept: Path | None = None  # where each table's ε at the truth is written down, so that a run can be taken up again
 
 
 @cache
@@ -76,19 +80,32 @@ def print_coverage(budget: Budget) -> None:
     """How often ε is exceeded at the truth, by plain promises and by promises for the population."""
     print("   ε = 1, tables of Adult's size: above ε at the truth (95 % interval); ε there, median and largest")
     for secret, publish in SMALL:
-        truth = adult(secret, publish)
         for kind in PROMISES:
             for name, found in (("plain", False), ("population 95 %", True)):
-                rng, sizes, begun = np.random.default_rng(13), [], time.process_time()
-                for _ in range(budget.tables):
-                    sizes.append(_at_truth(truth, sample(truth, truth.total, rng), kind(1.0), found))
+                case = f"{f'{secret} × {publish}':<32} {kind.__name__}  {name:<16}"
+                sizes = _sizes(adult(secret, publish), kind(1.0), found, case, budget)
                 above, whole = sum(size > 1.0 for size in sizes), len(sizes)
                 print(
-                    f"   {f'{secret} × {publish}':<32} {kind.__name__}  {name:<16} {above:>5} of {whole:,} "
-                    f"({interval(above, whole)})   {np.median(sizes):.3f}  {max(sizes):.3f}   "
-                    f"{(time.process_time() - begun) / whole:.2f} s each",
+                    f"   {case} {above:>5} of {whole:,} ({interval(above, whole)})   {np.median(sizes):.3f}  "
+                    f"{max(sizes):.3f}",
                     flush=True,
                 )
+
+
+def _sizes(truth: Joint, promise: Promise, for_population: bool, case: str, budget: Budget) -> list[float]:
+    """ε at the truth for every table; table i is the same whoever draws it, and whenever."""
+    known: dict[int, float] = {}
+    if budget.kept is not None and budget.kept.exists():
+        lines = map(json.loads, budget.kept.read_text(encoding="utf-8").splitlines())
+        known = {line["table"]: line["epsilon"] for line in lines if line["case"] == case}
+    for i in range(budget.tables):
+        if i not in known:
+            table = sample(truth, truth.total, np.random.default_rng((13, i)))
+            known[i] = _at_truth(truth, table, promise, for_population)
+            if budget.kept is not None:
+                with budget.kept.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps({"case": case, "table": i, "epsilon": known[i]}) + "\n")
+    return [known[i] for i in range(budget.tables)]
 
 
 def _at_truth(truth: Joint, table: Joint, promise: Promise, for_population: bool) -> float:
@@ -175,12 +192,13 @@ def main(words: Sequence[str] = ()) -> None:
     """Print the parts that are named, or all."""
     tables = next((int(word) for word in words if word.isdigit()), TABLES)
     seconds = next((float(word[8:]) for word in words if word.startswith("seconds=")), SECONDS)
-    asked = [word for word in words if not (word.isdigit() or word.startswith("seconds="))] or list(PARTS)
+    kept = next((Path(word[5:]) for word in words if word.startswith("kept=")), None)
+    asked = [word for word in words if not (word.isdigit() or word.startswith(("seconds=", "kept=")))] or list(PARTS)
     for name in asked:
         if name not in PARTS:
             sys.exit(f"There is no part '{name}'. There are: {', '.join(PARTS)}.")
     for name in asked:
-        PARTS[name](Budget(tables, seconds))
+        PARTS[name](Budget(tables, seconds, kept))
 
 
 if __name__ == "__main__":

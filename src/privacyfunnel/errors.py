@@ -78,7 +78,7 @@ class SolverError(PrivacyFunnelError):
     """A solver stopped without a usable answer. This is a fault of the library, not of the input."""
 
 
-def checked_epsilon(epsilon: float) -> float:
+def checked_epsilon(epsilon: float | str) -> float:
     """ε as a float, or one sentence that says why it is none.
 
     >>> checked_epsilon(1)
@@ -91,7 +91,7 @@ def checked_epsilon(epsilon: float) -> float:
     return _checked("ε", epsilon, "a finite number of at least 0", lambda x: x >= 0)
 
 
-def checked_average(average: float) -> float:
+def checked_average(average: float | str) -> float:
     """An amount of information on average as a float, or one sentence that says why it is none.
 
     >>> checked_average(-1)
@@ -102,7 +102,7 @@ def checked_average(average: float) -> float:
     return _checked("an average", average, "a finite number of nats, at least 0", lambda x: x >= 0)
 
 
-def checked_positive(name: str, value: float) -> float:
+def checked_positive(name: str, value: float | str) -> float:
     """`value` as a float greater than 0, or one sentence that says why it is not.
 
     >>> checked_positive("gap", 0)
@@ -113,7 +113,7 @@ def checked_positive(name: str, value: float) -> float:
     return _checked(name, value, "a finite number above 0", lambda x: x > 0)
 
 
-def _checked(name: str, value: float, must: str, holds: Callable[[float], bool]) -> float:
+def _checked(name: str, value: float | str, must: str, holds: Callable[[float], bool]) -> float:
     try:
         number = math.nan if "_" in str(value) else float(value)  # 1_0 is ten to Python, and a slip to everybody else
     except (TypeError, ValueError):

@@ -81,7 +81,8 @@ def test_a_release_says_whom_its_promise_holds_for_and_its_file_too(adult: Path,
     audited = told("audit", into / "protocol.json", adult)
     assert audited["epsilon"] == 1.0
     weaker = json.loads((into / "protocol.json").read_text())["promise"]
-    assert set(weaker["population"]) == {"confidence", "rule", "rare_below", "rows"}  # and no count of anybody
+    assert set(weaker["population"]) == {"confidence", "rule", "rare_below", "rows", "anything_else"}  # and no count
+    assert sealed.law.anything_else == 2  # men, women, and anybody else
 
 
 def test_a_chain_for_a_population_is_refused_and_nothing_is_written(adult: Path, tmp_path: Path) -> None:
@@ -117,3 +118,13 @@ def test_the_sealed_optimum_keeps_it_exactly(counts: Path) -> None:
     ratio = exact_worst(sealed.law, promise, joint).ratio
     assert ratio is not None
     assert math.exp(0.99) < ratio <= math.e
+
+
+@pytest.mark.parametrize("use", ["values", "statistics"])
+def test_other_uses_are_solved_for_a_population_too(counts: Path, use: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = said(capsys, "solve", counts, "-e", 1, "--population", "95%", "--for", use, "--json")
+    assert code == 0
+    answer = json.loads(out)
+    assert answer["use"] == use
+    assert answer["population"]["epsilon"] <= 1.0
+    assert 0 < answer["bound"] <= answer["value"] <= 1.002 * answer["bound"]

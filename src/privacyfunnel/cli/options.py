@@ -45,26 +45,15 @@ class PromiseName(StrEnum):
     SRLIP = "srlip"
 
 
-Epsilon = Annotated[
-    float,
-    typer.Option(
-        "--epsilon",
-        "-e",
-        help="How far a belief about the secret may move: by a factor of e^ε.",
-        parser=checked_epsilon,
-        metavar="ε",
-    ),
-]
-OptionalEpsilon = Annotated[
-    float | None,
-    typer.Option(
-        "--epsilon",
-        "-e",
-        help="How far a belief about the secret may move: by a factor of e^ε.",
-        parser=checked_epsilon,
-        metavar="ε",
-    ),
-]
+EPSILON = typer.Option(
+    "--epsilon",
+    "-e",
+    help="How far a belief about the secret may move: by a factor of e^ε.",
+    parser=checked_epsilon,
+    metavar="ε",
+)
+Epsilon = Annotated[float, EPSILON]
+OptionalEpsilon = Annotated[float | None, EPSILON]
 AverageOption = Annotated[
     float | None,
     typer.Option(
@@ -93,15 +82,15 @@ MethodOption = Annotated[
     str,
     typer.Option("--method", help="optimal, randomised-response, unary-encoding, conditional-reporting or product."),
 ]
-For = Annotated[
-    str,
-    typer.Option(
-        "--for",
-        help="What the table is best for: information, values (the right value most often), distance (or "
-        "distance:squared, distance:costs.csv), statistics (all shares, or statistics:COLUMN,… or "
-        "statistics:queries.csv), balanced (statistics with 99 % of the information, or balanced:0.97).",
-        metavar="USE[:…]",
-    ),
+FOR_HELP = (
+    "What the table is best for: information, values (the right value most often), distance (or distance:squared, "
+    "distance:costs.csv), statistics (all shares, or statistics:COLUMN,… or statistics:queries.csv), balanced "
+    "(statistics with 99 % of the information, or balanced:0.97)."
+)
+For = Annotated[str, typer.Option("--for", help=FOR_HELP, metavar="USE[:…]")]
+ForOrDefault = Annotated[
+    str | None,
+    typer.Option("--for", help=f"{FOR_HELP} If not given: statistics, where they can be had.", metavar="USE[:…]"),
 ]
 Ordered = Annotated[
     list[str] | None,

@@ -90,8 +90,8 @@ def by_default(choice: Choice, joint: Joint, promise: Promise, options: Options)
 
 def no_statistics(joint: Joint, promise: Promise, sees_secret: bool) -> str:
     """Why no protocol for statistics is sought, in words; nothing where one is."""
-    if promise.sets(joint, sees_secret) is not None:
-        return "a promise for a population is kept with the most information only"
+    if sees_secret and promise.sets(joint, sees_secret) is not None:
+        return "for a population a protocol that sees the secret is made for the most information"
     if sees_secret and int(np.count_nonzero(joint.weights)) > MOST_PAIRS:
         return f"a protocol that sees the secret is made for these with at most {MOST_PAIRS} pairs of secret and value"
     if promise.epsilon < BLURRED:

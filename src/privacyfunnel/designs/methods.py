@@ -158,6 +158,7 @@ class Method:
     looks: bool = False  # at the secret, whether asked to or not
     by_column: bool = False  # one column after the other: for tables whose combinations are many
     needs_rows: bool = False  # made while the rows are drawn; all others need counts only
+    answers_anything_else: bool = False  # by a row of its own for values that no row of the table has
     trial: Trial | None = None  # about how many nats it keeps, where finding that out by a design would take long
 
     def design(self, joint: Joint, promise: Promise, options: Options | None = None) -> Design:
@@ -174,6 +175,11 @@ class Method:
         if self.needs_rows and options.rows is None:
             raise ParameterError(f"{self.name} works on the rows of a table, column by column; use it with sanitise.")
         return self.make(joint, promise, options)
+
+    def covering(self, promise: Promise, use: Use) -> Promise:
+        """The promise as this method keeps it: to people with values never seen too, where it has a row for them."""
+        covers = self.answers_anything_else and use == Information()
+        return promise.covering_anything_else() if covers else promise
 
     def keeps(self, joint: Joint, promise: Promise, options: Options) -> float:
         """About how many nats the method keeps of a table: to compare tables with."""
@@ -308,10 +314,21 @@ def _chain_trial(joint: Joint, promise: Promise, options: Options) -> float:
 
 _ALL_BUT_COLUMNS = frozenset({SEES_SECRET, AS_VALUES, USE})
 _TABLE = (
-    Method("optimal", _optimal, follows=_ALL_BUT_COLUMNS | {AVERAGE}),
-    Method("randomised-response", _randomised_response, follows=frozenset({AS_VALUES, USE})),
+    Method("optimal", _optimal, follows=_ALL_BUT_COLUMNS | {AVERAGE}, answers_anything_else=True),
+    Method(
+        "randomised-response",
+        _randomised_response,
+        follows=frozenset({AS_VALUES, USE}),
+        answers_anything_else=True,
+    ),
     Method("unary-encoding", _unary_encoding, follows=frozenset()),
-    Method("conditional-reporting", _conditional_reporting, follows=_ALL_BUT_COLUMNS, looks=True),
+    Method(
+        "conditional-reporting",
+        _conditional_reporting,
+        follows=_ALL_BUT_COLUMNS,
+        looks=True,
+        answers_anything_else=True,
+    ),
     Method("product", _product, follows=frozenset({AS_VALUES, BUDGETS}), by_column=True),
     Method(
         "chain",

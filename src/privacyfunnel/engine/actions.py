@@ -20,8 +20,7 @@ import numpy as np
 
 from privacyfunnel.arrays import FloatArray, sparse
 from privacyfunnel.engine.highs import INF, Programme
-from privacyfunnel.engine.problem import Problem
-from privacyfunnel.engine.programme import RowsOracle
+from privacyfunnel.engine.oracle import Oracle
 from privacyfunnel.errors import SolverError
 
 DUST = 1e-9  # of an input's probability: what a solver's tolerance may leave where nothing is meant
@@ -37,11 +36,14 @@ class Actions:
     tolls: FloatArray  # (k,): μ, 0 where no shares are asked for
 
 
-def split_by_actions(problem: Problem, losses: FloatArray, shares: FloatArray | None = None) -> Actions:
-    """The cheapest split into one output per row of `losses` (k, d), with given `shares` (k,) where these are."""
-    p = problem.prior
+def split_by_actions(
+    cone: sparse.csr_array, p: FloatArray, losses: FloatArray, shares: FloatArray | None = None
+) -> Actions:
+    """The cheapest split of p into one output per row of `losses` (k, d), with given `shares` (k,) where these are.
+
+    `cone` are rows with rows·(v, …) ≤ 0 for some further entries, none below 0, exactly for multiples v of atoms.
+    """
     k, d = losses.shape
-    cone = problem.cone()
     own = cone.shape[1] - d
     # Columns are u_kz / p_z, the chance of action k at input z, so that tolerances are small parts of rare inputs too.
     block = sparse.csr_array(cone @ sparse.diags_array(np.concatenate([p, np.ones(own)])))
@@ -68,10 +70,12 @@ def split_by_actions(problem: Problem, losses: FloatArray, shares: FloatArray | 
     return Actions(chance / chance.sum(axis=0) * p, multipliers[:d] / p, tolls)
 
 
-def bound_by_prices(problem: Problem, losses: FloatArray, found: Actions, shares: FloatArray | None = None) -> float:
-    """What every such split costs at least, by the formula above."""
-    inner = RowsOracle(problem).minimise(losses - found.prices - found.tolls[:, None]).lower.min()
-    return float(found.prices @ problem.prior + inner + (0.0 if shares is None else found.tolls @ shares))
+def bound_by_prices(
+    oracle: Oracle, p: FloatArray, losses: FloatArray, found: Actions, shares: FloatArray | None = None
+) -> float:
+    """What every such split costs at least, by the formula above; the oracle is of V."""
+    inner = oracle.minimise(losses - found.prices - found.tolls[:, None]).lower.min()
+    return float(found.prices @ p + inner + (0.0 if shares is None else found.tolls @ shares))
 
 
 def _solve(programme: Programme) -> None:

@@ -41,6 +41,7 @@ LEAST_GAP = 1e-9  # relative: no proof reaches less where nothing is lost, so th
 LONGEST = 60.0  # seconds for simpler problems where there is no time limit
 BEYOND = 1e-7  # relative: what may be left open beyond what is allowed, by rounding
 SEARCH_SHARE, UNPROVED_SHARE = 0.5, 0.8  # of a time limit; the latter where nothing is proved at the master's prices
+SIMPLER_SHARE = 0.2  # of what is left for a proof: for a simpler problem, where there is one
 ENTRIES_WORTH = 700  # entries of M: with more of them the final mixture is not thinned by a linear programme
 FEWER_COST = 1e-7  # relative: what a thinner mixture may cost
 
@@ -55,7 +56,7 @@ class Charged(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """How atoms are sought, and what proves that there are no more; or, where that takes too long, what else bounds
+    """How atoms are sought, and what proves that there are no more; and, where that takes too long, what else bounds
     every split from below (called with seconds)."""
 
     search: Charged
@@ -118,6 +119,8 @@ class Conditioning:
             if self.tools.prover is None:
                 self.bound = max(self.bound, self.tools.simpler(min(deadline - time.monotonic(), LONGEST)))
                 return
+            if self.bound == 0.0 and deadline < np.inf:  # what is simpler may say more than a proof that is cut short
+                self.bound = self.tools.simpler(SIMPLER_SHARE * (deadline - time.monotonic()))
             proof = self.tools.prover(objective).prove(prices, PROVED_TO * allowed, deadline)
             self.bound = max(self.bound, self._mixture.bound(self.problem, self.moment, max(-proof.bound, 0.0)))
             if self._learn(proof.atoms, objective, prices, 0.0) == 0.0 and time.monotonic() < deadline:

@@ -5,11 +5,11 @@ A way is an oracle, a search, a proof and how they are run. The first line of `P
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from privacyfunnel.arrays import FloatArray
+from privacyfunnel.arrays import FloatArray, sparse
 from privacyfunnel.engine.best_first import BestFirst, Relaxation
 from privacyfunnel.engine.bounding import ByProof, ByRelaxations, Prover
 from privacyfunnel.engine.chords import BoxedChords, OpenChords
@@ -18,17 +18,21 @@ from privacyfunnel.engine.conditioning import Conditioning, Tools
 from privacyfunnel.engine.curved import Curved
 from privacyfunnel.engine.generation import Generation, Pace, Progress
 from privacyfunnel.engine.hull_chords import HullChords
+from privacyfunnel.engine.hull_cone import extended_cone
+from privacyfunnel.engine.hull_products import MissingRows
 from privacyfunnel.engine.hulls import HullOracle
 from privacyfunnel.engine.interval import Interval
 from privacyfunnel.engine.moments import Moment
-from privacyfunnel.engine.oracle import is_secret_box, secret_box
+from privacyfunnel.engine.oracle import Oracle, is_secret_box, secret_box
 from privacyfunnel.engine.polytope import Polytope, boxed, polytope_of
 from privacyfunnel.engine.problem import Problem, Split
 from privacyfunnel.engine.products import Products, cone_of
 from privacyfunnel.engine.programme import RowsOracle
 from privacyfunnel.engine.reductions import grouped_secrets, merged
+from privacyfunnel.engine.rules import Rules
 from privacyfunnel.engine.search import InTurn, Search, SomeInputsSearch, TangentSearch, VertexSearch
 from privacyfunnel.engine.supply import Beginning, WithLoans, WithRest
+from privacyfunnel.engine.tangent_walks import TangentWalks
 
 MANY_INPUTS = 150  # below, atoms are few enough to be searched for in the polytope itself, and prices soon right
 MANY_ROWS = 130  # beyond, inverting bases of so many rows takes longer than linear programmes one by one
@@ -78,6 +82,19 @@ def split(
     generation = generation_for(small.problem)
     generation.run(gap, time_limit, progress, None if start is None else small.lifted(start))
     return small.told_apart(generation.best(), most_atoms)
+
+
+def cone_rows(problem: Problem) -> sparse.csr_array:
+    """Rows of one linear programme over multiples of allowed atoms."""
+    if problem.sets is None:
+        return problem.cone()
+    rules = Rules.of(problem)
+    return extended_cone(rules, problem.prior, np.arange(len(rules.one)))
+
+
+def linear_oracle(problem: Problem) -> Oracle:
+    """What minimises linear costs over the allowed atoms, with a proof of each minimum."""
+    return RowsOracle(problem) if problem.sets is None else HullOracle(problem)
 
 
 def conditioned(
@@ -267,8 +284,49 @@ def _by_groups(problem: Problem, moment: Moment) -> Tools:
     return Tools(VertexSearch(polytope_of(problem), problem.objective), None, simpler)
 
 
+def _has_sets(problem: Problem) -> bool:
+    return problem.sets is not None
+
+
+def _is_small(problem: Problem) -> bool:
+    return problem.size <= MOST_MULTIPLIED
+
+
+def _products_over_sets(problem: Problem, moment: Moment) -> Tools:
+    """Walks by tangents, and products of rows; those that sets ask for arrive where a proof misses them."""
+    oracle, cone, missing = HullOracle(problem), cone_of(problem), MissingRows(problem)
+    search = TangentWalks(oracle, problem, WALKS_OVER_SETS)
+    reach: list[FloatArray] = []
+
+    def charged(objective: Curved) -> Prover:
+        if not reach:
+            reach.append(np.minimum(cone.image @ oracle.reach(np.inf), 1.0))
+        return BestFirst(Products(cone, objective, reach[0], missing), objective, search.polished)
+
+    return Tools(search, charged, _by_the_table(problem, moment))
+
+
+def _over_sets_without_proof(problem: Problem, moment: Moment) -> Tools:
+    """The same walks, without a proof of their own."""
+    search = TangentWalks(HullOracle(problem), problem, WALKS_OVER_SETS)
+    return Tools(search, None, _by_the_table(problem, moment))
+
+
+def _by_the_table(problem: Problem, moment: Moment) -> Callable[[float], float]:
+    """A bound by what the table's own rows allow: the table is a member of its sets."""
+
+    def simpler(seconds: float) -> float:
+        run = conditioning_for(replace(problem, sets=None), moment)
+        run.run(SIMPLER_GAP, seconds)
+        return run.bound
+
+    return simpler
+
+
 MOMENT_PLAN = (
+    MomentWay("sets of priors, products of rows", lambda p: _has_sets(p) and _is_small(p), _products_over_sets),
+    MomentWay("sets of priors, bounded by the table's own rows", _has_sets, _over_sets_without_proof),
     MomentWay("one number, all vertices in a table", lambda p: p.objective.plain and p.rows.of_two, _pairs),
-    MomentWay("vertices of the polytope, products of rows", lambda p: p.size <= MOST_MULTIPLIED, _by_products),
+    MomentWay("vertices of the polytope, products of rows", _is_small, _by_products),
     MomentWay("vertices of the polytope, bounded by groups of secrets", lambda problem: True, _by_groups),
 )

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib.resources import files
+from itertools import repeat
 from typing import Any
 
 from privacyfunnel.errors import ProtocolFileError
@@ -159,32 +160,28 @@ def _length(schema: Mapping[str, Any], _: Mapping[str, Check]) -> Check:
 
 def _items(schema: Mapping[str, Any], named: Mapping[str, Check]) -> Check:
     each = _check(schema["items"], named)
-
-    def check(value: Any) -> None:
-        if type(value) is list:
-            place = 0
-            try:
-                for place, item in enumerate(value):  # noqa: B007
-                    each(item)
-            except MisfitError as misfit:
-                misfit.place = f"[{place}]{misfit.place}"
-                raise
-
-    return check
+    return _entries(lambda value: zip(repeat(each), value))
 
 
 def _prefix(schema: Mapping[str, Any], named: Mapping[str, Check]) -> Check:
     firsts = [_check(part, named) for part in schema["prefixItems"]]
+    return _entries(lambda value: zip(firsts, value, strict=False))
+
+
+def _entries(checked: Callable[[list[Any]], Iterable[tuple[Check, Any]]]) -> Check:
+    """Checks entries of a list in turn; the one that does not fit is told by its place."""
 
     def check(value: Any) -> None:
-        if type(value) is list:
-            place = 0
-            try:
-                for place, (each, item) in enumerate(zip(firsts, value, strict=False)):  # noqa: B007
-                    each(item)
-            except MisfitError as misfit:
-                misfit.place = f"[{place}]{misfit.place}"
-                raise
+        if type(value) is not list:
+            return
+        passed = 0
+        try:
+            for each, item in checked(value):
+                each(item)
+                passed += 1
+        except MisfitError as misfit:
+            misfit.place = f"[{passed}]{misfit.place}"
+            raise
 
     return check
 

@@ -148,6 +148,10 @@ class SealedProtocol:
         inputs = len(domain.combos) * (len(domain.secrets) if law.sees_secret else 1)
         if law.inputs != inputs:
             raise ProtocolFileError(f"the law must have a row for each of {inputs} inputs; it has {law.inputs}.")
+        if promise.anything_else != (law.anything_else is not None):
+            raise ProtocolFileError(
+                "the law must have a row for anything else exactly where the promise covers that; it is not so."
+            )
         return SealedProtocol(
             law=law,
             promise=promise,

@@ -20,15 +20,12 @@ from privacyfunnel.arrays import BoolArray, IntArray
 from privacyfunnel.errors import DistributionError, ParameterError
 from privacyfunnel.model.binomial import SCALE
 from privacyfunnel.model.comparisons import Asked
+from privacyfunnel.model.events import FINEST, Events, boxed, nothing, rounded, united
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.noise import noise_sum
 from privacyfunnel.model.noisy_counts import NoisyCounts
 from privacyfunnel.model.noisy_shares import NoisyShares
-from privacyfunnel.model.priors import FINEST, RARE, boxed
-from privacyfunnel.model.priors import _Events as Events
-from privacyfunnel.model.priors import _nothing as nothing
-from privacyfunnel.model.priors import _rounded as rounded
-from privacyfunnel.model.priors import _united as united
+from privacyfunnel.model.priors import RARE
 from privacyfunnel.model.sets import PriorSets
 
 # Of β: for the numbers of rows behind the noise, for shares, for the rest of each secret, for groups of rare ones and
@@ -55,6 +52,15 @@ class SampledWithNoise:
     def design_epsilon(self) -> Fraction:
         """What the design itself may tell of a person, beside what the protocol tells."""
         return self.counts.epsilon
+
+    @property
+    def anything_else(self) -> bool:
+        """All values are in the public domain."""
+        return False
+
+    def covering_anything_else(self) -> SampledWithNoise:
+        """The same rule: all values are in the public domain."""
+        return self
 
     def stated(self) -> dict[str, Any]:
         """What a file says beside confidence and rarity: the noisy counts, from which everybody can make the sets."""

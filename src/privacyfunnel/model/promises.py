@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 import numpy as np
@@ -116,6 +116,15 @@ class Promise(ABC):
         """What it promises of the people that the table is a sample of; None where it is about the table alone."""
         return None
 
+    @property
+    def anything_else(self) -> bool:
+        """Whether it is kept for people who have a value that no row has, too: by a row of the protocol for these."""
+        return False
+
+    def covering_anything_else(self) -> Promise:
+        """The same promise, for people of a population who have a value that no row has as well."""
+        return self
+
     def for_population(self, joint: Joint, confidence: float = 0.95, *, rare: int = RARE) -> ForPopulation:
         """The same promise, kept as well for the people whom these rows are an independent sample of.
 
@@ -183,16 +192,10 @@ class SRLIP(Promise):
 
 
 @dataclass(frozen=True)
-class ForPriors(Promise, named=False):
-    """A promise that holds for its joint and for each of some other priors on the same values."""
+class Wider(Promise, named=False):
+    """A promise that is kept for more than its table, and called and compared as the one it widens."""
 
     promise: Promise
-    priors: tuple[Joint, ...]
-
-    def __init__(self, promise: Promise, priors: tuple[Joint, ...]) -> None:
-        object.__setattr__(self, "promise", promise)
-        object.__setattr__(self, "priors", priors)
-        object.__setattr__(self, "epsilon", promise.epsilon)
 
     @property
     def name(self) -> str:
@@ -201,6 +204,18 @@ class ForPriors(Promise, named=False):
     @property
     def guards_known_attributes(self) -> bool:
         return self.promise.guards_known_attributes
+
+
+@dataclass(frozen=True)
+class ForPriors(Wider, named=False):
+    """A promise that holds for its joint and for each of some other priors on the same values."""
+
+    priors: tuple[Joint, ...]
+
+    def __init__(self, promise: Promise, priors: tuple[Joint, ...]) -> None:
+        object.__setattr__(self, "promise", promise)
+        object.__setattr__(self, "priors", priors)
+        object.__setattr__(self, "epsilon", promise.epsilon)
 
     @property
     def made_of(self) -> tuple[Promise, tuple[Joint, ...]]:
@@ -212,6 +227,13 @@ class ForPriors(Promise, named=False):
 
     def sets(self, joint: Joint, sees_secret: bool = False) -> PriorSets | None:
         return self.promise.sets(joint, sees_secret)
+
+    @property
+    def anything_else(self) -> bool:
+        return self.promise.anything_else
+
+    def covering_anything_else(self) -> ForPriors:
+        return ForPriors(self.promise.covering_anything_else(), self.priors)
 
     def resized(self, epsilon: float) -> ForPriors:
         return ForPriors(self.promise.resized(epsilon), self.priors)
@@ -256,13 +278,12 @@ class Population:
 
 
 @dataclass(frozen=True)
-class ForPopulation(Promise, named=False):
+class ForPopulation(Wider, named=False):
     """A promise that holds for its table, and with a stated confidence for the people it is a sample of.
 
     It is its rule, and no count of anybody: whoever has the counts can make the sets again.
     """
 
-    promise: Promise
     people: Population
     _made: dict[tuple[int, bool], tuple[Joint, PriorSets]] = field(repr=False, compare=False)
 
@@ -276,16 +297,15 @@ class ForPopulation(Promise, named=False):
             population.rule.groups(joint)  # … and a sample that is too small
 
     @property
-    def name(self) -> str:
-        return self.promise.name
-
-    @property
-    def guards_known_attributes(self) -> bool:
-        return self.promise.guards_known_attributes
-
-    @property
     def population(self) -> Population:
         return self.people
+
+    @property
+    def anything_else(self) -> bool:
+        return self.people.rule.anything_else
+
+    def covering_anything_else(self) -> ForPopulation:
+        return ForPopulation(self.promise, replace(self.people, rule=self.people.rule.covering_anything_else()))
 
     def resized(self, epsilon: float) -> ForPopulation:
         other = ForPopulation(self.promise.resized(epsilon), self.people)

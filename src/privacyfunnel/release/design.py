@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from privacyfunnel.tables.encoding import Encoding
     from privacyfunnel.tables.files import Table
 
+QUICK = Effort(gap=0.01, time_limit=4.0)  # how well a table is solved that is only compared with, in nats and seconds
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Designed:
@@ -48,6 +50,12 @@ class Designed:
     seconds: float  # what making and certifying took
     worth: Worth  # how good it is for the use it was made for
     drawn: NDArray[Any] | None = None  # the rows' codes, where they had to be drawn to make the protocol
+
+    @property
+    def informed(self) -> Options:
+        """The same options for the most information: what smaller tables are compared by."""
+        use = self.options.use if self.options.as_values else Information()
+        return replace(self.options, use=use, effort=QUICK)
 
     @property
     def point(self) -> Point | None:
@@ -128,6 +136,7 @@ def designed(encoding: Encoding, order: Order, stream: Stream | None = None) -> 
     if order.use is None:
         choice, options = by_default(choice, joint, promise, options)
     mine = method(choice.method)
+    promise = mine.covering(promise, options.use)
     if order.private is not None:
         check_drawn_apart(mine.name, mine.needs_rows)
     if mine.needs_rows:

@@ -117,10 +117,9 @@ def observed_domain(table: Table, columns: Sequence[str], bins: Sequence[Bins] =
     ranges = dict.fromkeys(numbers, (math.inf, -math.inf))
     for batch in table.batches(numbers) if numbers else ():
         for column in numbers:
-            found = as_numbers(batch[column])[0].drop_nulls()
+            found = as_numbers(batch[column])[0].drop_nulls().to_numpy()
             low, high = ranges[column]
-            if len(found):
-                ranges[column] = min(low, float(found.min())), max(high, float(found.max()))  # type: ignore[arg-type]
+            ranges[column] = float(found.min(initial=low)), float(found.max(initial=high))
     edges = {column: tuple(map(float, example_edges(*ends).split(","))) for column, ends in ranges.items()}
     rounded = [Bins(column, edges=cut) for column, cut in edges.items()]
     coders = column_coders(table, columns, [*(at for at in bins if at.column in columns), *rounded])
