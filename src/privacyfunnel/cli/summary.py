@@ -137,7 +137,9 @@ def _served(release: Release) -> list[tuple[str, str]]:
     if worth.use.name == "information":
         return []
     than = "less" if worth.use.less_is_better else "more"
-    proved = "" if worth.bound is None else f"; {than} than {worth.bound:.4f} is not possible"
+    proved = (
+        f"; {than} than {worth.bound:.4f} is not possible" if worth.bound is not None else "; what is best is not known"
+    )
     return [("use", f"{worth.use.called}: {worth.value:.4f}, {worth.use.unit}{proved}")]
 
 

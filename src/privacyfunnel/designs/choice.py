@@ -11,6 +11,7 @@ from privacyfunnel.designs.chain.band import chained
 from privacyfunnel.designs.methods import Options
 from privacyfunnel.designs.sizes import (
     BLURRED,
+    CONDITIONED_WELL,
     LARGEST_PROBLEM,
     MOST_PAIRS,
     PUBLISHED_WELL,
@@ -83,6 +84,10 @@ def by_default(choice: Choice, joint: Joint, promise: Promise, options: Options)
     if why_not:
         reason = f"{choice.reason}; " if choice.reason else ""
         return replace(choice, reason=f"{reason}made for information, not for statistics: {why_not}"), options
+    if joint.a > CONDITIONED_WELL and not options.sees_secret:
+        reason = f"{choice.reason}; " if choice.reason else ""
+        many = f"more than {CONDITIONED_WELL}: the best for statistics is not sought, but one of the most informative"
+        choice = replace(choice, reason=f"{reason}{many} protocols from which shares can be told well")
     limit = options.effort.time_limit
     effort = replace(options.effort, time_limit=STATISTICS_SECONDS if limit is None else limit)
     return choice, replace(options, use=Statistics(), effort=effort)

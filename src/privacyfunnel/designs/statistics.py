@@ -36,7 +36,6 @@ from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.uses.statistics import Balanced, Statistics, centred, of_population
 from privacyfunnel.model.uses.use import Information, Use
 
-FINEST = 1e-3  # of the value: no smaller gap is sought, since errors are random by far more than that
 RIDGE = 1e-6  # weight of all shares beside queries that alone would leave M singular
 RANK = 1e-9  # relative: singular values of queries below this are none
 ROUNDING = 1e-9  # relative: how far a value may lie below a bound that it meets
@@ -107,7 +106,7 @@ def _solved(asked: Question, use: Use, statistics: Statistics, extra: _Extra | N
     found = conditioned(
         problem,
         replace(moment, constant=least if statistics.population else constant),
-        gap=FINEST,
+        gap=use.finest,
         absolute=asked.gap,
         time_limit=asked.time_limit,
         progress=_said(asked.progress, constant),

@@ -28,6 +28,7 @@ from privacyfunnel.tables.names import nearest
 POPULATION = "population"  # how that target is asked for
 KEPT = 0.99  # of the best information, where nothing else is said
 REACHED = 1e-6  # of a query: what may lie outside of what the outputs tell apart, by rounding
+FINEST = 1e-3  # of the value: no smaller gap is sought, since errors are random by far more than that
 UNIT = float(np.finfo(np.float64).eps)
 
 
@@ -72,6 +73,7 @@ class Statistics(Use):
     weights: tuple[tuple[str, float], ...] = ()
     population: bool = False
     name: ClassVar[str] = "statistics"
+    finest: ClassVar[float] = FINEST
 
     @property
     def called(self) -> str:
@@ -152,6 +154,7 @@ class Balanced(Use):
     kept: float = KEPT
     statistics: Statistics = field(default_factory=Statistics)
     name: ClassVar[str] = "balanced"
+    finest: ClassVar[float] = FINEST
 
     def __post_init__(self) -> None:
         if not 0 < self.kept < 1:

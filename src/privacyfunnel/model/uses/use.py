@@ -19,6 +19,7 @@ class Use(ABC):
     """What a protocol is to be best for."""
 
     name: ClassVar[str]  # under which it is asked for, and its solver found
+    finest: ClassVar[float] = 0.0  # of the value: no smaller gap between value and bound is sought
 
     @property
     def called(self) -> str:
