@@ -19,7 +19,7 @@ import numpy as np
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.errors import ColumnError, ParameterError, checked_positive
-from privacyfunnel.model.counts import read_cells
+from privacyfunnel.model.counts import read_table
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.protocol import Protocol
 from privacyfunnel.model.uses.use import Use
@@ -208,12 +208,8 @@ def read_balanced(text: str) -> Balanced:
 
 def read_workload(path: str) -> Workload:
     """The queries in a CSV file: first column their names, header the values, cells the coefficients."""
-    header, lines = read_cells(path, "query")
-    try:
-        cells = tuple(tuple(float(cell) for cell in line[1:]) for line in lines)
-    except ValueError:
-        raise ParameterError(f"coefficients of queries must be numbers; some in '{path}' are not. Mend them.") from None
-    return Workload(path, tuple(header[1:]), cells)
+    _, values, coefficients = read_table(path, "query", "coefficients of queries")
+    return Workload(path, values, coefficients)
 
 
 def of_population(use: Statistics) -> Statistics:

@@ -55,7 +55,8 @@ class Use(ABC):
         """The same use where the owner has said in which order the values of some columns stand."""
         return self
 
-    def refuse(self, joint: Joint) -> None:  # noqa: B027 - most uses fit everything
+    @abstractmethod
+    def refuse(self, joint: Joint) -> None:
         """Raise an InputError where the use does not fit the columns that are published."""
 
     @abstractmethod
@@ -76,6 +77,9 @@ class Information(Use):
     @property
     def less_is_better(self) -> bool:
         return False
+
+    def refuse(self, joint: Joint) -> None:
+        """Never: there is information in anything."""
 
     def value(self, joint: Joint, protocol: Protocol) -> float:
         return protocol.mutual_information(joint)
