@@ -10,6 +10,7 @@ import subprocess
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -23,6 +24,7 @@ from privacyfunnel.designs.curve import Point, line_name
 from privacyfunnel.designs.methods import Design, Effort, Method, Options
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LIP, SRLIP, Promise
+from privacyfunnel.model.uses.use import Information, Use
 from privacyfunnel.release.sanitise import Release, sanitise
 from privacyfunnel.report import numbers, pictures, svg
 from privacyfunnel.report.page import Occasion, owner_page, public_page
@@ -42,12 +44,11 @@ def people() -> pl.DataFrame:
 
 
 def released(
-    promise: Promise, publish: list[str], method: str = "optimal", *, sees: bool = False
+    promise: Promise, publish: list[str], method: str = "optimal", *, sees: bool = False, use: Use | None = None
 ) -> tuple[Release, Joint]:
     frame = people()
-    release = sanitise(
-        frame, secret="job", publish=publish, promise=promise, method=method, sees_secret=sees, seed=1, effort=QUICK
-    )
+    asked: dict[str, Any] = {"method": method, "sees_secret": sees, "use": use, "seed": 1, "effort": QUICK}
+    release = sanitise(frame, secret="job", publish=publish, promise=promise, **asked)
     return release, Joint.from_table(frame, secret="job", publish=publish)
 
 
@@ -205,7 +206,7 @@ def test_a_release_and_its_report_make_no_protocol_twice(monkeypatch: pytest.Mon
     monkeypatch.setattr("os.cpu_count", lambda: 1)  # so that all is made in this process
     for method, sees in (("optimal", False), ("optimal", True), ("randomised-response", False)):
         made.clear()
-        release, joint = released(LIP(0.5), ["city"], method, sees=sees)
+        release, joint = released(LIP(0.5), ["city"], method, sees=sees, use=Information())
         assert made == [(method, 0.5, sees)]
         assert release.known == (Point(line_name(method, sees), 0.5, release.information, release.sealed.bound),)
         owner_page(release, OCCASION, effort=QUICK)

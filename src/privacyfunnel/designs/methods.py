@@ -235,8 +235,7 @@ def _optimal(joint: Joint, promise: Promise, options: Options) -> Made:
     )
     made = _channel(joint, promise, best.protocol, replace(options, use=use))
     bound = best.bound if use == Information() else None
-    proved = best.bound if best.bound > 0 or best.value == 0 else None  # no cost is below 0: that is no proof
-    return replace(made, bound=bound, sealed=best.sealed, judged=Worth(use, best.value, proved))
+    return replace(made, bound=bound, sealed=best.sealed, judged=Worth(use, best.value, best.bound))
 
 
 def _on_average(joint: Joint, promise: Promise, options: Options, average: float) -> Made:

@@ -92,3 +92,8 @@ class Worth:
     use: Use
     value: float
     bound: float | None  # no protocol that keeps the promise does better; None where nothing was proved
+
+    @property
+    def unproved(self) -> bool:
+        """Whether nothing is known about how good any could be: that no error is below 0 is no news."""
+        return self.bound is None or (self.use.less_is_better and self.bound <= 0 < self.value)
