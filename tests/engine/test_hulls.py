@@ -11,9 +11,10 @@ from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine.actions import bound_by_prices, split_by_actions
 from privacyfunnel.engine.hull_products import MissingRows
 from privacyfunnel.engine.hulls import HullOracle
+from privacyfunnel.engine.moment_plan import conditioned
 from privacyfunnel.engine.moments import Moment
 from privacyfunnel.engine.objective import Entropy
-from privacyfunnel.engine.plan import conditioned, cone_rows, generation_for, linear_oracle, split
+from privacyfunnel.engine.plan import cone_rows, generation_for, linear_oracle, split
 from privacyfunnel.engine.problem import Problem
 from privacyfunnel.model.binomial import SCALE
 from privacyfunnel.model.rows import Rows
@@ -143,6 +144,8 @@ def test_actions_are_as_cheap_as_with_every_vertex_written_out(seed: int, kept: 
     found, listed = (
         split_by_actions(cone_rows(each), each.prior, losses, shares) for each in (problem, written_out(problem))
     )
+    assert found is not None
+    assert listed is not None
     assert (found.taken * losses).sum() == pytest.approx((listed.taken * losses).sum(), abs=1e-8)
     bound = bound_by_prices(linear_oracle(problem), problem.prior, losses, found, shares)
     assert (found.taken * losses).sum() == pytest.approx(bound, abs=1e-7)

@@ -174,12 +174,11 @@ class Method:
         refuse_options(self.name, self.follows, options)
         if self.needs_rows and options.rows is None:
             raise ParameterError(f"{self.name} works on the rows of a table, column by column; use it with sanitise.")
-        return self.make(joint, promise, options)
+        return self.make(joint, promise if self.answers_anything_else else _listed_values(promise), options)
 
-    def covering(self, promise: Promise, use: Use) -> Promise:
+    def covering(self, promise: Promise) -> Promise:
         """The promise as this method keeps it: to people with values never seen too, where it has a row for them."""
-        covers = self.answers_anything_else and use == Information()
-        return promise.covering_anything_else() if covers else promise
+        return promise.covering_anything_else(self.answers_anything_else)
 
     def keeps(self, joint: Joint, promise: Promise, options: Options) -> float:
         """About how many nats the method keeps of a table: to compare tables with."""
@@ -213,6 +212,11 @@ def unknown_method(name: str, known: Sequence[str]) -> ParameterError:
     )
 
 
+def _listed_values(promise: Promise) -> Promise:
+    """The promise without people who have a value that no row has: there is no row for these."""
+    return promise.covering_anything_else(False)
+
+
 def _measured(mine: Method) -> Trial:
     return lambda joint, promise, options: mine.design(joint, promise, options).information
 
@@ -221,9 +225,10 @@ def _optimal(joint: Joint, promise: Promise, options: Options) -> Made:
     from privacyfunnel.designs.optimum import optimal
 
     if options.average is not None:
-        return _on_average(joint, promise, options, options.average)
+        return _on_average(joint, _listed_values(promise), options, options.average)
     effort = options.effort
     use = values_published(options.use, joint, options.orders) if options.as_values else options.use
+    promise = promise if use == Information() else _listed_values(promise)
     best = optimal(
         joint,
         promise,

@@ -26,8 +26,8 @@ from privacyfunnel.designs.splitting import (
     protocol_of,
 )
 from privacyfunnel.engine import Problem
+from privacyfunnel.engine.moment_plan import conditioned
 from privacyfunnel.engine.moments import Moment
-from privacyfunnel.engine.plan import conditioned
 from privacyfunnel.errors import ParameterError, SizeError, SolverError
 from privacyfunnel.laws.sealing import seal
 from privacyfunnel.model.information import entropy

@@ -103,6 +103,10 @@ class Programme:
         k = len(low)
         self._highs.changeColsBounds(k, np.arange(k, dtype=np.int32), low, high)
 
+    def allow(self, seconds: float) -> None:
+        """How long the next solve may take; the solver's clock goes on from the last one."""
+        self.set("time_limit", float(self._highs.getRunTime()) + max(seconds, 0.0))
+
     def run(self) -> bool:
         """Solve; whether an optimum was reached."""
         self._highs.run()
@@ -112,6 +116,11 @@ class Programme:
     def impossible(self) -> bool:
         """Whether the last solve found that there is no solution."""
         return bool(self._highs.getModelStatus() == highspy.HighsModelStatus.kInfeasible)
+
+    @property
+    def late(self) -> bool:
+        """Whether the last solve was stopped by the clock."""
+        return bool(self._highs.getModelStatus() == highspy.HighsModelStatus.kTimeLimit)
 
     @property
     def ray(self) -> FloatArray | None:

@@ -52,19 +52,22 @@ def split_by_numbers(
     oracle: Oracle,
     p: FloatArray,
     x: FloatArray,
+    best: FloatArray,
     tolerance: float,
     time_limit: float | None = None,
 ) -> Numbers:
     """The split of p in the cone of least Σ q Var_v(x), up to the tolerance, to rounding or to the time.
 
-    It is proved for the oracle's atoms, which may be a few more. `x` lies between 0 and 1.
+    It is proved for the oracle's atoms, which may be a few more. `x` lies between 0 and 1. `best` is an allowed split
+    to begin with, which is better than none.
     """
     deadline = time.monotonic() + (SECONDS if time_limit is None else time_limit)
     places = np.unique(x)
-    best, bound = None, -np.inf
-    least = np.inf
+    least, bound = _spread(best, x)[0], 0.0
     for _ in range(MOST_ROUNDS):
-        found = split_by_actions(cone, p, np.square(places[:, None] - x))
+        found = split_by_actions(cone, p, np.square(places[:, None] - x), deadline=deadline)
+        if found is None:
+            break
         taken = found.taken
         value, means = _spread(taken, x)
         if value < least:
@@ -78,7 +81,6 @@ def split_by_numbers(
         if time.monotonic() > deadline:
             break
         places = after
-    assert best is not None
     return Numbers(best, bound)
 
 

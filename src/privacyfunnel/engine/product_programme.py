@@ -9,8 +9,10 @@ Rows themselves may arrive as well, where somebody sees from X that they are mis
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -38,6 +40,23 @@ class Largest:
     second: FloatArray | None
 
 
+class BestProducts(Protocol):
+    """What finds the best products for a form of `size` rows, the first `inputs` of them of v."""
+
+    def __init__(self, size: int, inputs: int, largest_floor: float) -> None: ...
+
+    def solve(
+        self,
+        D: FloatArray,
+        rows: FloatArray,
+        first: tuple[IntArray, IntArray],
+        goal: float,
+        missing: Missing | None = None,
+        deadline: float = np.inf,
+    ) -> Largest:
+        """The least δ that was found, from these products on; it is not sought below the goal."""
+
+
 class ProductProgramme:
     """min δ such that no entry of D + Σ N_ij a_i a_jᵀ exceeds δ, N >= 0; products enter as they are needed."""
 
@@ -54,6 +73,7 @@ class ProductProgramme:
         first: tuple[IntArray, IntArray],
         goal: float,
         missing: Missing | None = None,
+        deadline: float = np.inf,
     ) -> Largest:
         """The least δ that was found; it is not sought below the goal. It holds whatever the solver says."""
         entries = D[self._i, self._j]
@@ -76,7 +96,7 @@ class ProductProgramme:
             here, before = self._proved(entries, N, S), best
             if here <= best:
                 best, used = here, (one[N > USED], other[N > USED])
-            if best <= goal:
+            if best <= goal or time.monotonic() >= deadline:
                 break
             second = self._matrix(-self._programme.multipliers)
             if number > 1 and before - best < GAINS * (best - goal):

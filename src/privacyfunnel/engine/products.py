@@ -30,7 +30,7 @@ from privacyfunnel.engine.best_first import Boxes, Cut
 from privacyfunnel.engine.curved import Curved
 from privacyfunnel.engine.objective import chords
 from privacyfunnel.engine.problem import Problem
-from privacyfunnel.engine.product_programme import Largest, Missing, ProductProgramme
+from privacyfunnel.engine.product_programme import BestProducts, Largest, Missing, ProductProgramme
 
 FLOORS = 6  # parts of the floor's range: a box with a narrow one bounds as well as under LIP
 THIN = 1e-7  # a range shorter than this is not cut
@@ -106,10 +106,17 @@ class Products:
     corners = False
     gathers = 0.0
 
-    def __init__(self, cone: Cone, objective: Curved, reach: FloatArray, missing: Missing | None = None) -> None:
+    def __init__(
+        self,
+        cone: Cone,
+        objective: Curved,
+        reach: FloatArray,
+        missing: Missing | None = None,
+        best_products: type[BestProducts] = ProductProgramme,
+    ) -> None:
         self.cone, self.objective, self._reach, self._missing = cone, objective, reach, missing
         self._watched = cone.watched
-        self._programme = ProductProgramme(cone.rows.shape[1], cone.image.shape[1], cone.floors[1])
+        self._programme = best_products(cone.rows.shape[1], cone.image.shape[1], cone.floors[1])
 
     def roots(self, prices: FloatArray, deadline: float) -> Boxes:
         """All there is, with the floor's range in parts."""
@@ -128,7 +135,7 @@ class Products:
         box: Box = boxes.parts[0][0]
         none = np.empty((0, prices.size))
         D = self._form(box, prices)
-        solved = self._programme.solve(D, self._rows(box), box.first, -goal, self._missing)
+        solved = self._programme.solve(D, self._rows(box), box.first, -goal, self._missing, deadline)
         bound = max(-solved.largest, float(boxes.bound[0]))
         if bound >= goal:
             return Cut(_queued([], bound), goal, none)

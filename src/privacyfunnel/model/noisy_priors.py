@@ -58,7 +58,7 @@ class SampledWithNoise:
         """All values are in the public domain."""
         return False
 
-    def covering_anything_else(self) -> SampledWithNoise:
+    def covering_anything_else(self, covers: bool = True) -> SampledWithNoise:
         """The same rule: all values are in the public domain."""
         return self
 

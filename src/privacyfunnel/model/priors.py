@@ -55,8 +55,8 @@ class Rule(Shape):
     def anything_else(self) -> bool:
         """Whether people may have a value that no row has: one more input of every event, the last one."""
 
-    def covering_anything_else(self) -> Rule:
-        """The same rule where they may, if it can say so."""
+    def covering_anything_else(self, covers: bool = True) -> Rule:
+        """The same rule where they may, if it can say so, or may not."""
 
     def stated(self) -> dict[str, Any]:
         """What a file says beside confidence and rarity."""
@@ -115,9 +115,9 @@ class Sampled:
         """The rule that a file states."""
         return cls(confidence, rare, anything_else=content.get("anything_else", False))
 
-    def covering_anything_else(self) -> Sampled:
-        """The same rule, where people may have a value that no row has."""
-        return replace(self, anything_else=True)
+    def covering_anything_else(self, covers: bool = True) -> Sampled:
+        """The same rule, where people may have a value that no row has, or may not."""
+        return replace(self, anything_else=covers)
 
     def for_each(self) -> Sampled:
         """The same rule, with no secret too rare."""
@@ -162,7 +162,7 @@ class Sampled:
         return PriorSets.joined(made) if made else nothing(inputs, joint.c)
 
 
-def checked_confidence(confidence: float | Fraction) -> Fraction:
+def checked_confidence(confidence: float | Fraction | str) -> Fraction:
     """The confidence as the decimal fraction it is written as, or one sentence that says why it is none.
 
     >>> checked_confidence(0.95)

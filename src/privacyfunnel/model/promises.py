@@ -21,6 +21,7 @@ import numpy as np
 
 from privacyfunnel.arrays import BoolArray, IntArray
 from privacyfunnel.errors import ParameterError, checked_epsilon
+from privacyfunnel.model.beliefs import by_a_factor, by_odds
 from privacyfunnel.model.comparable import Comparable
 from privacyfunnel.model.comparisons import Asked, Comparisons, Leak, checked_comparisons, compared
 from privacyfunnel.model.joint import Joint
@@ -54,6 +55,18 @@ class Promise(ABC):
     def guards_known_attributes(self) -> bool:
         """Whether it also holds against those who know some of the attributes."""
         return False
+
+    @property
+    def for_any_belief(self) -> bool:
+        """Whether it holds whatever somebody believes about the secret beforehand, if X depends on it as in the table.
+
+        Otherwise beliefs are compared with the distribution of the secret in the table.
+        """
+        return False
+
+    def movable(self, prior: float, epsilon: float) -> tuple[float, float]:
+        """Between what a belief of `prior` about one secret may come to lie, where this promise is kept for ε."""
+        return 0.0, 1.0
 
     def asked(self, c: int, m: int, sees_secret: bool) -> Iterator[Asked]:
         """Which of c secrets, or groups of them, the promise compares, among whom: in tables of m attributes."""
@@ -121,8 +134,8 @@ class Promise(ABC):
         """Whether it is kept for people who have a value that no row has, too: by a row of the protocol for these."""
         return False
 
-    def covering_anything_else(self) -> Promise:
-        """The same promise, for people of a population who have a value that no row has as well."""
+    def covering_anything_else(self, covers: bool = True) -> Promise:
+        """The same promise, for people of a population who have a value that no row has as well, or without them."""
         return self
 
     def for_population(self, joint: Joint, confidence: float = 0.95, *, rare: int = RARE) -> ForPopulation:
@@ -157,6 +170,9 @@ class LIP(Promise):
     Nobody's belief about the secret moves by more than a factor :math:`e^{\varepsilon}`.
     """
 
+    def movable(self, prior: float, epsilon: float) -> tuple[float, float]:
+        return by_a_factor(prior, epsilon)
+
     def asked(self, c: int, m: int, sees_secret: bool) -> Iterator[Asked]:
         if c > 1:
             yield Asked(*against_everybody(c))
@@ -164,6 +180,13 @@ class LIP(Promise):
 
 class LDP(Promise):
     r"""Local differential privacy w.r.t. the secret: :math:`P(y|s) \le e^{\varepsilon} P(y|s')`."""
+
+    @property
+    def for_any_belief(self) -> bool:
+        return True
+
+    def movable(self, prior: float, epsilon: float) -> tuple[float, float]:
+        return by_odds(prior, epsilon)
 
     def asked(self, c: int, m: int, sees_secret: bool) -> Iterator[Asked]:
         if c > 1:
@@ -182,6 +205,9 @@ class SRLIP(Promise):
     @property
     def guards_known_attributes(self) -> bool:
         return True
+
+    def movable(self, prior: float, epsilon: float) -> tuple[float, float]:
+        return by_a_factor(prior, epsilon)
 
     def asked(self, c: int, m: int, sees_secret: bool) -> Iterator[Asked]:
         if c == 1:
@@ -204,6 +230,13 @@ class Wider(Promise, named=False):
     @property
     def guards_known_attributes(self) -> bool:
         return self.promise.guards_known_attributes
+
+    @property
+    def for_any_belief(self) -> bool:
+        return self.promise.for_any_belief
+
+    def movable(self, prior: float, epsilon: float) -> tuple[float, float]:
+        return self.promise.movable(prior, epsilon)
 
 
 @dataclass(frozen=True)
@@ -232,8 +265,8 @@ class ForPriors(Wider, named=False):
     def anything_else(self) -> bool:
         return self.promise.anything_else
 
-    def covering_anything_else(self) -> ForPriors:
-        return ForPriors(self.promise.covering_anything_else(), self.priors)
+    def covering_anything_else(self, covers: bool = True) -> ForPriors:
+        return ForPriors(self.promise.covering_anything_else(covers), self.priors)
 
     def resized(self, epsilon: float) -> ForPriors:
         return ForPriors(self.promise.resized(epsilon), self.priors)
@@ -304,8 +337,10 @@ class ForPopulation(Wider, named=False):
     def anything_else(self) -> bool:
         return self.people.rule.anything_else
 
-    def covering_anything_else(self) -> ForPopulation:
-        return ForPopulation(self.promise, replace(self.people, rule=self.people.rule.covering_anything_else()))
+    def covering_anything_else(self, covers: bool = True) -> ForPopulation:
+        if covers == self.anything_else:
+            return self
+        return ForPopulation(self.promise, replace(self.people, rule=self.people.rule.covering_anything_else(covers)))
 
     def resized(self, epsilon: float) -> ForPopulation:
         other = ForPopulation(self.promise.resized(epsilon), self.people)
