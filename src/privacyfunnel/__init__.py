@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from privacyfunnel.model.uses.linear import Distance, Values
     from privacyfunnel.model.uses.statistics import Balanced, Statistics, Workload
     from privacyfunnel.model.uses.use import Information, Use
-    from privacyfunnel.release.design import design
+    from privacyfunnel.release.apply import Applied, apply, apply_file
+    from privacyfunnel.release.design import design, design_file
     from privacyfunnel.release.order import Order
     from privacyfunnel.release.sanitise import Release, sanitise, sanitise_file
     from privacyfunnel.tables.bins import Bins
@@ -95,7 +96,11 @@ _ROOMS = {
     "Workload": "model.uses.statistics",
     "Information": "model.uses.use",
     "Use": "model.uses.use",
+    "Applied": "release.apply",
+    "apply": "release.apply",
+    "apply_file": "release.apply",
     "design": "release.design",
+    "design_file": "release.design",
     "Order": "release.order",
     "Release": "release.sanitise",
     "sanitise": "release.sanitise",
@@ -110,6 +115,7 @@ __all__ = [
     "LDP",
     "LIP",
     "SRLIP",
+    "Applied",
     "Balanced",
     "Bins",
     "Curve",
@@ -137,6 +143,8 @@ __all__ = [
     "Use",
     "Values",
     "Workload",
+    "apply",
+    "apply_file",
     "audit",
     "audit_matrix",
     "chain_protocol",
@@ -144,6 +152,7 @@ __all__ = [
     "conditional_reporting",
     "curve",
     "design",
+    "design_file",
     "entropy",
     "errors",
     "estimate",

@@ -3,12 +3,28 @@
 Nothing heavy is imported before a command runs, so that `privacyfunnel --help` is there at once.
 """
 
-from privacyfunnel.cli import audit, curve, demo, estimate, funnel, keys, reproduce, sanitise, scan, solve, studio
+from privacyfunnel.cli import (
+    apply,
+    audit,
+    curve,
+    demo,
+    design,
+    estimate,
+    funnel,
+    keys,
+    reproduce,
+    sanitise,
+    scan,
+    solve,
+    studio,
+)
 from privacyfunnel.cli.frame import app, main, program
 
 app.command()(demo.demo)
 app.command()(scan.scan)
 app.command()(sanitise.sanitise)
+app.command()(design.design)
+app.command()(apply.apply)
 app.command()(audit.audit)
 app.command()(estimate.estimate)
 app.command()(keys.keygen)

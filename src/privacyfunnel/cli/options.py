@@ -110,7 +110,9 @@ PopulationOrNone = Annotated[
 ]
 MethodOption = Annotated[
     str,
-    typer.Option("--method", help="optimal, randomised-response, unary-encoding, conditional-reporting or product."),
+    typer.Option(
+        "--method", help="optimal, randomised-response, unary-encoding, conditional-reporting, product or chain."
+    ),
 ]
 FOR_HELP = (
     "What the table is best for: information, values (the right value most often), distance (or distance:squared, "

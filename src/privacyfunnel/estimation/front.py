@@ -117,12 +117,11 @@ class _Tabulation:
     labels: tuple[Labels, ...]
     functions: FloatArray  # inputs × cells, 0 or 1
     known: Identification
-    unseen: int  # how many of the last statistics count outputs that the protocol file does not tell
 
     @classmethod
     def of(cls, reading: Reading, space: RowSpace, columns: tuple[str, ...]) -> _Tabulation:
         labels, functions = reading.cells(columns)
-        return cls(columns, labels, functions, identify(space, functions), reading.law.unseen)
+        return cls(columns, labels, functions, identify(space, functions))
 
     def table(self, group: tuple[tuple[str, str], ...], fit: Fit) -> ShareTable:
         identified = self.known.identified
@@ -160,12 +159,6 @@ class _Tabulation:
             notes.append(
                 f"There are only {fit.observed.rows} rows: the intervals were widened to hold at any number of rows, "
                 "and say little."
-            )
-        untold_mass = float((fit.p @ fit.model.means[:, fit.model.means.shape[1] - self.unseen :]).sum())
-        if untold_mass > NEGLIGIBLE:
-            notes.append(
-                f"The protocol file holds only what its own rows came to: {100 * untold_mass:.1f} % of records like "
-                "these would have been published in ways it does not tell. The intervals may be too narrow."
             )
         if not fits:
             notes.append(

@@ -116,6 +116,11 @@ class Promise(ABC):
         return Rows.joined([Rows.of(block, joint, joint, sees_secret) for block in blocks], inputs)
 
     @property
+    def of_rows(self) -> Promise:
+        """The same promise about the rows at hand and nobody else."""
+        return self
+
+    @property
     def made_of(self) -> tuple[Promise, tuple[Joint, ...]] | None:
         """The promise and the priors that it is made of, where it is one for several priors."""
         return None
@@ -255,6 +260,10 @@ class ForPriors(Wider, named=False):
         return self.promise, self.priors
 
     @property
+    def of_rows(self) -> Promise:
+        return self.promise.of_rows
+
+    @property
     def population(self) -> Population | None:
         return self.promise.population
 
@@ -332,6 +341,10 @@ class ForPopulation(Wider, named=False):
     @property
     def population(self) -> Population:
         return self.people
+
+    @property
+    def of_rows(self) -> Promise:
+        return self.promise.of_rows
 
     @property
     def anything_else(self) -> bool:
