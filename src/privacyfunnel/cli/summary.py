@@ -83,7 +83,7 @@ def told(release: Release) -> str:
     lines = words.facts(
         [
             ("rows", f"{release.rows:,}, published as {release.table}, protocol in {release.protocol_file}"),
-            *([("read as", f"{', '.join(release.read_as)}, as it looks; written likewise")] if release.read_as else []),
+            *([("read as", f"{', '.join(release.read_as)}, written likewise")] if release.read_as else []),
             (
                 "promise",
                 f"{sealed.promise.name} about {secret}: asked ε = {words.epsilon(epsilon)}, {certified(sealed)}",
@@ -149,7 +149,7 @@ def _served(release: Release) -> list[tuple[str, str]]:
     if worth.use.name == "information":
         return []
     than = "less" if worth.use.less_is_better else "more"
-    proved = "" if worth.bound is None else f"; {than} than {worth.bound:.4f} is not possible"
+    proved = "; what is best is not known" if worth.unproved else f"; {than} than {worth.bound:.4f} is not possible"
     return [("use", f"{worth.use.called}: {worth.value:.4f}, {worth.use.unit}{proved}")]
 
 
@@ -171,6 +171,8 @@ def _people(release: Release) -> list[tuple[str, str]]:
 
 def _cut(release: Release) -> str:
     """That the search was cut short, and what that may have cost."""
+    if release.worth.unproved:
+        return "ended without a proof: how far this is from the best is not known"
     unit = "nats" if release.worth.use.name == "information" else release.worth.use.unit
     return f"cut short: up to {release.short:.2g} {unit} may be missing; a longer --time-limit may find it"
 

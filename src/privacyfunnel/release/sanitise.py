@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from privacyfunnel.designs.choice import DEFAULT_METHOD
 from privacyfunnel.designs.methods import Effort
 from privacyfunnel.model.promises import Promise, promised
-from privacyfunnel.model.uses.use import Information, Use
+from privacyfunnel.model.uses.use import Use
 from privacyfunnel.release.files import Page, ReleaseFiles
 from privacyfunnel.release.order import OUTCOMES, Order, names
 from privacyfunnel.release.private import private_design
@@ -128,7 +128,7 @@ def sanitise(
         merges=merges_of(merge_rare, merge_secrets),
         as_=as_,
         sets=sets,
-        use=use or Information(),
+        use=use,
         sees_secret=sees_secret,
         keep_order=keep_order,
         seed=seed,
@@ -175,6 +175,7 @@ def sanitise_file(
     from privacyfunnel.release.publishing import publish, written_like
     from privacyfunnel.release.repeats import ProtocolText
     from privacyfunnel.tables.files import open_table, table_suffix
+    from privacyfunnel.tables.persons import suspected
     from privacyfunnel.tables.writing import write_batches
 
     source, into = Path(source), Path(into)
@@ -199,6 +200,7 @@ def sanitise_file(
             excel_safe=excel_safe,
             remembered=remembered,
             read_as=table.written.found,
+            suspected=() if dialect.person or trial else suspected(table, (*order.secret, *order.publish)),
         )
         written = []
         for page in pages(replace(release, table=drawn)) if pages else ():
