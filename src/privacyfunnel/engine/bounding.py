@@ -7,9 +7,9 @@ from typing import Protocol
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray
+from privacyfunnel.engine.clock import Clock
 from privacyfunnel.engine.problem import Problem, Proof
 from privacyfunnel.engine.reductions import grouped_secrets, side_channels
-from privacyfunnel.engine.supply import Clock
 
 PROVING_SHARE = 6  # one part in so many of the time left goes to branching before problems are relaxed
 LEAST_PATIENCE = 5.0  # seconds that branching gets where there is no time limit

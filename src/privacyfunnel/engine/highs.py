@@ -6,6 +6,7 @@ multipliers.
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import highspy
@@ -16,6 +17,7 @@ from privacyfunnel.arrays import FloatArray, IntArray
 
 INF = float(highspy.kHighsInf)
 DUAL, PRIMAL = 1, 4  # which simplex method: from nothing, or where only the cost changes
+LEAST_SECONDS = 0.01  # for a solve that has begun
 TOLERANCE = 1e-9  # of feasibility, primal and dual, where not said otherwise
 
 
@@ -103,10 +105,17 @@ class Programme:
         k = len(low)
         self._highs.changeColsBounds(k, np.arange(k, dtype=np.int32), low, high)
 
-    def run(self) -> bool:
-        """Solve; whether an optimum was reached."""
+    def run(self, deadline: float = np.inf) -> bool:
+        """Solve; whether an optimum was reached, before the clock (time.monotonic) passed the deadline."""
+        left = max(deadline - time.monotonic(), LEAST_SECONDS)
+        self.set("time_limit", float(self._highs.getRunTime() + left) if np.isfinite(left) else INF)
         self._highs.run()
         return bool(self._highs.getModelStatus() == highspy.HighsModelStatus.kOptimal)
+
+    @property
+    def out_of_time(self) -> bool:
+        """Whether the last solve was ended by the deadline."""
+        return bool(self._highs.getModelStatus() == highspy.HighsModelStatus.kTimeLimit)
 
     @property
     def impossible(self) -> bool:

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacyfunnel.arrays import FloatArray, IntArray, sparse
+from privacyfunnel.engine.clock import FOREVER, Clock, TimeUpError
 from privacyfunnel.engine.highs import DUAL, INF, PRIMAL, Programme
 from privacyfunnel.errors import SolverError
 
@@ -175,23 +176,25 @@ class Master:
         ends = np.cumsum([len(some) for some in self._atoms])
         return np.concatenate([some[w > 0] for some, w in zip(self._atoms, np.split(weights, ends[:-1]), strict=True)])
 
-    def solve(self) -> tuple[FloatArray, FloatArray, float]:
+    def solve(self, clock: Clock = FOREVER) -> tuple[FloatArray, FloatArray, float]:
         """The best weights, the prices (the dual value of each input), and how much of the prior is owed."""
-        self._run()
+        self._run(clock)
         solution = self._programme.columns
         self.owed = self.debt.taken(solution[: self._first])
         return solution[self._first :], self._programme.multipliers[: self.prior.size], float(self.owed.sum())
 
-    def _run(self) -> None:
+    def _run(self, clock: Clock) -> None:
         """Solve; where a start from the last basis ends in numerical trouble, afresh and with other settings."""
-        if self._programme.run():
+        if self._programme.run(clock.deadline):
             return
         for option, setting in RETRIES:
             if self._programme.impossible:
                 break
+            if self._programme.out_of_time:
+                raise TimeUpError
             self._programme.forget()
             self._programme.set(option, setting)
-            if self._programme.run():
+            if self._programme.run(clock.deadline):
                 return
         said = self._programme.status
         raise SolverError(f"The master problem must be solved to optimality; HiGHS said {said}. Report this.")

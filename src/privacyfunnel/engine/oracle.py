@@ -36,14 +36,8 @@ class Oracle(Protocol):
     def batch(self) -> int:
         """How many costs to minimise in one go."""
 
-    def minimise(self, costs: FloatArray) -> Cheapest:
-        """The cheapest atom for every row of costs, (k, d)."""
-
-
-def atoms_of(oracle: Oracle, costs: FloatArray) -> FloatArray:
-    """The cheapest atoms for any number of costs."""
-    chunk = oracle.batch
-    return np.concatenate([oracle.minimise(costs[i : i + chunk]).atoms for i in range(0, len(costs), chunk)])
+    def minimise(self, costs: FloatArray, deadline: float = np.inf) -> Cheapest:
+        """The cheapest atom for every row of costs, (k, d); where time is up before, some atom and a bound that holds."""
 
 
 def cheapest_in_box(costs: FloatArray, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -90,7 +84,7 @@ class SecretBox:
         """How many costs are minimised together."""
         return max(16, CELLS_AT_ONCE // self.cells.size)
 
-    def minimise(self, costs: FloatArray) -> Cheapest:
+    def minimise(self, costs: FloatArray, deadline: float = np.inf) -> Cheapest:
         """The cheapest corner for every row of costs."""
         k, d = costs.shape
         never = np.full((k, 1), np.inf)

@@ -42,7 +42,8 @@ STEADY = 0.8  # weight of past prices where many splits cost the same; 0 where a
 PATIENCE = 8  # searches in vain where no proof says that there is nothing to be found
 MOST_MULTIPLIED = 64  # inputs; with more, products of rows have too many entries for a box to be bounded in time
 SIMPLER_GAP = 0.01  # of its value: how well a simpler problem is solved where the second moment counts
-COARSE_SHARE, SHORT_COARSE_SHARE = 0.4, 0.2  # of a time limit for the smaller problem; less where nothing is proved
+COARSE_SHARE, SHORT_COARSE_SHARE = 0.6, 0.3  # of the time to search, for the smaller problem; less where none is proved
+VERY_MANY_SECRETS = 250  # rows of LIP and LDP beyond which inverting their bases takes seconds a step
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +124,19 @@ def _seeing_secret(problem: Problem, name: str) -> Generation:
     oracle = RowsOracle(problem)
     search = TangentSearch(oracle, problem, WALKS_BY_PROGRAMME)
     return _with_loans(problem, name, search, _proof(problem, OpenChords(oracle, problem.objective), search), 0.0)
+
+
+def _by_programmes(problem: Problem, name: str) -> Generation:
+    oracle = RowsOracle(problem)
+    search = TangentSearch(oracle, problem, WALKS_BY_PROGRAMME)
+    proof = _proof(problem, OpenChords(oracle, problem.objective), search)
+    if problem.size > MANY_INPUTS:
+        return _with_rest(problem, name, SomeInputsSearch(problem, TOGETHER), proof)
+    return _with_loans(problem, name, search, proof, 0.0)
+
+
+def _has_very_many_secrets(problem: Problem) -> bool:
+    return _has_few_rows(problem) and problem.rows.share.shape[1] > VERY_MANY_SECRETS
 
 
 def _over_sets(problem: Problem, name: str) -> Generation:
@@ -209,6 +223,7 @@ PLAN = (
     Way("seeing the secret, closed form", is_secret_box, _seeing_secret_in_a_box),
     Way("seeing the secret, linear programmes", lambda problem: not problem.objective.plain, _seeing_secret),
     Way("one number, all vertices in a table", lambda problem: problem.rows.of_two, _by_interval),
+    Way("very many secrets, linear programmes", _has_very_many_secrets, _by_programmes),
     Way("very many rows, searched without branching", _has_very_many_rows, _without_proof),
     Way("vertices of the polytope", lambda problem: True, _by_vertices),
 )

@@ -103,7 +103,7 @@ class Reduced:
                 weights.append(q * (right - left))
                 atoms.append(fine)
         value = float(np.array(weights) @ self.whole.costs(np.array(atoms)))
-        return Split(np.array(weights), np.array(atoms), value, split.bound)
+        return Split(np.array(weights), np.array(atoms), value, split.bound, split.stopped)
 
 
 def _left_whole(weights: FloatArray, pieces: IntArray, most: int) -> BoolArray:

@@ -14,8 +14,9 @@ from typing import Protocol
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.engine.clock import FOREVER, Clock
 from privacyfunnel.engine.objective import Objective, image, reduced_costs, tangents
-from privacyfunnel.engine.oracle import Oracle, atoms_of
+from privacyfunnel.engine.oracle import Oracle
 from privacyfunnel.engine.polytope import Polytope
 from privacyfunnel.engine.problem import Problem
 from privacyfunnel.engine.programme import RowsOracle
@@ -32,13 +33,13 @@ class Search(Protocol):
 
     patience: int  # after so many searches in vain nothing is left to be found
 
-    def start(self) -> FloatArray:
-        """Atoms to begin with, among them for every input one that gives it much; or none where that takes long."""
+    def start(self, clock: Clock = FOREVER) -> FloatArray:
+        """Atoms to begin with, among them for every input one that gives it much; or few where that takes long."""
 
-    def downhill(self, prices: FloatArray) -> FloatArray:
+    def downhill(self, prices: FloatArray, clock: Clock = FOREVER) -> FloatArray:
         """Where long walks end."""
 
-    def cover(self, prices: FloatArray, missing: FloatArray) -> FloatArray:
+    def cover(self, prices: FloatArray, missing: FloatArray, clock: Clock = FOREVER) -> FloatArray:
         """What many short walks pass, above all where probability is missing."""
 
     def polished(self, atoms: FloatArray, prices: FloatArray) -> FloatArray:
@@ -52,12 +53,13 @@ def descended(
     prices: FloatArray,
     longest: int,
     least: float = NEAR_ZERO,
+    clock: Clock = FOREVER,
 ) -> FloatArray:
     """The atoms that walks by tangents pass; each begins where its slopes are least and ends where none is cheaper."""
     before, met = np.full(len(slopes), np.inf), []
     for _ in range(longest):
         atoms = cheapest(slopes - prices)
-        if len(atoms) < len(before):  # the oracle found nothing
+        if len(atoms) < len(before):  # the oracle found nothing, or not in time
             break
         reduced = reduced_costs(objective, atoms, prices)
         better = reduced < before - IMPROVES
@@ -84,6 +86,7 @@ class VertexSearch:
     starts = 64  # walks at once
     pool = 4096  # vertices that are remembered
     short = 8  # steps of a walk where all that it passes counts
+    starting = 0.1  # of the time left, for the first atoms: a programme per input
 
     def __init__(self, polytope: Polytope, objective: Objective) -> None:
         self.walks, self.polytope = Walks(polytope, objective), polytope
@@ -96,16 +99,24 @@ class VertexSearch:
         """Go on with another objective; what was met is remembered."""
         self.walks = replace(self.walks, objective=objective)
 
-    def start(self) -> FloatArray:
-        """For each input the atom that gives it most."""
-        return self._pooled(self.walks.cheapest(-np.eye(self.polytope.inputs)))
+    def start(self, clock: Clock = FOREVER) -> FloatArray:
+        """For each input the atom that gives it most, as far as there is time: the others are found when missing."""
+        inputs, batch = self.polytope.inputs, self.polytope.batch
+        until = clock.part(self.starting)
+        found = []
+        for first in range(0, inputs, batch):
+            if until.late:
+                break
+            some = -np.eye(min(batch, inputs - first), inputs, first)
+            found.append(self._pooled(self.walks.cheapest(some, until)))
+        return np.concatenate(found) if found else self._pool.x[:0, :inputs]
 
-    def downhill(self, prices: FloatArray) -> FloatArray:
+    def downhill(self, prices: FloatArray, clock: Clock = FOREVER) -> FloatArray:
         """Where long walks end."""
-        starts = self.walks.cheapest(self._noise() - prices)
-        return self._pooled(self.walks.descend(starts.joined(self._nearest(prices)), prices))
+        starts = self.walks.cheapest(self._noise() - prices, clock)
+        return self._pooled(self.walks.descend(starts.joined(self._nearest(prices)), prices, clock))
 
-    def cover(self, prices: FloatArray, missing: FloatArray) -> FloatArray:
+    def cover(self, prices: FloatArray, missing: FloatArray, clock: Clock = FOREVER) -> FloatArray:
         """Many different atoms of small reduced cost, above all such that give probability to what is missing.
 
         Short walks rather than long ones: where there are many inputs no single atom matters, all on the way do.
@@ -113,8 +124,8 @@ class VertexSearch:
         noise = self._noise()
         wanted = self._random.choice(self.polytope.inputs, self.starts, p=missing / missing.sum())
         noise[np.arange(self.starts), wanted] -= self._random.uniform(*PREFERENCE, size=self.starts)
-        starts = self.walks.cheapest(noise - prices)
-        return self._pooled(self.walks.passed(starts.joined(self._nearest(prices)), prices, self.short))
+        starts = self.walks.cheapest(noise - prices, clock)
+        return self._pooled(self.walks.passed(starts.joined(self._nearest(prices)), prices, self.short, clock))
 
     def polished(self, atoms: FloatArray, prices: FloatArray) -> FloatArray:
         """Vertices reached downhill from these atoms."""
@@ -162,17 +173,17 @@ class InTurn:
         self.patience = len(searches)  # in vain: one of each
         self._turn = cycle(searches)
 
-    def start(self) -> FloatArray:
+    def start(self, clock: Clock = FOREVER) -> FloatArray:
         """What the first one starts with."""
-        return self.searches[0].start()
+        return self.searches[0].start(clock)
 
-    def downhill(self, prices: FloatArray) -> FloatArray:
+    def downhill(self, prices: FloatArray, clock: Clock = FOREVER) -> FloatArray:
         """Where long walks end."""
-        return next(self._turn).downhill(prices)
+        return next(self._turn).downhill(prices, clock)
 
-    def cover(self, prices: FloatArray, missing: FloatArray) -> FloatArray:
+    def cover(self, prices: FloatArray, missing: FloatArray, clock: Clock = FOREVER) -> FloatArray:
         """What many short walks pass."""
-        return next(self._turn).cover(prices, missing)
+        return next(self._turn).cover(prices, missing, clock)
 
     def polished(self, atoms: FloatArray, prices: FloatArray) -> FloatArray:
         """Where walks from these atoms end."""
@@ -194,13 +205,13 @@ class TangentSearch:
         self._random = np.random.default_rng(1)
         self._good = np.empty((0, self.objective.values))
 
-    def start(self) -> FloatArray:
+    def start(self, clock: Clock = FOREVER) -> FloatArray:
         """For every input an atom that gives it as much probability as any does, and its value most of the rest."""
         value = self.objective.value
         same_value = (value[:, None] == value).astype(np.float64)
-        return atoms_of(self.oracle, -0.1 * same_value - np.eye(value.size))
+        return self._cheapest(-0.1 * same_value - np.eye(value.size), clock)
 
-    def downhill(self, prices: FloatArray) -> FloatArray:
+    def downhill(self, prices: FloatArray, clock: Clock = FOREVER) -> FloatArray:
         """Distinct atoms, best first."""
         a = self.objective.values
         sharp = np.eye(a)[self._random.permutation(a)[: self._starts]]
@@ -208,27 +219,37 @@ class TangentSearch:
         one, other = np.eye(a)[self._random.integers(a, size=(2, self._starts))]
         mixed = share * one + (1 - share) * other
         spread = self._random.dirichlet(np.full(a, 0.3), self._starts)
-        return self._from(np.concatenate([sharp, mixed, spread, self._good]), prices)
+        return self._from(np.concatenate([sharp, mixed, spread, self._good]), prices, clock)
 
-    def cover(self, prices: FloatArray, missing: FloatArray) -> FloatArray:
+    def cover(self, prices: FloatArray, missing: FloatArray, clock: Clock = FOREVER) -> FloatArray:
         """The same: walks are few, and all that they pass counts."""
-        return self.downhill(prices)
+        return self.downhill(prices, clock)
 
     def polished(self, atoms: FloatArray, prices: FloatArray) -> FloatArray:
         """What walks from these atoms pass."""
         return self._from(image(self.objective, atoms)[: self._starts], prices)
 
-    def _from(self, t: FloatArray, prices: FloatArray) -> FloatArray:
+    def _from(self, t: FloatArray, prices: FloatArray, clock: Clock = FOREVER) -> FloatArray:
         slopes = self.objective.slopes(t, self.sharpest)[:, self.objective.value]
 
         def cheapest(costs: FloatArray) -> FloatArray:
-            return atoms_of(self.oracle, costs)
+            return self._cheapest(costs, clock)
 
-        atoms = descended(cheapest, self.objective, slopes, prices, self.longest, self.least)
+        atoms = descended(cheapest, self.objective, slopes, prices, self.longest, self.least, clock)
         atoms = _different(atoms)
         atoms = atoms[np.argsort(reduced_costs(self.objective, atoms, prices), kind="stable")[: self.most]]
         self._good = image(self.objective, atoms[: self._starts])
         return atoms
+
+    def _cheapest(self, costs: FloatArray, clock: Clock) -> FloatArray:
+        """The cheapest atoms for any number of costs, of which the first few where time is up."""
+        found, chunk = [], self.oracle.batch
+        for i in range(0, len(costs), chunk):
+            atoms = self.oracle.minimise(costs[i : i + chunk], clock.deadline).atoms
+            if clock.late:
+                break
+            found.append(atoms)
+        return np.concatenate(found) if found else np.empty((0, costs.shape[1]))
 
 
 class SomeInputsSearch:
@@ -254,21 +275,23 @@ class SomeInputsSearch:
         """The programme over all inputs, kept from walk to walk."""
         return RowsOracle(self._problem)
 
-    def start(self) -> FloatArray:
+    def start(self, clock: Clock = FOREVER) -> FloatArray:
         """None: a programme per input, each far from the last, takes longer than what it finds is worth."""
         return self._pool[:0]
 
-    def downhill(self, prices: FloatArray) -> FloatArray:
+    def downhill(self, prices: FloatArray, clock: Clock = FOREVER) -> FloatArray:
         """What walks pass that begin anywhere."""
-        return self.cover(prices, self._problem.prior)
+        return self.cover(prices, self._problem.prior, clock)
 
-    def cover(self, prices: FloatArray, missing: FloatArray) -> FloatArray:
+    def cover(self, prices: FloatArray, missing: FloatArray, clock: Clock = FOREVER) -> FloatArray:
         """What walks pass that begin near what is missing, every other one from an atom that is cheap already."""
         d = self._problem.size
         near = self._pool[np.argsort(reduced_costs(self._problem.objective, self._pool, prices))[: self.walks]]
         met: list[FloatArray] = []
         nowhere = 0
         for number, wanted in enumerate(self._random.choice(d, self.walks, p=missing / missing.sum())):
+            if clock.late:
+                break
             if number % 2 == 1 and number < len(near):
                 slopes = tangents(self._problem.objective, near[[number]], NEAR_ZERO)[0]
                 inputs = self._around(np.flatnonzero(near[number]))
@@ -276,12 +299,12 @@ class SomeInputsSearch:
                 slopes = self._random.exponential(size=d) * self._random.uniform(0, 2)
                 slopes[wanted] -= self._random.uniform(*PREFERENCE)
                 inputs = self._around(np.array([wanted]))
-            passed = self._walked(inputs, slopes, prices)
+            passed = self._walked(inputs, slopes, prices, clock)
             nowhere += not len(passed)
             met.append(passed)
         if nowhere > self.walks // 2:  # at small ε no atom has few inputs
             self._together = min(2 * self._together, d)
-        return self._pooled(np.concatenate(met))
+        return self._pooled(np.concatenate([self._pool[:0], *met]))
 
     def polished(self, atoms: FloatArray, prices: FloatArray) -> FloatArray:
         """What walks from these atoms pass."""
@@ -300,20 +323,24 @@ class SomeInputsSearch:
         others = self._random.permutation(np.setdiff1d(np.arange(d), inputs))
         return np.sort(np.concatenate([inputs, others])[: self._together])
 
-    def _walked(self, inputs: IntArray, slopes: FloatArray, prices: FloatArray) -> FloatArray:
+    def _walked(
+        self, inputs: IntArray, slopes: FloatArray, prices: FloatArray, clock: Clock = FOREVER
+    ) -> FloatArray:
         """The atoms on a walk among these inputs; none where these alone make no allowed atom."""
         d = self._problem.size
         oracle = self._whole if inputs.size == d else RowsOracle(self._problem.among(inputs), once=True)
 
         def cheapest(costs: FloatArray) -> FloatArray:
-            v = oracle.cheapest(costs[0, inputs])
+            v = oracle.cheapest(costs[0, inputs], clock.deadline)
             if v is None:
                 return np.empty((0, d))
             atom = np.zeros((1, d))
             atom[0, inputs] = v
             return atom
 
-        return descended(cheapest, self._problem.objective, slopes[None, :], prices, self.longest + 1)
+        return descended(
+            cheapest, self._problem.objective, slopes[None, :], prices, self.longest + 1, NEAR_ZERO, clock
+        )
 
     def _pooled(self, met: FloatArray) -> FloatArray:
         atoms = _different(met)

@@ -5,7 +5,6 @@ atoms found at them of no use: `WithRest` first solves a smaller problem, which 
 and near these prices the master is held while it learns atoms.
 """
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -13,6 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray
+from privacyfunnel.engine.clock import Clock
 from privacyfunnel.engine.master import TOLL, Loans, Master, Rest
 from privacyfunnel.engine.problem import Problem, Split
 from privacyfunnel.engine.reductions import coarse, merged, one_side_channel
@@ -23,14 +23,6 @@ SEARCHED_TO = 0.25  # of the gap: below this the search finds nothing worth havi
 FEWEST_PARTS, INPUTS_PER_PART = 64, 8  # of the coarse problem
 COARSE_GAP = 0.02  # of what the prior costs: how well the smaller problem is solved
 FIRST_SEARCHES = 5  # at the first prices, before the master is asked
-
-
-@dataclass(frozen=True, slots=True)
-class Clock:
-    """When a run began and when it must end (time.monotonic)."""
-
-    begun: float
-    deadline: float
 
 
 class Smaller(Protocol):
@@ -64,10 +56,10 @@ class Supply(Protocol):
     def begin(self, start: FloatArray | None, gap: float, clock: Clock) -> FloatArray | None:
         """Give the master its first atoms; prices that are about right, where such are known."""
 
-    def solve(self) -> tuple[FloatArray, float]:
+    def solve(self, clock: Clock) -> tuple[FloatArray, float]:
         """Mix again: prices, and how much of the prior is owed."""
 
-    def search(self, prices: FloatArray) -> FloatArray:
+    def search(self, prices: FloatArray, clock: Clock) -> FloatArray:
         """Atoms of small reduced cost."""
 
     def make_debt_dearer(self) -> None:
@@ -95,12 +87,13 @@ class WithLoans:
         """The prior, what is known already, the prior drawn towards every input, and what the search starts with."""
         known = self._secure[:0] if start is None else start
         self._secure = np.concatenate([self._secure, known, self.problem.first_atoms()])
-        for atoms in (self._secure, self.problem.cleaned(self._search.start())):
-            self.master.add(atoms, self.problem.costs(atoms))
+        self.master.add(self._secure, self.problem.costs(self._secure))
+        atoms = self.problem.cleaned(self._search.start(clock))
+        self.master.add(atoms, self.problem.costs(atoms))
 
-    def solve(self) -> tuple[FloatArray, float]:
+    def solve(self, clock: Clock) -> tuple[FloatArray, float]:
         """Mix again; a solution without a loan is a split."""
-        weights, prices, owed = self.master.solve()
+        weights, prices, owed = self.master.solve(clock)
         if owed <= OWED:
             value = float(self.master.costs @ weights)
             if value < self.value:
@@ -108,9 +101,9 @@ class WithLoans:
             self.value = min(self.value, value)
         return prices, owed
 
-    def search(self, prices: FloatArray) -> FloatArray:
+    def search(self, prices: FloatArray, clock: Clock) -> FloatArray:
         """Where long walks end."""
-        return self._search.downhill(prices)
+        return self._search.downhill(prices, clock)
 
     def make_debt_dearer(self) -> None:
         """Raise the penalty."""
@@ -156,10 +149,9 @@ class WithRest:
         if start is not None:
             self._secure = np.concatenate([self._secure, start])
         prices = self._begin_coarse(gap, limit) if self._beginning.by_parts else self._begin_simple(limit)
-        self._learn(self._search.start())
+        self._learn(self._search.start(clock))
         for _ in range(FIRST_SEARCHES):
-            if time.monotonic() < clock.deadline:
-                self._learn(self._search.cover(prices, self.problem.prior))
+            self._learn(self._search.cover(prices, self.problem.prior, clock))
         return prices
 
     def _begin_coarse(self, gap: float, limit: float | None) -> FloatArray:
@@ -205,9 +197,9 @@ class WithRest:
         clean = self.problem.cleaned(atoms)
         self.master.add(clean, self.problem.costs(clean))
 
-    def solve(self) -> tuple[FloatArray, float]:
+    def solve(self, clock: Clock) -> tuple[FloatArray, float]:
         """Mix again; the solution and its rest are a split."""
-        weights, prices, owed = self.master.solve()
+        weights, prices, owed = self.master.solve(clock)
         atoms, q, cost = self.master.used(weights), weights[weights > 0], self.master.costs[weights > 0]
         self._unsure = (q * cost) @ atoms
         self._keep(*self._closed(q, atoms))
@@ -238,10 +230,10 @@ class WithRest:
         last = (1 - share) * rest + share * p
         return np.append((1 - share) * weights, last.sum()), np.concatenate([atoms, last[None, :] / last.sum()])
 
-    def search(self, prices: FloatArray) -> FloatArray:
+    def search(self, prices: FloatArray, clock: Clock) -> FloatArray:
         """What short walks pass, above all at what the rest has, or at what atoms leave open."""
         missing = self.master.owed if self.master.owed.sum() > OWED else self._unsure
-        return self._search.cover(prices, missing + 1e-9 * self.problem.prior)
+        return self._search.cover(prices, missing + 1e-9 * self.problem.prior, clock)
 
     def make_debt_dearer(self) -> None:
         """Raise the toll up to what the rest truly costs; then look again; then have the rest as an atom, at its cost.
@@ -264,5 +256,4 @@ class WithRest:
 
     def best(self) -> tuple[FloatArray, FloatArray]:
         """The best split met."""
-        self.solve()
         return self._split
