@@ -13,7 +13,7 @@ import numpy as np
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine.bounding import Bounding
 from privacyfunnel.engine.clock import Clock, TimeUpError
-from privacyfunnel.engine.problem import Problem, Split, Stop
+from privacyfunnel.engine.problem import Problem, Split
 from privacyfunnel.engine.supply import OWED, SEARCHED_TO, Supply
 
 Progress = Callable[[float, float], None]
@@ -45,7 +45,6 @@ class Generation:
         self.problem, self.supply, self.bounding, self.pace = problem, supply, bounding, pace
         self.way = way  # how it is solved, in words
         self.prices = np.zeros(problem.size)  # at which the search was last called
-        self.stopped = Stop.NOTHING
         self._progress: Progress | None = None
         supply.tell = bounding.tell = self._say
 
@@ -68,15 +67,13 @@ class Generation:
         *,
         proofs: bool = True,
     ) -> None:
-        """Alternate until the gap is reached, time is up, or nothing is left to try; `stopped` says which.
+        """Alternate until the gap is reached, time is up, or nothing is left to try.
 
         Without `proofs` until the search finds nothing that is worth a gap of this size.
         """
-        self._progress, clock = progress, Clock.of(time_limit)
+        self._progress = progress
         with suppress(TimeUpError):
-            self._alternate(gap, clock, start, proofs)
-        reached = self.value - self.bound <= gap
-        self.stopped = Stop.GAP if reached else Stop.TIME if clock.late else Stop.NOTHING
+            self._alternate(gap, Clock.of(time_limit), start, proofs)
 
     def _alternate(self, gap: float, clock: Clock, start: FloatArray | None, proofs: bool) -> None:
         supply, bounding, past, in_vain = self.supply, self.bounding, self.pace.steadiness, 0
@@ -129,4 +126,4 @@ class Generation:
     def best(self) -> Split:
         """The best split so far, with its bound."""
         weights, atoms = self.supply.best()
-        return Split(weights, atoms, float(self.problem.costs(atoms) @ weights), self.bound, self.stopped)
+        return Split(weights, atoms, float(self.problem.costs(atoms) @ weights), self.bound)

@@ -137,7 +137,7 @@ class HullOracle:
         self.solves = 0
 
     def minimise(self, costs: FloatArray, deadline: float = np.inf) -> Cheapest:
-        """The cheapest atom for every row of costs; the prior, and what holds of the whole simplex, where time is up."""
+        """The cheapest atom for every row of costs; the prior, and what holds of the simplex, where time is up."""
         found = [
             self.within(cost, *self._open) if time.monotonic() < deadline else self._unsolved(cost) for cost in costs
         ]

@@ -13,7 +13,7 @@ import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.engine.plan import split
-from privacyfunnel.engine.problem import Problem, Split, Stop
+from privacyfunnel.engine.problem import Problem, Split
 
 LEAST_SECONDS = 0.5  # for the last split, however late it is
 INSIDE = 1e-9  # of ε: atoms that break a row by less break it by rounding
@@ -82,9 +82,9 @@ def split_lazily(source: RowSource, *, gap: float, time_limit: float) -> Split:
         weights, atoms = found.weights[used], np.maximum(found.atoms[used], 0.0)
         larger = source.more(problem, atoms)
         if larger is None:
-            return Split(weights, atoms, found.value, found.bound, found.stopped)
+            return Split(weights, atoms, found.value, found.bound)
         if time.monotonic() >= deadline:
             needed = float(source.drawn_in(atoms).max())
             atoms = needed * problem.prior + (1 - needed) * atoms
-            return Split(weights, atoms, float(weights @ problem.costs(atoms)), found.bound, Stop.TIME)
+            return Split(weights, atoms, float(weights @ problem.costs(atoms)), found.bound)
         problem = larger

@@ -37,7 +37,7 @@ class Oracle(Protocol):
         """How many costs to minimise in one go."""
 
     def minimise(self, costs: FloatArray, deadline: float = np.inf) -> Cheapest:
-        """The cheapest atom for every row of costs, (k, d); where time is up before, some atom and a bound that holds."""
+        """The cheapest atom for every row of costs, (k, d); where time is up, some atom and a bound that holds."""
 
 
 def cheapest_in_box(costs: FloatArray, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:

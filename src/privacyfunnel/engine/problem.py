@@ -15,7 +15,6 @@ For any prices λ, every split has value at least λ·p + min_v (cost(v) − λ�
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from enum import Enum
 from functools import cached_property
 
 import numpy as np
@@ -213,14 +212,6 @@ class Problem:
         return self.drawn_towards(towards)
 
 
-class Stop(Enum):
-    """What ended a search."""
-
-    GAP = "gap"  # value and bound are as close as was asked
-    TIME = "time"  # the time limit
-    NOTHING = "nothing left to try"  # neither search nor proof has anything more to say
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Split:
     """The best split that was found, and a lower bound on every split's value."""
@@ -229,7 +220,6 @@ class Split:
     atoms: FloatArray  # v_y, (b, d)
     value: float  # Σ q_y cost(v_y)
     bound: float  # no split does better than this
-    stopped: Stop = Stop.NOTHING
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -103,7 +103,7 @@ class Reduced:
                 weights.append(q * (right - left))
                 atoms.append(fine)
         value = float(np.array(weights) @ self.whole.costs(np.array(atoms)))
-        return Split(np.array(weights), np.array(atoms), value, split.bound, split.stopped)
+        return Split(np.array(weights), np.array(atoms), value, split.bound)
 
 
 def _left_whole(weights: FloatArray, pieces: IntArray, most: int) -> BoolArray:

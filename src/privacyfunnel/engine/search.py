@@ -323,9 +323,7 @@ class SomeInputsSearch:
         others = self._random.permutation(np.setdiff1d(np.arange(d), inputs))
         return np.sort(np.concatenate([inputs, others])[: self._together])
 
-    def _walked(
-        self, inputs: IntArray, slopes: FloatArray, prices: FloatArray, clock: Clock = FOREVER
-    ) -> FloatArray:
+    def _walked(self, inputs: IntArray, slopes: FloatArray, prices: FloatArray, clock: Clock = FOREVER) -> FloatArray:
         """The atoms on a walk among these inputs; none where these alone make no allowed atom."""
         d = self._problem.size
         oracle = self._whole if inputs.size == d else RowsOracle(self._problem.among(inputs), once=True)
@@ -338,9 +336,7 @@ class SomeInputsSearch:
             atom[0, inputs] = v
             return atom
 
-        return descended(
-            cheapest, self._problem.objective, slopes[None, :], prices, self.longest + 1, NEAR_ZERO, clock
-        )
+        return descended(cheapest, self._problem.objective, slopes[None, :], prices, self.longest + 1, NEAR_ZERO, clock)
 
     def _pooled(self, met: FloatArray) -> FloatArray:
         atoms = _different(met)

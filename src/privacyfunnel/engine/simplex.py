@@ -138,7 +138,9 @@ def solve(programmes: Programmes, cutoff: FloatArray | None = None, deadline: fl
         enter, blocked = _entering(d, along, live.span, broken[rows, leave] - margin)
         stuck = np.flatnonzero(~feasible & ~blocked)
         if stuck.size:
-            empty = _excluded(alpha[stuck], live.A.against(rho)[stuck], live.low[stuck], live.high[stuck], margin[stuck])
+            empty = _excluded(
+                alpha[stuck], live.A.against(rho)[stuck], live.low[stuck], live.high[stuck], margin[stuck]
+            )
             out.bound[live.number[stuck[empty]]] = np.inf
         last = pivots == most or time.monotonic() >= deadline
         finished = feasible | ~blocked | (out.bound[live.number] >= cutoff[live.number]) | last
