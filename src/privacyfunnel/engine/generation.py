@@ -21,8 +21,7 @@ Progress = Callable[[float, float], None]
 WORTH_ADDING = 1e-10  # an atom whose reduced cost is nearer to 0 gains nothing but rounding
 MOST_ADDED = 2000  # per round: the cheapest ones, so that the master stays small
 PROVED_TO = 0.95  # of the gap: a proof asks for a little less than is allowed
-PROOF_SHARE = 0.4  # of a time limit: the part that is kept for proofs
-LATE_SHARE = 0.25  # of what is left of that, for a search between two proofs
+LATE_SHARE = 0.25  # of what is left of the time for proofs, for a search between two of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +77,7 @@ class Generation:
     def _alternate(self, gap: float, clock: Clock, start: FloatArray | None, proofs: bool) -> None:
         supply, bounding, past, in_vain = self.supply, self.bounding, self.pace.steadiness, 0
         limited = proofs and np.isfinite(clock.deadline)
-        proving = clock.part(1 - PROOF_SHARE) if limited else clock
+        proving = clock.part(1 - bounding.share) if limited else clock
         steady = supply.begin(start, gap, proving)
         while True:
             prices, owed = supply.solve(clock)

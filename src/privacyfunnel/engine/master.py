@@ -14,6 +14,7 @@ hardly average to p, and prices would be wild; so part of the prior may be had o
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -27,6 +28,7 @@ from privacyfunnel.errors import SolverError
 TOLL = 0.5  # nats
 DEARER_LOANS, DEARER_REST = 10.0, 1.5  # by what factor loans and the rest become dearer
 NEARLY_FREE = 1e-7  # reduced cost: atoms that may complete a split at no cost to speak of
+ALIKE_TO = 1e-12  # atoms that differ by less are one
 ALIKE = 1e-6  # weights computed afresh may differ by this much from the solver's
 EXACT = 1e-14  # relative: what rounding may leave missing of an input
 REFINEMENTS = 3  # each gains as many digits as the solver's tolerance has
@@ -149,8 +151,10 @@ class Master:
     def add(self, atoms: FloatArray, costs: FloatArray) -> IntArray:
         """Add the atoms that are new; which were."""
         fresh = []
-        for i, atom in enumerate(np.round(atoms, 12)):
-            key = atom.tobytes()
+        row, index = np.nonzero(atoms > ALIKE_TO / 2)
+        entries, ends = np.round(atoms[row, index], 12), np.searchsorted(row, np.arange(len(atoms) + 1))
+        for i, (first, end) in enumerate(pairwise(ends.tolist())):
+            key = index[first:end].tobytes() + entries[first:end].tobytes()
             if key not in self._seen:
                 self._seen.add(key)
                 fresh.append(i)

@@ -11,6 +11,7 @@ import numpy as np
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine.best_first import BestFirst, Relaxation
+from privacyfunnel.engine.blocks import BlockSearch
 from privacyfunnel.engine.bounding import ByProof, ByRelaxations, Prover
 from privacyfunnel.engine.chords import BoxedChords, OpenChords
 from privacyfunnel.engine.classes import ByClasses, class_cones
@@ -34,6 +35,7 @@ MANY_INPUTS = 150  # below, atoms are few enough to be searched for in the polyt
 MANY_ROWS = 130  # beyond, inverting bases of so many rows takes longer than linear programmes one by one
 MOST_PROVED = 800  # rows; with more, a box takes so long to bound that branching says nothing in time
 MOST_BRANCHED = 700  # inputs; with more, boxes are so many to begin with that a proof says nothing in time
+CORE = 256  # likeliest inputs that every walk may use where they are more than are branched on
 TOGETHER = 128  # inputs of one walk where a step is a linear programme
 BOXES = (0.5, 0.35, 0.65, 0.45, 0.55)  # places of a box within ε under LDP, the most useful first
 WALKS_IN_CLOSED_FORM, WALKS_BY_PROGRAMME = 96, 3  # at once: what a step costs differs a thousandfold
@@ -171,6 +173,8 @@ def _search(problem: Problem, polytope: Polytope) -> Search:
     rows = problem.rows
     if _steps_are_programmes(problem, polytope):
         return SomeInputsSearch(problem, TOGETHER)
+    if rows.against_everybody and problem.size > MOST_BRANCHED:
+        return BlockSearch(problem, CORE)
     own = VertexSearch(polytope, problem.objective)
     if rows.each_other is not None and problem.size > MANY_INPUTS:
         boxes = [

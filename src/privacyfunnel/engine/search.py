@@ -121,9 +121,14 @@ class VertexSearch:
 
         Short walks rather than long ones: where there are many inputs no single atom matters, all on the way do.
         """
-        noise = self._noise()
-        wanted = self._random.choice(self.polytope.inputs, self.starts, p=missing / missing.sum())
-        noise[np.arange(self.starts), wanted] -= self._random.uniform(*PREFERENCE, size=self.starts)
+        return self.around(
+            prices, self._random.choice(self.polytope.inputs, self.starts, p=missing / missing.sum()), clock
+        )
+
+    def around(self, prices: FloatArray, wanted: IntArray, clock: Clock = FOREVER) -> FloatArray:
+        """What short walks pass that begin where each of these inputs, at most as many as `starts`, is made cheaper."""
+        noise = self._noise()[: len(wanted)]
+        noise[np.arange(len(wanted)), wanted] -= self._random.uniform(*PREFERENCE, size=len(wanted))
         starts = self.walks.cheapest(noise - prices, clock)
         return self._pooled(self.walks.passed(starts.joined(self._nearest(prices)), prices, self.short, clock))
 

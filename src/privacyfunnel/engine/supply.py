@@ -13,6 +13,7 @@ import numpy as np
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine.clock import Clock
+from privacyfunnel.engine.closing import Closed, closed
 from privacyfunnel.engine.master import TOLL, Loans, Master, Rest
 from privacyfunnel.engine.problem import Problem, Split
 from privacyfunnel.engine.reductions import coarse, merged, one_side_channel
@@ -136,7 +137,7 @@ class WithRest:
         self.problem, self._search, self._beginning, self._patience = problem, search, beginning, patience
         self.value = problem.worth
         self.tell: Callable[[], None] = lambda: None
-        self._split, self._split_value = (np.ones(1), problem.prior[None, :]), problem.worth
+        self._split = Closed(np.ones(1), problem.prior[None, :], problem.worth)
         self._secure = problem.prior[None, :]
         self._looked_again = 0
         self._unsure = problem.prior  # how much each input adds to what the atoms in use leave open
@@ -169,7 +170,7 @@ class WithRest:
         atoms = small.expanded(found.atoms)
         prices = below.prices[small.part_of]
         self._settle(atoms, prices)
-        self._keep(*self._closed(found.weights, atoms))
+        self._keep(found.weights, atoms)
         return prices
 
     def _begin_simple(self, limit: float | None) -> FloatArray:
@@ -202,33 +203,15 @@ class WithRest:
         weights, prices, owed = self.master.solve(clock)
         atoms, q, cost = self.master.used(weights), weights[weights > 0], self.master.costs[weights > 0]
         self._unsure = (q * cost) @ atoms
-        self._keep(*self._closed(q, atoms))
+        self._keep(q, atoms)
         return prices, owed
 
     def _keep(self, weights: FloatArray, atoms: FloatArray) -> None:
-        """Keep this split if it is the best so far."""
-        value = float(weights @ self.problem.costs(atoms))
-        if value < self._split_value:
-            self._split, self._split_value = (weights, atoms), value
-        self.value = self._split_value
-
-    def _closed(self, weights: FloatArray, atoms: FloatArray) -> tuple[FloatArray, FloatArray]:
-        r"""These atoms and the rest as a split, to rounding: the solver's own rest is as good as its tolerance only.
-
-        With r what the atoms leave over, in all m, and n the share of the prior that makes r / m allowed, a share δ of
-        the prior is mixed into the whole such that the last atom, :math:`(1 - \delta) r + \delta p`, is allowed:
-        :math:`\delta = n m / (1 - n + n m)`.
-        """
-        p = self.problem.prior
-        weights = weights / max(1.0, float((weights @ atoms / p).max(initial=0.0)))
-        rest = np.maximum(p - weights @ atoms, 0.0)
-        mass = float(rest.sum())
-        if mass <= 0.0:
-            return weights, atoms
-        needed = float(self.problem.drawn_in(rest[None, :] / mass)[0])
-        share = needed * mass / (1 - needed + needed * mass)
-        last = (1 - share) * rest + share * p
-        return np.append((1 - share) * weights, last.sum()), np.concatenate([atoms, last[None, :] / last.sum()])
+        """Close these atoms to a split, and keep it if it is the best so far."""
+        found = closed(self.problem, weights, atoms)
+        if found.value < self._split.value:
+            self._split = found
+        self.value = self._split.value
 
     def search(self, prices: FloatArray, clock: Clock) -> FloatArray:
         """What short walks pass, above all at what the rest has, or at what atoms leave open."""
@@ -256,4 +239,4 @@ class WithRest:
 
     def best(self) -> tuple[FloatArray, FloatArray]:
         """The best split met."""
-        return self._split
+        return self._split.listed()
