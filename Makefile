@@ -6,10 +6,15 @@ WORKERS ?= 2
 
 SECONDS_EACH ?= 60
 
-.PHONY: demo test bench fuzz lint clean browser
+.PHONY: demo studio test bench fuzz lint clean browser
 
 demo: $(VENV)/installed
 	$(BIN)/privacyfunnel demo --into demo --force
+
+# A page in the browser, on the census data; what it publishes goes beside them.
+studio: $(VENV)/installed-studio
+	test -e demo/adult.csv || $(BIN)/privacyfunnel demo --into demo
+	$(BIN)/privacyfunnel studio demo/adult.csv
 
 test: $(VENV)/installed-test browser
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
@@ -26,11 +31,11 @@ bench: $(VENV)/installed-bench
 fuzz: $(VENV)/installed-fuzz
 	$(BIN)/python -m fuzz --seconds $(SECONDS_EACH)
 
-# The report is tested in a real browser.
+# The report and the studio are tested in a real browser.
 browser:
 	@for name in chromium chromium-browser google-chrome chrome; do \
 	  command -v $$name >/dev/null && exit 0; done; \
-	echo "Installing Chromium, in which the report is tested."; \
+	echo "Installing Chromium, in which report and studio are tested."; \
 	apt-get update -qq && apt-get install -y -qq chromium >/dev/null
 
 $(BIN)/python:

@@ -17,7 +17,8 @@ import polars as pl
 from privacyfunnel.cli.options import listed
 from privacyfunnel.errors import InputError
 from privacyfunnel.laws.sealing import SealedProtocol
-from privacyfunnel.tables.bins import Bins, bin_labels, parse_bin
+from privacyfunnel.tables.asking import parse_bin
+from privacyfunnel.tables.bins import Bins, bin_labels
 from privacyfunnel.tables.encoding import encode
 from privacyfunnel.tables.files import open_table
 from privacyfunnel.tables.frames import FrameTable

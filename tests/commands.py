@@ -1,21 +1,40 @@
-"""How tests run the command: in a process of its own, or within this one, where a warning is an error."""
+"""How tests run the command: in a child, from the very beginning, or within this process, where warnings are errors."""
 
+import atexit
 import json
 import subprocess
 import sys
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from privacyfunnel.cli import main
+from tests.children import Children
+
+LONGEST = 120  # seconds of a command
 
 
-def run(*words: object, **options: Any) -> subprocess.CompletedProcess[str]:
-    """`privacyfunnel WORDS …`, with what it printed."""
+def run(*words: object, cwd: Path | None = None, umask: int | None = None) -> subprocess.CompletedProcess[str]:
+    """`privacyfunnel WORDS …` in a child that need not import again what the command needs, with what it printed."""
+    more = {key: value for key, value in (("cwd", cwd and str(cwd)), ("umask", umask)) if value is not None}
+    done = _children().run(words=[*map(str, words)], longest=LONGEST, **more)
+    return subprocess.CompletedProcess([*map(str, words)], done["code"], done["out"], done["err"])
+
+
+@cache
+def _children() -> Children:
+    children = Children()
+    atexit.register(children.end)
+    return children
+
+
+def begun(*words: object, **options: Any) -> subprocess.CompletedProcess[str]:
+    """`privacyfunnel WORDS …` from the very beginning, as a shell would start it, with what it printed."""
     command = [sys.executable, "-m", "privacyfunnel", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, **options)
+    return subprocess.run(command, capture_output=True, text=True, timeout=LONGEST, check=False, **options)
 
 
 def told(*words: object) -> Any:

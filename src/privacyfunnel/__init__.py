@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from privacyfunnel.release.order import Order
     from privacyfunnel.release.sanitise import Release, sanitise, sanitise_file
     from privacyfunnel.tables.bins import Bins
+    from privacyfunnel.tables.dialect import Dialect
     from privacyfunnel.tables.merging import MergeRare, MergeSecrets
 
 __version__ = "0.1.0"
@@ -100,6 +101,7 @@ _ROOMS = {
     "sanitise": "release.sanitise",
     "sanitise_file": "release.sanitise",
     "Bins": "tables.bins",
+    "Dialect": "tables.dialect",
     "MergeRare": "tables.merging",
     "MergeSecrets": "tables.merging",
 }
@@ -111,6 +113,7 @@ __all__ = [
     "Balanced",
     "Bins",
     "Curve",
+    "Dialect",
     "Distance",
     "Effort",
     "Estimates",

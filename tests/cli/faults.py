@@ -1,22 +1,17 @@
-"""A process that runs the command again and again, each time in a child that has a fault at a chosen place.
-
-It has imported what the command needs, so that a child costs a fraction of a command, but has used nothing of it: no
-thread runs that a fork would lose. A line of JSON in asks for a run, a line of JSON out tells how it ended.
-"""
+"""A process that runs the command again and again, each time in a child that has a fault at a chosen place."""
 
 import errno
 import importlib
-import json
 import os
 import resource
 import signal
-import sys
-import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+from tests.children import serve
 
 # Where each part of the work can be interrupted: a function that it calls.
 PLACES = {
@@ -27,7 +22,6 @@ PLACES = {
     "report": "privacyfunnel.report.page:owner_page",
     "renaming": "os:link",
 }
-LONGEST = 20  # seconds of a run: a library whose threads find no memory may wait for ever
 SIGNALS = {"kill": signal.SIGKILL, "term": signal.SIGTERM, "int": signal.SIGINT}
 
 
@@ -80,37 +74,16 @@ def faulty(place: str, kind: str, nth: int, asked: dict[str, Any]) -> None:
     setattr(owner, name, called)
 
 
-def run(asked: dict[str, Any]) -> dict[str, Any]:
-    """One command in a child of its own."""
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        child = os.fork()
-        if not child:
-            os.dup2(out.fileno(), 1)
-            os.dup2(err.fileno(), 2)
-            from privacyfunnel.cli import program
-
-            if "memory" in asked:  # so much more than there is in use
-                used = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
-                resource.setrlimit(resource.RLIMIT_AS, (used + asked["memory"], used + asked["memory"]))
-            if asked.get("size"):
-                resource.setrlimit(resource.RLIMIT_FSIZE, (asked["size"], asked["size"]))
-            if asked.get("fault"):
-                faulty(asked["place"], asked["fault"], asked.get("nth", 1), asked)
-            sys.argv[1:] = asked["words"]
-            program()
-        signal.signal(signal.SIGALRM, lambda *_: os.kill(child, signal.SIGKILL))
-        signal.alarm(LONGEST)
-        status = os.waitpid(child, 0)[1]
-        signal.alarm(0)
-        out.seek(0)
-        err.seek(0)
-        told = {"out": out.read().decode(), "err": err.read().decode()}
-    return {"code": os.waitstatus_to_exitcode(status), **told}
+def prepare(asked: dict[str, Any]) -> None:
+    """What there is less of, or what goes wrong, in the child that runs the command."""
+    if "memory" in asked:  # so much more than there is in use
+        used = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + asked["memory"], used + asked["memory"]))
+    if asked.get("size"):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (asked["size"], asked["size"]))
+    if asked.get("fault"):
+        faulty(asked["place"], asked["fault"], asked.get("nth", 1), asked)
 
 
 if __name__ == "__main__":
-    for needed in ("cli", "cli.sanitise", "release.sanitise", "release.apply", "tables.delimited", "tables.columnar"):
-        importlib.import_module(f"privacyfunnel.{needed}")
-    importlib.import_module("privacyfunnel.report.page")
-    for line in sys.stdin:
-        print(json.dumps(run(json.loads(line))), flush=True)
+    serve(prepare)

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.commands import refused, run, sanitise
+from tests.commands import begun, refused, run, sanitise
 
 
 @pytest.fixture(scope="session")
@@ -79,7 +79,7 @@ FILES: dict[str, tuple[bytes, str]] = {
     "header only": (b"occupation,education\n", "header only"),
     "long row": (b"occupation,education\na,b\nc,d,e\n", "line 3 has 3"),
     "short row": (b"occupation,education\na,b\nc\n", "line 3 has 1"),
-    "wrong encoding": ("occupation,education\nMüller,b\nc,d\n".encode("latin-1"), "--encoding"),
+    "damaged": ("occupation,education\nMüller,b\nc,d\n".encode() + b"M\xfcller,b\n", "--encoding"),
     "binary": (bytes(range(256)) * 20, "binary"),
     "one secret": (b"occupation,education\na,b\na,c\n", "at least two values"),
     "one value": (b"occupation,education\na,b\nc,b\n", "at least two values"),
@@ -124,7 +124,7 @@ def test_an_unreadable_file_is_refused(tmp_path: Path, into: Path) -> None:
     path = tmp_path / "people.csv"
     path.write_text("occupation,education\na,b\nc,d\n")
     path.chmod(0)
-    done = run(*sanitise(path, into), preexec_fn=bound_by_permissions)
+    done = begun(*sanitise(path, into), preexec_fn=bound_by_permissions)
     assert done.returncode == 2, done.stderr
     assert done.stderr.startswith("TableError: ")
     assert "permission denied" in done.stderr
@@ -165,7 +165,7 @@ def test_a_full_disk_leaves_nothing_behind(adult: Path, into: Path) -> None:
     def full() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 
-    done = run(*sanitise(adult, into), preexec_fn=full)
+    done = begun(*sanitise(adult, into), preexec_fn=full)
     assert done.returncode == 2, done.stderr
     assert done.stderr.startswith("OutputError: ")
     assert "disk is full" in done.stderr

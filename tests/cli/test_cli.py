@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from privacyfunnel.cli.called import called
 from privacyfunnel.designs.choice import DEFAULT_METHOD
 from privacyfunnel.designs.curve import drawn_by_default
 from privacyfunnel.designs.methods import METHODS
@@ -199,11 +200,29 @@ def test_the_demo_runs_twice_only_when_forced_and_what_it_proposes_works(tmp_pat
     assert again.returncode == 2
     assert "--force" in again.stderr
     assert run("demo", "--force", cwd=tmp_path).returncode == 0
-    proposed = re.findall(r"^  privacyfunnel (.*)$", first.stdout, re.MULTILINE)
-    assert len(proposed) >= 4
-    for words in proposed:
-        done = run(*words.split(), cwd=tmp_path)
+    proposed = re.findall(r"^  ([^-].* (?:estimate|scan|audit|sanitise|curve) .*)$", first.stdout, re.MULTILINE)
+    assert len(proposed) == 5
+    for line in proposed:  # as somebody would paste it, where no privacyfunnel is on the path
+        done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
+
+
+def test_commands_that_are_proposed_begin_as_the_program_was_called(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / ".venv" / "bin" / "privacyfunnel"
+    script.parent.mkdir(parents=True)
+    script.write_text("#!/bin/sh\n")
+    script.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", [str(script)])
+    assert called() == ".venv/bin/privacyfunnel"
+    monkeypatch.setenv("PATH", str(script.parent))
+    assert called() == "privacyfunnel"
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert called() == str(script)
 
 
 def test_a_curve_is_a_table_and_three_files(tmp_path: Path) -> None:

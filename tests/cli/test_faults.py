@@ -1,39 +1,32 @@
 """A fault at every place of the work: what stands afterwards is the old release or none, and the next run works."""
 
-import json
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 
+from tests.children import Children
 from tests.cli.test_bad_input import bound_by_permissions
-from tests.commands import run
+from tests.commands import begun
 
 Ask = Callable[..., dict[str, Any]]
 CODES = {"kill": -9, "term": 143, "int": 130, "lost": 130, "full": 2, "memory": 2, "changed": 2, "second": 2}
+LONGEST = 20  # seconds of a run
 ROWS = [("uv"[i * 7 % 5 % 2], "abc"[i % 3], f"{i}") for i in range(300)]
 
 
 @pytest.fixture(scope="module")
 def ask() -> Iterator[Ask]:
     """Runs the command with a fault."""
-    command = [sys.executable, "-m", "tests.cli.faults"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        told, heard = process.stdin, process.stdout
-        assert told
-        assert heard
-
-        def asked(**what: Any) -> Any:
-            print(json.dumps(what), file=told, flush=True)
-            return json.loads(heard.readline())
-
-        yield asked
-        told.close()
+    children = Children("tests.cli.faults")
+    yield partial(children.run, longest=LONGEST)
+    children.end()
 
 
 @pytest.fixture(scope="module")
@@ -208,7 +201,7 @@ def test_a_read_only_folder_is_refused(tables: Path, tmp_path: Path, suffix: str
     there.mkdir()
     there.chmod(0o555)
     for into in (there, new):
-        done = run(*words(tables / f"people.{suffix}", into), preexec_fn=bound_by_permissions)
+        done = begun(*words(tables / f"people.{suffix}", into), preexec_fn=bound_by_permissions)
         assert done.returncode == 2, done.stderr
         assert done.stderr.startswith("OutputError: ")
         assert done.stderr.count("\n") == 1

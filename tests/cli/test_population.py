@@ -71,7 +71,7 @@ def test_explicit_methods_are_calibrated_to_the_population(
 
 def test_a_release_says_whom_its_promise_holds_for_and_its_file_too(adult: Path, tmp_path: Path) -> None:
     into = tmp_path / "out"
-    words = sanitise(adult, into, "--population", "95%", secret="income", publish="sex")
+    words = sanitise(adult, into, "--population", "95%", "--report", secret="income", publish="sex")
     done = run(*words)
     assert done.returncode == 0, done.stderr
     assert "for the people whom the 48,842 rows are an independent sample of, with 95 % confidence" in done.stdout
@@ -81,7 +81,25 @@ def test_a_release_says_whom_its_promise_holds_for_and_its_file_too(adult: Path,
     audited = told("audit", into / "protocol.json", adult)
     assert audited["epsilon"] == 1.0
     weaker = json.loads((into / "protocol.json").read_text())["promise"]
-    assert set(weaker["population"]) == {"confidence", "rule", "rare_below", "rows"}  # and no count of anybody
+    assert set(weaker["population"]) == {"confidence", "rule", "rare_below", "rows", "anything_else"}  # and no count
+    assert sealed.law.anything_else == 2  # men, women, and anybody else
+
+
+@pytest.mark.parametrize(
+    "more", [["--as", "values"], ["--for", "values"], ["--method", "unary-encoding"], ["--method", "product"]]
+)
+def test_whatever_has_no_row_for_anything_else_promises_the_values_that_are_listed(
+    more: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    people = tmp_path / "people.csv"
+    people.write_text("s,x\n" + "a,1\na,2\na,1\nb,2\nb,3\nb,2\n" * 300)
+    words = ["sanitise", people, "--secret", "s", "--publish", "x", "-e", "0.5", "--population", "95%", *more]
+    code, _, err = said(capsys, *words, "--into", tmp_path / "out", "--gap", "0.01")  # with its report, and its curve
+    assert code == 0, err
+    sealed = SealedProtocol.load(tmp_path / "out" / "protocol.json")
+    assert sealed.promise.population is not None
+    assert not sealed.promise.anything_else
+    assert sealed.law.anything_else is None
 
 
 def test_a_chain_for_a_population_is_refused_and_nothing_is_written(adult: Path, tmp_path: Path) -> None:
@@ -117,3 +135,13 @@ def test_the_sealed_optimum_keeps_it_exactly(counts: Path) -> None:
     ratio = exact_worst(sealed.law, promise, joint).ratio
     assert ratio is not None
     assert math.exp(0.99) < ratio <= math.e
+
+
+@pytest.mark.parametrize("use", ["values", "statistics"])
+def test_other_uses_are_solved_for_a_population_too(counts: Path, use: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = said(capsys, "solve", counts, "-e", 1, "--population", "95%", "--for", use, "--json")
+    assert code == 0
+    answer = json.loads(out)
+    assert answer["use"] == use
+    assert answer["population"]["epsilon"] <= 1.0
+    assert 0 < answer["bound"] <= answer["value"] <= 1.002 * answer["bound"]

@@ -3,12 +3,17 @@
 import numpy as np
 import pytest
 
+from privacyfunnel.designs.explicit import randomised_response
 from privacyfunnel.designs.optimum import optimal
 from privacyfunnel.designs.product.budgets import product_protocol
+from privacyfunnel.errors import ParameterError
 from privacyfunnel.laws.exact import exp_below
 from privacyfunnel.laws.sealing import exact_worst
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
+from privacyfunnel.model.uses.linear import Distance, Values
+from privacyfunnel.model.uses.statistics import Balanced, Statistics
+from privacyfunnel.model.uses.use import Use
 
 SEVERAL = Joint.from_counts([[[500, 300], [200, 400]], [[300, 100], [250, 700]]])
 
@@ -39,3 +44,45 @@ def test_products_and_the_optimum_of_several_columns_keep_it(kind: type[Promise]
         assert ratio is not None
         assert ratio <= exp_below(1.0)
     assert 0 < product.information <= best.bound + 1e-9
+
+
+PEOPLE = Joint.from_counts([[900, 300, 60], [200, 400, 500], [150, 380, 490]], values=["1", "2", "3"])
+USES = [
+    (LIP, Values()),
+    (LDP, Values(margin=True)),
+    (LIP, Distance("squared")),
+    (LIP, Statistics()),
+    (LDP, Statistics()),
+    (LIP, Balanced()),
+]
+
+
+@pytest.mark.parametrize(("kind", "use"), USES, ids=str)
+def test_every_use_is_kept_for_the_people_and_proved(kind: type[Promise], use: Use) -> None:
+    promise = kind(1.0).for_population(PEOPLE)
+    best = optimal(PEOPLE, promise, use, time_limit=20)
+    assert best.sealed is not None
+    ratio = exact_worst(best.sealed.law, promise, PEOPLE).ratio
+    assert ratio is not None
+    assert ratio <= exp_below(1.0)
+    assert best.value == use.value(PEOPLE, best.protocol)
+    assert best.bound <= best.value <= best.bound * 1.002 + 1e-6
+    plain = optimal(PEOPLE, kind(1.0), use, time_limit=20)
+    assert best.value > plain.bound  # people cost something
+    if isinstance(use, Statistics | Values):
+        assert best.value < use.value(PEOPLE, randomised_response(PEOPLE, promise))
+    if isinstance(use, Balanced):
+        assert best.utility >= use.kept * optimal(PEOPLE, promise, gap=1e-3).utility - 1e-4
+        assert best.value < Statistics().value(PEOPLE, optimal(PEOPLE, promise, gap=1e-3).protocol)
+
+
+def test_a_protocol_that_sees_the_secret_is_proved_where_no_pair_is_missing() -> None:
+    promise = LIP(1.0).for_population(SEEN_IN_PART)
+    best = optimal(SEEN_IN_PART, promise, Values(), sees_secret=True)
+    assert best.value - 1e-5 <= best.bound <= best.value
+    for use in (Statistics(), Values(margin=True)):
+        with pytest.raises(ParameterError, match="some never occur"):
+            optimal(SEEN_IN_PART, promise, use, sees_secret=True)
+
+
+SEEN_IN_PART = Joint.from_counts([[600, 400, 0], [200, 800, 500]])

@@ -17,7 +17,8 @@ from privacyfunnel.engine.plan import generation_for
 from privacyfunnel.engine.polytope import polytope_of
 from privacyfunnel.engine.problem import Problem
 from privacyfunnel.engine.programme import RowsOracle
-from privacyfunnel.engine.search import Search, SomeInputsSearch, TangentSearch, VertexSearch
+from privacyfunnel.engine.search import Search, TangentSearch, VertexSearch
+from privacyfunnel.engine.some_inputs import SomeInputsSearch
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LIP
 

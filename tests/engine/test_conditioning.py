@@ -15,18 +15,23 @@ from privacyfunnel.engine.best_first import BestFirst
 from privacyfunnel.engine.conditioning import Conditioning
 from privacyfunnel.engine.curved import Curved
 from privacyfunnel.engine.interval import Interval
+from privacyfunnel.engine.moment_plan import MOST_MULTIPLIED, MOST_PAIRED, _by_groups, conditioned, conditioning_for
 from privacyfunnel.engine.moments import Moment, mixture
 from privacyfunnel.engine.objective import reduced_costs
-from privacyfunnel.engine.plan import MOST_MULTIPLIED, _by_groups, conditioned, conditioning_for
 from privacyfunnel.engine.polytope import polytope_of
+from privacyfunnel.engine.product_programme import BestProducts, ProductProgramme
 from privacyfunnel.engine.products import Products, cone_of
 from privacyfunnel.engine.search import VertexSearch
+from privacyfunnel.engine.sparse_products import SparseProgramme
+from privacyfunnel.engine.twos import WithTwos
 from privacyfunnel.errors import SolverError
-from privacyfunnel.model.promises import LIP, Promise
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.promises import LDP, LIP, Promise
 from tests.engine.problems import KINDS, SEEDS, lip, made
 from tests.enumeration import best_split, corners
 
 EPSILONS = st.floats(0.2, 2)
+PROGRAMMES = st.sampled_from([ProductProgramme, SparseProgramme])
 WEIGHTS = st.sampled_from([0.0, 0.3])  # of entropy
 
 
@@ -54,16 +59,16 @@ def shares(problem: Problem) -> Moment:
     return Moment(np.diag(p) - np.outer(p, p), np.zeros((p.size, 0)), constant=float(1 - p @ p))
 
 
-@given(seed=SEEDS, kind=KINDS, epsilon=EPSILONS, weight=WEIGHTS)
-@settings(max_examples=25, deadline=None)
+@given(seed=SEEDS, kind=KINDS, epsilon=EPSILONS, weight=WEIGHTS, programme=PROGRAMMES)
+@settings(max_examples=30, deadline=None)
 def test_a_proof_by_products_never_claims_more_than_every_vertex_keeps(
-    seed: int, kind: type[Promise], epsilon: float, weight: float
+    seed: int, kind: type[Promise], epsilon: float, weight: float, programme: type[BestProducts]
 ) -> None:
     problem = made(kind, seed, 3, 4, epsilon)
     objective, prices = charged(problem, seed, weight)
     least = reduced_costs(objective, vertices(problem), prices).min()
     search = VertexSearch(polytope_of(problem), objective)
-    relaxation = Products(cone_of(problem), objective, np.ones(problem.size))
+    relaxation = Products(cone_of(problem), objective, np.ones(problem.size), None, programme)
     tight = BestFirst(relaxation, objective, search.polished).prove(prices, -least + 1e-3, np.inf)
     assert least - 1e-3 - 1e-9 <= tight.bound <= least
     # Asked for more than there is, and never told of an atom that shows it, it must not claim it.
@@ -171,8 +176,35 @@ def by_slsqp(problem: Problem, moment: Moment, atoms: FloatArray, weights: Float
     return float(answer.fun)
 
 
+@pytest.mark.parametrize(("kind", "weight"), [(LIP, 0.0), (LDP, 0.3)])
+def test_the_table_of_pairs_has_the_cheapest_atom_over_two_inputs(kind: type[Promise], weight: float) -> None:
+    problem = made(kind, 4, 3, 7, 0.6)
+    objective, prices = charged(problem, 4, weight)
+    search = WithTwos(VertexSearch(polytope_of(problem), problem.objective), problem)
+    search.charge(objective)
+    found = search.downhill(prices)
+    assert problem.keeps(problem.cleaned(found)).all()
+    two = vertices(problem)
+    two = two[(two > 1e-9).sum(axis=1) <= 2]
+    assert len(two) > 0
+    least = reduced_costs(objective, found, prices).min()
+    assert least <= reduced_costs(objective, two, prices).min() + 1e-9
+
+
+def test_many_values_are_proved_too() -> None:
+    random = np.random.default_rng(3)
+    p_x, p_s = 1 / np.arange(1, MOST_MULTIPLIED + 7), np.array([0.5, 0.3, 0.2])
+    p_sx = random.dirichlet(20 * p_s, p_x.size).T * p_x / p_x.sum()
+    joint = Joint.from_counts(np.maximum(np.round(p_sx * 10**6), 1).astype(np.int64))
+    problem = Problem.of_values(joint.p_x, LIP(1.0).rows(joint), 1.0)
+    found = conditioned(problem, shares(problem), gap=0.02, time_limit=60)
+    assert problem.keeps(found.atoms).all()
+    lost = found.value - shares(problem).constant
+    assert 0 < found.value - found.bound <= 0.02 * lost
+
+
 def test_where_products_are_too_many_groups_of_secrets_bound_from_below() -> None:
-    assert conditioning_for(lip(3, 3, MOST_MULTIPLIED + 1, 1.0), shares(lip(3, 3, 5, 1.0))).way.endswith("of secrets")
+    assert conditioning_for(lip(3, 3, MOST_PAIRED + 1, 1.0), shares(lip(3, 3, 5, 1.0))).way.endswith("of secrets")
     problem = lip(3, 3, 6, 1.0)
     run = Conditioning(problem, shares(problem), _by_groups(problem, shares(problem)))
     run.run(0.01, None)

@@ -8,9 +8,13 @@ import pytest
 from scipy.optimize import linprog
 
 from privacyfunnel.arrays import FloatArray
+from privacyfunnel.engine.actions import bound_by_prices, split_by_actions
+from privacyfunnel.engine.hull_products import MissingRows
 from privacyfunnel.engine.hulls import HullOracle
+from privacyfunnel.engine.moment_plan import conditioned
+from privacyfunnel.engine.moments import Moment
 from privacyfunnel.engine.objective import Entropy
-from privacyfunnel.engine.plan import generation_for, split
+from privacyfunnel.engine.plan import cone_rows, generation_for, linear_oracle, split
 from privacyfunnel.engine.problem import Problem
 from privacyfunnel.model.binomial import SCALE
 from privacyfunnel.model.rows import Rows
@@ -128,3 +132,47 @@ def test_the_plan_takes_sets_of_priors_to_linear_programmes() -> None:
     run.run(1e-3)
     assert run.way == "sets of priors, linear programmes"
     assert run.value - run.bound <= 1e-3
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("kept", [False, True])
+def test_actions_are_as_cheap_as_with_every_vertex_written_out(seed: int, kept: bool) -> None:
+    problem = chance_problem(seed, 3)
+    losses = np.random.default_rng(seed).uniform(size=(3, 3))
+    np.fill_diagonal(losses, 0.0)
+    shares = problem.prior if kept else None
+    found, listed = (
+        split_by_actions(cone_rows(each), each.prior, losses, shares) for each in (problem, written_out(problem))
+    )
+    assert found is not None
+    assert listed is not None
+    assert (found.taken * losses).sum() == pytest.approx((listed.taken * losses).sum(), abs=1e-8)
+    bound = bound_by_prices(linear_oracle(problem), problem.prior, losses, found, shares)
+    assert (found.taken * losses).sum() == pytest.approx(bound, abs=1e-7)
+
+
+@pytest.mark.parametrize(("seed", "informative"), [(0, False), (1, False), (2, True), (5, True)])
+def test_second_moments_are_as_good_as_with_every_vertex_written_out(seed: int, informative: bool) -> None:
+    problem, p = chance_problem(seed, 3), chance_problem(seed, 3).prior
+    most, start = None, None
+    if informative:
+        least = split(problem, gap=1e-3)
+        most, start = least.value + 0.1 * (problem.worth - least.value), least.atoms
+    moment = Moment(np.diag(p) - np.outer(p, p), np.zeros((3, 0)), most, constant=float(1 - p @ p))
+    found, listed = (conditioned(each, moment, time_limit=20, start=start) for each in (problem, written_out(problem)))
+    assert found.bound <= listed.value * (1 + 1e-9)
+    assert listed.bound <= found.value * (1 + 1e-9)
+    assert found.value - found.bound <= 2e-3 * found.value
+
+
+def test_rows_that_a_proof_brings_in_are_kept_by_every_allowed_atom() -> None:
+    problem = chance_problem(3, 4)
+    random = np.random.default_rng(2)
+    atoms = problem.drawn_towards(random.dirichlet(np.full(4, 0.3), 200))
+    missing, broken = MissingRows(problem), 0
+    for v in random.dirichlet(np.full(4, 0.2), 20):
+        rows, times = missing(np.outer(v, v), np.eye(4))
+        assert (atoms @ rows.T >= 0).all()
+        assert ((rows @ v) * v[times] < 0).all()
+        broken += len(rows)
+    assert broken > 0

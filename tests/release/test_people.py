@@ -145,3 +145,21 @@ def test_the_figure_is_in_the_owners_report_and_in_nothing_public(release: Relea
     assert len(said) == 1
     assert f"with 95 % confidence, at most {upwards(release.people.epsilon)}, secrets of" in said[0]
     assert len(release.not_promised) == len(release.not_promised_to_owner)
+
+
+def test_what_depends_on_counts_is_said_to_the_owner_only_and_both_files_are_named() -> None:
+    random = np.random.default_rng(6)
+    s = random.integers(0, 2, 600)
+    frame = pl.DataFrame({"s": s.astype(str), "x": np.where(random.random(600) < 0.6, s, 1 - s).astype(str)})
+    seeing = sanitise(frame, secret="s", publish="x", promise=LIP(0.3), method="conditional-reporting")
+    assert seeing.known_values_leak is not None
+    figure = f"up to ε = {seeing.known_values_leak:.3g};"
+    assert any(figure in sentence for sentence in seeing.not_promised_to_owner)
+    assert not any("up to ε" in sentence for sentence in seeing.not_promised)
+    assert any("looks at s" in sentence for sentence in seeing.not_promised)
+    assert any(sentence.startswith("protocol.json was made from the counts") for sentence in seeing.not_promised)
+    coded = sanitise(frame, secret="s", publish="x", promise=LIP(0.1))
+    assert coded.codebook is not None
+    files = "protocol.json and codebook.csv were made from the counts themselves"
+    assert any(sentence.startswith(files) and "Only you" in sentence for sentence in coded.not_promised_to_owner)
+    assert any(sentence.startswith(files) and "Only you" not in sentence for sentence in coded.not_promised)

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from privacyfunnel.errors import ColumnError, ParameterError, TableError
 from privacyfunnel.tables import encoding, quantiles, tally
-from privacyfunnel.tables.bins import Bins, bin_labels, example_edges, parse_bin
+from privacyfunnel.tables.asking import parse_bin
+from privacyfunnel.tables.bins import Bins, bin_labels, example_edges
 from privacyfunnel.tables.columns import MOST_LABELS, Coding
 from privacyfunnel.tables.encoding import Encoding, encode, encode_against, labelled
 from privacyfunnel.tables.files import open_table, write_table

@@ -25,7 +25,9 @@ from privacyfunnel.laws.sealing import SMALLEST_EPSILON, SealedProtocol
 from privacyfunnel.model.comparisons import Comparisons
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.release.write import recognised
-from privacyfunnel.tables.bins import Bins, number_text
+from privacyfunnel.tables.asking import bins_text
+from privacyfunnel.tables.bins import Bins
+from privacyfunnel.tables.dialect import AS_FOUND, Dialect
 from privacyfunnel.tables.encoding import encode
 from privacyfunnel.tables.files import open_table
 from privacyfunnel.tables.names import unlike
@@ -72,8 +74,7 @@ def audit_from_outside(
     draws: int,
     *,
     bins: Sequence[Bins] = (),
-    delimiter: str | None = None,
-    encoding: str | None = None,
+    dialect: Dialect = AS_FOUND,
     program: Sequence[str] = PROGRAM,
     method: str | None = None,
     seed: int | None = None,
@@ -90,7 +91,7 @@ def audit_from_outside(
     lot = np.random.default_rng(seed)
     method = method or METHODS.get(sealed.law.kind, _of_channel(sealed))
     joint, rows = drawn_from_outside(
-        sealed, table, draws, method=method, lot=lot, bins=bins, delimiter=delimiter, encoding=encoding, program=program
+        sealed, table, draws, method=method, lot=lot, bins=bins, dialect=dialect, program=program
     )
     epsilon = max(sealed.promise.epsilon, SMALLEST_EPSILON)
     intervals, classifier = judged(rows, events_of(sealed, joint), epsilon, lot)
@@ -120,24 +121,22 @@ def drawn_from_outside(
     method: str,
     lot: np.random.Generator,
     bins: Sequence[Bins] = (),
-    delimiter: str | None = None,
-    encoding: str | None = None,
+    dialect: Dialect = AS_FOUND,
     program: Sequence[str] = PROGRAM,
 ) -> tuple[Joint, Rows]:
     """At least so many rows that the program draws from copies of the table, beside those they were drawn from."""
-    people = open_table(table, delimiter=delimiter, encoding=encoding)
+    people = open_table(table, dialect)
     domain = sealed.domain
     columns = [*domain.secret_columns, *(at.name for at in domain.attributes)]
     once = pl.concat(list(people.batches(columns)))
     rows = pl.concat([once] * -(-draws // max(1, len(once))))
     number = unlike("row", columns)
     numbers = lot.permutation(len(rows))  # not sorted: a kept column must not tell the order
-    stated = [Bins(at.name, edges=tuple(domain.bins.get(at.name, ()))) for at in domain.attributes]
     with tempfile.TemporaryDirectory(prefix="privacyfunnel-") as folder:
         path, into = Path(folder) / "table.parquet", Path(folder) / "out"
         rows.with_columns(pl.Series(number, numbers)).write_parquet(path)
-        _run([*program, *_words(sealed, path, into, number, method, [*stated, *bins])])
-        return _paired(path, into, number, numbers, sealed, [*stated, *bins])
+        _run([*program, *_words(sealed, path, into, number, method, [*domain.read_again, *bins])])
+        return _paired(path, into, number, numbers, sealed, [*domain.read_again, *bins])
 
 
 def _of_channel(sealed: SealedProtocol) -> str:
@@ -158,7 +157,7 @@ def _words(sealed: SealedProtocol, path: Path, into: Path, number: str, method: 
         f"--epsilon={sealed.promise.epsilon!r}",
         f"--method={method}",
         *(["--sees-secret"] if sealed.sees_secret and method == "optimal" else []),
-        *(f"--bin={one.column}={_edges(one)}" for one in bins),
+        *(f"--bin={one.column}={bins_text(one)}" for one in bins),
         f"--keep={_quoted(number)}",
         f"--into={into}",
         "--no-report",
@@ -168,12 +167,6 @@ def _words(sealed: SealedProtocol, path: Path, into: Path, number: str, method: 
 
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"' if "," in name else name
-
-
-def _edges(bins: Bins) -> str:
-    if bins.quantiles is not None:
-        return f"quantiles:{bins.quantiles}"
-    return ",".join(map(number_text, bins.edges)) or "values"
 
 
 def _run(command: Sequence[str]) -> None:

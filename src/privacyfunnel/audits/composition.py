@@ -9,6 +9,7 @@ from privacyfunnel.audits.protocol import check_secret
 from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.release.composition import Composed, Together, composed, together
 from privacyfunnel.tables.bins import Bins
+from privacyfunnel.tables.dialect import AS_FOUND, Dialect
 from privacyfunnel.tables.merging import Merge
 
 __all__ = ["Composed", "Together", "audit_together", "composed"]
@@ -21,8 +22,7 @@ def audit_together(
     secret: Sequence[str] = (),
     bins: Sequence[Bins] = (),
     merges: Sequence[Merge] = (),
-    delimiter: str | None = None,
-    encoding: str | None = None,
+    dialect: Dialect = AS_FOUND,
 ) -> Together:
     """What releases of one table say together about the secret of the first, under its promise.
 
@@ -32,5 +32,5 @@ def audit_together(
 
     sealed = [SealedProtocol.load(path) for path in protocols]
     check_secret(sealed[0], secret)
-    people = open_table(table, delimiter=delimiter, encoding=encoding)
+    people = open_table(table, dialect)
     return together([(f"'{path}'", one) for path, one in zip(protocols, sealed, strict=True)], people, bins, merges)

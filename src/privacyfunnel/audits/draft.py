@@ -7,6 +7,7 @@ from pathlib import Path
 
 from privacyfunnel.audits.scan import Scan
 from privacyfunnel.tables.bins import Bins
+from privacyfunnel.tables.dialect import AS_FOUND, Dialect
 from privacyfunnel.tables.domain_file import observed_domain
 from privacyfunnel.tables.files import open_table
 from privacyfunnel.tables.whole import whole_file
@@ -18,12 +19,11 @@ def write_domain(
     found: Scan,
     bins: Sequence[Bins] = (),
     *,
-    delimiter: str | None = None,
-    encoding: str | None = None,
+    dialect: Dialect = AS_FOUND,
     force: bool = False,
 ) -> None:
     """Write the labels and bins of what was scanned; columns of ids and names, whose labels are people, stay out."""
-    table = open_table(source, delimiter=delimiter, encoding=encoding)
+    table = open_table(source, dialect)
     told = {look.column for look in found.looks if not look.note and not look.tells_rows_apart}
     told |= {look.column for look in found.looks if look.in_bins is not None}
     columns = [column for column in table.columns if column in told or column in found.secret]

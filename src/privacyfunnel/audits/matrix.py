@@ -20,6 +20,7 @@ from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import PROMISES, Promise
 from privacyfunnel.model.protocol import Protocol
 from privacyfunnel.tables.bins import Bins
+from privacyfunnel.tables.dialect import AS_FOUND, Dialect
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,8 +58,7 @@ def audit_matrix(
     publish: Sequence[str] = (),
     promise: Promise | None = None,
     bins: Sequence[Bins] = (),
-    delimiter: str | None = None,
-    encoding: str | None = None,
+    dialect: Dialect = AS_FOUND,
 ) -> MatrixAudit:
     """Measure a PRAM transition matrix on the table it is meant for; `publish` left out, its corner names the columns.
 
@@ -73,7 +73,7 @@ def audit_matrix(
 
     if not secret:
         raise ColumnError("a matrix is measured against a secret; none was named. Add --secret COLUMN.")
-    people = open_table(table, delimiter=delimiter, encoding=encoding)
+    people = open_table(table, dialect)
     columns = tuple(publish) or matrix_columns(matrix)
     if not columns:
         raise ColumnError(

@@ -32,6 +32,7 @@ from privacyfunnel.release.composition import looked_up
 from privacyfunnel.release.people import People, people
 from privacyfunnel.release.write import Published, recognised
 from privacyfunnel.tables.bins import Bins
+from privacyfunnel.tables.dialect import AS_FOUND, Dialect
 
 if TYPE_CHECKING:
     from privacyfunnel.tables.encoding import Encoding
@@ -81,8 +82,7 @@ def audit(
     sanitised: str | Path | None = None,
     bins: Sequence[Bins] = (),
     merges: Sequence[Merge] = (),
-    delimiter: str | None = None,
-    encoding: str | None = None,
+    dialect: Dialect = AS_FOUND,
     keep_order: bool = False,
     ledger: str | Path | None = None,
     keep: Sequence[str] = (),
@@ -109,7 +109,7 @@ def audit(
     sealed, signer = signed_protocol(protocol, sanitised, signed_by)
     check_secret(sealed, secret)
     sealed.domain.check_secrets(merges)
-    original = open_table(table, delimiter=delimiter, encoding=encoding)
+    original = open_table(table, dialect)
     found = Found.of(original, sealed, bins, merges)
     law, joint = sealed.certified_on(found.law, found.joint)
     now = certify(law, sealed.promise, joint, "Do not publish what it drew from this table.")
@@ -148,13 +148,11 @@ class Found:
         named = [b for b in bins if b.column in publish]
         if named:
             raise ColumnError(f"the bins of '{named[0].column}' are in the protocol file; leave out --bin for it.")
-        # Without edges, `Bins` keeps every value of a column of numbers as it is.
-        stated = [Bins(column, edges=tuple(domain.bins.get(column, ()))) for column in publish]
         encoding = encode(
             table,
             secret=domain.secret_columns,
             publish=publish,
-            bins=[*stated, *bins],
+            bins=[*domain.read_again, *bins],
             merges=[*domain.others, *merges],
         )
         joint = Joint.from_contingency(encoding.contingency)

@@ -32,6 +32,7 @@ from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.row_order import OrderTells
 from privacyfunnel.model.sparse import SparseProtocol
 from privacyfunnel.tables.bins import Bins
+from privacyfunnel.tables.dialect import AS_FOUND, Dialect
 from privacyfunnel.tables.files import Table, open_table
 from privacyfunnel.tables.looking import LOOK_QUANTILES, Counted, Looked, look, look_together, too_many
 from privacyfunnel.tables.merging import Merge
@@ -130,13 +131,12 @@ def scan(
     *,
     secret: Sequence[str],
     bins: Sequence[Bins] = (),
-    delimiter: str | None = None,
-    encoding: str | None = None,
+    dialect: Dialect = AS_FOUND,
     promise: Promise | None = None,
     merges: Sequence[Merge] = (),
 ) -> Scan:
     """Look at every other column of the table, one at a time; then at those that keep `promise` alone, together."""
-    table = open_table(path, delimiter=delimiter, encoding=encoding)
+    table = open_table(path, dialect)
     secret = checked_columns(secret, table.columns, "secret")
     others = [column for column in table.columns if column not in secret]
     if not others:
@@ -192,7 +192,7 @@ def _secrets(
 
 
 def _cuts(bins: Bins) -> bool:
-    return bool(bins.edges) or bins.quantiles is not None
+    return bins.cuts or bins.how is not None
 
 
 def _joint(counted: Counted | None) -> Joint | None:

@@ -3,7 +3,7 @@
 Nothing heavy is imported before a command runs, so that `privacyfunnel --help` is there at once.
 """
 
-from privacyfunnel.cli import audit, curve, demo, estimate, funnel, keys, reproduce, sanitise, scan, solve
+from privacyfunnel.cli import audit, curve, demo, estimate, funnel, keys, reproduce, sanitise, scan, solve, studio
 from privacyfunnel.cli.frame import app, main, program
 
 app.command()(demo.demo)
@@ -16,6 +16,7 @@ app.command()(keys.sign)
 app.command()(solve.solve)
 app.command()(curve.curve)
 app.command()(funnel.funnel)
+app.command()(studio.studio)
 app.command()(reproduce.reproduce)
 
 __all__ = ["app", "main", "program"]

@@ -9,17 +9,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from privacyfunnel.cli import words
+from privacyfunnel.cli.beliefs import size
 from privacyfunnel.cli.frame import Json, answer, show
 from privacyfunnel.cli.matrix import of_matrix
 from privacyfunnel.cli.options import (
     BinOption,
+    Decimal,
     Delimiter,
     Encoding,
+    Factor,
     LedgerFile,
     MergeSecretsOption,
+    Na,
     PromiseName,
     PromiseOption,
+    Sheet,
     SignedBy,
+    dialect,
     listed,
     merges,
 )
@@ -30,6 +36,7 @@ if TYPE_CHECKING:
     from privacyfunnel.audits.protocol import Audit, Draw
     from privacyfunnel.laws.signing import Signer
     from privacyfunnel.tables.bins import Bins
+    from privacyfunnel.tables.dialect import Dialect
 
 
 def _schema_shown(wanted: bool) -> None:
@@ -80,6 +87,7 @@ def audit(
             "--epsilon", "-e", help="Fail unless the matrix keeps this ε.", parser=checked_epsilon, metavar="ε"
         ),
     ] = None,
+    factor: Factor = None,
     promise: PromiseOption = PromiseName.LIP,
     keep: Annotated[
         list[str] | None, typer.Option("--keep", help="A column of the sanitised table that was kept on purpose.")
@@ -104,6 +112,9 @@ def audit(
     merge_secrets: MergeSecretsOption = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
+    decimal: Decimal = None,
+    na: Na = None,
+    sheet: Sheet = None,
     as_json: Json = False,
 ) -> None:
     """Check from the files alone that the promise holds and that the sanitised table was drawn as stated.
@@ -112,9 +123,10 @@ def audit(
     """
     from privacyfunnel.errors import ParameterError
     from privacyfunnel.model.promises import promise as promise_called
-    from privacyfunnel.tables.bins import parse_bin
+    from privacyfunnel.tables.asking import parse_bin
 
-    bins = tuple(map(parse_bin, bin_ or []))
+    epsilon = size(epsilon, factor)
+    bins, written = tuple(map(parse_bin, bin_ or [])), dialect(delimiter, encoding, decimal, na, sheet)
     if matrix is None:
         if table is None or publish or epsilon is not None:
             raise ParameterError(
@@ -124,16 +136,14 @@ def audit(
         others = tuple(with_ or ())
         more: dict[str, Any] = {"keep": listed(keep), "signed_by": signed_by, "merges": merges(None, merge_secrets)}
         more |= {"keep_order": keep_order, "ledger": ledger}
-        _of_protocol(
-            protocol, table, listed(secret), sanitised, others, bins, delimiter, encoding, draws, more, as_json=as_json
-        )
+        _of_protocol(protocol, table, listed(secret), sanitised, others, bins, written, draws, more, as_json=as_json)
         return
     if table is not None or sanitised is not None or with_ or keep or signed_by or draws:
         raise ParameterError(
             "With --matrix an audit takes the original table alone, no protocol and no sanitised table. Leave them out."
         )
     wanted = None if epsilon is None else promise_called(promise.value, epsilon)
-    of_matrix(matrix, protocol, listed(secret), listed(publish), wanted, bins, delimiter, encoding, as_json=as_json)
+    of_matrix(matrix, protocol, listed(secret), listed(publish), wanted, bins, written, as_json=as_json)
 
 
 def _of_protocol(
@@ -143,8 +153,7 @@ def _of_protocol(
     sanitised: Path | None,
     others: tuple[Path, ...],
     bins: tuple[Bins, ...],
-    delimiter: str | None,
-    encoding: str | None,
+    written: Dialect,
     draws: int | None,
     more: dict[str, Any],
     *,
@@ -154,9 +163,7 @@ def _of_protocol(
     from privacyfunnel.audits.composition import audit_together
     from privacyfunnel.audits.side_channels import in_words
 
-    found = room.audit(
-        protocol, table, secret=secret, sanitised=sanitised, bins=bins, delimiter=delimiter, encoding=encoding, **more
-    )
+    found = room.audit(protocol, table, secret=secret, sanitised=sanitised, bins=bins, dialect=written, **more)
     sealed, draw, side, signer, claims = found.sealed, found.draw, found.side_channel, found.signer, found.claims
     together = None
     if others:
@@ -166,10 +173,9 @@ def _of_protocol(
             secret=secret,
             bins=bins,
             merges=more["merges"],
-            delimiter=delimiter,
-            encoding=encoding,
+            dialect=written,
         )
-    outside = None if draws is None else _from_outside(found, table, draws, bins, delimiter, encoding)
+    outside = None if draws is None else _from_outside(found, table, draws, bins, written)
     content = {
         "holds": True,
         "rows": found.rows,
@@ -310,12 +316,10 @@ def _signed(signer: Signer | None) -> str:
     return f"{signer.fingerprint}, {whose} ({what})"
 
 
-def _from_outside(
-    found: Audit, table: Path, draws: int, bins: tuple[Bins, ...], delimiter: str | None, encoding: str | None
-) -> Outside:
+def _from_outside(found: Audit, table: Path, draws: int, bins: tuple[Bins, ...], written: Dialect) -> Outside:
     from privacyfunnel.audits.blackbox import audit_from_outside
 
-    return audit_from_outside(found.sealed, table, draws, bins=bins, delimiter=delimiter, encoding=encoding)
+    return audit_from_outside(found.sealed, table, draws, bins=bins, dialect=written)
 
 
 def _finite(epsilon: float) -> float | None:

@@ -12,6 +12,7 @@ from privacyfunnel.cli import words
 from privacyfunnel.cli.frame import Json, answer
 from privacyfunnel.cli.options import (
     BinOption,
+    Decimal,
     Delimiter,
     Encoding,
     For,
@@ -19,12 +20,15 @@ from privacyfunnel.cli.options import (
     Gap,
     MergeRareOption,
     MergeSecretsOption,
+    Na,
     Ordered,
     Population,
     PromiseName,
     PromiseOption,
     SeesSecret,
+    Sheet,
     TimeLimit,
+    dialect,
     listed,
     merges,
     several_epsilons,
@@ -33,6 +37,7 @@ from privacyfunnel.cli.options import (
 if TYPE_CHECKING:
     from privacyfunnel.designs.curve import Curve
     from privacyfunnel.model.joint import Joint
+    from privacyfunnel.tables.dialect import Dialect
     from privacyfunnel.tables.merging import Merge
 
 
@@ -58,6 +63,9 @@ def curve(
     time_limit: TimeLimit = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
+    decimal: Decimal = None,
+    na: Na = None,
+    sheet: Sheet = None,
     into: Annotated[
         Path | None, typer.Option("--into", help="A folder for curve.csv, curve.svg and curve.png.")
     ] = None,
@@ -81,7 +89,9 @@ def curve(
         for name in CURVE:
             checked_target(into / name, force=force)
     rules = merges(merge_rare, merge_secrets)
-    joint = joint_of(table, secret, publish, bins=bin_, rules=rules, delimiter=delimiter, encoding=encoding)
+    joint = joint_of(
+        table, secret, publish, bins=bin_, rules=rules, written=dialect(delimiter, encoding, decimal, na, sheet)
+    )
     checked_orders(orders, joint)
     like = promise_called(promise.value, 1.0)
     if population is not None:
@@ -118,14 +128,13 @@ def joint_of(
     *,
     bins: list[str] | None,
     rules: tuple[Merge, ...],
-    delimiter: str | None,
-    encoding: str | None,
+    written: Dialect,
 ) -> Joint:
     """The joint of a table's columns, or of a file of counts where none are named."""
     from privacyfunnel.errors import ColumnError
     from privacyfunnel.model.counts import read_counts
     from privacyfunnel.release.design import checked_joint
-    from privacyfunnel.tables.bins import parse_bin
+    from privacyfunnel.tables.asking import parse_bin
     from privacyfunnel.tables.encoding import encode
     from privacyfunnel.tables.files import open_table
 
@@ -135,7 +144,7 @@ def joint_of(
         return read_counts(table)
     if not secret or not publish:
         raise ColumnError("a table needs --secret and --publish; one is missing. For a file of counts leave out both.")
-    source = open_table(table, delimiter=delimiter, encoding=encoding)
+    source = open_table(table, written)
     return checked_joint(
         encode(
             source, secret=listed(secret), publish=listed(publish), bins=tuple(map(parse_bin, bins or [])), merges=rules

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from privacyfunnel.cli import words
+from privacyfunnel.cli.called import called
 from privacyfunnel.cli.frame import Json, answer
 from privacyfunnel.cli.options import Force
 
@@ -50,7 +51,7 @@ def demo(
         trial=True,
     )
     before, after = (_column(path) for path in (people, into / "sanitised.csv"))
-    places = _places(release, into)
+    places, me = _places(release, into), called()
     text = [
         f"{people} holds {release.rows:,} people of a US census (UCI Adult). Their {PUBLISH} is to be published,",
         f"their {SECRET} is to stay secret. Published as it is, {PUBLISH} would leak without bound:",
@@ -65,11 +66,11 @@ def demo(
         f"Open {into / 'report.html'} in a browser: it is for the owner of the data, not for publication.",
         "",
         "What to try next:",
-        f"  privacyfunnel estimate {into / 'protocol.json'} {into / 'sanitised.csv'}",
-        f"  privacyfunnel scan {people} --secret {SECRET}",
-        f"  privacyfunnel audit {into / 'protocol.json'} {people} --sanitised {into / 'sanitised.csv'}",
-        f"  privacyfunnel sanitise {people} --secret income --publish {PUBLISH},sex -e 0.5 --into {into / 'mine'}",
-        f"  privacyfunnel curve {people} --secret {SECRET} --publish {PUBLISH} --into {into / 'curve'}",
+        f"  {me} estimate {into / 'protocol.json'} {into / 'sanitised.csv'}",
+        f"  {me} scan {people} --secret {SECRET}",
+        f"  {me} audit {into / 'protocol.json'} {people} --sanitised {into / 'sanitised.csv'}",
+        f"  {me} sanitise {people} --secret income --publish {PUBLISH},sex -e 0.5 --into {into / 'mine'}",
+        f"  {me} curve {people} --secret {SECRET} --publish {PUBLISH} --into {into / 'curve'}",
         "docs/limits.md says what is not promised.",
     ]
     answer(as_json, {"people": str(people), "leak_as_it_is": look.lip, **content(release)}, "\n".join(text))

@@ -11,12 +11,14 @@ import typer
 
 from privacyfunnel.cli import words
 from privacyfunnel.cli.frame import Json, answer
-from privacyfunnel.cli.options import Force, SignedBy, listed
+from privacyfunnel.cli.options import Decimal, Delimiter, Encoding, Force, Na, Sheet, SignedBy, dialect, listed
 
 if TYPE_CHECKING:
     from privacyfunnel.estimation import Cell, Estimates, ShareTable
     from privacyfunnel.laws.sealing import SealedProtocol
     from privacyfunnel.model.joint import Joint
+    from privacyfunnel.tables.dialect import Dialect
+    from privacyfunnel.tables.files import Table
 
 NAMES = ("estimates.csv", "estimates.svg", "estimates.png")
 
@@ -68,6 +70,11 @@ def estimate(
         Path | None, typer.Option("--original", help="For the owner: the original table, to draw its shares beside.")
     ] = None,
     signed_by: SignedBy = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+    decimal: Decimal = None,
+    na: Na = None,
+    sheet: Sheet = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -75,6 +82,7 @@ def estimate(
     from privacyfunnel import estimation
     from privacyfunnel.errors import ParameterError
     from privacyfunnel.laws.signing import signed_protocol
+    from privacyfunnel.tables.files import open_table
     from privacyfunnel.tables.whole import checked_target
 
     if into is None and (impute or original):
@@ -84,10 +92,11 @@ def estimate(
         if path is not None:
             checked_target(path, force=force)
     sealed, signer = signed_protocol(protocol, sanitised, signed_by)
-    groups = listed(by)
+    groups, written = listed(by), dialect(delimiter, encoding, decimal, na, sheet)
+    table = open_table(sanitised, written)
     found = estimation.estimate(
         sealed,
-        sanitised,
+        table,
         by=groups,
         columns=[listed([names]) for names in columns] if columns else None,
         method=method.value if method else None,
@@ -96,9 +105,9 @@ def estimate(
     )
     files: list[Path] = []
     if into is not None:
-        files += _written(found, sealed, sanitised, into, groups, impute, original, force=force)
+        files += _written(found, sealed, sanitised, into, groups, impute, original, written, force=force)
     if posterior is not None:
-        files.append(_posterior_written(sealed, sanitised, posterior, force=force))
+        files.append(_posterior_written(sealed, table, posterior, force=force))
     if matrix is not None:
         from privacyfunnel.audits.pram import write_matrix
 
@@ -160,6 +169,7 @@ def _written(
     by: tuple[str, ...],
     impute: int,
     original: Path | None,
+    written: Dialect,
     *,
     force: bool,
 ) -> list[Path]:
@@ -167,32 +177,34 @@ def _written(
     from contextlib import ExitStack
 
     from privacyfunnel.estimation import impute_file
+    from privacyfunnel.report.curves import save
     from privacyfunnel.report.shares import shares_figure, true_shares
-    from privacyfunnel.report.trade_off import save
+    from privacyfunnel.tables.files import open_table
     from privacyfunnel.tables.whole import folder, whole_file
+    from privacyfunnel.tables.writing import write_batches
 
-    figure = shares_figure(found, None if original is None else true_shares(found, _joint(sealed, original)))
+    figure = shares_figure(found, None if original is None else true_shares(found, _joint(sealed, original, written)))
     paths = [into / name for name in NAMES]
     with folder(into), ExitStack() as stack:
         table = stack.enter_context(whole_file(paths[0], force=force))
         drawn = original is not None  # then the pictures show exact shares, which are for their owner only
         pictures = [stack.enter_context(whole_file(path, force=force, owners=drawn)) for path in paths[1:]]
-        found.to_frame().write_csv(table)
+        write_batches(table, paths[0].suffix, [found.to_frame()], written=open_table(sanitised, written).written)
         for picture, path in zip(pictures, paths[1:], strict=True):
             save(figure, picture, path.suffix.removeprefix("."))
         if impute:
-            paths += impute_file(sealed, sanitised, into, impute, by=by, force=force)
+            paths += impute_file(sealed, sanitised, into, impute, by=by, dialect=written, force=force)
     return paths
 
 
-def _joint(sealed: SealedProtocol, original: Path) -> Joint:
+def _joint(sealed: SealedProtocol, original: Path, written: Dialect) -> Joint:
     from privacyfunnel.audits.protocol import Found
     from privacyfunnel.tables.files import open_table
 
-    return Found.of(open_table(original), sealed, ()).joint
+    return Found.of(open_table(original, written), sealed, ()).joint
 
 
-def _posterior_written(sealed: SealedProtocol, sanitised: Path, path: Path, *, force: bool) -> Path:
+def _posterior_written(sealed: SealedProtocol, sanitised: Table, path: Path, *, force: bool) -> Path:
     from privacyfunnel.estimation import posterior
     from privacyfunnel.tables.files import write_table
 

@@ -12,13 +12,17 @@ from privacyfunnel.cli.curve import joint_of
 from privacyfunnel.cli.frame import Json, answer
 from privacyfunnel.cli.options import (
     BinOption,
+    Decimal,
     Delimiter,
     Encoding,
     Force,
     Gap,
     MergeRareOption,
     MergeSecretsOption,
+    Na,
+    Sheet,
     TimeLimit,
+    dialect,
     merges,
     several_averages,
 )
@@ -50,6 +54,9 @@ def funnel(
     time_limit: TimeLimit = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
+    decimal: Decimal = None,
+    na: Na = None,
+    sheet: Sheet = None,
     into: Annotated[
         Path | None, typer.Option("--into", help="A folder for funnel.csv, funnel.svg and funnel.png.")
     ] = None,
@@ -67,7 +74,9 @@ def funnel(
         for name in FUNNEL:
             checked_target(into / name, force=force)
     rules = merges(merge_rare, merge_secrets)
-    joint = joint_of(table, secret, publish, bins=bin_, rules=rules, delimiter=delimiter, encoding=encoding)
+    joint = joint_of(
+        table, secret, publish, bins=bin_, rules=rules, written=dialect(delimiter, encoding, decimal, na, sheet)
+    )
     with work_shown() as (proof, _):
         found = room.funnel(joint, sizes, gap=gap, time_limit=time_limit, progress=proof)
     files = []

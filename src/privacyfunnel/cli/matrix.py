@@ -11,6 +11,7 @@ from privacyfunnel.cli.frame import answer
 if TYPE_CHECKING:
     from privacyfunnel.model.promises import Promise
     from privacyfunnel.tables.bins import Bins
+    from privacyfunnel.tables.dialect import Dialect
 
 
 def of_matrix(
@@ -20,8 +21,7 @@ def of_matrix(
     publish: tuple[str, ...],
     promise: Promise | None,
     bins: tuple[Bins, ...],
-    delimiter: str | None,
-    encoding: str | None,
+    written: Dialect,
     *,
     as_json: bool,
 ) -> None:
@@ -35,8 +35,7 @@ def of_matrix(
         publish=publish,
         promise=promise,
         bins=bins,
-        delimiter=delimiter,
-        encoding=encoding,
+        dialect=written,
     )
     joint = found.joint
     columns = " & ".join(at.name for at in joint.attributes)

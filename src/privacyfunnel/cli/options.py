@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from privacyfunnel.errors import ParameterError, checked_average, checked_epsilon, checked_positive
+from privacyfunnel.errors import ParameterError, checked_average, checked_epsilon, checked_factor, checked_positive
 
 SURELY_PERCENT = 50  # a smaller bare number may be a slip of the point, and nobody wants so little confidence
 
@@ -33,7 +33,18 @@ def confidence(text: str) -> float:
     return float(share)
 
 
+def population(text: str) -> "float | str":
+    """A confidence, or auto (95 % where it can be kept), or none.
+
+    >>> population("95%"), population("auto"), population("None")
+    (0.95, 'auto', 'none')
+    """
+    bare = text.strip().lower()
+    return bare if bare in {"auto", "none"} else confidence(text)
+
+
 if TYPE_CHECKING:
+    from privacyfunnel.tables.dialect import Dialect
     from privacyfunnel.tables.merging import Merge
 
 
@@ -48,12 +59,21 @@ class PromiseName(StrEnum):
 EPSILON = typer.Option(
     "--epsilon",
     "-e",
-    help="How far a belief about the secret may move: by a factor of e^ε.",
+    help="How far a belief about the secret may move: by a factor of e^ε. At ε = 1 one of 30 % may become 74 %, at 0.5 "
+    "49 %, at 0.1 33 % (docs/choosing.md).",
     parser=checked_epsilon,
     metavar="ε",
 )
-Epsilon = Annotated[float, EPSILON]
 OptionalEpsilon = Annotated[float | None, EPSILON]
+Factor = Annotated[
+    float | None,
+    typer.Option(
+        "--factor",
+        help="The same as a factor: --factor 2 is ε = ln 2, so that no belief more than doubles.",
+        parser=checked_factor,
+        metavar="F",
+    ),
+]
 AverageOption = Annotated[
     float | None,
     typer.Option(
@@ -76,6 +96,16 @@ Population = Annotated[
         help="Keep the promise, with this confidence, for the people whom the rows are a random sample of.",
         parser=confidence,
         metavar="95%",
+    ),
+]
+PopulationOrNone = Annotated[
+    str,
+    typer.Option(
+        "--population",
+        help="Keep the promise, with this confidence, for the people whom the rows are a random sample of; auto: with "
+        "95 % where that is possible; none: for these rows alone.",
+        parser=population,
+        metavar="95%|auto|none",
     ),
 ]
 MethodOption = Annotated[
@@ -119,7 +149,12 @@ TimeLimit = Annotated[
         metavar="SECONDS",
     ),
 ]
-Table = Annotated[Path, typer.Argument(readable=False, help="A table: .csv, .tsv (also .gz), .parquet or .arrow.")]
+Table = Annotated[
+    Path,
+    typer.Argument(
+        readable=False, help="A table: .csv, .tsv (also .gz), .parquet, .arrow, .xlsx, .dta, .sav, .sas7bdat or .jsonl."
+    ),
+]
 Secret = Annotated[
     list[str],
     typer.Option(
@@ -129,7 +164,14 @@ Secret = Annotated[
 Publish = Annotated[list[str], typer.Option("--publish", "-p", help="A column to publish; several likewise.")]
 BinOption = Annotated[
     list[str] | None,
-    typer.Option("--bin", help="Bins for numbers: age=0,18,65, age=quantiles:8 or age=values.", metavar="COLUMN=EDGES"),
+    typer.Option(
+        "--bin",
+        help="Coarser values: numbers age=0,18,65, age=quantiles:8, price=width:1000, age=top:85 or "
+        "age=bottom:18,top:85; dates visit=year (quarter, month, week, weekday; month:dmy where day and month could be "
+        "swapped); codes icd=prefix:3; any icd=map:groups.csv (value;group;…; map:groups.csv:2 for a coarser level); "
+        "or age=values.",
+        metavar="COLUMN=HOW",
+    ),
 ]
 MergeRareOption = Annotated[
     list[str] | None,
@@ -149,7 +191,21 @@ MergeSecretsOption = Annotated[
     ),
 ]
 Delimiter = Annotated[str | None, typer.Option("--delimiter", help="What separates fields, if it is not found.")]
-Encoding = Annotated[str | None, typer.Option("--encoding", help="The text's encoding, if it is not UTF-8.")]
+Encoding = Annotated[str | None, typer.Option("--encoding", help="The text's encoding, if it is not found.")]
+Decimal = Annotated[
+    str | None,
+    typer.Option("--decimal", help="The decimal mark of numbers, if it is not found: . or ,", metavar="MARK"),
+]
+Sheet = Annotated[str | None, typer.Option("--sheet", help="The sheet of an .xlsx file, if it is not the first.")]
+Na = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--na",
+        help="A text that means a missing number or date, besides NA, N/A, NaN, null, None, nil, . - -- ? and nothing; "
+        "several by comma or repetition.",
+        metavar="TEXT",
+    ),
+]
 KeepOrder = Annotated[
     bool, typer.Option("--keep-order", help="Publish the rows in the table's order, which may give the secret away.")
 ]
@@ -165,6 +221,15 @@ SignedBy = Annotated[
     typer.Option("--signed-by", readable=False, help="The owner's public key: refuse files that it did not sign."),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite what is there.")]
+
+
+def dialect(
+    delimiter: str | None, encoding: str | None, decimal: str | None, na: list[str] | None, sheet: str | None = None
+) -> "Dialect":
+    """How the table is written, as far as the owner says it."""
+    from privacyfunnel.tables.dialect import Dialect
+
+    return Dialect(delimiter, encoding, decimal, listed(na), sheet)
 
 
 def merges(rare: list[str] | None, secrets: list[str] | None) -> "tuple[Merge, ...]":

@@ -9,14 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from privacyfunnel.cli.beliefs import size
 from privacyfunnel.cli.frame import Json, answer
 from privacyfunnel.cli.keys import signing
 from privacyfunnel.cli.options import (
     Again,
     AverageOption,
     BinOption,
+    Decimal,
     Delimiter,
     Encoding,
+    Factor,
     For,
     Force,
     Gap,
@@ -24,16 +27,19 @@ from privacyfunnel.cli.options import (
     LedgerFile,
     MergeRareOption,
     MergeSecretsOption,
+    Na,
     OptionalEpsilon,
     Ordered,
-    Population,
+    PopulationOrNone,
     PromiseName,
     PromiseOption,
     Publish,
     Secret,
     SeesSecret,
+    Sheet,
     Table,
     TimeLimit,
+    dialect,
     listed,
     merges,
 )
@@ -97,9 +103,10 @@ def sanitise(
     secret: Secret,
     publish: Publish,
     epsilon: OptionalEpsilon = None,
+    factor: Factor = None,
     into: Annotated[Path, typer.Option("--into", help="The folder for sanitised.csv and protocol.json.")],
     promise: PromiseOption = PromiseName.LIP,
-    population: Population = None,
+    population: PopulationOrNone = "none",
     method: Annotated[str, typer.Option("--method", help=METHOD_HELP)] = "auto",
     order: Annotated[
         list[str] | None, typer.Option("--order", help="For chain: the columns in the order they are published in.")
@@ -129,6 +136,9 @@ def sanitise(
     format_: Annotated[Format | None, typer.Option("--format", help="The output's format, if not the input's.")] = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
+    decimal: Decimal = None,
+    na: Na = None,
+    sheet: Sheet = None,
     excel_safe: Annotated[
         bool, typer.Option("--excel-safe", help="Put an apostrophe before text that begins like a formula.")
     ] = False,
@@ -160,7 +170,7 @@ def sanitise(
         into,
         secret=secret,
         publish=publish,
-        epsilon=epsilon,
+        epsilon=size(epsilon, factor),
         promise=promise.value,
         population=population,
         method=method,
@@ -181,8 +191,7 @@ def sanitise(
         gap=gap,
         time_limit=time_limit,
         suffix=f".{format_.value}" if format_ else None,
-        delimiter=delimiter,
-        encoding=encoding,
+        dialect=dialect(delimiter, encoding, decimal, na, sheet),
         excel_safe=excel_safe,
         seed=seed,
         report=report,
@@ -207,7 +216,7 @@ def sanitised(
     publish: list[str],
     epsilon: float | None,
     promise: str = "lip",
-    population: float | None = None,
+    population: float | str | None = None,
     method: str = "auto",
     order: list[str] | None = None,
     budgets: str | None = None,
@@ -244,8 +253,9 @@ def sanitised(
     from privacyfunnel.release.order import Order
     from privacyfunnel.release.private import private_design
     from privacyfunnel.release.sanitise import sanitise_file
+    from privacyfunnel.release.whom import whom
     from privacyfunnel.report import OWNERS, PUBLIC
-    from privacyfunnel.tables.bins import parse_bin
+    from privacyfunnel.tables.asking import parse_bin
     from privacyfunnel.tables.domain_file import read_domain
     from privacyfunnel.tables.whole import checked_target
 
@@ -257,7 +267,8 @@ def sanitised(
             secret=listed(secret),
             publish=listed(publish),
             promise=promise_called(promise, _size(epsilon, average, average_only)),
-            population=population,
+            population=whom(population).confidence,
+            population_if_possible=whom(population).if_possible,
             method=method,
             chain_order=listed(order),
             budgets=_budgets(budgets),

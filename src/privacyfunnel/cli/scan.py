@@ -10,27 +10,37 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from privacyfunnel.cli import words
+from privacyfunnel.cli.beliefs import PRIOR, meaning, size, to_choose
 from privacyfunnel.cli.frame import Json, answer
 from privacyfunnel.cli.options import (
     BinOption,
+    Decimal,
     Delimiter,
     Encoding,
-    Epsilon,
+    Factor,
     Force,
     MergeRareOption,
     MergeSecretsOption,
+    Na,
+    OptionalEpsilon,
     PromiseName,
     PromiseOption,
     Secret,
+    Sheet,
     Table,
+    dialect,
     listed,
     merges,
 )
 
 if TYPE_CHECKING:
     from privacyfunnel.audits.scan import Joined, Look, Scan
+    from privacyfunnel.estimation.consequences import Consequence
     from privacyfunnel.model.promises import Promise
+    from privacyfunnel.tables.dialect import Dialect
+    from privacyfunnel.tables.merging import Merge
 
+ONE = 1.0  # ε, where none is asked for
 SHOWN_PAIRS = 10  # of those that break the promise: more are in the JSON
 
 
@@ -38,13 +48,23 @@ def scan(
     table: Table,
     *,
     secret: Secret,
-    epsilon: Epsilon = 1.0,
+    epsilon: OptionalEpsilon = None,
+    factor: Factor = None,
+    publish: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--publish", "-p", help="Columns to publish: also tell what several ε would mean for them, to choose by."
+        ),
+    ] = None,
     promise: PromiseOption = PromiseName.LIP,
     bin_: BinOption = None,
     merge_rare: MergeRareOption = None,
     merge_secrets: MergeSecretsOption = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
+    decimal: Decimal = None,
+    na: Na = None,
+    sheet: Sheet = None,
     domain: Annotated[
         Path | None, typer.Option("--domain", help="Write a draft of the public labels and bins, for a private design.")
     ] = None,
@@ -54,15 +74,16 @@ def scan(
     """Look at every other column: what would it say about the secret, published as it is, alone or together?"""
     from privacyfunnel.audits import scan as room
     from privacyfunnel.model.promises import promise as promise_called
-    from privacyfunnel.tables.bins import parse_bin
+    from privacyfunnel.tables.asking import parse_bin
 
-    wanted = promise_called(promise.value, epsilon)
+    asked = size(epsilon, factor)
+    wanted = promise_called(promise.value, ONE if asked is None else asked)
+    written = dialect(delimiter, encoding, decimal, na, sheet)
     found = room.scan(
         table,
         secret=listed(secret),
         bins=tuple(map(parse_bin, bin_ or [])),
-        delimiter=delimiter,
-        encoding=encoding,
+        dialect=written,
         promise=wanted,
         merges=merges(merge_rare, merge_secrets),
     )
@@ -70,7 +91,8 @@ def scan(
         from privacyfunnel.audits.draft import write_domain
 
         cut = tuple(map(parse_bin, bin_ or []))
-        write_domain(table, domain, found, cut, delimiter=delimiter, encoding=encoding, force=force)
+        write_domain(table, domain, found, cut, dialect=written, force=force)
+    several = _consequences(table, secret, publish, bin_, merges(merge_rare, merge_secrets), written, wanted)
     safe = {look.column for look in found.looks if found.safe(look, wanted)}
     safe_in_bins = {look.column for look in found.looks if found.safe_in_bins(look, wanted)}
     columns = [
@@ -94,6 +116,7 @@ def scan(
         "rare_alone": None if found.rare_alone is None else asdict(found.rare_alone),
         "together": None if found.together is None else asdict(found.together),
         "domain": None if domain is None else str(domain),
+        "to_choose": [one.to_dict(PRIOR) for one in several],
     }
     name = " & ".join(found.secret)
     told = [
@@ -111,11 +134,36 @@ def scan(
         *_rare(found),
         *([found.rare_alone.words] if found.rare_alone is not None else []),
         "",
+        f"{wanted.name} ε = {words.epsilon(wanted.epsilon)}: {meaning(wanted, wanted.epsilon, name)}.",
+        *([""] if several else []),
+        *(to_choose(several, name) if several else []),
         "ε is the worst case; I(S;X), in nats, is the average. A value that rules out a secret has no finite ε.",
         "A value, or a combination of values, that occurs with one secret only decides it for the rows that have it.",
         *_drafted(domain),
     ]
     answer(as_json, content, "\n".join(told))
+
+
+def _consequences(
+    table: Path,
+    secret: list[str],
+    publish: list[str] | None,
+    bins: list[str] | None,
+    rules: tuple[Merge, ...],
+    written: Dialect,
+    wanted: Promise,
+) -> tuple[Consequence, ...]:
+    """What several sizes of the promise would mean, where columns to publish are named."""
+    if not publish:
+        return ()
+    from privacyfunnel.cli.curve import joint_of
+    from privacyfunnel.estimation.consequences import EPSILONS, consequences
+
+    names = (*listed(secret), *listed(publish))
+    mine = [text for text in bins or [] if text.rpartition("=")[0] in names]
+    joint = joint_of(table, secret, publish, bins=mine, rules=rules, written=written)
+    sizes = sorted({*EPSILONS, wanted.epsilon})
+    return consequences(joint, int(joint.weights.sum()), wanted, sizes)
 
 
 def _drafted(domain: Path | None) -> list[str]:

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from privacyfunnel.cli import words
+from privacyfunnel.cli.beliefs import size
 from privacyfunnel.cli.frame import Json, answer
 from privacyfunnel.cli.options import (
     AverageOption,
+    Factor,
     For,
     Gap,
     MethodOption,
@@ -35,6 +37,7 @@ def solve(
     ],
     *,
     epsilon: OptionalEpsilon = None,
+    factor: Factor = None,
     promise: PromiseOption = PromiseName.LIP,
     population: Population = None,
     method: MethodOption = "optimal",
@@ -63,6 +66,7 @@ def solve(
     from privacyfunnel.model.uses.called import use_called
     from privacyfunnel.model.uses.order import parse_order
 
+    epsilon = size(epsilon, factor)
     if epsilon is None and average is None:
         raise ParameterError("Missing option '--epsilon'; name it, or --average to see what an average alone keeps.")
     # An average alone promises nothing, so that what it leaves to a promise is as good as no limit.

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from privacyfunnel.cli import owners, words
+from privacyfunnel.cli.beliefs import meaning
 from privacyfunnel.tables.names import listing
 
 if TYPE_CHECKING:
     from privacyfunnel.estimation.expected import Expected
-    from privacyfunnel.model.promises import Population
     from privacyfunnel.release.sanitise import Release
 
 NAMED = 4  # columns whose shares have a line of their own
@@ -24,6 +24,7 @@ def content(release: Release) -> dict[str, Any]:
     sealed = release.sealed
     return {
         "rows": release.rows,
+        "read_as": release.read_as,
         "secret": sealed.domain.secret_columns,
         "publish": [at.name for at in sealed.domain.attributes],
         "kept": release.kept,
@@ -58,6 +59,8 @@ def content(release: Release) -> dict[str, Any]:
         "excel_safe": release.excel_safe,
         "order": owners.order(release),
         "ledger": owners.ledger(release),
+        "not_for_people": release.not_for_people,
+        "rows_alone": None if release.rows_alone is None else release.rows_alone.value,
         "people": None if release.people is None else release.people.to_dict(),
         "not_promised": release.not_promised_to_owner,
         "table": str(release.table),
@@ -81,11 +84,13 @@ def told(release: Release) -> str:
     lines = words.facts(
         [
             ("rows", f"{release.rows:,}, published as {release.table}, protocol in {release.protocol_file}"),
+            *([("read as", f"{', '.join(release.read_as)}, as it looks; written likewise")] if release.read_as else []),
             (
                 "promise",
                 f"{sealed.promise.name} about {secret}: asked ε = {words.epsilon(epsilon)}, {certified(sealed)}",
             ),
-            *([("population", _people(sealed.promise.population))] if sealed.promise.population else []),
+            ("means", _means(release, secret)),
+            *_people(release),
             ("method", release.method + (", which looks at the secret" if sealed.sees_secret else "") + _why(release)),
             *_expected(release),
             *_served(release),
@@ -109,6 +114,13 @@ def told(release: Release) -> str:
         ]
     )
     return "\n".join([lines, "not promised", *(f"  - {sentence}" for sentence in release.not_promised_to_owner)])
+
+
+def _means(release: Release, secret: str) -> str:
+    """What the promise leaves of a belief, for the secret of this table."""
+    joint = release.joint
+    commonest = None if joint is None else float(joint.p_s.max())
+    return meaning(release.sealed.promise, release.sealed.promise.epsilon, secret, commonest)
 
 
 def expected_shares(release: Release) -> tuple[Expected, ...]:
@@ -142,12 +154,20 @@ def _served(release: Release) -> list[tuple[str, str]]:
     return [("use", f"{worth.use.called}: {worth.value:.4f}, {worth.use.unit}{proved}")]
 
 
-def _people(population: Population) -> str:
-    return (
+def _people(release: Release) -> list[tuple[str, str]]:
+    """Whom it holds for beyond the rows and what that costs; or why not, where that was left open."""
+    population, alone = release.sealed.promise.population, release.rows_alone
+    if population is None:
+        return [("population", f"not promised: {release.not_for_people}")] if release.not_for_people else []
+    said = (
         f"the same for the people whom the {population.rows:,} rows are an independent sample of, with "
         f"{100 * population.confidence:g} % confidence; secrets of fewer than {population.rule.rare} rows "
         "together"
     )
+    if alone is None:
+        return [("population", said)]
+    unit = "nats kept" if alone.use.name == "information" else alone.use.unit
+    return [("population", said), ("", f"for these rows alone it would be {alone.value:.4f} {unit}: --population none")]
 
 
 def _cut(release: Release) -> str:

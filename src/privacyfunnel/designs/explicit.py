@@ -53,7 +53,7 @@ def randomised_response(joint: Joint, promise: Promise) -> Protocol:
     array([[0.75, 0.25],
            [0.25, 0.75]])
     """
-    a = joint.a
+    a, elsewhere = joint.a, np.full(joint.a, 1 / joint.a) if promise.anything_else else None
     checked_size(a, a, "Randomised response", "Merge rare values, publish fewer columns, or use unary-encoding.")
     outputs = joint.values
 
@@ -62,7 +62,7 @@ def randomised_response(joint: Joint, promise: Promise) -> Protocol:
         stays = 1 / (1 + (a - 1) * loss)
         channel = np.full((a, a), loss * stays)
         np.fill_diagonal(channel, stays)
-        return Protocol(channel, outputs, alpha=alpha)
+        return Protocol(channel, outputs, alpha=alpha, elsewhere=elsewhere)
 
     def affine(events: Matrix) -> tuple[FloatArray, FloatArray]:
         return dense(events), np.ones((1, 1))
@@ -91,6 +91,7 @@ def conditional_reporting(joint: Joint, promise: Promise) -> Protocol:
     checked_size(c * a, a, "Conditional reporting", "Merge rare values, publish fewer columns, or use unary-encoding.")
     outputs = joint.values
     others = (1 - np.eye(c)) @ joint.p_x_given_s  # not a sum less a term: where all terms are 0, this is 0
+    elsewhere = joint.p_x_given_s.mean(axis=0) if promise.anything_else else None  # as everybody's at α = 0
 
     def member(alpha: float) -> Protocol:
         loss = math.exp(-alpha)
@@ -98,7 +99,7 @@ def conditional_reporting(joint: Joint, promise: Promise) -> Protocol:
         channel = np.repeat(others * (loss * tells), a, axis=0)
         pairs = np.arange(c * a)
         channel[pairs, pairs % a] += tells
-        return Protocol(channel, outputs, sees_secret=True, alpha=alpha)
+        return Protocol(channel, outputs, sees_secret=True, alpha=alpha, elsewhere=elsewhere)
 
     def affine(events: Matrix) -> tuple[FloatArray, FloatArray]:
         p = dense(events).reshape(-1, c, a)

@@ -43,7 +43,7 @@ def most_informative(asked: Question) -> Optimum:
     joint, promise, use, sees_secret = asked.joint, asked.promise, asked.use, asked.sees_secret
     gap, time_limit, progress = asked.gap, asked.time_limit, asked.progress
     h_x = entropy(joint.p_x)
-    as_it_is = identity(joint, sees_secret)
+    as_it_is = identity(joint, sees_secret, promise.anything_else)
     if promise.leakage(joint, as_it_is) <= promise.epsilon:
         utility = mutual_information(joint, as_it_is)
         return Optimum(as_it_is, utility, max(utility, h_x), utility, use)
@@ -72,12 +72,15 @@ def _known_atoms(
 ) -> FloatArray:
     """What a protocol that sees the secret can begin with: the best one that does not, and conditional reporting."""
     limit = HEAD_START if time_limit is None else min(HEAD_START, time_limit / 5)
-    blind = split(problem_of(joint, promise, False)[0], gap=gap, time_limit=limit)
-    atoms = [(blind.atoms[blind.weights > 0] / joint.p_x)[:, inputs % joint.a] * problem.prior]
+    blind_to = problem_of(joint, promise, False)[0]
+    blind = split(blind_to, gap=gap, time_limit=limit)
+    # Anything else is the last input of both.
+    of_blind = np.where(inputs < joint.c * joint.a, inputs % joint.a, joint.a)
+    atoms = [(blind.atoms[blind.weights > 0] / blind_to.prior)[:, of_blind] * problem.prior]
     if not promise.guards_known_attributes:  # else conditional reporting leaks even where it tells nothing
         with suppress(GuaranteeError):  # for a population it may leak too much however random it is
             # At the engine's own ε, so that these atoms too keep their distance from the boundary.
-            channel = conditional_reporting(joint, promise.resized(problem.epsilon)).channel[inputs]
+            channel = conditional_reporting(joint, promise.resized(problem.epsilon)).every[inputs]
             reported = (problem.prior[:, None] * channel).T
             atoms.append(reported[reported.sum(axis=1) > 0])
     known = np.concatenate([atom / atom.sum(axis=1, keepdims=True) for atom in atoms])

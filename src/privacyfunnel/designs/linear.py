@@ -5,6 +5,7 @@ Outputs are actions. Action k takes :math:`u_k` of the prior of the inputs and c
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import cast
 
@@ -17,12 +18,15 @@ from privacyfunnel.designs.splitting import (
     LARGEST_EPSILON,
     LARGEST_SLIVER_BITS,
     RAREST_OUTPUT,
+    checked_seen,
     identity,
     problem_of,
     protocol_of,
+    unseen,
 )
-from privacyfunnel.engine.actions import bound_by_prices, split_by_actions
+from privacyfunnel.engine.actions import bound_by_prices, drawn_actions, split_by_actions
 from privacyfunnel.engine.numbers import split_by_numbers
+from privacyfunnel.engine.plan import cone_rows, linear_oracle
 from privacyfunnel.engine.problem import Problem, Split
 from privacyfunnel.errors import SizeError, SolverError
 from privacyfunnel.laws.sealing import SMALLEST_EPSILON, seal
@@ -49,25 +53,37 @@ def by_linear_programme(asked: Question) -> Optimum:
         value = use.value(joint, as_it_is)
         return Optimum(as_it_is, as_it_is.mutual_information(joint), value, value, use)
     problem, inputs, _ = problem_of(joint, promise, asked.sees_secret)
+    if use.margin:
+        checked_seen(joint, problem, f"'{use.called}'")
     _check_size(use, joint.a, problem.size)
     inner = replace(problem, epsilon=problem.epsilon * (1 - INSIDE) if promise.epsilon > NARROWEST else 0.0)
     whole = replace(problem, epsilon=max(promise.epsilon, SMALLEST_EPSILON))
+    own = drawn_actions(inner, inputs % joint.a, joint.a, shares=use.margin)
     if use.by_numbers:
-        taken, bound = _by_numbers(inner, whole, use.numbers(joint)[inputs % joint.a, 0], asked.time_limit)
+        taken, bound = _by_numbers(inner, whole, use.numbers(joint)[inputs % joint.a, 0], own, asked.time_limit)
     else:
         losses = costs.T[:, inputs % joint.a]  # a row per action
         shares = joint.p_x if use.margin else None
-        found = split_by_actions(inner, losses, shares)
-        taken, bound = found.taken, bound_by_prices(whole, losses, found, shares)
+        deadline = np.inf if asked.time_limit is None else time.monotonic() + asked.time_limit
+        found = split_by_actions(cone_rows(inner), problem.prior, losses, shares, deadline)
+        taken, bound = own, 0.0
+        if found is not None:
+            taken, bound = found.taken, bound_by_prices(linear_oracle(whole), problem.prior, losses, found, shares)
+    # What becomes of inputs that never occur, a share m in the engine, costs between nothing and the largest cost.
+    m = unseen(joint, problem)
+    bound = (bound - m * float(costs.max())) / (1 - m)
     known = float(joint.p_x @ costs.min(axis=1))  # what it costs with every value known
     split_up = _protocol(asked, problem, inputs, taken)
     return _judged(asked, split_up, max(known, bound) if promise.epsilon <= LARGEST_EPSILON else known, costs.max())
 
 
-def _by_numbers(inner: Problem, whole: Problem, x: FloatArray, time_limit: float | None) -> tuple[FloatArray, float]:
+def _by_numbers(
+    inner: Problem, whole: Problem, x: FloatArray, own: FloatArray, time_limit: float | None
+) -> tuple[FloatArray, float]:
     """The split of least squared error and its bound; solved on a line of length 1."""
     low, length = float(x.min()), float(x.max() - x.min()) or 1.0
-    found = split_by_numbers(inner, whole, (x - low) / length, TOLERANCE, time_limit)
+    line = (x - low) / length
+    found = split_by_numbers(cone_rows(inner), linear_oracle(whole), inner.prior, line, own, TOLERANCE, time_limit)
     return found.taken, found.bound * length**2
 
 

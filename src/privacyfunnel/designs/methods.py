@@ -159,6 +159,7 @@ class Method:
     looks: bool = False  # at the secret, whether asked to or not
     by_column: bool = False  # one column after the other: for tables whose combinations are many
     needs_rows: bool = False  # made while the rows are drawn; all others need counts only
+    answers_anything_else: bool = False  # by a row of its own for values that no row of the table has
     trial: Trial | None = None  # about how many nats it keeps, where finding that out by a design would take long
 
     def design(self, joint: Joint, promise: Promise, options: Options | None = None) -> Design:
@@ -174,7 +175,11 @@ class Method:
         refuse_options(self.name, self.follows, options)
         if self.needs_rows and options.rows is None:
             raise ParameterError(f"{self.name} works on the rows of a table, column by column; use it with sanitise.")
-        return self.make(joint, promise, options)
+        return self.make(joint, promise if self.answers_anything_else else _listed_values(promise), options)
+
+    def covering(self, promise: Promise) -> Promise:
+        """The promise as this method keeps it: to people with values never seen too, where it has a row for them."""
+        return promise.covering_anything_else(self.answers_anything_else)
 
     def keeps(self, joint: Joint, promise: Promise, options: Options) -> float:
         """About how many nats the method keeps of a table: to compare tables with."""
@@ -208,6 +213,11 @@ def unknown_method(name: str, known: Sequence[str]) -> ParameterError:
     )
 
 
+def _listed_values(promise: Promise) -> Promise:
+    """The promise without people who have a value that no row has: there is no row for these."""
+    return promise.covering_anything_else(False)
+
+
 def _measured(mine: Method) -> Trial:
     return lambda joint, promise, options: mine.design(joint, promise, options).information
 
@@ -216,9 +226,10 @@ def _optimal(joint: Joint, promise: Promise, options: Options) -> Made:
     from privacyfunnel.designs.optimum import optimal
 
     if options.average is not None:
-        return _on_average(joint, promise, options, options.average)
+        return _on_average(joint, _listed_values(promise), options, options.average)
     effort = options.effort
     use = values_published(options.use, joint, options.orders) if options.as_values else options.use
+    promise = promise if use == Information() else _listed_values(promise)
     best = optimal(
         joint,
         promise,
@@ -309,10 +320,21 @@ def _chain_trial(joint: Joint, promise: Promise, options: Options) -> float:
 
 _ALL_BUT_COLUMNS = frozenset({SEES_SECRET, AS_VALUES, USE})
 _TABLE = (
-    Method("optimal", _optimal, follows=_ALL_BUT_COLUMNS | {AVERAGE}),
-    Method("randomised-response", _randomised_response, follows=frozenset({AS_VALUES, USE})),
+    Method("optimal", _optimal, follows=_ALL_BUT_COLUMNS | {AVERAGE}, answers_anything_else=True),
+    Method(
+        "randomised-response",
+        _randomised_response,
+        follows=frozenset({AS_VALUES, USE}),
+        answers_anything_else=True,
+    ),
     Method("unary-encoding", _unary_encoding, follows=frozenset()),
-    Method("conditional-reporting", _conditional_reporting, follows=_ALL_BUT_COLUMNS, looks=True),
+    Method(
+        "conditional-reporting",
+        _conditional_reporting,
+        follows=_ALL_BUT_COLUMNS,
+        looks=True,
+        answers_anything_else=True,
+    ),
     Method("product", _product, follows=frozenset({AS_VALUES, BUDGETS}), by_column=True),
     Method(
         "chain",

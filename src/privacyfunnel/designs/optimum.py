@@ -11,7 +11,7 @@ from privacyfunnel.designs.sizes import LARGEST_PROBLEM
 from privacyfunnel.designs.skew import naming_skew
 from privacyfunnel.designs.solvers import SOLVERS
 from privacyfunnel.engine.clock import Clock
-from privacyfunnel.errors import ParameterError, SizeError, checked_positive
+from privacyfunnel.errors import SizeError, checked_positive
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.uses.use import Information, Use
@@ -53,11 +53,6 @@ def optimal(
     time_limit = None if time_limit is None else checked_positive("time limit", time_limit)
     checked_size(joint, promise, sees_secret)
     use.refuse(joint)
-    if use.name != Information.name and promise.sets(joint, sees_secret) is not None:
-        raise ParameterError(
-            f"A promise for a population is kept with the most information only; asked was the best for {use.called}. "
-            "Leave out --for, or --population."
-        )
     clock = Clock.of(time_limit)
     found = SOLVERS[use.name](Question(joint, promise, use, sees_secret, gap, time_limit, progress))
     reached = abs(found.bound - found.value) <= gap + ROUNDING * (1 + abs(found.bound))

@@ -11,6 +11,7 @@ from privacyfunnel.arrays import FloatArray, IntArray, dense
 from privacyfunnel.engine import Problem, Split
 from privacyfunnel.engine.objective import Entropy
 from privacyfunnel.engine.plan import MANY_INPUTS
+from privacyfunnel.errors import ParameterError
 from privacyfunnel.laws.rounding import joined
 from privacyfunnel.laws.sealing import SMALLEST_EPSILON
 from privacyfunnel.model.binomial import SCALE
@@ -37,7 +38,7 @@ def problem_of(joint: Joint, promise: Promise, sees_secret: bool) -> tuple[Probl
     p_z = joint.p_sx.ravel() if sees_secret else joint.p_x
     rows, sets = promise.rows(joint, sees_secret), promise.sets(joint, sees_secret)
     if sets is not None:
-        p_z, rows = _with_unseen(p_z, rows)
+        p_z, rows = _with_unseen(np.append(p_z, 0.0) if promise.anything_else else p_z, rows)
     inputs = np.flatnonzero(p_z)
     # Below the smallest certified size there is room to solve for half of it: still more than what was asked.
     # e^ε' such that (1-δ)v + δp is allowed at ε' whenever v is allowed at ε, with δ the margin (theory, Lemma 4).
@@ -48,7 +49,8 @@ def problem_of(joint: Joint, promise: Promise, sees_secret: bool) -> tuple[Probl
     margin = MARGIN if len(inputs) <= MANY_INPUTS else max(MARGIN, ROOM_FOR_SUMS * largest)
     epsilon = math.log((bound * largest + margin) / (largest + margin))
     prior = p_z[inputs] / p_z[inputs].sum()
-    objective = Entropy.of(inputs % joint.a)
+    listed = inputs < joint.a * (joint.c if sees_secret else 1)  # anything else is a value of its own
+    objective = Entropy.of(np.where(listed, inputs % joint.a, joint.a))
     secret = inputs // joint.a if sees_secret else None
     return Problem(prior, rows, epsilon, objective, secret, sets), inputs, margin
 
@@ -70,12 +72,26 @@ def _with_unseen(p_z: FloatArray, rows: Rows) -> tuple[FloatArray, Rows]:
     return every, replace(rows, functionals=functionals, members=members, even=np.zeros_like(rows.even))
 
 
+def unseen(joint: Joint, problem: Problem) -> float:
+    """The share that the problem gives to inputs which never occur."""
+    return UNSEEN * (problem.size - int(np.count_nonzero(joint.weights if problem.secret is not None else joint.p_x)))
+
+
+def checked_seen(joint: Joint, problem: Problem, use: str) -> None:
+    """Refuse inputs which never occur where nothing is proved for a prior that has none of them."""
+    if unseen(joint, problem) > 0:
+        raise ParameterError(
+            f"{use} for a population needs every pair of a secret and a value in the table where a protocol sees both; "
+            "some never occur. Leave out --sees-secret, or --population."
+        )
+
+
 def without_unseen(bound: float, joint: Joint, problem: Problem) -> float:
     r"""What a bound for the prior with unseen inputs says for the one without, of which it is a mixture with a share m.
 
     Whoever knows which part a record is of learns at most h(m) by that, so :math:`(1 - m) I \le I' + h(m)`.
     """
-    m = UNSEEN * (problem.size - int(np.count_nonzero(joint.weights if problem.secret is not None else joint.p_x)))
+    m = unseen(joint, problem)
     return bound if m <= 0 else (bound + entropy([m, 1 - m])) / (1 - m)
 
 
@@ -91,12 +107,15 @@ def protocol_of(joint: Joint, problem: Problem, inputs: IntArray, found: Split, 
     rows, own = joined(rows, weights, frequent), weights[frequent] / weights[frequent].sum()
     told = rows.sum(axis=1, keepdims=True)  # 0 for an input so rare that no output names it
     rows = np.divide(rows, told, out=np.tile(own, (len(rows), 1)), where=told > 0)
-    channel = np.tile(problem.prior @ rows, (joint.a * (joint.c if sees_secret else 1), 1))
-    channel[inputs] = rows
-    bare = Protocol(channel / channel.sum(axis=1, keepdims=True), sees_secret=sees_secret)
-    return Protocol(bare.channel, posterior_labels(joint, bare.joint_with_values(joint)), sees_secret)
+    listed = joint.a * (joint.c if sees_secret else 1)
+    every = np.tile(problem.prior @ rows, (max(listed, int(inputs.max()) + 1), 1))
+    every[inputs] = rows
+    every /= every.sum(axis=1, keepdims=True)
+    bare = Protocol(every[:listed], (), sees_secret, elsewhere=every[listed] if len(every) > listed else None)
+    return replace(bare, outputs=posterior_labels(joint, bare.joint_with_values(joint)))
 
 
-def identity(joint: Joint, sees_secret: bool) -> Protocol:
-    """Everything as it is."""
-    return Protocol(np.tile(np.eye(joint.a), (joint.c if sees_secret else 1, 1)), joint.values, sees_secret)
+def identity(joint: Joint, sees_secret: bool, anything_else: bool = False) -> Protocol:
+    """Everything as it is; and anything else as somebody's value."""
+    channel = np.tile(np.eye(joint.a), (joint.c if sees_secret else 1, 1))
+    return Protocol(channel, joint.values, sees_secret, elsewhere=joint.p_x if anything_else else None)

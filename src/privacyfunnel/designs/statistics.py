@@ -15,10 +15,17 @@ import numpy as np
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.designs.informative import most_informative
 from privacyfunnel.designs.question import Optimum, Progress, Question
-from privacyfunnel.designs.splitting import LARGEST_EPSILON, LARGEST_SLIVER_BITS, identity, problem_of, protocol_of
+from privacyfunnel.designs.splitting import (
+    LARGEST_EPSILON,
+    LARGEST_SLIVER_BITS,
+    checked_seen,
+    identity,
+    problem_of,
+    protocol_of,
+)
 from privacyfunnel.engine import Problem
+from privacyfunnel.engine.moment_plan import conditioned
 from privacyfunnel.engine.moments import Moment
-from privacyfunnel.engine.plan import conditioned
 from privacyfunnel.errors import ParameterError, SizeError, SolverError
 from privacyfunnel.laws.sealing import seal
 from privacyfunnel.model.information import entropy
@@ -34,6 +41,7 @@ BLURRED = 1e-6  # ε below which shares that depend on the secret cannot be esti
 ROUNDING = 1e-9  # relative: how far a value may lie below a bound that it meets
 MOST_PAIRS = 64  # of secret and value, for protocols that see both: beyond, nothing is proved in time
 INFORMATION_GAP = 1e-4  # of H(X): how well the best information is known before a share of it is asked for
+ROUGH_GAP, ROUGH_SECONDS = 2e-3, 20.0  # the same for a population; and for how long where there is no time limit
 INFORMATION_TIME = 0.3  # of a time limit
 NAMED = 3  # values that a sentence names
 
@@ -55,12 +63,18 @@ def best_conditioned(asked: Question) -> Optimum:
 def balanced(asked: Question) -> Optimum:
     """The same among protocols that keep their share of the best information; `sealed.bound` is what any could keep."""
     use, h_x = cast(Balanced, asked.use), entropy(asked.joint.p_x)
-    limit = None if asked.time_limit is None else INFORMATION_TIME * asked.time_limit
-    question = replace(asked, use=Information(), gap=INFORMATION_GAP * h_x, time_limit=limit, progress=None)
+    over_sets = asked.promise.sets(asked.joint, asked.sees_secret) is not None
+    gap, limit = (ROUGH_GAP, ROUGH_SECONDS) if over_sets else (INFORMATION_GAP, None)
+    if asked.time_limit is not None:
+        limit = INFORMATION_TIME * asked.time_limit
+    question = replace(asked, use=Information(), gap=gap * h_x, time_limit=limit, progress=None)
     best = most_informative(question)
     rest = None if asked.time_limit is None or limit is None else asked.time_limit - limit
-    extra = _Extra(h_x - use.kept * best.bound, best)
-    if best.utility < use.kept * best.bound:
+    # Over sets of priors the best information is proved in minutes where it is found in seconds: there a share is one
+    # of what was found.
+    known = best.utility if over_sets else best.bound
+    extra = _Extra(h_x - use.kept * known, best)
+    if best.utility < use.kept * known:
         raise SolverError(
             f"A share of {use.kept:g} of the best information can be asked for where that is known; it is known to "
             f"{best.utility / best.bound:.1%}. Allow more time, or keep a smaller share."
@@ -85,6 +99,7 @@ def _solved(asked: Question, use: Use, statistics: Statistics, extra: _Extra | N
             f"Statistics by a protocol that sees the secret are proved for at most {MOST_PAIRS} pairs of secret and "
             f"value; there are {problem.size}. Leave out --sees-secret, or use --for information."
         )
+    checked_seen(joint, problem, f"'{use.called}'")
     moment = _moment(joint, statistics, extra)
     start = None if extra is None else _atoms_of(extra.best, problem, joint)
     found = conditioned(

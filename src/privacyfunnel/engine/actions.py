@@ -18,10 +18,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privacyfunnel.arrays import FloatArray, sparse
+from privacyfunnel.arrays import FloatArray, IntArray, sparse
 from privacyfunnel.engine.highs import INF, Programme
+from privacyfunnel.engine.oracle import Oracle
 from privacyfunnel.engine.problem import Problem
-from privacyfunnel.engine.programme import RowsOracle
 from privacyfunnel.errors import SolverError
 
 DUST = 1e-9  # of an input's probability: what a solver's tolerance may leave where nothing is meant
@@ -37,11 +37,19 @@ class Actions:
     tolls: FloatArray  # (k,): μ, 0 where no shares are asked for
 
 
-def split_by_actions(problem: Problem, losses: FloatArray, shares: FloatArray | None = None) -> Actions:
-    """The cheapest split into one output per row of `losses` (k, d), with given `shares` (k,) where these are."""
-    p = problem.prior
+def split_by_actions(
+    cone: sparse.csr_array,
+    p: FloatArray,
+    losses: FloatArray,
+    shares: FloatArray | None = None,
+    deadline: float = np.inf,
+) -> Actions | None:
+    """The cheapest split of p into one output per row of `losses` (k, d), with given `shares` (k,) where these are.
+
+    `cone` are rows with rows·(v, …) ≤ 0 for some further entries, none below 0, exactly for multiples v of atoms. None
+    where the clock (time.monotonic) passes the deadline first: a programme says nothing before its end.
+    """
     k, d = losses.shape
-    cone = problem.cone()
     own = cone.shape[1] - d
     # Columns are u_kz / p_z, the chance of action k at input z, so that tolerances are small parts of rare inputs too.
     block = sparse.csr_array(cone @ sparse.diags_array(np.concatenate([p, np.ones(own)])))
@@ -60,7 +68,8 @@ def split_by_actions(problem: Problem, losses: FloatArray, shares: FloatArray | 
     programme = Programme(presolve="choose")
     programme.add_rows(np.concatenate(low), np.concatenate(high))
     programme.add_columns(costs, matrix.indptr[:-1], matrix.indices, matrix.data)
-    _solve(programme)
+    if not _solve(programme, deadline):
+        return None
     chance = programme.columns.reshape(k, d + own)[:, :d]
     chance = np.where(chance > DUST, chance, 0.0)
     multipliers = programme.multipliers
@@ -68,18 +77,42 @@ def split_by_actions(problem: Problem, losses: FloatArray, shares: FloatArray | 
     return Actions(chance / chance.sum(axis=0) * p, multipliers[:d] / p, tolls)
 
 
-def bound_by_prices(problem: Problem, losses: FloatArray, found: Actions, shares: FloatArray | None = None) -> float:
-    """What every such split costs at least, by the formula above."""
-    inner = RowsOracle(problem).minimise(losses - found.prices - found.tolls[:, None]).lower.min()
-    return float(found.prices @ problem.prior + inner + (0.0 if shares is None else found.tolls @ shares))
+def bound_by_prices(
+    oracle: Oracle, p: FloatArray, losses: FloatArray, found: Actions, shares: FloatArray | None = None
+) -> float:
+    """What every such split costs at least, by the formula above; the oracle is of V."""
+    inner = oracle.minimise(losses - found.prices - found.tolls[:, None]).lower.min()
+    return float(found.prices @ p + inner + (0.0 if shares is None else found.tolls @ shares))
 
 
-def _solve(programme: Programme) -> None:
-    if programme.run():
-        return
-    for option, setting in RETRIES:
-        programme.forget()
-        programme.set(option, setting)
-        if programme.run():
-            return
+def drawn_actions(problem: Problem, action: IntArray, count: int, *, shares: bool) -> FloatArray:
+    r"""A split that needs no programme: each input's own action, and some of the prior mixed in so that rows allow it.
+
+    With a share :math:`\delta_z` of the prior in input z's part :math:`q_z v_z`, what is left of the prior is split as
+    it was iff :math:`q_z (1 - \delta_z) = (1 - \Delta) p_z`, :math:`\Delta = \sum_z q_z \delta_z`. Where an action
+    must take what its inputs have (`shares`), all have the largest share.
+    """
+    p, needed = problem.prior, problem.drawn_in(np.eye(problem.size))
+    if shares or needed.max() >= 1:
+        needed = np.full_like(needed, needed.max())
+        weights = p
+    else:
+        weights = p / (1 - needed)
+        weights = weights / weights.sum()
+    taken = np.zeros((count, p.size))
+    np.add.at(taken, action, (weights * needed)[:, None] * p)
+    taken[action, np.arange(p.size)] += weights * (1 - needed)
+    return np.asarray(taken / taken.sum(axis=0) * p)
+
+
+def _solve(programme: Programme, deadline: float) -> bool:
+    """Whether it was solved in time."""
+    for option, setting in (None, None), *RETRIES:
+        if option is not None:
+            programme.forget()
+            programme.set(option, setting)
+        if programme.run(deadline):
+            return True
+        if programme.late:
+            return False
     raise SolverError(f"A programme of actions must be solved; HiGHS said {programme.status}. Report this.")

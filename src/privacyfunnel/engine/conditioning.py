@@ -31,16 +31,18 @@ Progress = Callable[[float, float], None]
 PROVED_TO = 0.8  # of the gap: a proof asks for a little less than is allowed
 SEARCHED_TO = 0.2  # of the gap: below this the search finds nothing worth having
 IN_VAIN = 5  # searches, before a proof is tried: one that ends with an atom was for little
-MOST_ADDED = 150  # per round; with more, masters take longer than the atoms are worth, with 200 inputs too
+MOST_ADDED = 500  # per round; with more, masters take longer than the atoms are worth
 STALLED, FRUITLESS = 0.01, 6  # of the gap: rounds that gain less are in vain; after so many a proof is tried, and again
 SPARE = 150  # atoms without weight that are kept, beyond one for every entry of M and at most MOST_KEPT in all
 MOST_KEPT = 1200
-ROUGH, FINE = 1e-5, 0.02  # how well the master is solved: first, and relative to the gap in the end
+MOST_STARTED = 400  # inputs; with more, a master begins with one atom for each, since two take it eight times as long
+ROUGH, FINE = 1e-3, 0.02  # how well the master is solved: first, and relative to the gap in the end
 NO_WEIGHT = 1e-8  # of the largest: atoms of less are dropped in the end
 LEAST_GAP = 1e-9  # relative: no proof reaches less where nothing is lost, so that a gap of nothing would be asked for
 LONGEST = 60.0  # seconds for simpler problems where there is no time limit
 BEYOND = 1e-7  # relative: what may be left open beyond what is allowed, by rounding
 SEARCH_SHARE, UNPROVED_SHARE = 0.5, 0.8  # of a time limit; the latter where nothing is proved at the master's prices
+SIMPLER_SHARE = 0.2  # of what is left for a proof: for a simpler problem, where there is one
 ENTRIES_WORTH = 700  # entries of M: with more of them the final mixture is not thinned by a linear programme
 FEWER_COST = 1e-7  # relative: what a thinner mixture may cost
 
@@ -55,7 +57,7 @@ class Charged(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """How atoms are sought, and what proves that there are no more; or, where that takes too long, what else bounds
+    """How atoms are sought, and what proves that there are no more; and, where that takes too long, what else bounds
     every split from below (called with seconds)."""
 
     search: Charged
@@ -94,11 +96,14 @@ class Conditioning:
         deadline = np.inf if time_limit is None else begun + time_limit
         share = SEARCH_SHARE if self.tools.prover is not None else UNPROVED_SHARE
         search_until = np.inf if time_limit is None else begun + share * time_limit
-        known = [self.problem.first_atoms(), self.problem.cleaned(self.tools.search.start())]
+        known = [self.problem.first_atoms()]
+        if self.problem.size <= MOST_STARTED:
+            known.append(self.problem.cleaned(self.tools.search.start()))
         self._add(np.concatenate(known if start is None else [*known, self.problem.cleaned(start)]))
         in_vain, stalled, fruitless, before, tolerance = 0, 0, 0, np.inf, ROUGH
         while True:
-            self._mix(tolerance)
+            if time.monotonic() < deadline or not np.isfinite(before):  # a master is not begun when time is up
+                self._mix(tolerance, deadline)
             near = max(gap * (self.value - self.moment.constant), absolute, LEAST_GAP * self.value)
             allowed = near / self._mixture.whole
             if progress is not None:
@@ -118,6 +123,8 @@ class Conditioning:
             if self.tools.prover is None:
                 self.bound = max(self.bound, self.tools.simpler(min(deadline - time.monotonic(), LONGEST)))
                 return
+            if self.bound == 0.0 and deadline < np.inf:  # what is simpler may say more than a proof that is cut short
+                self.bound = self.tools.simpler(SIMPLER_SHARE * (deadline - time.monotonic()))
             proof = self.tools.prover(objective).prove(prices, PROVED_TO * allowed, deadline)
             self.bound = max(self.bound, self._mixture.bound(self.problem, self.moment, max(-proof.bound, 0.0)))
             if self._learn(proof.atoms, objective, prices, 0.0) == 0.0 and time.monotonic() < deadline:
@@ -162,12 +169,15 @@ class Conditioning:
         self._weights = np.concatenate([self._weights, np.zeros(len(fresh))])
         return fresh
 
-    def _mix(self, tolerance: float) -> None:
+    def _mix(self, tolerance: float, deadline: float) -> None:
         """Mix again, and keep what has weight or nearly has."""
         begin = self._weights if self._weights.any() else None
-        self._mixture = mixture(self.problem, self.moment, self._atoms, begin, tolerance)
+        mixed = mixture(self.problem, self.moment, self._atoms, begin, tolerance, deadline)
+        if begin is not None and time.monotonic() >= deadline and mixed.value > self.value:
+            return  # it was cut short: the last one is better
+        self._mixture = mixed
         a = self.problem.objective.values
-        most = min(a * (a + 1) // 2 + SPARE, MOST_KEPT)
+        most = min(a * (a + 1) // 2 + SPARE, max(MOST_KEPT, a + SPARE))
         keep = np.sort(np.argsort(self._mixture.reduced)[:most])
         dropped = np.setdiff1d(np.arange(len(self._atoms)), keep)
         self._seen -= {atom.tobytes() for atom in np.round(self._atoms[dropped], 12)}

@@ -17,7 +17,6 @@ from privacyfunnel.arrays import FloatArray, IntArray
 
 INF = float(highspy.kHighsInf)
 DUAL, PRIMAL = 1, 4  # which simplex method: from nothing, or where only the cost changes
-LEAST_SECONDS = 0.01  # for a solve that has begun
 TOLERANCE = 1e-9  # of feasibility, primal and dual, where not said otherwise
 
 
@@ -107,20 +106,20 @@ class Programme:
 
     def run(self, deadline: float = np.inf) -> bool:
         """Solve; whether an optimum was reached, before the clock (time.monotonic) passed the deadline."""
-        left = max(deadline - time.monotonic(), LEAST_SECONDS)
+        left = max(deadline - time.monotonic(), 0.0)
         self.set("time_limit", float(self._highs.getRunTime() + left) if np.isfinite(left) else INF)
         self._highs.run()
         return bool(self._highs.getModelStatus() == highspy.HighsModelStatus.kOptimal)
 
     @property
-    def out_of_time(self) -> bool:
-        """Whether the last solve was ended by the deadline."""
-        return bool(self._highs.getModelStatus() == highspy.HighsModelStatus.kTimeLimit)
-
-    @property
     def impossible(self) -> bool:
         """Whether the last solve found that there is no solution."""
         return bool(self._highs.getModelStatus() == highspy.HighsModelStatus.kInfeasible)
+
+    @property
+    def late(self) -> bool:
+        """Whether the last solve was stopped by the clock."""
+        return bool(self._highs.getModelStatus() == highspy.HighsModelStatus.kTimeLimit)
 
     @property
     def ray(self) -> FloatArray | None:

@@ -10,8 +10,6 @@ from privacyfunnel.engine.chords import halves, tightened, trimmed
 from privacyfunnel.engine.hulls import HullOracle
 from privacyfunnel.engine.objective import Objective, chords
 
-SAFE = 1e-9  # what the largest entries are rounded up by
-
 
 class HullChords:
     """Chords over boxes of entries; a box is low, high and the input that is the largest."""
@@ -23,26 +21,10 @@ class HullChords:
 
     def __init__(self, oracle: HullOracle, objective: Objective) -> None:
         self.oracle, self.objective = oracle, objective
-        self._reach: FloatArray | None = None
-
-    def _reached(self, deadline: float) -> FloatArray:
-        """For every input the largest probability that any allowed atom gives it; 1 where there is no time to see."""
-        d = self.oracle.problem.size
-        if self._reach is not None:
-            return self._reach
-        reach = np.ones(d)
-        for z, cost in enumerate(-np.eye(d)):
-            if time.monotonic() >= deadline:
-                return reach
-            found = self.oracle.within(cost, np.zeros(d), np.ones(d))
-            if found is not None:
-                reach[z] = min(1.0, -found.lower + SAFE)
-        self._reach = reach
-        return reach
 
     def roots(self, prices: FloatArray, deadline: float) -> Boxes:
         """One box per input: that input is the largest entry."""
-        d, reach = self.oracle.problem.size, self._reached(deadline)
+        d, reach = self.oracle.problem.size, self.oracle.reach(deadline)
         low = np.zeros((d, d))
         np.fill_diagonal(low, 1.0 / d)
         high = np.tile(np.minimum(reach, 0.5), (d, 1))

@@ -21,78 +21,19 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
-from privacyfunnel.arrays import FloatArray, IntArray, dense
+from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.engine.highs import DUAL, INF, Programme
 from privacyfunnel.engine.oracle import UNIT, Cheapest, cheapest_in_box
 from privacyfunnel.engine.problem import Problem
+from privacyfunnel.engine.rules import Rules
 from privacyfunnel.errors import SolverError
-from privacyfunnel.model.binomial import SCALE
 
-BROKEN = 1e-9  # relative: a rule broken by more enters the programme
 INSIDE = 1e-10  # of its width: members stay this far from the upper ends, so that rounding keeps them inside
 DUST = 1e-12  # of the largest ratio v/p
-
-
-@dataclass(frozen=True, eq=False)
-class Rules:
-    """Boxes of distributions, and which are compared: α h_A <= β l_B. The table's own events are boxes of a point."""
-
-    low: FloatArray  # (k, d)
-    high: FloatArray
-    one: IntArray  # (n,), A
-    other: IntArray  # (n,), B
-    alpha: FloatArray  # (n,)
-    beta: FloatArray
-    rounded: FloatArray  # (n,), what α was rounded from: it may be a small difference
-
-    @classmethod
-    def of(cls, problem: Problem) -> Rules:
-        """The rules of the problem's sets and of its rows."""
-        sets, rows, loud = problem.sets, problem.rows, problem.loud
-        if sets is None:
-            raise ValueError("rules over sets of priors need such sets")
-        (e, f), pi = sets.pairs.T, sets.share / SCALE
-        points = dense(rows.functionals) * problem.prior
-        (g, h), ones = rows.pairs.T + len(sets.low), np.ones(len(rows))
-        alpha = np.concatenate([1 - loud * pi, 1 - pi, ones, ones])
-        said = np.flatnonzero(alpha > 0)  # else E is so large a part of both that the rule always holds
-        return cls(
-            low=np.concatenate([sets.low / SCALE, points]),
-            high=np.concatenate([sets.high / SCALE, points]),
-            one=np.concatenate([e, f, g, h])[said],
-            other=np.concatenate([f, e, h, g])[said],
-            alpha=alpha[said],
-            beta=np.concatenate([loud * (1 - pi), loud - pi, loud * ones, loud * ones])[said],
-            rounded=np.concatenate([1 + loud * pi, np.ones(len(pi)), ones, ones])[said],
-        )
-
-    @cached_property
-    def _width(self) -> FloatArray:
-        return self.high - self.low
-
-    @cached_property
-    def _left(self) -> FloatArray:
-        return np.asarray(1 - self.low.sum(axis=1, keepdims=True))
-
-    def extremes(self, f: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """h and l of every box, at one f."""
-        order = np.argsort(f)
-        room, left = self._width[:, order], self._left
-        at_low, sorted_f = self.low @ f, f[order]
-        rising = np.clip(left - (np.cumsum(room, axis=1) - room), 0.0, room)
-        falling = room[:, ::-1]
-        falling = np.clip(left - (np.cumsum(falling, axis=1) - falling), 0.0, falling)
-        return at_low + falling @ sorted_f[::-1], at_low + rising @ sorted_f
-
-    def broken(self, f: FloatArray) -> IntArray:
-        """The rules that f breaks by more than rounding."""
-        highest, lowest = self.extremes(f)
-        one, other = self.alpha * highest[self.one], self.beta * lowest[self.other]
-        return np.flatnonzero(one > other + BROKEN * np.maximum(highest[self.one], 1.0))
+SAFE = 1e-9  # what the largest entries are rounded up by
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,6 +73,7 @@ class HullOracle:
         self._row_of: list[int] = []
         self._on = np.zeros(len(self.rules.one), dtype=bool)
         self._open = (np.zeros(d), np.ones(d))
+        self._reach, self._seen = np.ones(d), 0
         width = self.rules.high - self.rules.low
         self._inner = self.rules.low + width * (1 - INSIDE)
         self.solves = 0
@@ -173,6 +115,16 @@ class HullOracle:
         atom = ratio * p.prior / float(ratio @ p.prior)
         reduced = r - common
         return Minimum(atom, lower, reduced, common + float(np.minimum(reduced * low, reduced * high).sum()))
+
+    def reach(self, deadline: float) -> FloatArray:
+        """For every input the largest probability that any allowed atom gives it; 1 where there is no time to see."""
+        for z in range(self._seen, self.problem.size if time.monotonic() < deadline else 0):
+            found = self.within(-np.eye(self.problem.size)[z], *self._open)
+            self._reach[z] = 1.0 if found is None else min(1.0, -found.lower + SAFE)
+            self._seen = z + 1
+            if time.monotonic() >= deadline:
+                break
+        return self._reach
 
     def _solved(self) -> bool:
         if self._programme.run():

@@ -194,7 +194,7 @@ class Master:
         for option, setting in RETRIES:
             if self._programme.impossible:
                 break
-            if self._programme.out_of_time:
+            if self._programme.late:
                 raise TimeUpError
             self._programme.forget()
             self._programme.set(option, setting)

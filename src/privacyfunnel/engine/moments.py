@@ -14,12 +14,15 @@ equivalence), if no allowed atom has less than −e,
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import linalg
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine.curved import Curved
+from privacyfunnel.engine.factors import inverse, least, lower
 from privacyfunnel.engine.objective import image
 from privacyfunnel.engine.problem import Problem
 from privacyfunnel.errors import SolverError
@@ -101,9 +104,17 @@ def _first_inputs(problem: Problem) -> FloatArray:
 
 
 def mixture(
-    problem: Problem, moment: Moment, atoms: FloatArray, begin: FloatArray | None = None, tolerance: float = 1e-9
+    problem: Problem,
+    moment: Moment,
+    atoms: FloatArray,
+    begin: FloatArray | None = None,
+    tolerance: float = 1e-9,
+    deadline: float = np.inf,
 ) -> Mixture:
-    """The best mixture of these atoms; `begin` are weights to start from, 0 where nothing is known."""
+    """The best mixture of these atoms; `begin` are weights to start from, 0 where nothing is known.
+
+    Once the clock passes the deadline the first one that averages to the prior is taken.
+    """
     share = image(problem.objective, problem.prior[None, :])[0]
     t = image(problem.objective, atoms)
     point = _Point(
@@ -116,7 +127,7 @@ def mixture(
         begin,
     )
     for _ in range(STEPS):
-        if point.done(tolerance) or not point.step():
+        if point.done(tolerance) or (time.monotonic() >= deadline and point.allowed) or not point.step():
             break
     if not point.sound:
         raise SolverError("The master's interior point method must end in a mixture; it did not. Report this.")
@@ -165,7 +176,7 @@ class _Point:
 
     def _move(self) -> None:
         M = (self.U * self.q[:, None]).T @ self.U
-        self.inverse = np.linalg.pinv(M, hermitian=True)
+        self.inverse = inverse(M)
         self.B = self.inverse @ self.F
         self.UB = self.U @ self.B
         self.whole = float(np.einsum("ij,ij->", self.F, self.B))
@@ -184,6 +195,11 @@ class _Point:
     @property
     def _gap(self) -> float:
         return float(self.q @ self.z + self.slack * self.beta)
+
+    @property
+    def allowed(self) -> bool:
+        """Whether the mixture averages to the prior, and leaves open no more than may be."""
+        return self._missing < FEASIBLE and (not self.limited or float(self.h @ self.q) <= self.most)
 
     @property
     def _missing(self) -> float:
@@ -205,7 +221,7 @@ class _Point:
             L = np.asarray(np.linalg.cholesky(H * np.outer(scale, scale) + 1e-14 * np.eye(k)), dtype=np.float64)
         except np.linalg.LinAlgError:
             return False
-        half = np.asarray(np.linalg.solve(L, columns * scale[:, None]), dtype=np.float64)
+        half = lower(L, columns * scale[:, None])
         S = half.T @ half
         mu = self._gap / (k + self.limited)
         predicted = self._direction(L, scale, half, S, np.zeros(k), 0.0)
@@ -240,9 +256,9 @@ class _Point:
             over = self.most - float(self.h @ self.q) - self.slack - (slack_to / self.beta - self.slack)
             S[-1, -1] += self.slack / self.beta
             missing = np.append(missing, -over)
-        r = np.linalg.solve(L, r1 * scale)
-        y = np.asarray(np.linalg.lstsq(S, missing - half.T @ r, rcond=1e-15)[0], dtype=np.float64)
-        dq = scale * np.linalg.solve(L.T, r + half @ y)
+        r = lower(L, r1 * scale)
+        y = least(S, missing - half.T @ r)
+        dq = scale * linalg.solve_triangular(L, r + half @ y, trans=1, lower=True, check_finite=False)
         dz = np.asarray(to / self.q - self.z - self.z / self.q * dq)
         if not (np.isfinite(dq).all() and np.isfinite(y).all()):
             return None

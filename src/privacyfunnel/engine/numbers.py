@@ -18,10 +18,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privacyfunnel.arrays import FloatArray
+from privacyfunnel.arrays import FloatArray, sparse
 from privacyfunnel.engine.actions import split_by_actions
-from privacyfunnel.engine.problem import Problem
-from privacyfunnel.engine.programme import RowsOracle
+from privacyfunnel.engine.oracle import Oracle
 
 MOST_ROUNDS = 60  # of master and line; a dozen were never exceeded
 MOST_PIECES = 400  # of the line in one round
@@ -49,25 +48,32 @@ class _End:
 
 
 def split_by_numbers(
-    inner: Problem, whole: Problem, x: FloatArray, tolerance: float, time_limit: float | None = None
+    cone: sparse.csr_array,
+    oracle: Oracle,
+    p: FloatArray,
+    x: FloatArray,
+    best: FloatArray,
+    tolerance: float,
+    time_limit: float | None = None,
 ) -> Numbers:
-    """The split of `inner` of least Σ q Var_v(x), proved for `whole`, up to the tolerance, to rounding or to the time.
+    """The split of p in the cone of least Σ q Var_v(x), up to the tolerance, to rounding or to the time.
 
-    `x` lies between 0 and 1.
+    It is proved for the oracle's atoms, which may be a few more. `x` lies between 0 and 1. `best` is an allowed split
+    to begin with, which is better than none.
     """
     deadline = time.monotonic() + (SECONDS if time_limit is None else time_limit)
-    oracle = RowsOracle(whole)
     places = np.unique(x)
-    best, bound = None, -np.inf
-    least = np.inf
+    least, bound = _spread(best, x)[0], 0.0
     for _ in range(MOST_ROUNDS):
-        found = split_by_actions(inner, np.square(places[:, None] - x))
+        found = split_by_actions(cone, p, np.square(places[:, None] - x), deadline=deadline)
+        if found is None:
+            break
         taken = found.taken
         value, means = _spread(taken, x)
         if value < least:
             least, best = value, taken
         lower, cheaper = _along_the_line(oracle, x, found.prices, tolerance / 4)
-        bound = max(bound, float(found.prices @ whole.prior + lower))
+        bound = max(bound, float(found.prices @ p + lower))
         used = places[taken.sum(axis=1) > 0]
         after = _different(np.concatenate([used, means, cheaper]))
         if least - bound <= tolerance or (len(after) == len(places) and np.allclose(after, places, atol=ALIKE)):
@@ -75,7 +81,6 @@ def split_by_numbers(
         if time.monotonic() > deadline:
             break
         places = after
-    assert best is not None
     return Numbers(best, bound)
 
 
@@ -86,9 +91,7 @@ def _spread(taken: FloatArray, x: FloatArray) -> tuple[float, FloatArray]:
     return float((taken * np.square(x - means[:, None])).sum()), means
 
 
-def _along_the_line(
-    oracle: RowsOracle, x: FloatArray, prices: FloatArray, tolerance: float
-) -> tuple[float, FloatArray]:
+def _along_the_line(oracle: Oracle, x: FloatArray, prices: FloatArray, tolerance: float) -> tuple[float, FloatArray]:
     """A lower bound on t² + h(t) for all t that is near its minimum, and the numbers at which it was seen to be low."""
 
     def ends(ts: list[float]) -> list[_End]:

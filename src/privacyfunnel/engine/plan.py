@@ -1,34 +1,32 @@
 """The plan: the only place that chooses how a problem is solved. Every threshold stands here, with its reason.
 
-A way is an oracle, a search, a proof and how they are run. The first line of `PLAN` that fits wins.
+A way is an oracle, a search, a proof and how they are run. The first line of `PLAN` that fits wins. Where the second
+moment of a split counts, moment_plan.py is the same.
 """
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from privacyfunnel.arrays import FloatArray
+from privacyfunnel.arrays import FloatArray, sparse
 from privacyfunnel.engine.best_first import BestFirst, Relaxation
-from privacyfunnel.engine.blocks import BlockSearch
 from privacyfunnel.engine.bounding import ByProof, ByRelaxations, Prover
 from privacyfunnel.engine.chords import BoxedChords, OpenChords
 from privacyfunnel.engine.classes import ByClasses, class_cones
-from privacyfunnel.engine.conditioning import Conditioning, Tools
-from privacyfunnel.engine.curved import Curved
 from privacyfunnel.engine.generation import Generation, Pace, Progress
 from privacyfunnel.engine.hull_chords import HullChords
+from privacyfunnel.engine.hull_cone import extended_cone
 from privacyfunnel.engine.hulls import HullOracle
 from privacyfunnel.engine.interval import Interval
-from privacyfunnel.engine.moments import Moment
-from privacyfunnel.engine.oracle import is_secret_box, secret_box
+from privacyfunnel.engine.oracle import Oracle, is_secret_box, secret_box
 from privacyfunnel.engine.polytope import Polytope, boxed, polytope_of
 from privacyfunnel.engine.problem import Problem, Split
-from privacyfunnel.engine.products import Products, cone_of
 from privacyfunnel.engine.programme import RowsOracle
-from privacyfunnel.engine.reductions import grouped_secrets, merged
-from privacyfunnel.engine.search import InTurn, Search, SomeInputsSearch, TangentSearch, VertexSearch
+from privacyfunnel.engine.reductions import merged
+from privacyfunnel.engine.rules import Rules
+from privacyfunnel.engine.search import InTurn, Search, TangentSearch, VertexSearch
+from privacyfunnel.engine.some_inputs import BlockSearch, SomeInputsSearch
 from privacyfunnel.engine.supply import Beginning, WithLoans, WithRest
 
 MANY_INPUTS = 150  # below, atoms are few enough to be searched for in the polytope itself, and prices soon right
@@ -42,8 +40,6 @@ WALKS_IN_CLOSED_FORM, WALKS_BY_PROGRAMME = 96, 3  # at once: what a step costs d
 WALKS_OVER_SETS, PATIENCE_OVER_SETS = 8, 5  # where boxes take milliseconds, a proof that meets an atom is dear
 STEADY = 0.8  # weight of past prices where many splits cost the same; 0 where an atom is sought at its very prices
 PATIENCE = 8  # searches in vain where no proof says that there is nothing to be found
-MOST_MULTIPLIED = 64  # inputs; with more, products of rows have too many entries for a box to be bounded in time
-SIMPLER_GAP = 0.01  # of its value: how well a simpler problem is solved where the second moment counts
 COARSE_SHARE, SHORT_COARSE_SHARE = 0.6, 0.3  # of the time to search, for the smaller problem; less where none is proved
 VERY_MANY_SECRETS = 250  # rows of LIP and LDP beyond which inverting their bases takes seconds a step
 
@@ -83,29 +79,17 @@ def split(
     return small.told_apart(generation.best(), most_atoms)
 
 
-def conditioned(
-    problem: Problem,
-    moment: Moment,
-    *,
-    gap: float = 1e-3,
-    absolute: float = 0.0,
-    time_limit: float | None = None,
-    progress: Progress | None = None,
-    start: FloatArray | None = None,
-) -> Split:
-    """The split of least tr(F Fᵀ M⁻¹), up to `gap` times that value less what nobody can avoid, or an absolute gap.
-
-    Inputs that the promise cannot tell apart stay apart: which of them are named together counts here.
-    """
-    run = conditioning_for(problem, moment)
-    run.run(gap, time_limit, progress, start, absolute=absolute)
-    return run.best()
+def cone_rows(problem: Problem) -> sparse.csr_array:
+    """Rows of one linear programme over multiples of allowed atoms."""
+    if problem.sets is None:
+        return problem.cone()
+    rules = Rules.of(problem)
+    return extended_cone(rules, problem.prior, np.arange(len(rules.one)))
 
 
-def conditioning_for(problem: Problem, moment: Moment) -> Conditioning:
-    """The run that suits the problem where its second moment counts."""
-    way = next(way for way in MOMENT_PLAN if way.when(problem))
-    return Conditioning(problem, moment, way.made(problem, moment), way.name)
+def linear_oracle(problem: Problem) -> Oracle:
+    """What minimises linear costs over the allowed atoms, with a proof of each minimum."""
+    return RowsOracle(problem) if problem.sets is None else HullOracle(problem)
 
 
 # -- the ways ------------------------------------------------------------------------------------------------------
@@ -230,64 +214,4 @@ PLAN = (
     Way("very many secrets, linear programmes", _has_very_many_secrets, _by_programmes),
     Way("very many rows, searched without branching", _has_very_many_rows, _without_proof),
     Way("vertices of the polytope", lambda problem: True, _by_vertices),
-)
-
-
-# -- where the second moment of the split counts -------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class MomentWay:
-    """The same for splits whose second moment counts."""
-
-    name: str
-    when: Callable[[Problem], bool]
-    made: Callable[[Problem, Moment], Tools]
-
-
-def _pairs(problem: Problem, moment: Moment) -> Tools:
-    interval = Interval(problem)
-
-    def charged(objective: Curved) -> Prover:
-        interval.charge(objective)
-        return interval
-
-    return Tools(interval, charged)
-
-
-def _by_products(problem: Problem, moment: Moment) -> Tools:
-    polytope = polytope_of(problem)
-    search, cone = VertexSearch(polytope, problem.objective), cone_of(problem)
-    reach: list[FloatArray] = []
-
-    def charged(objective: Curved) -> Prover:
-        if not reach:
-            reach.append(np.minimum(cone.image @ polytope.reach(np.inf), 1.0))
-        search.charge(objective)
-        return BestFirst(Products(cone, objective, reach[0]), objective, search.polished)
-
-    return Tools(search, charged)
-
-
-def _by_groups(problem: Problem, moment: Moment) -> Tools:
-    """Searched as before; bounded by each secret against all others, which is proved at once (Theorem 7a)."""
-    groups = grouped_secrets(problem)
-
-    def simpler(seconds: float) -> float:
-        until, best = time.monotonic() + seconds, 0.0
-        for s in range(0 if groups is None else groups.count):
-            easier, left = groups.singled_out([s]) if groups is not None else None, until - time.monotonic()
-            if easier is not None and left > 0:
-                run = conditioning_for(easier, moment)
-                run.run(SIMPLER_GAP, left)
-                best = max(best, run.bound)
-        return best
-
-    return Tools(VertexSearch(polytope_of(problem), problem.objective), None, simpler)
-
-
-MOMENT_PLAN = (
-    MomentWay("one number, all vertices in a table", lambda p: p.objective.plain and p.rows.of_two, _pairs),
-    MomentWay("vertices of the polytope, products of rows", lambda p: p.size <= MOST_MULTIPLIED, _by_products),
-    MomentWay("vertices of the polytope, bounded by groups of secrets", lambda problem: True, _by_groups),
 )

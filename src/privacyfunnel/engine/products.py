@@ -28,17 +28,11 @@ import numpy as np
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.engine.best_first import Boxes, Cut
 from privacyfunnel.engine.curved import Curved
-from privacyfunnel.engine.highs import INF, PRIMAL, Programme
 from privacyfunnel.engine.objective import chords
-from privacyfunnel.engine.oracle import UNIT
 from privacyfunnel.engine.problem import Problem
+from privacyfunnel.engine.product_programme import BestProducts, Largest, Missing, ProductProgramme
 
-PER_ROUND = 100  # products that enter together
-MOST_ROUNDS = 60
 FLOORS = 6  # parts of the floor's range: a box with a narrow one bounds as well as under LIP
-GAINS = 0.1  # of what is missing to the goal: a round that gains less is the last, and the box is cut
-BROKEN = 1e-9  # a product of rows below minus this is worth bringing in
-USED = 1e-12  # a multiplier above this is handed on to the halves of a box
 THIN = 1e-7  # a range shorter than this is not cut
 SLOP = 1e-13  # ranges are rounded outwards by this
 EMPTY = 1e-12  # a box whose ends cross by more than this holds nothing
@@ -84,10 +78,11 @@ def cone_of(problem: Problem) -> Cone:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Box:
-    """Ranges of the image, and of t where there is one; and products to begin with (pairs of rows)."""
+    """Ranges of the image, and of t where there is one; rows besides; and products to begin with (pairs of rows)."""
 
     low: FloatArray
     high: FloatArray
+    rows: FloatArray
     first: tuple[IntArray, IntArray]
 
     def tightened(self, values: int) -> Box | None:
@@ -111,20 +106,27 @@ class Products:
     corners = False
     gathers = 0.0
 
-    def __init__(self, cone: Cone, objective: Curved, reach: FloatArray) -> None:
-        self.cone, self.objective, self._reach = cone, objective, reach
+    def __init__(
+        self,
+        cone: Cone,
+        objective: Curved,
+        reach: FloatArray,
+        missing: Missing | None = None,
+        best_products: type[BestProducts] = ProductProgramme,
+    ) -> None:
+        self.cone, self.objective, self._reach, self._missing = cone, objective, reach, missing
         self._watched = cone.watched
-        self._programme = ProductProgramme(cone.rows.shape[1], cone.image.shape[1], cone.floors[1])
+        self._programme = best_products(cone.rows.shape[1], cone.image.shape[1], cone.floors[1])
 
     def roots(self, prices: FloatArray, deadline: float) -> Boxes:
         """All there is, with the floor's range in parts."""
-        none = np.empty(0, dtype=np.int64)
+        none, nothing = np.empty(0, dtype=np.int64), np.empty((0, self.cone.rows.shape[1]))
         low, high = np.zeros(self._reach.size), self._reach
         if len(self._watched) == self._reach.size:
-            boxes = [Box(low, high, (none, none))]
+            boxes = [Box(low, high, nothing, (none, none))]
         else:
             edges = np.geomspace(*self.cone.floors, FLOORS + 1)
-            boxes = [Box(np.append(low, a), np.append(high, b), (none, none)) for a, b in pairwise(edges)]
+            boxes = [Box(np.append(low, a), np.append(high, b), nothing, (none, none)) for a, b in pairwise(edges)]
         shrunk = (box.tightened(self._reach.size) for box in boxes)
         return _queued([box for box in shrunk if box is not None], -np.inf)
 
@@ -132,22 +134,29 @@ class Products:
         """Bound the box, and cut it where X is farthest from a square."""
         box: Box = boxes.parts[0][0]
         none = np.empty((0, prices.size))
-        rows = self._rows(box)
         D = self._form(box, prices)
-        solved = self._programme.solve(D, rows, box.first, -goal)
+        solved = self._programme.solve(D, self._rows(box), box.first, -goal, self._missing, deadline)
         bound = max(-solved.largest, float(boxes.bound[0]))
         if bound >= goal:
             return Cut(_queued([], bound), goal, none)
-        halves, atom = self._halves(replace(box, first=solved.used), solved.second, D)
+        halves, atom = self._halves(self._handed_on(box, solved), solved.second, D)
         if halves is None:
             return Cut(_queued([], bound), bound, none)
         return Cut(_queued(halves, bound), goal, none if atom is None else atom[None, :])
 
     def _rows(self, box: Box) -> FloatArray:
-        """The cone's rows and those of the box, in an order that all boxes share."""
+        """The cone's rows and those of the box, in an order that all boxes share, and what others it has."""
         one = np.arange(self._watched.shape[1]) < self.cone.image.shape[1]  # Σ v = 1
         above, below = self._watched - box.low[:, None] * one, box.high[:, None] * one - self._watched
-        return np.concatenate([self.cone.rows, above, below])
+        return np.concatenate([self.cone.rows, above, below, box.rows])
+
+    def _handed_on(self, box: Box, solved: Largest) -> Box:
+        """The box with the products that counted, and of further rows those that are in them."""
+        own = len(self.cone.rows) + 2 * len(self._watched)
+        one, other = solved.used
+        kept = np.union1d(one[one >= own], other[other >= own])
+        one, other = (np.where(of >= own, own + np.searchsorted(kept, of), of) for of in (one, other))
+        return replace(box, rows=solved.rows[kept], first=(one, other))
 
     def _form(self, box: Box, prices: FloatArray) -> FloatArray:
         """D, with wᵀDw at least ‖Bᵀv‖² + λ·v − βH(Tv) in the box."""
@@ -217,94 +226,3 @@ def _queued(boxes: list[Box], bound: float) -> Boxes:
     objects = np.empty(len(boxes), dtype=object)
     objects[:] = boxes
     return Boxes(np.full(len(boxes), bound), (objects,))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Largest:
-    """A proved δ with wᵀDw <= δ, the products that it took, and the dual matrix X where there is one."""
-
-    largest: float
-    used: tuple[IntArray, IntArray]
-    second: FloatArray | None
-
-
-class ProductProgramme:
-    """min δ such that no entry of D + Σ N_ij a_i a_jᵀ exceeds δ, N >= 0; products enter as they are needed."""
-
-    def __init__(self, size: int, inputs: int, largest_floor: float) -> None:
-        self._size, self._floor = size, largest_floor
-        self._i, self._j = np.triu_indices(size)
-        self._weighed = (self._i < inputs) & (self._j < inputs)  # the entries of v vᵀ, as opposed to those that meet t
-        self._programme = Programme(simplex_strategy=PRIMAL)
-
-    def solve(self, D: FloatArray, rows: FloatArray, first: tuple[IntArray, IntArray], goal: float) -> Largest:
-        """The least δ that was found; it is not sought below the goal. It holds whatever the solver says."""
-        entries = D[self._i, self._j]
-        self._begin(entries, goal)
-        known = np.zeros((len(rows),) * 2, dtype=bool)
-        one = other = np.empty(0, dtype=np.int64)
-        S = np.empty((0, entries.size))
-        best, used, second = self._proved(entries, np.empty(0), S), (one, other), None
-        new = first
-        for number in range(MOST_ROUNDS):
-            if len(new[0]):
-                products = self._entries_of(rows, *new)
-                S = np.concatenate([S, products])
-                one, other = np.append(one, new[0]), np.append(other, new[1])
-                known[new] = True
-                self._add(products)
-            if not self._run():
-                return Largest(best, used, None)
-            N = np.maximum(self._programme.columns[1:], 0.0)
-            here, before = self._proved(entries, N, S), best
-            if here <= best:
-                best, used = here, (one[N > USED], other[N > USED])
-            if best <= goal:
-                break
-            second = self._matrix(-self._programme.multipliers)
-            if number > 1 and before - best < GAINS * (best - goal):
-                break
-            value = np.where(known, 0.0, np.triu(rows @ second @ rows.T))
-            order = np.argsort(value, axis=None)[:PER_ROUND]
-            order = order[value.ravel()[order] < -BROKEN]
-            if not order.size:
-                break
-            new = (order // len(rows), order % len(rows))
-        return Largest(best, used, second)
-
-    def _proved(self, entries: FloatArray, N: FloatArray, S: FloatArray) -> float:
-        """The largest entry, by the formula, rounded up; entries above 0 that meet t count with all they can add."""
-        total = entries + N @ S
-        total = total + 32 * UNIT * (np.abs(entries) + N @ np.abs(S))
-        beyond = float(total[~self._weighed].max(initial=0.0))
-        return float(total[self._weighed].max()) + beyond * (2 * self._floor + self._floor**2)
-
-    def _entries_of(self, rows: FloatArray, first: IntArray, second: IntArray) -> FloatArray:
-        one, other = rows[first], rows[second]
-        return np.asarray(0.5 * (one[:, self._i] * other[:, self._j] + other[:, self._i] * one[:, self._j]))
-
-    def _matrix(self, dual: FloatArray) -> FloatArray:
-        X = np.zeros((self._size,) * 2)
-        X[self._i, self._j] = dual / 2
-        return X + X.T
-
-    def _begin(self, entries: FloatArray, goal: float) -> None:
-        """δ alone: at least the goal, so that a box that is empty has a solution too."""
-        self._programme.clear()
-        self._programme.add_rows(np.full(entries.size, -INF), -entries)
-        at = np.flatnonzero(self._weighed)
-        self._programme.add_columns(
-            np.ones(1), np.zeros(1, dtype=np.int64), at, -np.ones(at.size), low=np.array([goal - abs(goal) * 1e-3])
-        )
-
-    def _add(self, products: FloatArray) -> None:
-        row, entry = np.nonzero(products)
-        starts = np.searchsorted(row, np.arange(len(products)))
-        self._programme.add_columns(np.zeros(len(products)), starts, entry, products[row, entry])
-
-    def _run(self) -> bool:
-        """Solve, afresh where the last basis leads nowhere. A failure is no error: bounds come from the formula."""
-        if self._programme.run():
-            return True
-        self._programme.forget()
-        return self._programme.run()

@@ -70,7 +70,7 @@ class RowsOracle:
         y, w = np.zeros((len(costs), len(self._below))), np.zeros((len(costs), len(self._above)))
         for i, cost in enumerate(costs):
             atom = self.cheapest(cost, deadline)
-            if self._programme.out_of_time or time.monotonic() >= deadline:
+            if self._programme.late or time.monotonic() >= deadline:
                 break
             if atom is None:
                 raise SolverError(

@@ -7,7 +7,6 @@ nothing is cheaper. Where the polytope has few rows, steps to the best neighbour
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cached_property
 from itertools import cycle
 from typing import Protocol
 
@@ -16,10 +15,9 @@ import numpy as np
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.engine.clock import FOREVER, Clock
 from privacyfunnel.engine.objective import Objective, image, reduced_costs, tangents
-from privacyfunnel.engine.oracle import Oracle
+from privacyfunnel.engine.oracle import Oracle, atoms_of
 from privacyfunnel.engine.polytope import Polytope
 from privacyfunnel.engine.problem import Problem
-from privacyfunnel.engine.programme import RowsOracle
 from privacyfunnel.engine.vertices import IMPROVES, Vertices, Walks
 
 PREFERENCE = (0.3, 2.0)  # nats: by how much an input that is missing is made cheaper where a walk starts
@@ -53,7 +51,6 @@ def descended(
     prices: FloatArray,
     longest: int,
     least: float = NEAR_ZERO,
-    clock: Clock = FOREVER,
 ) -> FloatArray:
     """The atoms that walks by tangents pass; each begins where its slopes are least and ends where none is cheaper."""
     before, met = np.full(len(slopes), np.inf), []
@@ -71,7 +68,7 @@ def descended(
     return np.concatenate(met) if met else np.empty((0, prices.size))
 
 
-def _different(atoms: FloatArray) -> FloatArray:
+def different(atoms: FloatArray) -> FloatArray:
     """The atoms that differ by more than rounding."""
     first: dict[bytes, int] = {}
     for i, atom in enumerate(np.round(atoms, ALIKE)):
@@ -214,7 +211,7 @@ class TangentSearch:
         """For every input an atom that gives it as much probability as any does, and its value most of the rest."""
         value = self.objective.value
         same_value = (value[:, None] == value).astype(np.float64)
-        return self._cheapest(-0.1 * same_value - np.eye(value.size), clock)
+        return atoms_of(self.oracle, -0.1 * same_value - np.eye(value.size), clock)
 
     def downhill(self, prices: FloatArray, clock: Clock = FOREVER) -> FloatArray:
         """Distinct atoms, best first."""
@@ -238,112 +235,10 @@ class TangentSearch:
         slopes = self.objective.slopes(t, self.sharpest)[:, self.objective.value]
 
         def cheapest(costs: FloatArray) -> FloatArray:
-            return self._cheapest(costs, clock)
+            return atoms_of(self.oracle, costs, clock)
 
-        atoms = descended(cheapest, self.objective, slopes, prices, self.longest, self.least, clock)
-        atoms = _different(atoms)
+        atoms = descended(cheapest, self.objective, slopes, prices, self.longest, self.least)
+        atoms = different(atoms)
         atoms = atoms[np.argsort(reduced_costs(self.objective, atoms, prices), kind="stable")[: self.most]]
         self._good = image(self.objective, atoms[: self._starts])
-        return atoms
-
-    def _cheapest(self, costs: FloatArray, clock: Clock) -> FloatArray:
-        """The cheapest atoms for any number of costs, of which the first few where time is up."""
-        found, chunk = [], self.oracle.batch
-        for i in range(0, len(costs), chunk):
-            atoms = self.oracle.minimise(costs[i : i + chunk], clock.deadline).atoms
-            if clock.late:
-                break
-            found.append(atoms)
-        return np.concatenate(found) if found else np.empty((0, costs.shape[1]))
-
-
-class SomeInputsSearch:
-    """Walks by tangents over some inputs at a time, where a promise has so many rows that each step is a programme.
-
-    An atom has few inputs, and most rows say nothing about a few: so each walk stays among some inputs, chosen by
-    chance around an atom that is cheap already.
-    """
-
-    patience = 8  # each search looks at little
-    walks = 16
-    pool = 512  # atoms that are remembered
-    longest = 10  # steps
-
-    def __init__(self, problem: Problem, together: int) -> None:
-        self._problem = problem
-        self._random = np.random.default_rng(1)
-        self._pool = np.empty((0, problem.size))
-        self._together = together
-
-    @cached_property
-    def _whole(self) -> RowsOracle:
-        """The programme over all inputs, kept from walk to walk."""
-        return RowsOracle(self._problem)
-
-    def start(self, clock: Clock = FOREVER) -> FloatArray:
-        """None: a programme per input, each far from the last, takes longer than what it finds is worth."""
-        return self._pool[:0]
-
-    def downhill(self, prices: FloatArray, clock: Clock = FOREVER) -> FloatArray:
-        """What walks pass that begin anywhere."""
-        return self.cover(prices, self._problem.prior, clock)
-
-    def cover(self, prices: FloatArray, missing: FloatArray, clock: Clock = FOREVER) -> FloatArray:
-        """What walks pass that begin near what is missing, every other one from an atom that is cheap already."""
-        d = self._problem.size
-        near = self._pool[np.argsort(reduced_costs(self._problem.objective, self._pool, prices))[: self.walks]]
-        met: list[FloatArray] = []
-        nowhere = 0
-        for number, wanted in enumerate(self._random.choice(d, self.walks, p=missing / missing.sum())):
-            if clock.late:
-                break
-            if number % 2 == 1 and number < len(near):
-                slopes = tangents(self._problem.objective, near[[number]], NEAR_ZERO)[0]
-                inputs = self._around(np.flatnonzero(near[number]))
-            else:
-                slopes = self._random.exponential(size=d) * self._random.uniform(0, 2)
-                slopes[wanted] -= self._random.uniform(*PREFERENCE)
-                inputs = self._around(np.array([wanted]))
-            passed = self._walked(inputs, slopes, prices, clock)
-            nowhere += not len(passed)
-            met.append(passed)
-        if nowhere > self.walks // 2:  # at small ε no atom has few inputs
-            self._together = min(2 * self._together, d)
-        return self._pooled(np.concatenate([self._pool[:0], *met]))
-
-    def polished(self, atoms: FloatArray, prices: FloatArray) -> FloatArray:
-        """What walks from these atoms pass."""
-        slopes = tangents(self._problem.objective, atoms, NEAR_ZERO)
-        met = [
-            self._walked(self._around(np.flatnonzero(atom)), slope, prices)
-            for atom, slope in zip(atoms, slopes, strict=True)
-        ]
-        return self._pooled(np.concatenate([self._pool[:0], *met]))
-
-    def _around(self, inputs: IntArray) -> IntArray:
-        """These inputs and others, up to as many as a walk may look at."""
-        d = self._problem.size
-        if d <= self._together:
-            return np.arange(d)
-        others = self._random.permutation(np.setdiff1d(np.arange(d), inputs))
-        return np.sort(np.concatenate([inputs, others])[: self._together])
-
-    def _walked(self, inputs: IntArray, slopes: FloatArray, prices: FloatArray, clock: Clock = FOREVER) -> FloatArray:
-        """The atoms on a walk among these inputs; none where these alone make no allowed atom."""
-        d = self._problem.size
-        oracle = self._whole if inputs.size == d else RowsOracle(self._problem.among(inputs), once=True)
-
-        def cheapest(costs: FloatArray) -> FloatArray:
-            v = oracle.cheapest(costs[0, inputs], clock.deadline)
-            if v is None:
-                return np.empty((0, d))
-            atom = np.zeros((1, d))
-            atom[0, inputs] = v
-            return atom
-
-        return descended(cheapest, self._problem.objective, slopes[None, :], prices, self.longest + 1, NEAR_ZERO, clock)
-
-    def _pooled(self, met: FloatArray) -> FloatArray:
-        atoms = _different(met)
-        self._pool = np.concatenate([atoms, self._pool])[: self.pool]
         return atoms

@@ -129,13 +129,16 @@ class Walks:
     @staticmethod
     def _squares(B: FloatArray, x: FloatArray, basis: IntArray, W: FloatArray, step: FloatArray) -> FloatArray:
         """‖Bᵀu‖² of every neighbour u = v + step_j (e_j − W_j), (k, n)."""
-        d = len(B)
-        padded = np.concatenate([B, np.zeros((x.shape[1] - d, B.shape[1]))])
-        here = x[:, :d] @ B
-        # W was turned where j falls, and so is the step.
-        along = padded.T - np.sign(step)[:, None, :] * np.matmul(padded[basis].transpose(0, 2, 1), W)
-        square = (here**2).sum(axis=1)[:, None] + 2.0 * step * np.matmul(here[:, None, :], along)[:, 0]
-        return np.asarray(square + step**2 * (along**2).sum(axis=1))
+        d, n = len(B), x.shape[1]
+        G = np.zeros((n, n))  # products of rows of B: what they have in common is short, however long they are
+        G[:d, :d] = B @ B.T
+        here = x @ G
+        at, turned = G[basis], np.sign(step)  # W was turned where j falls, and so is the step
+        among = np.take_along_axis(at, basis[:, None, :], 2)
+        inner = here - turned * np.matmul(np.take_along_axis(here, basis, 1)[:, None, :], W)[:, 0]
+        length = np.diag(G) - 2.0 * turned * (at * W).sum(axis=1) + (W * np.matmul(among, W)).sum(axis=1)
+        square = np.einsum("ij,ij->i", here, x)[:, None] + 2.0 * step * inner
+        return np.asarray(square + step**2 * length)
 
     def settled(self, vertices: Vertices) -> Vertices:
         """The same vertices, computed afresh from their bases, so that no rounding of the walk remains."""

@@ -25,6 +25,7 @@ from privacyfunnel.estimation.observation import ObservationModel, Observed
 from privacyfunnel.estimation.reading import Group, Reading, as_table, group_labels
 from privacyfunnel.estimation.shares import fitted
 from privacyfunnel.laws.sealing import SealedProtocol
+from privacyfunnel.tables.dialect import AS_FOUND, Dialect
 from privacyfunnel.tables.picking import named, picked
 
 
@@ -97,6 +98,7 @@ def impute_file(
     seed: int = 0,
     *,
     by: str | Sequence[str] = (),
+    dialect: Dialect = AS_FOUND,
     force: bool = False,
 ) -> list[Path]:
     """The same for a file of any size: `imputed-1.csv` … in the folder `into`, all of them whole or none.
@@ -108,8 +110,8 @@ def impute_file(
     from privacyfunnel.tables.writing import write_batches
 
     source, into = Path(source), Path(into)
-    table = open_table(source)
-    imputation = Imputation.prepared(protocol, source, m, seed, by=by)
+    table = open_table(source, dialect)
+    imputation = Imputation.prepared(protocol, table, m, seed, by=by)
     kept = [name for name in table.columns if name not in imputation.published]
     originals = [imputation.reading.sealed.domain.attributes[j].name for j in imputation.reading.attributes]
     twice = [name for name in kept if name in originals]
@@ -118,12 +120,12 @@ def impute_file(
             f"a completed table gets a column '{twice[0]}', but {table.name} has one besides what was published. "
             "Rename that one."
         )
-    paths = [into / f"imputed-{i + 1}{table_suffix(source)}" for i in range(m)]
+    paths = [into / f"imputed-{i + 1}{table_suffix(source) or '.csv'}" for i in range(m)]
     suffixes = [checked_output(path, force=force) for path in paths]
     with ExitStack() as stack:
         beside = [stack.enter_context(whole_file(path, force=force)) for path in paths]
         for i, (path, suffix) in enumerate(zip(beside, suffixes, strict=True)):
-            write_batches(path, suffix, imputation.batches(source, i, kept))
+            write_batches(path, suffix, imputation.batches(table, i, kept), written=table.written)
     return paths
 
 

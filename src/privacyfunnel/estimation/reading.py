@@ -164,11 +164,13 @@ def covered_by(sealed: SealedProtocol, columns: Sequence[str]) -> tuple[int, ...
 
 
 def as_table(source: Any) -> Table:
-    """A file by its path, or a frame that narwhals reads."""
-    if isinstance(source, str | Path):
-        from privacyfunnel.tables.files import open_table
+    """A file by its path, a table that was opened, or a frame that narwhals reads."""
+    from privacyfunnel.tables.files import Table, open_table
 
+    if isinstance(source, str | Path):
         return open_table(source)
+    if isinstance(source, Table):
+        return source
     from privacyfunnel.tables.frames import FrameTable
 
     return FrameTable.of(source)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacyfunnel.arrays import FloatArray, IntArray, dense, matrix, sparse
-from privacyfunnel.errors import ProtocolFileError
+from privacyfunnel.errors import DistributionError, ProtocolFileError
 from privacyfunnel.laws.alias import AliasTables, sample
 from privacyfunnel.laws.exact import NO_LEAK, WORKED_ON, ExactLeak, worse, worst_ratio
 from privacyfunnel.laws.law import BITS, UNIT, Law, Model, Part, checked_table
@@ -38,6 +38,7 @@ class ChannelLaw(Law):
     numerator: NDArray[Any]  # Python integers: a certain output has 2⁶⁴ itself
     outputs: tuple[Labels, ...]  # what each output is called in each published column
     sees_secret: bool
+    elsewhere: bool = False  # whether the last row is for records whose value is none of the inputs
     kind: ClassVar[str] = "channel"
     checked: ClassVar[str] = "in exact arithmetic"
 
@@ -63,9 +64,10 @@ class ChannelLaw(Law):
     @classmethod
     def of(cls, protocol: Protocol) -> ChannelLaw:
         """The protocol's probabilities rounded down to multiples of 2⁻⁶⁴, the rest given to each row's largest."""
-        row, output, numerator = rounded_rows(protocol.channel, BITS)
-        indptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(protocol.channel)))])
-        return cls(indptr, output, numerator, protocol.outputs, protocol.sees_secret)
+        every = protocol.every
+        row, output, numerator = rounded_rows(every, BITS)
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(every)))])
+        return cls(indptr, output, numerator, protocol.outputs, protocol.sees_secret, protocol.elsewhere is not None)
 
     @property
     def _row_of_entry(self) -> IntArray:
@@ -73,8 +75,12 @@ class ChannelLaw(Law):
 
     @property
     def inputs(self) -> int:
-        """How many rows the channel has."""
-        return len(self.indptr) - 1
+        """How many rows the channel has, but for that of anything else."""
+        return len(self.indptr) - 1 - self.elsewhere
+
+    @property
+    def anything_else(self) -> int | None:
+        return self.inputs if self.elsewhere else None
 
     @property
     def columns(self) -> tuple[Labels, ...]:
@@ -91,8 +97,14 @@ class ChannelLaw(Law):
     @property
     def channel(self) -> FloatArray:
         """The channel as floats, each the nearest to its fraction."""
-        checked_table(self.inputs, len(self.outputs))
-        dense = np.zeros((self.inputs, len(self.outputs)))
+        return self._every[: self.inputs]
+
+    @property
+    def _every(self) -> FloatArray:
+        """The same with the row for anything else, where there is one."""
+        rows = len(self.indptr) - 1
+        checked_table(rows, len(self.outputs))
+        dense = np.zeros((rows, len(self.outputs)))
         dense[self._row_of_entry, self.output] = self._chances
         return dense
 
@@ -103,7 +115,10 @@ class ChannelLaw(Law):
 
     @property
     def protocol(self) -> Protocol:
-        return Protocol(self.channel, self.outputs, self.sees_secret)
+        every, listed = self._every, self.inputs
+        return Protocol(
+            every[:listed], self.outputs, self.sees_secret, elsewhere=every[listed] if self.elsewhere else None
+        )
 
     @property
     def listed(self) -> Protocol:
@@ -118,11 +133,16 @@ class ChannelLaw(Law):
         return worst
 
     def worst_over(self, sets: PriorSets) -> ExactLeak:
-        return exact_over(sets, self.channel, self.column)
+        every = self._every if sets.inputs > self.inputs else self.channel
+        if len(every) != sets.inputs:
+            raise DistributionError(
+                f"A protocol must have a row per input; it has {len(every)}, the people may have {sets.inputs}."
+            )
+        return exact_over(sets, every, lambda output: self.column(output)[: sets.inputs])
 
     def column(self, output: int) -> list[int]:
-        """N(z, y) of one output for every input."""
-        column = [0] * self.inputs
+        """N(z, y) of one output for every input, and for anything else where that has a row."""
+        column = [0] * (len(self.indptr) - 1)
         entries = np.flatnonzero(self.output == output)
         for row, number in zip(self._row_of_entry[entries].tolist(), self.numerator[entries], strict=True):
             column[row] = int(number)
@@ -132,7 +152,8 @@ class ChannelLaw(Law):
         """Σ_z weight(E, z) N(z, y), a row per event and a column per output y = first, …, end − 1, as Python's
         integers."""
         shape = (len(totals), end - first)
-        mine = np.flatnonzero((self.output >= first) & (self.output < end))
+        listed = np.arange(len(self.output)) < self.indptr[self.inputs]
+        mine = np.flatnonzero((self.output >= first) & (self.output < end) & listed)
         row, output, numerator = self._row_of_entry[mine], self.output[mine] - first, self.numerator[mine]
         if comparisons.weight.dtype == object or int(totals.max()) >= SMALL_MASS:
             return _masses_of_any_size(comparisons, shape, row, output, numerator)
@@ -159,16 +180,18 @@ class ChannelLaw(Law):
         return ChannelTally([self.channel], np.arange(self.inputs)[:, None])
 
     def among(self, inputs: IntArray) -> ChannelLaw:
+        inputs = np.append(inputs, self.inputs) if self.elsewhere else inputs
         sizes = np.diff(self.indptr)[inputs]
         indptr = np.concatenate([[0], np.cumsum(sizes)])
         entries = np.repeat(self.indptr[inputs] - indptr[:-1], sizes) + np.arange(indptr[-1])
         return replace(self, indptr=indptr, output=self.output[entries], numerator=self.numerator[entries])
 
     def whole(self, most: int) -> SparseProtocol | None:
-        if len(self.output) > most:
+        listed = int(self.indptr[self.inputs])
+        if listed > most:
             return None
-        shape = (self.inputs, len(self.outputs))
-        entries = sparse.coo_array((self._chances, (self._row_of_entry, self.output)), shape=shape)
+        shape, cells = (self.inputs, len(self.outputs)), (self._row_of_entry[:listed], self.output[:listed])
+        entries = sparse.coo_array((self._chances[:listed], cells), shape=shape)
         return SparseProtocol(sparse.csr_array(entries), self.outputs)
 
     def spelled(self, most: int) -> SparseProtocol | None:
@@ -223,15 +246,17 @@ class ChannelLaw(Law):
             [[int(y), str(n)] for y, n in zip(self.output[i:j], self.numerator[i:j], strict=True)]
             for i, j in zip(self.indptr[:-1], self.indptr[1:], strict=True)
         ]
-        return {"outputs": [list(labels) for labels in self.outputs], "bits": BITS, "rows": rows}
+        beyond = {"anything_else": rows.pop()} if self.elsewhere else {}
+        return {"outputs": [list(labels) for labels in self.outputs], "bits": BITS, "rows": rows, **beyond}
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any], sees_secret: bool, combos: IntArray) -> ChannelLaw:
-        rows = content["rows"]
+        beyond = content.get("anything_else")
+        rows = [*content["rows"], *([] if beyond is None else [beyond])]
         indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
         numerator = np.array([int(n) for row in rows for _, n in row], dtype=object)
         output = np.array([y for row in rows for y, _ in row], dtype=np.int64)
-        law = cls(indptr, output, numerator, tuple(map(tuple, content["outputs"])), sees_secret)
+        law = cls(indptr, output, numerator, tuple(map(tuple, content["outputs"])), sees_secret, beyond is not None)
         columns = combos.shape[1]
         if any(len(labels) != columns for labels in law.outputs):
             raise ProtocolFileError(f"every output must have a label for each of {columns} columns; one has not.")

@@ -13,6 +13,9 @@ from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import ColumnError, ParameterError, ProtocolFileError
 from privacyfunnel.model.joint import Attribute, Joint
 from privacyfunnel.model.protocol import Labels
+from privacyfunnel.tables.bins import Bins
+from privacyfunnel.tables.grouping import Grouping
+from privacyfunnel.tables.groupings import grouping_of
 from privacyfunnel.tables.merging import Merge, MergeOthers
 
 
@@ -25,6 +28,7 @@ class Domain:
     secret_columns: tuple[str, ...]
     secrets: tuple[str, ...] = ()  # the secret's labels, in order; only where the protocol sees the secret
     bins: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # the edges of columns that were numbers
+    grouped: Mapping[str, Grouping] = field(default_factory=dict)  # by which rule columns of coarser labels are read
     rest: Mapping[str, str] = field(default_factory=dict)  # the label of every value of a column that is not listed
     secrets_merged: bool = False  # whether some values of the secret are one: nothing is promised that tells them apart
 
@@ -38,6 +42,14 @@ class Domain:
         """Each combination as its labels, one per attribute."""
         columns = [np.array(at.labels, dtype=object)[self.combos[:, j]] for j, at in enumerate(self.attributes)]
         return tuple(zip(*columns, strict=True))
+
+    @property
+    def read_again(self) -> tuple[Bins, ...]:
+        """How each published column is read; without edges or a rule `Bins` keeps every value as it is."""
+        return tuple(
+            Bins(at.name, edges=tuple(self.bins.get(at.name, ())), how=self.grouped.get(at.name))
+            for at in self.attributes
+        )
 
     @property
     def others(self) -> tuple[Merge, ...]:
@@ -77,6 +89,7 @@ class Domain:
                     "column": at.name,
                     "labels": list(at.labels),
                     "bins": _edges(self.bins.get(at.name)),
+                    **({"grouped": self.grouped[at.name].to_json()} if at.name in self.grouped else {}),
                     **({"rest": self.rest[at.name]} if at.name in self.rest else {}),
                 }
                 for at in self.attributes
@@ -102,6 +115,7 @@ class Domain:
             secret_columns=tuple(content["secret"]["columns"]),
             secrets=tuple(content["secret"]["labels"]),
             bins={p["column"]: tuple(map(float, p["bins"])) for p in published if p["bins"] is not None},
+            grouped={p["column"]: _grouping(p["grouped"]) for p in published if "grouped" in p},
             rest={p["column"]: p["rest"] for p in published if "rest" in p},
             secrets_merged="merged" in content["secret"],
         )
@@ -132,6 +146,13 @@ def _check_rest(domain: Domain) -> None:
             raise ProtocolFileError(
                 "what stands for all other values must be a label of its column, which has no bins; it is not."
             )
+
+
+def _grouping(content: Mapping[str, Any]) -> Grouping:
+    try:
+        return grouping_of(content)
+    except ParameterError as error:
+        raise ProtocolFileError(f"{error} The file was altered or written by another program: make it again.") from None
 
 
 def _check_combinations(domain: Domain) -> None:

@@ -72,6 +72,14 @@ class Law(ABC):
         """What the members are called where every output is a set of values; nothing where it is not."""
         return ()
 
+    @property
+    def anything_else(self) -> int | None:
+        """The input code of a record whose value is none of the inputs, whatever its secret; None where none is drawn.
+
+        `draw` takes that code as it takes the others, and `inputs` does not count it.
+        """
+        return None
+
     # -- in floats ---------------------------------------------------------------------------------------------
 
     @property

@@ -26,7 +26,7 @@ from privacyfunnel.laws.product import ProductLaw
 from privacyfunnel.laws.promised import promise_from_json, promise_to_json
 from privacyfunnel.laws.sampling import KeyStream, Stream
 from privacyfunnel.laws.sets import SetsLaw
-from privacyfunnel.laws.stated import epsilon_above, nats_above, nats_below
+from privacyfunnel.laws.stated import Certificate, epsilon_above, nats_above, nats_below
 from privacyfunnel.model.comparable import Comparable
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
@@ -112,17 +112,22 @@ class SealedProtocol:
             what = f"{type(error).__name__}: {error}"
             raise ProtocolFileError(f"'{name}' is incomplete or inconsistent ({what}). Make it again.") from None
 
+    @property
+    def certificate(self) -> Certificate:
+        """What was certified, as the public may know it."""
+        return Certificate(
+            epsilon_above(self.epsilon, max(self.promise.epsilon, self.epsilon)),
+            nats_below(self.information),
+            nats_above(self.information_error),
+            nats_above(self.entropy),
+            None if self.bound is None else nats_above(self.bound),
+        )
+
     def to_json(self) -> dict[str, Any]:
         """What the public protocol file states."""
         return {
             "promise": promise_to_json(self.promise),
-            "certificate": {
-                "epsilon": epsilon_above(self.epsilon, max(self.promise.epsilon, self.epsilon)),
-                "information_nats": nats_below(self.information),
-                "information_error_nats": nats_above(self.information_error),
-                "entropy_nats": nats_above(self.entropy),
-                "bound_nats": None if self.bound is None else nats_above(self.bound),
-            },
+            "certificate": self.certificate.to_json(),
             **self.domain.to_json(),
             "for_publication": self.for_publication,
             "sees_secret": self.sees_secret,
@@ -148,6 +153,10 @@ class SealedProtocol:
         inputs = len(domain.combos) * (len(domain.secrets) if law.sees_secret else 1)
         if law.inputs != inputs:
             raise ProtocolFileError(f"the law must have a row for each of {inputs} inputs; it has {law.inputs}.")
+        if promise.anything_else != (law.anything_else is not None):
+            raise ProtocolFileError(
+                "the law must have a row for anything else exactly where the promise covers that; it is not so."
+            )
         return SealedProtocol(
             law=law,
             promise=promise,

@@ -7,6 +7,7 @@ The last digits of a certificate are a function of everybody's secret, and whoev
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
 PLACES = 4  # of nats
@@ -39,3 +40,24 @@ def epsilon_above(epsilon: float, most: float) -> float:
     """
     rounded = float(Context(prec=FIGURES, rounding=ROUND_CEILING).create_decimal(str(epsilon)))
     return min(max(rounded, epsilon), most)
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """What was certified and measured: few digits, each rounded to the side on which it stays true."""
+
+    epsilon: float
+    information: float  # nats, as all that follow
+    information_error: float
+    entropy: float
+    bound: float | None
+
+    def to_json(self) -> dict[str, float | None]:
+        """As it stands in the protocol file."""
+        return {
+            "epsilon": self.epsilon,
+            "information_nats": self.information,
+            "information_error_nats": self.information_error,
+            "entropy_nats": self.entropy,
+            "bound_nats": self.bound,
+        }

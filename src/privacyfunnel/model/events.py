@@ -1,4 +1,8 @@
-r"""The events that a promise compares, and the box that bounds put around P(· | E) of each.
+r"""The events that a promise compares, and the boxes that bounds on their cells make.
+
+An event is a group of secrets in a class of people who share some labels. Its cells are the inputs that these people
+may have; where values never seen are to be covered, "anything else" is one more cell of every event, with no rows: it
+is the last input, the same one for all events.
 
 Of the chance β that any bound fails, 60 % is for the secrets' own boxes, 38 % for those of the rest of the people, 2 %
 for shares, and what is not needed for the secrets' own. Own boxes get parts proportional to the root of 1 / rows.
@@ -52,7 +56,7 @@ def united(of_groups: BoolArray, groups: BoolArray) -> BoolArray:
 
 
 def nothing(inputs: int, c: int) -> PriorSets:
-    """The sets of a promise that compares nothing."""
+    """Sets where nothing is compared."""
     none = np.empty((0, inputs), dtype=np.int64)
     pairs = np.empty((0, 2), dtype=np.int64)
     return PriorSets(none, none, np.empty((0, c), dtype=bool), (), pairs, pairs[:, 0])
@@ -61,8 +65,9 @@ def nothing(inputs: int, c: int) -> PriorSets:
 class Events:
     """The events of one question: in every class of people, each group against others or against all of them."""
 
-    def __init__(self, asked: Asked, joint: Joint, sees_secret: bool) -> None:
+    def __init__(self, asked: Asked, joint: Joint, sees_secret: bool, anything_else: bool = False) -> None:
         self.joint, self.sees_secret, self.known = joint, sees_secret, asked.known
+        self.anything_else = anything_else
         self.masks: dict[bytes, int] = {}
         self.held: list[BoolArray] = []
         self.pairs: list[tuple[int, int, bool]] = []
@@ -88,32 +93,42 @@ class Events:
         return number
 
     def _classes(self) -> list[tuple[Known, IntArray]]:
-        """What the people of a class share, and the values that they may have; where X is seen, two or more."""
+        """What the people of a class share, and the values that they may have.
+
+        Where the protocol sees X alone and these people can have but one input, it tells nothing about them.
+        """
         if not self.known:
             return [((), np.arange(self.joint.a))]
         labels, of_value = np.unique(self.joint.combos[:, self.known], axis=0, return_inverse=True)
         found = []
         for number, shared in enumerate(labels.tolist()):
             values = np.flatnonzero(of_value.reshape(-1) == number)
-            if self.sees_secret or len(values) > 1:
+            if self.sees_secret or self.anything_else or len(values) > 1:
                 found.append((tuple(zip(self.known, shared, strict=True)), values))
         return found
 
     def _cells(self, mask: BoolArray, values: IntArray) -> tuple[IntArray, IntArray]:
         """The inputs of an event and how many rows each has; where the secret is seen, a pair never seen counts too."""
-        weights = self.joint.weights[mask][:, values]
-        if not self.sees_secret:
-            return values, weights.sum(axis=0).astype(np.int64)
-        inputs = np.flatnonzero(mask)[:, None] * self.joint.a + values
-        return inputs.ravel(), weights.ravel().astype(np.int64)
+        weights, inputs = self.joint.weights[mask][:, values], values
+        if self.sees_secret:
+            inputs = (np.flatnonzero(mask)[:, None] * self.joint.a + values).ravel()
+        counts = weights.ravel() if self.sees_secret else weights.sum(axis=0)
+        if self.anything_else:
+            inputs, counts = np.append(inputs, self.inputs - 1), np.append(counts, 0)
+        return inputs, counts.astype(np.int64)
+
+    @property
+    def inputs(self) -> int:
+        """How many inputs there are, with anything else as the last one where that is covered."""
+        return self.joint.a * (self.joint.c if self.sees_secret else 1) + self.anything_else
 
     def sets(self, beta: Fraction, bounds: Bounds) -> PriorSets:
         """Boxes of all events, whose bounds fail with chance β at most, all together."""
-        k, inputs = len(self.held), self.joint.a * (self.joint.c if self.sees_secret else 1)
+        k = len(self.held)
         cells = [self._cells(mask, values) for _, values in self.classes for mask in self.held]
         rows = [int(counts.sum()) for _, counts in cells]
         parts = self._parts(beta, rows)
-        low, high = np.zeros((2, len(cells), inputs), dtype=np.int64)
+        low, high = np.zeros((2, len(cells), self.inputs), dtype=np.int64)
         for i, (where, counts) in enumerate(cells):
             low[i, where], high[i, where] = _box(counts, parts[i], bounds)
         within = sum(w for _, _, w in self.pairs) * len(self.classes)
@@ -154,5 +169,5 @@ def _box(counts: IntArray, part: Fraction, bounds: Bounds) -> tuple[IntArray, In
 
 
 def rounded(level: Fraction) -> Fraction:
-    """The part of β, rounded down."""
+    """A part of β, rounded down."""
     return Fraction(math.floor(level * FINEST), FINEST)

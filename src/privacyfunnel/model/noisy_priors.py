@@ -53,6 +53,15 @@ class SampledWithNoise:
         """What the design itself may tell of a person, beside what the protocol tells."""
         return self.counts.epsilon
 
+    @property
+    def anything_else(self) -> bool:
+        """All values are in the public domain."""
+        return False
+
+    def covering_anything_else(self, covers: bool = True) -> SampledWithNoise:
+        """The same rule: all values are in the public domain."""
+        return self
+
     def stated(self) -> dict[str, Any]:
         """What a file says beside confidence and rarity: the noisy counts, from which everybody can make the sets."""
         return {"design": self.counts.to_json()}

@@ -51,6 +51,13 @@ class Rule(Shape):
     def design_epsilon(self) -> Fraction | None:
         """What a private design itself may tell of a person; None where it was made from the counts themselves."""
 
+    @property
+    def anything_else(self) -> bool:
+        """Whether people may have a value that no row has: one more input of every event, the last one."""
+
+    def covering_anything_else(self, covers: bool = True) -> Rule:
+        """The same rule where they may, if it can say so, or may not."""
+
     def stated(self) -> dict[str, Any]:
         """What a file says beside confidence and rarity."""
 
@@ -85,6 +92,7 @@ class Sampled:
     confidence: Fraction
     rare: int = RARE
     bounds: Bounds = ClopperPearson()
+    anything_else: bool = False
     # Another way to sets needs another name, so that a file never changes its meaning.
     name: ClassVar[str] = "Clopper-Pearson boxes 60/38/2"
 
@@ -99,13 +107,17 @@ class Sampled:
         return None
 
     def stated(self) -> dict[str, Any]:
-        """What a file says beside confidence and rarity: nothing, for the rest are the owner's counts."""
-        return {}
+        """What a file says beside confidence and rarity; the rest are the owner's counts."""
+        return {"anything_else": True} if self.anything_else else {}
 
     @classmethod
     def from_stated(cls, confidence: Fraction, rare: int, content: Mapping[str, Any]) -> Sampled:
         """The rule that a file states."""
-        return cls(confidence, rare)
+        return cls(confidence, rare, anything_else=content.get("anything_else", False))
+
+    def covering_anything_else(self, covers: bool = True) -> Sampled:
+        """The same rule, where people may have a value that no row has, or may not."""
+        return replace(self, anything_else=covers)
 
     def for_each(self) -> Sampled:
         """The same rule, with no secret too rare."""
@@ -145,12 +157,12 @@ class Sampled:
         groups = self.groups(joint)
         each = [Asked(united(one.groups, groups), one.pairs, one.known) for one in asked(len(groups))]
         part = (1 - self.confidence) / max(len(each), 1)
-        made = [Events(one, joint, sees_secret).sets(part, self.bounds) for one in each]
-        inputs = joint.a * (joint.c if sees_secret else 1)
+        made = [Events(one, joint, sees_secret, self.anything_else).sets(part, self.bounds) for one in each]
+        inputs = joint.a * (joint.c if sees_secret else 1) + self.anything_else
         return PriorSets.joined(made) if made else nothing(inputs, joint.c)
 
 
-def checked_confidence(confidence: float | Fraction) -> Fraction:
+def checked_confidence(confidence: float | Fraction | str) -> Fraction:
     """The confidence as the decimal fraction it is written as, or one sentence that says why it is none.
 
     >>> checked_confidence(0.95)

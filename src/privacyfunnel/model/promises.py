@@ -14,13 +14,14 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 import numpy as np
 
 from privacyfunnel.arrays import BoolArray, IntArray
 from privacyfunnel.errors import ParameterError, checked_epsilon
+from privacyfunnel.model.beliefs import by_a_factor, by_odds
 from privacyfunnel.model.comparable import Comparable
 from privacyfunnel.model.comparisons import Asked, Comparisons, Leak, checked_comparisons, compared
 from privacyfunnel.model.joint import Joint
@@ -54,6 +55,18 @@ class Promise(ABC):
     def guards_known_attributes(self) -> bool:
         """Whether it also holds against those who know some of the attributes."""
         return False
+
+    @property
+    def for_any_belief(self) -> bool:
+        """Whether it holds whatever somebody believes about the secret beforehand, if X depends on it as in the table.
+
+        Otherwise beliefs are compared with the distribution of the secret in the table.
+        """
+        return False
+
+    def movable(self, prior: float, epsilon: float) -> tuple[float, float]:
+        """Between what a belief of `prior` about one secret may come to lie, where this promise is kept for ε."""
+        return 0.0, 1.0
 
     def asked(self, c: int, m: int, sees_secret: bool) -> Iterator[Asked]:
         """Which of c secrets, or groups of them, the promise compares, among whom: in tables of m attributes."""
@@ -116,6 +129,15 @@ class Promise(ABC):
         """What it promises of the people that the table is a sample of; None where it is about the table alone."""
         return None
 
+    @property
+    def anything_else(self) -> bool:
+        """Whether it is kept for people who have a value that no row has, too: by a row of the protocol for these."""
+        return False
+
+    def covering_anything_else(self, covers: bool = True) -> Promise:
+        """The same promise, for people of a population who have a value that no row has as well, or without them."""
+        return self
+
     def for_population(self, joint: Joint, confidence: float = 0.95, *, rare: int = RARE) -> ForPopulation:
         """The same promise, kept as well for the people whom these rows are an independent sample of.
 
@@ -148,6 +170,9 @@ class LIP(Promise):
     Nobody's belief about the secret moves by more than a factor :math:`e^{\varepsilon}`.
     """
 
+    def movable(self, prior: float, epsilon: float) -> tuple[float, float]:
+        return by_a_factor(prior, epsilon)
+
     def asked(self, c: int, m: int, sees_secret: bool) -> Iterator[Asked]:
         if c > 1:
             yield Asked(*against_everybody(c))
@@ -155,6 +180,13 @@ class LIP(Promise):
 
 class LDP(Promise):
     r"""Local differential privacy w.r.t. the secret: :math:`P(y|s) \le e^{\varepsilon} P(y|s')`."""
+
+    @property
+    def for_any_belief(self) -> bool:
+        return True
+
+    def movable(self, prior: float, epsilon: float) -> tuple[float, float]:
+        return by_odds(prior, epsilon)
 
     def asked(self, c: int, m: int, sees_secret: bool) -> Iterator[Asked]:
         if c > 1:
@@ -173,6 +205,9 @@ class SRLIP(Promise):
     @property
     def guards_known_attributes(self) -> bool:
         return True
+
+    def movable(self, prior: float, epsilon: float) -> tuple[float, float]:
+        return by_a_factor(prior, epsilon)
 
     def asked(self, c: int, m: int, sees_secret: bool) -> Iterator[Asked]:
         if c == 1:
@@ -196,6 +231,13 @@ class Wider(Promise, named=False):
     def guards_known_attributes(self) -> bool:
         return self.promise.guards_known_attributes
 
+    @property
+    def for_any_belief(self) -> bool:
+        return self.promise.for_any_belief
+
+    def movable(self, prior: float, epsilon: float) -> tuple[float, float]:
+        return self.promise.movable(prior, epsilon)
+
 
 @dataclass(frozen=True)
 class ForPriors(Wider, named=False):
@@ -218,6 +260,13 @@ class ForPriors(Wider, named=False):
 
     def sets(self, joint: Joint, sees_secret: bool = False) -> PriorSets | None:
         return self.promise.sets(joint, sees_secret)
+
+    @property
+    def anything_else(self) -> bool:
+        return self.promise.anything_else
+
+    def covering_anything_else(self, covers: bool = True) -> ForPriors:
+        return ForPriors(self.promise.covering_anything_else(covers), self.priors)
 
     def resized(self, epsilon: float) -> ForPriors:
         return ForPriors(self.promise.resized(epsilon), self.priors)
@@ -283,6 +332,15 @@ class ForPopulation(Wider, named=False):
     @property
     def population(self) -> Population:
         return self.people
+
+    @property
+    def anything_else(self) -> bool:
+        return self.people.rule.anything_else
+
+    def covering_anything_else(self, covers: bool = True) -> ForPopulation:
+        if covers == self.anything_else:
+            return self
+        return ForPopulation(self.promise, replace(self.people, rule=self.people.rule.covering_anything_else(covers)))
 
     def resized(self, epsilon: float) -> ForPopulation:
         other = ForPopulation(self.promise.resized(epsilon), self.people)

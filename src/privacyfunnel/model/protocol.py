@@ -29,13 +29,15 @@ class Protocol:
     """q(y | x), or q(y | s, x) when it `sees_secret`.
 
     `channel` has a row per input and a column per output, each row summing to 1. Inputs are the joint's values, or
-    its pairs (s, x) in C order. `outputs` says how each output is called, one label per published column.
+    its pairs (s, x) in C order. `outputs` says how each output is called, one label per published column. `elsewhere`
+    is the row of a record whose value is none of these, whatever its secret, where there is such a row.
     """
 
     channel: FloatArray
     outputs: tuple[Labels, ...] = ()
     sees_secret: bool = False
     alpha: float | None = None  # the parameter of an explicit family
+    elsewhere: FloatArray | None = None
 
     def __post_init__(self) -> None:
         channel = np.asarray(self.channel, dtype=np.float64)
@@ -43,13 +45,28 @@ class Protocol:
             raise DistributionError(
                 f"A channel needs a row per input and a column per output; its shape is {channel.shape}."
             )
-        if not np.isfinite(channel).all() or (channel < 0).any() or np.abs(channel.sum(axis=1) - 1).max() > 1e-9:
+        every = channel if self.elsewhere is None else np.vstack([channel, self.elsewhere])
+        if not np.isfinite(every).all() or (every < 0).any() or np.abs(every.sum(axis=1) - 1).max() > 1e-9:
             raise DistributionError("Every row of a channel must be a distribution; one is not.")
         outputs = self.outputs or tuple((str(y),) for y in range(channel.shape[1]))
         if len(outputs) != channel.shape[1]:
             raise DistributionError(f"Labels must match the outputs; {len(outputs)} label {channel.shape[1]}.")
         object.__setattr__(self, "channel", frozen(channel))
         object.__setattr__(self, "outputs", outputs)
+        if self.elsewhere is not None:
+            object.__setattr__(self, "elsewhere", frozen(every[-1]))
+
+    @property
+    def every(self) -> FloatArray:
+        """All rows, the one for anything else last where there is one."""
+        return self.channel if self.elsewhere is None else np.vstack([self.channel, self.elsewhere])
+
+    def with_every(self, rows: FloatArray, outputs: tuple[Labels, ...] | None = None) -> Protocol:
+        """The same with these rows in the place of `every`, and other outputs if there are any."""
+        rows, outputs = np.asarray(rows), self.outputs if outputs is None else outputs
+        if self.elsewhere is None:
+            return replace(self, channel=rows, outputs=outputs)
+        return replace(self, channel=rows[:-1], outputs=outputs, elsewhere=rows[-1])
 
     def fits(self, joint: Joint) -> bool:
         """Whether the rows are the inputs that the joint has."""
@@ -78,7 +95,8 @@ class Protocol:
 
     def worst_over(self, sets: PriorSets) -> Leak:
         """The output and pair of events with the largest log-ratio over all members of their sets."""
-        return sets.worst(self.channel)
+        listed = self.channel.shape[0]
+        return sets.worst(self.channel if sets.inputs == listed else self.every)
 
     def describe(self, leak: Leak, joint: Joint) -> str:
         """The leak in words."""
@@ -102,7 +120,7 @@ class Protocol:
 
     def quieter(self, p_y: FloatArray, sliver: float) -> Protocol:
         """With chance `sliver` the output is drawn from p(y) whatever the input: every ratio moves towards 1."""
-        return replace(self, channel=(1 - sliver) * self.channel + sliver * p_y[None, :])
+        return self.with_every((1 - sliver) * self.every + sliver * p_y[None, :])
 
     def as_values(self, joint: Joint) -> Protocol:
         """Publish, instead of an output, a value drawn from what the output stands for.
@@ -116,8 +134,8 @@ class Protocol:
         p_y = p_xy.sum(axis=0)
         # An output that never comes stands for nobody in particular; only inputs that never come lead to it.
         posterior = np.divide(p_xy, p_y, out=np.repeat(joint.p_x[:, None], len(p_y), axis=1), where=p_y > 0).T
-        channel = self.channel @ posterior
-        return replace(self, channel=channel / channel.sum(axis=1, keepdims=True), outputs=joint.values)
+        every = self.every @ posterior
+        return self.with_every(every / every.sum(axis=1, keepdims=True), joint.values)
 
 
 def checked_size(inputs: int, outputs: int, what: str, instead: str) -> None:

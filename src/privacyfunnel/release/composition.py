@@ -142,12 +142,10 @@ def _bins(sealed: Sequence[SealedProtocol]) -> dict[str, Bins]:
     """The published columns of all protocols, each with its edges, on which they must agree."""
     stated: dict[str, Bins] = {}
     for one in sealed:
-        for at in one.domain.attributes:
-            # Without edges, `Bins` keeps every value of a column of numbers as it is.
-            mine = Bins(at.name, edges=tuple(one.domain.bins.get(at.name, ())))
-            if stated.setdefault(at.name, mine) != mine:
+        for mine in one.domain.read_again:
+            if stated.setdefault(mine.column, mine) != mine:
                 raise ColumnError(
-                    f"protocols that are composed must cut '{at.name}' into the same bins; these do not. "
+                    f"protocols that are composed must cut '{mine.column}' into the same bins; these do not. "
                     "Make one of them again with the other's --bin."
                 )
     return stated

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.designs.choice import DEFAULT_METHOD, Choice, settled
 from privacyfunnel.designs.curve import Point, line_name
-from privacyfunnel.designs.methods import Effort, Options, RowsToDraw, method
-from privacyfunnel.errors import ColumnError, ParameterError
+from privacyfunnel.designs.methods import Design, Effort, Options, RowsToDraw, method
+from privacyfunnel.errors import ColumnError, GuaranteeError, ParameterError, SizeError
 from privacyfunnel.laws.outcomes import outcomes_of
 from privacyfunnel.laws.sampling import Stream
 from privacyfunnel.laws.sealing import SealedProtocol
@@ -28,6 +28,7 @@ from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.uses.use import Information, Use, Worth
 from privacyfunnel.release.order import OUTCOMES, Order, names
 from privacyfunnel.release.private import check_drawn_apart, private_design
+from privacyfunnel.release.whom import obstacle, of_rows_alone, unhurried, whom
 from privacyfunnel.tables.bins import Bins
 from privacyfunnel.tables.merging import merges_of
 
@@ -48,6 +49,8 @@ class Designed:
     seconds: float  # what making and certifying took
     worth: Worth  # how good it is for the use it was made for
     drawn: NDArray[Any] | None = None  # the rows' codes, where they had to be drawn to make the protocol
+    not_for_people: str = ""  # why the people are promised nothing, where that was left open; it may tell of secrets
+    rows_alone: Worth | None = None  # what these rows alone would keep, where the people were promised without asking
 
     @property
     def point(self) -> Point | None:
@@ -66,7 +69,7 @@ def design(
     secret: str | Sequence[str],
     publish: str | Sequence[str],
     promise: Promise,
-    population: float | None = None,
+    population: float | str | None = None,
     method: str = DEFAULT_METHOD,
     budgets: str | Sequence[float] | None = None,
     bins: Sequence[Bins] = (),
@@ -89,7 +92,8 @@ def design(
         secret=names(secret),
         publish=names(publish),
         promise=promise,
-        population=population,
+        population=whom(population).confidence,
+        population_if_possible=whom(population).if_possible,
         method=method,
         budgets=budgets if budgets is None or isinstance(budgets, str) else tuple(budgets),
         bins=tuple(bins),
@@ -119,12 +123,50 @@ def designed(encoding: Encoding, order: Order, stream: Stream | None = None) -> 
     `stream` is what the rows will be drawn with; it is needed where the protocol is made while it draws.
     """
     begun = time.monotonic()
-    if order.private is None:
-        joint = checked_joint(encoding)
-        promise = order.promised(joint)
-    else:  # from here on nothing of the table is looked at but these counts
+    why_not, alone = "", None
+    if order.private is not None:  # from here on nothing of the table is looked at but these counts
         joint, promise = order.private.of(encoding, order.promise, order.population, order.seed)
-    choice, options = settled(order.method, joint, promise, order.options)
+        found = _made(encoding, order, stream, joint, promise, order.options)
+    elif not order.population_if_possible:
+        joint = checked_joint(encoding)
+        found = _made(encoding, order, stream, joint, order.promised(joint), order.options)
+    else:
+        joint = checked_joint(encoding)
+        found, why_not = _for_people_if_possible(encoding, order, stream, joint)
+        if not why_not:
+            alone = of_rows_alone(found.choice.method, joint, order.promise, found.options)
+    choice, options, sealed = found.choice, found.options, found.sealed
+    contingency = encoding.contingency
+    domain = replace(
+        sealed.domain,
+        secret_columns=contingency.secret.columns,
+        bins={coding.column: coding.edges for coding in contingency.published.codings if coding.edges},
+        grouped={at.column: at.how for at in contingency.published.codings if at.how is not None},
+        rest={at.column: at.labels[at.rest] for at in contingency.published.codings if at.rest is not None},
+        secrets_merged=any(coding.joins for coding in contingency.secret.codings),
+    )
+    taken = {*domain.secret_columns, *order.publish, *order.keep}
+    outcomes = outcomes_of(sealed.law, joint, taken) if order.as_ == OUTCOMES else ()
+    sealed = replace(sealed, domain=domain, outcomes=outcomes, for_publication=order.seed is None)
+    seconds = time.monotonic() - begun
+    worth, drawn, options = found.design.worth, _narrow(found.design.drawn), replace(options, rows=None)
+    return Designed(sealed, joint, choice, options, seconds, worth, drawn, why_not, alone)
+
+
+class _Made(NamedTuple):
+    """What a method made of an order."""
+
+    choice: Choice
+    options: Options
+    design: Design
+    sealed: SealedProtocol
+
+
+def _made(
+    encoding: Encoding, order: Order, stream: Stream | None, joint: Joint, promise: Promise, options: Options
+) -> _Made:
+    """The protocol of the method that was asked for, or that suits, keeping this promise."""
+    choice, options = settled(order.method, joint, promise, options)
     mine = method(choice.method)
     if order.private is not None:
         check_drawn_apart(mine.name, mine.needs_rows)
@@ -133,21 +175,20 @@ def designed(encoding: Encoding, order: Order, stream: Stream | None = None) -> 
             raise ParameterError(f"{mine.name} is made while rows are drawn, so it has no design apart. Use sanitise.")
         codes = np.concatenate([chunk.published for chunk in encoding.chunks()])
         options = replace(options, rows=RowsToDraw(codes, stream))
-    found = mine.design(joint, promise, options)
-    sealed = found.seal()
-    contingency = encoding.contingency
-    domain = replace(
-        sealed.domain,
-        secret_columns=contingency.secret.columns,
-        bins={coding.column: coding.edges for coding in contingency.published.codings if coding.edges},
-        rest={at.column: at.labels[at.rest] for at in contingency.published.codings if at.rest is not None},
-        secrets_merged=any(coding.joins for coding in contingency.secret.codings),
-    )
-    taken = {*domain.secret_columns, *order.publish, *order.keep}
-    outcomes = outcomes_of(sealed.law, joint, taken) if order.as_ == OUTCOMES else ()
-    sealed = replace(sealed, domain=domain, outcomes=outcomes, for_publication=order.seed is None)
-    seconds = time.monotonic() - begun
-    return Designed(sealed, joint, choice, replace(options, rows=None), seconds, found.worth, _narrow(found.drawn))
+    found = mine.design(joint, mine.covering(promise), options)
+    return _Made(choice, options, found, found.seal())
+
+
+def _for_people_if_possible(encoding: Encoding, order: Order, stream: Stream | None, joint: Joint) -> tuple[_Made, str]:
+    """The protocol for the people, or for these rows alone and why. What is wrong with the order itself is raised."""
+    try:
+        why_not = obstacle(order, joint)
+        if not why_not:
+            promise, options = order.promised(joint), unhurried(order.options)
+            return _made(encoding, order, stream, joint, promise, options), ""
+    except (ParameterError, SizeError, GuaranteeError) as error:
+        why_not = str(error)
+    return _made(encoding, order, stream, joint, order.promise, order.options), why_not
 
 
 def _narrow(drawn: IntArray | None) -> NDArray[Any] | None:

@@ -11,7 +11,8 @@ from privacyfunnel.errors import OutputError
 from privacyfunnel.tables.suffixes import SUFFIXES
 from privacyfunnel.tables.whole import Parts, checked_target, whole_files
 
-TABLES = tuple(f"sanitised{suffix}" for suffix in SUFFIXES)
+STEM = "sanitised"  # what a table is called, before what says its format
+TABLES = tuple(f"{STEM}{suffix}" for suffix in SUFFIXES)
 PROTOCOL = "protocol.json"
 CODEBOOKS = ("codebook.csv", "codebook.tsv")
 SIGNATURE = f"{PROTOCOL}.sig"
@@ -37,7 +38,7 @@ class ReleaseFiles:
 
     @property
     def table(self) -> Path:
-        return self.into / f"sanitised{self.suffix}"
+        return self.into / f"{STEM}{self.suffix}"
 
     @property
     def protocol(self) -> Path:

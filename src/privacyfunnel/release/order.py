@@ -51,6 +51,7 @@ class Order:
     seed: int | None = None  # for tests only
     effort: Effort = field(default_factory=Effort)
     population: float | None = None  # the confidence with which it is to hold for the people the rows are a sample of
+    population_if_possible: bool = False  # whether these rows alone are promised for where the people cannot be
     private: PrivateDesign | None = None  # a design from noisy counts, in a public domain
     domain: DomainFile | None = None
 

@@ -107,20 +107,22 @@ def check_drawn_apart(method: str, needs_rows: bool) -> None:
         )
 
 
-def told_of_design(promise: Promise, secret: str) -> list[str]:
-    """What the protocol file itself may give away, in a sentence."""
+def told_of_design(promise: Promise, secret: str, *, codebook: bool, to_owner: bool) -> list[str]:
+    """What the protocol file itself, and the codebook that was computed from it, may give away, in a sentence."""
+    made = "protocol.json and codebook.csv were made" if codebook else "protocol.json was made"
+    they = "them" if codebook else "it"
     people = promise.population
     design = None if people is None else people.rule.design_epsilon
     if people is None or design is None:
+        advice = f" Only you can read {they}; give {they} away only if nobody knows so much, or use --design-epsilon."
         return [
-            f"protocol.json was made from the counts themselves: whoever knows all other rows can work out a person's "
-            f"{secret} from it. Only you can read it; give it away only if nobody knows so much, or make it with "
-            "--design-epsilon."
+            f"{made} from the counts themselves: whoever has {they} and knows all other rows can work out a person's "
+            f"{secret}.{advice if to_owner else ''}"
         ]
     most = promise.epsilon + float(design)
     return [
-        f"protocol.json was made from counts with noise of ε = {float(design):g}: file and rows together move what "
-        f"somebody who knows all other rows believes about a person's {secret} by e^{most:g} at most, if these rows "
-        f"are an independent sample of people, with confidence {people.confidence:.0%}. Labels and bins of the domain "
-        "are public."
+        f"{made} from counts with noise of ε = {float(design):g}: together with the rows this moves what somebody who "
+        f"knows all other rows believes about a person's {secret} by e^{most:g} at most, if these rows are an "
+        f"independent sample of people, with confidence {people.confidence:.0%}. Labels and bins of the domain are "
+        "public."
     ]

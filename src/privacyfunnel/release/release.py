@@ -10,6 +10,7 @@ from privacyfunnel.arrays import IntArray
 from privacyfunnel.designs.curve import Point
 from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.row_order import OrderTells
 from privacyfunnel.model.uses.use import Worth
 from privacyfunnel.release.people import People
@@ -48,6 +49,8 @@ class Release:
     rare: tuple[str, ...] = ()  # values that few people have, and what merging rare secrets would keep; a sentence each
     pages: tuple[Path, ...] = ()  # the reports that were written
     joint: Joint | None = None  # the owner's own: it holds counts, and is in no public file
+    not_for_people: str = ""  # why the people are promised nothing, where that was left open; the owner's own
+    rows_alone: Worth | None = None  # what these rows alone would keep, where the people were promised unasked
     people: People | None = None  # ε for those whom the rows stand for, where that is quickly told; the owner's own
     known: tuple[Point, ...] = ()  # the points of a curve that were solved on the way
     excel_safe: bool = False  # whether cells that a spreadsheet would take for formulas have an apostrophe in front
@@ -56,6 +59,7 @@ class Release:
     kept_columns: tuple[KeptColumn, ...] = ()  # what each kept column gives away of order and secret
     order: IntArray | None = None  # of a frame: which of its rows each published row is; the owner's own
     remembered: Remembered | None = None  # what the ledger says: the owner's own
+    read_as: tuple[str, ...] = ()  # what was found by itself of how the table is written, in words
     kept_order: bool = False  # whether the rows are published in the order of the table
 
     @property
@@ -70,15 +74,15 @@ class Release:
 
     @property
     def not_promised_to_owner(self) -> tuple[str, ...]:
-        """The same with figures for the people whom the rows stand for: they depend on counts, and are the owner's."""
-        if self.people is None or self.sealed.promise.population is not None:
-            return self.not_promised
-        said = f"{NOT_OF_PEOPLE}: for them it is, {self.people.bound} ({self.people.kind})."
-        return tuple(said if line.startswith(NOT_OF_PEOPLE) else line for line in self.not_promised)
+        """The same with figures that depend on counts, for the people among others: these are the owner's."""
+        return self._not_promised(to_owner=True)
 
     @property
     def not_promised(self) -> tuple[str, ...]:
-        """What nobody should read into the promise, a sentence each."""
+        """What nobody should read into the promise, a sentence each, with no figure that is not in a public file."""
+        return self._not_promised(to_owner=False)
+
+    def _not_promised(self, *, to_owner: bool) -> tuple[str, ...]:
         domain, promise = self.sealed.domain, self.sealed.promise
         secret, columns = " & ".join(domain.secret_columns), " & ".join(at.name for at in domain.attributes)
         said = []
@@ -95,10 +99,10 @@ class Release:
                 f"record on average, but the record that tells most does so up to ε = {self.sealed.epsilon:.3g}."
             )
         if self.known_values_leak is not None and not promise.guards_known_attributes:
+            most = f", up to ε = {self.known_values_leak:.3g}" if to_owner else ""
             said.append(
                 f"This protocol looks at {secret}. Whoever already knows a person's {columns} may learn {secret} from "
-                f"the published record, up to ε = {self.known_values_leak:.3g}; {promise.name} does not cover them, "
-                "SRLIP does."
+                f"the published record{most}; {promise.name} does not cover them, SRLIP does."
             )
         elif len(domain.attributes) > 1 and not promise.guards_known_attributes:
             said.append(
@@ -120,14 +124,27 @@ class Release:
                 f"Not passed on, for it may hold the secret or names: {', '.join(self.beside)}. "
                 "What is to be published of it must be made a column and named among those to keep."
             )
-        said += told_of_design(promise, secret)
+        said += told_of_design(promise, secret, codebook=bool(self.sealed.outcomes), to_owner=to_owner)
         said += [
             f"{columns} itself is not protected, nor who is in the table: only {secret} is.",
             "A second release of the same rows, or several rows about one person, can give away more than their ε "
             "added; audit --with computes it for releases.",
-            f"Beliefs are compared with the distribution of {secret} in this table; whoever starts from another "
-            "belief may learn more or less.",
+            _beliefs(promise, secret, columns),
         ]
         if promise.population is None:
-            said.append(f"{NOT_OF_PEOPLE}; --population 95% asks for that as well.")
+            known = f": for them it is, {self.people.bound} ({self.people.kind})" if to_owner and self.people else ""
+            said.append(f"{NOT_OF_PEOPLE}{known or '; --population 95% asks for that as well'}.")
         return tuple(said)
+
+
+def _beliefs(promise: Promise, secret: str, columns: str) -> str:
+    """Whose beliefs the promise is about."""
+    if promise.for_any_belief:
+        return (
+            f"It holds whatever somebody believes about {secret} beforehand, but for people whose {columns} goes with "
+            f"{secret} as it does in this table."
+        )
+    return (
+        f"Beliefs are compared with the distribution of {secret} in this table; whoever starts from another belief may "
+        "learn more or less."
+    )

@@ -19,8 +19,10 @@ from privacyfunnel.release.files import Page, ReleaseFiles
 from privacyfunnel.release.order import OUTCOMES, Order, Watch, names
 from privacyfunnel.release.private import private_design
 from privacyfunnel.release.release import Release
+from privacyfunnel.release.whom import whom
 from privacyfunnel.release.work import Work
 from privacyfunnel.tables.bins import Bins
+from privacyfunnel.tables.dialect import AS_FOUND, Dialect
 from privacyfunnel.tables.merging import merges_of
 
 if TYPE_CHECKING:
@@ -35,7 +37,7 @@ def sanitise(
     secret: str | Sequence[str],
     publish: str | Sequence[str],
     promise: Promise,
-    population: float | None = None,
+    population: float | str | None = None,
     method: str = DEFAULT_METHOD,
     chain_order: Sequence[str] = (),
     budgets: str | Sequence[float] | None = None,
@@ -67,7 +69,8 @@ def sanitise(
         secret=names(secret),
         publish=names(publish),
         promise=promise,
-        population=population,
+        population=whom(population).confidence,
+        population_if_possible=whom(population).if_possible,
         method=method,
         chain_order=tuple(chain_order),
         budgets=budgets if budgets is None or isinstance(budgets, str) else tuple(budgets),
@@ -101,8 +104,7 @@ def sanitise_file(
     order: Order,
     *,
     suffix: str | None = None,
-    delimiter: str | None = None,
-    encoding: str | None = None,
+    dialect: Dialect = AS_FOUND,
     force: bool = False,
     excel_safe: bool = False,
     ledger: str | Path | None = None,
@@ -128,8 +130,8 @@ def sanitise_file(
     from privacyfunnel.tables.writing import write_batches
 
     source, into = Path(source), Path(into)
-    table = open_table(source, delimiter=delimiter, encoding=encoding)
-    files = ReleaseFiles(into, suffix or str(table_suffix(source)), force=force)
+    table = open_table(source, dialect)
+    files = ReleaseFiles(into, suffix or table_suffix(source) or ".csv", force=force)
     files.refuse_early(source)
     book = Ledger(ledger_of(source) if ledger is None else Path(ledger))
     with book.opened() as salt:
@@ -147,14 +149,16 @@ def sanitise_file(
         ):
             drawn = parts.begin(files.table.name)
             batches = work.batches(order.keep, partial(nameless_file, drawn))
-            write_batches(drawn, files.suffix, batches, excel_safe=excel_safe)
+            # A byte order mark, without which Excel takes UTF-8 for something else, where it is to be opened there.
+            like = replace(table.written, mark=table.written.mark or excel_safe)
+            write_batches(drawn, files.suffix, batches, excel_safe=excel_safe, written=like)
             # Made from the counts themselves, both can tell a person's secret (benchmarks attacks): the owner's.
             owners = order.private is None
             parts.begin(files.protocol.name, owners=owners).write_text(work.sealed.to_text(), encoding="utf-8")
             codes = work.codebook()
             if codes is not None:
                 beside = parts.begin(files.codebook.name, owners=owners)
-                write_batches(beside, beside.suffix, [codes], excel_safe=excel_safe)
+                write_batches(beside, beside.suffix, [codes], excel_safe=excel_safe, written=like)
             remembered = replace(remembered, replaced=tuple(replaced))
             release = replace(
                 work.release(files.table),
@@ -162,6 +166,7 @@ def sanitise_file(
                 codebook=None if codes is None else files.codebook,
                 excel_safe=excel_safe,
                 remembered=remembered,
+                read_as=table.written.found,
             )
             written = []
             for page in pages(replace(release, table=drawn)) if pages else ():

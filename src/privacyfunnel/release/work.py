@@ -139,6 +139,8 @@ class Work:
                 filter(None, (few_words(joint, self.sealed.domain.bins), rare_secret_words(found, order.secret)))
             ),
             joint=joint,
+            not_for_people=found.not_for_people,
+            rows_alone=found.rows_alone,
             people=people(law, self.sealed.promise, joint, AT_A_GLANCE),
             known=() if found.point is None else (found.point,),
             order_tells=self._neighbours.found(),

@@ -1,55 +1,36 @@
-"""Pictures and words to one HTML page that needs nothing but itself."""
+"""The page about a release: what its readers ask, answered in words, percent and pictures. It needs nothing but itself.
+
+Six questions, the same for one column, several, a chain or a product: what was promised and for whom, what an attacker
+could learn at worst, what an analyst gets, what is changed, what is not promised, and how to repeat it. What a law
+cannot show is left out, and nothing is shown in its place.
+"""
 
 from __future__ import annotations
 
-import math
-import platform
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from datetime import datetime
-from importlib.metadata import version
 from typing import Any
 
-import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from privacyfunnel.audits.side_channels import SideChannel, side_channel
+from privacyfunnel.audits.side_channels import side_channel
 from privacyfunnel.designs.methods import Effort
-from privacyfunnel.errors import ParameterError, SizeError, SolverError
-from privacyfunnel.estimation import Estimates, estimate
-from privacyfunnel.laws.sealing import SealedProtocol
+from privacyfunnel.errors import ParameterError
+from privacyfunnel.model.joint import Joint
 from privacyfunnel.release.files import Page
-from privacyfunnel.release.people import upwards
 from privacyfunnel.release.sanitise import Release
-from privacyfunnel.report import OWNERS, PUBLIC, numbers, pictures
-from privacyfunnel.tables.names import listing
+from privacyfunnel.report import OWNERS, PUBLIC, said
+from privacyfunnel.report.analyst import Analyst, analyst, shares_bars
+from privacyfunnel.report.attacker import Attacker, attacker, beliefs_bars, guessing_sentence, worst_sentence
+from privacyfunnel.report.changes import change_bars, changes, public_bars
+from privacyfunnel.report.costs import LOOSE, costs, costs_picture
+from privacyfunnel.report.look import STYLE
+from privacyfunnel.report.said import Occasion
+from privacyfunnel.report.words import percent, sentence
 
-LARGEST = 700.0  # ε: e to the power of more is beyond all floats
-MEANING = {
-    "LIP": "No published record moves anybody's belief about {secret}, from what it is for a person picked at random, "
-    "by more than a factor of {factor}, in either direction.",
-    "LDP": "Every published record is almost as likely for one value of {secret} as for any other: the chances differ "
-    "by at most a factor of {factor}.",
-    "SRLIP": "No published record moves anybody's belief about {secret} by more than a factor of {factor}, in either "
-    "direction, whichever of the published attributes they knew before.",
-}
-ANY_MEANING = (
-    "Of any two groups of people that {promise} compares, a published record is almost as likely for one as for the "
-    "other: the chances differ by at most a factor of {factor}."
-)
-SETS = (
-    "Each record is published as a set of values: its own with chance one half, each other one by a "
-    "draw of its own. The sets are too many to be drawn here."
-)
+__all__ = ["Occasion", "owner_page", "pages", "public_page"]
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Occasion:
-    """What the page says of the occasion: when, from what, and by which command."""
-
-    when: datetime
-    source: str
-    command: str
+DRAWN_COLUMNS = 4  # of several published columns: more pictures are not looked at
+SIDE_SECONDS = 1.5  # for looking at what somebody learns who knows some columns already
 
 
 def pages(
@@ -71,7 +52,7 @@ def owner_page(
     release: Release,
     occasion: Occasion,
     *,
-    effort: Effort = numbers.LOOSE,
+    effort: Effort = LOOSE,
     watch: Callable[[str], None] | None = None,
 ) -> str:
     """The report for the owner of the data. It shows figures about the secret and is not for publication."""
@@ -80,193 +61,110 @@ def owner_page(
     if joint is None:
         raise ParameterError("The owner's report needs the counts of the table; this release carries none.")
     say("drawing the trade-off")
-    curve = numbers.trade_off_curve(joint, sealed, effort, release.known)
-    say("estimating back")
-    estimates = _estimates(release)
+    curve = costs(joint, sealed, effort, release.known)
+    recovered = analyst(sealed, joint, release.rows)
     say("drawing the report")
-    shown, seen, beliefs = (
-        numbers.outputs(joint, sealed),
-        numbers.attacker(joint, sealed),
-        numbers.beliefs(joint, sealed),
-    )
-    columns = [(pictures.column_picture(column), column.notes) for column in numbers.columns(joint, sealed, estimates)]
-    shared = _shared(release)
+    shown = attacker(joint, sealed)
     return _page(
-        **{**shared, "not_promised": release.not_promised_to_owner, "facts": [*shared["facts"], *_people(release)]},
+        **_shared(release),
+        **_attacker(release, shown),
+        **_analyst(release, recovered),
+        **_changed(release, joint),
         owner=True,
-        people=_people_words(release),
-        title=f"Publishing {_columns(release)} without giving away {_secret(release)}",
-        sentence=pictures.beliefs_sentence(beliefs[0], _secret(release)),
-        curve=curve and pictures.curve_picture(curve, release.method, sealed.promise.epsilon, sealed.information),
-        outputs=[pictures.outputs_picture(shown), pictures.channel_picture(shown)] if shown else [],
-        left_out=shown.left_out if shown else 0,
-        unchanged=f"{100 * release.unchanged:.1f} %",
-        attacker=pictures.attacker_picture(seen, sealed.epsilon) if seen else None,
-        side=_side(side_channel(joint, sealed.law), release),
-        columns=columns,
-        associations=numbers.associations(joint, sealed),
-        beliefs=beliefs,
-        provenance=_provenance(release, occasion),
-        command=occasion.command,
+        title=f"Publishing {said.columns(sealed)} without giving away {said.secret(sealed)}",
+        facts=said.facts(release, shown, recovered),
+        whom=said.whom(release, side_channel(joint, sealed.law, SIDE_SECONDS)),
+        not_promised=release.not_promised_to_owner,
+        costs=curve and costs_picture(curve, release.method, sealed.promise.epsilon, sealed.information),
+        provenance=said.provenance(release, occasion),
+        command="\n".join(filter(None, (occasion.command, said.audit_command(release, occasion)))),
     )
 
 
 def public_page(release: Release, occasion: Occasion) -> str:
-    """A page for everybody: nothing on it that is not in the public protocol."""
+    """A page for everybody: nothing on it that is not in a public file.
+
+    Chances that were computed from the counts themselves can tell a secret even in whole percents (benchmarks attacks):
+    they are drawn only where they come from noisy counts.
+    """
     sealed = release.sealed
-    channel = _public_channel(release)
+    picture = public_bars(sealed) if said.has_public_chances(sealed) else None
     return _page(
         **_shared(release),
         owner=False,
-        people=(),
-        title=f"{_columns(release)}: a sanitised table",
-        sentence="",
-        curve=None,
-        outputs=[pictures.channel_picture(channel)] if channel else [],
-        left_out=channel.left_out if channel else 0,
-        unchanged="",
+        lead="",
+        facts=said.public_facts(sealed),
+        title=f"{said.columns(sealed)}: a sanitised table",
+        whom=said.whom_public(sealed),
         attacker=None,
-        side="",
-        columns=[],
-        associations=(),
+        attacker_words=["What somebody believes before they see a record, and what they can believe afterwards:"],
+        examples=said.examples(sealed),
         beliefs=(),
-        provenance=[
-            ("published columns", _columns(release)),
-            ("secret columns", ", ".join(sealed.domain.secret_columns)),
-            ("made with", f"privacyfunnel {version('privacyfunnel')}"),
-            ("date", f"{occasion.when:%Y-%m-%d}"),
-            ("to use it", "privacyfunnel estimate protocol.json sanitised.csv"),
-        ],
+        promised=True,
+        analyst_words=[said.FOR_ANALYSTS],
+        shares=[],
+        changed_words=[said.how_published(sealed, drawn=picture is not None)],
+        changed=[],
+        change_pictures=[(picture, "")] if picture else [],
+        not_promised=release.not_promised,
+        costs=None,
+        provenance=said.public_provenance(sealed, occasion),
         command="",
     )
 
 
-def _page(**said: Any) -> str:
+def _page(**filled: Any) -> str:
     environment = Environment(
         loader=PackageLoader("privacyfunnel", "report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
-    return environment.get_template("page.html.jinja").render(**said)
-
-
-def _nats(sealed: SealedProtocol) -> str:
-    """What is kept of what there is; a mean over the rows has a standard error."""
-    error = f" ± {sealed.information_error:.4f} (standard error over the rows)" if sealed.information_error else ""
-    return f"{sealed.information:.4f}{error} of {sealed.entropy:.4f} nats"
+    return environment.get_template("page.html.jinja").render(style=STYLE, **filled)
 
 
 def _shared(release: Release) -> dict[str, Any]:
     sealed = release.sealed
-    secret, columns, promise = _secret(release), _columns(release), sealed.promise.name
-    epsilon = sealed.promise.epsilon
-    factor = f"{math.ceil(math.exp(epsilon) * 100 - 1e-9) / 100:g}" if epsilon < LARGEST else f"e^{epsilon:g}"
-    kept = f"{100 * release.share_kept:.1f} %"
-    facts = [
-        ("promised", f"ε = {sealed.promise.epsilon:g}", sealed.promise.name),
-        ("certified", f"ε = {sealed.epsilon:.6g}", f"{sealed.law.checked}, on the integers that were drawn from"),
-        (
-            "information kept",
-            kept,
-            _nats(sealed),
-        ),
-    ]
-    if sealed.bound is not None:
-        share = f"{100 * sealed.bound / sealed.entropy:.1f} %" if sealed.entropy else "–"
-        facts.append(
-            ("best possible", share, f"proved: none that looks at the same keeps more than {sealed.bound:.4f} nats")
-        )
     return {
-        "secret": secret,
+        "secret": said.secret(sealed),
         "for_publication": sealed.for_publication,
-        "meaning": MEANING.get(promise, ANY_MEANING).format(secret=secret, factor=factor, promise=promise),
-        "facts": facts,
-        "not_promised": release.not_promised,
-        "no_outputs": SETS
-        if sealed.law.members
-        else f"The outputs of {release.method} over {columns} are too many to be drawn here.",
+        "meaning": said.meaning(sealed),
     }
 
 
-def _people(release: Release) -> list[tuple[str, str, str]]:
-    """The ε of those whom the rows stand for, beside the table's: the owner's to know."""
-    found = release.people
-    if found is None:
-        return []
-    size = "unbounded" if math.isinf(found.epsilon) else f"ε ≤ {upwards(found.epsilon)}"
-    return [("for the people", size, f"with {100 * found.confidence:g} % confidence; {found.kind}")]
+def _attacker(release: Release, found: Attacker) -> dict[str, Any]:
+    sealed, secret = release.sealed, said.secret(release.sealed)
+    told = [said.before_publication(sealed)]
+    if found.guessing is not None:
+        told.append(guessing_sentence(found.guessing, secret))
+    if found.worst.highest is None:
+        told.append(said.too_many(sealed, release.method))
+    return {
+        "lead": worst_sentence(found, secret),
+        "attacker_words": told,
+        "examples": (),
+        "attacker": beliefs_bars(found, secret),
+        "beliefs": found.beliefs,
+        "promised": found.promised,
+    }
 
 
-def _people_words(release: Release) -> tuple[str, ...]:
-    found = release.people
-    if found is None:
-        return ()
-    alone = found.rare_alone
-    said = f"{found.beside(release.sealed.epsilon)}."
-    return (_sentence(said), *([_sentence(f"for the people, {alone}.")] if alone else []))
+def _analyst(release: Release, found: Analyst) -> dict[str, Any]:
+    orders = release.worth.use.orders
+    words = [said.ESTIMATED] if found.columns else []
+    if found.left_out:
+        words.append(said.not_estimated(found.left_out))
+    drawn = [*found.columns[:DRAWN_COLUMNS], *([] if found.cross is None else [found.cross])]
+    words += [sentence(str(each)) for each in found.columns[DRAWN_COLUMNS:]]
+    return {"analyst_words": words, "shares": [(shares_bars(each, orders), sentence(str(each))) for each in drawn]}
 
 
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
-def _estimates(release: Release) -> Estimates | None:
-    try:
-        return estimate(release.sealed, release.table)
-    except (ParameterError, SizeError, SolverError):  # the report says what it can; the release stands without it
-        return None
-
-
-def _side(side: SideChannel | None, release: Release) -> str:
-    if side is None:
-        return ""
-    limit = "up to" if side.exact else "at least"
-    size = "without bound" if math.isinf(side.epsilon) else f"{limit} ε = {side.epsilon:.3g}"
-    promised = release.sealed.promise.guards_known_attributes
-    covered = "This is covered by the promise." if promised else "The promise does not cover this."
-    return f"Someone who knows more can learn more, {size}: {side.words}. {covered}"
-
-
-def _public_channel(release: Release) -> numbers.Outputs | None:
-    """The channel as the protocol file states it; no prior, so no posterior."""
-    sealed = release.sealed
-    listed = sealed.law.listed
-    if listed is None:
-        return None
-    channel = listed.channel if sealed.induced is None else sealed.induced
-    labels = [
-        np.array(at.labels, dtype=object)[sealed.domain.combos[:, j]] for j, at in enumerate(sealed.domain.attributes)
-    ]
-    shown = np.arange(channel.shape[1])[: numbers.SHOWN_OUTPUTS]
-    return numbers.Outputs(
-        labels=tuple(numbers.text(listed.outputs[y]) for y in shown),
-        share=np.full(len(shown), np.nan),
-        posterior=np.full((len(shown), channel.shape[0]), np.nan),
-        channel=channel[:, shown],
-        values=tuple(" & ".join(parts) for parts in zip(*labels, strict=True)),
-        left_out=channel.shape[1] - len(shown),
-    )
-
-
-def _provenance(release: Release, occasion: Occasion) -> list[tuple[str, str]]:
-    sealed = release.sealed
-    libraries = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "highspy", "polars", "cryptography"))
-    return [
-        ("table", occasion.source),
-        ("records", f"{release.rows:,}"),
-        ("secret", ", ".join(sealed.domain.secret_columns)),
-        ("published", _columns(release)),
-        ("kept as they are, unprotected", listing(release.kept) or "none"),
-        ("dropped", listing(release.dropped) or "none"),
-        ("method", release.method + (", which looks at the secret" if sealed.sees_secret else "")),
-        *([("because", release.reason)] if release.reason else []),
-        *([("sparseness", release.sparse)] if release.sparse else []),
-        ("date", f"{occasion.when:%Y-%m-%d %H:%M %Z}".strip()),
-        ("made with", f"privacyfunnel {version('privacyfunnel')}, Python {platform.python_version()}, {libraries}"),
-    ]
-
-
-def _secret(release: Release) -> str:
-    return " & ".join(release.sealed.domain.secret_columns)
-
-
-def _columns(release: Release) -> str:
-    return ", ".join(at.name for at in release.sealed.domain.attributes)
+def _changed(release: Release, joint: Joint) -> dict[str, Any]:
+    sealed, orders = release.sealed, release.worth.use.orders
+    found = changes(joint, sealed)
+    several = len(found) > 1
+    rows = [(each.column.name, "–" if each.own is None else percent(each.own), percent(each.exact)) for each in found]
+    return {
+        "changed_words": said.changed(release, listed=bool(found)),
+        "changed": rows,
+        "change_pictures": [
+            (change_bars(each, orders), each.column.name if several else "") for each in found[:DRAWN_COLUMNS]
+        ],
+    }

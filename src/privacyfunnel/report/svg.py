@@ -19,6 +19,15 @@ _UNWRITABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]"
 ROUND = (1.0, 2.0, 2.5, 5.0, 10.0)  # ticks stand at these times a power of ten
 
 
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A figure as SVG, and what it shows in words for those who do not see it."""
+
+    name: str
+    svg: str
+    words: str
+
+
 def svg(width: float, height: float, parts: Iterable[str]) -> str:
     """The picture of these parts."""
     return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_n(width)} {_n(height)}">{"".join(parts)}</svg>'
@@ -47,7 +56,7 @@ def rectangle(x: float, y: float, width: float, height: float, colour: str, *, f
 
 
 def words(
-    x: float, y: float, text: str, *, size: float = 8.0, anchor: str = "start", colour: str = INK, turned: float = 0.0
+    x: float, y: float, text: str, *, size: float = 9.5, anchor: str = "start", colour: str = INK, turned: float = 0.0
 ) -> str:
     """Text whose middle stands at height y; `anchor` says which end of it is at x, and `turned` by how many degrees."""
     turn = f' transform="rotate({turned:g} {_n(x)} {_n(y)})"' if turned else ""
@@ -147,12 +156,38 @@ def legend(entries: Sequence[tuple[str, str]], x: float, y: float, width: float,
         left, down = x + i // rows * width / columns, y + LINE * (i % rows)
         parts += [
             f'<g transform="translate({_n(left + 9)} {_n(down)})">{sign}</g>',
-            words(left + 22, down, text, size=7.5),
+            words(left + 22, down, text),
         ]
     return parts
 
 
-LINE = 11.0  # points from one line of a legend to the next
+LINE = 16.0  # points from one line of a legend to the next
+
+
+def frame(across: Scale, up: Scale, below: str, beside: str) -> list[str]:
+    """Two axes with their ticks, their names, and a faint grid."""
+    left, right, bottom, top = across.start, across.end, up.start, up.end
+    parts = [line(left, bottom, right, bottom), line(left, top, left, bottom)]
+    for tick in across.ticks(5):
+        parts += [
+            line(across(tick), top, across(tick), bottom, faint=0.12),
+            line(across(tick), bottom, across(tick), bottom + 3),
+            words(across(tick), bottom + 11, f"{tick:g}", anchor="middle"),
+        ]
+    for tick in up.ticks(5):
+        parts += [
+            line(left, up(tick), right, up(tick), faint=0.12),
+            line(left - 3, up(tick), left, up(tick)),
+            words(left - 5, up(tick), f"{tick:g}", anchor="end"),
+        ]
+    return [
+        *parts,
+        words((left + right) / 2, bottom + 27, below, size=TITLE, anchor="middle"),
+        words(9, (top + bottom) / 2, beside, size=TITLE, anchor="middle", turned=-90),
+    ]
+
+
+TEXT, TITLE = 9.5, 10.5  # points: of ticks and legends, and of what axes are called
 
 
 def _n(number: float) -> str:

@@ -4,24 +4,38 @@ Edges e₁ < … < eₙ cut the line into `< e₁`, `[e₁, e₂)`, …, `>= e�
 rounded, since an edge is published and an exact quantile is the number of a person.
 """
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from privacyfunnel.errors import ParameterError
+
+if TYPE_CHECKING:
+    from privacyfunnel.tables.grouping import Grouping
 
 MOST_BINS = 1000  # more are no bins
 
 
 @dataclass(frozen=True, slots=True)
 class Bins:
-    """What the owner asked for one column: edges, or a number of quantiles, or neither to keep every value as it is."""
+    """What the owner asked for one column, or nothing but its name to keep every value as it is.
+
+    `edges` cut numbers, so many `quantiles` are edges from the data, a `width` cuts at its multiples (from `bottom` to
+    `top`, or as far as there are numbers), and `how` is a grouping: of dates, of codes, or by a map.
+    """
 
     column: str
     edges: tuple[float, ...] = ()
     quantiles: int | None = None
+    width: float | None = None
+    bottom: float | None = None
+    top: float | None = None
+    how: Grouping | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "edges", tuple(float(edge) for edge in self.edges))
@@ -33,34 +47,36 @@ class Bins:
             raise ParameterError(
                 f"quantiles of '{self.column}' must be 2 to {MOST_BINS}; {self.quantiles} were asked for."
             )
+        if self.width is not None and not 0 < self.width < math.inf:
+            raise ParameterError(f"the width of the bins of '{self.column}' must be a number above 0.")
+        if self.width is not None and self.bottom is not None and self.top is not None:
+            object.__setattr__(self, "edges", self.multiples(self.bottom, self.top))
+            object.__setattr__(self, "width", None)
 
+    @property
+    def cuts(self) -> bool:
+        """Whether numbers are cut into bins."""
+        return bool(self.edges) or self.quantiles is not None or self.width is not None
 
-def parse_bin(text: str) -> Bins:
-    """The bins meant by `COLUMN=EDGE,EDGE,…`, `COLUMN=quantiles:N` or `COLUMN=values`.
+    def multiples(self, low: float, high: float) -> tuple[float, ...]:
+        """The edges of bins of this width for numbers from low to high: multiples of it, cut off at both ends.
 
-    >>> parse_bin("age=0,18,30,50,65").edges
-    (0.0, 18.0, 30.0, 50.0, 65.0)
-    >>> parse_bin("income=quantiles:8").quantiles
-    8
-    >>> parse_bin("age")
-    Traceback (most recent call last):
-    ...
-    privacyfunnel.errors.ParameterError: bins look like age=0,18,65 or age=quantiles:8 or age=values; 'age' does not.
-    """
-    column, equals, how = text.rpartition("=")
-    kind, _, number = how.strip().partition(":")
-    try:
-        if not equals or not column:
-            raise ValueError
-        if kind == "quantiles":
-            return Bins(column, quantiles=int(number))
-        if how.strip() == "values":
-            return Bins(column)
-        return Bins(column, edges=tuple(float(edge) for edge in how.split(",")))
-    except ValueError:
-        column = column or "age"
-        shapes = f"{column}=0,18,65 or {column}=quantiles:8 or {column}=values"
-        raise ParameterError(f"bins look like {shapes}; '{text}' does not.") from None
+        They depend on the numbers through ⌊low / width⌋ and ⌊high / width⌋ only.
+
+        >>> Bins("price", width=0.1).multiples(0.25, 0.49), Bins("price", width=10, top=30).multiples(12, 95)
+        ((0.3, 0.4), (20.0, 30.0))
+        """
+        width = _exact(self.width or 1.0)
+        first = _exact(low if self.bottom is None else self.bottom) / width
+        last = _exact(high if self.top is None else self.top) / width
+        start = math.floor(first) + 1 if self.bottom is None else math.ceil(first)
+        stop = math.floor(last)
+        if stop - start >= MOST_BINS:
+            raise ParameterError(
+                f"'{self.column}' must have at most {MOST_BINS} bins; a width of {number_text(float(width))} gives "
+                f"more. Use a larger one, or cut it off: {self.column}=width:{number_text(float(width))},top:…"
+            )
+        return tuple(float(i * width) for i in range(start, stop + 1)) or (float(max(stop, start) * width),)
 
 
 def bin_labels(edges: tuple[float, ...]) -> tuple[str, ...]:

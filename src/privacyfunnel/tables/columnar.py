@@ -7,6 +7,8 @@ from pathlib import Path
 import polars as pl
 
 from privacyfunnel.errors import TableError
+from privacyfunnel.tables.dialect import COMMON, Written
+from privacyfunnel.tables.numbers import PLAIN, Numbers
 from privacyfunnel.tables.picking import exactly, named
 
 BATCH_ROWS = 1 << 17  # some ten megabytes of a few columns
@@ -20,16 +22,18 @@ class ColumnarTable:
     path: Path
     kind: str
     columns: tuple[str, ...]
+    numbers: Numbers = PLAIN  # how its columns of text write them
+    written: Written = COMMON
 
     @property
     def name(self) -> str:
         return f"'{self.path}'"
 
     @classmethod
-    def open(cls, path: Path, kind: str) -> "ColumnarTable":
-        table = cls(path, kind, ())
+    def open(cls, path: Path, kind: str, numbers: Numbers = PLAIN) -> "ColumnarTable":
+        table = cls(path, kind, (), numbers)
         try:
-            return cls(path, kind, tuple(table._scan().collect_schema().names()))
+            return cls(path, kind, tuple(table._scan().collect_schema().names()), numbers)
         except (pl.exceptions.PolarsError, OSError) as error:
             raise table._damaged() from error
 

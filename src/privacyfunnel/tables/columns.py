@@ -6,11 +6,13 @@ for what is missing. Once all rows were seen, the coder gives the sorted domain 
 one.
 """
 
+from __future__ import annotations
+
 import math
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import polars as pl
@@ -20,7 +22,11 @@ from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import ColumnError, TableError
 from privacyfunnel.tables.bins import bin_labels, example_edges
 from privacyfunnel.tables.names import MISSING, unlike
+from privacyfunnel.tables.numbers import PLAIN, Numbers
 from privacyfunnel.tables.picking import nameless
+
+if TYPE_CHECKING:
+    from privacyfunnel.tables.grouping import Grouping
 
 PROTOCOL = "the protocol"  # that knows the values of a table, unless a file lists them
 MOST_NUMBERS = 50  # different numbers that pass for labels
@@ -39,6 +45,7 @@ class Coding:
     labels: tuple[str, ...]
     missing: int | None = None  # the code of a missing entry, if there is one
     edges: tuple[float, ...] = ()  # of binned numbers; the labels are then some of bin_labels(edges)
+    how: Grouping | None = None  # by which rule entries became these labels, where they are coarser
     rest: int | None = None  # the code of every entry that has none of its own, if those are read as one value
     joins: bool = False  # whether a label stands for several values, which were named
 
@@ -59,10 +66,14 @@ class Coder(Protocol):
 class LabelCoder:
     """Entries that are labels: provisional codes in order of appearance, the domain in order of the labels."""
 
-    def __init__(self, column: str, *, keep_numbers: bool = False) -> None:
+    def __init__(
+        self, column: str, *, keep_numbers: bool = False, how: Grouping | None = None, numbers: Numbers = PLAIN
+    ) -> None:
         self.column = column
         self.size = 1
         self._keep_numbers = keep_numbers
+        self._how = how
+        self._numbers = numbers
         categories = pl.Categories.random()
         self._kind = pl.Categorical(categories)
         self._categories = categories
@@ -87,20 +98,25 @@ class LabelCoder:
         empty = [code for code in used if not texts[code]]
         place = {texts[code]: code for code in used if texts[code]}
         self._refuse_numbers(place)
-        labels = sorted_labels(place)
+        labels = sorted_labels(place) if self._how is None else self._how.in_order(place)
         final = np.full(self.size, UNKNOWN, dtype=np.int64)
         final[[place[label] for label in labels]] = np.arange(len(labels))
         if not empty:
-            return Coding(self.column, tuple(labels)), final
+            return Coding(self.column, tuple(labels), how=self._how), final
         final[empty] = len(labels)
-        return Coding(self.column, (*labels, unlike(MISSING, labels)), missing=len(labels)), final
+        gone = unlike(MISSING, labels)
+        return Coding(self.column, (*labels, gone), missing=len(labels), how=self._how), final
 
     def _labels(self) -> list[str]:
         return self._categories.to_series().to_list()
 
     def _refuse_numbers(self, labels: Collection[str]) -> None:
-        numbers = [number for number in map(as_plain_number, labels) if number is not None]
-        if self._keep_numbers or len(labels) <= MOST_NUMBERS or len(numbers) < len(labels):
+        if self._keep_numbers or len(labels) <= MOST_NUMBERS:
+            return
+        plain, _ = self._numbers.plain(pl.Series(list(labels), dtype=pl.String))
+        texts = plain.drop_nulls().to_list()  # a text that means a missing number is no label of a category
+        numbers = [number for number in map(as_plain_number, texts) if number is not None]
+        if len(numbers) < len(texts) or len(numbers) <= MOST_NUMBERS:
             return
         column, finite = self.column, [number for number in numbers if math.isfinite(number)]
         found = f"column '{column}' holds {len(labels)} different numbers or more, too many for categories."
@@ -121,16 +137,11 @@ class BinCoder:
         self.column = column
         self.size = len(edges) + 2
         self._edges = edges
-        self._rows = self._strangers = 0
 
     def codes(self, entries: pl.Series) -> Codes:
-        numbers, strangers = as_numbers(entries)
-        self._rows += len(entries)
-        self._strangers += strangers
-        return bin_numbers(numbers, self._edges)
+        return bin_numbers(as_numbers(entries)[0], self._edges)
 
     def coding(self, used: Iterable[int]) -> tuple[Coding, IntArray]:
-        refuse_strangers(self.column, self._strangers, self._rows)
         names = bin_labels(self._edges)
         bins = sorted(code for code in used if code)
         labels = tuple(names[code - 1] for code in bins)
@@ -223,14 +234,6 @@ def bin_numbers(numbers: pl.Series, edges: tuple[float, ...]) -> Codes:
     codes = np.searchsorted(np.array(edges), values, side="right").astype(np.uint32) + np.uint32(1)
     codes[np.isnan(values)] = 0
     return codes
-
-
-def refuse_strangers(column: str, strangers: int, rows: int) -> None:
-    if strangers:
-        raise ColumnError(
-            f"column '{column}' must hold numbers to be binned; {strangers} of {rows} rows hold something else. "
-            "Leave it unbinned, or clear those entries."
-        )
 
 
 def as_plain_number(label: str) -> float | None:

@@ -3,6 +3,7 @@
 import csv
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import TextIO
@@ -13,24 +14,31 @@ from numpy.typing import NDArray
 
 from privacyfunnel.arrays import BoolArray
 from privacyfunnel.errors import ParameterError, TableError
+from privacyfunnel.tables.dialect import Dialect, Written
+from privacyfunnel.tables.numbers import Numbers, found_decimal
 from privacyfunnel.tables.picking import exactly, named, picked
-from privacyfunnel.tables.text import UTF_8, decoded, ends_blank, found_delimiter, found_encoding, zipped
+from privacyfunnel.tables.text import UTF_8, decoded, ends_blank, found_delimiter, found_encoding, marked, zipped
 
 BATCH_ROWS = 1 << 17  # some ten megabytes of a few columns
 CHUNK = 1 << 23  # bytes that are read together
 BLOCK = 1 << 18  # fits into the cache of a core
 LONGEST_RECORD = 1 << 25  # bytes: a longer line is an open quote
 SNIFFED_LINES = 20  # lines that tell the delimiter
+SNIFFED_NUMBERS = 500  # lines that tell the decimal mark
 
 
 class DelimitedTable:
     """A delimited text file whose header has been read."""
 
-    def __init__(self, path: Path, columns: tuple[str, ...], delimiter: str, encoding: str, *, plain: bool) -> None:
+    def __init__(
+        self, path: Path, columns: tuple[str, ...], encoding: str, written: Written, numbers: Numbers, *, plain: bool
+    ) -> None:
         self.path = path
         self.columns = columns
-        self.delimiter = delimiter
+        self.delimiter = written.delimiter
         self.encoding = encoding
+        self.written = written
+        self.numbers = numbers
         self.plain = plain  # UTF-8 on disk, ending with a record: polars may read the file itself
         self._rectangular = False  # until the first reading has shown it
 
@@ -39,15 +47,17 @@ class DelimitedTable:
         return f"'{self.path}'"
 
     @classmethod
-    def open(cls, path: Path, *, delimiter: str | None, encoding: str | None) -> "DelimitedTable":
-        """Find out from the first lines and the last bytes how the file is to be read."""
+    def open(cls, path: Path, dialect: Dialect) -> "DelimitedTable":
+        """Find out from the first lines and the bytes of the file how it is to be read, unless the dialect says it."""
+        delimiter = dialect.delimiter
         if delimiter is not None and (len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n'):
             raise ParameterError(
                 f"a delimiter must be one ASCII character; {delimiter!r} is not. Give one such as ';'."
             )
-        encoding = found_encoding(path, encoding)
+        encoding = found_encoding(path, dialect.encoding)
         with decoded(path, encoding) as text:
-            lines = list(islice(iter(lambda: text.readline(CHUNK), ""), SNIFFED_LINES))
+            first = list(islice(iter(lambda: text.readline(CHUNK), ""), SNIFFED_NUMBERS))
+        lines = first[:SNIFFED_LINES]
         if not lines or not lines[0].strip():
             raise TableError(f"'{path}' must begin with a header of column names; its first line is blank.")
         try:
@@ -62,7 +72,9 @@ class DelimitedTable:
         if repeated is not None:
             raise TableError(f"'{path}' must name every column once; '{repeated}' occurs twice. Rename one of them.")
         plain = encoding == UTF_8 and not zipped(path) and not ends_blank(path)
-        return cls(path, header, delimiter, encoding, plain=plain)
+        decimal = dialect.decimal or found_decimal(_fields(first, delimiter), delimiter)
+        numbers = Numbers(decimal, dialect.missing)
+        return cls(path, header, encoding, _written(path, dialect, delimiter, encoding, decimal), numbers, plain=plain)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
         """The rows in order. Raises if there is none, or if a row has too many or too few fields."""
@@ -188,3 +200,20 @@ class DelimitedTable:
                 raise TableError(
                     f"{self.name} must close every quote; one that opens on line {line + 1} stays open. Close it."
                 ) from error
+
+
+def _fields(lines: Sequence[str], delimiter: str) -> list[list[str]]:
+    """The fields of the first rows, as far as they can be read."""
+    rows: list[list[str]] = []
+    with suppress(csv.Error):  # a field that is too long; it is said when the file is read
+        rows.extend(csv.reader(lines, delimiter=delimiter))
+    return rows[1:]
+
+
+def _written(path: Path, dialect: Dialect, delimiter: str, encoding: str, decimal: str) -> Written:
+    """How the file is written, and what of it nobody said."""
+    utf_8 = encoding == UTF_8
+    name = {"cp1252": "windows-1252"}.get(encoding, encoding)
+    said = [] if utf_8 or dialect.encoding is not None else [f"{name} text"]
+    said += [] if decimal == "." or dialect.decimal is not None else ["decimal commas"]
+    return Written(delimiter, "utf-8" if utf_8 else encoding, utf_8 and marked(path), decimal, tuple(said))

@@ -20,11 +20,15 @@ import numpy as np
 
 from privacyfunnel.errors import ColumnError, ParameterError, SizeError, TableError
 from privacyfunnel.tables.bins import Bins, bin_labels, example_edges
-from privacyfunnel.tables.columns import Coding, as_numbers
+from privacyfunnel.tables.columns import Coding
+from privacyfunnel.tables.edges import ranges
 from privacyfunnel.tables.encoding import Encoding, column_coders, encode_against
 from privacyfunnel.tables.files import Table
+from privacyfunnel.tables.grouping import Grouping
+from privacyfunnel.tables.groupings import grouping_of
 from privacyfunnel.tables.looking import many_numbers
 from privacyfunnel.tables.names import MISSING, nearest, unlike
+from privacyfunnel.tables.prepared import prepared
 from privacyfunnel.tables.variables import Variable
 
 FORMAT = "privacyfunnel domain"
@@ -112,17 +116,14 @@ def domain_from_text(text: str, name: str = "the domain") -> DomainFile:
 
 def observed_domain(table: Table, columns: Sequence[str], bins: Sequence[Bins] = ()) -> DomainFile:
     """A draft of a domain: the labels that these columns have in the table, or round edges for many numbers."""
-    given = {binned.column for binned in bins}
-    numbers = many_numbers(table, [column for column in columns if column not in given])
-    ranges = dict.fromkeys(numbers, (math.inf, -math.inf))
-    for batch in table.batches(numbers) if numbers else ():
-        for column in numbers:
-            found = as_numbers(batch[column])[0].drop_nulls().to_numpy()
-            low, high = ranges[column]
-            ranges[column] = float(found.min(initial=low)), float(found.max(initial=high))
-    edges = {column: tuple(map(float, example_edges(*ends).split(","))) for column, ends in ranges.items()}
-    rounded = [Bins(column, edges=cut) for column, cut in edges.items()]
-    coders = column_coders(table, columns, [*(at for at in bins if at.column in columns), *rounded])
+    named = {binned.column for binned in bins}
+    numbers = many_numbers(table, [column for column in columns if column not in named])
+    table = prepared(table, [Bins(column, edges=(0.0,)) for column in numbers])
+    cuts = {column: example_edges(*ends) for column, ends in ranges(table, numbers).items()}
+    rounded = [Bins(column, edges=tuple(map(float, cut.split(",")))) for column, cut in cuts.items()]
+    given = [at for at in bins if at.column in columns]
+    table = prepared(table, given)
+    coders = column_coders(table, columns, [*given, *rounded])
     used: dict[str, set[int]] = {column: set() for column in columns}
     for batch in table.batches(list(columns)):
         for coder in coders:
@@ -136,23 +137,28 @@ def _whole(coding: Coding) -> Coding:
     return _made(coding.column, (), coding.edges, coding.missing is not None) if coding.edges else coding
 
 
-def _made(column: str, labels: tuple[str, ...], edges: tuple[float, ...], missing: bool) -> Coding:
+def _made(
+    column: str, labels: tuple[str, ...], edges: tuple[float, ...], missing: bool, how: Grouping | None = None
+) -> Coding:
     labels = bin_labels(edges) if edges else labels
     if not missing:
-        return Coding(column, labels, edges=edges)
-    return Coding(column, (*labels, unlike(MISSING, labels)), missing=len(labels), edges=edges)
+        return Coding(column, labels, edges=edges, how=how)
+    return Coding(column, (*labels, unlike(MISSING, labels)), missing=len(labels), edges=edges, how=how)
 
 
 def _to_json(coding: Coding) -> dict[str, Any]:
     missing = coding.missing is not None
     if coding.edges:
         return {"bins": list(coding.edges), "missing": missing}
-    return {"labels": list(coding.labels[: len(coding.labels) - missing]), "missing": missing}
+    grouped = {} if coding.how is None else {"grouped": coding.how.to_json()}
+    return {"labels": list(coding.labels[: len(coding.labels) - missing]), "missing": missing, **grouped}
 
 
 def _coding(column: str, entry: Any, name: str) -> Coding:
-    if not isinstance(entry, dict) or set(entry) not in ({"labels", "missing"}, {"bins", "missing"}):
+    if not isinstance(entry, dict) or set(entry) - {"grouped"} not in ({"labels", "missing"}, {"bins", "missing"}):
         raise TableError(f"column '{column}' of {name} must have labels or bins, and missing; it has not. Mend it.")
+    if "bins" in entry and "grouped" in entry:
+        raise TableError(f"column '{column}' of {name} must have bins or be grouped, not both. Mend it.")
     if not isinstance(entry["missing"], bool):
         raise TableError(f"missing of column '{column}' of {name} must be true or false; it is neither. Mend it.")
     if "bins" in entry:
@@ -172,7 +178,11 @@ def _coding(column: str, entry: Any, name: str) -> Coding:
             f"the labels of column '{column}' of {name} must be texts, none empty and each listed once; they are not. "
             "Mend it."
         )
-    return _made(column, tuple(labels), (), entry["missing"])
+    try:
+        how = grouping_of(entry["grouped"]) if "grouped" in entry else None
+    except (ParameterError, TypeError, ValueError, AttributeError):
+        raise TableError(f"how column '{column}' of {name} is grouped must be a rule; it is none. Mend it.") from None
+    return _made(column, tuple(labels), (), entry["missing"], how)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -21,15 +21,15 @@ from privacyfunnel.tables.columns import (
     Codes,
     KnownCoder,
     LabelCoder,
-    as_numbers,
-    refuse_strangers,
 )
+from privacyfunnel.tables.edges import edges_for
 from privacyfunnel.tables.files import Table
 from privacyfunnel.tables.fingerprint import Fingerprint
 from privacyfunnel.tables.merging import Merge, by_column
 from privacyfunnel.tables.names import checked_columns
+from privacyfunnel.tables.numbers import Numbers
 from privacyfunnel.tables.picking import picked, without_categories
-from privacyfunnel.tables.quantiles import QuantileSummary
+from privacyfunnel.tables.prepared import prepared, prepared_for
 from privacyfunnel.tables.tally import Index, Tally
 from privacyfunnel.tables.variables import Contingency, Variable, counted_variable
 
@@ -137,6 +137,7 @@ def encode(
     for column in secret:
         if column in publish:
             raise ColumnError(f"column '{column}' cannot be secret and published. Take it out of one of the two.")
+    table = prepared(table, bins)
     coders = column_coders(table, (*secret, *publish), bins)
     kept = [column for column in checked_columns(keep, table.columns, "kept") if column not in (*secret, *publish)]
     return _encoded(table, coders, len(secret), None, None, by_column(merges, secret, publish), kept)
@@ -162,6 +163,7 @@ def encode_against(
     columns = (*secret.columns, *published.columns)
     checked_columns(columns, table.columns, "known")
     kept = [column for column in checked_columns(keep, table.columns, "kept") if column not in columns]
+    table = prepared_for(table, (*secret.codings, *published.codings))
     coders = [KnownCoder(coding, known_by) for coding in (*secret.codings, *published.codings)]
     return _encoded(table, coders, len(secret.codings), secret.combos, published.combos, keep=kept)
 
@@ -179,7 +181,7 @@ def labelled(columns: Mapping[str, tuple[Sequence[str], IntArray]], kept: pl.Dat
 
 
 def column_coders(table: Table, columns: Sequence[str], bins: Sequence[Bins]) -> list[Coder]:
-    """A coder per column. Quantiles cost a reading of the columns concerned."""
+    """A coder per column of a prepared table. Edges from the data cost a reading of the columns concerned."""
     checked_columns([binned.column for binned in bins], table.columns, "binned")
     asked = {binned.column: binned for binned in bins}
     for column in asked:
@@ -187,34 +189,14 @@ def column_coders(table: Table, columns: Sequence[str], bins: Sequence[Bins]) ->
             raise ColumnError(
                 f"column '{column}' is binned but neither secret nor published. Name it there, or drop its bins."
             )
-    edges = {column: binned.edges for column, binned in asked.items() if binned.edges}
-    edges |= quantile_edges(table, {name: how.quantiles for name, how in asked.items() if how.quantiles is not None})
-    return [
-        BinCoder(column, edges[column]) if column in edges else LabelCoder(column, keep_numbers=column in asked)
-        for column in columns
-    ]
+    edges = edges_for(table, bins)
+    return [_coder(column, asked.get(column), edges.get(column), table.numbers) for column in columns]
 
 
-def quantile_edges(table: Table, quantiles: dict[str, int]) -> dict[str, tuple[float, ...]]:
-    """Edges for each column, from one reading of these columns."""
-    if not quantiles:
-        return {}
-    summaries = {column: QuantileSummary() for column in quantiles}
-    strangers = dict.fromkeys(quantiles, 0)
-    rows = 0
-    for batch in table.batches(list(quantiles)):
-        rows += batch.height
-        for column, summary in summaries.items():
-            numbers, others = as_numbers(batch[column])
-            strangers[column] += others
-            summary.add(numbers)
-    for column, others in strangers.items():
-        refuse_strangers(column, others, rows)
-    found = {column: summary.edges(quantiles[column]) for column, summary in summaries.items()}
-    for column, edges in found.items():
-        if not edges:
-            raise ColumnError(f"column '{column}' must hold numbers to be binned; every row is missing. Leave it out.")
-    return found
+def _coder(column: str, asked: Bins | None, edges: tuple[float, ...] | None, numbers: Numbers) -> Coder:
+    if edges is not None:
+        return BinCoder(column, edges)
+    return LabelCoder(column, keep_numbers=asked is not None, how=None if asked is None else asked.how, numbers=numbers)
 
 
 def _encoded(

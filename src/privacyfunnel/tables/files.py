@@ -4,6 +4,7 @@
     .tsv  .tsv.gz    the same with tabs
     .parquet         Parquet
     .arrow .feather .ipc    Arrow IPC
+    .xlsx  .dta .sav .sas7bdat  .jsonl    read whole, with the package that each needs; written as CSV
 
 A table is read in batches of rows, in the order of the file, as often as needed, so its size is not bounded by memory.
 """
@@ -12,17 +13,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from privacyfunnel.errors import OutputError, TableError
-from privacyfunnel.tables.suffixes import DELIMITED, PARQUET, SUFFIXES
+from privacyfunnel.tables.dialect import AS_FOUND, Dialect, Written
+from privacyfunnel.tables.numbers import Numbers
+from privacyfunnel.tables.suffixes import DELIMITED, INSTEAD, LOADED, PARQUET, SUFFIXES
 from privacyfunnel.tables.whole import checked_target, whole_file
 
 if TYPE_CHECKING:
     import polars as pl
 
 
+@runtime_checkable
 class Table(Protocol):
     """Rows under named columns."""
 
@@ -34,30 +39,46 @@ class Table(Protocol):
     def columns(self) -> tuple[str, ...]:
         """The names in the header."""
 
+    @property
+    def numbers(self) -> Numbers:
+        """How its text writes numbers."""
+
+    @property
+    def written(self) -> Written:
+        """How a table of text made from it is to be written."""
+
     def batches(self, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
         """The rows in order, `columns` only, some hundred thousand at a time; every call starts at the first row."""
 
 
-def open_table(path: str | Path, *, delimiter: str | None = None, encoding: str | None = None) -> Table:
+def open_table(path: str | Path, dialect: Dialect = AS_FOUND) -> Table:
     """The table in the file at `path`, its header read and checked.
 
-    `delimiter` and `encoding` are for text files; left out, the delimiter is found from the first lines and the text
-    must be UTF-8, or UTF-16 with a byte order mark.
+    What the `dialect` leaves out is found from the file itself: delimiter and decimal mark from the first lines, and
+    the encoding from a byte order mark, or from whether all of it is UTF-8.
     """
     path = Path(path)
     suffix = table_suffix(path)
-    if suffix is None:
+    loaded = ending(path, LOADED)
+    if suffix is None and loaded is None:
+        otherwise = "Save or export the table in one of these formats."
         raise TableError(
-            f"the name of a table must end in one of {', '.join(SUFFIXES)}; '{path.name}' does not. Rename it."
+            f"the name of a table must end in one of {', '.join((*SUFFIXES, *LOADED))}; '{path.name}' does not. "
+            f"{INSTEAD.get(path.suffix.lower(), otherwise)}"
         )
     _check_readable(path)
+    if loaded is not None:
+        from privacyfunnel.tables.loaded import LoadedTable
+
+        return LoadedTable.open(path, loaded, dialect)
     if suffix in DELIMITED:
         from privacyfunnel.tables.delimited import DelimitedTable
 
-        return DelimitedTable.open(path, delimiter=delimiter or DELIMITED[suffix], encoding=encoding)
+        meant = dialect.delimiter or DELIMITED[suffix]
+        return DelimitedTable.open(path, replace(dialect, delimiter=meant))
     from privacyfunnel.tables.columnar import ColumnarTable
 
-    return ColumnarTable.open(path, "Parquet" if suffix in PARQUET else "Arrow")
+    return ColumnarTable.open(path, "Parquet" if suffix in PARQUET else "Arrow", dialect.numbers)
 
 
 def write_table(path: str | Path, batches: Iterable[pl.DataFrame], *, force: bool = False) -> int:
@@ -84,13 +105,18 @@ def checked_output(path: Path, *, force: bool) -> str:
 
 
 def table_suffix(path: Path) -> str | None:
-    """The end of the name that tells the format, if any.
+    """The end of the name that tells a format in which tables are written too, if any.
 
     >>> table_suffix(Path("people.2024.CSV.gz"))
     '.csv.gz'
     """
+    return ending(path, SUFFIXES)
+
+
+def ending(path: Path, suffixes: Sequence[str]) -> str | None:
+    """The one of these that the name ends in, if any."""
     name = path.name.lower()
-    return next((suffix for suffix in SUFFIXES if name.endswith(suffix)), None)
+    return next((suffix for suffix in suffixes if name.endswith(suffix)), None)
 
 
 def _check_readable(path: Path) -> None:

@@ -1,6 +1,6 @@
 """Tables in memory: any frame narwhals reads (pandas, polars, pyarrow, …), and results in the same kind of frame."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,9 +9,12 @@ import polars as pl
 
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import TableError
-from privacyfunnel.tables.bins import Bins, parse_bin
+from privacyfunnel.tables.asking import bins_of
+from privacyfunnel.tables.bins import Bins
+from privacyfunnel.tables.dialect import COMMON, Written
 from privacyfunnel.tables.encoding import encode
 from privacyfunnel.tables.merging import Merge
+from privacyfunnel.tables.numbers import PLAIN, Numbers
 from privacyfunnel.tables.picking import exactly
 from privacyfunnel.tables.variables import Contingency
 
@@ -23,6 +26,8 @@ class FrameTable:
     """The rows of a frame in memory."""
 
     frame: nw.DataFrame[Any]
+    numbers: Numbers = PLAIN  # how its text writes them
+    written: Written = COMMON
 
     @property
     def name(self) -> str:
@@ -111,7 +116,7 @@ def contingency_of_frame(
     *,
     secret: str | Sequence[str],
     publish: str | Sequence[str],
-    bins: Sequence[Bins | str] = (),
+    bins: Sequence[Bins | str] | Mapping[str, Any] = (),
     merges: Sequence[Merge] = (),
 ) -> Contingency:
     """n(s, x) of a frame of any library; one column may be named by itself, and bins as on the command line."""
@@ -119,7 +124,7 @@ def contingency_of_frame(
         FrameTable.of(native),
         secret=[secret] if isinstance(secret, str) else secret,
         publish=[publish] if isinstance(publish, str) else publish,
-        bins=[parse_bin(how) if isinstance(how, str) else how for how in bins],
+        bins=bins_of(bins),
         merges=merges,
     ).contingency
 

@@ -15,6 +15,7 @@ from privacyfunnel.tables.encoding import column_coders
 from privacyfunnel.tables.files import Table
 from privacyfunnel.tables.merging import Merge, by_column
 from privacyfunnel.tables.names import checked_columns
+from privacyfunnel.tables.prepared import prepared
 from privacyfunnel.tables.tally import Tally
 from privacyfunnel.tables.variables import Contingency, counted_variable
 
@@ -61,11 +62,10 @@ def look(
     columns = checked_columns(columns, table.columns, "published")
     given = {binned.column for binned in bins}
     numeric = many_numbers(table, [column for column in columns if column not in given])
-    coders = _coders(table, secret, columns, [*bins, *map(Bins, numeric)])
-    cut = {
-        coder.column: coder
-        for coder in column_coders(table, numeric, [Bins(column, quantiles=LOOK_QUANTILES) for column in numeric])
-    }
+    rough_bins = [Bins(column, quantiles=LOOK_QUANTILES) for column in numeric]
+    table = prepared(table, rough_bins)
+    table, coders = _coders(table, secret, columns, [*bins, *map(Bins, numeric)])
+    cut = {coder.column: coder for coder in column_coders(table, numeric, rough_bins)}
     exact, rough = ({column: Tally(len(secret) + 1) for column in some} for some in (columns, numeric))
     rows = dict.fromkeys(columns, 0)
     for batch in table.batches(list(coders)):
@@ -110,7 +110,9 @@ def look_together(
     columns = list(dict.fromkeys(column for group in tallies for column in group))
     given = {binned.column for binned in bins}
     kept = [binned for binned in bins if binned.column in {*secret, *columns}]
-    coders = _coders(table, secret, columns, [*kept, *(Bins(column) for column in columns if column not in given)])
+    table, coders = _coders(
+        table, secret, columns, [*kept, *(Bins(column) for column in columns if column not in given)]
+    )
     for batch in table.batches(list(coders)):
         secrets, sizes = _codes(coders, secret, batch)
         codes = {column: coders[column].codes(batch[column]) for column in columns}
@@ -128,7 +130,7 @@ def many_numbers(table: Table, columns: Sequence[str]) -> list[str]:
     seen: dict[str, set[str]] = {column: set() for column in columns}
     for batch in table.batches(columns) if columns else ():
         for column in list(seen):
-            entries = batch[column]
+            entries, _ = table.numbers.plain(batch[column])
             if not _number_like(entries) or as_numbers(entries)[1]:
                 del seen[column]
             elif len(seen[column]) <= MOST_NUMBERS:
@@ -146,12 +148,16 @@ def too_many(looked: Looked) -> bool:
     return looked.values >= MOST_LABELS or (looked.as_it_is is not None and looked.as_it_is.contingency is None)
 
 
-def _coders(table: Table, secret: Sequence[str], columns: Sequence[str], bins: Sequence[Bins]) -> dict[str, Coder]:
-    """A coder per column; a secret of many numbers without bins is cut into quantiles, for it is not published."""
+def _coders(
+    table: Table, secret: Sequence[str], columns: Sequence[str], bins: Sequence[Bins]
+) -> tuple[Table, dict[str, Coder]]:
+    """The table prepared, and a coder per column; a secret of many numbers without bins is cut into quantiles, for it
+    is not published."""
     given = {binned.column for binned in bins}
     numeric = many_numbers(table, [column for column in secret if column not in given])
     bins = [*bins, *(Bins(column, quantiles=LOOK_QUANTILES) for column in numeric)]
-    return {coder.column: coder for coder in column_coders(table, (*secret, *columns), bins)}
+    table = prepared(table, bins)
+    return table, {coder.column: coder for coder in column_coders(table, (*secret, *columns), bins)}
 
 
 def _codes(coders: Mapping[str, Coder], secret: Sequence[str], batch: pl.DataFrame) -> tuple[list[Codes], list[int]]:

@@ -4,6 +4,7 @@ import codecs
 import csv
 import gzip
 import io
+import re
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,7 +14,8 @@ from typing import BinaryIO, TextIO, cast
 from privacyfunnel.errors import ParameterError, TableError
 
 UTF_8 = "utf-8-sig"  # UTF-8, with or without a byte order mark
-HEAD = 1 << 16  # bytes that tell the encoding
+HEAD = 1 << 16  # bytes that tell a binary file
+PIECE = 1 << 23  # bytes that are looked at together
 DELIMITERS = ",;\t|"
 
 
@@ -31,10 +33,15 @@ def opened(path: Path) -> Iterator[BinaryIO]:
 @contextmanager
 def decoded(path: Path, encoding: str) -> Iterator[TextIO]:
     """The characters of the file, line ends as they are; failures on the way become a :class:`TableError`."""
+    with _failures_told(path, encoding), opened(path) as file:
+        # newline="\n": a lone carriage return is no end of line, and nothing is translated.
+        yield io.TextIOWrapper(file, encoding=encoding, newline="\n")
+
+
+@contextmanager
+def _failures_told(path: Path, encoding: str) -> Iterator[None]:
     try:
-        with opened(path) as file:
-            # newline="\n": a lone carriage return is no end of line, and nothing is translated.
-            yield io.TextIOWrapper(file, encoding=encoding, newline="\n")
+        yield
     except UnicodeError as error:
         meant = "UTF-8" if encoding == UTF_8 else encoding
         other = "windows-1252" if encoding == UTF_8 else "utf-8"
@@ -62,7 +69,8 @@ def ends_blank(path: Path) -> bool:
 
 
 def found_encoding(path: Path, asked: str | None) -> str:
-    """The name of the encoding to use: what was asked for, what the byte order mark says, or UTF-8."""
+    """The encoding to use: what was asked for, what a byte order mark says, UTF-8 if all of the text is, or else
+    windows-1252, the usual one of older programs in western Europe."""
     if asked is not None:
         try:
             name = codecs.lookup(asked).name
@@ -72,18 +80,48 @@ def found_encoding(path: Path, asked: str | None) -> str:
                 f"'{asked}' must be the name of an encoding of text, such as utf-8 or windows-1252."
             ) from None
         return UTF_8 if name == "utf-8" else name
+    with _failures_told(path, UTF_8), opened(path) as file:
+        head = file.read(HEAD)
+        if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            return "utf-16"
+        if b"\0" in head:
+            raise TableError(f"'{path}' must be text; it is a binary file. Save the table as CSV, Parquet or Arrow.")
+        if not head:
+            raise TableError(f"'{path}' is empty; a table must have a header and rows.")
+        file.seek(0)
+        return _of_bytes(iter(lambda: file.read(PIECE), b""))
+
+
+def _of_bytes(pieces: Iterator[bytes]) -> str:
+    """UTF-8 if all pieces together are; what has not one character of UTF-8 beyond ASCII is an older text."""
+    decoder, all_utf_8, some_utf_8, latin = codecs.getincrementaldecoder("utf-8")(), True, False, False
+    for piece in pieces:
+        if piece.isascii():
+            continue
+        some_utf_8 = some_utf_8 or _BEYOND_ASCII.search(piece) is not None
+        latin = latin or _NOT_WINDOWS.search(piece) is not None
+        try:
+            if all_utf_8:
+                decoder.decode(piece)
+        except UnicodeDecodeError:
+            all_utf_8 = False
     try:
-        with opened(path) as file:
-            head = file.read(HEAD)
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise TableError(f"'{path}' must be a whole gzip file; it is damaged. Get a fresh copy.") from error
-    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "utf-16"
-    if b"\0" in head:
-        raise TableError(f"'{path}' must be text; it is a binary file. Save the table as CSV, Parquet or Arrow.")
-    if not head:
-        raise TableError(f"'{path}' is empty; a table must have a header and rows.")
-    return UTF_8
+        decoder.decode(b"", final=all_utf_8)
+    except UnicodeDecodeError:
+        all_utf_8 = False
+    if all_utf_8 or some_utf_8:  # a character that is broken, and others that are not: it is a damaged UTF-8
+        return UTF_8
+    return "iso-8859-1" if latin else "cp1252"
+
+
+_BEYOND_ASCII = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
+_NOT_WINDOWS = re.compile(rb"[\x81\x8d\x8f\x90\x9d]")  # bytes that windows-1252 does not use
+
+
+def marked(path: Path) -> bool:
+    """Whether the text begins with the mark that tells Excel that it is UTF-8."""
+    with opened(path) as file:
+        return file.read(3) == codecs.BOM_UTF8
 
 
 def found_delimiter(lines: Sequence[str]) -> str:
@@ -93,11 +131,12 @@ def found_delimiter(lines: Sequence[str]) -> str:
     ';'
     """
 
-    def fields(delimiter: str) -> tuple[bool, int]:
+    def fields(delimiter: str) -> tuple[bool, bool, bool, int]:
         try:
             widths = [len(row) for row in csv.reader(lines, delimiter=delimiter)]
         except csv.Error:  # a whole line of very many columns would be one field
-            return False, 0
-        return len(set(widths)) == 1 and widths[0] > 1, widths[0]
+            return False, False, False, 0
+        same, several = len(set(widths)) == 1, widths[0] > 1
+        return same and several, several, same, widths[0]
 
     return max(DELIMITERS, key=fields)

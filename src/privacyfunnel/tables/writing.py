@@ -1,6 +1,8 @@
 """Batches of rows to a file, in a stream."""
 
+import codecs
 import gzip
+import io
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -13,16 +15,24 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from privacyfunnel.errors import ColumnError
+from privacyfunnel.tables.dialect import COMMON, Written
 from privacyfunnel.tables.spreadsheets import guarded
 from privacyfunnel.tables.suffixes import ARROW, DELIMITED, PARQUET
 
 ROW_GROUP = 1 << 20  # rows of a group in Parquet: as its readers like them
 
 
-def write_batches(path: Path, suffix: str, batches: Iterable[pl.DataFrame], *, excel_safe: bool = False) -> int:
+def write_batches(
+    path: Path,
+    suffix: str,
+    batches: Iterable[pl.DataFrame],
+    *,
+    excel_safe: bool = False,
+    written: Written = COMMON,
+) -> int:
     """Write `batches` in the format of `suffix`; the number of rows written. Failures of the disk are an `OSError`.
 
-    In a delimited file no cell of text is a formula if it is to be `excel_safe`.
+    In a delimited file no cell of text is a formula if it is to be `excel_safe`; it is `written` as said.
     """
     source = _Source(batches)
     try:
@@ -36,8 +46,7 @@ def write_batches(path: Path, suffix: str, batches: Iterable[pl.DataFrame], *, e
         else:
             source.refuse_unwritable()
             with _opened(path, zipped=suffix.endswith(".gz")) as file:
-                for number, batch in enumerate(map(guarded, source()) if excel_safe else source()):
-                    batch.write_csv(file, include_header=number == 0, separator=DELIMITED[suffix] or ",")
+                _write_text(file, map(guarded, source()) if excel_safe else source(), suffix, written)
     except (pl.exceptions.PolarsError, OSError) as error:
         # polars may hand on a failure of the disk as a text that ends in `(os error 28)`.
         failed = re.search(r"\(os error (\d+)\)", str(error))
@@ -45,6 +54,22 @@ def write_batches(path: Path, suffix: str, batches: Iterable[pl.DataFrame], *, e
             raise
         raise OSError(int(failed[1]), os.strerror(int(failed[1]))) from error
     return source.rows
+
+
+def _write_text(file: IO[bytes], batches: Iterable[pl.DataFrame], suffix: str, written: Written) -> None:
+    """Rows as text. One column has no delimiter: what might be taken for one stands in quotes, as a comma does."""
+    encoder = codecs.getincrementalencoder(written.encoding)()
+    utf_8 = written.encoding == "utf-8"
+    if utf_8 and written.mark:
+        file.write(codecs.BOM_UTF8)
+    for number, batch in enumerate(batches):
+        delimiter = DELIMITED[suffix] or (written.delimiter if batch.width > 1 else ",")
+        sink: IO[bytes] = file if utf_8 else io.BytesIO()
+        batch.write_csv(
+            sink, include_header=number == 0, separator=delimiter, decimal_comma=written.decimal == "," != delimiter
+        )
+        if not utf_8:
+            file.write(encoder.encode(cast(io.BytesIO, sink).getvalue().decode("utf-8")))
 
 
 @contextmanager

@@ -1,0 +1,155 @@
+r"""The best products of rows to add to a quadratic form: a linear programme whose columns arrive as they are needed.
+
+.. math:: \min \delta \quad\text{such that no entry of}\quad
+   D + \sum_{i \le j} N_{ij}\, \tfrac12 (a_i a_j^\top + a_j a_i^\top) \quad\text{exceeds } \delta,\ N \ge 0 .
+
+Its dual values X stand for :math:`w w^\top`. The bound is evaluated by the formula from whatever N a solver says.
+Rows themselves may arrive as well, where somebody sees from X that they are missing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
+from privacyfunnel.engine.highs import INF, PRIMAL, Programme
+from privacyfunnel.engine.oracle import UNIT
+
+PER_ROUND = 100  # products that enter together
+MOST_ROUNDS = 60
+GAINS = 0.1  # of what is missing to the goal: a round that gains less is the last, and the box is cut
+BROKEN = 1e-9  # a product of rows below minus this is worth bringing in
+USED = 1e-12  # a multiplier above this is handed on to the halves of a box
+
+Missing = Callable[[FloatArray, FloatArray], tuple[FloatArray, IntArray]]
+"""From X and the rows there are: further rows, and for each the number of a row with which X breaks its product."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Largest:
+    """A proved δ with wᵀDw <= δ, the products that it took, and the dual matrix X where there is one."""
+
+    largest: float
+    used: tuple[IntArray, IntArray]  # numbers of rows
+    rows: FloatArray  # all there were, in the end
+    second: FloatArray | None
+
+
+class BestProducts(Protocol):
+    """What finds the best products for a form of `size` rows, the first `inputs` of them of v."""
+
+    def __init__(self, size: int, inputs: int, largest_floor: float) -> None: ...
+
+    def solve(
+        self,
+        D: FloatArray,
+        rows: FloatArray,
+        first: tuple[IntArray, IntArray],
+        goal: float,
+        missing: Missing | None = None,
+        deadline: float = np.inf,
+    ) -> Largest:
+        """The least δ that was found, from these products on; it is not sought below the goal."""
+
+
+class ProductProgramme:
+    """min δ such that no entry of D + Σ N_ij a_i a_jᵀ exceeds δ, N >= 0; products enter as they are needed."""
+
+    def __init__(self, size: int, inputs: int, largest_floor: float) -> None:
+        self._size, self._floor = size, largest_floor
+        self._i, self._j = np.triu_indices(size)
+        self._weighed = (self._i < inputs) & (self._j < inputs)  # the entries of v vᵀ, as opposed to those that meet t
+        self._programme = Programme(simplex_strategy=PRIMAL)
+
+    def solve(
+        self,
+        D: FloatArray,
+        rows: FloatArray,
+        first: tuple[IntArray, IntArray],
+        goal: float,
+        missing: Missing | None = None,
+        deadline: float = np.inf,
+    ) -> Largest:
+        """The least δ that was found; it is not sought below the goal. It holds whatever the solver says."""
+        entries = D[self._i, self._j]
+        self._begin(entries, goal)
+        known = np.zeros((len(rows),) * 2, dtype=bool)
+        one = other = np.empty(0, dtype=np.int64)
+        S = np.empty((0, entries.size))
+        best, used, second = self._proved(entries, np.empty(0), S), (one, other), None
+        new = first
+        for number in range(MOST_ROUNDS):
+            if len(new[0]):
+                products = self._entries_of(rows, *new)
+                S = np.concatenate([S, products])
+                one, other = np.append(one, new[0]), np.append(other, new[1])
+                known[new] = True
+                self._add(products)
+            if not self._run():
+                return Largest(best, used, rows, None)
+            N = np.maximum(self._programme.columns[1:], 0.0)
+            here, before = self._proved(entries, N, S), best
+            if here <= best:
+                best, used = here, (one[N > USED], other[N > USED])
+            if best <= goal or time.monotonic() >= deadline:
+                break
+            second = self._matrix(-self._programme.multipliers)
+            if number > 1 and before - best < GAINS * (best - goal):
+                break
+            new = self._negative(rows, second, known)
+            if missing is not None:
+                more, times = missing(second, rows)
+                new = np.append(new[0], times), np.append(new[1], len(rows) + np.arange(len(more)))
+                rows, known = np.concatenate([rows, more]), np.pad(known, ((0, len(more)),) * 2)
+            if not new[0].size:
+                break
+        return Largest(best, used, rows, second)
+
+    def _negative(self, rows: FloatArray, second: FloatArray, known: BoolArray) -> tuple[IntArray, IntArray]:
+        """Pairs of rows whose product X takes for less than 0, the most broken ones."""
+        value = np.where(known, 0.0, np.triu(rows @ second @ rows.T))
+        order = np.argsort(value, axis=None)[:PER_ROUND]
+        order = order[value.ravel()[order] < -BROKEN]
+        return order // len(rows), order % len(rows)
+
+    def _proved(self, entries: FloatArray, N: FloatArray, S: FloatArray) -> float:
+        """The largest entry, by the formula, rounded up; entries above 0 that meet t count with all they can add."""
+        total = entries + N @ S
+        total = total + 32 * UNIT * (np.abs(entries) + N @ np.abs(S))
+        beyond = float(total[~self._weighed].max(initial=0.0))
+        return float(total[self._weighed].max()) + beyond * (2 * self._floor + self._floor**2)
+
+    def _entries_of(self, rows: FloatArray, first: IntArray, second: IntArray) -> FloatArray:
+        one, other = rows[first], rows[second]
+        return np.asarray(0.5 * (one[:, self._i] * other[:, self._j] + other[:, self._i] * one[:, self._j]))
+
+    def _matrix(self, dual: FloatArray) -> FloatArray:
+        X = np.zeros((self._size,) * 2)
+        X[self._i, self._j] = dual / 2
+        return X + X.T
+
+    def _begin(self, entries: FloatArray, goal: float) -> None:
+        """δ alone: at least the goal, so that a box that is empty has a solution too."""
+        self._programme.clear()
+        self._programme.add_rows(np.full(entries.size, -INF), -entries)
+        at = np.flatnonzero(self._weighed)
+        self._programme.add_columns(
+            np.ones(1), np.zeros(1, dtype=np.int64), at, -np.ones(at.size), low=np.array([goal - abs(goal) * 1e-3])
+        )
+
+    def _add(self, products: FloatArray) -> None:
+        row, entry = np.nonzero(products)
+        starts = np.searchsorted(row, np.arange(len(products)))
+        self._programme.add_columns(np.zeros(len(products)), starts, entry, products[row, entry])
+
+    def _run(self) -> bool:
+        """Solve, afresh where the last basis leads nowhere. A failure is no error: bounds come from the formula."""
+        if self._programme.run():
+            return True
+        self._programme.forget()
+        return self._programme.run()

@@ -1,0 +1,152 @@
+r"""The programme of product_programme.py where a form has many entries of which few matter: these arrive as well.
+
+With hundreds of inputs most entries of :math:`D + \sum N_{ij} \operatorname{sym}(a_i a_j^\top)` are far below δ. The
+programme knows those that were largest so far; which others are too large is seen by evaluating the whole form, and so
+is the bound, which therefore holds whatever the programme knows.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
+from privacyfunnel.engine.highs import INF, Programme
+from privacyfunnel.engine.oracle import UNIT
+from privacyfunnel.engine.product_programme import BROKEN, GAINS, MOST_ROUNDS, USED, Largest, Missing
+
+PRODUCTS_PER_ROUND, ENTRIES_PER_ROUND = 200, 400  # that enter together
+TOO_LARGE = 1e-9  # relative to the form: an entry above δ by more enters
+
+
+class SparseProgramme:
+    """min δ such that no entry exceeds δ, N >= 0; products and entries enter as they are needed."""
+
+    def __init__(self, size: int, inputs: int, largest_floor: float) -> None:
+        self._weighed = np.zeros((size, size), dtype=bool)  # the entries of v vᵀ, as opposed to those that meet t
+        self._weighed[:inputs, :inputs] = True
+        self._upper = np.triu(np.ones((size, size), dtype=bool))
+        self._floor = largest_floor
+        self._programme = Programme()
+
+    def solve(
+        self,
+        D: FloatArray,
+        rows: FloatArray,
+        first: tuple[IntArray, IntArray],
+        goal: float,
+        missing: Missing | None = None,
+        deadline: float = np.inf,
+    ) -> Largest:
+        """The least δ that was found; it is not sought below the goal. It holds whatever the solver says."""
+        one = other = np.empty(0, dtype=np.int64)
+        known = np.zeros((len(rows),) * 2, dtype=bool)
+        best, _ = self._proved(D, rows, one, other, np.empty(0))
+        used, second, before = (one, other), None, np.inf
+        entries = self._begin(D, goal)
+        new = first
+        for _ in range(MOST_ROUNDS):
+            one, other = np.append(one, new[0]), np.append(other, new[1])
+            known[new] = True
+            self._add_products(_products(rows, new, entries))
+            if not self._run():
+                return Largest(best, used, rows, None)
+            delta, N = float(self._programme.columns[0]), np.maximum(self._programme.columns[1:], 0.0)
+            here, total = self._proved(D, rows, one, other, N)
+            if here <= best:
+                best, used = here, (one[N > USED], other[N > USED])
+            if best <= goal or time.monotonic() >= deadline:
+                break
+            second = self._matrix(-self._programme.multipliers, entries, len(D))
+            more = self._too_large(total, delta, entries, float(np.abs(D).max()))
+            if not more[0].size and before - delta < GAINS * (delta - goal):
+                break
+            before = delta if not more[0].size else np.inf
+            new = _negative(rows, second, known)
+            if not new[0].size and not more[0].size:
+                break
+            self._add_entries(D, _products(rows, (one, other), more), more)
+            entries = np.append(entries[0], more[0]), np.append(entries[1], more[1])
+        return Largest(best, used, rows, second)
+
+    def _proved(
+        self, D: FloatArray, rows: FloatArray, one: IntArray, other: IntArray, N: FloatArray
+    ) -> tuple[float, FloatArray]:
+        """The largest entry, by the formula, rounded up (entries above 0 that meet t count with all they can add); and
+        the whole form."""
+        some = N > 0
+        a, b = rows[one[some]] * N[some, None], rows[other[some]]
+        half, size = a.T @ b, np.abs(a).T @ np.abs(b)
+        total = D + 0.5 * (half + half.T)
+        above = total + (32 + 2 * len(a)) * UNIT * (np.abs(D) + 0.5 * (size + size.T))
+        beyond = float(above[~self._weighed].max(initial=0.0))
+        return float(above[self._weighed].max()) + beyond * (2 * self._floor + self._floor**2), total
+
+    def _begin(self, D: FloatArray, goal: float) -> tuple[IntArray, IntArray]:
+        """δ alone, at least the goal, and the entries that exceed it, and the diagonal."""
+        i, j = np.nonzero(self._upper & ((goal < D) | np.eye(len(D), dtype=bool)))
+        self._programme.clear()
+        self._programme.add_rows(np.full(i.size, -INF), -D[i, j])
+        at = np.flatnonzero(self._weighed[i, j])
+        self._programme.add_columns(
+            np.ones(1), np.zeros(1, dtype=np.int64), at, -np.ones(at.size), low=np.array([goal - abs(goal) * 1e-3])
+        )
+        return i, j
+
+    def _add_products(self, products: FloatArray) -> None:
+        row, entry = np.nonzero(products)
+        starts = np.searchsorted(row, np.arange(len(products)))
+        self._programme.add_columns(np.zeros(len(products)), starts, entry, products[row, entry])
+
+    def _add_entries(self, D: FloatArray, products: FloatArray, entries: tuple[IntArray, IntArray]) -> None:
+        """Rows for further entries, over δ and the products there are."""
+        weights = np.concatenate([-1.0 * self._weighed[entries][None], products]).T
+        row, column = np.nonzero(weights)
+        starts = np.searchsorted(row, np.arange(len(weights)))
+        self._programme.add_filled_rows(np.full(len(weights), -INF), -D[entries], starts, column, weights[row, column])
+
+    def _too_large(
+        self, total: FloatArray, delta: float, entries: tuple[IntArray, IntArray], size: float
+    ) -> tuple[IntArray, IntArray]:
+        excess = np.where(self._upper, total - np.where(self._weighed, delta, 0.0), -np.inf)
+        excess[entries] = -np.inf
+        order = _least(-excess, ENTRIES_PER_ROUND)
+        order = order[excess.ravel()[order] > TOO_LARGE * size]
+        return order // len(total), order % len(total)
+
+    def _matrix(self, dual: FloatArray, entries: tuple[IntArray, IntArray], size: int) -> FloatArray:
+        X = np.zeros((size, size))
+        X[entries] = dual / 2
+        return X + X.T
+
+    def _run(self) -> bool:
+        """Solve, afresh where the last basis leads nowhere. A failure is no error: bounds come from the formula."""
+        if self._programme.run():
+            return True
+        self._programme.forget()
+        return self._programme.run()
+
+
+def _products(rows: FloatArray, pairs: tuple[IntArray, IntArray], entries: tuple[IntArray, IntArray]) -> FloatArray:
+    """The chosen entries of sym(a_i a_jᵀ), a row per pair."""
+    (one, other), (i, j) = (rows[pairs[0]], rows[pairs[1]]), entries
+    return np.asarray(0.5 * (one[:, i] * other[:, j] + other[:, i] * one[:, j]))
+
+
+def _negative(rows: FloatArray, second: FloatArray, known: BoolArray) -> tuple[IntArray, IntArray]:
+    """Pairs of rows whose product X takes for less than 0, the most broken ones."""
+    held = np.flatnonzero(second.any(axis=0))
+    some = rows[:, held]
+    value = np.triu(some @ second[np.ix_(held, held)] @ some.T)
+    value[known] = 0.0
+    order = _least(value, PRODUCTS_PER_ROUND)
+    order = order[value.ravel()[order] < -BROKEN]
+    return order // len(rows), order % len(rows)
+
+
+def _least(values: FloatArray, count: int) -> IntArray:
+    """Where the least values stand, the least first."""
+    flat = values.ravel()
+    some = np.argpartition(flat, min(count, flat.size - 1))[:count]
+    return np.asarray(some[np.argsort(flat[some])])

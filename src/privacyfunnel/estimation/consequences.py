@@ -1,0 +1,59 @@
+"""What a promise would cost and give, for several sizes of it, before anything is published.
+
+For each ε the best protocol is designed and certified as a release would, and then judged as an analyst would judge it:
+by how near estimates of shares come (`expected`). Nothing is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from privacyfunnel.designs.choice import DEFAULT_METHOD, settled
+from privacyfunnel.designs.methods import Effort, Options, method
+from privacyfunnel.estimation.expected import Expected, expected_of_each
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.promises import Promise
+
+EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0)
+SECONDS = 4.0  # for each of them: a rough protocol tells enough to choose
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Consequence:
+    """What a promise of one size allows, and what it leaves to an analyst."""
+
+    promise: Promise
+    shares: tuple[Expected, ...]  # of each column; none where the protocol is made while it draws
+    unknown: str = ""  # why there are none
+
+    def becomes(self, prior: float) -> tuple[float, float]:
+        """Between what a belief may come to lie."""
+        return self.promise.movable(prior, self.promise.epsilon)
+
+    def to_dict(self, prior: float) -> dict[str, Any]:
+        """As one object of JSON."""
+        return {
+            "epsilon": self.promise.epsilon,
+            "belief": prior,
+            "becomes": self.becomes(prior),
+            "shares_within": [told.to_dict() for told in self.shares],
+            "unknown": self.unknown,
+        }
+
+
+def consequences(
+    joint: Joint, rows: int, promise: Promise, epsilons: Sequence[float] = EPSILONS, seconds: float = SECONDS
+) -> tuple[Consequence, ...]:
+    """What each size of the promise would mean for this table; `rows` is how many it has."""
+    return tuple(_of(joint, rows, promise.resized(epsilon), seconds) for epsilon in epsilons)
+
+
+def _of(joint: Joint, rows: int, promise: Promise, seconds: float) -> Consequence:
+    choice, options = settled(DEFAULT_METHOD, joint, promise, Options(effort=Effort(time_limit=seconds)))
+    mine = method(choice.method)
+    if mine.needs_rows:
+        return Consequence(promise, (), f"{choice.method} is made while rows are drawn")
+    sealed = mine.design(joint, promise, replace(options, rows=None)).seal()
+    return Consequence(promise, expected_of_each(sealed, joint, rows))

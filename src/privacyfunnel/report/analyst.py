@@ -1,0 +1,98 @@
+"""What an analyst gets: every column's shares and one cross table, with how far off they will be in percentage points.
+
+How far off follows from the law (`estimation.expected`), whatever is drawn: it is told of the draw that was published
+and of every other.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from privacyfunnel.arrays import FloatArray
+from privacyfunnel.errors import SizeError
+from privacyfunnel.estimation.expected import Expected, expected, expected_of_each, points
+from privacyfunnel.laws.sealing import SealedProtocol
+from privacyfunnel.model.joint import Attribute, Joint
+from privacyfunnel.model.uses.order import Orders
+from privacyfunnel.report.bars import Bar, Bars, Mark, end_of_scale, in_order, keys_of, ticks_of
+from privacyfunnel.report.words import percent
+
+MOST_ROWS = 30  # values that are drawn of one column: the largest
+MOST_CELLS = 16  # and cells of a cross table
+SECONDS = 2.0  # for finding a cross table that can be estimated: a try that has not begun by then is left out
+KEYS = (("true", "in the table"), ("told", "where an estimate from what is published will lie, 19 times in 20"))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Analyst:
+    """How near estimates come, and which columns are left out since estimating them takes long."""
+
+    columns: tuple[Expected, ...]
+    cross: Expected | None
+    left_out: tuple[str, ...]
+
+    @property
+    def typical(self) -> float | None:
+        """How far off a share will be, on average over all columns; None where none can be estimated."""
+        return float(np.mean([each.average for each in self.columns])) if self.columns else None
+
+
+def analyst(sealed: SealedProtocol, joint: Joint, rows: int, seconds: float = SECONDS) -> Analyst:
+    """Each column by itself, and of the pairs that can be estimated the one whose columns say most about each other."""
+    deadline = time.monotonic() + seconds
+    found = expected_of_each(sealed, joint, rows)
+    told = {each.columns[0] for each in found}
+    cross = None
+    for pair in _closest_first(joint):
+        if not told.issuperset(pair):
+            continue
+        if cross is not None or time.monotonic() >= deadline:
+            break
+        try:
+            cross = expected(sealed, joint, rows, pair)
+        except SizeError:  # the next pair may be published earlier in a chain
+            continue
+    return Analyst(found, cross, tuple(at.name for at in joint.attributes if at.name not in told))
+
+
+def _closest_first(joint: Joint) -> Iterator[tuple[str, str]]:
+    """Pairs of columns, those that say most about each other first."""
+    pairs = sorted(combinations(range(joint.m), 2), key=lambda pair: -_association(_table(joint, pair)))
+    return ((joint.attributes[i].name, joint.attributes[j].name) for i, j in pairs)
+
+
+def _table(joint: Joint, pair: tuple[int, int]) -> FloatArray:
+    table = np.zeros([len(joint.attributes[j].labels) for j in pair])
+    np.add.at(table, tuple(joint.combos[:, j] for j in pair), joint.p_x)
+    return table
+
+
+def _association(p: FloatArray) -> float:
+    """Cramér's V: 0 where two columns say nothing about each other, 1 where one tells the other."""
+    alone = np.outer(p.sum(axis=1), p.sum(axis=0))
+    chi = float(((p - alone)[alone > 0] ** 2 / alone[alone > 0]).sum())
+    return float(np.sqrt(chi / max(1, min(p.shape) - 1)))
+
+
+def shares_bars(told: Expected, orders: Orders = ()) -> Bars:
+    """The shares of a column, or the largest cells of a cross table, and how near an estimate of each comes."""
+    alone = len(told.columns) == 1
+    names = [" × ".join(labels) for labels in told.labels]
+    attribute = Attribute(told.columns[0] if alone else "", tuple(names))
+    drawn = in_order(attribute, told.shares, MOST_ROWS if alone else MOST_CELLS, orders if alone else ()).tolist()
+    low, high = np.maximum(told.shares - told.within, 0.0), np.minimum(told.shares + told.within, 1.0)
+    most = end_of_scale(high[drawn])
+    rows = []
+    for i in drawn:
+        share = float(told.shares[i])
+        marks = (Mark("true", 0.0, share / most), Mark("told", float(low[i]) / most, float(high[i]) / most))
+        rows.append(Bar(names[i], marks, f"{percent(share)} ± {points(float(told.within[i]))}"))
+    left = f" The {len(drawn)} largest of {len(names)} are drawn." if len(drawn) < len(names) else ""
+    title = " × ".join(told.columns)
+    said = f"{'Shares' if alone else 'Cells'} of {title}, and how near an estimate of each will come.{left}"
+    return Bars(tuple(rows), keys_of(rows, KEYS), ticks_of(most), said, title, "share ± points")

@@ -1,0 +1,134 @@
+"""What is changed and what is exact: how often rows show their own value, and what a shown value stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from privacyfunnel.arrays import FloatArray
+from privacyfunnel.laws.outcomes import outcome_codes
+from privacyfunnel.laws.sealing import SealedProtocol
+from privacyfunnel.model.joint import Attribute, Joint
+from privacyfunnel.model.uses.order import Orders, places
+from privacyfunnel.report.bars import DIVIDED, Bar, Bars, divided, keys_of
+from privacyfunnel.report.words import percent
+
+SHOWN_OUTPUTS = 24  # rows of a picture; more cannot be read
+CERTAIN = 1 - 1e-9  # the chance from which on an output stands for one value only: the rest is rounding
+PUBLIC_PLACES = 2  # of a chance on a public page: whole percents, far fewer digits than the protocol file has
+WHOLE = ((0.0, "0 %"), (0.5, "50 %"), (1.0, "100 %"))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shown:
+    """Something that a column can show, and what it stands for."""
+
+    name: str
+    value: int | None  # the column's own value that it is, if any
+    share: float  # of all rows
+    posterior: FloatArray  # p(value | this)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Change:
+    """One published column: what its rows show, and what that stands for."""
+
+    column: Attribute
+    own: float | None  # the chance that a row shows its own value; None where what is shown is no value
+    exact: float  # the share of rows whose output stands for one value of this column only
+    shown: tuple[Shown, ...]  # the most frequent first
+    by_code: bool  # whether each of them is one output; else outputs that show the same are taken together
+
+
+def changes(joint: Joint, sealed: SealedProtocol) -> tuple[Change, ...]:
+    """Every published column; none where what is published is sets of values."""
+    found: dict[int, Change] = {}
+    likely = {outcome.attributes: outcome.likely for outcome in sealed.outcomes}
+    for part, (values, p_xy) in zip(sealed.law.parts, sealed.law.with_values(joint), strict=True):
+        for i, j in enumerate(part.attributes):
+            column = joint.attributes[j]
+            p_vy = np.zeros((len(column.labels), p_xy.shape[1]))
+            np.add.at(p_vy, values[:, i], p_xy)
+            if part.attributes in likely:
+                names = [column.labels[v] for v in likely[part.attributes][:, i].tolist()]
+            else:
+                names = [name[i] for name in part.names]
+            coded = part.attributes in likely and len(part.attributes) == 1 and p_xy.shape[1] <= SHOWN_OUTPUTS
+            found[j] = _change(column, p_vy, names, outcome_codes(p_xy.shape[1]) if coded else ())
+    return tuple(found[j] for j in sorted(found))
+
+
+def _change(column: Attribute, p_vy: FloatArray, names: Sequence[str], codes: Sequence[str]) -> Change:
+    p_y, total = p_vy.sum(axis=0), float(p_vy.sum())
+    place = {label: v for v, label in enumerate(column.labels)}
+    value = [place.get(name) for name in names]
+    own = sum(float(p_vy[v, y]) for y, v in enumerate(value) if v is not None) / total
+    certain = float(p_y[p_vy.max(axis=0) >= CERTAIN * p_y].sum()) / total
+    calls = [f"{code} {name}" for code, name in zip(codes, names, strict=True)] if codes else list(names)
+    called: dict[str, FloatArray] = {}
+    for y, call in enumerate(calls):
+        called[call] = called.get(call, 0.0) + p_vy[:, y]
+    meaning = dict(zip(calls, value, strict=True))
+    shown = [
+        Shown(call, meaning[call], float(p_v.sum()) / total, p_v / p_v.sum())
+        for call, p_v in called.items()
+        if p_v.any()
+    ]
+    shown.sort(key=lambda each: -each.share)
+    told = any(v is not None for v in value)
+    return Change(column, own if told else None, certain, tuple(shown), bool(codes))
+
+
+def change_bars(change: Change, orders: Orders = ()) -> Bars:
+    """What each value that is shown stands for, a divided bar each."""
+    drawn = list(change.shown[:SHOWN_OUTPUTS])
+    where = places(change.column, orders)
+    if where is not None and all(each.value is not None for each in drawn):
+        drawn.sort(key=lambda each: float(where[each.value or 0]))
+    labels = change.column.labels
+    rows = [Bar(each.name, divided(each.posterior, labels, each.value), percent(each.share)) for each in drawn]
+    what = "outcome code" if change.by_code else "value"
+    left = len(change.shown) - len(drawn)
+    more = f" The {len(drawn)} most frequent of {len(change.shown)} are drawn." if left else ""
+    return Bars(
+        tuple(rows),
+        keys_of(rows, DIVIDED),
+        WHOLE,
+        f"Each {what} that {change.column.name} shows, divided by what those records were originally.{more}",
+        "published as",
+        "of all rows",
+    )
+
+
+def public_bars(sealed: SealedProtocol) -> Bars | None:
+    """How each original value is published, by the public channel in whole percents; None where it has too many."""
+    listed = sealed.law.listed
+    domain = sealed.domain
+    if listed is None or len(domain.combos) > SHOWN_OUTPUTS:
+        return None
+    channel = np.round(listed.channel if sealed.induced is None else sealed.induced, PUBLIC_PLACES)
+    outputs = [" & ".join(labels) for labels in listed.outputs]
+    rows = []
+    for x, labels in enumerate(domain.values):
+        name = " & ".join(labels)
+        chances = channel[x] / max(float(channel[x].sum()), 1e-300)
+        own = outputs.index(name) if name in outputs else None
+        rows.append(Bar(name, divided(chances, outputs, own), f"{100 * float(channel[x].max()):.0f} %"))
+    return Bars(
+        tuple(rows),
+        keys_of(
+            rows,
+            (
+                ("own", "published as it is"),
+                ("next", "the likeliest other"),
+                ("third", "the next"),
+                ("rest", "any other"),
+            ),
+        ),
+        WHOLE,
+        "Each original value, divided by what it is published as; a name with | between stands for several values.",
+        "original value",
+        "likeliest",
+    )

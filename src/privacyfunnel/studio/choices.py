@@ -1,0 +1,152 @@
+"""What the owner has chosen so far, as immutable text and numbers; and the order that comes of it.
+
+Everything is kept as the command line would be told it, so that the command that repeats a release is read off, not
+made up (`repeat.py`), and the rooms read it by the same functions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from privacyfunnel.errors import ColumnError, TableError
+from privacyfunnel.tables.dialect import AS_FOUND, Dialect
+
+if TYPE_CHECKING:
+    from privacyfunnel.designs.methods import Progress
+    from privacyfunnel.model.promises import Promise
+    from privacyfunnel.release.order import Order
+    from privacyfunnel.tables.bins import Bins
+    from privacyfunnel.tables.merging import Merge
+
+SECRET, PUBLISH, KEEP, LEAVE = "secret", "publish", "keep", "leave"
+ROLES = (SECRET, PUBLISH, KEEP, LEAVE)
+CONFIDENCE = 0.95  # with which a promise to the people holds
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A table: where it is, and what its owner calls it."""
+
+    path: Path
+    name: str
+    uploaded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What was chosen; what was not has a default that can be seen."""
+
+    source: Source | None = None
+    dialect: Dialect = AS_FOUND  # how the file is read
+    roles: Mapping[str, str] = field(default_factory=dict)  # of columns; left out where none is given
+    bins: Mapping[str, str] = field(default_factory=dict)  # what stands behind the = of --bin
+    rare: Mapping[str, int] = field(default_factory=dict)  # values of fewer rows are one
+    knows: bool = False  # an attacker may know some of the published columns
+    ratios: bool = False  # any two secrets must be as good as alike, also rare ones
+    epsilon: float = 1.0  # as it was asked for: of any two secrets, where `ratios`
+    people: bool = False  # promised to the people whom the rows are a sample of, too
+    use: str = "information"
+    time_limit: float | None = None  # seconds, where the best so far was taken
+    into: str = ""  # the folder; empty for one beside the table
+    public_report: bool = False
+
+    def columns(self, role: str) -> tuple[str, ...]:
+        """The columns of that role, in the order of the table."""
+        return tuple(column for column, given in self.roles.items() if given == role)
+
+    @property
+    def table(self) -> Source:
+        if self.source is None:
+            raise TableError("a table must be chosen; none is. Begin with the first step.")
+        return self.source
+
+    @property
+    def promise_name(self) -> str:
+        """Two plain questions to one of three promises.
+
+        Whoever knows published values is covered by SRLIP, ratios between any two secrets by LDP. Nothing has both in
+        its name, but SRLIP of half the size has both: two factors of at most e^(ε/2) are one of at most e^ε.
+        """
+        return "srlip" if self.knows else "ldp" if self.ratios else "lip"
+
+    @property
+    def size(self) -> float:
+        """The ε of that promise."""
+        return self.epsilon / 2 if self.knows and self.ratios else self.epsilon
+
+    @property
+    def population(self) -> float | None:
+        return CONFIDENCE if self.people else None
+
+    @property
+    def promise(self) -> Promise:
+        from privacyfunnel.model.promises import promise as promise_called
+
+        return promise_called(self.promise_name, self.size)
+
+    @property
+    def cuts(self) -> tuple[Bins, ...]:
+        """The bins of columns that are secret or published."""
+        from privacyfunnel.tables.asking import parse_bin
+
+        used = {*self.columns(SECRET), *self.columns(PUBLISH)}
+        return tuple(parse_bin(f"{column}={how}") for column, how in self.bins.items() if how and column in used)
+
+    @property
+    def merges(self) -> tuple[Merge, ...]:
+        from privacyfunnel.tables.merging import MergeRare
+
+        return tuple(MergeRare(rows, column) for column, rows in self.rare.items() if column in self.columns(PUBLISH))
+
+    @property
+    def folder(self) -> Path:
+        """Where the release goes."""
+        if self.into:
+            return Path(self.into).expanduser()
+        stem = self.table.name.split(".", maxsplit=1)[0] or "table"
+        beside = Path.cwd() if self.table.uploaded else self.table.path.parent
+        return beside / f"{stem}-sanitised"
+
+    @property
+    def ledger(self) -> Path | None:
+        """The owner's memory of releases: beside the table, or beside the release where the table does not stay."""
+        from privacyfunnel.release.ledger import NAME
+
+        return self.folder.parent / NAME if self.table.uploaded else None
+
+    def order(self, progress: Progress | None = None) -> Order:
+        """The order that all this makes."""
+        from privacyfunnel.designs.methods import Effort
+        from privacyfunnel.model.uses.called import use_called
+        from privacyfunnel.release.order import Order
+
+        self.checked_roles()
+        return Order(
+            secret=self.columns(SECRET),
+            publish=self.columns(PUBLISH),
+            promise=self.promise,
+            population=self.population,
+            use=use_called(self.use),
+            keep=self.columns(KEEP),
+            bins=self.cuts,
+            merges=self.merges,
+            effort=Effort(time_limit=self.time_limit, progress=progress),
+        )
+
+    def checked_roles(self) -> None:
+        """Refuse what nothing can be published with."""
+        if not self.columns(SECRET):
+            raise ColumnError(
+                "at least one column must be secret; none is. Say under Roles which one must not be told."
+            )
+        if not self.columns(PUBLISH):
+            raise ColumnError("at least one column must be published; none is. Say under Roles which one.")
+
+    @property
+    def factor(self) -> float:
+        """e^ε: by how much a belief may grow."""
+        return math.exp(min(self.epsilon, 700.0))

@@ -1,0 +1,64 @@
+"""Audit: a protocol, or a matrix from other software, and the table it is for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from privacyfunnel.errors import ParameterError
+from privacyfunnel.studio.choices import SECRET, Source
+from privacyfunnel.studio.crew import DONE, Job
+from privacyfunnel.studio.pages.files import given, taken
+from privacyfunnel.studio.pages.page import Form, Page
+from privacyfunnel.studio.sessions import Session
+
+SLOTS = ("rules", "original", "drawn")
+
+
+def show(session: Session) -> dict[str, Any]:
+    done = session.known("publish")
+    said = session.beside.get("audit", {})
+    return {
+        **{slot: given(session, slot) for slot in SLOTS},
+        "secret": said.get("secret", ""),
+        "publish": said.get("publish", ""),
+        "published": done is not None and done.state == DONE,
+    }
+
+
+def take(session: Session, form: Form) -> None:
+    taken(session, form, *SLOTS)
+    if "secret" in form:
+        session.beside["audit"] = {"secret": form["secret"].strip(), "publish": form.get("publish", "").strip()}
+
+
+def mine(session: Session, form: Form) -> None:
+    """What was just published, against the table it came from."""
+    job = session.known("publish")
+    if job is None or job.state != DONE:
+        raise ParameterError("Nothing was published in this tab yet. Name the files instead.")
+    files = [path for path, _ in job.result.files]
+    session.beside["rules"] = Source(next(path for path in files if path.name == "protocol.json"), "protocol.json")
+    session.beside["drawn"] = Source(files[0], files[0].name)
+    session.beside["original"] = session.choices.table
+    session.beside["audit"] = {"secret": ", ".join(session.choices.columns(SECRET)), "publish": ""}
+
+
+def work(session: Session) -> Job | None:
+    rules, original, drawn = (given(session, slot) for slot in SLOTS)
+    if rules is None or original is None:
+        return None
+    said = session.beside.get("audit", {})
+    secret, publish = (
+        tuple(name.strip() for name in said.get(key, "").split(",") if name.strip()) for key in ("secret", "publish")
+    )
+    matrix = not rules.name.lower().endswith(".json")
+    return session.work(
+        "audit", rules.path, original.path, None if drawn is None or matrix else drawn.path, secret, publish, matrix
+    )
+
+
+def part(session: Session, job: Job) -> dict[str, Any]:
+    return {"found": job.result}
+
+
+PAGE = Page("audit", "Audit", show, take, work, part, does={"mine": mine})

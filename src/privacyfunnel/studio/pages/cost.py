@@ -1,0 +1,84 @@
+"""What it costs: the protocol that would be published, what is lost, and what another size would change."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from privacyfunnel.studio.choices import Choices
+from privacyfunnel.studio.crew import STOPPED, Job
+from privacyfunnel.studio.pages.page import Form, Page
+from privacyfunnel.studio.sessions import Session
+from privacyfunnel.studio.tasks.cost import Cost
+
+USES = {
+    "information": "everything a little: the most information",
+    "statistics": "shares and tables: the least error of all shares",
+    "balanced": "shares, but nearly all of the information too",
+    "values": "single records: the right value most often",
+}
+
+
+def show(session: Session) -> dict[str, Any]:
+    return {"uses": USES}
+
+
+def take(session: Session, form: Form) -> None:
+    if form.get("use", session.choices.use) in USES:
+        session.change(use=form.get("use", session.choices.use))
+
+
+def work(session: Session) -> Job | None:
+    choices = session.choices
+    choices.checked_roles()
+    return session.work("cost", choices, about=solved_for(choices))
+
+
+def solved_for(choices: Choices) -> Choices:
+    """What a solution depends on; not for how long it was searched."""
+    return replace(choices, into="", public_report=False, time_limit=None)
+
+
+def solved(session: Session) -> Cost | None:
+    """What was found for the choices as they are; the curve may still be on its way."""
+    job = work(session)
+    return None if job is None else job.result or job.said.get("solved")
+
+
+def part(session: Session, job: Job) -> dict[str, Any]:
+    said, found = job.said, job.result or job.said.get("solved")
+    return {
+        "best": said.get("best") if found is None else found.best,
+        "found": found,
+        "proof": said.get("proof"),
+        "curve": said.get("curve"),
+        "doing": said.get("doing"),
+        "over": job.over,
+        "stopped": job.state == STOPPED,
+        "taken": session.choices.time_limit,
+    }
+
+
+def stop(session: Session, form: Form) -> None:
+    """End the search; nothing of it is used."""
+    job = session.known("cost")
+    if job is not None:
+        job.stop()
+
+
+def best(session: Session, form: Form) -> None:
+    """Go on with what the last round ended with: what `--time-limit` of as many seconds gives."""
+    job = session.known("cost")
+    found = None if job is None else job.said.get("best")
+    if job is not None and found is not None and not job.over:
+        job.enough()
+        session.change(time_limit=found.time_limit)
+
+
+def again(session: Session, form: Form) -> None:
+    """Search from the beginning."""
+    session.change(time_limit=None)
+    session.forget("cost")
+
+
+PAGE = Page("cost", "What it costs", show, take, work, part, does={"stop": stop, "best": best, "again": again})

@@ -1,0 +1,51 @@
+"""Starting and ending: a socket, a place, a crew and a server, and nothing left of them."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import webbrowser
+from collections.abc import Callable
+from pathlib import Path
+
+from privacyfunnel.errors import ParameterError
+from privacyfunnel.studio.choices import Source
+from privacyfunnel.studio.crew import Crew
+from privacyfunnel.studio.guard import Keys
+from privacyfunnel.studio.place import place
+
+
+def run(table: Path | None, *, port: int, browser: bool, say: Callable[[str], None]) -> None:
+    """Serve until somebody ends it."""
+    try:
+        import uvicorn
+    except ImportError as error:
+        raise ParameterError(
+            "The studio needs a web server, which is not installed. Install it: pip install 'privacyfunnel[studio]'."
+        ) from error
+    from privacyfunnel.studio.server import Studio, bound_socket
+
+    for name in ("uvicorn", "uvicorn.error", "uvicorn.access", "asyncio"):
+        logging.getLogger(name).disabled = True  # a log might quote what was asked
+    first = None if table is None else Source(table.absolute(), table.name)
+    try:
+        here = bound_socket(port)
+    except OSError as error:
+        raise ParameterError(
+            f"Port {port} must be free on this machine; it is not. Leave out --port to have a free one."
+        ) from error
+    crew = Crew()
+    with here, place() as where:
+        studio = Studio(here.getsockname()[1], where, crew, Keys(), first, say)
+        settings = uvicorn.Config(
+            studio.app(), log_config=None, access_log=False, lifespan="off", server_header=False, ws="none",
+            timeout_graceful_shutdown=2,
+        )  # fmt: skip
+        try:
+            threading.Thread(target=crew.warm, daemon=True).start()
+            say(f"The studio is open at {studio.address}\nIt works once, for you alone. Ctrl-C ends it.")
+            if browser:
+                threading.Thread(target=webbrowser.open, args=(studio.address,), daemon=True).start()
+            uvicorn.Server(settings).run(sockets=[here])
+        finally:
+            crew.close()

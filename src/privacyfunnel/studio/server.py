@@ -1,0 +1,275 @@
+"""The server: pages of sessions, on this machine alone."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, unquote
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from privacyfunnel.errors import PrivacyFunnelError
+from privacyfunnel.report.look import STYLE
+from privacyfunnel.studio.choices import Choices, Source
+from privacyfunnel.studio.crew import DONE, FAILED, STOPPED, Crew, Job
+from privacyfunnel.studio.guard import Guard, Keys
+from privacyfunnel.studio.pages import OTHERS, PAGES, WAY
+from privacyfunnel.studio.pages import table as table_page
+from privacyfunnel.studio.pages.page import Asked, Page
+from privacyfunnel.studio.place import Place
+from privacyfunnel.studio.sessions import Session, Sessions
+from privacyfunnel.studio.shown import environment
+from privacyfunnel.tables.files import table_suffix
+
+LARGEST_FORM = 1 << 22  # bytes; a table of ten thousand columns has a form of some hundred kilobytes
+LARGEST_UPLOAD = 1 << 32  # bytes
+SLOTS = ("table", "protocol", "sanitised", "rules", "original", "drawn")  # what files may be uploaded as
+LOOK = "look.css"  # the report's own style: one look for all pages
+STATIC = {LOOK: "text/css", "studio.css": "text/css", "studio.js": "text/javascript"}
+
+
+class Studio:
+    """All that answers need."""
+
+    def __init__(
+        self, port: int, place: Place, crew: Crew, keys: Keys, first: Source | None, say: Callable[[str], None]
+    ):
+        self.port, self.place, self.keys, self._say = port, place, keys, say
+        self.sessions = Sessions(crew, lambda: Choices(source=first))
+        self._environment = environment(way=WAY, others=OTHERS)
+
+    @property
+    def address(self) -> str:
+        """The address that opens the door, once."""
+        return f"http://127.0.0.1:{self.port}/?token={self.keys.token}"
+
+    def app(self) -> ASGIApp:
+        """The whole server."""
+        routes = [
+            Route("/", self._door),
+            Route("/static/{name}", self._static),
+            Route("/s/{session}/copy", self._copy, methods=["POST"]),
+            Route("/s/{session}/upload/{slot}", self._upload, methods=["POST"]),
+            Route("/s/{session}/{page}", self._page, methods=["GET", "POST"]),
+            Route("/s/{session}/{page}/part", self._part),
+            Route("/s/{session}/{page}/{more}", self._more, methods=["GET", "POST"]),
+        ]
+        inner = Starlette(routes=routes)
+        guard = Guard(_silent(inner), self.keys, self.port)
+        self._cookie = guard.cookie_name
+        return guard
+
+    def render(self, template: str, **said: Any) -> str:
+        return self._environment.get_template(f"{template}.html.jinja").render(**said)
+
+    async def _door(self, request: Request) -> Response:
+        if not self.keys.spent(request.query_params.get("token", "")):
+            if self.keys.used:  # somebody would like to come in; whoever sees the terminal may let them
+                self._say(f"Somebody asked to come in. If that was you, open {self.address}")
+            return HTMLResponse(self.render("door"), 403)
+        session = self.sessions.new()
+        # A page of ours goes on by itself: a redirect would still count as coming from where the address was clicked.
+        answer = HTMLResponse(self.render("enter", to=f"/s/{session.name}/table"))
+        answer.set_cookie(self._cookie, self.keys.cookie, httponly=True, samesite="strict", path="/")
+        return answer
+
+    async def _static(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        if name not in STATIC:
+            return Response("", 404)
+        mine = files("privacyfunnel.studio").joinpath("static", name)
+        text = STYLE if name == LOOK else mine.read_text(encoding="utf-8")
+        return Response(text, media_type=STATIC[name], headers={"Cache-Control": "no-cache"})
+
+    def _session(self, request: Request) -> Session | None:
+        return self.sessions.get(request.path_params["session"])
+
+    async def _copy(self, request: Request) -> Response:
+        session = self._session(request)
+        if session is None:
+            return Response("", 404)
+        fresh = request.query_params.get("fresh") == "yes"
+        other = self.sessions.new() if fresh else self.sessions.another(session)
+        return JSONResponse({"session": other.name})
+
+    async def _page(self, request: Request) -> Response:
+        session, page = self._session(request), PAGES.get(request.path_params["page"])
+        if session is None or page is None:
+            return HTMLResponse(self.render("gone"), 404)
+        sentence = ""
+        if request.method == "POST":
+            form = await _form(request)
+            try:
+                page.take(session, form)
+            except PrivacyFunnelError as error:
+                sentence = str(error)
+            quietly = "application/json" in request.headers.get("accept", "")
+            if quietly:
+                return JSONResponse({"sentence": self._named(session, sentence)})
+            if not sentence:
+                to = form.get("to", page.name)
+                return RedirectResponse(f"/s/{session.name}/{to if to in PAGES else page.name}", 303)
+        return await self._shown(session, page, sentence)
+
+    async def _shown(self, session: Session, page: Page, sentence: str = "") -> Response:
+        try:
+            said = page.show(session)
+            job = page.work(session)
+        except PrivacyFunnelError as error:
+            said, job, sentence = {}, None, sentence or str(error)
+            lost = True
+        else:
+            lost = False
+        text = self.render(
+            page.name,
+            page=page,
+            session=session,
+            choices=session.choices,
+            sentence=self._named(session, sentence),
+            lost=lost,
+            job=job,
+            part=None if job is None else self._part_of(session, page, job),
+            **said,
+        )
+        return HTMLResponse(text, 422 if sentence else 200)
+
+    async def _part(self, request: Request) -> Response:
+        session, page = self._session(request), PAGES.get(request.path_params["page"])
+        if session is None or page is None:
+            return Response("", 404)
+        try:
+            job = page.work(session)
+        except PrivacyFunnelError as error:
+            return JSONResponse({"state": FAILED, "heard": 0, "html": self.render("failed", sentence=str(error))})
+        if job is None:
+            return JSONResponse({"state": DONE, "heard": 0, "html": ""})
+        return JSONResponse({"state": job.state, "heard": job.heard, "html": self._part_of(session, page, job)})
+
+    def _part_of(self, session: Session, page: Page, job: Job) -> str:
+        """The lower part of a page as far as the work for it is."""
+        if job.state == FAILED:
+            return self.render("failed", sentence=self._named(session, job.sentence))
+        if job.state == DONE or job.said or job.state == STOPPED:
+            return self.render(
+                f"{page.name}.part",
+                page=page,
+                session=session,
+                choices=session.choices,
+                **page.part(session, job),
+            )
+        return self.render("working", sentence="")
+
+    async def _more(self, request: Request) -> Response:
+        session, page = self._session(request), PAGES.get(request.path_params["page"])
+        name = request.path_params["more"]
+        if session is None or page is None:
+            return Response("", 404)
+        if request.method == "POST" and name in page.does:
+            sentence = ""
+            try:
+                page.does[name](session, await _form(request))
+            except PrivacyFunnelError as error:
+                sentence = str(error)
+            if sentence:
+                return await self._shown(session, page, sentence)
+            return RedirectResponse(f"/s/{session.name}/{page.name}", 303)
+        if request.method == "GET" and name in page.more:
+            try:
+                return await page.more[name](Asked(request, session, self.place, self.render))
+            except PrivacyFunnelError as error:
+                return HTMLResponse(self.render("failed", sentence=self._named(session, str(error))), 422)
+        return Response("", 404)
+
+    async def _upload(self, request: Request) -> Response:
+        """A file, piece by piece to the disk; it is there whole, or not at all."""
+        session, slot = self._session(request), request.path_params["slot"]
+        if session is None or slot not in SLOTS:
+            return Response("", 404)
+        name = Path(unquote(request.headers.get("x-file-name", ""))).name or "table.csv"
+        suffix = ".json" if name.lower().endswith(".json") else table_suffix(Path(name)) or ".csv"
+        path, file = self.place.new_file(f"upload{suffix}")
+        size = 0
+        try:
+            async for piece in request.stream():
+                size += len(piece)
+                if size > LARGEST_UPLOAD:
+                    raise _TooLargeError
+                await run_in_threadpool(_written, file, piece)
+        except (ClientDisconnect, _TooLargeError, OSError):
+            path.unlink(missing_ok=True)
+            return JSONResponse(
+                {"sentence": f"The file did not arrive: at most {LARGEST_UPLOAD >> 20} MB are taken, if the disk has "
+                 "room for them. Name its path instead."}, 413
+            )  # fmt: skip
+        finally:
+            os.close(file)
+        source = Source(path, name, uploaded=True)
+        if slot == "table":
+            table_page.chosen(session, source)
+        else:
+            session.beside[slot] = source
+        return JSONResponse({"sentence": ""})
+
+    def _named(self, session: Session, sentence: str) -> str:
+        """The sentence with uploaded files under the names that their owner knows."""
+        known = [session.choices.source, *(each for each in session.beside.values() if isinstance(each, Source))]
+        for source in known:
+            if source is not None and source.uploaded:
+                sentence = sentence.replace(str(source.path), source.name)
+        return sentence
+
+
+class _TooLargeError(Exception):
+    """More came than is taken."""
+
+
+def _written(file: int, piece: bytes) -> None:
+    view = memoryview(piece)
+    while view:
+        view = view[os.write(file, view) :]
+
+
+async def _form(request: Request) -> Mapping[str, str]:
+    """The fields of a form. Too large a one is cut, and is no form then."""
+    text = b""
+    async for piece in request.stream():
+        text += piece
+        if len(text) > LARGEST_FORM:
+            return {}
+    return dict(parse_qsl(text.decode("utf-8", "replace"), keep_blank_values=True))
+
+
+def _silent(app: ASGIApp) -> ASGIApp:
+    """A fault of ours becomes a sentence; what it quotes reaches no log."""
+
+    async def quiet(scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await app(scope, receive, send)
+        except Exception as error:
+            answer = Response(
+                f"{type(error).__name__}: this is a fault of privacyfunnel. Please report it.\n",
+                500,
+                media_type="text/plain",
+            )
+            if scope["type"] == "http":
+                await answer(scope, receive, send)
+
+    return quiet
+
+
+def bound_socket(port: int) -> socket.socket:
+    """A socket of this machine alone; port 0 is any that is free."""
+    here = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    here.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    here.bind(("127.0.0.1", port))
+    here.listen(128)
+    return here

@@ -1,0 +1,91 @@
+"""A session is a tab of the browser: its choices, and the work that was begun for them.
+
+Work is remembered by what it was begun with. Whoever goes back and forth without changing anything finds it done;
+whoever changes something has the old work ended and new work begun.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from privacyfunnel.studio.choices import Choices
+from privacyfunnel.studio.crew import DONE, WORKING, Crew, Job
+
+MOST_SESSIONS = 64  # the oldest is forgotten; nobody has so many tabs
+
+
+@dataclass(slots=True, eq=False)
+class Session:
+    """One tab."""
+
+    crew: Crew
+    name: str = field(default_factory=lambda: secrets.token_urlsafe(16))
+    choices: Choices = field(default_factory=Choices)
+    beside: dict[str, Any] = field(default_factory=dict)  # what pages for others than the owner remember
+    _work: dict[str, tuple[Any, Job]] = field(default_factory=dict)  # by the kind of work: what for, and the job
+
+    def change(self, **changed: Any) -> None:
+        """Other choices. What was taken because its search was long is not taken for others."""
+        before = self.choices
+        self.choices = replace(before, **changed)
+        if self.choices != before and "time_limit" not in changed:
+            self.choices = replace(self.choices, time_limit=None)
+
+    def work(self, task: str, *words: Any, about: Any = None) -> Job:
+        """The task with these words: as it stands, or begun now. `about` tells it from another where words do not."""
+        key = words if about is None else about
+        known = self._work.get(task)
+        if known is not None:
+            if known[0] == key:
+                return known[1]
+            known[1].stop()
+        job = self.crew.begin(task, *words)
+        self._work[task] = (key, job)
+        return job
+
+    def known(self, task: str) -> Job | None:
+        """The work of that kind that was begun last, whatever it was for."""
+        found = self._work.get(task)
+        return None if found is None else found[1]
+
+    def forget(self, task: str) -> None:
+        """Have it done anew when it is next asked for."""
+        found = self._work.pop(task, None)
+        if found is not None:
+            found[1].stop()
+
+    def copy(self) -> Session:
+        """Another tab with the same choices, and what was found out about them already."""
+        done = {task: (key, job) for task, (key, job) in self._work.items() if job.state == DONE and task != "publish"}
+        return Session(self.crew, choices=self.choices, beside=dict(self.beside), _work=done)
+
+    def close(self) -> None:
+        for _, job in self._work.values():
+            if job.state == WORKING:
+                job.stop()
+
+
+class Sessions:
+    """The tabs that are open, by their names."""
+
+    def __init__(self, crew: Crew, first: Callable[[], Choices] = Choices) -> None:
+        self._crew, self._first = crew, first
+        self._open: dict[str, Session] = {}
+
+    def new(self) -> Session:
+        return self._kept(Session(self._crew, choices=self._first()))
+
+    def another(self, session: Session) -> Session:
+        return self._kept(session.copy())
+
+    def get(self, name: str) -> Session | None:
+        return self._open.get(name)
+
+    def _kept(self, session: Session) -> Session:
+        while len(self._open) >= MOST_SESSIONS:
+            self._open.pop(next(iter(self._open))).close()
+        self._open[session.name] = session
+        return session

@@ -1,0 +1,16 @@
+"""What the crew does: each task is told how to say how far it is, and answers with what a page shows."""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from privacyfunnel.studio.tasks.analyst import analyst, impute
+from privacyfunnel.studio.tasks.audit import audit
+from privacyfunnel.studio.tasks.cost import cost
+from privacyfunnel.studio.tasks.looks import edges, look
+from privacyfunnel.studio.tasks.publish import publish
+from privacyfunnel.studio.tasks.today import today
+
+TASKS: Mapping[str, Callable[..., Any]] = MappingProxyType(
+    {task.__name__: task for task in (look, edges, today, cost, publish, analyst, impute, audit)}
+)

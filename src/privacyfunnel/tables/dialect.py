@@ -1,0 +1,42 @@
+"""Dialects: how the text of a table is to be read where it does not say so itself, and written again."""
+
+from dataclasses import dataclass
+
+from privacyfunnel.tables.numbers import Numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """What the owner says of a file; None stands for what is found by itself.
+
+    `delimiter` separates fields, `encoding` names how characters became bytes, `decimal` is the decimal mark, `missing`
+    are texts that mean a missing number besides the usual ones, and `sheet` is the sheet of a workbook.
+    """
+
+    delimiter: str | None = None
+    encoding: str | None = None
+    decimal: str | None = None
+    missing: tuple[str, ...] = ()
+    sheet: str | None = None
+
+    @property
+    def numbers(self) -> Numbers:
+        """How numbers are written where the file itself does not tell."""
+        return Numbers(self.decimal or ".", self.missing)
+
+
+AS_FOUND = Dialect()
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """How a table is written as text: as the one that it was made from, so that the same programs open it."""
+
+    delimiter: str = ","
+    encoding: str = "utf-8"
+    mark: bool = False  # whether a byte order mark goes before UTF-8, without which Excel takes it for something else
+    decimal: str = "."
+    found: tuple[str, ...] = ()  # what of this was found by itself, where it is not as usual, in words
+
+
+COMMON = Written()

@@ -1,0 +1,90 @@
+"""A process that runs the command again and again, each time in a child of its own.
+
+It has imported what the command needs, so that a child costs a fraction of a command, but has used nothing of it: no
+thread runs that a fork would lose. A line of JSON in asks for a run, a line of JSON out tells how it ended.
+"""
+
+import importlib
+import json
+import os
+import pkgutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from threading import Lock
+from typing import Any, TextIO, cast
+
+import privacyfunnel
+
+# Rooms that a command imports when it comes to them, and others never.
+SELDOM = ("privacyfunnel.__main__", "privacyfunnel.experiments", "privacyfunnel.studio", "privacyfunnel.spark")
+Prepare = Callable[[dict[str, Any]], None]
+
+
+class Children:
+    """The same from outside: made when first asked, it ends with whoever asks."""
+
+    def __init__(self, module: str = __name__) -> None:
+        command = [sys.executable, "-m", module]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._one_at_a_time = Lock()
+
+    def run(self, **asked: Any) -> dict[str, Any]:
+        """How the command ended that has these `words`: its `code`, and what it printed, `out` and `err`."""
+        told, heard = cast("TextIO", self._process.stdin), cast("TextIO", self._process.stdout)
+        with self._one_at_a_time:
+            print(json.dumps(asked), file=told, flush=True)
+            answer: dict[str, Any] = json.loads(heard.readline())
+        return answer
+
+    def end(self) -> None:
+        """No more is asked."""
+        cast("TextIO", self._process.stdin).close()
+        cast("TextIO", self._process.stdout).close()
+        self._process.wait()
+
+
+def serve(prepare: Prepare = lambda asked: None) -> None:
+    """Answer until nobody asks; `prepare` is called in each child before its command."""
+    for module in pkgutil.walk_packages(privacyfunnel.__path__, "privacyfunnel.", onerror=lambda name: None):
+        if not module.name.startswith(SELDOM):
+            with suppress(ImportError):  # of an extra that is not installed
+                importlib.import_module(module.name)
+    # Children have standard streams of their own, of which nothing is buffered here.
+    with os.fdopen(os.dup(0), encoding="utf-8") as asked, os.fdopen(os.dup(1), "w", encoding="utf-8") as told:
+        for line in asked:
+            print(json.dumps(_run(json.loads(line), prepare)), file=told, flush=True)
+
+
+def _run(asked: dict[str, Any], prepare: Prepare) -> dict[str, Any]:
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        child = os.fork()
+        if not child:
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            os.dup2(out.fileno(), 1)
+            os.dup2(err.fileno(), 2)
+            from privacyfunnel.cli import program
+
+            os.chdir(asked.get("cwd", "."))
+            if "umask" in asked:
+                os.umask(asked["umask"])
+            prepare(asked)
+            sys.argv[:] = [str(Path(privacyfunnel.__file__).with_name("__main__.py")), *asked["words"]]
+            program()
+        # A library whose threads find no memory may wait for ever.
+        signal.signal(signal.SIGALRM, lambda *_: os.kill(child, signal.SIGKILL))
+        signal.alarm(asked["longest"])
+        status = os.waitpid(child, 0)[1]
+        signal.alarm(0)
+        out.seek(0)
+        err.seek(0)
+        told = {"out": out.read().decode(), "err": err.read().decode()}
+    return {"code": os.waitstatus_to_exitcode(status), **told}
+
+
+if __name__ == "__main__":
+    serve()

@@ -1,0 +1,88 @@
+"""For whom a release is promised where that is left open: the people if possible, else these rows, and why."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from privacyfunnel.errors import ParameterError
+from privacyfunnel.model.promises import LIP
+from privacyfunnel.release.release import Release
+from privacyfunnel.release.sanitise import sanitise
+from tests.commands import said
+
+
+def table(rows: int, values: int = 3, seed: int = 1) -> pl.DataFrame:
+    random = np.random.default_rng(seed)
+    s = random.integers(0, 2, rows)
+    x = np.where(random.random(rows) < 0.7, s, random.integers(0, values, rows))
+    z = random.integers(0, 200, rows)
+    return pl.DataFrame({name: [f"{name}{code}" for code in codes] for name, codes in (("s", s), ("x", x), ("z", z))})
+
+
+def released(frame: pl.DataFrame, **more: object) -> Release:
+    arguments: dict[str, object] = {"method": "randomised-response", **more}
+    return sanitise(frame, secret="s", publish=arguments.pop("publish", "x"), promise=LIP(1.0), **arguments)  # type: ignore[arg-type]
+
+
+def test_the_people_are_promised_where_their_rows_allow_it_and_the_price_is_told() -> None:
+    open_, asked, none = (released(table(3000), population=said) for said in ("auto", 0.95, None))
+    assert open_.sealed.promise == asked.sealed.promise != none.sealed.promise
+    assert open_.sealed.promise.population is not None
+    assert open_.not_for_people == ""
+    assert open_.rows_alone is not None
+    assert open_.rows_alone.value == pytest.approx(none.information, abs=1e-9)
+    assert open_.rows_alone.value > open_.information
+    assert asked.rows_alone is None  # who asked knows why
+
+
+@pytest.mark.parametrize(
+    ("frame", "more", "why"),
+    [
+        (table(300), {}, "these 300 rows are too few"),
+        (table(3000), {"publish": ["x", "z"], "method": "chain"}, "few rows come to"),
+        (table(9000, 1500), {"method": "unary-encoding"}, "more than 4,000 shares"),
+        (table(3000), {"method": "conditional-reporting", "population": "auto"}, ""),
+    ],
+    ids=["small", "chain", "large", "seeing"],
+)
+def test_where_they_cannot_be_these_rows_are_and_one_sentence_says_why(
+    frame: pl.DataFrame, more: dict[str, object], why: str
+) -> None:
+    release = released(frame, **{"population": "auto", **more})
+    assert why in release.not_for_people
+    assert (release.sealed.promise.population is None) == bool(why)
+    assert release.not_for_people not in " ".join(release.not_promised) or not why  # it tells of secrets
+    assert (release.rows_alone is None) == bool(why)
+
+
+def test_what_was_asked_for_is_never_fallen_back_from_and_a_fault_of_the_order_is_told() -> None:
+    with pytest.raises(ParameterError, match="too few"):
+        released(table(300), population=0.95)
+    with pytest.raises(ParameterError, match="budgets are for the method product"):
+        released(table(3000), population="auto", budgets=[0.1])
+    with pytest.raises(ParameterError, match="between 0 and 1"):
+        released(table(3000), population="often")
+
+
+def test_the_command_says_for_whom_and_what_it_would_be_for_these_rows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    people = tmp_path / "people.csv"
+    table(3000).write_csv(people)
+    words = ["sanitise", people, "--secret", "s", "--publish", "x", "-e", 1, "--no-report", "--method"]
+    words += ["randomised-response", "--ledger", tmp_path / "ledger", "--again"]
+    code, out, _ = said(capsys, *words, "--population", "auto", "--into", tmp_path / "auto")
+    assert code == 0
+    assert "for these rows alone it would be 0." in out
+    code, out, _ = said(capsys, *words, "--population", "none", "--into", tmp_path / "none", "--json")
+    found = json.loads(out)
+    assert (code, found["population"], found["not_for_people"], found["rows_alone"]) == (0, None, "", None)
+    table(300).write_csv(people)
+    code, out, _ = said(capsys, *words, "--population", "auto", "--into", tmp_path / "small")
+    assert code == 0
+    assert "not promised: A promise for a population needs two secrets" in out
+    public = json.loads((tmp_path / "small" / "protocol.json").read_text())
+    assert "population" not in public["promise"]
