@@ -3,15 +3,13 @@
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 
-from tests.children import Children
 from tests.cli.test_bad_input import bound_by_permissions
 from tests.commands import begun
 
@@ -19,14 +17,6 @@ Ask = Callable[..., dict[str, Any]]
 CODES = {"kill": -9, "term": 143, "int": 130, "lost": 130, "full": 2, "memory": 2, "changed": 2, "second": 2}
 LONGEST = 20  # seconds of a run
 ROWS = [("uv"[i * 7 % 5 % 2], "abc"[i % 3], f"{i}") for i in range(300)]
-
-
-@pytest.fixture(scope="module")
-def ask() -> Iterator[Ask]:
-    """Runs the command with a fault."""
-    children = Children("tests.cli.faults")
-    yield partial(children.run, longest=LONGEST)
-    children.end()
 
 
 @pytest.fixture(scope="module")

@@ -60,7 +60,7 @@ def _product() -> SealedProtocol:
 
 def _chain(as_values: bool = False) -> SealedProtocol:
     chain = chain_protocol(JOINT, LIP(0.3), order=("size", "colour"), first=0.6, as_values=as_values)
-    return chain.seal(VALUES, STREAM)[0]
+    return chain.seal()
 
 
 MAKERS: dict[str, Callable[[], SealedProtocol]] = {

@@ -22,6 +22,7 @@ def step_of(outputs: list[tuple[int, ...]], width: int) -> Step:
         value=np.zeros(len(contexts), dtype=np.int64),
         output=first,
         numerator=np.full(len(contexts), UNIT),
+        otherwise=np.zeros(width, dtype=np.int64),
     )
 
 

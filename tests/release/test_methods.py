@@ -13,13 +13,11 @@ from privacyfunnel.designs.choice import AUTO
 from privacyfunnel.designs.curve import Point, curve
 from privacyfunnel.designs.methods import METHODS, Effort, Made, Method, Options
 from privacyfunnel.errors import GuaranteeError, ParameterError
-from privacyfunnel.laws.chain import ChainLaw
-from privacyfunnel.laws.sampling import KeyStream
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LIP, SRLIP, Promise
 from privacyfunnel.model.protocol import Protocol
-from privacyfunnel.release.design import design, designed
+from privacyfunnel.release.design import design
 from privacyfunnel.release.sanitise import sanitise
 
 PUBLISH = ("relationship", "sex")
@@ -69,8 +67,7 @@ def test_a_new_method_is_a_line_in_the_table(people: pl.DataFrame) -> None:
 
 def test_every_method_answers_the_same_call(people: pl.DataFrame) -> None:
     joint = Joint.from_table(people, secret="income", publish=PUBLISH)
-    codes = np.arange(joint.a).repeat(20)
-    options = Options(effort=Effort(1e-2, 1.0), rows=methods.RowsToDraw(codes, KeyStream.from_seed(3)))
+    options = Options(effort=Effort(1e-2, 1.0))
     for method in METHODS.values():
         found = method.design(joint, LIP(0.5), options)
         sealed = found.seal()
@@ -79,7 +76,6 @@ def test_every_method_answers_the_same_call(people: pl.DataFrame) -> None:
         assert sealed.bound == found.bound
         assert LIP(0).leakage(joint, found.protocol) <= 0.5 + 1e-9
         assert found.outputs >= 2
-        assert (found.drawn is not None) == method.needs_rows
 
 
 @pytest.mark.parametrize(
@@ -99,8 +95,6 @@ def test_an_option_that_a_method_cannot_follow_is_refused_by_the_table(option: d
                 method.design(joint, LIP(1), Options(**option))
     with pytest.raises(ParameterError, match="unary-encoding publishes sets"):
         METHODS["unary-encoding"].design(joint, LIP(1), Options(as_values=True))
-    with pytest.raises(ParameterError, match="chain works on the rows of a table"):
-        METHODS["chain"].design(joint, LIP(1))
 
 
 def test_auto_refuses_budgets_and_takes_a_chain_where_an_order_is_given(people: pl.DataFrame) -> None:
@@ -110,25 +104,11 @@ def test_auto_refuses_budgets_and_takes_a_chain_where_an_order_is_given(people: 
     assert sanitise(people, **ask, chain_order=PUBLISH).method == "chain"
 
 
-def test_a_chain_draws_its_rows_once_and_they_are_what_its_law_draws(
-    people: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ask: dict[str, Any] = {"secret": "income", "publish": PUBLISH, "promise": LIP(0.5), "method": "chain", "seed": 9}
-    calls = []
-    draw = ChainLaw.draw
-
-    def counted(law: ChainLaw, *given: Any) -> Any:
-        calls.append(len(given[0]))
-        return draw(law, *given)
-
-    monkeypatch.setattr(ChainLaw, "draw", counted)
-    once = sanitise(people, **ask)
-    assert calls == []
-    monkeypatch.setattr("privacyfunnel.release.work.designed", lambda *given: replace(designed(*given), drawn=None))
-    again = sanitise(people, **ask)
-    assert sum(calls) == len(people)
-    assert again.table.equals(once.table)
-    assert again.unchanged == once.unchanged
+def test_a_chain_has_one_file_whatever_rows_and_key_draw_it(people: pl.DataFrame) -> None:
+    ask: dict[str, Any] = {"secret": "income", "publish": PUBLISH, "promise": LIP(0.5), "method": "chain"}
+    ask["chain_order"] = PUBLISH
+    one, other = (sanitise(rows, **ask).sealed for rows in (people, people.reverse()))
+    assert one.to_text() == other.to_text() == design(people, **ask).to_text()
 
 
 def test_a_design_needs_counts_only_and_draws_what_a_release_draws(people: pl.DataFrame) -> None:
@@ -138,8 +118,6 @@ def test_a_design_needs_counts_only_and_draws_what_a_release_draws(people: pl.Da
     assert apart.for_publication
     assert apart.law.to_json() == together.sealed.law.to_json()
     assert apart.domain.secret_columns == ("income",)
-    with pytest.raises(ParameterError, match="chain is made while rows are drawn"):
-        design(people, **{**ask, "promise": LIP(0.5)}, method="chain")
 
 
 def test_a_point_of_a_curve_that_is_known_is_not_made_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -133,7 +133,7 @@ def test_what_cannot_be_designed_privately_is_refused() -> None:
         made(people(), domain=None)
     with pytest.raises(ParameterError, match="A domain file is for a private design"):
         made(people(), design_epsilon=None)
-    with pytest.raises(ParameterError, match="chain is made while rows are drawn"):
+    with pytest.raises(ParameterError, match="promise for a population was asked"):
         sanitise(
             people().with_columns(sex=pl.lit("f")),
             secret="illness",

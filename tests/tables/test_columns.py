@@ -20,10 +20,11 @@ from privacyfunnel.tables import encoding, quantiles, tally
 from privacyfunnel.tables.asking import parse_bin
 from privacyfunnel.tables.bins import Bins, bin_labels, example_edges
 from privacyfunnel.tables.columns import MOST_LABELS, Coding
-from privacyfunnel.tables.encoding import Encoding, encode, encode_against, labelled
+from privacyfunnel.tables.encoding import Encoding, encode, labelled
 from privacyfunnel.tables.files import open_table, write_table
 from privacyfunnel.tables.fingerprint import Fingerprint
 from privacyfunnel.tables.frames import FrameTable, contingency_of_frame
+from privacyfunnel.tables.known import encode_against
 from privacyfunnel.tables.looking import look
 from privacyfunnel.tables.quantiles import QuantileSummary
 from privacyfunnel.tables.variables import Variable

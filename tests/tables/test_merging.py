@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from privacyfunnel import Bins, MergeRare, MergeSecrets
 from privacyfunnel.errors import ColumnError, ParameterError
 from privacyfunnel.tables import encoding
-from privacyfunnel.tables.encoding import Encoding, encode, encode_against
+from privacyfunnel.tables.encoding import Encoding, encode
 from privacyfunnel.tables.frames import FrameTable
+from privacyfunnel.tables.known import encode_against
 from privacyfunnel.tables.merging import Merge, MergeOthers, merges_of, parse_rare, parse_secrets
 
 

@@ -80,7 +80,7 @@ def audit_matrix(
             f"the corner of '{matrix}' must name the column it is for; it is empty. Add --publish COLUMN."
         )
     counted = encode(people, secret=tuple(secret), publish=columns, bins=bins)
-    joint = checked_joint(counted)
+    joint = checked_joint(counted.contingency)
     protocol = read_matrix(matrix, joint)
     certified = None if promise is None else _certified(protocol, promise, joint)
     leaks = {name: kind(0).worst(joint, protocol) for name, kind in PROMISES.items()}

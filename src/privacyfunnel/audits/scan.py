@@ -16,11 +16,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from privacyfunnel.arrays import IntArray, sparse
+from privacyfunnel.arrays import IntArray
+from privacyfunnel.audits.joined import Joined, joint_of, judged_together, leak_of
 from privacyfunnel.audits.rare import Rare, rare_leaks
 from privacyfunnel.audits.rare_people import RareAlone, rare_alone
 from privacyfunnel.audits.row_order import order_of
@@ -30,11 +31,12 @@ from privacyfunnel.model.information import entropy, information
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.row_order import OrderTells
-from privacyfunnel.model.sparse import SparseProtocol
+from privacyfunnel.tables.asking import bins_of
 from privacyfunnel.tables.bins import Bins
 from privacyfunnel.tables.dialect import AS_FOUND, Dialect
-from privacyfunnel.tables.files import Table, open_table
-from privacyfunnel.tables.looking import LOOK_QUANTILES, Counted, Looked, look, look_together, too_many
+from privacyfunnel.tables.files import Table
+from privacyfunnel.tables.frames import as_table
+from privacyfunnel.tables.looking import LOOK_QUANTILES, Looked, look, look_together, too_many
 from privacyfunnel.tables.merging import Merge
 from privacyfunnel.tables.names import checked_columns
 from privacyfunnel.tables.variables import Contingency
@@ -42,7 +44,6 @@ from privacyfunnel.tables.variables import Contingency
 APART = 0.5  # different values per row: above it, fewer than two rows share a value on average
 MOST_TOGETHER = 16  # columns judged together: 120 pairs
 MOST_COMBINATIONS = 1 << 22  # that may have to be counted at once: some 100 MB
-MOST_KNOWN = 8  # columns of which someone may know any subset: 256 subsets
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,18 +76,6 @@ class Look:
     decided: float | None = None  # the share of rows whose value occurs with one secret only
     tells_rows_apart: bool = False  # an id, or nearly one: fewer than two rows share a value on average
     in_bins: InBins | None = None  # of many numbers for which no bins were asked for
-
-
-@dataclass(frozen=True, slots=True)
-class Joined:
-    """What several columns would say about the secret if they were published together, as they are."""
-
-    columns: tuple[str, ...]
-    combinations: int
-    epsilon: float | None  # under the promise that was asked about; None where it was not measured
-    keeps: bool  # the promise
-    alone: float  # the share of rows whose combination no other row has
-    decided: float  # the share of rows whose combination occurs with one secret only
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,24 +116,28 @@ class Scan:
 
 
 def scan(
-    path: str | Path,
+    source: Any,
     *,
-    secret: Sequence[str],
-    bins: Sequence[Bins] = (),
+    secret: str | Sequence[str],
+    bins: Sequence[Bins | str] | Mapping[str, Any] = (),
     dialect: Dialect = AS_FOUND,
     promise: Promise | None = None,
     merges: Sequence[Merge] = (),
 ) -> Scan:
-    """Look at every other column of the table, one at a time; then at those that keep `promise` alone, together."""
-    table = open_table(path, dialect)
-    secret = checked_columns(secret, table.columns, "secret")
+    """Look at every other column of a table, one at a time; then at those that keep `promise` alone, together.
+
+    The table is a file, by its path, or a frame in memory. `bins` are as for `sanitise`, and so is `dialect` for how a
+    file of text is written; `merges` are rules by which values are read as one.
+    """
+    table, bins = as_table(source, dialect), bins_of(bins)
+    secret = checked_columns((secret,) if isinstance(secret, str) else secret, table.columns, "secret")
     others = [column for column in table.columns if column not in secret]
     if not others:
         raise ColumnError(f"a scan needs columns besides the secret; {table.name} has none. Name fewer secret columns.")
     looked = look(table, secret=secret, columns=others, bins=bins, merges=merges)
     looks, joints, in_bins = [], {}, {}
     for column, seen in looked.items():
-        exact, rough = _joint(seen.as_it_is), _joint(seen.in_bins)
+        exact, rough = joint_of(seen.as_it_is), joint_of(seen.in_bins)
         if exact is not None:
             joints[column] = exact
         if rough is not None:
@@ -172,7 +165,7 @@ def scan(
     mine = {look.column: joints[look.column] for look in looks if look.column in joints and not look.tells_rows_apart}
     rare = None
     if len(secret) == 1 and not counts.secret.codings[0].edges:
-        rare = rare_leaks(counts.secret_labels, rows, mine, lambda joint: _leak(joint, promise))
+        rare = rare_leaks(counts.secret_labels, rows, mine, lambda joint: leak_of(joint, promise))
     alone = rare_alone(counts.secret_labels, rows, mine, promise)
     return replace(found, together=_together(table, found, promise, bins, merges), rare=rare, rare_alone=alone)
 
@@ -193,12 +186,6 @@ def _secrets(
 
 def _cuts(bins: Bins) -> bool:
     return bins.cuts or bins.how is not None
-
-
-def _joint(counted: Counted | None) -> Joint | None:
-    if counted is None or counted.contingency is None:
-        return None
-    return Joint.from_contingency(counted.contingency)
 
 
 def _look(column: str, looked: Looked, exact: Joint | None, rough: Joint | None, binned: bool) -> Look:
@@ -247,7 +234,7 @@ def _together(table: Table, found: Scan, promise: Promise, bins: Sequence[Bins],
     judged = {}
     if groups:
         counted = look_together(table, secret=found.secret, groups=groups, bins=bins, merges=merges)
-        judged = {group: _joined(group, counts, promise) for group, counts in counted.items()}
+        judged = {group: judged_together(group, counts, promise) for group, counts in counted.items()}
     not_looked_at += [
         f"Too many combinations to measure ε: {' & '.join(group)}; how many rows they decide was counted."
         for group, joined in judged.items()
@@ -263,29 +250,8 @@ def _together(table: Table, found: Scan, promise: Promise, bins: Sequence[Bins],
     return Together(columns, tuple(pairs), whole, tuple(not_looked_at))
 
 
-def _joined(columns: tuple[str, ...], counted: Counted, promise: Promise) -> Joined:
-    joint = _joint(counted)
-    epsilon = None
-    if joint is not None and (len(columns) <= MOST_KNOWN or not promise.guards_known_attributes):
-        epsilon = _leak(joint, promise)
-    keeps = epsilon is not None and epsilon <= promise.epsilon
-    alone, decided = counted.alone / counted.rows, counted.decided / counted.rows
-    return Joined(columns, counted.values, epsilon, keeps, alone, decided)
-
-
 def _keeps(joint: Joint | None, promise: Promise) -> bool:
-    return joint is not None and _leak(joint, promise) <= promise.epsilon
-
-
-def _leak(joint: Joint, promise: Promise) -> float:
-    """What publishing x itself leaks under the promise."""
-    as_it_is = SparseProtocol(sparse.csr_array(sparse.eye_array(joint.a)))
-    worst = 0.0
-    for block in promise.comparisons(joint, False):
-        worst = max(worst, as_it_is.look(block)[0].epsilon)
-        if math.isinf(worst):
-            break
-    return worst
+    return joint is not None and leak_of(joint, promise) <= promise.epsilon
 
 
 def measured(joint: Joint, column: str, binned: bool = False) -> Look:

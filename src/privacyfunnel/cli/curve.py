@@ -148,7 +148,7 @@ def joint_of(
     return checked_joint(
         encode(
             source, secret=listed(secret), publish=listed(publish), bins=tuple(map(parse_bin, bins or [])), merges=rules
-        )
+        ).contingency
     )
 
 

@@ -48,7 +48,7 @@ def demo(
         epsilon=EPSILON,
         command=[*command, "--into", str(into), "--force"],
         force=force,
-        trial=True,
+        where={"trial": True},
     )
     before, after = (_column(path) for path in (people, into / "sanitised.csv"))
     places, me = _places(release, into), called()

@@ -19,9 +19,18 @@ if TYPE_CHECKING:
 def keygen(
     key: Annotated[Path, typer.Argument(readable=False, help="A file for the private key, for its owner alone.")],
     *,
+    rows: Annotated[
+        bool, typer.Option("--rows", help="Make a key for --key-file instead, by which unchanged rows are drawn alike.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Make an Ed25519 key pair to sign releases with: the private key, and beside it NAME.public.pem for everybody."""
+    if rows:
+        from privacyfunnel.laws.identified import RowKey
+
+        RowKey.fresh().save(key)
+        answer(as_json, {"key": str(key)}, words.facts([("key", f"{key}: keep it, and give it to nobody")]))
+        return
     from privacyfunnel.laws.signing import new_key
 
     public = key.with_name(f"{key.name.removesuffix('.pem')}.public.pem")

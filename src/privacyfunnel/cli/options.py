@@ -110,7 +110,9 @@ PopulationOrNone = Annotated[
 ]
 MethodOption = Annotated[
     str,
-    typer.Option("--method", help="optimal, randomised-response, unary-encoding, conditional-reporting or product."),
+    typer.Option(
+        "--method", help="optimal, randomised-response, unary-encoding, conditional-reporting, product or chain."
+    ),
 ]
 For = Annotated[
     str,

@@ -6,10 +6,11 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from privacyfunnel.release.apply import Applied
     from privacyfunnel.release.release import Release
 
 
-def order(release: Release) -> dict[str, Any]:
+def order(release: Release | Applied) -> dict[str, Any]:
     """The order of the rows, and what it, or that of a kept column, says about the secret: for the owner."""
     tells = release.order_tells
     return {
@@ -19,7 +20,7 @@ def order(release: Release) -> dict[str, Any]:
     }
 
 
-def ledger(release: Release) -> dict[str, Any] | None:
+def ledger(release: Release | Applied) -> dict[str, Any] | None:
     """What the ledger says of the release."""
     found = release.remembered
     if found is None:
@@ -33,10 +34,11 @@ def ledger(release: Release) -> dict[str, Any] | None:
     }
 
 
-def order_words(release: Release) -> str:
+def order_words(release: Release | Applied) -> str:
     """The same in words."""
     how = "that of the table, as asked" if release.kept_order else "random"
-    said = [f"{how}; in the order of the table {release.order_tells}"]
+    tells = release.order_tells
+    said = [how if tells is None else f"{how}; in the order of the table {tells}"]
     return "; ".join([*said, *(column.of_secret for column in release.kept_columns if column.of_secret)])
 
 
@@ -46,7 +48,7 @@ def rare_alone(release: Release) -> list[tuple[str, str]]:
     return [("rare", f"for the people, {said}")] if said else []
 
 
-def ledger_words(release: Release) -> list[tuple[str, str]]:
+def ledger_words(release: Release | Applied) -> list[tuple[str, str]]:
     """Where the ledger is, and what it says, a line each."""
     found = release.remembered
     if found is None:

@@ -34,7 +34,8 @@ from privacyfunnel.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from privacyfunnel.audits.scan import Joined, Look, Scan
+    from privacyfunnel.audits.joined import Joined
+    from privacyfunnel.audits.scan import Look, Scan
     from privacyfunnel.estimation.consequences import Consequence
     from privacyfunnel.model.promises import Promise
     from privacyfunnel.tables.dialect import Dialect

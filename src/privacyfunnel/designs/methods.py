@@ -14,7 +14,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 from typing import Protocol as Shape
 
-from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import ParameterError
 from privacyfunnel.model.comparable import Comparable
 from privacyfunnel.model.joint import Joint
@@ -26,7 +25,6 @@ from privacyfunnel.tables.names import nearest
 
 if TYPE_CHECKING:
     from privacyfunnel.laws.law import Described
-    from privacyfunnel.laws.sampling import Stream
     from privacyfunnel.laws.sealing import SealedProtocol
     from privacyfunnel.model.protocol import Protocol
 
@@ -44,14 +42,6 @@ class Effort:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RowsToDraw:
-    """The very rows that will be drawn, and their words: for a method that is made while it draws."""
-
-    codes: IntArray
-    stream: Stream
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Options:
     """What a method may be told beyond the joint and the promise. One that cannot follow an option refuses it."""
 
@@ -64,7 +54,6 @@ class Options:
     average: float | None = None  # nats: I(S;Y) may be no more than this, beside what is promised
     average_only: bool = False  # whether the promise is but a stop, and the average all that is asked
     effort: Effort = field(default_factory=Effort)
-    rows: RowsToDraw | None = None
 
 
 class Design(Shape):
@@ -90,10 +79,6 @@ class Design(Shape):
     def outputs(self) -> int:
         """How many different outputs there are."""
 
-    @property
-    def drawn(self) -> IntArray | None:
-        """The codes of the published columns, row by row, where the rows had to be drawn to make the protocol."""
-
     def seal(self) -> SealedProtocol:
         """The protocol as integers on which the promise was checked, exactly."""
 
@@ -108,7 +93,6 @@ class Made:
     outputs: int
     bound: float | None = None
     sealed: SealedProtocol | None = None  # where its integers were checked when it was made
-    drawn: None = None
     judged: Worth | None = None  # where it was asked for another use than information
 
     @property
@@ -158,7 +142,6 @@ class Method:
     follows: frozenset[str] = frozenset({AS_VALUES})
     looks: bool = False  # at the secret, whether asked to or not
     by_column: bool = False  # one column after the other: for tables whose combinations are many
-    needs_rows: bool = False  # made while the rows are drawn; all others need counts only
     answers_anything_else: bool = False  # by a row of its own for values that no row of the table has
     trial: Trial | None = None  # about how many nats it keeps, where finding that out by a design would take long
 
@@ -173,8 +156,6 @@ class Method:
         checked_orders(options.orders, joint)
         options = replace(options, use=options.use.ordered(options.orders))
         refuse_options(self.name, self.follows, options)
-        if self.needs_rows and options.rows is None:
-            raise ParameterError(f"{self.name} works on the rows of a table, column by column; use it with sanitise.")
         return self.make(joint, promise if self.answers_anything_else else _listed_values(promise), options)
 
     def covering(self, promise: Promise) -> Promise:
@@ -308,8 +289,7 @@ def _chain(joint: Joint, promise: Promise, options: Options) -> Design:
         as_values=options.as_values,
         seconds=SECONDS if limit is None else limit,
     )
-    assert options.rows is not None  # `Method.design` has seen to that
-    return chain.of_rows(options.rows.codes, options.rows.stream)
+    return chain.grown()
 
 
 def _chain_trial(joint: Joint, promise: Promise, options: Options) -> float:
@@ -341,7 +321,6 @@ _TABLE = (
         _chain,
         follows=frozenset({AS_VALUES, ORDER}),
         by_column=True,
-        needs_rows=True,
         trial=_chain_trial,
     ),
 )

@@ -50,6 +50,7 @@ class SparseProgramme:
             one, other = np.append(one, new[0]), np.append(other, new[1])
             known[new] = True
             self._add_products(_products(rows, new, entries))
+            self._programme.allow(deadline - time.monotonic())
             if not self._run():
                 return Largest(best, used, rows, None)
             delta, N = float(self._programme.columns[0]), np.maximum(self._programme.columns[1:], 0.0)

@@ -7,7 +7,7 @@ by how near estimates of shares come (`expected`). Nothing is drawn.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from privacyfunnel.designs.choice import DEFAULT_METHOD, settled
@@ -53,7 +53,7 @@ def consequences(
 def _of(joint: Joint, rows: int, promise: Promise, seconds: float) -> Consequence:
     choice, options = settled(DEFAULT_METHOD, joint, promise, Options(effort=Effort(time_limit=seconds)))
     mine = method(choice.method)
-    if mine.needs_rows:
-        return Consequence(promise, (), f"{choice.method} is made while rows are drawn")
-    sealed = mine.design(joint, promise, replace(options, rows=None)).seal()
+    if mine.trial is not None:  # then a design takes long
+        return Consequence(promise, (), f"a {choice.method} takes too long to be made for each ε")
+    sealed = mine.design(joint, promise, options).seal()
     return Consequence(promise, expected_of_each(sealed, joint, rows))

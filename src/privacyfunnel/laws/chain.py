@@ -6,8 +6,10 @@ has chance
 
 .. math:: P(y \mid E) = \sum_x P(x \mid E) \prod_j N^j_{y^{<j}}(x^j, y^j) \,/\, 2^{62}.
 
-Only the channels along its own path matter for an output, so the tree holds the contexts that the data reached, and
-every output that these could have published is checked.
+Only the channels along its own path matter for an output. The tree holds the contexts that are worth a channel. In all
+others nothing more is said: a row that comes there shows, whatever its values, the labels that each later step has for
+such contexts. Its posterior stays that of the output which led there, so that the promise holds for the whole output
+when it holds for that one, and the law is whole: every row of every table has its chances.
 """
 
 from __future__ import annotations
@@ -16,7 +18,6 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -72,7 +73,7 @@ class ChainLaw(Law):
         if not len(came_by) or came_by.min() < 0 or came_by.max() >= before or len(np.unique(came_by)) < len(came_by):
             raise ProtocolFileError("Every context must come from an output of its own; some do not.")
         for i, j in enumerate(step.attributes):
-            codes = step.labels[:, i]
+            codes = np.append(step.labels[:, i], step.otherwise[i])
             if codes.min(initial=0) < 0 or codes.max(initial=0) >= len(self.columns[j]):
                 raise ProtocolFileError("Every output must have labels of its columns; some have others.")
         names = np.column_stack([step.context_of_output, step.labels])
@@ -122,19 +123,37 @@ class ChainLaw(Law):
                 path = sparse.coo_array(sparse.csr_array(outputs[self.steps[number + 1].came_by]))
 
     def whole_outputs(self) -> tuple[IntArray, sparse.csr_array]:
-        """Every whole output that reached contexts could publish: the codes of its labels, and P(y | x), a row each."""
-        shown, chances = (
-            np.zeros((1, len(self.columns)), dtype=np.int64),
-            sparse.csr_array(np.ones((1, len(self.combos)))),
-        )
-        for step, outputs in self.paths():
+        """Every whole output: the codes of its labels, and P(y | x), a row each.
+
+        Those of the last step come first, then those of earlier ones that lead to contexts which are not listed.
+        """
+        shown = self._silent[None, :]
+        ended: list[IntArray] = []
+        chances: list[sparse.csr_array] = []
+        for number, (step, outputs) in enumerate(self.paths()):
             shown = shown[step.came_by][step.context_of_output]
             shown[:, list(step.attributes)] = step.labels
-            chances = outputs
-        return shown, chances
+            left = self._ends(number)
+            ended.insert(0, shown[left]) if number + 1 == len(self.steps) else ended.append(shown[left])
+            here = sparse.csr_array(outputs[left])
+            chances.insert(0, here) if number + 1 == len(self.steps) else chances.append(here)
+        return np.concatenate(ended), sparse.csr_array(sparse.vstack(chances))
+
+    def _ends(self, number: int) -> IntArray:
+        """The outputs of a step after which nothing more is said."""
+        every = np.arange(len(self.steps[number].context_of_output))
+        return every if number + 1 == len(self.steps) else np.setdiff1d(every, self.steps[number + 1].came_by)
+
+    @cached_property
+    def _silent(self) -> IntArray:
+        """The labels of a row that says nothing at all."""
+        labels = np.zeros(len(self.columns), dtype=np.int64)
+        for step in self.steps:
+            labels[list(step.attributes)] = step.otherwise
+        return labels
 
     def worst(self, comparisons: Comparisons) -> ExactLeak:
-        r"""An upper bound on the largest ratio, over every output that a reached context could have published.
+        r"""An upper bound on the largest ratio, over every output.
 
         All terms of P(y|E) are positive, so a float sum of n terms with m factors each is off by a factor of at most
         :math:`(1 + 2^{-53})^{n + 2m + 4}`. The bound is widened by that, twice: nothing is left to rounding.
@@ -162,34 +181,34 @@ class ChainLaw(Law):
         return largest
 
     def draw(self, codes: NDArray[Any], words: Words) -> NDArray[Any]:
-        drawn = np.zeros((len(codes), len(self.columns)), dtype=np.int64)
-        node = np.zeros(len(codes), dtype=np.int64)
+        drawn = np.repeat(self._silent[None, :], len(codes), axis=0)
+        node, on = np.zeros(len(codes), dtype=np.int64), np.arange(len(codes))  # rows of which there is more to say
         for number, (step, values) in enumerate(zip(self.steps, self._values, strict=True)):
-            row = step.rows_of(node, values[codes])
+            row = step.rows_of(node, values[codes[on]])
             if (row < 0).any():
-                raise ProtocolFileError(
-                    f"A chain is made for the rows that it was drawn for; {int((row < 0).sum())} of {len(codes)} rows "
-                    "came to a context that is not in it. Sanitise the table again."
-                )
-            output = step.draw(row, words.word(number))
-            drawn[:, list(step.attributes)] = step.labels[output]
+                raise ProtocolFileError("Every context must have a row for every value that it can hold; one has not.")
+            output = step.draw(row, words.word(number)[on])
+            drawn[on[:, None], list(step.attributes)] = step.labels[output]
             if number + 1 < len(self.steps):
                 node = arrivals(self.steps[number + 1].came_by, output)
+                on, node = on[node >= 0], node[node >= 0]
         return drawn
 
     def followed(self, inputs: IntArray, shown: NDArray[Any]) -> Iterator[tuple[IntArray, IntArray]]:
         """Along the labels that rows with these inputs show, step by step: which rows still can have become them, and
-        by which entry of the step."""
+        by which entry of the step; −1 where their context is not listed."""
         left = np.arange(len(inputs))
         node = np.zeros(len(inputs), dtype=np.int64)
         for number, step in enumerate(self.steps):
-            output = step.showing(node, shown[left][:, list(step.attributes)])
+            labels = shown[left][:, list(step.attributes)]
+            output = step.showing(node, labels)
             entry = step.entries_of(step.rows_of(node, self.values_of(number)[inputs[left]]), output)
-            good = entry >= 0
-            left = left[good]
-            yield left, entry[good]
+            silent = (node < 0) & (labels == step.otherwise).all(axis=1)
+            good = (entry >= 0) | silent
+            left, entry = left[good], np.where(silent, -1, entry)[good]
+            yield left, entry
             if number + 1 < len(self.steps):
-                node = arrivals(self.steps[number + 1].came_by, output[good])
+                node = np.where(silent[good], -1, arrivals(self.steps[number + 1].came_by, output[good]))
 
     def tally(self) -> ChainTally:
         return ChainTally(self)
@@ -203,17 +222,14 @@ class ChainLaw(Law):
         return SparseProtocol(sparse.csr_array(paths.T), tuple(labels)) if paths.nnz <= most else None
 
     def spelled(self, most: int) -> SparseProtocol | None:
-        """Every output that reached contexts could have published."""
         return self.whole(most)
 
     def expected_unchanged(self, own: NDArray[Any], joint: Joint) -> float:
-        """In the contexts that were reached."""
-        chance = joint.p_x.copy()
-        for step, (left, entry) in zip(self.steps, self.followed(np.arange(self.inputs), own), strict=True):
-            stays = np.zeros(len(chance))
-            stays[left] = chance[left] * (step.numerator[entry] / UNIT)
-            chance = stays
-        return float(chance.sum())
+        shown, chances = self.whole_outputs()
+        listed = sparse.coo_array(chances)
+        output, combo = listed.coords
+        same = (shown[output] == own[combo]).all(axis=1)
+        return float((listed.data[same] * joint.p_x[combo[same]]).sum())
 
     def with_values(self, joint: Joint) -> tuple[tuple[IntArray, FloatArray], ...]:
         return with_values(self, self.columns, joint)
@@ -239,34 +255,32 @@ class ChainLaw(Law):
 
     @property
     def expanded(self) -> int:
-        return sum(len(step.context_of_output) for step in self.steps)
-
-    @property
-    def unseen(self) -> int:
-        return sum(len(one.context_of_output) - len(other.came_by) for one, other in pairwise(self.steps))
+        return sum(len(self._ends(number)) for number in range(len(self.steps)))
 
     def observation(self, channel: Callable[[FloatArray], Model], sets: Callable[[int, float], Model]) -> Model:
-        """P(y | x) of all outputs of the last step, and of earlier ones that lead to contexts the law does not hold.
-
-        Together they are everything that can happen, so each row sums to 1.
-        """
-        told: FloatArray = np.zeros((self.inputs, 0))
-        rest: list[FloatArray] = []
-        for number, (step, chances) in enumerate(self.paths()):
-            told = np.asarray(chances.todense()).T
-            if number + 1 < len(self.steps):
-                onward = self.steps[number + 1].came_by
-                rest.append(told[:, np.setdiff1d(np.arange(len(step.context_of_output)), onward)])
-        return channel(np.hstack([told, *rest]))
+        """P(y | x) of all whole outputs."""
+        return channel(np.asarray(self.whole_outputs()[1].todense()).T)
 
     def observed(self, drawn: NDArray[Any]) -> NDArray[Any]:
-        """The output of the last step that each row's labels lead to."""
-        output = node = np.zeros(len(drawn), dtype=np.int64)
+        """The whole output that each row's labels are."""
+        found = np.full(len(drawn), -1, dtype=np.int64)
+        on, node = np.arange(len(drawn)), np.zeros(len(drawn), dtype=np.int64)
+        last = len(self.steps) - 1
+        first = len(self.steps[last].context_of_output)  # where outputs that end before are numbered from
         for number, step in enumerate(self.steps):
-            if number:
-                node = np.where(output >= 0, arrivals(step.came_by, output), -1)
-            output = step.showing(node, drawn[:, list(step.attributes)])
-        return output[:, None]
+            output = step.showing(node, drawn[on][:, list(step.attributes)])
+            on, output = on[output >= 0], output[output >= 0]
+            if number == last:
+                found[on] = output
+                break
+            node, ends = arrivals(self.steps[number + 1].came_by, output), self._ends(number)
+            over = node < 0
+            later = [j for other in self.steps[number + 1 :] for j in other.attributes]
+            silent = (drawn[on[over][:, None], later] == self._silent[later]).all(axis=1)
+            found[on[over][silent]] = first + np.searchsorted(ends, output[over][silent])
+            first += len(ends)
+            on, node = on[~over], node[~over]
+        return found[:, None]
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -19,6 +19,8 @@ from privacyfunnel.model.comparisons import Comparisons, Leak
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.sets import PriorSets
 
+ROUNDED = 1e-12  # a chance that is rounding alone
+
 
 class Tree(Shape):
     """The contexts of a chain, step by step."""
@@ -44,7 +46,7 @@ class Tree(Shape):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReachedChain:
-    """A chain as a protocol. What it could have published in contexts that no row came to counts as not published."""
+    """A chain as a protocol."""
 
     law: Tree
     sees_secret: ClassVar[bool] = False
@@ -96,7 +98,7 @@ class ChainTally:
         for counts, (left, entry) in zip(self._counts, self._law.followed(inputs, drawn), strict=True):
             self._strange += before - len(left)
             before = len(left)
-            np.add.at(counts, entry, 1)
+            np.add.at(counts, entry[entry >= 0], 1)
 
     @property
     def impossible(self) -> int:
@@ -158,8 +160,7 @@ def outward(
 
 
 def with_values(law: Tree, columns: Sequence[Sequence[str]], joint: Joint) -> tuple[tuple[IntArray, FloatArray], ...]:
-    """p(x, y) of each column and the labels it shows, over the contexts that were reached: in each a label may stand
-    for other chances."""
+    """p(x, y) of each column and the labels it shows, over all contexts: a label may stand for others in each."""
     sizes = [len(at.labels) for at in joint.attributes]
     found = [np.zeros((size, len(labels))) for size, labels in zip(sizes, columns, strict=True)]
     for step, outputs in law.paths():
@@ -167,11 +168,13 @@ def with_values(law: Tree, columns: Sequence[Sequence[str]], joint: Joint) -> tu
         output, combo = listed.coords
         for i, j in enumerate(step.attributes):
             np.add.at(found[j], (joint.combos[combo, j], step.labels[output, i]), listed.data * joint.p_x[combo])
+            silent = np.maximum(1 - np.bincount(combo, listed.data, minlength=joint.a), 0.0) * joint.p_x
+            np.add.at(found[j][:, step.otherwise[i]], joint.combos[:, j], np.where(silent > ROUNDED, silent, 0.0))
     return tuple((np.arange(size)[:, None], p_xy) for size, p_xy in zip(sizes, found, strict=True))
 
 
 def expected_likely(whole: tuple[IntArray, sparse.csr_array], likely: Sequence[IntArray], joint: Joint) -> float:
-    """The chance that the values stated for its labels are a row's own, of whole outputs in reached contexts."""
+    """The chance that the values stated for its labels are a row's own, of whole outputs."""
     shown, chances = whole
     listed = sparse.coo_array(chances)
     output, combo = listed.coords

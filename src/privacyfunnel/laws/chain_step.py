@@ -26,6 +26,7 @@ class Step:
 
     Context k was reached from output `came_by[k]` of the step before, counted over all its contexts. Output o of the
     step belongs to context `context_of_output[o]` and has label `labels[o, i]` in the i-th of the step's attributes.
+    In a context that is not listed nothing is said: whatever the value, `otherwise` is shown.
     """
 
     attributes: tuple[int, ...]
@@ -36,12 +37,14 @@ class Step:
     value: IntArray  # (entries,)
     output: IntArray  # (entries,), counted over all contexts
     numerator: IntArray  # (entries,)
+    otherwise: IntArray  # (attributes,): the labels that are shown in contexts which are not listed
 
     def __post_init__(self) -> None:
         contexts, outputs = len(self.came_by), len(self.context_of_output)
         ordered = bool((np.diff(self.context_of_output) >= 0).all())
         inside = (
             self.labels.shape == (outputs, len(self.attributes))
+            and self.otherwise.shape == (len(self.attributes),)
             and bool(((self.output >= 0) & (self.output < outputs)).all())
             and bool(((self.value >= 0) & (self.value < len(self.values))).all())
             and bool(((self.context_of_output >= 0) & (self.context_of_output < contexts)).all())
@@ -168,6 +171,7 @@ class Step:
         return {
             "attributes": list(self.attributes),
             "values": ["/".join(map(str, row)) for row in self.values.tolist()],
+            "otherwise": self.otherwise.tolist(),
             "contexts": lines,
         }
 
@@ -198,6 +202,7 @@ class Step:
             value=value,
             output=output,
             numerator=numerator,
+            otherwise=np.array(content["otherwise"], dtype=np.int64),
         )
 
 

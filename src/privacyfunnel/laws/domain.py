@@ -14,9 +14,11 @@ from privacyfunnel.errors import ColumnError, ParameterError, ProtocolFileError
 from privacyfunnel.model.joint import Attribute, Joint
 from privacyfunnel.model.protocol import Labels
 from privacyfunnel.tables.bins import Bins
+from privacyfunnel.tables.columns import Coding
 from privacyfunnel.tables.grouping import Grouping
 from privacyfunnel.tables.groupings import grouping_of
 from privacyfunnel.tables.merging import Merge, MergeOthers
+from privacyfunnel.tables.variables import Variable
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,12 +32,29 @@ class Domain:
     bins: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # the edges of columns that were numbers
     grouped: Mapping[str, Grouping] = field(default_factory=dict)  # by which rule columns of coarser labels are read
     rest: Mapping[str, str] = field(default_factory=dict)  # the label of every value of a column that is not listed
+    missing: Mapping[str, str] = field(default_factory=dict)  # the label of a missing entry of a column, if it has one
     secrets_merged: bool = False  # whether some values of the secret are one: nothing is promised that tells them apart
 
     @classmethod
     def of(cls, joint: Joint, sees_secret: bool) -> Domain:
         """The domain of a joint."""
         return cls(joint.attributes, joint.combos, (joint.secret_name,), joint.secrets if sees_secret else ())
+
+    @property
+    def published(self) -> Variable:
+        """How the published columns of any table are read: entries become codes of these labels."""
+        return Variable(tuple(map(self._coding, self.attributes)), self.combos)
+
+    def _coding(self, at: Attribute) -> Coding:
+        missing, rest = self.missing.get(at.name), self.rest.get(at.name)
+        return Coding(
+            at.name,
+            at.labels,
+            missing=None if missing is None else at.labels.index(missing),
+            edges=tuple(self.bins.get(at.name, ())),
+            rest=None if rest is None else at.labels.index(rest),
+            how=self.grouped.get(at.name),
+        )
 
     @property
     def values(self) -> tuple[Labels, ...]:
@@ -91,6 +110,7 @@ class Domain:
                     "bins": _edges(self.bins.get(at.name)),
                     **({"grouped": self.grouped[at.name].to_json()} if at.name in self.grouped else {}),
                     **({"rest": self.rest[at.name]} if at.name in self.rest else {}),
+                    **({"missing": self.missing[at.name]} if at.name in self.missing else {}),
                 }
                 for at in self.attributes
             ],
@@ -117,6 +137,7 @@ class Domain:
             bins={p["column"]: tuple(map(float, p["bins"])) for p in published if p["bins"] is not None},
             grouped={p["column"]: _grouping(p["grouped"]) for p in published if "grouped" in p},
             rest={p["column"]: p["rest"] for p in published if "rest" in p},
+            missing={p["column"]: p["missing"] for p in published if "missing" in p},
             secrets_merged="merged" in content["secret"],
         )
         _check_columns(domain)
@@ -142,6 +163,8 @@ def _check_columns(domain: Domain) -> None:
 def _check_rest(domain: Domain) -> None:
     """What stands for all other values is a label of its column, and bins leave no other value."""
     for at in domain.attributes:
+        if at.name in domain.missing and domain.missing[at.name] not in at.labels:
+            raise ProtocolFileError("what stands for a missing entry must be a label of its column; it is not.")
         if at.name in domain.rest and (domain.rest[at.name] not in at.labels or at.name in domain.bins):
             raise ProtocolFileError(
                 "what stands for all other values must be a label of its column, which has no bins; it is not."

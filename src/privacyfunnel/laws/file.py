@@ -107,8 +107,13 @@ def text_in(held: bytes, name: str) -> str:
 
 
 def _digest(content: Mapping[str, Any]) -> str:
+    return digest_of(content).hex()
+
+
+def digest_of(content: Mapping[str, Any]) -> bytes:
+    """The SHA-256 of content as JSON with sorted keys and no spaces."""
     canonical = json.dumps(content, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(canonical.encode("utf-8")).hexdigest()
+    return hashlib.sha256(canonical.encode("utf-8")).digest()
 
 
 class _TwiceError(Exception):

@@ -191,11 +191,6 @@ class Law(ABC):
         """How many chances `observation` writes out."""
         return self.inputs * self.expanded
 
-    @property
-    def unseen(self) -> int:
-        """How many of the last outputs of `observation` stand for what the law does not tell: nothing shows them."""
-        return 0
-
     @abstractmethod
     def observation(self, channel: Callable[[FloatArray], Model], sets: Callable[[int, float], Model]) -> Model:
         """How outputs depend on the input: `channel` of P(y | input), or `sets` of so many values, each foreign one in

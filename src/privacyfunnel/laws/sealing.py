@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privacyfunnel.arrays import FloatArray
+from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.errors import DistributionError, GuaranteeError, InputError, ProtocolFileError, SizeError
 from privacyfunnel.laws.chain import ChainLaw
 from privacyfunnel.laws.channel import ChannelLaw
 from privacyfunnel.laws.domain import Domain
 from privacyfunnel.laws.exact import NO_LEAK, ExactLeak, exp_below, worse
-from privacyfunnel.laws.file import from_text, text_of, to_text
+from privacyfunnel.laws.file import digest_of, from_text, text_of, to_text
 from privacyfunnel.laws.law import Described, Law
 from privacyfunnel.laws.outcomes import Outcomes, outcomes_from_json, outcomes_to_json
 from privacyfunnel.laws.product import ProductLaw
@@ -27,6 +27,7 @@ from privacyfunnel.laws.promised import promise_from_json, promise_to_json
 from privacyfunnel.laws.sampling import KeyStream, Stream
 from privacyfunnel.laws.sets import SetsLaw
 from privacyfunnel.laws.stated import Certificate, epsilon_above, nats_above, nats_below
+from privacyfunnel.laws.substitutes import substitutes_from_json, substitutes_to_json
 from privacyfunnel.model.comparable import Comparable
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
@@ -61,6 +62,7 @@ class SealedProtocol:
     information_error: float = 0.0  # nats: the standard error of `information` where rows were averaged over; else 0
     outcomes: Outcomes = ()  # the columns of codes, where the table shows these
     for_publication: bool = True  # False where the draw came from a seed, which someone may guess
+    substitutes: IntArray | None = None  # inputs that stand for values which are not known, where there are any
 
     @property
     def sees_secret(self) -> bool:
@@ -135,7 +137,14 @@ class SealedProtocol:
             "law": self.law.to_json(),
             "induced": None if self.induced is None else self.induced.tolist(),
             **outcomes_to_json(self.outcomes),
+            **substitutes_to_json(self.substitutes),
         }
+
+    @property
+    def digest(self) -> bytes:
+        """What tells protocols apart that draw differently: of the domain and the integers, and nothing else."""
+        drawn = {**self.domain.to_json(), "kind": self.law.kind, "law": self.law.to_json()}
+        return digest_of(drawn)
 
     @staticmethod
     def from_json(content: Mapping[str, Any]) -> SealedProtocol:
@@ -169,6 +178,7 @@ class SealedProtocol:
             induced=None if content["induced"] is None else _stated_channel(content["induced"], domain, law),
             for_publication=content["for_publication"],
             outcomes=outcomes_from_json(content, law, domain),
+            substitutes=substitutes_from_json(content, len(domain.combos), law.sees_secret),
         )
 
 

@@ -116,6 +116,11 @@ class Promise(ABC):
         return Rows.joined([Rows.of(block, joint, joint, sees_secret) for block in blocks], inputs)
 
     @property
+    def of_rows(self) -> Promise:
+        """The same promise about the rows at hand and nobody else."""
+        return self
+
+    @property
     def made_of(self) -> tuple[Promise, tuple[Joint, ...]] | None:
         """The promise and the priors that it is made of, where it is one for several priors."""
         return None
@@ -255,6 +260,10 @@ class ForPriors(Wider, named=False):
         return self.promise, self.priors
 
     @property
+    def of_rows(self) -> Promise:
+        return self.promise.of_rows
+
+    @property
     def population(self) -> Population | None:
         return self.promise.population
 
@@ -334,6 +343,10 @@ class ForPopulation(Wider, named=False):
         return self.people
 
     @property
+    def of_rows(self) -> Promise:
+        return self.promise.of_rows
+
+    @property
     def anything_else(self) -> bool:
         return self.people.rule.anything_else
 
@@ -371,6 +384,21 @@ class ForPopulation(Wider, named=False):
         each = self.people.rule.for_each()
         sets = each.sets(lambda c: self.promise.asked(c, joint.m, protocol.sees_secret), joint, protocol.sees_secret)
         return tuple(protocol.worst_over(sets.about(s)).epsilon for s in range(joint.c))
+
+
+def promised(kind: Promise | str, epsilon: float | None = None) -> Promise:
+    """A promise as Python users ask for it: by its name and ε, or as a value.
+
+    >>> promised("lip", 0.5), promised(LDP(1))
+    (LIP(epsilon=0.5), LDP(epsilon=1.0))
+    """
+    if not isinstance(kind, str):
+        if epsilon is not None:
+            raise ParameterError("a promise that is given as a value has its ε; another was given. Leave it out.")
+        return kind
+    if epsilon is None:
+        raise ParameterError(f"a promise needs its ε; there is none. Say epsilon=1, or promise={kind.upper()}(1).")
+    return promise(kind, checked_epsilon(epsilon))
 
 
 def promise(name: str, epsilon: float) -> Promise:

@@ -18,7 +18,7 @@ from privacyfunnel.errors import PrivacyFunnelError
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.release.design import Designed
-from privacyfunnel.release.order import Watch
+from privacyfunnel.release.sending import Watch
 from privacyfunnel.tables.bins import bin_labels, number_text
 
 NAMED = 3  # smaller tables that are looked at closely

@@ -1,65 +1,287 @@
-"""Apply: rows drawn from a sealed protocol.
+"""Apply: rows drawn from a protocol that was designed before, on these rows or on others.
 
-What a row becomes depends on its input, on the words of its own address and on nothing else, so a table may be cut
-anywhere and its parts may be drawn in any order, here or elsewhere.
+A protocol that was designed once draws next month's rows, here or elsewhere. What is certified is its promise about
+the table it was designed on (or about the people whom that table was a sample of, where this was asked for). On other
+rows it leaks what it leaks there: that is measured where they carry the secret, and said.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
-
-import polars as pl
-from numpy.typing import NDArray
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from privacyfunnel.arrays import IntArray
-from privacyfunnel.laws.sampling import Stream
+from privacyfunnel.errors import OutputError, TableError
+from privacyfunnel.laws.identified import RowKey
 from privacyfunnel.laws.sealing import SealedProtocol
-from privacyfunnel.release.write import Published
-from privacyfunnel.tables.encoding import Encoding
+from privacyfunnel.model.row_order import OrderTells
+from privacyfunnel.release.met import Measured, Met
+from privacyfunnel.release.order import names
+from privacyfunnel.release.sending import BLUR, ERROR, Sending, Watch
+from privacyfunnel.tables.bins import Bins
+from privacyfunnel.tables.dialect import AS_FOUND, Dialect
+from privacyfunnel.tables.merging import Merge, merges_of
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from privacyfunnel.release.kept import KeptColumn
+    from privacyfunnel.release.outgoing import Outgoing
+    from privacyfunnel.release.repeats import Remembered
+    from privacyfunnel.tables.files import Table
+    from privacyfunnel.tables.variables import Strangers
+    from privacyfunnel.tables.whole import Parts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Drawn:
-    """Rows of a table, next to each other, and what they became."""
+class Applied:
+    """Rows drawn from a protocol, and what there is to say about them."""
 
-    codes: NDArray[Any]  # a row each, as the law draws it
-    kept: pl.DataFrame | None  # their columns that pass through, if any
-    secret: IntArray  # their secrets: the owner's own
-    unchanged: int  # how many of them show exactly the values they had
-    end: int  # the number of the row after the last one
+    table: Any  # a frame of the kind that was given, or the path of the file that was written
+    sealed: SealedProtocol
+    rows: int  # that are published
+    sending: Sending
+    strangers: Strangers  # rows that hold what the protocol does not know: they are blurred or left out
+    unchanged: float  # the share of published rows that show the value they had
+    dropped: tuple[str, ...] = ()  # columns that are not published
+    measured: Measured | None = None  # ε on these rows, where they carry the secret; the owner's own
+    unmeasured: str = ""  # why not, where they do
+    order: IntArray | None = None  # of a frame: which of its rows each published row is; the owner's own
+    order_tells: OrderTells | None = None
+    kept_columns: tuple[KeptColumn, ...] = ()
+    beside: tuple[str, ...] = ()  # what a frame carried beside its columns, and was not passed on
+    protocol_file: Path | None = None
+    remembered: Remembered | None = None
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """Columns that passed through, unprotected."""
+        return self.sending.keep
+
+    @property
+    def kept_order(self) -> bool:
+        """Whether the rows are in the order of the table."""
+        return self.sending.keep_order
+
+    @property
+    def blurred(self) -> str:
+        """How rows were published that hold what the protocol does not know."""
+        if self.sealed.law.anything_else is None:
+            return "they were published as if they held a random value, and no certificate covers them"
+        return (
+            "they were published by the protocol's row for anything else, which the promise for the people covers if "
+            "the list of values was made before the sample was seen"
+        )
+
+    @property
+    def on_these_rows(self) -> str:
+        """What the promise means on these rows, in a sentence for the owner."""
+        promise, secret = self.sealed.promise, " & ".join(self.sealed.domain.secret_columns)
+        if self.measured is None:
+            why = self.unmeasured or f"these rows do not carry {secret}"
+            return f"not measured: {why.rstrip('.')}. What was certified is certified for the rows of the design"
+        found = self.measured
+        size = "unbounded" if found.epsilon == float("inf") else f"{found.epsilon:.6g}"
+        if found.above:
+            return f"{promise.name} ε = {size}, ABOVE the {promise.epsilon:g} promised for the rows of the design"
+        return f"{promise.name} ε = {size}, within the {promise.epsilon:g} that was promised, in exact arithmetic"
+
+    @property
+    def not_promised(self) -> tuple[str, ...]:
+        """What nobody should read into it, a sentence each."""
+        promise, secret = self.sealed.promise, " & ".join(self.sealed.domain.secret_columns)
+        people = promise.population
+        said = []
+        if not self.sealed.for_publication or self.sending.seed is not None:
+            said.append("This draw came from a seed, which someone may guess: it is NOT FOR PUBLICATION.")
+        if people is None:
+            said.append(
+                "The promise was certified for the table that the protocol was designed on. If "
+                f"{secret} goes otherwise with what is published in these rows, they may tell more about it."
+            )
+        else:
+            said.append(
+                "The promise holds for the people whom the table of the design was an independent sample of, with "
+                f"{100 * people.confidence:g} % confidence: for these rows if they are of the same people."
+            )
+        if self.strangers.rows and self.sending.unknown == BLUR:
+            said.append(f"{self.strangers.rows:,} rows hold what the protocol does not know: {self.blurred}.")
+        if self.kept:
+            said.append(f"Kept as they are, unprotected: {', '.join(self.kept)}.")
+        said += [f"The kept column {column.of_order}." for column in self.kept_columns if column.of_order]
+        if self.kept_order:
+            said.append(
+                "The rows are in the order of the table. Whoever knows how it is ordered, or whose row is which, may "
+                f"learn {secret} from that; the promise does not cover them."
+            )
+        if self.beside:
+            said.append(f"Not passed on, for it may hold the secret or names: {', '.join(self.beside)}.")
+        twice = (
+            "Whoever is in several releases and changed in between is published in independent draws"
+            if self.sending.key is not None
+            else "Whoever is in several releases is published in independent draws"
+        )
+        said.append(f"{twice}: together they can give away more than their ε added.")
+        return tuple(said)
 
 
-def drawn_rows(
-    sealed: SealedProtocol,
-    encoding: Encoding,
-    stream: Stream,
-    way: Published,
-    keep: Sequence[str] = (),
-    drawn: NDArray[Any] | None = None,
-) -> Iterator[Drawn]:
-    """The rows in the order of the table, drawn, with the columns to `keep`.
+def apply(
+    protocol: SealedProtocol | str | Path,
+    frame: Any,
+    *,
+    keep: str | Sequence[str] = (),
+    unknown: str = ERROR,
+    row_id: str | None = None,
+    key: RowKey | str | Path | None = None,
+    keep_order: bool = False,
+    sets: str = "column",
+    bins: Sequence[Bins] = (),
+    merge_secrets: Mapping[str, Sequence[str]] | None = None,
+    seed: int | None = None,
+) -> Applied:
+    """Draw the rows of a frame (anything narwhals reads) from a protocol; `Applied.table` is of the same kind.
 
-    `drawn` are the codes of all rows where this stream has drawn them already.
+    `unknown` says what becomes of rows that hold what the protocol does not know: an error, or they are published as
+    if they held a random value (blur), or left out (drop). `row_id` names a column that tells rows apart, and `key` a
+    key that is kept, so that whoever did not change is drawn alike every time. `bins` and `merge_secrets` are those of
+    the secret, where the rows carry it.
     """
-    law, values = sealed.law, len(encoding.contingency.published.combos)
-    step = way.rows_at_once
-    for chunk in encoding.chunks(keep):
-        inputs = chunk.secret * values + chunk.published if law.sees_secret else chunk.published
-        for start in range(0, len(inputs), step):
-            piece = slice(start, start + step)
-            first = chunk.start + start
-            mine = inputs[piece]
-            codes = law.draw(mine, stream.rows(first, len(mine))) if drawn is None else drawn[first : first + len(mine)]
-            kept = None if chunk.kept is None else chunk.kept[piece]
-            unchanged = way.unchanged(chunk.published[piece], codes)
-            yield Drawn(codes, kept, chunk.secret[piece], unchanged, first + len(mine))
+    from privacyfunnel.release.outgoing import Outgoing
+    from privacyfunnel.tables.frames import FrameTable
+
+    sealed = protocol if isinstance(protocol, SealedProtocol) else SealedProtocol.load(protocol)
+    secret_key = key if key is None or isinstance(key, RowKey) else RowKey.load(key)
+    sending = Sending(names(keep), sets, keep_order, seed, row_id, secret_key, unknown)
+    source = FrameTable.of(frame)
+    outgoing = Outgoing(_met(source, sealed, sending, bins, merges_of(None, merge_secrets)), sending)
+    rows, order = outgoing.drawn_whole(), outgoing.order
+    columns = [column for column in rows.get_columns() if column.name not in sending.keep]
+    applied = _applied(outgoing, source.like(columns, sending.keep, order=order))
+    return replace(applied, order=order, beside=source.beside)
 
 
-def shown(way: Published, codes: NDArray[Any], kept: pl.DataFrame | None) -> pl.DataFrame:
-    """Drawn rows as they are published: the published columns as `way` writes them, then those that are kept."""
-    columns = way.columns(codes)
-    if kept is not None:
-        columns += kept.get_columns()
-    return pl.DataFrame({column.name: column for column in columns})
+def apply_file(
+    protocol: str | Path,
+    source: str | Path,
+    into: str | Path,
+    sending: Sending,
+    *,
+    bins: Sequence[Bins] = (),
+    merges: Sequence[Merge] = (),
+    dialect: Dialect = AS_FOUND,
+    force: bool = False,
+    excel_safe: bool = False,
+    ledger: str | Path | None = None,
+    again: bool = False,
+    watch: Watch | None = None,
+) -> Applied:
+    """Draw the rows of a file of any size from a protocol file, into the file `into`, whole or not at all.
+
+    The release is remembered in the owner's `ledger`, by default beside the table; a second one of the same rows about
+    the same secret is refused unless it is to be made `again`.
+    """
+    from privacyfunnel.laws.file import text_of
+    from privacyfunnel.release.ledger import Ledger, ledger_of
+    from privacyfunnel.release.outgoing import Outgoing
+    from privacyfunnel.release.publishing import publish
+    from privacyfunnel.release.repeats import ProtocolText
+    from privacyfunnel.tables.files import checked_output, checked_suffix, open_table
+
+    protocol, source, into = Path(protocol), Path(source), Path(into)
+    text = text_of(protocol)
+    sealed = SealedProtocol.from_text(text, str(protocol))
+    table = open_table(source, dialect)
+    suffix = checked_output(into, force=force) if into.parent.exists() else checked_suffix(into)
+    place = OneFile(into, suffix, force)
+    for given, what in ((source, "the table"), (protocol, "the protocol")):
+        if into.exists() and into.samefile(given):
+            raise OutputError(f"'{into}' is {what} itself and must not be overwritten. Name another file.")
+    book = Ledger(ledger_of(source) if ledger is None else Path(ledger))
+
+    def finish(parts: Parts, drawn: Path, remembered: Remembered) -> Applied:
+        return replace(_applied(outgoing, into), protocol_file=protocol, remembered=remembered)
+
+    with book.opened() as salt:
+        if watch:
+            watch("counting", 0)
+        outgoing = Outgoing(_met(table, sealed, sending, bins, merges), sending, watch)
+        return publish(
+            outgoing,
+            place,
+            source,
+            ProtocolText(protocol, text),
+            (book, salt),
+            finish,
+            again=again,
+            excel_safe=excel_safe,
+            bins=bins,
+            merges=merges,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class OneFile:
+    """A table that appears by itself: its protocol stands elsewhere."""
+
+    table: Path
+    suffix: str
+    force: bool = False
+
+    @property
+    def into(self) -> Path:
+        """The folder it is in."""
+        return self.table.parent
+
+    def together(self) -> AbstractContextManager[Parts]:
+        """One file that appears."""
+        from privacyfunnel.tables.whole import whole_files
+
+        return whole_files(self.into, force=self.force)
+
+
+def _met(table: Table, sealed: SealedProtocol, sending: Sending, bins: Sequence[Bins], merges: Sequence[Merge]) -> Met:
+    """The table met by the protocol; refused where rows are not known and must be."""
+    from privacyfunnel.tables.identity import checked_row_id
+
+    ids = checked_row_id(sending.row_id, table.columns)
+    met = Met.of(table, sealed, bins=bins, merges=merges, keep=sending.read, ids=ids)
+    if met.encoding.strangers.rows and sending.unknown == ERROR:
+        raise unknown_rows(met.encoding.strangers, met.encoding.rows)
+    if met.encoding.rows == met.encoding.strangers.rows:
+        raise TableError(
+            f"{table.name} must hold rows that the protocol knows; it knows none of {met.encoding.rows:,}. Name the "
+            "table that the protocol was made for, or one like it."
+        )
+    return met
+
+
+def unknown_rows(found: Strangers, rows: int) -> TableError:
+    """How many rows hold what is not known, and in which columns; never what they hold."""
+    where = [f"{count:,} in {column}" for column, count in found.columns.items()]
+    if found.combinations:
+        where.append(f"{found.combinations:,} or more in combinations of known values")
+    return TableError(
+        f"rows must hold only values and combinations that the protocol knows; {found.rows:,} of {rows:,} do not "
+        f"({', '.join(where)}). Design a protocol for them, or use --unknown blur or --unknown drop."
+    )
+
+
+def _applied(outgoing: Outgoing, table: Any) -> Applied:
+    """What was done, once all rows were drawn."""
+    met, sending = outgoing.met, outgoing.sending
+    used = {*(at.name for at in met.sealed.domain.attributes), *met.sealed.domain.secret_columns, *sending.keep}
+    return Applied(
+        table=table,
+        sealed=met.sealed,
+        rows=outgoing.rows,
+        sending=sending,
+        strangers=met.encoding.strangers,
+        unchanged=outgoing.unchanged,
+        dropped=tuple(name for name in met.encoding.table.columns if name not in used),
+        measured=met.measured(),
+        unmeasured=met.unmeasured,
+        order_tells=outgoing.order_tells(),
+        kept_columns=outgoing.kept_columns(),
+    )

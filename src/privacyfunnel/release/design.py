@@ -1,8 +1,6 @@
 """Design: from the counts of a table to a sealed protocol.
 
-Counts are all that a design needs, so its protocol may draw today's rows and next year's. The one exception is a method
-that is made while it draws (a chain, whose contexts are solved when a row first comes to them): its protocol belongs to
-the very rows it was made for.
+Counts are all that a design needs, so its protocol may draw today's rows and next year's, here or elsewhere.
 """
 
 from __future__ import annotations
@@ -10,32 +8,33 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from privacyfunnel.arrays import IntArray
 from privacyfunnel.designs.choice import DEFAULT_METHOD, Choice, settled
 from privacyfunnel.designs.curve import Point, line_name
-from privacyfunnel.designs.methods import Design, Effort, Options, RowsToDraw, method
-from privacyfunnel.errors import ColumnError, GuaranteeError, ParameterError, SizeError
+from privacyfunnel.designs.methods import Design, Effort, Options, method
+from privacyfunnel.errors import ColumnError, GuaranteeError, OutputError, ParameterError, SizeError
 from privacyfunnel.laws.outcomes import outcomes_of
-from privacyfunnel.laws.sampling import Stream
 from privacyfunnel.laws.sealing import SealedProtocol
+from privacyfunnel.laws.substitutes import substitutes_of
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.promises import Promise
+from privacyfunnel.model.promises import Promise, promised
 from privacyfunnel.model.uses.use import Information, Use, Worth
 from privacyfunnel.release.order import OUTCOMES, Order, names
-from privacyfunnel.release.private import check_drawn_apart, private_design
+from privacyfunnel.release.private import private_design, told_of_design
+from privacyfunnel.release.sending import Watch
 from privacyfunnel.release.whom import obstacle, of_rows_alone, unhurried, whom
+from privacyfunnel.tables.asking import bins_of
 from privacyfunnel.tables.bins import Bins
+from privacyfunnel.tables.dialect import AS_FOUND, Dialect
 from privacyfunnel.tables.merging import merges_of
 
 if TYPE_CHECKING:
     from privacyfunnel.tables.domain_file import DomainFile
     from privacyfunnel.tables.encoding import Encoding
     from privacyfunnel.tables.files import Table
+    from privacyfunnel.tables.variables import Contingency
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,9 +47,31 @@ class Designed:
     options: Options  # what that method was told
     seconds: float  # what making and certifying took
     worth: Worth  # how good it is for the use it was made for
-    drawn: NDArray[Any] | None = None  # the rows' codes, where they had to be drawn to make the protocol
     not_for_people: str = ""  # why the people are promised nothing, where that was left open; it may tell of secrets
     rows_alone: Worth | None = None  # what these rows alone would keep, where the people were promised without asking
+    protocol_file: Path | None = None  # where it was written, and what its codes stand for
+    codebook: Path | None = None
+
+    @property
+    def rows(self) -> int:
+        """How many rows it was designed on."""
+        people = self.sealed.promise.population
+        return self.joint.total if people is None else people.rows
+
+    @property
+    def not_promised(self) -> tuple[str, ...]:
+        """What nobody should read into the promise, a sentence each."""
+        promise, secret = self.sealed.promise, " & ".join(self.sealed.domain.secret_columns)
+        about = (
+            "The promise is about the table that was counted. Rows that are drawn later may go otherwise with "
+            f"{secret}: apply and audit measure what is told on them, where they carry it."
+        )
+        if promise.population is not None:
+            about = (
+                "The promise is about the people whom the table is an independent sample of, with "
+                f"{100 * promise.population.confidence:g} % confidence: for later rows, if they are of the same people."
+            )
+        return (about, *told_of_design(promise, secret, codebook=bool(self.sealed.outcomes), to_owner=True))
 
     @property
     def point(self) -> Point | None:
@@ -68,11 +89,13 @@ def design(
     *,
     secret: str | Sequence[str],
     publish: str | Sequence[str],
-    promise: Promise,
+    promise: Promise | str = "lip",
+    epsilon: float | None = None,
     population: float | str | None = None,
     method: str = DEFAULT_METHOD,
+    chain_order: Sequence[str] = (),
     budgets: str | Sequence[float] | None = None,
-    bins: Sequence[Bins] = (),
+    bins: Sequence[Bins | str] | Mapping[str, Any] = (),
     merge_rare: int | Mapping[str, int] | None = None,
     merge_secrets: Mapping[str, Sequence[str]] | None = None,
     as_: str = OUTCOMES,
@@ -81,22 +104,25 @@ def design(
     effort: Effort | None = None,
     design_epsilon: float | None = None,
     domain: DomainFile | None = None,
+    counts: str | None = None,
 ) -> SealedProtocol:
     """The sealed protocol for a frame (anything narwhals reads), of which only counts are used; nothing is drawn.
 
-    What each argument means is what `Order` says of it. A chain is made while it draws, and is refused here.
+    Arguments mean what they mean for `sanitise`, where each is explained. Where the frame holds a row per combination,
+    `counts` is the column that says how many rows it stands for.
     """
     from privacyfunnel.tables.frames import FrameTable
 
     order = Order(
         secret=names(secret),
         publish=names(publish),
-        promise=promise,
+        promise=promised(promise, epsilon),
         population=whom(population).confidence,
         population_if_possible=whom(population).if_possible,
         method=method,
+        chain_order=tuple(chain_order),
         budgets=budgets if budgets is None or isinstance(budgets, str) else tuple(budgets),
-        bins=tuple(bins),
+        bins=bins_of(bins),
         merges=merges_of(merge_rare, merge_secrets),
         as_=as_,
         use=use or Information(),
@@ -105,52 +131,111 @@ def design(
         private=private_design(design_epsilon),
         domain=domain,
     )
-    return designed(counted(FrameTable.of(frame), order), order).sealed
+    table = FrameTable.of(frame)
+    contingency = counted(table, order).contingency if counts is None else _of_counts(table, counts, order)
+    return designed(contingency, order).sealed
 
 
-def counted(table: Table, order: Order, keep: Sequence[str] = ()) -> Encoding:
-    """The table read once and counted, in the domain that was given or in its own."""
-    from privacyfunnel.tables.encoding import encode
+def design_file(
+    source: str | Path,
+    into: str | Path,
+    order: Order,
+    *,
+    counts: str | None = None,
+    dialect: Dialect = AS_FOUND,
+    force: bool = False,
+    watch: Watch | None = None,
+) -> Designed:
+    """Design the protocol for a file and write it to `into`, with a codebook beside it where the table will show codes.
+
+    Nothing is drawn. With `counts` the file holds a row per combination, and that column says how many rows it stands
+    for.
+    """
+    from privacyfunnel.release.codebook import codebook
+    from privacyfunnel.release.files import CODEBOOKS
+    from privacyfunnel.tables.files import open_table
+    from privacyfunnel.tables.whole import checked_target, folder, whole_files
+    from privacyfunnel.tables.writing import write_batches
+
+    into = Path(into)
+    book = into.with_name(CODEBOOKS[0])
+    if into.suffix != ".json":
+        raise OutputError(f"a protocol file must be called something.json; '{into.name}' is not. Rename it.")
+    for path in (into, book) if into.parent.exists() else ():
+        checked_target(path, force=force)
+    table = open_table(source, dialect)
+    if watch:
+        watch("counting", 0)
+    contingency = counted(table, order).contingency if counts is None else _of_counts(table, counts, order)
+    found = designed(contingency, order)
+    codes, owners = codebook(found.sealed, found.joint), order.private is None
+    with folder(into.parent), whole_files(into.parent, force=force) as parts:
+        parts.begin(into.name, owners=owners).write_text(found.sealed.to_text(), encoding="utf-8")
+        if codes is not None:
+            write_batches(parts.begin(book.name, owners=owners), book.suffix, [codes])
+    return replace(found, protocol_file=into, codebook=None if codes is None else book)
+
+
+def _of_counts(table: Table, column: str, order: Order) -> Contingency:
+    from privacyfunnel.tables.counts import contingency_of_counts
 
     if order.domain is not None:
-        return order.domain.encoded(table, secret=order.secret, publish=order.publish, keep=keep)
-    return encode(table, secret=order.secret, publish=order.publish, bins=order.bins, merges=order.merges, keep=keep)
+        raise ParameterError("A private design adds its noise to counts of rows; give it the table itself.")
+    bins, merges = order.bins, order.merges
+    return contingency_of_counts(table, column, secret=order.secret, publish=order.publish, bins=bins, merges=merges)
 
 
-def designed(encoding: Encoding, order: Order, stream: Stream | None = None) -> Designed:
-    """The protocol that the order asks for, sealed, with the columns and bins of the table in its domain.
+def counted(table: Table, order: Order) -> Encoding:
+    """The table read once and counted, in the domain that was given or in its own."""
+    from privacyfunnel.tables.encoding import encode
+    from privacyfunnel.tables.identity import checked_row_id
 
-    `stream` is what the rows will be drawn with; it is needed where the protocol is made while it draws.
-    """
+    sending = order.sending
+    ids = checked_row_id(sending.row_id, table.columns)
+    secret, publish = order.secret, order.publish
+    if order.domain is not None:
+        return order.domain.encoded(table, secret=secret, publish=publish, keep=sending.read, ids=ids)
+    bins, merges = order.bins, order.merges
+    return encode(table, secret=secret, publish=publish, bins=bins, merges=merges, keep=sending.read, ids=ids)
+
+
+def designed(contingency: Contingency, order: Order) -> Designed:
+    """The protocol that the order asks for, sealed, with the columns and bins of the table in its domain."""
     begun = time.monotonic()
     why_not, alone = "", None
     if order.private is not None:  # from here on nothing of the table is looked at but these counts
-        joint, promise = order.private.of(encoding, order.promise, order.population, order.seed)
-        found = _made(encoding, order, stream, joint, promise, order.options)
+        joint, promise = order.private.of(contingency, order.promise, order.population, order.seed)
+        found = _made(order, joint, promise, order.options)
     elif not order.population_if_possible:
-        joint = checked_joint(encoding)
-        found = _made(encoding, order, stream, joint, order.promised(joint), order.options)
+        joint = checked_joint(contingency)
+        found = _made(order, joint, order.promised(joint), order.options)
     else:
-        joint = checked_joint(encoding)
-        found, why_not = _for_people_if_possible(encoding, order, stream, joint)
+        joint = checked_joint(contingency)
+        found, why_not = _for_people_if_possible(order, joint)
         if not why_not:
             alone = of_rows_alone(found.choice.method, joint, order.promise, found.options)
     choice, options, sealed = found.choice, found.options, found.sealed
-    contingency = encoding.contingency
+    shown = contingency.published.codings
     domain = replace(
         sealed.domain,
         secret_columns=contingency.secret.columns,
-        bins={coding.column: coding.edges for coding in contingency.published.codings if coding.edges},
-        grouped={at.column: at.how for at in contingency.published.codings if at.how is not None},
-        rest={at.column: at.labels[at.rest] for at in contingency.published.codings if at.rest is not None},
+        bins={coding.column: coding.edges for coding in shown if coding.edges},
+        grouped={at.column: at.how for at in shown if at.how is not None},
+        rest={at.column: at.labels[at.rest] for at in shown if at.rest is not None},
+        missing={at.column: at.labels[at.missing] for at in shown if at.missing is not None},
         secrets_merged=any(coding.joins for coding in contingency.secret.codings),
     )
     taken = {*domain.secret_columns, *order.publish, *order.keep}
     outcomes = outcomes_of(sealed.law, joint, taken) if order.as_ == OUTCOMES else ()
-    sealed = replace(sealed, domain=domain, outcomes=outcomes, for_publication=order.seed is None)
+    sealed = replace(
+        sealed,
+        domain=domain,
+        outcomes=outcomes,
+        for_publication=order.seed is None,
+        substitutes=None if sealed.sees_secret else substitutes_of(joint.p_x),
+    )
     seconds = time.monotonic() - begun
-    worth, drawn, options = found.design.worth, _narrow(found.design.drawn), replace(options, rows=None)
-    return Designed(sealed, joint, choice, options, seconds, worth, drawn, why_not, alone)
+    return Designed(sealed, joint, choice, options, seconds, found.design.worth, why_not, alone)
 
 
 class _Made(NamedTuple):
@@ -162,51 +247,37 @@ class _Made(NamedTuple):
     sealed: SealedProtocol
 
 
-def _made(
-    encoding: Encoding, order: Order, stream: Stream | None, joint: Joint, promise: Promise, options: Options
-) -> _Made:
+def _made(order: Order, joint: Joint, promise: Promise, options: Options) -> _Made:
     """The protocol of the method that was asked for, or that suits, keeping this promise."""
     choice, options = settled(order.method, joint, promise, options)
     mine = method(choice.method)
-    if order.private is not None:
-        check_drawn_apart(mine.name, mine.needs_rows)
-    if mine.needs_rows:
-        if stream is None:
-            raise ParameterError(f"{mine.name} is made while rows are drawn, so it has no design apart. Use sanitise.")
-        codes = np.concatenate([chunk.published for chunk in encoding.chunks()])
-        options = replace(options, rows=RowsToDraw(codes, stream))
     found = mine.design(joint, mine.covering(promise), options)
     return _Made(choice, options, found, found.seal())
 
 
-def _for_people_if_possible(encoding: Encoding, order: Order, stream: Stream | None, joint: Joint) -> tuple[_Made, str]:
+def _for_people_if_possible(order: Order, joint: Joint) -> tuple[_Made, str]:
     """The protocol for the people, or for these rows alone and why. What is wrong with the order itself is raised."""
     try:
         why_not = obstacle(order, joint)
         if not why_not:
             promise, options = order.promised(joint), unhurried(order.options)
-            return _made(encoding, order, stream, joint, promise, options), ""
+            return _made(order, joint, promise, options), ""
     except (ParameterError, SizeError, GuaranteeError) as error:
         why_not = str(error)
-    return _made(encoding, order, stream, joint, order.promise, order.options), why_not
+    return _made(order, joint, order.promise, order.options), why_not
 
 
-def _narrow(drawn: IntArray | None) -> NDArray[Any] | None:
-    """The same codes in the smallest integers that hold them: they wait in memory until their rows are written."""
-    return None if drawn is None else drawn.astype(np.min_scalar_type(int(drawn.max(initial=0))))
-
-
-def checked_joint(encoding: Encoding) -> Joint:
+def checked_joint(contingency: Contingency) -> Joint:
     """p(s, x) of a table; refuses a secret or a published part that is the same in every row."""
-    joint = Joint.from_contingency(encoding.contingency)
+    joint = Joint.from_contingency(contingency)
     for role, size, columns in (
-        ("secret", joint.c, encoding.contingency.secret.columns),
-        ("published", joint.a, encoding.contingency.published.columns),
+        ("secret", joint.c, contingency.secret.columns),
+        ("published", joint.a, contingency.published.columns),
     ):
         if size < 2:
             nothing = "hide" if role == "secret" else "sanitise"
             raise ColumnError(
-                f"what is {role} must have at least two values; {' & '.join(columns)} has one in all {encoding.rows} "
+                f"what is {role} must have at least two values; {' & '.join(columns)} has one in all {joint.total} "
                 f"rows. There is nothing to {nothing}: name another column."
             )
     return joint

@@ -26,5 +26,6 @@ def _of_variable(variable: Variable, counts: IntArray, salt: bytes) -> Iterator[
     for j, coding in enumerate(variable.codings):
         rows = np.zeros(len(coding.labels), dtype=np.int64)
         np.add.at(rows, variable.combos[:, j], counts)
-        content = json.dumps(sorted(zip(coding.labels, rows.tolist(), strict=True)), ensure_ascii=True)
+        held = [pair for pair in zip(coding.labels, rows.tolist(), strict=True) if pair[1]]  # a domain may list more
+        content = json.dumps(sorted(held), ensure_ascii=True)
         yield coding.column, hashlib.blake2b(content.encode(), key=salt, digest_size=16).hexdigest()

@@ -60,6 +60,7 @@ class Entry:
     promise: str
     order: bytes | None = field(repr=False)  # the key that undoes the random order; None where it was kept
     for_publication: bool = True
+    drawn: str = ""  # a mark of key, protocol and column of ids, where rows are drawn by ids with a key that is kept
     state: str = BEGUN
     run: str = ""  # the process that made it
     name: str = field(default_factory=lambda: secrets.token_hex(8))
@@ -79,9 +80,16 @@ class Entry:
         return stands and self.for_publication and other.for_publication and self.same_rows(other)
 
     def repeats(self, other: Entry) -> bool:
-        """Whether both are of the same rows and about the same secret, whatever its name, or have a column of it."""
+        """Whether both are of the same rows and about the same secret, whatever its name, or have a column of it.
+
+        Rows that are drawn alike are none that were drawn twice.
+        """
         mine, theirs = ({*e.secret, *map(e.columns.get, e.secret)} - {None} for e in (self, other))
-        return self.counts_with(other) and bool(mine & theirs)
+        return self.counts_with(other) and bool(mine & theirs) and not self.draws_alike(other)
+
+    def draws_alike(self, other: Entry) -> bool:
+        """Whether both drew by ids with one key and one protocol: whoever is in both, unchanged, is published once."""
+        return bool(self.drawn) and self.drawn == other.drawn
 
     @property
     def words(self) -> str:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from privacyfunnel.designs.choice import DEFAULT_METHOD, checked_method
 from privacyfunnel.designs.methods import Effort, Options
 from privacyfunnel.errors import ColumnError, ParameterError
+from privacyfunnel.laws.identified import RowKey
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.priors import checked_confidence
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.uses.order import Orders
 from privacyfunnel.model.uses.use import Information, Use
 from privacyfunnel.release.private import PrivateDesign, check_private
+from privacyfunnel.release.sending import Sending
 from privacyfunnel.tables.bins import Bins
 from privacyfunnel.tables.merging import Merge
 
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
     from privacyfunnel.tables.domain_file import DomainFile
 
 OUTCOMES, LABELS, VALUES = "outcomes", "labels", "values"
-Watch = Callable[[str, int], None]  # told what is being done, and with how many rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,8 @@ class Order:
     sees_secret: bool = False
     keep_order: bool = False  # publish the rows in the order of the table, which may give the secret away
     seed: int | None = None  # for tests only
+    row_id: str | None = None  # the column that tells rows apart; else they are addressed by their position
+    key: RowKey | None = None  # the owner's, for releases that draw unchanged people alike; else a fresh one
     effort: Effort = field(default_factory=Effort)
     population: float | None = None  # the confidence with which it is to hold for the people the rows are a sample of
     population_if_possible: bool = False  # whether these rows alone are promised for where the people cannot be
@@ -65,11 +68,22 @@ class Order:
         for role, columns in (("secret", self.secret), ("published", self.publish)):
             if not columns:
                 raise ColumnError(f"at least one {role} column must be named; none was. Name one.")
+        if self.row_id is not None and self.row_id in (*self.secret, *self.publish):
+            raise ColumnError(
+                f"column '{self.row_id}' cannot tell rows apart and be secret or published too. Name a column of its "
+                "own."
+            )
+        _ = self.sending  # which refuses what does not go together
         twice = [name for name in self.keep if name in (*self.secret, *self.publish)]
         if twice:
             raise ColumnError(
                 f"column '{twice[0]}' cannot be kept as it is and be secret or published too. Name it once."
             )
+
+    @property
+    def sending(self) -> Sending:
+        """What is asked of the rows on their way out."""
+        return Sending(self.keep, self.sets, self.keep_order, self.seed, self.row_id, self.key)
 
     def promised(self, joint: Joint) -> Promise:
         """The promise about this table, and about the people it is a sample of where that was asked for."""

@@ -25,8 +25,8 @@ from privacyfunnel.model.promises import ForPopulation, Population, Promise
 if TYPE_CHECKING:
     from privacyfunnel.tables.bins import Bins
     from privacyfunnel.tables.domain_file import DomainFile
-    from privacyfunnel.tables.encoding import Encoding
     from privacyfunnel.tables.merging import Merge
+    from privacyfunnel.tables.variables import Contingency
 
 MOST_CELLS = 1 << 16  # of counts that get noise: a second or two of exact draws
 CONFIDENCE = 0.95  # unless another was asked for
@@ -46,10 +46,10 @@ class PrivateDesign:
             raise ParameterError(f"noise comes from {' or '.join(NOISES)}; not from '{self.noise}'.")
 
     def of(
-        self, encoding: Encoding, promise: Promise, confidence: float | None = None, seed: int | None = None
+        self, table: Contingency, promise: Promise, confidence: float | None = None, seed: int | None = None
     ) -> tuple[Joint, Promise]:
         """A noisy table to design for, and the promise about the people, as far as it knows them."""
-        weights = encoding.contingency.weights
+        weights = table.weights
         if weights.size > MOST_CELLS:
             raise SizeError(
                 f"a private design counts at most {MOST_CELLS:,} pairs of a secret and a combination of labels; this "
@@ -62,7 +62,7 @@ class PrivateDesign:
                     "might have, or name another column."
                 )
         counts = NoisyCounts.drawn(weights, self.epsilon, self._source(seed))
-        joint = Joint.from_contingency(replace(encoding.contingency, weights=counts.weights))
+        joint = Joint.from_contingency(replace(table, weights=counts.weights))
         rule = SampledWithNoise(counts, checked_confidence(confidence or CONFIDENCE), self.rare)
         return joint, ForPopulation(promise, Population(rule, counts.rows), joint)
 
@@ -95,15 +95,6 @@ def check_private(
         raise ParameterError(
             "Values cannot be merged in a private design: which are rare is not public. Merge them in the table and "
             "list what they are called in the domain file."
-        )
-
-
-def check_drawn_apart(method: str, needs_rows: bool) -> None:
-    """Refuse a method whose protocol depends on the rows themselves."""
-    if needs_rows:
-        raise ParameterError(
-            f"A private design must be made from noisy counts alone; {method} is made while rows are drawn. Use "
-            "another method, publish fewer columns, or use coarser bins."
         )
 
 

@@ -101,7 +101,7 @@ def few_words(joint: Joint, bins: Collection[str] = ()) -> str:
 def rare_secret_words(found: Designed, columns: Sequence[str]) -> str:
     """What merging rare secrets would keep, where it would keep noticeably more; else nothing."""
     joint, mine = found.joint, method(found.choice.method)
-    if len(columns) != 1 or mine.needs_rows or found.seconds > (QUICK.time_limit or 0.0):
+    if len(columns) != 1 or mine.by_column or found.seconds > (QUICK.time_limit or 0.0):
         return ""
     rare = rare_secrets(joint.secrets, joint.weights.sum(axis=1))
     if rare is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,12 +14,21 @@ from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.release.composition import Together, together
 from privacyfunnel.release.fingerprints import fingerprints
 from privacyfunnel.release.ledger import MOST_TEXT, Entry, digest_of
-from privacyfunnel.release.order import Order
 
 if TYPE_CHECKING:
-    from privacyfunnel.tables.encoding import Encoding
+    from privacyfunnel.release.outgoing import Outgoing
+    from privacyfunnel.tables.bins import Bins
+    from privacyfunnel.tables.merging import Merge
 
 NOTHING = "Nothing was written"
+
+
+@dataclass(frozen=True, slots=True)
+class ProtocolText:
+    """A protocol file as it stands, or will stand."""
+
+    path: Path
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +41,11 @@ class Remembered:
     together: Together | None = None  # what the repeats and this one say together
     unknown: str = ""  # why that is not known, if it is not
     replaced: tuple[Entry, ...] = ()  # releases of these rows that lay in the same place
+    alike: tuple[Entry, ...] = ()  # releases of these rows that drew whoever did not change as this one does
+
+    def replacing(self, entries: Sequence[Entry]) -> Remembered:
+        """The same, and what lay in the same place."""
+        return replace(self, replaced=tuple(entries))
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -44,6 +58,12 @@ class Remembered:
             said.append(
                 f"This replaces a release of the same rows: {_listed(self.replaced)}. If that was ever handed out, "
                 "both count; the ledger remembers it, but counts it no more."
+            )
+        if self.alike:
+            said.append(
+                f"These rows were released before with the same key, ids and protocol: {_listed(self.alike)}. Whoever "
+                "did not change is published once; whoever changed has two independent draws, and nothing bounds what "
+                "both say."
             )
         if self.others:
             said.append(
@@ -62,51 +82,51 @@ class Remembered:
 
 
 def entry_of(
-    encoding: Encoding,
-    order: Order,
-    sealed: SealedProtocol,
-    key: bytes | None,
-    salt: bytes,
-    source: Path,
-    table: Path,
-    *,
-    trial: bool,
+    outgoing: Outgoing, protocol: ProtocolText, salt: bytes, source: Path, table: Path, *, trial: bool
 ) -> Entry:
     """The entry of a release that is about to be made."""
-    text, protocol_file = sealed.to_text(), table.parent / "protocol.json"
+    sealed, sending = outgoing.sealed, outgoing.sending
+    key, row_id = sending.key, sending.row_id
     return Entry(
         when=datetime.now().astimezone().isoformat(timespec="microseconds"),
-        rows=encoding.rows,
-        secret=order.secret,
-        publish=order.publish,
-        columns=fingerprints(encoding.contingency, salt),
+        rows=outgoing.rows,
+        secret=sealed.domain.secret_columns,
+        publish=tuple(at.name for at in sealed.domain.attributes),
+        columns=fingerprints(outgoing.met.encoding.contingency, salt),
         source=str(source.resolve()),
         table=str(table.resolve()),
-        protocol_file=str(protocol_file.resolve()),
-        digest=digest_of(text.encode("utf-8")),
-        protocol=text if len(text) <= MOST_TEXT else None,
+        protocol_file=str(protocol.path.resolve()),
+        digest=digest_of(protocol.text.encode("utf-8")),
+        protocol=protocol.text if len(protocol.text) <= MOST_TEXT else None,
         promise=f"{sealed.promise.name} ε = {sealed.promise.epsilon:g}",
-        order=key,
-        for_publication=sealed.for_publication and not trial,
+        order=outgoing.order_key,
+        for_publication=sealed.for_publication and sending.seed is None and not trial,
+        drawn="" if key is None or row_id is None else key.mark(salt, sealed.digest, row_id),
     )
 
 
 def judged(
-    ledger: Path, mine: Entry, others: Sequence[Entry], sealed: SealedProtocol, encoding: Encoding, order: Order
+    ledger: Path,
+    mine: Entry,
+    others: Sequence[Entry],
+    outgoing: Outgoing,
+    bins: Sequence[Bins] = (),
+    merges: Sequence[Merge] = (),
 ) -> Remembered:
-    """What the releases that the ledger knows of these rows say together with this one."""
+    """What the releases that the ledger knows of these rows say together with this one; `bins` are the secret's."""
     repeats = tuple(entry for entry in others if entry.repeats(mine))
-    rest = tuple(entry for entry in others if not entry.repeats(mine))
+    alike = tuple(entry for entry in others if entry.draws_alike(mine))
+    rest = tuple(entry for entry in others if entry not in (*repeats, *alike))
     found, unknown = None, ""
-    if repeats:
-        bins = [binned for binned in order.bins if binned.column in order.secret]
+    if repeats and not outgoing.met.secrets:
+        unknown = outgoing.met.unmeasured or f"these rows do not carry {' & '.join(mine.secret)}."
+    elif repeats:
         try:
-            protocols = [("this release", sealed), *(_protocol(entry) for entry in repeats)]
-            merges = [rule for rule in order.merges if rule.column in order.secret]
-            found = together(protocols, encoding.table, bins, merges)
+            protocols = [("this release", outgoing.sealed), *(_protocol(entry) for entry in repeats)]
+            found = together(protocols, outgoing.met.encoding.table, bins, merges)
         except InputError as error:
             unknown = str(error)
-    return Remembered(ledger, repeats, rest, found, unknown)
+    return Remembered(ledger, repeats, rest, found, unknown, alike=alike)
 
 
 def refusal(found: Remembered) -> LedgerError:

@@ -7,26 +7,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privacyfunnel.designs.choice import DEFAULT_METHOD
 from privacyfunnel.designs.methods import Effort
-from privacyfunnel.model.promises import Promise
+from privacyfunnel.model.promises import Promise, promised
 from privacyfunnel.model.uses.use import Information, Use
 from privacyfunnel.release.files import Page, ReleaseFiles
-from privacyfunnel.release.order import OUTCOMES, Order, Watch, names
+from privacyfunnel.release.order import OUTCOMES, Order, names
 from privacyfunnel.release.private import private_design
 from privacyfunnel.release.release import Release
+from privacyfunnel.release.sending import Watch
 from privacyfunnel.release.whom import whom
 from privacyfunnel.release.work import Work
+from privacyfunnel.tables.asking import bins_of
 from privacyfunnel.tables.bins import Bins
 from privacyfunnel.tables.dialect import AS_FOUND, Dialect
 from privacyfunnel.tables.merging import merges_of
 
 if TYPE_CHECKING:
+    from privacyfunnel.release.repeats import Remembered
     from privacyfunnel.tables.domain_file import DomainFile
+    from privacyfunnel.tables.whole import Parts
 
 __all__ = ["Release", "sanitise", "sanitise_file"]
 
@@ -36,13 +39,14 @@ def sanitise(
     *,
     secret: str | Sequence[str],
     publish: str | Sequence[str],
-    promise: Promise,
+    promise: Promise | str = "lip",
+    epsilon: float | None = None,
     population: float | str | None = None,
     method: str = DEFAULT_METHOD,
     chain_order: Sequence[str] = (),
     budgets: str | Sequence[float] | None = None,
     keep: str | Sequence[str] = (),
-    bins: Sequence[Bins] = (),
+    bins: Sequence[Bins | str] | Mapping[str, Any] = (),
     merge_rare: int | Mapping[str, int] | None = None,
     merge_secrets: Mapping[str, Sequence[str]] | None = None,
     as_: str = OUTCOMES,
@@ -59,23 +63,68 @@ def sanitise(
 
     Its rows are in a random order, of which `Release.order` tells the owner, unless the order is to be kept.
     An index, attrs and metadata of the frame are not passed on; `Release.beside` says which there were.
-    What each argument means is what `Order` says of it.
-    """
-    import polars as pl
+    Columns of numbers, truth values and categories come back as such where single values are published.
 
+    Parameters
+    ----------
+    frame
+        The rows: a frame of pandas, polars, pyarrow or anything else that narwhals reads.
+    secret
+        The column, or columns together, that nobody shall learn.
+    publish
+        The column or columns to publish, randomised.
+    promise, epsilon
+        `"lip"` (nobody's belief about the secret moves by more than a factor of e^ε), `"ldp"` (any two secrets make a
+        record likely within e^ε of each other) or `"srlip"` (lip, also against those who know some published values),
+        with its `epsilon`; or a promise as a value, `LIP(1)`.
+    population
+        `"95%"`: keep it, with that confidence, for the people whom the rows are a sample of; `"auto"`: where possible.
+    method
+        `"auto"`, or `optimal`, `chain`, `product`, `randomised-response`, `unary-encoding`, `conditional-reporting`.
+    budgets
+        Of a product: `"sound"`, `"paper"`, or an ε per column; searched where left out.
+    bins
+        Coarser values by column: `{"age": [0, 18, 65], "income": 8, "visit": "month", "icd": "prefix:3"}`. A list is
+        edges, a number so many quantiles, a mapping groups of values; texts are those of the command line.
+    merge_rare
+        Publish values that fewer than so many rows hold as `other`: a number for all columns, or `{"zip": 10}`.
+    merge_secrets
+        Secrets that are one from now on: `{"other": ["a", "b"]}`. Nothing is promised that tells them apart.
+    as_
+        `"outcomes"`: the most likely value and a code; `"labels"`: groups of values in words; `"values"`: values
+        alone, in the types that they had.
+    use
+        What the table is to be best for: `Information()`, `Statistics()`, `Balanced()`, `Values()`, `Distance()`.
+    sees_secret
+        Let the protocol look at the secret as well: it keeps more and promises less.
+    effort
+        How long and how closely to search: `Effort(time_limit=60)`.
+    design_epsilon, domain
+        Make the protocol from counts with noise, over public labels (`read_domain`).
+    chain_order
+        For a chain: the columns in the order in which they are published.
+    keep
+        Columns to pass through as they are, unprotected.
+    sets
+        How sets of values are written: one `"column"`, or 0/1 `"indicators"`.
+    keep_order
+        Publish the rows in the order of the frame, which may give the secret away.
+    seed
+        For tests only: a release that was drawn from a seed is not for publication.
+    """
     from privacyfunnel.tables.frames import FrameTable
 
     order = Order(
         secret=names(secret),
         publish=names(publish),
-        promise=promise,
+        promise=promised(promise, epsilon),
         population=whom(population).confidence,
         population_if_possible=whom(population).if_possible,
         method=method,
         chain_order=tuple(chain_order),
         budgets=budgets if budgets is None or isinstance(budgets, str) else tuple(budgets),
         keep=names(keep),
-        bins=tuple(bins),
+        bins=bins_of(bins),
         merges=merges_of(merge_rare, merge_secrets),
         as_=as_,
         sets=sets,
@@ -89,7 +138,7 @@ def sanitise(
     )
     source = FrameTable.of(frame)
     work = Work.begun(source, order)
-    rows, numbers = pl.concat(work.batches(order.keep)), work.order
+    rows, numbers = work.outgoing.drawn_whole(), work.outgoing.order
     columns = [column for column in rows.get_columns() if column.name not in order.keep]
     release = replace(work.release(source.like(columns, order.keep, order=numbers)), order=numbers)
     book = work.codebook()
@@ -123,10 +172,9 @@ def sanitise_file(
     unless it is to be made `again`. A `trial`, such as a demonstration, is remembered and does not count.
     """
     from privacyfunnel.release.ledger import Ledger, ledger_of
-    from privacyfunnel.release.repeats import entry_of, judged, overtaken, refusal
+    from privacyfunnel.release.publishing import publish, written_like
+    from privacyfunnel.release.repeats import ProtocolText
     from privacyfunnel.tables.files import open_table, table_suffix
-    from privacyfunnel.tables.spreadsheets import refuse_unsafe
-    from privacyfunnel.tables.whole import folder, nameless_file
     from privacyfunnel.tables.writing import write_batches
 
     source, into = Path(source), Path(into)
@@ -134,42 +182,43 @@ def sanitise_file(
     files = ReleaseFiles(into, suffix or table_suffix(source) or ".csv", force=force)
     files.refuse_early(source)
     book = Ledger(ledger_of(source) if ledger is None else Path(ledger))
+
+    def finish(parts: Parts, drawn: Path, remembered: Remembered) -> Release:
+        # Made from the counts themselves, both can tell a person's secret (benchmarks attacks): the owner's.
+        owners = order.private is None
+        parts.begin(files.protocol.name, owners=owners).write_text(protocol.text, encoding="utf-8")
+        codes = work.codebook()
+        if codes is not None:
+            beside = parts.begin(files.codebook.name, owners=owners)
+            like = written_like(table, excel_safe=excel_safe)
+            write_batches(beside, beside.suffix, [codes], excel_safe=excel_safe, written=like)
+        release = replace(
+            work.release(files.table),
+            protocol_file=files.protocol,
+            codebook=None if codes is None else files.codebook,
+            excel_safe=excel_safe,
+            remembered=remembered,
+            read_as=table.written.found,
+        )
+        written = []
+        for page in pages(replace(release, table=drawn)) if pages else ():
+            parts.begin(page.name, owners=page.owners).write_text(page.text, encoding="utf-8")
+            written.append(into / page.name)
+        return replace(release, pages=tuple(written))
+
     with book.opened() as salt:
         work = Work.begun(table, order, watch)
-        if excel_safe:
-            refuse_unsafe(files.suffix, [*work.way.names, *order.keep], work.way.texts)
-        mine = entry_of(work.encoding, order, work.sealed, work.order_key, salt, source, files.table, trial=trial)
-        remembered = judged(book.path, mine, book.others(mine), work.sealed, work.encoding, order)
-        if remembered.repeats and not again:
-            raise refusal(remembered)
-        with (
-            folder(into),
-            book.remembered(mine, known=remembered.repeats, refuse=overtaken) as replaced,
-            files.together() as parts,
-        ):
-            drawn = parts.begin(files.table.name)
-            batches = work.batches(order.keep, partial(nameless_file, drawn))
-            # A byte order mark, without which Excel takes UTF-8 for something else, where it is to be opened there.
-            like = replace(table.written, mark=table.written.mark or excel_safe)
-            write_batches(drawn, files.suffix, batches, excel_safe=excel_safe, written=like)
-            # Made from the counts themselves, both can tell a person's secret (benchmarks attacks): the owner's.
-            owners = order.private is None
-            parts.begin(files.protocol.name, owners=owners).write_text(work.sealed.to_text(), encoding="utf-8")
-            codes = work.codebook()
-            if codes is not None:
-                beside = parts.begin(files.codebook.name, owners=owners)
-                write_batches(beside, beside.suffix, [codes], excel_safe=excel_safe, written=like)
-            remembered = replace(remembered, replaced=tuple(replaced))
-            release = replace(
-                work.release(files.table),
-                protocol_file=files.protocol,
-                codebook=None if codes is None else files.codebook,
-                excel_safe=excel_safe,
-                remembered=remembered,
-                read_as=table.written.found,
-            )
-            written = []
-            for page in pages(replace(release, table=drawn)) if pages else ():
-                parts.begin(page.name, owners=page.owners).write_text(page.text, encoding="utf-8")
-                written.append(into / page.name)
-    return replace(release, pages=tuple(written))
+        protocol = ProtocolText(files.protocol, work.sealed.to_text())
+        return publish(
+            work.outgoing,
+            files,
+            source,
+            protocol,
+            (book, salt),
+            finish,
+            again=again,
+            trial=trial,
+            excel_safe=excel_safe,
+            bins=[binned for binned in order.bins if binned.column in order.secret],
+            merges=[rule for rule in order.merges if any(rule.concerns(name, secret=True) for name in order.secret)],
+        )

@@ -54,7 +54,7 @@ def obstacle(order: Order, joint: Joint) -> str:
         return "an average is kept for these rows only"
     choice, options = settled(order.method, joint, order.promise, order.options)
     mine = method(choice.method)
-    if mine.needs_rows:
+    if mine.trial is not None:  # a chain
         return f"a {mine.name} has contexts that few rows come to, too few to say anything of the people they stand for"
     sees_secret = options.sees_secret or mine.looks
     cells = _cells(order.promise, joint, sees_secret)
@@ -87,6 +87,6 @@ def of_rows_alone(name: str, joint: Joint, promise: Promise, options: Options) -
     """What the same method is worth where only these rows are promised anything; None where that is not soon known."""
     try:
         effort = Effort(max(options.effort.gap, GAP), ROWS_SECONDS)
-        return method(name).design(joint, promise, replace(options, effort=effort, rows=None)).worth
+        return method(name).design(joint, promise, replace(options, effort=effort)).worth
     except PrivacyFunnelError:  # a release stands without it
         return None

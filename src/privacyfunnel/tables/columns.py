@@ -19,7 +19,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from privacyfunnel.arrays import IntArray
-from privacyfunnel.errors import ColumnError, TableError
+from privacyfunnel.errors import ColumnError
 from privacyfunnel.tables.bins import bin_labels, example_edges
 from privacyfunnel.tables.names import MISSING, unlike
 from privacyfunnel.tables.numbers import PLAIN, Numbers
@@ -28,7 +28,6 @@ from privacyfunnel.tables.picking import nameless
 if TYPE_CHECKING:
     from privacyfunnel.tables.grouping import Grouping
 
-PROTOCOL = "the protocol"  # that knows the values of a table, unless a file lists them
 MOST_NUMBERS = 50  # different numbers that pass for labels
 MOST_LABELS = 1 << 16  # different labels that a column may have
 UNKNOWN = -1  # the code of what has none
@@ -151,55 +150,6 @@ class BinCoder:
             return Coding(self.column, labels, edges=self._edges), final
         final[0] = len(bins)
         return Coding(self.column, (*labels, MISSING), missing=len(bins), edges=self._edges), final
-
-
-class KnownCoder:
-    """Entries that must belong to a known domain: the provisional code is the final one plus 1, or 0 if unknown."""
-
-    def __init__(self, coding: Coding, known_by: str = PROTOCOL) -> None:
-        self.column = coding.column
-        self.size = len(coding.labels) + 1
-        self._coding = coding
-        self._known_by = known_by
-        self._unknown = 0
-
-    def codes(self, entries: pl.Series) -> Codes:
-        coding = self._coding
-        rest = 0 if coding.rest is None else coding.rest + 1
-        missing = rest if coding.missing is None else coding.missing + 1
-        codes: Codes
-        if coding.edges:
-            numbers, strangers = as_numbers(entries)
-            place = {label: code + 1 for code, label in enumerate(coding.labels)}
-            names = bin_labels(coding.edges)
-            final = np.array([missing, *(place.get(name, 0) for name in names)], dtype=np.uint32)
-            codes = final[bin_numbers(numbers, coding.edges)]
-            if missing:  # what is no number is not missing but unknown
-                self._unknown += strangers
-        else:
-            text = as_text(entries)
-            physical = text.cast(pl.Enum(coding.labels), strict=False).to_physical().cast(pl.UInt32)
-            codes = physical.fill_null(NULL).to_numpy() + np.uint32(1)
-            if missing:
-                codes[(text.is_null() | (text == "")).to_numpy()] = missing
-            codes[codes == 0] = rest
-        self._unknown += int(np.count_nonzero(codes == 0))
-        return codes
-
-    def coding(self, used: Iterable[int]) -> tuple[Coding, IntArray]:
-        if self._unknown:
-            raise TableError(
-                f"column '{self.column}' must hold only values {self._known_by} knows; {self._unknown} rows hold "
-                f"others. {instead_of_strangers(self._known_by)}"
-            )
-        return self._coding, np.arange(-1, self.size - 1, dtype=np.int64)
-
-
-def instead_of_strangers(known_by: str) -> str:
-    """What to do about values that are not known."""
-    if known_by == PROTOCOL:
-        return "Use the table and bins the protocol was made for."
-    return "Add them there, or clear those entries."
 
 
 def as_text(entries: pl.Series) -> pl.Series:

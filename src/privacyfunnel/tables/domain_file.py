@@ -22,10 +22,12 @@ from privacyfunnel.errors import ColumnError, ParameterError, SizeError, TableEr
 from privacyfunnel.tables.bins import Bins, bin_labels, example_edges
 from privacyfunnel.tables.columns import Coding
 from privacyfunnel.tables.edges import ranges
-from privacyfunnel.tables.encoding import Encoding, column_coders, encode_against
+from privacyfunnel.tables.encoding import Encoding, column_coders
 from privacyfunnel.tables.files import Table
 from privacyfunnel.tables.grouping import Grouping
 from privacyfunnel.tables.groupings import grouping_of
+from privacyfunnel.tables.identity import RowIds
+from privacyfunnel.tables.known import encode_against
 from privacyfunnel.tables.looking import many_numbers
 from privacyfunnel.tables.names import MISSING, nearest, unlike
 from privacyfunnel.tables.prepared import prepared
@@ -62,7 +64,13 @@ class DomainFile:
         return Variable(codings, np.array(combos, dtype=np.int64).reshape(size, len(codings)))
 
     def encoded(
-        self, table: Table, *, secret: Sequence[str], publish: Sequence[str], keep: Sequence[str] = ()
+        self,
+        table: Table,
+        *,
+        secret: Sequence[str],
+        publish: Sequence[str],
+        keep: Sequence[str] = (),
+        ids: RowIds | None = None,
     ) -> Encoding:
         """The table counted in this domain.
 
@@ -75,7 +83,7 @@ class DomainFile:
         if both:
             raise ColumnError(f"column '{both[0]}' cannot be secret and published. Take it out of one of the two.")
         hidden, shown = self.variable(secret), self.variable(publish)
-        return encode_against(table, secret=hidden, published=shown, known_by=self.name, keep=keep)
+        return encode_against(table, secret=hidden, published=shown, known_by=self.name, keep=keep, ids=ids)
 
     def to_text(self) -> str:
         """The file that lists this domain."""

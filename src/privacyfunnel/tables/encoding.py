@@ -6,7 +6,7 @@ Both readings are fingerprinted: a table that changed between them is refused.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import polars as pl
@@ -15,23 +15,22 @@ from privacyfunnel.arrays import IntArray, frozen
 from privacyfunnel.errors import ColumnError, SizeError, TableError
 from privacyfunnel.tables.bins import Bins
 from privacyfunnel.tables.columns import (
-    PROTOCOL,
     BinCoder,
     Coder,
     Codes,
-    KnownCoder,
     LabelCoder,
 )
 from privacyfunnel.tables.edges import edges_for
 from privacyfunnel.tables.files import Table
 from privacyfunnel.tables.fingerprint import Fingerprint
+from privacyfunnel.tables.identity import RowIds
 from privacyfunnel.tables.merging import Merge, by_column
 from privacyfunnel.tables.names import checked_columns
 from privacyfunnel.tables.numbers import Numbers
 from privacyfunnel.tables.picking import picked, without_categories
-from privacyfunnel.tables.prepared import prepared, prepared_for
+from privacyfunnel.tables.prepared import prepared
 from privacyfunnel.tables.tally import Index, Tally
-from privacyfunnel.tables.variables import Contingency, Variable, counted_variable
+from privacyfunnel.tables.variables import Contingency, Strangers, counted_variable
 
 KEPT_BYTES = 1 << 28  # of codes that are kept between the two readings of a table
 CHUNK_ROWS = 1 << 18  # rows that are coded together
@@ -43,8 +42,8 @@ class Chunk:
     """Rows `start`, `start + 1`, … of a table."""
 
     start: int
-    secret: IntArray  # position in Contingency.secret.combos
-    published: IntArray  # position in Contingency.published.combos
+    secret: IntArray  # position in Contingency.secret.combos, −1 where it is not known
+    published: IntArray  # position in Contingency.published.combos, −1 where it is not known
     kept: pl.DataFrame | None  # the columns to pass through, if any
 
 
@@ -61,6 +60,7 @@ class Encoding:
     _published: Index
     _codes: tuple[Codes, ...] | None  # a column of provisional codes per coder, if they fit into memory
     _fingerprint: Fingerprint  # of the codes if they do not, and of the columns that may be kept
+    strangers: Strangers = field(default_factory=Strangers)  # rows that hold what is not known: in no count
 
     def chunks(self, keep: Sequence[str] = ()) -> Iterator[Chunk]:
         """The rows in order, with the columns `keep` as they are in the table."""
@@ -110,7 +110,7 @@ class Encoding:
         split = len(self.contingency.secret.codings)
         secret = self._secret.positions(codes[:split], height)
         published = self._published.positions(codes[split:], height)
-        if min(secret.min(initial=0), published.min(initial=0)) < 0:
+        if not self.strangers.rows and min(secret.min(initial=0), published.min(initial=0)) < 0:
             raise self._changed()
         return Chunk(start, secret, published, kept)
 
@@ -126,11 +126,12 @@ def encode(
     bins: Sequence[Bins] = (),
     merges: Sequence[Merge] = (),
     keep: Sequence[str] = (),
+    ids: RowIds | None = None,
 ) -> Encoding:
     """Read `table` once: count n(s, x), the `secret` columns together being s and the `publish` columns x.
 
     `merges` say which values are read as one. Columns to `keep` with the rows must be named now, so that it is seen if
-    they are others when they are read again.
+    they are others when they are read again; `ids` looks at the one of them that tells rows apart.
     """
     secret = checked_columns(secret, table.columns, "secret")
     publish = checked_columns(publish, table.columns, "published")
@@ -140,32 +141,7 @@ def encode(
     table = prepared(table, bins)
     coders = column_coders(table, (*secret, *publish), bins)
     kept = [column for column in checked_columns(keep, table.columns, "kept") if column not in (*secret, *publish)]
-    return _encoded(table, coders, len(secret), None, None, by_column(merges, secret, publish), kept)
-
-
-def encode_against(
-    table: Table,
-    *,
-    secret: Variable | None = None,
-    published: Variable | None = None,
-    known_by: str = PROTOCOL,
-    keep: Sequence[str] = (),
-) -> Encoding:
-    """Read `table` once, its values being known: the counts have a row and a column for each combination that is known.
-
-    Raises
-    ------
-    TableError
-        If rows hold a value or a combination that is not known. It says how many.
-    """
-    nothing = Variable((), np.zeros((1, 0), dtype=np.int64))
-    secret, published = secret or nothing, published or nothing
-    columns = (*secret.columns, *published.columns)
-    checked_columns(columns, table.columns, "known")
-    kept = [column for column in checked_columns(keep, table.columns, "kept") if column not in columns]
-    table = prepared_for(table, (*secret.codings, *published.codings))
-    coders = [KnownCoder(coding, known_by) for coding in (*secret.codings, *published.codings)]
-    return _encoded(table, coders, len(secret.codings), secret.combos, published.combos, keep=kept)
+    return encoded(table, coders, len(secret), None, None, by_column(merges, secret, publish), kept, ids=ids)
 
 
 def labelled(columns: Mapping[str, tuple[Sequence[str], IntArray]], kept: pl.DataFrame | None = None) -> pl.DataFrame:
@@ -199,7 +175,7 @@ def _coder(column: str, asked: Bins | None, edges: tuple[float, ...] | None, num
     return LabelCoder(column, keep_numbers=asked is not None, how=None if asked is None else asked.how, numbers=numbers)
 
 
-def _encoded(
+def encoded(
     table: Table,
     coders: Sequence[Coder],
     split: int,
@@ -207,7 +183,14 @@ def _encoded(
     values: IntArray | None,
     merges: Mapping[str, Merge] | None = None,
     keep: Sequence[str] = (),
+    *,
+    ids: RowIds | None = None,
 ) -> Encoding:
+    """The table read once with these coders, the first `split` of which are the secret's.
+
+    `secrets` and `values` are the combinations that are known, where they are. Rows that hold what is
+    not known are counted as strangers.
+    """
     rows, used = 0, [coder.column for coder in coders]
     fingerprint = Fingerprint([*used, *keep])
     tally, kept = Tally(len(coders)), _KeptCodes(used, fingerprint)
@@ -217,10 +200,38 @@ def _encoded(
         tally.add(codes, sizes, batch.height)
         kept.add(codes, sizes, rows)
         fingerprint.add({name: batch[name] for name in keep}, rows)
+        if ids is not None:
+            ids.add(batch[ids.column])
         rows += batch.height
+    if ids is not None:
+        ids.check(table)
+    contingency, (secret, published), strangers = contingency_of(coders, split, tally, secrets, values, merges)
+    return Encoding(
+        table,
+        rows,
+        contingency,
+        tuple(coders),
+        tuple(coder.size for coder in coders),
+        secret,
+        published,
+        kept.columns(),
+        fingerprint,
+        strangers,
+    )
+
+
+def contingency_of(
+    coders: Sequence[Coder],
+    split: int,
+    tally: Tally,
+    secrets: IntArray | None = None,
+    values: IntArray | None = None,
+    merges: Mapping[str, Merge] | None = None,
+) -> tuple[Contingency, tuple[Index, Index], Strangers]:
+    """n(s, x) of what was tallied, where the combinations of both are found, and the rows that are in no count."""
     cells, counts = tally.cells()
-    secret, secret_index, s = counted_variable(coders[:split], cells[:, :split], counts, secrets, merges)
-    published, published_index, x = counted_variable(coders[split:], cells[:, split:], counts, values, merges)
+    secret, secret_index, s, lost = counted_variable(coders[:split], cells[:, :split], counts, secrets, merges)
+    published, published_index, x, gone = counted_variable(coders[split:], cells[:, split:], counts, values, merges)
     shape = len(secret.combos), len(published.combos)
     if shape[0] * shape[1] > MOST_CELLS:
         raise SizeError(
@@ -228,19 +239,10 @@ def _encoded(
             f"{shape[0]} × {shape[1]}. Publish fewer columns, or use coarser bins."
         )
     weights = np.zeros(shape, dtype=np.int64)
-    np.add.at(weights, (s, x), counts)
-    contingency = Contingency(frozen(weights), secret, published)
-    return Encoding(
-        table,
-        rows,
-        contingency,
-        tuple(coders),
-        tuple(coder.size for coder in coders),
-        secret_index,
-        published_index,
-        kept.columns(),
-        fingerprint,
-    )
+    good = (s >= 0) & (x >= 0)
+    np.add.at(weights, (s[good], x[good]), counts[good])
+    strangers = lost.with_others(gone, int(counts[~good].sum()))
+    return Contingency(frozen(weights), secret, published), (secret_index, published_index), strangers
 
 
 class _KeptCodes:

@@ -97,10 +97,16 @@ def write_table(path: str | Path, batches: Iterable[pl.DataFrame], *, force: boo
 
 def checked_output(path: Path, *, force: bool) -> str:
     """The suffix of a table that could be written to `path` now, or an :class:`OutputError`."""
+    suffix = checked_suffix(path)
+    checked_target(path, force=force)
+    return suffix
+
+
+def checked_suffix(path: Path) -> str:
+    """The suffix of a table that is to be written to `path`, or an :class:`OutputError`."""
     suffix = table_suffix(path)
     if suffix is None:
         raise OutputError(f"the name of a table must end in one of {', '.join(SUFFIXES)}; '{path.name}' does not.")
-    checked_target(path, force=force)
     return suffix
 
 

@@ -167,8 +167,8 @@ def _codes(coders: Mapping[str, Coder], secret: Sequence[str], batch: pl.DataFra
 
 def _counted(keepers: Sequence[Coder], coders: Sequence[Coder], tally: Tally, rules: Mapping[str, Merge]) -> Counted:
     cells, counts = tally.cells()
-    hidden, _, s = counted_variable(keepers, cells[:, : len(keepers)], counts, None, rules)
-    shown, _, x = counted_variable(coders, cells[:, len(keepers) :], counts, None, rules)
+    hidden, _, s, _ = counted_variable(keepers, cells[:, : len(keepers)], counts, None, rules)
+    shown, _, x, _ = counted_variable(coders, cells[:, len(keepers) :], counts, None, rules)
     c, k = len(hidden.combos), len(shown.combos)
     of_x = np.bincount(x, weights=counts, minlength=k)
     secrets_of_x = np.bincount(np.unique(s * k + x) % k, minlength=k)

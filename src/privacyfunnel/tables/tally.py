@@ -20,6 +20,11 @@ class Tally:
         self._cells = pl.DataFrame(schema={**dict.fromkeys(self._names, pl.Int64), "count": pl.Int64})
         self._waiting: list[pl.DataFrame] = []
 
+    def add_counts(self, codes: Sequence[Codes], counts: IntArray) -> None:
+        """Add cells that were counted elsewhere: one array of codes per column, and how many rows each cell has."""
+        frame = pl.DataFrame(dict(zip(self._names, codes, strict=True)) | {"count": counts}).cast(pl.Int64)
+        self._waiting.append(frame.filter(pl.col("count") > 0))
+
     def add(self, codes: Sequence[Codes], sizes: Sequence[int], rows: int) -> None:
         """Count a batch: one array of `rows` codes per column, column j's codes below `sizes[j]`."""
         if math.prod(sizes) <= DENSE_CELLS:

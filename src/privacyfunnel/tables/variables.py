@@ -1,12 +1,11 @@
 """Variables: the secret and what is published, each one or several columns read as one, and how often they occur."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from privacyfunnel.arrays import IntArray, frozen
-from privacyfunnel.errors import TableError
 from privacyfunnel.tables.columns import UNKNOWN, Coder, Coding
 from privacyfunnel.tables.merging import Merge
 from privacyfunnel.tables.names import joined_labels
@@ -58,15 +57,34 @@ class Contingency:
         return self.published.combos
 
 
+@dataclass(frozen=True, slots=True)
+class Strangers:
+    """Rows that hold what is not known."""
+
+    rows: int = 0
+    columns: Mapping[str, int] = field(default_factory=dict)  # in which columns a value is not known, in how many rows
+
+    @property
+    def combinations(self) -> int:
+        """How many at least of these rows hold known values in a combination that is not."""
+        return max(0, self.rows - sum(self.columns.values()))
+
+    def with_others(self, other: "Strangers", rows: int) -> "Strangers":
+        """Both, which are so many rows together."""
+        return Strangers(rows, {**self.columns, **other.columns})
+
+
 def counted_variable(
     coders: Sequence[Coder],
     cells: IntArray,
     counts: IntArray,
     known: IntArray | None,
     merges: Mapping[str, Merge] | None = None,
-) -> tuple[Variable, Index, IntArray]:
-    """The variable that these columns make, where its combinations are found, and the combination of each cell."""
+) -> tuple[Variable, Index, IntArray, Strangers]:
+    """The variable that these columns make, where its combinations are found, the combination of each cell, and which
+    rows have none that is known."""
     codings, finals = [], [np.empty((len(cells), 0), dtype=np.int64)]
+    strange: dict[str, int] = {}
     for coder, column in zip(coders, cells.T, strict=True):
         coding, final = coder.coding(np.unique(column).tolist())
         if merges and coder.column in merges:
@@ -76,19 +94,18 @@ def counted_variable(
             final = np.where(final < 0, UNKNOWN, becomes[final])
         codings.append(coding)
         finals.append(final[column][:, None])
+        lost = int(counts[final[column] < 0].sum())
+        if lost:
+            strange[coder.column] = lost
     final_cells = np.hstack(finals)
     if known is None:
         combos, positions = distinct_rows(final_cells)
     else:
         combos = known
         lookup = Index(known, np.arange(len(known)), [len(coding.labels) for coding in codings])
-        positions = lookup.positions(list(final_cells.T), len(cells))
-        unknown = int(counts[positions < 0].sum())
-        if unknown:
-            names = " & ".join(coder.column for coder in coders)
-            raise TableError(
-                f"columns {names} must hold only combinations the protocol knows; {unknown} rows hold others. "
-                "Use the table the protocol was made for."
-            )
+        listed = (final_cells >= 0).all(axis=1)
+        positions = np.full(len(cells), UNKNOWN, dtype=np.int64)
+        positions[listed] = lookup.positions(list(final_cells[listed].T), int(listed.sum()))
+    found = Strangers(int(counts[positions < 0].sum()), strange)
     index = Index(cells, positions, [coder.size for coder in coders])
-    return Variable(tuple(codings), frozen(combos)), index, positions
+    return Variable(tuple(codings), frozen(combos)), index, positions, found

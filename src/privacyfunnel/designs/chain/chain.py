@@ -15,12 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from privacyfunnel.arrays import IntArray
 from privacyfunnel.designs.chain.band import Band
 from privacyfunnel.designs.chain.channel import Channel
 from privacyfunnel.designs.chain.growth import Grown, grow
@@ -28,7 +25,6 @@ from privacyfunnel.errors import ParameterError, SizeError
 from privacyfunnel.laws.chain import MOST_STEPS
 from privacyfunnel.laws.chain_measures import ReachedChain
 from privacyfunnel.laws.domain import Domain
-from privacyfunnel.laws.sampling import Stream
 from privacyfunnel.laws.sealing import SealedProtocol, certify
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
@@ -51,27 +47,23 @@ class Chain:
     as_values: bool = False  # whether original values are published, not groups of them
     first: Channel | None = None  # of the first step, where it is known already
 
-    def grow(self, codes: NDArray[Any], stream: Stream) -> Grown:
-        """Draw all rows, solving each context when a row first comes to it.
+    def grow(self, rows: float | None = None) -> Grown:
+        """The contexts that so many rows come to, solved; by default as many as were counted."""
+        expected = self.joint.total if rows is None else rows
+        return grow(self.joint, self.steps, self.bands, rows=expected, first=self.first, as_values=self.as_values)
 
-        The rows are held in memory: those of one step must all be drawn before the contexts of the next are known.
-        """
-        rows = np.asarray(codes, dtype=np.int64)
-        return grow(self.joint, self.steps, self.bands, rows, stream, first=self.first, as_values=self.as_values)
+    def grown(self) -> GrownChain:
+        """The chain with its contexts."""
+        return GrownChain(self, self.grow())
 
-    def of_rows(self, codes: NDArray[Any], stream: Stream) -> ChainOfRows:
-        """The chain as it was grown for these rows, which were drawn on the way."""
-        return ChainOfRows(self, self.grow(codes, stream))
-
-    def seal(self, codes: NDArray[Any], stream: Stream) -> tuple[SealedProtocol, Grown]:
-        """The rows' chain, certified, and how it grew."""
-        found = self.of_rows(codes, stream)
-        return found.seal(), found.grown
+    def seal(self) -> SealedProtocol:
+        """The chain, certified."""
+        return self.grown().seal()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ChainOfRows:
-    """A chain and the rows it was grown for: their contexts are solved, and the rows are drawn."""
+class GrownChain:
+    """A chain whose contexts are solved."""
 
     chain: Chain
     grown: Grown
@@ -79,13 +71,13 @@ class ChainOfRows:
 
     @property
     def protocol(self) -> ReachedChain:
-        """The contexts that were reached, as something to measure."""
+        """The chain as something to measure."""
         return self.grown.law.protocol
 
     @property
     def information(self) -> float:
         """I(X;Y) in nats."""
-        return self.grown.kept.nats
+        return self.grown.nats
 
     @property
     def worth(self) -> Worth:
@@ -94,24 +86,18 @@ class ChainOfRows:
 
     @property
     def outputs(self) -> int:
-        """How many outputs the contexts of the last step have."""
-        return len(self.grown.law.steps[-1].context_of_output)
-
-    @property
-    def drawn(self) -> IntArray:
-        """What was drawn for the rows: codes into the law's columns."""
-        return self.grown.drawn
+        """How many whole outputs there are."""
+        return self.grown.law.expanded
 
     def seal(self) -> SealedProtocol:
-        """The rows' chain, certified: every output of every context that was reached keeps the promise."""
+        """The chain, certified: every output keeps the promise."""
         joint, promise, grown = self.chain.joint, self.chain.promise, self.grown
         return SealedProtocol(
             law=grown.law,
             promise=promise,
             epsilon=certify(grown.law, promise, joint),
             domain=Domain.of(joint, False),
-            information=grown.kept.nats,
-            information_error=grown.kept.standard_error,
+            information=grown.nats,
             entropy=entropy(joint.p_x),
         )
 

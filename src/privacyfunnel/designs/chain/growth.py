@@ -1,10 +1,10 @@
-"""Growing a chain: step by step, each context is solved when the data first comes to it."""
+"""Growing a chain: step by step, each context is solved that enough people come to."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,42 +12,32 @@ from privacyfunnel.arrays import FloatArray, IntArray, sparse
 from privacyfunnel.designs.chain.band import Band
 from privacyfunnel.designs.chain.channel import Channel, lumped
 from privacyfunnel.designs.chain.crew import Crew
-from privacyfunnel.errors import ParameterError, SizeError
 from privacyfunnel.laws.chain import ChainLaw
 from privacyfunnel.laws.chain_step import UNIT, Step
-from privacyfunnel.laws.sampling import Stream
 from privacyfunnel.model.information import surprise
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.protocol import NEGLIGIBLE, listed, numbered
+from privacyfunnel.tables.names import unlike
 
 EFFORT = ((64, 30), (12_000, 4), (math.inf, 2))  # rounds for up to so many contexts of a step
 FEW = 64  # contexts: while there are no more, each is solved with all its values
 MOST_VALUES = 8  # where there are more contexts, rare values of a context beyond these are treated alike
 ALIKE = 12  # digits in which two contexts must agree to share a channel
-LARGEST_GROWTH = 4 * 10**7  # pairs of a context and a combination it may be; about 1 GB
+LARGEST_GROWTH = 4 * 10**7  # pairs of a context and a combination it may be; about 1 GB. The likeliest go first
+ANY = "(any)"  # the label of an output that says nothing
 PART = 1 << 21  # such pairs that are worked on at a time
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """I(X;Y) in nats: exact where every context was reached, else the average over the rows with its standard error."""
-
-    nats: float
-    standard_error: float
-    exact: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grown:
-    """A chain grown for a table's rows: the law, what was drawn, and how much that says."""
+    """A chain grown for a joint: the law, and I(X;Y) in nats."""
 
     law: ChainLaw
-    drawn: IntArray  # n × m codes into law.columns
-    kept: Kept
+    nats: float
 
     @property
     def contexts(self) -> int:
-        """How many contexts the rows came to."""
+        """How many contexts are listed."""
         return sum(len(step.came_by) for step in self.law.steps)
 
 
@@ -65,25 +55,20 @@ def grow(
     joint: Joint,
     steps: Sequence[tuple[int, ...]],
     bands: Sequence[Band],
-    codes: IntArray,
-    stream: Stream,
     *,
+    rows: float,
     first: Channel | None = None,
     as_values: bool = False,
 ) -> Grown:
-    """Draw all rows through these steps; the rows of a step must be drawn before the next step's contexts are known.
+    """The chain of these steps: of each step's outputs those are contexts of the next that as many `rows` as there are
+    would show once or more, on average. In all others nothing more is said.
 
     `first` is the channel of the first step, where that is known already. With `as_values` every step publishes
-    original values, and the contexts of the next are those.
+    original values, and the contexts of the next are those. Nothing but the joint decides what becomes of it.
     """
-    if len(codes) and not (codes.min() >= 0 and codes.max() < joint.a):
-        raise ParameterError("Rows must hold combinations that were counted; some do not.")
-    words = stream.rows(0, len(codes))
     labels = _LabelCodes(joint)
     reach = _Reach(np.zeros(joint.a, np.int64), np.arange(joint.a), np.ones(joint.a), np.zeros(1, np.int64))
-    node = np.zeros(len(codes), dtype=np.int64)
-    drawn = np.zeros((len(codes), joint.m), dtype=np.int64)
-    added, total, complete = np.zeros(len(codes)), 0.0, True
+    total = 0.0
     grown: list[Step] = []
     with Crew() as crew:
         for number, (attributes, band) in enumerate(zip(steps, bands, strict=True)):
@@ -94,20 +79,22 @@ def grow(
             )
             first = None
             grown.append(step)
-            added += information[node]
             total += float(mass @ information)
-            row = step.rows_of(node, of_combo[codes])
-            output = step.draw(row, words.word(number))
-            drawn[:, list(attributes)] = step.labels[output]
-            reached, node = np.unique(output, return_inverse=True)
-            node = node.reshape(-1)
             if number + 1 < len(steps):
-                complete = complete and len(reached) == len(step.context_of_output)
-                reach = _onward(step, reach, of_combo, reached)
-    law = ChainLaw(tuple(grown), labels.columns, joint.combos)
-    if complete:
-        return Grown(law, drawn, Kept(total, 0.0, True))
-    return Grown(law, drawn, Kept(float(added.mean()), float(added.std() / math.sqrt(len(codes))), False))
+                reach = _onward(joint, step, reach, of_combo, rows)
+    silent = [_silent(joint, attributes, labels, as_values) for attributes in steps]
+    whole = [replace(step, otherwise=other) for step, other in zip(grown, silent, strict=True)]
+    return Grown(ChainLaw(tuple(whole), labels.columns, joint.combos), total)
+
+
+def _silent(joint: Joint, attributes: tuple[int, ...], labels: _LabelCodes, as_values: bool) -> IntArray:
+    """What is shown where nothing is said: the commonest value where values are, or a label for any of them."""
+    if not as_values:
+        return labels.of_any(attributes)
+    values, of_combo = np.unique(joint.combos[:, attributes], axis=0, return_inverse=True)
+    commonest = np.bincount(of_combo.reshape(-1), joint.p_x).argmax()
+    shown: IntArray = labels.of_values(attributes, values[commonest][None])[0]
+    return shown
 
 
 def _solved(
@@ -185,30 +172,37 @@ def _solved(
         value=(cells % V)[cell_of_entry],
         output=output,
         numerator=numerator,
+        otherwise=np.zeros(len(attributes), dtype=np.int64),  # known when all labels are
     )
     return step, mass, np.maximum(information, 0.0)
 
 
-def _onward(step: Step, reach: _Reach, of_combo: IntArray, reached: IntArray) -> _Reach:
-    """The contexts that the reached outputs are, and which combinations each may be."""
-    context = np.full(len(step.context_of_output), -1)
+def _onward(joint: Joint, step: Step, reach: _Reach, of_combo: IntArray, expected: float) -> _Reach:
+    """The contexts that likely outputs are, and which combinations each may be."""
+    channel_row = step.rows_of(reach.of, of_combo[reach.combo])
+    p_output = np.zeros(len(step.context_of_output))
+    pairs = np.zeros(len(p_output), dtype=np.int64)
+    for first in range(0, len(channel_row), PART):
+        place, entry = step.spread(channel_row[first : first + PART])
+        chance = reach.chance[place + first] * (step.numerator[entry] / UNIT) * joint.p_x[reach.combo[place + first]]
+        p_output += np.bincount(step.output[entry], chance, minlength=len(p_output))
+        pairs += np.bincount(step.output[entry], minlength=len(p_output))
+    likely = np.argsort(-p_output, kind="stable")
+    fits = np.cumsum(pairs[likely]) <= LARGEST_GROWTH
+    wanted = fits & (p_output[likely] * expected >= 1.0)
+    wanted[0] = True  # a step has a context
+    reached = np.sort(likely[wanted])
+    context = np.full(len(p_output), -1)
     context[reached] = np.arange(len(reached))
-    rows = step.rows_of(reach.of, of_combo[reach.combo])
-    of, combo, chance, held = [], [], [], 0
-    for first in range(0, len(rows), PART):
-        place, entry = step.spread(rows[first : first + PART])
+    of, combo, chances = [], [], []
+    for first in range(0, len(channel_row), PART):
+        place, entry = step.spread(channel_row[first : first + PART])
         goes = context[step.output[entry]] >= 0
         place, entry = place[goes] + first, entry[goes]
         of.append(context[step.output[entry]])
         combo.append(reach.combo[place])
-        chance.append(reach.chance[place] * (step.numerator[entry] / UNIT))
-        held += len(place)
-        if held > LARGEST_GROWTH:
-            raise SizeError(
-                f"A chain holds at most {LARGEST_GROWTH:,} pairs of a context and a combination; after "
-                f"{len(step.came_by):,} contexts of one step there are more. Publish fewer columns or use coarser bins."
-            )
-    return _Reach(np.concatenate(of), np.concatenate(combo), np.concatenate(chance), reached)
+        chances.append(reach.chance[place] * (step.numerator[entry] / UNIT))
+    return _Reach(np.concatenate(of), np.concatenate(combo), np.concatenate(chances), reached)
 
 
 class _LabelCodes:
@@ -222,6 +216,14 @@ class _LabelCodes:
     def columns(self) -> tuple[tuple[str, ...], ...]:
         """The labels of each column, in the order of their codes."""
         return tuple(tuple(codes) for codes in self._codes)
+
+    def of_any(self, attributes: tuple[int, ...]) -> IntArray:
+        """The codes of labels that stand for any value, unlike all others."""
+        found = []
+        for j in attributes:
+            known = self._codes[j]
+            found.append(known.setdefault(unlike(ANY, {*known, *self._joint.attributes[j].labels}), len(known)))
+        return np.array(found, dtype=np.int64)
 
     def of_values(self, attributes: tuple[int, ...], values: IntArray) -> IntArray:
         """The codes of values that are published just so, a row per output."""

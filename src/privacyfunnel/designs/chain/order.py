@@ -1,8 +1,8 @@
 """Which attributes a chain publishes together, in which order, and how much room early steps leave to later ones.
 
 The first step has one context, so it takes as many attributes as the engine of the optimum can solve together; steps
-after it have thousands of contexts and stay small. Nothing of this touches the promise. Every candidate is tried on a
-small sample of the joint, drawn with fixed words, and the one that keeps most is taken.
+after it have thousands of contexts and stay small. Nothing of this touches the promise. Every candidate is tried with
+the contexts that few rows would come to, and the one that keeps most is taken.
 """
 
 from __future__ import annotations
@@ -14,16 +14,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.designs.chain.chain import Chain, chain_steps, checked_chain
 from privacyfunnel.designs.chain.first_step import FEW_VALUES, first_channel, largest_first
-from privacyfunnel.laws.sampling import KeyStream
 from privacyfunnel.model.information import entropy, information
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 
 TOGETHER = 16  # values that a later step may have when it publishes several attributes
-SAMPLE = 150  # rows of a trial
+SAMPLE = 150  # rows whose contexts a trial solves
 FIRST = (0.6, 0.8, 0.4, 1.0)  # shares of ε that a small first step may use
 LARGE_FIRST = 0.9  # and a large one, which has most of the information
 SECONDS = 40.0  # for all trials; a trial that has begun is finished
@@ -67,7 +65,7 @@ def chain_protocol(
 def trial(joint: Joint, promise: Promise) -> float:
     """What a quickly made chain keeps of this table, in nats: to compare tables with, for a good chain keeps more."""
     chain = checked_chain(joint, promise, _orders(joint)[0], FIRST[0])
-    return chain.grow(_sample(joint.p_x), KeyStream.from_seed(0)).kept.nats
+    return chain.grow(SAMPLE).nats
 
 
 def _best(chains: Sequence[Chain], deadline: float) -> Chain:
@@ -75,11 +73,10 @@ def _best(chains: Sequence[Chain], deadline: float) -> Chain:
     best, most = chains[0], -math.inf
     if len(chains) == 1:
         return best
-    codes = _sample(best.joint.p_x)
     for chain in chains:
         if time.monotonic() >= deadline:
             break
-        kept = chain.grow(codes, KeyStream.from_seed(0)).kept.nats
+        kept = chain.grow(SAMPLE).nats
         if kept > most:
             best, most = chain, kept
     return best
@@ -116,9 +113,3 @@ def _about(joint: Joint, step: tuple[int, ...]) -> tuple[float, float]:
     """H(X^step) and I(S; X^step)."""
     small = joint.onto(step)
     return max(entropy(small.p_x), 1e-12), information(small.p_sx)
-
-
-def _sample(p_x: FloatArray) -> IntArray:
-    """Evenly spaced points of the distribution."""
-    points = (np.arange(SAMPLE) + 0.5) / SAMPLE
-    return np.minimum(np.searchsorted(np.cumsum(p_x), points), len(p_x) - 1)

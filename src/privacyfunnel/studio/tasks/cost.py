@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from privacyfunnel.designs.curve import Curve, Point, curve
-from privacyfunnel.laws.sampling import KeyStream
 from privacyfunnel.release.design import Designed, counted, designed
 from privacyfunnel.release.release import Release
 from privacyfunnel.release.work import Work
@@ -67,14 +66,14 @@ def cost(say: Say, choices: Choices) -> Cost:
     begun = time.monotonic()
     table = open_table(choices.table.path, choices.dialect)
     say("doing", "counting")
-    stream, order = KeyStream.fresh(), choices.order()
-    encoding = counted(table, order, order.keep)
+    order = choices.order()
+    encoding = counted(table, order)
     say("doing", "searching for the best protocol")
     found: Designed | None = None
     for limit in (choices.time_limit,) if choices.time_limit is not None else ROUNDS:
         asked = replace(choices, time_limit=limit).order(_watched(say, begun, stoppable=found is not None))
         try:
-            found, order = designed(encoding, asked, stream), asked
+            found, order = designed(encoding.contingency, asked), asked
         except _Enough:
             break
         best = _best(found, limit, time.monotonic() - begun)
@@ -83,7 +82,7 @@ def cost(say: Say, choices: Choices) -> Cost:
             break
     assert found is not None
     say("doing", "looking at what it means")
-    release = Work(encoding, order, found, stream, None).release("")
+    release = Work.of(encoding, order, found).release("")
     solved = Cost(
         best=best,
         unchanged=release.unchanged_expected,

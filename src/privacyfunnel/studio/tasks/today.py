@@ -5,9 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from privacyfunnel.audits.scan import Joined, Look, Scan, scan
+from privacyfunnel.audits.joined import joined_columns
+from privacyfunnel.audits.scan import Look, Scan, scan
+from privacyfunnel.errors import InputError
+from privacyfunnel.model.beliefs import LARGEST
 from privacyfunnel.studio.choices import PUBLISH, SECRET, Choices
 from privacyfunnel.studio.tasks.saying import Say
+from privacyfunnel.tables.files import open_table
 from privacyfunnel.tables.names import listing
 
 
@@ -57,7 +61,7 @@ def today(say: Say, choices: Choices) -> Today:
         secret=" & ".join(found.secret),
         secrets=found.secrets,
         columns=tuple(sorted(told, key=lambda each: not each.chosen)),
-        together=_together(found, choices),
+        together=_together(choices),
         notes=_notes(found),
     )
 
@@ -92,23 +96,35 @@ def _words(look: Look, secret: str) -> str:
     return said
 
 
-def _together(found: Scan, choices: Choices) -> str:
-    """What is known of the chosen columns in one row."""
+def _together(choices: Choices) -> str:
+    """What the chosen columns give away in one row."""
     chosen = choices.columns(PUBLISH)
-    if len(chosen) < 2 or found.together is None:
+    if len(chosen) < 2:
         return ""
-    known: list[Joined] = [*found.together.pairs, *([found.together.whole] if found.together.whole else [])]
-    mine = next((each for each in known if set(each.columns) == set(chosen)), None)
-    if mine is None:
-        alone = [at.column for at in found.looks if at.column in chosen and not found.safe(at, choices.promise)]
-        if not alone:
-            return ""
-        return f"Together they give away at least what {listing(alone)} does alone."
-    size = "without bound" if mine.epsilon is None or math.isinf(mine.epsilon) else f"ε = {mine.epsilon:.2f}"
-    return (
-        f"Together in one row the chosen columns leak {size}: the combination of {_share(mine.decided)} of people "
-        f"occurs with one value of the secret only, and {_share(mine.alone)} are alone with theirs."
-    )
+    table = open_table(choices.table.path, choices.dialect)
+    try:
+        found = joined_columns(
+            table,
+            secret=choices.columns(SECRET),
+            columns=chosen,
+            promise=choices.promise,
+            bins=choices.cuts,
+            merges=choices.merges,
+        )
+    except InputError as error:  # of columns that are too many to be counted together
+        return f"The chosen columns were not judged together: {error}"
+    said = f"In one row the chosen columns make {found.combinations:,} combinations, which {_moves(found.epsilon)}."
+    if found.decided:
+        said += f" The combination of {_share(found.decided)} of people occurs with one secret only, and gives it away."
+    return said + (f" {_share(found.alone)} of people are alone with theirs." if found.alone else "")
+
+
+def _moves(epsilon: float | None) -> str:
+    if epsilon is None:
+        return "are too many to be measured"
+    if epsilon > LARGEST:
+        return "move a belief without limit: some rule a secret out, or in"
+    return f"move a belief by a factor of up to {math.exp(epsilon):.3g}"
 
 
 def _notes(found: Scan) -> tuple[str, ...]:

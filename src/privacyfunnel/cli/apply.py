@@ -1,0 +1,162 @@
+"""`apply`: a protocol that was designed before, and rows; the sanitised rows out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from privacyfunnel.cli import owners, words
+from privacyfunnel.cli.asked import row_key
+from privacyfunnel.cli.frame import Json, answer
+from privacyfunnel.cli.options import (
+    Again,
+    BinOption,
+    Decimal,
+    Delimiter,
+    Encoding,
+    Force,
+    KeepOrder,
+    LedgerFile,
+    MergeSecretsOption,
+    Na,
+    Sheet,
+    Table,
+    dialect,
+    listed,
+    merges,
+)
+from privacyfunnel.cli.release_options import (
+    ExcelSafe,
+    Keep,
+    KeyFile,
+    RowId,
+    Seed,
+    Sets,
+    SetsOption,
+    Unknown,
+    UnknownOption,
+)
+from privacyfunnel.tables.names import listing
+
+if TYPE_CHECKING:
+    from privacyfunnel.release.apply import Applied
+
+
+def apply(
+    protocol: Annotated[Path, typer.Argument(readable=False, help="The protocol.json that design or sanitise wrote.")],
+    table: Table,
+    *,
+    into: Annotated[Path, typer.Option("--into", help="The sanitised table, such as sanitised.csv.")],
+    unknown: UnknownOption = Unknown.ERROR,
+    keep: Keep = None,
+    row_id: RowId = None,
+    key_file: KeyFile = None,
+    keep_order: KeepOrder = False,
+    sets: SetsOption = Sets.COLUMN,
+    bin_: BinOption = None,
+    merge_secrets: MergeSecretsOption = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+    decimal: Decimal = None,
+    na: Na = None,
+    sheet: Sheet = None,
+    excel_safe: ExcelSafe = False,
+    seed: Seed = None,
+    ledger: LedgerFile = None,
+    again: Again = False,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Draw the rows of a table from a protocol that was designed before, on these rows or on others.
+
+    Where the rows carry the secret, what the protocol leaks on them is measured; --bin and --merge-secrets say how the
+    secret was read.
+    """
+    from privacyfunnel.cli.progress import work_shown
+    from privacyfunnel.release.apply import apply_file
+    from privacyfunnel.release.sending import Sending
+    from privacyfunnel.tables.asking import parse_bin
+
+    sending = Sending(listed(keep), sets.value, keep_order, seed, row_id, row_key(key_file), unknown.value)
+    with work_shown() as (_, rows):
+        found = apply_file(
+            protocol,
+            table,
+            into,
+            sending,
+            bins=tuple(map(parse_bin, bin_ or [])),
+            merges=merges(None, merge_secrets),
+            dialect=dialect(delimiter, encoding, decimal, na, sheet),
+            force=force,
+            excel_safe=excel_safe,
+            ledger=ledger,
+            again=again,
+            watch=rows,
+        )
+    answer(as_json, _content(found), _told(found))
+
+
+def _content(found: Applied) -> dict[str, Any]:
+    sealed, measured = found.sealed, found.measured
+    return {
+        "rows": found.rows,
+        "secret": sealed.domain.secret_columns,
+        "publish": [at.name for at in sealed.domain.attributes],
+        "kept": found.kept,
+        "dropped": found.dropped,
+        "promise": sealed.promise.name,
+        "epsilon": sealed.promise.epsilon,
+        "certified": sealed.epsilon,
+        "on_these_rows": None if measured is None else {"epsilon": measured.epsilon, "above": measured.above},
+        "unmeasured": found.unmeasured,
+        "unknown": {
+            "rows": found.strangers.rows,
+            "columns": found.strangers.columns,
+            "became": found.sending.unknown if found.strangers.rows else None,
+        },
+        "unchanged": found.unchanged,
+        "row_id": found.sending.row_id,
+        "key_kept": found.sending.key is not None,
+        "for_publication": sealed.for_publication and found.sending.seed is None,
+        "order": owners.order(found),
+        "ledger": owners.ledger(found),
+        "not_promised": found.not_promised,
+        "table": str(found.table),
+        "protocol": str(found.protocol_file),
+    }
+
+
+def _told(found: Applied) -> str:
+    sealed, secret = found.sealed, " & ".join(found.sealed.domain.secret_columns)
+    just = "" if sealed.outcomes else "just "
+    lines = [
+        ("rows", f"{found.rows:,}, published as {found.table}, drawn with {found.protocol_file}"),
+        (
+            "promise",
+            f"{sealed.promise.name} about {secret}: ε = {words.epsilon(sealed.epsilon)} certified for the rows of the "
+            "design",
+        ),
+        ("these rows", found.on_these_rows),
+        *([("unknown", _strange(found))] if found.strangers.rows else []),
+        ("unchanged", f"{words.share(found.unchanged, 1)} of rows show {just}the value they had"),
+        *([("addresses", _addresses(found))] if found.sending.row_id else []),
+        ("order", owners.order_words(found)),
+        *([("unprotected", listing(found.kept))] if found.kept else []),
+        *([("dropped", listing(found.dropped))] if found.dropped else []),
+        *owners.ledger_words(found),
+    ]
+    return "\n".join([words.facts(lines), "not promised", *(f"  - {sentence}" for sentence in found.not_promised)])
+
+
+def _strange(found: Applied) -> str:
+    where = ", ".join(f"{rows:,} in {column}" for column, rows in found.strangers.columns.items())
+    places = f" ({where})" if where else ""
+    fate = found.blurred if found.sending.unknown == Unknown.BLUR else "they were left out"
+    return f"{found.strangers.rows:,} rows hold what the protocol does not know{places}: {fate}"
+
+
+def _addresses(found: Applied) -> str:
+    kept = "with the key that is kept: whoever did not change is drawn as before" if found.sending.key else "fresh key"
+    return f"{found.sending.row_id} and the value of each row, {kept}"

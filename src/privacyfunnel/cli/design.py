@@ -1,0 +1,181 @@
+"""`design`: the counts of a table in, a certified protocol out; no row is drawn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from privacyfunnel.cli import words
+from privacyfunnel.cli.asked import order_asked
+from privacyfunnel.cli.beliefs import size
+from privacyfunnel.cli.frame import Json, answer
+from privacyfunnel.cli.options import (
+    AverageOption,
+    BinOption,
+    Decimal,
+    Delimiter,
+    Encoding,
+    Factor,
+    For,
+    Force,
+    Gap,
+    MergeRareOption,
+    MergeSecretsOption,
+    Na,
+    OptionalEpsilon,
+    Ordered,
+    PopulationOrNone,
+    PromiseName,
+    PromiseOption,
+    Publish,
+    Secret,
+    SeesSecret,
+    Sheet,
+    Table,
+    TimeLimit,
+    dialect,
+)
+from privacyfunnel.cli.release_options import (
+    AnyMethod,
+    As,
+    AsOption,
+    AverageOnly,
+    Budgets,
+    ChainOrder,
+    CountsColumn,
+    DesignEpsilon,
+    DesignNoise,
+    DomainOption,
+    Noise,
+)
+from privacyfunnel.cli.summary import certified
+
+if TYPE_CHECKING:
+    from privacyfunnel.release.design import Designed
+
+
+def design(
+    table: Table,
+    *,
+    secret: Secret,
+    publish: Publish,
+    epsilon: OptionalEpsilon = None,
+    factor: Factor = None,
+    into: Annotated[Path, typer.Option("--into", help="The protocol file, such as protocol.json.")],
+    counts: CountsColumn = None,
+    promise: PromiseOption = PromiseName.LIP,
+    population: PopulationOrNone = "none",
+    method: AnyMethod = "auto",
+    order: ChainOrder = None,
+    budgets: Budgets = None,
+    for_: For = "information",
+    ordered: Ordered = None,
+    average: AverageOption = None,
+    average_only: AverageOnly = False,
+    sees_secret: SeesSecret = False,
+    bin_: BinOption = None,
+    merge_rare: MergeRareOption = None,
+    merge_secrets: MergeSecretsOption = None,
+    as_: AsOption = As.OUTCOMES,
+    gap: Gap = 1e-6,
+    time_limit: TimeLimit = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+    decimal: Decimal = None,
+    na: Na = None,
+    sheet: Sheet = None,
+    design_epsilon: DesignEpsilon = None,
+    domain: DomainOption = None,
+    design_noise: DesignNoise = Noise.OWN,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Make and certify the protocol for a table, and draw nothing: apply draws rows with it, as often as needed."""
+    from privacyfunnel.cli.progress import work_shown
+    from privacyfunnel.release.design import design_file
+
+    with work_shown() as (proof, rows):
+        asked = order_asked(
+            secret=secret,
+            publish=publish,
+            epsilon=size(epsilon, factor),
+            promise=promise.value,
+            population=population,
+            method=method,
+            order=order,
+            budgets=budgets,
+            for_=for_,
+            ordered=ordered,
+            average=average,
+            average_only=average_only,
+            sees_secret=sees_secret,
+            bins=bin_,
+            merge_rare=merge_rare,
+            merge_secrets=merge_secrets,
+            as_=as_.value,
+            gap=gap,
+            time_limit=time_limit,
+            design_epsilon=design_epsilon,
+            domain=domain,
+            design_noise=design_noise.value,
+            progress=proof,
+        )
+        found = design_file(
+            table,
+            into,
+            asked,
+            counts=counts,
+            dialect=dialect(delimiter, encoding, decimal, na, sheet),
+            force=force,
+            watch=rows,
+        )
+    answer(as_json, _content(found), _told(found))
+
+
+def _content(found: Designed) -> dict[str, Any]:
+    sealed = found.sealed
+    return {
+        "rows": found.rows,
+        "secret": sealed.domain.secret_columns,
+        "publish": [at.name for at in sealed.domain.attributes],
+        "promise": sealed.promise.name,
+        "epsilon": sealed.promise.epsilon,
+        "certified": sealed.epsilon,
+        "population": None if sealed.promise.population is None else sealed.promise.population.confidence,
+        "method": found.choice.method,
+        "reason": found.choice.reason,
+        "seconds": found.seconds,
+        "sees_secret": sealed.sees_secret,
+        "information_nats": sealed.information,
+        "entropy_nats": sealed.entropy,
+        "bound_nats": sealed.bound,
+        "use": found.worth.use.called,
+        "value": found.worth.value,
+        "bound": found.worth.bound,
+        "protocol": str(found.protocol_file),
+        "codebook": None if found.codebook is None else str(found.codebook),
+        "not_promised": found.not_promised,
+    }
+
+
+def _told(found: Designed) -> str:
+    sealed = found.sealed
+    secret, columns = " & ".join(sealed.domain.secret_columns), " & ".join(at.name for at in sealed.domain.attributes)
+    kept = f"{words.nats(sealed.information, sealed.information_error)}, "
+    kept += f"{words.share(sealed.information, sealed.entropy)} of H({columns})"
+    why = f": {found.choice.reason}" if found.choice.reason else ""
+    lines = [
+        ("protocol", f"{found.protocol_file}, designed on {found.rows:,} rows; nothing was drawn"),
+        (
+            "promise",
+            f"{sealed.promise.name} about {secret}: asked ε = {words.epsilon(sealed.promise.epsilon)}, "
+            f"{certified(sealed)}",
+        ),
+        ("method", f"{found.choice.method}{why}"),
+        ("information", kept if sealed.bound is None else f"{kept}; no protocol keeps more than {sealed.bound:.4f}"),
+        *([] if found.codebook is None else [("codebook", f"{found.codebook}: what each outcome code stands for")]),
+        ("next", f"privacyfunnel apply {found.protocol_file} ROWS --into SANITISED"),
+    ]
+    return "\n".join([words.facts(lines), "not promised", *(f"  - {sentence}" for sentence in found.not_promised)])

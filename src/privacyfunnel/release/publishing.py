@@ -1,0 +1,90 @@
+"""Rows and what belongs to them, written whole or not at all, and remembered in the owner's ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+from typing import Protocol as Shape
+
+from privacyfunnel.release.ledger import Ledger
+from privacyfunnel.release.outgoing import Outgoing
+from privacyfunnel.release.repeats import ProtocolText, Remembered, entry_of, judged, overtaken, refusal
+from privacyfunnel.tables.spreadsheets import refuse_unsafe
+from privacyfunnel.tables.whole import Parts, folder, nameless_file
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from privacyfunnel.tables.bins import Bins
+    from privacyfunnel.tables.dialect import Written
+    from privacyfunnel.tables.files import Table
+    from privacyfunnel.tables.merging import Merge
+
+T = TypeVar("T")
+
+
+class Place(Shape):
+    """Where the table of a release goes."""
+
+    @property
+    def into(self) -> Path:
+        """The folder."""
+
+    @property
+    def table(self) -> Path:
+        """The table in it."""
+
+    @property
+    def suffix(self) -> str:
+        """The table's format."""
+
+    def together(self) -> AbstractContextManager[Parts]:
+        """Files that appear together."""
+
+
+def publish(
+    outgoing: Outgoing,
+    place: Place,
+    source: Path,
+    protocol: ProtocolText,
+    ledger: tuple[Ledger, bytes],
+    finish: Callable[[Parts, Path, Remembered], T],
+    *,
+    again: bool = False,
+    trial: bool = False,
+    excel_safe: bool = False,
+    bins: Sequence[Bins] = (),
+    merges: Sequence[Merge] = (),
+) -> T:
+    """Draw the rows into their place; `finish` writes what belongs to them before all of it appears.
+
+    A second release of the same rows about the same secret is refused unless it is to be made `again`.
+    """
+    from privacyfunnel.tables.writing import write_batches
+
+    book, salt = ledger
+    if excel_safe:
+        refuse_unsafe(place.suffix, [*outgoing.way.names, *outgoing.sending.keep], outgoing.way.texts)
+    mine = entry_of(outgoing, protocol, salt, source, place.table, trial=trial)
+    remembered = judged(book.path, mine, book.others(mine), outgoing, bins, merges)
+    if remembered.repeats and not again:
+        raise refusal(remembered)
+    with (
+        folder(place.into),
+        book.remembered(mine, known=remembered.repeats, refuse=overtaken) as replaced,
+        place.together() as parts,
+    ):
+        drawn = parts.begin(place.table.name)
+        batches = outgoing.batches(partial(nameless_file, drawn))
+        like = written_like(outgoing.met.encoding.table, excel_safe=excel_safe)
+        write_batches(drawn, place.suffix, batches, excel_safe=excel_safe, written=like)
+        return finish(parts, drawn, remembered.replacing(replaced))
+
+
+def written_like(table: Table, *, excel_safe: bool) -> Written:
+    """As the table is written; with a byte order mark, without which Excel takes UTF-8 for something else, if it is to
+    be opened there."""
+    return replace(table.written, mark=table.written.mark or excel_safe)

@@ -1,0 +1,45 @@
+"""How the rows of a table go out, whichever protocol draws them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from privacyfunnel.errors import ParameterError
+from privacyfunnel.laws.identified import RowKey
+
+ERROR, BLUR, DROP = "error", "blur", "drop"
+UNKNOWN = (ERROR, BLUR, DROP)  # what becomes of rows that hold what the protocol does not know
+Watch = Callable[[str, int], None]  # told what is being done, and with how many rows
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """What is asked of the rows on their way out."""
+
+    keep: tuple[str, ...] = ()  # columns that pass through, unprotected
+    sets: str = "column"
+    keep_order: bool = False  # publish the rows in the order of the table, which may give the secret away
+    seed: int | None = None  # for tests only
+    row_id: str | None = None  # the column that tells rows apart; else they are addressed by their position
+    key: RowKey | None = None  # the owner's, for releases that draw unchanged people alike; else a fresh one
+    unknown: str = ERROR
+
+    def __post_init__(self) -> None:
+        if self.unknown not in UNKNOWN:
+            raise ParameterError(
+                f"Rows that a protocol does not know are one of {', '.join(UNKNOWN)}; not '{self.unknown}'."
+            )
+        if self.key is not None and self.row_id is None:
+            raise ParameterError(
+                "A key that is kept needs --row-id: rows that are addressed by their position would share their words "
+                "with whoever stands there next time. Name the column that tells rows apart."
+            )
+        if self.key is not None and self.seed is not None:
+            raise ParameterError("Rows are drawn from a key file or from a seed, not from both. Leave one out.")
+
+    @property
+    def read(self) -> tuple[str, ...]:
+        """The columns that are read besides what is secret and published."""
+        also = () if self.row_id is None or self.row_id in self.keep else (self.row_id,)
+        return (*self.keep, *also)

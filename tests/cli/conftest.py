@@ -1,0 +1,20 @@
+"""What tests of the command share."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+
+from tests.children import Children
+
+Ask = Callable[..., dict[str, Any]]
+LONGEST = 20  # seconds of a run: a library whose threads find no memory may wait for ever
+
+
+@pytest.fixture(scope="module")
+def ask() -> Iterator[Ask]:
+    """Runs the command with a fault."""
+    children = Children("tests.cli.faults")
+    yield partial(children.run, longest=LONGEST)
+    children.end()

@@ -1,0 +1,183 @@
+"""Design once, apply every month: through the command, on files."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from privacyfunnel import SealedProtocol
+from tests.commands import found_by, said, turned_down
+
+Capsys = pytest.CaptureFixture[str]
+
+
+def month(first: int, n: int = 400) -> pl.DataFrame:
+    ids = range(first, first + n)
+    town = [i * 5 % 7 % 3 for i in ids]
+    job = [(t + (i % 5 > 2)) % 3 for t, i in zip(town, ids, strict=True)]
+    return pl.DataFrame({"id": ids, "job": [f"j{j}" for j in job], "town": ["klm"[t] for t in town]})
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with two months, a protocol designed on the first, and a key."""
+    folder = tmp_path_factory.mktemp("months")
+    month(0).write_csv(folder / "may.csv")
+    month(100).write_csv(folder / "june.csv")
+    month(100).write_parquet(folder / "june.parquet")
+    from privacyfunnel.cli import main
+
+    words = ["--secret", "job", "--publish", "town", "-e", "0.2", "--method", "randomised-response"]
+    assert main(["design", str(folder / "may.csv"), *words, "--into", str(folder / "protocol.json")]) == 0
+    assert main(["keygen", "--rows", str(folder / "rows.key")]) == 0
+    return folder
+
+
+def applied(made: Path, rows: str, into: Path, *more: object) -> list[object]:
+    return ["apply", made / "protocol.json", made / rows, "--into", into, "--ledger", into.parent / "ledger", *more]
+
+
+def test_a_protocol_is_its_owners_draws_nothing_and_is_the_one_that_sanitise_makes(
+    made: Path, tmp_path: Path, capsys: Capsys
+) -> None:
+    assert (made / "protocol.json").stat().st_mode & 0o777 == 0o600
+    assert not (made / ".privacyfunnel-ledger.json").exists()
+    words = ["--secret", "job", "--publish", "town", "-e", "0.2", "--method", "randomised-response"]
+    more = ["--into", tmp_path, "--no-report", "--ledger", tmp_path / "ledger"]
+    found_by(capsys, "sanitise", made / "may.csv", *words, *more)
+    one, other = (SealedProtocol.load(folder / "protocol.json") for folder in (made, tmp_path))
+    assert one.to_json() == other.to_json()
+    month(0).group_by("job", "town").len("n").write_csv(tmp_path / "counts.csv")
+    asked = ["design", tmp_path / "counts.csv", *words, "--counts", "n", "--into", tmp_path / "counted.json"]
+    assert found_by(capsys, *asked)["rows"] == 400
+    assert SealedProtocol.load(tmp_path / "counted.json").to_json() == one.to_json()
+
+
+def test_the_next_month_is_drawn_measured_remembered_and_audited(made: Path, tmp_path: Path, capsys: Capsys) -> None:
+    told = found_by(capsys, *applied(made, "june.csv", tmp_path / "june.csv"))
+    assert told["rows"] == 400
+    assert told["on_these_rows"]["epsilon"] > 0
+    assert pl.read_csv(tmp_path / "june.csv").columns == ["town"]
+    sentence = turned_down(capsys, *applied(made, "june.parquet", tmp_path / "again.csv"))
+    assert "rows are released once" in sentence
+    assert "Together with this one they leak LIP ε = " in sentence
+    assert not (tmp_path / "again.csv").exists()
+    again = found_by(capsys, *applied(made, "june.csv", tmp_path / "again.parquet", "--again"))
+    assert again["ledger"]["together"] > told["on_these_rows"]["epsilon"]
+    assert pl.read_parquet(tmp_path / "again.parquet").height == 400
+
+
+def test_unchanged_people_are_published_once_and_the_ledger_knows(made: Path, tmp_path: Path, capsys: Capsys) -> None:
+    keyed = ["--row-id", "id", "--key-file", made / "rows.key", "--keep", "id"]
+    first = found_by(capsys, *applied(made, "june.csv", tmp_path / "one.csv", *keyed))
+    assert first["key_kept"]
+    second = found_by(capsys, *applied(made, "june.parquet", tmp_path / "two.csv", *keyed))
+    assert second["ledger"]["repeats"] == []
+    assert any("is published once" in sentence for sentence in second["ledger"]["said"])
+    one, two = (pl.read_csv(tmp_path / name) for name in ("one.csv", "two.csv"))
+    assert one["id"].to_list() != two["id"].to_list()
+    assert one.sort("id").equals(two.sort("id"))
+    key = (made / "rows.key").read_text().splitlines()[1]
+    assert all(key not in path.read_text() for path in tmp_path.iterdir())
+
+
+def test_rows_that_are_not_known_are_said_without_their_values(made: Path, tmp_path: Path, capsys: Capsys) -> None:
+    rows = month(0).with_columns(town=pl.when(pl.col("id") < 7).then(pl.lit("Atlantis")).otherwise("town"))
+    rows.write_csv(tmp_path / "rows.csv")
+    words = ["apply", made / "protocol.json", tmp_path / "rows.csv", "--into", tmp_path / "out.csv"]
+    sentence = turned_down(capsys, *words)
+    assert "7 of 400 do not (7 in town)" in sentence
+    assert "Atlantis" not in sentence
+    assert found_by(capsys, *words, "--unknown", "drop")["rows"] == 393
+    blurred = found_by(capsys, *words, "--unknown", "blur", "--force", "--again")
+    assert blurred["unknown"] == {"rows": 7, "columns": {"town": 7}, "became": "blur"}
+    assert any("no certificate covers them" in sentence for sentence in blurred["not_promised"])
+    assert "Atlantis" not in (tmp_path / "out.csv").read_text()
+
+
+def _rows(made: Path, into: Path, rows: pl.DataFrame, *more: object) -> list[object]:
+    rows.write_csv(into.parent / "rows.csv")
+    return ["apply", made / "protocol.json", into.parent / "rows.csv", "--into", into, *more]
+
+
+def _altered(made: Path, into: Path, old: str, new: str) -> list[object]:
+    (into.parent / "p.json").write_text((made / "protocol.json").read_text().replace(old, new))
+    return ["apply", into.parent / "p.json", made / "june.csv", "--into", into]
+
+
+def _open_key(made: Path, into: Path) -> list[object]:
+    key = into.parent / "open.key"
+    key.write_bytes((made / "rows.key").read_bytes())
+    key.chmod(0o644)
+    return applied(made, "june.csv", into, "--row-id", "id", "--key-file", key)
+
+
+BAD: dict[str, tuple[Callable[[Path, Path], list[object]], str]] = {
+    "another version": (lambda made, to: _altered(made, to, '"version": 1', '"version": 2'), "of version 2"),
+    "other columns": (
+        lambda made, to: _rows(made, to, pl.DataFrame({"id": [1], "job": ["j0"]})),
+        "'town' is not there",
+    ),
+    "other types": (
+        lambda made, to: _rows(made, to, pl.DataFrame({"town": [1.5, 2.5], "job": ["j0", "j1"]})),
+        "2 of 2 do not (2 in town)",
+    ),
+    "no id": (lambda made, to: applied(made, "june.csv", to, "--row-id", "person"), "no column 'person'"),
+    "an id twice": (
+        lambda made, to: _rows(made, to, pl.concat([month(0, 3), month(0, 2)]), "--row-id", "id"),
+        "2 of 5 rows have an id",
+    ),
+    "an id missing": (
+        lambda made, to: _rows(made, to, month(0, 3).with_columns(id=pl.lit(None)), "--row-id", "id"),
+        "missing in 3 of 3 rows",
+    ),
+    "a key that others can read": (_open_key, "readable by its owner alone"),
+    "a key without ids": (lambda made, to: applied(made, "june.csv", to, "--key-file", made / "rows.key"), "--row-id"),
+    "the table itself": (
+        lambda made, to: ["apply", made / "protocol.json", made / "may.csv", "--into", made / "may.csv", "--force"],
+        "is the table itself",
+    ),
+    "no table": (lambda made, to: applied(made, "june.csv", to.with_suffix(".doc")), "must end in one of"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_one_sentence_and_nothing_is_written(
+    case: str, made: Path, tmp_path: Path, capsys: Capsys
+) -> None:
+    words, part = BAD[case]
+    asked = words(made, tmp_path / "out.csv")
+    before = {path: path.read_bytes() for path in (*tmp_path.iterdir(), *made.iterdir())}
+    assert part in turned_down(capsys, *asked)
+    assert {path: path.read_bytes() for path in (*tmp_path.iterdir(), *made.iterdir())} == before
+
+
+@pytest.mark.parametrize("place", ["counting", "drawing", "renaming"])
+def test_an_apply_that_is_killed_leaves_nothing_under_its_name(
+    place: str,
+    made: Path,
+    tmp_path: Path,
+    ask: Callable[..., dict[str, Any]],
+    capsys: Capsys,
+) -> None:
+    (tmp_path / "out").mkdir()
+    words = [*map(str, applied(made, "june.csv", tmp_path / "out" / "june.csv"))]
+    done = ask(words=words, place=place, fault="kill", into=str(tmp_path / "out"))
+    assert done["code"] == -9
+    assert not (tmp_path / "out" / "june.csv").exists()
+    assert said(capsys, *words)[0] == 0
+    assert [path.name for path in (tmp_path / "out").iterdir() if not path.name.startswith(".")] == [
+        "june.csv",
+        "ledger",
+    ]
+
+
+def test_a_summary_says_what_the_promise_means_on_new_rows(made: Path, tmp_path: Path, capsys: Capsys) -> None:
+    code, out, _ = said(capsys, *applied(made, "june.csv", tmp_path / "june.csv", "--keep-order"))
+    assert code == 0
+    assert "certified for the rows of the design" in out
+    assert "these rows   LIP ε = " in out
+    assert json.loads((tmp_path / "ledger").read_text())["releases"][0]["order"] is None

@@ -1,0 +1,169 @@
+"""Apply: rows drawn from a protocol that was designed before, and what is said about them."""
+
+from math import inf
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy.stats import chisquare
+
+from privacyfunnel import LIP, SealedProtocol, apply, design
+from privacyfunnel.errors import ColumnError, ParameterError, TableError
+from privacyfunnel.laws.identified import RowKey
+from privacyfunnel.laws.sealing import exact_worst
+from privacyfunnel.model.joint import Joint
+
+PEOPLE = pl.DataFrame(
+    {
+        "id": range(600),
+        "job": [("cook", "clerk", "nurse")[(i * 5 % 7 % 3 + (i % 5 > 2)) % 3] for i in range(600)],
+        "town": [("k", "l", "m")[i * 5 % 7 % 3] for i in range(600)],
+    }
+)
+NEXT = PEOPLE[300:].with_columns(id=pl.col("id") + 300, job=pl.col("job").reverse())
+KEY = RowKey(bytes(32))
+
+
+@pytest.fixture(scope="module")
+def sealed() -> SealedProtocol:
+    return design(PEOPLE, secret="job", publish="town", promise=LIP(0.2), method="randomised-response")
+
+
+def drawn(sealed: SealedProtocol, rows: pl.DataFrame) -> dict[int, str]:
+    found = apply(sealed, rows, keep="id", row_id="id", key=KEY)
+    return dict(found.table.select("id", "town").iter_rows())
+
+
+def test_a_design_from_counts_is_the_design_from_rows(sealed: SealedProtocol) -> None:
+    counts = PEOPLE.group_by("job", "town").len("n").sort("n")
+    again = design(counts, secret="job", publish="town", promise=LIP(0.2), method="randomised-response", counts="n")
+    assert again.digest == sealed.digest
+    half = pl.concat([counts.with_columns(n=pl.col("n") // 2), counts.with_columns(n=pl.col("n") - pl.col("n") // 2)])
+    same = design(half, secret="job", publish="town", promise=LIP(0.2), method="randomised-response", counts="n")
+    assert same.digest == sealed.digest
+    for broken in (
+        counts.with_columns(n=pl.col("n") + 0.5),
+        counts.with_columns(n=pl.lit(None)),
+        counts.with_columns(n=-1),
+    ):
+        with pytest.raises(TableError, match="whole numbers of at least 0"):
+            design(broken, secret="job", publish="town", promise=LIP(1), counts="n")
+
+
+def test_new_rows_are_drawn_by_the_law_and_of_their_own_kind(sealed: SealedProtocol) -> None:
+    rows = pl.concat([NEXT] * 20)
+    found = apply(sealed, rows.to_pandas())
+    assert isinstance(found.table, pd.DataFrame)
+    assert list(found.table.columns) == ["town"]
+    assert found.dropped == ("id",)
+    table = sealed.law.listed
+    assert table is not None
+    shares = rows["town"].value_counts().sort("town")["count"].to_numpy() / len(rows)
+    seen = found.table["town"].value_counts().sort_index().to_numpy()
+    assert chisquare(seen, len(rows) * shares @ table.channel).pvalue > 1e-6
+    assert found.order is not None
+    assert sorted(found.order) == list(range(len(rows)))
+
+
+def test_what_is_leaked_on_new_rows_is_measured_exactly_and_said(sealed: SealedProtocol) -> None:
+    found = apply(sealed, NEXT)
+    joint = Joint.from_table(NEXT, secret="job", publish="town")
+    assert found.measured is not None
+    assert found.measured.epsilon == exact_worst(sealed.law, LIP(0.2), joint).leak.epsilon
+    assert found.measured.above == (found.measured.epsilon > 0.2)
+    told = pl.DataFrame({"job": ["cook"] * 50 + ["clerk"] * 50, "town": ["k"] * 50 + ["l"] * 50})
+    loud = apply(sealed, told)
+    assert loud.measured is not None
+    assert 0.2 < loud.measured.epsilon < inf
+    assert "ABOVE the 0.2" in loud.on_these_rows
+    quiet = apply(sealed, told.drop("job"))
+    assert quiet.measured is None
+    assert "do not carry job" in quiet.on_these_rows
+
+
+def test_rows_that_are_not_known_are_refused_blurred_or_dropped(sealed: SealedProtocol) -> None:
+    rows = pl.DataFrame({"town": ["k"] * 40 + ["Atlantis"] * 8000 + [None] * 3, "who": range(8043)})
+    with pytest.raises(TableError, match=r"8,003 of 8,043 do not \(8,003 in town\)") as refused:
+        apply(sealed, rows)
+    assert "Atlantis" not in str(refused.value)
+    left = apply(sealed, rows, unknown="drop", keep="who")
+    assert (left.rows, len(left.table), left.strangers.rows) == (40, 40, 8003)
+    assert sorted(left.table["who"]) == list(range(40))
+    assert left.order is not None
+    assert rows["who"][left.order].to_list() == left.table["who"].to_list()
+    blurred = apply(sealed, rows, unknown="blur", keep="who")
+    assert len(blurred.table) == 8043
+    assert any("no certificate covers them" in sentence for sentence in blurred.not_promised)
+    # Their outputs have the outputs' own distribution, to within 1/256.
+    table = sealed.law.listed
+    assert table is not None
+    shares = PEOPLE["town"].value_counts().sort("town")["count"].to_numpy() / 600
+    seen = blurred.table.filter(pl.col("who") >= 40)["town"].value_counts().sort("town")["count"].to_numpy()
+    assert np.abs(seen / seen.sum() - shares @ table.channel).max() < 1 / 256 + 5 * np.sqrt(0.25 / 8003)
+    with pytest.raises(TableError, match="knows none of 8,003"):
+        apply(sealed, rows[40:], unknown="drop")
+
+
+def test_one_key_and_id_and_value_give_one_draw_whatever_the_company_and_a_change_a_fresh_one(
+    sealed: SealedProtocol,
+) -> None:
+    first = drawn(sealed, PEOPLE)
+    part = drawn(sealed, PEOPLE[::-3])
+    assert part.items() <= first.items()
+    text = drawn(sealed, PEOPLE[:100].with_columns(pl.col("id").cast(pl.String)))
+    assert {int(who): town for who, town in text.items()}.items() <= first.items()
+    moved = PEOPLE.with_columns(town=pl.col("town").replace_strict({"k": "l", "l": "m", "m": "k"}))
+    again = drawn(sealed, moved)
+    law = sealed.law.listed
+    assert law is not None
+    alike = np.mean([again[who] == first[who] for who in first])
+    # Independent draws of two values agree as often as the law says; the same word would make them follow each other.
+    place = {"k": 0, "l": 1, "m": 2}
+    chance = [
+        float(law.channel[place[a]] @ law.channel[place[b]]) for a, b in zip(PEOPLE["town"], moved["town"], strict=True)
+    ]
+    assert abs(alike - np.mean(chance)) < 5 * np.sqrt(0.25 / 600)
+    plain = apply(sealed, PEOPLE, keep="id", row_id="id").table
+    assert dict(plain.select("id", "town").iter_rows()) != first
+
+
+def test_a_key_needs_ids_and_orders_are_never_the_same(sealed: SealedProtocol) -> None:
+    with pytest.raises(ParameterError, match="needs --row-id"):
+        apply(sealed, PEOPLE, key=KEY)
+    with pytest.raises(ColumnError, match="1 of 600 rows have an id"):
+        apply(sealed, PEOPLE.with_columns(id=pl.when(pl.col("id") == 7).then(6).otherwise("id")), row_id="id")
+    one, other = (apply(sealed, PEOPLE, row_id="id", key=KEY) for _ in range(2))
+    assert one.order is not None
+    assert other.order is not None
+    assert one.order.tolist() != other.order.tolist()
+
+
+def test_a_protocol_file_draws_as_the_protocol_it_was_saved_from(sealed: SealedProtocol, tmp_path: Path) -> None:
+    sealed.save(tmp_path / "protocol.json")
+    loaded = SealedProtocol.load(tmp_path / "protocol.json")
+    assert loaded.digest == sealed.digest
+    assert loaded.substitutes is not None
+    assert loaded.substitutes.tolist() == sealed.substitutes.tolist()  # type: ignore[union-attr]
+    assert drawn(loaded, PEOPLE) == drawn(sealed, PEOPLE)
+
+
+def test_rows_that_lack_a_published_column_are_refused(sealed: SealedProtocol) -> None:
+    with pytest.raises(ColumnError, match="the 1 columns that the protocol publishes; 'town' is not there"):
+        apply(sealed, PEOPLE.drop("town"))
+
+
+def test_a_protocol_that_sees_the_secret_needs_it_and_knows_all_of_it() -> None:
+    seeing = design(PEOPLE, secret="job", publish="town", promise=LIP(0.5), method="conditional-reporting")
+    assert len(apply(seeing, NEXT).table) == len(NEXT)
+    with pytest.raises(ColumnError, match="looks at job"):
+        apply(seeing, NEXT.drop("job"))
+    with pytest.raises(TableError, match="300 rows hold others"):
+        apply(seeing, NEXT.with_columns(job=pl.lit("spy")))
+    with pytest.raises(ParameterError, match="nothing that stands for unknown values"):
+        apply(
+            seeing,
+            NEXT.with_columns(town=pl.when(pl.col("id") == 601).then(pl.lit("q")).otherwise("town")),
+            unknown="blur",
+        )

@@ -1,0 +1,74 @@
+"""What the studio says would repeat a release does: the command, the script and the notebook make the same protocol."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from privacyfunnel.cli import main
+from privacyfunnel.studio.choices import Choices, Source
+from privacyfunnel.studio.pages.promise import beliefs
+from privacyfunnel.studio.repeat import command, notebook, script
+
+CHOSEN = {
+    "LIP": Choices(
+        roles={"job": "secret", "town": "publish", "age": "publish", "visit, first": "keep"},
+        bins={"age": "quantiles:3", "visit, first": "month"},
+        rare={"town": 10},
+    ),
+    "SRLIP": Choices(
+        roles={"job": "secret", "visit, first": "publish"},
+        bins={"visit, first": "quarter"},
+        knows=True,
+        ratios=True,
+        epsilon=0.7,
+    ),
+    "LDP": Choices(
+        roles={"age": "secret", "town": "publish"}, bins={"age": "30,60"}, ratios=True, people=True, epsilon=2.0
+    ),
+}
+
+
+@pytest.mark.parametrize("promise", CHOSEN)
+def test_command_script_and_notebook_make_the_same_protocol(promise: str, people: Path, tmp_path: Path) -> None:
+    made = []
+    for way in ("command", "script", "notebook"):
+        here = tmp_path / way
+        here.mkdir()
+        table = Path(shutil.copy(people, here))  # with a ledger of its own: rows are released once
+        choices = replace(CHOSEN[promise], source=Source(table, table.name), into=str(here / "out"))
+        if way == "command":
+            assert main([*command(choices), "--no-report", "--json"]) == 0
+        elif way == "script":
+            exec(script(choices), {})
+        else:
+            cells = json.loads(notebook(choices))["cells"]
+            exec("\n".join(cell["source"] for cell in cells if cell["cell_type"] == "code"), {})
+        made.append((here / "out" / "protocol.json").read_text(encoding="utf-8"))
+    assert made[0] == made[1] == made[2]
+    assert choices.promise.name == promise
+    assert promise in made[0]
+
+
+def test_both_questions_answered_with_yes_ask_for_half_the_size_of_the_stronger_promise() -> None:
+    both = Choices(knows=True, ratios=True, epsilon=1.0)
+    assert (both.promise.name, both.promise.epsilon) == ("SRLIP", 0.5)
+    assert Choices(ratios=True).promise.name == "LDP"
+    assert Choices().promise.name == "LIP"
+
+
+@pytest.mark.parametrize(
+    ("choices", "after"),
+    [
+        (Choices(), "74.3 %"),
+        (Choices(ratios=True), "53.9 %"),
+        (Choices(knows=True, ratios=True, epsilon=2.0), "74.3 %"),
+    ],
+)
+def test_a_belief_of_30_percent_becomes_what_the_promise_allows_and_no_more(choices: Choices, after: str) -> None:
+    moved = {before: most for before, _, most in beliefs(choices)["beliefs"]}
+    assert moved["30 %"] == after  # not 82 %: all other secrets together keep some belief, too
