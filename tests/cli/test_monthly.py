@@ -26,8 +26,12 @@ def test_the_monthly_job_runs_as_it_is_written(tmp_path: Path) -> None:
     strange = june.with_columns(town=pl.when(pl.col("id") == 2100).then(pl.lit("q")).otherwise("town"))
     may.write_csv(tmp_path / "may.csv")
     strange.write_csv(tmp_path / "june.csv")
+    said = ""
     for words in re.findall(r"^\$ privacyfunnel (.*)$", PAGE.read_text(), re.MULTILINE):
         done = run(*words.split(), cwd=tmp_path)
         assert done.returncode == 0, done.stderr
-    assert SealedProtocol.load(tmp_path / "job" / "protocol.json").promise.epsilon == 1
+        said += done.stdout
+    shown = PAGE.read_text().split("```text\n")[1].split("```")[0].strip()
+    assert shown in said
+    assert SealedProtocol.load(tmp_path / "job" / "protocol.json").promise.epsilon == 0.3
     assert pl.read_csv(tmp_path / "june" / "sanitised.csv").height == june.height
