@@ -14,7 +14,7 @@ from privacyfunnel.tables.numbers import Numbers
 if TYPE_CHECKING:
     import polars as pl
 
-    from privacyfunnel.tables.files import Table
+    from privacyfunnel.tables.table import Table
 
 PATTERN = frozenset("*?[")
 NOT_ROWS = ("_", ".")  # what the names of files begin with that hold no rows, such as Spark's _SUCCESS
