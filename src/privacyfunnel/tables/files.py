@@ -27,15 +27,8 @@ from privacyfunnel.tables.whole import checked_target, whole_file
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = [
-    "Table",
-    "checked_output",
-    "checked_suffix",
-    "ending",
-    "open_table",
-    "table_suffix",
-    "write_table",
-]
+
+__all__ = ["Table", "checked_output", "checked_suffix", "ending", "open_table", "table_suffix", "write_table"]
 
 
 def open_table(path: str | Path, dialect: Dialect = AS_FOUND) -> Table:
@@ -45,9 +38,14 @@ def open_table(path: str | Path, dialect: Dialect = AS_FOUND) -> Table:
     the encoding from a byte order mark, or from whether all of it is UTF-8. A folder, or a pattern such as
     `part-*.csv`, is one table in parts.
     """
-    path = Path(path)
+    from privacyfunnel.tables.persons import by_persons
+
+    return by_persons(_opened(Path(path), dialect), dialect.person, dialect.person_row)
+
+
+def _opened(path: Path, dialect: Dialect) -> Table:
     if in_parts(path):
-        return PartsTable.of(path, ((part.name, open_table(part, dialect)) for part in part_paths(path)))
+        return PartsTable.of(path, ((part.name, _opened(part, dialect)) for part in part_paths(path)))
     suffix = table_suffix(path)
     loaded = ending(path, LOADED)
     if suffix is None and loaded is None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import narwhals as nw
@@ -12,9 +11,8 @@ from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import TableError
 from privacyfunnel.tables.asking import bins_of
 from privacyfunnel.tables.bins import Bins
-from privacyfunnel.tables.dialect import AS_FOUND, COMMON, Dialect, Written
+from privacyfunnel.tables.dialect import COMMON, Written
 from privacyfunnel.tables.encoding import encode
-from privacyfunnel.tables.files import Table, open_table
 from privacyfunnel.tables.merging import Merge
 from privacyfunnel.tables.names import unlike
 from privacyfunnel.tables.numbers import PLAIN, Numbers
@@ -129,13 +127,6 @@ class FrameTable:
         if index is not None:
             native.index = index
         return native
-
-
-def as_table(source: Any, dialect: Dialect = AS_FOUND) -> Table:
-    """A file by its path, a table that was opened, or a frame that narwhals reads."""
-    if isinstance(source, str | Path):
-        return open_table(source, dialect)
-    return source if isinstance(source, Table) else FrameTable.of(source)
 
 
 def with_column(native: Any, entries: Any) -> tuple[Any, str]:

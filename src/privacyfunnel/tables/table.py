@@ -1,4 +1,4 @@
-"""What a table is, wherever its rows come from."""
+"""What a table is to everybody who reads one: rows under named columns, as often as needed."""
 
 from __future__ import annotations
 
