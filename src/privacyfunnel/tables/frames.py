@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import narwhals as nw
@@ -12,15 +11,16 @@ from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import TableError
 from privacyfunnel.tables.asking import bins_of
 from privacyfunnel.tables.bins import Bins
-from privacyfunnel.tables.dialect import AS_FOUND, COMMON, Dialect, Written
+from privacyfunnel.tables.dialect import COMMON, Written
 from privacyfunnel.tables.encoding import encode
-from privacyfunnel.tables.files import Table, open_table
 from privacyfunnel.tables.merging import Merge
+from privacyfunnel.tables.names import unlike
 from privacyfunnel.tables.numbers import PLAIN, Numbers
 from privacyfunnel.tables.picking import exactly
 from privacyfunnel.tables.variables import Contingency
 
 BATCH_ROWS = 1 << 20  # a frame is in memory already
+SECRET = "secret"  # what a secret without a name is called
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -129,11 +129,21 @@ class FrameTable:
         return native
 
 
-def as_table(source: Any, dialect: Dialect = AS_FOUND) -> Table:
-    """A file by its path, a table that was opened, or a frame that narwhals reads."""
-    if isinstance(source, str | Path):
-        return open_table(source, dialect)
-    return source if isinstance(source, Table) else FrameTable.of(source)
+def with_column(native: Any, entries: Any) -> tuple[Any, str]:
+    """A frame with one more column, a series or a list of as many entries; and what that column is called there."""
+    frame = FrameTable.of(native).frame
+    called = str(getattr(entries, "name", None) or SECRET)
+    try:
+        series = nw.from_native(entries, series_only=True)
+        listed = series.to_list()
+    except TypeError:
+        listed = list(entries)
+    if len(listed) != len(frame):
+        raise TableError(f"there must be a secret for each of {len(frame):,} rows; there are {len(listed):,}.")
+    name = unlike(called, frame.columns)
+    backend = frame.implementation
+    more = nw.new_series(name, [None if entry is None else str(entry) for entry in listed], backend=backend)
+    return frame.with_columns(nw.maybe_align_index(more, frame)).to_native(), name
 
 
 def contingency_of_frame(
