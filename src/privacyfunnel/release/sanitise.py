@@ -175,12 +175,14 @@ def sanitise_file(
     from privacyfunnel.release.publishing import publish, written_like
     from privacyfunnel.release.repeats import ProtocolText
     from privacyfunnel.tables.files import open_table, table_suffix
+    from privacyfunnel.tables.parts import in_parts, part_paths
     from privacyfunnel.tables.persons import suspected
     from privacyfunnel.tables.writing import write_batches
 
     source, into = Path(source), Path(into)
     table = open_table(source, dialect)
-    files = ReleaseFiles(into, suffix or table_suffix(source) or ".csv", force=force)
+    first = part_paths(source)[0] if in_parts(source) else source
+    files = ReleaseFiles(into, suffix or table_suffix(first) or ".csv", force=force)
     files.refuse_early(source)
     book = Ledger(ledger_of(source) if ledger is None else Path(ledger))
 
