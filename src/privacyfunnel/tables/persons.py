@@ -1,7 +1,7 @@
 """Persons in several rows: one row for each, so that one draw is all that is published about anybody.
 
 Rows that are drawn apart tell more together than each alone: m rows of one person with one value show that value as it
-is when m grows, whatever ε (Theorem 52). So a person is one row: where all of theirs are alike, or as their first or
+is when m grows, whatever ε (Theorem 53). So a person is one row: where all of theirs are alike, or as their first or
 last row says.
 """
 
