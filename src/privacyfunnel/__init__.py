@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from privacyfunnel.release.order import Order
     from privacyfunnel.release.sanitise import Release, sanitise, sanitise_file
     from privacyfunnel.tables.bins import Bins
+    from privacyfunnel.tables.databases.query import Query
     from privacyfunnel.tables.dialect import Dialect
     from privacyfunnel.tables.merging import MergeRare, MergeSecrets
 
@@ -107,6 +108,7 @@ _ROOMS = {
     "sanitise_file": "release.sanitise",
     "Bins": "tables.bins",
     "Dialect": "tables.dialect",
+    "Query": "tables.databases.query",
     "MergeRare": "tables.merging",
     "MergeSecrets": "tables.merging",
 }
@@ -136,6 +138,7 @@ __all__ = [
     "PrivacyFunnelError",
     "Promise",
     "Protocol",
+    "Query",
     "Release",
     "SealedProtocol",
     "Statistics",

@@ -33,10 +33,11 @@ from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.row_order import OrderTells
 from privacyfunnel.tables.bins import Bins
 from privacyfunnel.tables.dialect import AS_FOUND, Dialect
-from privacyfunnel.tables.files import Table, open_table
+from privacyfunnel.tables.files import Table
 from privacyfunnel.tables.looking import LOOK_QUANTILES, Looked, look, look_together, too_many
 from privacyfunnel.tables.merging import Merge
 from privacyfunnel.tables.names import checked_columns
+from privacyfunnel.tables.sources import Source, source_of
 from privacyfunnel.tables.variables import Contingency
 
 APART = 0.5  # different values per row: above it, fewer than two rows share a value on average
@@ -114,7 +115,7 @@ class Scan:
 
 
 def scan(
-    path: str | Path,
+    path: str | Path | Source,
     *,
     secret: Sequence[str],
     bins: Sequence[Bins] = (),
@@ -123,7 +124,7 @@ def scan(
     merges: Sequence[Merge] = (),
 ) -> Scan:
     """Look at every other column of the table, one at a time; then at those that keep `promise` alone, together."""
-    table = open_table(path, dialect)
+    table = source_of(path).open(dialect)
     secret = checked_columns(secret, table.columns, "secret")
     others = [column for column in table.columns if column not in secret]
     if not others:

@@ -51,6 +51,7 @@ class Occasion:
     when: datetime
     source: str
     command: str
+    query: str = ""  # what was asked, where the source is a database
 
 
 def secret(sealed: SealedProtocol) -> str:
@@ -240,8 +241,9 @@ def audit_command(release: Release, occasion: Occasion) -> str:
         return ""
     suffixes = [name for name in TABLES if str(release.table).endswith(name.removeprefix(STEM))]
     table = release.protocol_file.parent / max(suffixes, key=len, default=TABLES[0])
+    asked = ["--query", occasion.query] if occasion.query else []
     return shlex.join(
-        ["privacyfunnel", "audit", str(release.protocol_file), occasion.source, "--sanitised", str(table)]
+        ["privacyfunnel", "audit", str(release.protocol_file), occasion.source, *asked, "--sanitised", str(table)]
     )
 
 

@@ -1,0 +1,76 @@
+"""Where tables come from: files, and queries on databases."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from privacyfunnel.tables.dialect import Dialect
+from privacyfunnel.tables.files import Table, open_table, table_suffix
+
+
+@runtime_checkable
+class Source(Protocol):
+    """Where a table comes from; as text, what may be said of it in public."""
+
+    @property
+    def query(self) -> str:
+        """What is asked, where it is a database: the owner's own, for it may quote values."""
+
+    @property
+    def file(self) -> Path | None:
+        """The file it is in, which must not be overwritten, if any."""
+
+    @property
+    def folder(self) -> Path:
+        """Where the owner's ledger lies unless another place is named."""
+
+    @property
+    def identity(self) -> str:
+        """What tells it from other tables, though rows may come and go."""
+
+    @property
+    def suffix(self) -> str:
+        """The format in which it is published unless another is named."""
+
+    def open(self, dialect: Dialect) -> Table:
+        """The table, its header read and checked."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileSource:
+    """A file."""
+
+    path: Path
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    @property
+    def query(self) -> str:
+        return ""
+
+    @property
+    def file(self) -> Path:
+        return self.path
+
+    @property
+    def folder(self) -> Path:
+        return self.path.parent
+
+    @property
+    def identity(self) -> str:
+        return str(self.path.resolve())
+
+    @property
+    def suffix(self) -> str:
+        return table_suffix(self.path) or ".csv"
+
+    def open(self, dialect: Dialect) -> Table:
+        return open_table(self.path, dialect)
+
+
+def source_of(given: str | Path | Source) -> Source:
+    """A source as it is, or the file at a path."""
+    return given if isinstance(given, Source) else FileSource(Path(given))
