@@ -6,7 +6,7 @@ WORKERS ?= 2
 
 SECONDS_EACH ?= 60
 
-.PHONY: demo studio test bench fuzz lint clean browser database
+.PHONY: demo studio test bench fuzz lint docs wheel man clean browser database
 
 demo: $(VENV)/installed
 	$(BIN)/privacyfunnel demo --into demo --force
@@ -23,6 +23,18 @@ lint: $(VENV)/installed-lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# The documents as a site in build/site.
+docs: $(VENV)/installed-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
+# A wheel and an sdist in dist/; tests/test_wheel.py installs them and runs the demo.
+wheel: $(VENV)/installed-wheel
+	$(BIN)/python -m build --no-isolation --outdir dist
+
+# The manual page, from the help of all commands.
+man: $(VENV)/installed
+	$(BIN)/python scripts/make_man.py > man/privacyfunnel.1
 
 bench: $(VENV)/installed-bench
 	$(BIN)/python -m benchmarks
@@ -56,4 +68,4 @@ $(VENV)/installed-%: pyproject.toml constraints.txt | $(BIN)/python
 	touch $@
 
 clean:
-	rm -rf $(VENV) demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import doctest
 import re
 from pathlib import Path
 
 import pytest
+
+from privacyfunnel.model.promises import LIP
 
 ROOT = Path(__file__).parent.parent
 LIMITS = (ROOT / "docs" / "limits.md").read_text(encoding="utf-8")
@@ -39,3 +42,18 @@ def test_every_part_of_the_limits_says_by_what_it_holds() -> None:
     assert len(sections) > 10
     for section in sections:
         assert re.search(rf"{STATEMENT} \d|`test_\w+`|99\.5 %", section), section.splitlines()[0]
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in (ROOT / "docs" / "tutorials").glob("*.md")))
+def test_examples_of_a_tutorial_say_what_they_print(name: str) -> None:
+    assert doctest.testfile(str(ROOT / "docs" / "tutorials" / name), module_relative=False).failed == 0
+
+
+def test_the_stewards_table_says_what_a_belief_may_become() -> None:
+    text = (ROOT / "docs" / "tutorials" / "steward.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d+) % \| ([\d.]+) % \| ([\d.]+) % \| ([\d.]+) % \|$", text, flags=re.M)
+    assert len(rows) == 4
+    for belief, *told in rows:
+        for epsilon, said in zip((0.5, 1.0, 2.0), told, strict=True):
+            most = 100 * LIP(epsilon).movable(float(belief) / 100, epsilon)[1]
+            assert most <= float(said) < most + (1 if float(said) >= 10 else 0.1)

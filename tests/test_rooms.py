@@ -12,7 +12,7 @@ ROOT = Path(privacyfunnel.__file__).parent
 
 # A room may import from rooms before its own line, from its own line's rooms never, and from itself always.
 FLOW: tuple[tuple[str, ...], ...] = (
-    ("arrays", "errors"),
+    ("arrays", "errors", "shown"),
     ("tables",),
     ("model",),
     ("engine", "laws"),
@@ -20,7 +20,7 @@ FLOW: tuple[tuple[str, ...], ...] = (
     ("release",),
     ("audits", "estimation"),
     ("report",),
-    ("experiments", "studio"),
+    ("experiments", "studio", "library"),
     ("cli",),
     ("__main__",),
 )

@@ -20,8 +20,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from privacyfunnel import errors
     from privacyfunnel.audits.matrix import audit_matrix
-    from privacyfunnel.audits.protocol import audit
-    from privacyfunnel.audits.scan import scan
     from privacyfunnel.designs.chain.order import chain_protocol
     from privacyfunnel.designs.curve import Curve, curve
     from privacyfunnel.designs.explicit import conditional_reporting, randomised_response, unary_encoding
@@ -30,8 +28,21 @@ if TYPE_CHECKING:
     from privacyfunnel.designs.optimum import Optimum, optimal
     from privacyfunnel.designs.product.budgets import product_protocol
     from privacyfunnel.errors import GuaranteeError, InputError, PrivacyFunnelError
-    from privacyfunnel.estimation import Estimates, combine, estimate, impute, impute_file, posterior
+    from privacyfunnel.estimation import Estimates, combine, impute_file, posterior
     from privacyfunnel.laws.sealing import SealedProtocol, seal
+    from privacyfunnel.library.doors import (
+        apply,
+        apply_file,
+        audit,
+        design,
+        design_file,
+        estimate,
+        impute,
+        sanitise,
+        sanitise_file,
+        scan,
+    )
+    from privacyfunnel.library.release import Release
     from privacyfunnel.model.information import entropy, mutual_information
     from privacyfunnel.model.joint import Joint
     from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
@@ -40,10 +51,8 @@ if TYPE_CHECKING:
     from privacyfunnel.model.uses.linear import Distance, Values
     from privacyfunnel.model.uses.statistics import Balanced, Statistics, Workload
     from privacyfunnel.model.uses.use import Information, Use
-    from privacyfunnel.release.apply import Applied, apply, apply_file
-    from privacyfunnel.release.design import design, design_file
+    from privacyfunnel.release.apply import Applied
     from privacyfunnel.release.order import Order
-    from privacyfunnel.release.sanitise import Release, sanitise, sanitise_file
     from privacyfunnel.tables.bins import Bins
     from privacyfunnel.tables.databases.query import Query
     from privacyfunnel.tables.dialect import Dialect
@@ -54,8 +63,8 @@ __version__ = "0.1.0"
 # Where each public name is at home.
 _ROOMS = {
     "audit_matrix": "audits.matrix",
-    "audit": "audits.protocol",
-    "scan": "audits.scan",
+    "audit": "library.doors",
+    "scan": "library.doors",
     "chain_protocol": "designs.chain.order",
     "Curve": "designs.curve",
     "curve": "designs.curve",
@@ -75,8 +84,8 @@ _ROOMS = {
     "PrivacyFunnelError": "errors",
     "Estimates": "estimation",
     "combine": "estimation",
-    "estimate": "estimation",
-    "impute": "estimation",
+    "estimate": "library.doors",
+    "impute": "library.doors",
     "impute_file": "estimation",
     "posterior": "estimation",
     "SealedProtocol": "laws.sealing",
@@ -98,14 +107,14 @@ _ROOMS = {
     "Information": "model.uses.use",
     "Use": "model.uses.use",
     "Applied": "release.apply",
-    "apply": "release.apply",
-    "apply_file": "release.apply",
-    "design": "release.design",
-    "design_file": "release.design",
+    "apply": "library.doors",
+    "apply_file": "library.doors",
+    "design": "library.doors",
+    "design_file": "library.doors",
     "Order": "release.order",
-    "Release": "release.sanitise",
-    "sanitise": "release.sanitise",
-    "sanitise_file": "release.sanitise",
+    "Release": "library.release",
+    "sanitise": "library.doors",
+    "sanitise_file": "library.doors",
     "Bins": "tables.bins",
     "Dialect": "tables.dialect",
     "Query": "tables.databases.query",

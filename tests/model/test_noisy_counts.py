@@ -145,6 +145,24 @@ def test_sets_hold_the_people_as_often_as_they_say(case: str) -> None:
     assert missed <= stats.binom.isf(1e-6, draws, 0.4)
 
 
+def test_two_secrets_are_counted_by_all_cells_together_and_hold_the_people_as_often_as_they_say() -> None:
+    """Where noise is all: at a confidence of 60 %, a false-alarm rate of 1e-6; and narrower than by any total."""
+    rng = np.random.default_rng(3)
+    p = np.array([[0.4, 0.2, 0.1], [0.05, 0.1, 0.15]])
+    missed, draws = 0, 12
+    for _ in range(draws):
+        table = rng.multinomial(20_000, p.ravel()).reshape(p.shape)
+        noise = partial(OwnNoise, below=Random(int(rng.integers(2**30))).randrange)
+        counts = NoisyCounts.drawn(table, Fraction(1, 2), noise)
+        assert (counts.total_rate, counts.cell_rate) == (Fraction(1, 160), Fraction(39, 160))
+        joint = Joint.from_counts(counts.weights)
+        found = sets(counts, LIP(1.0), Fraction(60, 100), 0, joint)
+        missed += not holds(found, p, joint.combos, False)
+        # by its total alone, e^(-|k| / 160) would leave |k| up to a thousand rows
+        assert found.share.min() / SCALE > 0.3 - 400 / 20_000
+    assert missed <= stats.binom.isf(1e-6, draws, 0.4)
+
+
 def test_bounds_that_forget_the_noise_would_miss_the_people() -> None:
     """The test above can fail: with noise larger than was stated, sets miss far more often than they say."""
     p = np.array([[0.4, 0.1], [0.2, 0.3]])

@@ -77,7 +77,7 @@ def published(studio: Running, chromium: Browser, people: Path, tmp_path_factory
 
 
 def folder(tab: Tab) -> Path:
-    return Path(str(tab.run("document.querySelector('td code').textContent"))).parent
+    return Path(str(tab.run("document.querySelector('.part p code').textContent")))
 
 
 def test_what_is_published_are_the_files_of_the_command_line(published: Tab, studio: Running, people: Path) -> None:

@@ -31,6 +31,7 @@ from privacyfunnel.model.joint import Joint
 from privacyfunnel.release.composition import looked_up
 from privacyfunnel.release.people import People, people
 from privacyfunnel.release.write import Published, recognised
+from privacyfunnel.shown import facts_html
 from privacyfunnel.tables.bins import Bins
 from privacyfunnel.tables.dialect import AS_FOUND, Dialect
 
@@ -73,6 +74,27 @@ class Audit:
     claims: Claims | None = None  # what the file states beside its promise
     signer: Signer | None = None  # who signed the files; None where nobody did
     people: People | None = None  # ε for those whom the rows stand for; None where there is too much to go through
+
+    @property
+    def _facts(self) -> list[tuple[str, str]]:
+        promise, draw, secret = self.sealed.promise, self.draw, " & ".join(self.sealed.domain.secret_columns)
+        told = [
+            ("rows", f"{self.rows:,}"),
+            (
+                "promise",
+                f"{promise.name} ε = {promise.epsilon:g} about {secret} holds",
+            ),
+            ("certified", f"ε = {self.certified:.6g} now, {self.sealed.epsilon:.6g} stated"),
+        ]
+        told += [] if self.people is None else [("people", self.people.beside(self.certified))]
+        told += [] if draw is None else [("draw", f"consistent, p = {draw.p_value:.3f}")]
+        return [*told, ("signed by", "nobody" if self.signer is None else self.signer.fingerprint)]
+
+    def __repr__(self) -> str:
+        return "Audit\n" + "\n".join(f"  {name:<11}{said}" for name, said in self._facts)
+
+    def _repr_html_(self) -> str:
+        return facts_html("Audit", self._facts)
 
 
 def audit(

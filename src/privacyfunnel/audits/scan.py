@@ -16,7 +16,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -31,13 +31,14 @@ from privacyfunnel.model.information import entropy, information
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.row_order import OrderTells
+from privacyfunnel.tables.asking import bins_of
 from privacyfunnel.tables.bins import Bins
 from privacyfunnel.tables.dialect import AS_FOUND, Dialect
 from privacyfunnel.tables.files import Table
+from privacyfunnel.tables.frames import as_table
 from privacyfunnel.tables.looking import LOOK_QUANTILES, Looked, look, look_together, too_many
 from privacyfunnel.tables.merging import Merge
 from privacyfunnel.tables.names import checked_columns
-from privacyfunnel.tables.sources import Source, source_of
 from privacyfunnel.tables.variables import Contingency
 
 APART = 0.5  # different values per row: above it, fewer than two rows share a value on average
@@ -115,17 +116,21 @@ class Scan:
 
 
 def scan(
-    path: str | Path | Source,
+    source: Any,
     *,
-    secret: Sequence[str],
-    bins: Sequence[Bins] = (),
+    secret: str | Sequence[str],
+    bins: Sequence[Bins | str] | Mapping[str, Any] = (),
     dialect: Dialect = AS_FOUND,
     promise: Promise | None = None,
     merges: Sequence[Merge] = (),
 ) -> Scan:
-    """Look at every other column of the table, one at a time; then at those that keep `promise` alone, together."""
-    table = source_of(path).open(dialect)
-    secret = checked_columns(secret, table.columns, "secret")
+    """Look at every other column of a table, one at a time; then at those that keep `promise` alone, together.
+
+    The table is a file, by its path, a `Query`, or a frame in memory. `bins` are as for `sanitise`, and so is `dialect` for how a
+    file of text is written; `merges` are rules by which values are read as one.
+    """
+    table, bins = as_table(source, dialect), bins_of(bins)
+    secret = checked_columns((secret,) if isinstance(secret, str) else secret, table.columns, "secret")
     others = [column for column in table.columns if column not in secret]
     if not others:
         raise ColumnError(f"a scan needs columns besides the secret; {table.name} has none. Name fewer secret columns.")

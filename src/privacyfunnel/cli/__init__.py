@@ -6,6 +6,7 @@ Nothing heavy is imported before a command runs, so that `privacyfunnel --help` 
 from privacyfunnel.cli import (
     apply,
     audit,
+    completion,
     curve,
     demo,
     design,
@@ -34,5 +35,6 @@ app.command()(curve.curve)
 app.command()(funnel.funnel)
 app.command()(studio.studio)
 app.command()(reproduce.reproduce)
+app.command()(completion.completion)
 
 __all__ = ["app", "main", "program"]

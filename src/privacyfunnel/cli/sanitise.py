@@ -122,6 +122,9 @@ def sanitise(
     seed: Seed = None,
     report: Annotated[bool, typer.Option(help="Write report.html, for the owner only.")] = True,
     public_report: Annotated[bool, typer.Option("--public-report", help="Write a page for everybody too.")] = False,
+    croissant: Annotated[
+        bool, typer.Option("--croissant", help="Write croissant.json, which describes the release for catalogues.")
+    ] = False,
     ledger: LedgerFile = None,
     again: Again = False,
     sign: Annotated[
@@ -165,6 +168,7 @@ def sanitise(
         key_file=key_file,
         report=report,
         public_report=public_report,
+        croissant=croissant,
         design_epsilon=design_epsilon,
         domain=domain,
         design_noise=design_noise.value,
@@ -188,6 +192,7 @@ def sanitised(
     *,
     report: bool = True,
     public_report: bool = False,
+    croissant: bool = False,
     command: Sequence[str] = (),
     force: bool = False,
     where: Mapping[str, Any] | None = None,
@@ -196,23 +201,30 @@ def sanitised(
     """Run the release with what the command line asks for, and draw its reports."""
     from privacyfunnel.cli.progress import work_shown
     from privacyfunnel.release.sanitise import sanitise_file
-    from privacyfunnel.report import OWNERS, PUBLIC
+    from privacyfunnel.report import CROISSANT, OWNERS, PUBLIC
     from privacyfunnel.tables.whole import checked_target
 
     if into.exists():  # before hours are spent
-        for name in ([OWNERS] if report else []) + ([PUBLIC] if public_report else []):
-            checked_target(into / name, force=force)
+        for name, asked_for in ((OWNERS, report), (PUBLIC, public_report), (CROISSANT, croissant)):
+            if asked_for:
+                checked_target(into / name, force=force)
     with work_shown() as (proof, rows):
         order = order_asked(**asked, progress=proof)
-        drawn = _reports(table, command, owners=report, public=public_report, watch=rows)
+        drawn = _reports(table, command, owners=report, public=public_report, croissant=croissant, watch=rows)
         return sanitise_file(table, into, order, watch=rows, force=force, pages=drawn, **(where or {}))
 
 
 def _reports(
-    table: Path | Source, command: Sequence[str], *, watch: Watch | None, owners: bool, public: bool
+    table: Path | Source,
+    command: Sequence[str],
+    *,
+    watch: Watch | None,
+    owners: bool,
+    public: bool,
+    croissant: bool,
 ) -> Callable[[Release], Iterable[Page]] | None:
     """What draws the pages that are asked for; nothing is imported where none is."""
-    if not (owners or public):
+    if not (owners or public or croissant):
         return None
     import shlex
     import sys
@@ -229,6 +241,6 @@ def _reports(
         from privacyfunnel.tables.sources import source_of
 
         occasion = Occasion(datetime.now().astimezone(), str(table), repeat, source_of(table).query)
-        return pages(release, occasion, owners=owners, public=public, watch=say)
+        return pages(release, occasion, owners=owners, public=public, croissant=croissant, watch=say)
 
     return drawn

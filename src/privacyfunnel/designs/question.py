@@ -10,6 +10,7 @@ from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.protocol import Protocol
 from privacyfunnel.model.uses.use import Information, Use
+from privacyfunnel.shown import facts_html
 
 Progress = Callable[[float, float], None]  # called with the value and the bound so far
 
@@ -24,6 +25,22 @@ class Optimum:
     value: float  # in the use's own unit, measured on `protocol`; for information this is the utility
     use: Use
     sealed: SealedProtocol | None = None  # its integers, where they were checked already
+
+    @property
+    def _facts(self) -> list[tuple[str, str]]:
+        return [
+            ("best for", self.use.called),
+            ("value", f"{self.value:.6g} {self.use.unit}"),
+            ("bound", f"{self.bound:.6g}: no protocol that keeps the promise does better"),
+            ("information", f"{self.utility:.6g} nats"),
+            ("outputs", f"{len(self.protocol.outputs):,}"),
+        ]
+
+    def __repr__(self) -> str:
+        return "Optimum\n" + "\n".join(f"  {name:<12}{said}" for name, said in self._facts)
+
+    def _repr_html_(self) -> str:
+        return facts_html("Optimum", self._facts)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

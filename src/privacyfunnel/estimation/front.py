@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from privacyfunnel.arrays import BoolArray, FloatArray
-from privacyfunnel.errors import ColumnError, SizeError
+from privacyfunnel.errors import ColumnError, ParameterError, SizeError
 from privacyfunnel.estimation.identification import Identification, RowSpace, identify
 from privacyfunnel.estimation.intervals import FEW_ROWS
 from privacyfunnel.estimation.models import default_method
@@ -19,6 +19,7 @@ from privacyfunnel.estimation.results import Cell, Estimates, ShareTable
 from privacyfunnel.estimation.shares import Fit, Settings, Shares
 from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.model.protocol import Labels
+from privacyfunnel.release.release import Release
 from privacyfunnel.tables.names import checked_columns
 
 NAMED = 6  # at most so many cells are named in a sentence
@@ -26,8 +27,8 @@ NEGLIGIBLE = 1e-3  # a share that the protocol file may leave untold without a w
 
 
 def estimate(
-    protocol: SealedProtocol | str | Path,
-    frame: Any,
+    protocol: SealedProtocol | Release | str | Path,
+    frame: Any = None,
     *,
     by: str | Sequence[str] = (),
     columns: Sequence[str | Sequence[str]] | str | None = None,
@@ -39,6 +40,7 @@ def estimate(
 ) -> Estimates:
     """Shares of the original values, from a sanitised table (a file or a frame) and its protocol (or protocol file).
 
+    A release stands for both of its own: `estimate(release)`.
     `columns` lists what to tabulate: a name for one column, a tuple of names for a contingency table; left out, each
     column by itself. `by` names kept columns: the shares are then those within each of their groups. `method` is `ml`,
     `projection` or `inversion`; left out, the one with the least measured error. Intervals cover the shares of the
@@ -51,6 +53,11 @@ def estimate(
         If a table that was asked for by name, or all of them, would take too large a channel of a product or a chain.
     """
     by = (by,) if isinstance(by, str) else tuple(by)
+    if isinstance(protocol, Release):
+        frame = protocol.table if frame is None else frame
+        protocol = protocol.sealed
+    if frame is None:
+        raise ParameterError("an estimate needs the sanitised table beside its protocol; there is none. Name it.")
     sealed = loaded(protocol)
     asked = _asked(sealed, columns)
     settings = Settings(method or default_method(len(sealed.law.members)), level, target, bootstrap, seed)

@@ -22,10 +22,11 @@ from privacyfunnel.arrays import FloatArray
 from privacyfunnel.errors import ColumnError, ParameterError
 from privacyfunnel.estimation.identification import RowSpace
 from privacyfunnel.estimation.observation import ObservationModel, Observed
-from privacyfunnel.estimation.reading import Group, Reading, as_table, group_labels
+from privacyfunnel.estimation.reading import Group, Reading, group_labels
 from privacyfunnel.estimation.shares import fitted
 from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.tables.dialect import AS_FOUND, Dialect
+from privacyfunnel.tables.frames import as_table
 from privacyfunnel.tables.picking import named, picked
 
 

@@ -121,6 +121,8 @@ class Reading:
 
     def observed(self, source: Any, by: Sequence[str] = (), *, distinct: bool = False) -> dict[Group, Observed]:
         """What each group shows, groups in order of their labels; `distinct` sets are counted one by one if asked."""
+        from privacyfunnel.tables.frames import as_table
+
         table = as_table(source)
         way = self.way(table, by)
         counts: dict[Group, Counting] = {}
@@ -161,19 +163,6 @@ def covered_by(sealed: SealedProtocol, columns: Sequence[str]) -> tuple[int, ...
     """The attributes that one reading covers which tells about `columns`."""
     names = [at.name for at in sealed.domain.attributes]
     return sealed.law.covering([names.index(name) for name in columns], len(names))
-
-
-def as_table(source: Any) -> Table:
-    """A file by its path, a table that was opened, or a frame that narwhals reads."""
-    from privacyfunnel.tables.files import Table, open_table
-
-    if isinstance(source, str | Path):
-        return open_table(source)
-    if isinstance(source, Table):
-        return source
-    from privacyfunnel.tables.frames import FrameTable
-
-    return FrameTable.of(source)
 
 
 def _way_written(sealed: SealedProtocol, table: Table, by: Sequence[str] = ()) -> Published:

@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from privacyfunnel.shown import MOST_ROWS, facts_html, table_html
 from privacyfunnel.tables.names import unlike
 
 NUMBERS = ("share", "standard_error", "lower", "upper", "count", "rows")
@@ -64,6 +65,23 @@ class Estimates:
 
     def __iter__(self) -> Iterator[ShareTable]:
         return iter(self.tables)
+
+    def __repr__(self) -> str:
+        lines = [f"Estimates by {self.method}, {100 * self.level:g} % intervals"]
+        for table in self.tables:
+            lines.append(f"  {' & '.join(table.columns)}, {table.rows:,} rows{_of(table)}")
+            lines += [f"    {' & '.join(cell.labels)}: {_told(cell)}" for cell in table.cells[:MOST_ROWS]]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        parts = []
+        for table in self.tables:
+            told = [("rows", f"{table.rows:,}"), *(("note", note) for note in table.notes)]
+            rows = [[*cell.labels, _told(cell)] for cell in table.cells]
+            bars = [cell.upper if cell.share is None else cell.share for cell in table.cells]
+            parts.append(facts_html(f"Shares of {' & '.join(table.columns)}{_of(table)}", told))
+            parts.append(table_html([*table.columns, f"share, {100 * self.level:g} %"], rows, bars))
+        return "".join(parts)
 
     def table(self, *columns: str, group: tuple[str, ...] = ()) -> ShareTable:
         """The table of these columns in the group with these labels."""
@@ -126,3 +144,12 @@ def _cell_to_dict(cell: Cell) -> dict[str, Any]:
         "upper": cell.upper,
         "identified": cell.identified,
     }
+
+
+def _of(table: ShareTable) -> str:
+    return "".join(f", {column} = {label}" for column, label in table.group)
+
+
+def _told(cell: Cell) -> str:
+    ends = f"{100 * cell.lower:.2f} to {100 * cell.upper:.2f} %"
+    return f"not told, {ends}" if cell.share is None else f"{100 * cell.share:.2f} % ({ends})"

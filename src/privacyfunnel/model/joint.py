@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privacyfunnel.arrays import FloatArray, IntArray, frozen
 from privacyfunnel.errors import DistributionError
+from privacyfunnel.shown import MOST_ROWS, facts_html, table_html
 
 if TYPE_CHECKING:
     from privacyfunnel.tables.variables import Contingency
@@ -45,6 +46,21 @@ class Joint:
     attributes: tuple[Attribute, ...]
     combos: IntArray  # a × m: the label that value x has in each attribute
     secret_name: str = "S"
+
+    def __repr__(self) -> str:
+        names = " & ".join(at.name for at in self.attributes)
+        return f"Joint of {self.secret_name} ({self.c} secrets) and {names} ({self.a} values)"
+
+    def _repr_html_(self) -> str:
+        """The counts as a table, which are the owner's own."""
+        told = [("secret", f"{self.secret_name}, {self.c} values"), ("weight", f"{int(self.weights.sum()):,}")]
+        told += [(at.name, f"{len(at.labels)} values") for at in self.attributes]
+        shown = min(self.a, MOST_ROWS)
+        header = [self.secret_name, *(" & ".join(value) for value in self.values[:shown])]
+        rows = [
+            [secret, *map(str, row[:shown])] for secret, row in zip(self.secrets, self.weights.tolist(), strict=True)
+        ]
+        return facts_html("Joint", told) + table_html(header, rows)
 
     def __post_init__(self) -> None:
         c, a = self.weights.shape
@@ -129,9 +145,12 @@ class Joint:
         *,
         secret: str | Sequence[str],
         publish: str | Sequence[str],
-        bins: Sequence[Any] = (),
+        bins: Sequence[Any] | Mapping[str, Any] = (),
     ) -> Joint:
-        """From the rows of a data frame (anything narwhals reads): one secret, one or several published columns."""
+        """From the rows of a data frame (anything narwhals reads): one secret, one or several published columns.
+
+        `bins` are edges, quantiles or groupings by column: `{"age": [0, 18, 65], "visit": "month"}`.
+        """
         from privacyfunnel.tables.frames import contingency_of_frame
 
         return cls.from_contingency(contingency_of_frame(frame, secret=secret, publish=publish, bins=bins))

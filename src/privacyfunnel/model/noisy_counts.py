@@ -2,12 +2,13 @@ r"""Counts with noise: all that a private design knows of a table.
 
 For a table of n rows and a budget ε_c there are published, n and the domain being public,
 
-.. math:: R_s = n_s + W_s, \quad \Pr[W = k] \propto e^{-|k| \varepsilon_c / 20}, \qquad
-   M_{s,x} = n_{s,x} + Z_{s,x}, \quad \Pr[Z = k] \propto e^{-|k| 9 \varepsilon_c / 20}.
+.. math:: R_s = n_s + W_s, \quad \Pr[W = k] \propto e^{-|k| t \varepsilon_c / 2}, \qquad
+   M_{s,x} = n_{s,x} + Z_{s,x}, \quad \Pr[Z = k] \propto e^{-|k| (1 - t) \varepsilon_c / 2}.
 
-Another row in the place of one changes two of each by one: by e^{ε_c/10} and e^{9ε_c/10} at most, so both together are
+Another row in the place of one changes two of each by one: by e^{tε_c} and e^{(1 − t)ε_c} at most, so both together are
 ε_c-differentially private, and so is whatever is computed from them. The R have noise of their own so that they may say
-which secrets are rare, and how sure to be of which, without saying anything of the noise in the M.
+which secrets are rare, and how sure to be of which, without saying anything of the noise in the M. Of two secrets none
+is grouped, and where values are few the M say more of n_s than the R: t is 1/40 there, else 1/10.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import DistributionError, ParameterError
 from privacyfunnel.model.noise import Noise
 
-FOR_TOTALS = Fraction(1, 10)  # of ε_c
+FOR_TOTALS, FOR_TOTALS_OF_TWO = Fraction(1, 10), Fraction(1, 40)  # of ε_c
+FEW_VALUES = 32  # cells of one secret whose noise together is less than that of a total
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +42,9 @@ class NoisyCounts:
     @classmethod
     def drawn(cls, counts: IntArray, epsilon: Fraction, source: Callable[[Fraction], Noise]) -> NoisyCounts:
         """The counts of a table, with noise from this source."""
-        for_cells, for_totals = source((1 - FOR_TOTALS) * epsilon / 2), source(FOR_TOTALS * epsilon / 2)
         c, a = counts.shape
+        share = FOR_TOTALS_OF_TWO if c == 2 and a <= FEW_VALUES else FOR_TOTALS
+        for_cells, for_totals = source((1 - share) * epsilon / 2), source(share * epsilon / 2)
         return cls(
             cells=counts + np.array(for_cells.draw(c * a), dtype=np.int64).reshape(c, a),
             totals=counts.sum(axis=1) + np.array(for_totals.draw(c), dtype=np.int64),

@@ -22,7 +22,7 @@ from privacyfunnel.model.binomial import SCALE
 from privacyfunnel.model.comparisons import Asked
 from privacyfunnel.model.events import FINEST, Events, boxed, nothing, rounded, united
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.noise import noise_sum
+from privacyfunnel.model.noise import NoiseSum, noise_sum
 from privacyfunnel.model.noisy_counts import NoisyCounts
 from privacyfunnel.model.noisy_shares import NoisyShares
 from privacyfunnel.model.priors import RARE
@@ -78,6 +78,9 @@ class SampledWithNoise:
     def groups(self, joint: Joint) -> BoolArray:
         """Which secrets are promised together, groups × secrets, by their noisy numbers of rows."""
         totals = np.maximum(self.counts.totals, 0)
+        if len(totals) == 2 and self.counts.cells.size <= MOST_TERMS:  # nothing is chosen but whether there are enough
+            first, second = self.counts.cells.sum(axis=1).tolist()
+            totals = np.maximum([(first + self.counts.rows - second) // 2, (second + self.counts.rows - first) // 2], 0)
         order = np.argsort(totals, kind="stable")
         c, together = len(totals), int((totals < self.rare).sum())
         while 0 < together < c and totals[order[:together]].sum() < self.rare:
@@ -138,7 +141,7 @@ class _NoisySets:
         compares_rests = any(within for _, _, within in self.events.pairs)
         if held == 1:
             alone = [s for s in range(self.c) if any(m.sum() == 1 and m[s] for m in self.events.held)]
-            weight = {s: math.isqrt(FINEST // max(int(self.counts.totals[s]), 1)) for s in alone}
+            weight = {s: math.isqrt(FINEST // max(int(self.counts.totals[s]), RARE)) for s in alone}
             own = 1 - TOTALS - (SHARES if compares_rests else 0)
             own -= (RESTS if compares_rests and self.c > 2 else 0) + (
                 GROUPS if self.c > (3 if compares_rests else 2) else 0
@@ -162,22 +165,40 @@ class _NoisySets:
 
     def _trials(self, mask: BoolArray, narrow: bool, values: IntArray) -> tuple[int, int]:
         """Between which numbers of rows the event lies. All classes together have β's part for it."""
-        counts, held = self.counts, int(mask.sum())
+        rows, held = self.counts.rows, int(mask.sum())
         level = TOTALS * self.beta / len(self.events.classes) / 2 / self._events_of(held)
-        inside, outside = self._sum(mask, values, level), None if narrow else self._sum(~mask, values, level)
-        ways = [inside, *(() if outside is None else ((counts.rows - outside[0], outside[1]),))]
-        if not narrow:
-            ways.append((int(counts.totals[mask].sum()), noise_sum(counts.total_rate, held).width(level)))
-            rest, others = int(counts.totals[~mask].sum()), self.c - held
-            ways.append((counts.rows - rest, noise_sum(counts.total_rate, others).width(level)))
-        middle, width = min(ways, key=lambda way: way[1])
-        return min(max(middle - width, 0), counts.rows), max(min(middle + width, counts.rows), 0)
+        told = self._told(mask, narrow, values, level)
+        low, high = 0, rows
+        if told is not None:
+            width = told[1].width(level)
+            low, high = max(told[0] - width, low), min(told[0] + width, high)
+            cells = self.counts.cells[:, values]
+            if not narrow and cells.size <= MOST_TERMS and width > self._halved.width(level) / 2:
+                # The event's own cells and what all others leave of n, added up: twice its rows, with the noise of all.
+                twice, width = int(cells[mask].sum()) + rows - int(cells[~mask].sum()), self._halved.width(level)
+                low, high = max(-((width - twice) // 2), 0), min((twice + width) // 2, rows)
+        return min(low, rows), max(high, 0)
 
-    def _sum(self, mask: BoolArray, values: IntArray, level: Fraction) -> tuple[int, int]:
-        """The noisy cells of an event added up, and how far their noise may have moved the sum."""
-        terms = int(mask.sum()) * len(values)
-        width = noise_sum(self.counts.cell_rate, terms).width(level) if terms <= MOST_TERMS else self.counts.rows
-        return int(self.counts.cells[mask][:, values].sum()), width
+    @property
+    def _halved(self) -> NoiseSum:
+        """The noise of all cells together."""
+        return noise_sum(self.counts.cell_rate, self.counts.cells.size)
+
+    def _told(self, mask: BoolArray, narrow: bool, values: IntArray, level: Fraction) -> tuple[int, NoiseSum] | None:
+        """The number of rows of an event with the least noise in it: by its cells or totals, or by all but its own.
+
+        Which has least noise follows from sizes and rates, which are public; None where too many cells add up.
+        """
+        counts, ways = self.counts, []
+        for some, of_all in ((mask, 0), (~mask, counts.rows)):
+            sign, terms = (-1 if of_all else 1), int(some.sum()) * len(values)
+            if terms <= MOST_TERMS:
+                seen = int(counts.cells[some][:, values].sum())
+                ways.append((of_all + sign * seen, noise_sum(counts.cell_rate, terms)))
+            if narrow:
+                break  # how many there are outside of a class is not public
+            ways.append((of_all + sign * int(counts.totals[some].sum()), noise_sum(counts.total_rate, int(some.sum()))))
+        return min(ways, key=lambda way: way[1].width(level), default=None)
 
     def _events_of(self, held: int) -> int:
         """Over how many events of so many secrets a part is divided, all sizes having the same."""
@@ -203,9 +224,8 @@ class _NoisySets:
         counts, held = self.counts, int(mask.sum())
         level = rounded(SHARES * self.beta / len(self.events.classes) / self._events_of(held))
         if not known:
-            return NoisyShares(noise_sum(counts.total_rate, held), level).lower(
-                int(counts.totals[mask].sum()), counts.rows
-            )
+            told = self._told(mask, False, values, level)
+            return 0 if told is None else NoisyShares(told[1], level).lower(told[0], counts.rows)
         both = mask | others
         seen = int(counts.cells[mask][:, values].sum())
         trials = int(counts.cells[both][:, values].sum()) + noise_sum(

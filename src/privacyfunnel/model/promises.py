@@ -386,6 +386,21 @@ class ForPopulation(Wider, named=False):
         return tuple(protocol.worst_over(sets.about(s)).epsilon for s in range(joint.c))
 
 
+def promised(kind: Promise | str, epsilon: float | None = None) -> Promise:
+    """A promise as Python users ask for it: by its name and ε, or as a value.
+
+    >>> promised("lip", 0.5), promised(LDP(1))
+    (LIP(epsilon=0.5), LDP(epsilon=1.0))
+    """
+    if not isinstance(kind, str):
+        if epsilon is not None:
+            raise ParameterError("a promise that is given as a value has its ε; another was given. Leave it out.")
+        return kind
+    if epsilon is None:
+        raise ParameterError(f"a promise needs its ε; there is none. Say epsilon=1, or promise={kind.upper()}(1).")
+    return promise(kind, checked_epsilon(epsilon))
+
+
 def promise(name: str, epsilon: float) -> Promise:
     """The promise of that name: lip, ldp or srlip."""
     if name.lower() not in PROMISES:

@@ -19,12 +19,13 @@ from privacyfunnel.laws.outcomes import outcomes_of
 from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.laws.substitutes import substitutes_of
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.promises import Promise
+from privacyfunnel.model.promises import Promise, promised
 from privacyfunnel.model.uses.use import Information, Use, Worth
 from privacyfunnel.release.order import OUTCOMES, Order, names
 from privacyfunnel.release.private import private_design, told_of_design
 from privacyfunnel.release.sending import Watch
 from privacyfunnel.release.whom import obstacle, of_rows_alone, unhurried, whom
+from privacyfunnel.tables.asking import bins_of
 from privacyfunnel.tables.bins import Bins
 from privacyfunnel.tables.dialect import AS_FOUND, Dialect
 from privacyfunnel.tables.merging import merges_of
@@ -89,12 +90,13 @@ def design(
     *,
     secret: str | Sequence[str],
     publish: str | Sequence[str],
-    promise: Promise,
+    promise: Promise | str = "lip",
+    epsilon: float | None = None,
     population: float | str | None = None,
     method: str = DEFAULT_METHOD,
     chain_order: Sequence[str] = (),
     budgets: str | Sequence[float] | None = None,
-    bins: Sequence[Bins] = (),
+    bins: Sequence[Bins | str] | Mapping[str, Any] = (),
     merge_rare: int | Mapping[str, int] | None = None,
     merge_secrets: Mapping[str, Sequence[str]] | None = None,
     as_: str = OUTCOMES,
@@ -107,21 +109,21 @@ def design(
 ) -> SealedProtocol:
     """The sealed protocol for a frame (anything narwhals reads), of which only counts are used; nothing is drawn.
 
-    What each argument means is what `Order` says of it. Where the frame holds a row per combination, `counts` is the
-    column that says how many rows it stands for.
+    Arguments mean what they mean for `sanitise`, where each is explained. Where the frame holds a row per combination,
+    `counts` is the column that says how many rows it stands for.
     """
     from privacyfunnel.tables.frames import FrameTable
 
     order = Order(
         secret=names(secret),
         publish=names(publish),
-        promise=promise,
+        promise=promised(promise, epsilon),
         population=whom(population).confidence,
         population_if_possible=whom(population).if_possible,
         method=method,
         chain_order=tuple(chain_order),
         budgets=budgets if budgets is None or isinstance(budgets, str) else tuple(budgets),
-        bins=tuple(bins),
+        bins=bins_of(bins),
         merges=merges_of(merge_rare, merge_secrets),
         as_=as_,
         use=use or Information(),

@@ -17,6 +17,7 @@ PROTOCOL = "protocol.json"
 CODEBOOKS = ("codebook.csv", "codebook.tsv")
 SIGNATURE = f"{PROTOCOL}.sig"
 OWNERS, PUBLIC = "report.html", "public-report.html"  # what the pages are called
+CROISSANT = "croissant.json"  # and a description for catalogues of data sets
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ class ReleaseFiles:
         A protocol belongs to one table: a table in another format, and with --force the old pages, codebook and
         signature too, would tell of a release that is no longer there.
         """
-        old = (*CODEBOOKS, OWNERS, PUBLIC, SIGNATURE) if self.force else ()
+        old = (*CODEBOOKS, OWNERS, PUBLIC, CROISSANT, SIGNATURE) if self.force else ()
         return whole_files(self.into, force=self.force, instead_of=(*self._tables, *old))
 
     @property

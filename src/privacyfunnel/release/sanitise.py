@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from privacyfunnel.designs.choice import DEFAULT_METHOD
 from privacyfunnel.designs.methods import Effort
-from privacyfunnel.model.promises import Promise
+from privacyfunnel.model.promises import Promise, promised
 from privacyfunnel.model.uses.use import Information, Use
 from privacyfunnel.release.files import Page, ReleaseFiles
 from privacyfunnel.release.order import OUTCOMES, Order, names
@@ -21,6 +21,7 @@ from privacyfunnel.release.release import Release
 from privacyfunnel.release.sending import Watch
 from privacyfunnel.release.whom import whom
 from privacyfunnel.release.work import Work
+from privacyfunnel.tables.asking import bins_of
 from privacyfunnel.tables.bins import Bins
 from privacyfunnel.tables.dialect import AS_FOUND, Dialect
 from privacyfunnel.tables.merging import merges_of
@@ -39,13 +40,14 @@ def sanitise(
     *,
     secret: str | Sequence[str],
     publish: str | Sequence[str],
-    promise: Promise,
+    promise: Promise | str = "lip",
+    epsilon: float | None = None,
     population: float | str | None = None,
     method: str = DEFAULT_METHOD,
     chain_order: Sequence[str] = (),
     budgets: str | Sequence[float] | None = None,
     keep: str | Sequence[str] = (),
-    bins: Sequence[Bins] = (),
+    bins: Sequence[Bins | str] | Mapping[str, Any] = (),
     merge_rare: int | Mapping[str, int] | None = None,
     merge_secrets: Mapping[str, Sequence[str]] | None = None,
     as_: str = OUTCOMES,
@@ -62,21 +64,68 @@ def sanitise(
 
     Its rows are in a random order, of which `Release.order` tells the owner, unless the order is to be kept.
     An index, attrs and metadata of the frame are not passed on; `Release.beside` says which there were.
-    What each argument means is what `Order` says of it.
+    Columns of numbers, truth values and categories come back as such where single values are published.
+
+    Parameters
+    ----------
+    frame
+        The rows: a frame of pandas, polars, pyarrow or anything else that narwhals reads.
+    secret
+        The column, or columns together, that nobody shall learn.
+    publish
+        The column or columns to publish, randomised.
+    promise, epsilon
+        `"lip"` (nobody's belief about the secret moves by more than a factor of e^ε), `"ldp"` (any two secrets make a
+        record likely within e^ε of each other) or `"srlip"` (lip, also against those who know some published values),
+        with its `epsilon`; or a promise as a value, `LIP(1)`.
+    population
+        `"95%"`: keep it, with that confidence, for the people whom the rows are a sample of; `"auto"`: where possible.
+    method
+        `"auto"`, or `optimal`, `chain`, `product`, `randomised-response`, `unary-encoding`, `conditional-reporting`.
+    budgets
+        Of a product: `"sound"`, `"paper"`, or an ε per column; searched where left out.
+    bins
+        Coarser values by column: `{"age": [0, 18, 65], "income": 8, "visit": "month", "icd": "prefix:3"}`. A list is
+        edges, a number so many quantiles, a mapping groups of values; texts are those of the command line.
+    merge_rare
+        Publish values that fewer than so many rows hold as `other`: a number for all columns, or `{"zip": 10}`.
+    merge_secrets
+        Secrets that are one from now on: `{"other": ["a", "b"]}`. Nothing is promised that tells them apart.
+    as_
+        `"outcomes"`: the most likely value and a code; `"labels"`: groups of values in words; `"values"`: values
+        alone, in the types that they had.
+    use
+        What the table is to be best for: `Information()`, `Statistics()`, `Balanced()`, `Values()`, `Distance()`.
+    sees_secret
+        Let the protocol look at the secret as well: it keeps more and promises less.
+    effort
+        How long and how closely to search: `Effort(time_limit=60)`.
+    design_epsilon, domain
+        Make the protocol from counts with noise, over public labels (`read_domain`).
+    chain_order
+        For a chain: the columns in the order in which they are published.
+    keep
+        Columns to pass through as they are, unprotected.
+    sets
+        How sets of values are written: one `"column"`, or 0/1 `"indicators"`.
+    keep_order
+        Publish the rows in the order of the frame, which may give the secret away.
+    seed
+        For tests only: a release that was drawn from a seed is not for publication.
     """
     from privacyfunnel.tables.frames import FrameTable
 
     order = Order(
         secret=names(secret),
         publish=names(publish),
-        promise=promise,
+        promise=promised(promise, epsilon),
         population=whom(population).confidence,
         population_if_possible=whom(population).if_possible,
         method=method,
         chain_order=tuple(chain_order),
         budgets=budgets if budgets is None or isinstance(budgets, str) else tuple(budgets),
         keep=names(keep),
-        bins=tuple(bins),
+        bins=bins_of(bins),
         merges=merges_of(merge_rare, merge_secrets),
         as_=as_,
         sets=sets,

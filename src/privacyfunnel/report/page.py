@@ -18,11 +18,12 @@ from privacyfunnel.errors import ParameterError
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.release.files import Page
 from privacyfunnel.release.sanitise import Release
-from privacyfunnel.report import OWNERS, PUBLIC, said
+from privacyfunnel.report import CROISSANT, OWNERS, PUBLIC, said
 from privacyfunnel.report.analyst import Analyst, analyst, shares_bars
 from privacyfunnel.report.attacker import Attacker, attacker, beliefs_bars, guessing_sentence, worst_sentence
 from privacyfunnel.report.changes import change_bars, changes, public_bars
 from privacyfunnel.report.costs import LOOSE, costs, costs_picture
+from privacyfunnel.report.croissant import description
 from privacyfunnel.report.look import STYLE
 from privacyfunnel.report.said import Occasion
 from privacyfunnel.report.words import percent, sentence
@@ -39,13 +40,16 @@ def pages(
     *,
     owners: bool = True,
     public: bool = False,
+    croissant: bool = False,
     watch: Callable[[str], None] | None = None,
 ) -> Iterator[Page]:
-    """The owner's page, for their eyes only, and the public one, as asked for."""
+    """The owner's page, for their eyes only, the public one, and a description for catalogues, as asked for."""
     if owners:
         yield Page(OWNERS, owner_page(release, occasion, watch=watch), owners=True)
     if public:
         yield Page(PUBLIC, public_page(release, occasion))
+    if croissant:
+        yield Page(CROISSANT, description(release, occasion))
 
 
 def owner_page(

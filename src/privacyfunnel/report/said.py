@@ -9,15 +9,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from importlib.metadata import version
+from pathlib import Path
 
 from privacyfunnel.audits.side_channels import SideChannel
 from privacyfunnel.estimation.expected import points
 from privacyfunnel.laws.sealing import SealedProtocol
-from privacyfunnel.release.files import PROTOCOL, STEM, TABLES
+from privacyfunnel.release.files import PROTOCOL, STEM
 from privacyfunnel.release.sanitise import Release
 from privacyfunnel.report.analyst import Analyst
 from privacyfunnel.report.attacker import Attacker
 from privacyfunnel.report.words import factor, percent, sentence
+from privacyfunnel.tables.files import table_suffix
 from privacyfunnel.tables.names import listing
 
 MEANING = {
@@ -239,8 +241,7 @@ def audit_command(release: Release, occasion: Occasion) -> str:
     """The command that checks the release from its files."""
     if release.protocol_file is None:
         return ""
-    suffixes = [name for name in TABLES if str(release.table).endswith(name.removeprefix(STEM))]
-    table = release.protocol_file.parent / max(suffixes, key=len, default=TABLES[0])
+    table = release.protocol_file.parent / f"{STEM}{table_suffix(Path(release.table))}"
     asked = ["--query", occasion.query] if occasion.query else []
     return shlex.join(
         ["privacyfunnel", "audit", str(release.protocol_file), occasion.source, *asked, "--sanitised", str(table)]

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import narwhals as nw
@@ -11,11 +12,13 @@ from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import TableError
 from privacyfunnel.tables.asking import bins_of
 from privacyfunnel.tables.bins import Bins
-from privacyfunnel.tables.dialect import COMMON, Written
+from privacyfunnel.tables.dialect import AS_FOUND, COMMON, Dialect, Written
 from privacyfunnel.tables.encoding import encode
+from privacyfunnel.tables.files import Table
 from privacyfunnel.tables.merging import Merge
 from privacyfunnel.tables.numbers import PLAIN, Numbers
 from privacyfunnel.tables.picking import exactly
+from privacyfunnel.tables.sources import Source, source_of
 from privacyfunnel.tables.variables import Contingency
 
 BATCH_ROWS = 1 << 20  # a frame is in memory already
@@ -83,6 +86,21 @@ class FrameTable:
         numbers = type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1)
         return None if numbers and not any(names) else names
 
+    def _as_own(self, labels: pl.Series) -> pl.Series:
+        """Labels as the numbers or truth values that the column holds, if every one of them is one."""
+        if labels.name not in self.columns or labels.dtype != pl.String or labels.null_count():
+            return labels
+        kind = self.frame[labels.name].dtype
+        if kind == nw.Boolean and labels.is_in(["true", "false"]).all():
+            return labels == "true"
+        if kind.is_integer() or kind.is_float():
+            numbers = labels.cast(pl.Int64 if kind.is_integer() else pl.Float64, strict=False)
+            return numbers if (numbers.cast(pl.String) == labels).fill_null(False).all() else labels
+        return labels
+
+    def _is_category(self, name: str) -> bool:
+        return name in self.columns and self.frame[name].dtype in (nw.Categorical, nw.Enum)
+
     def like(
         self,
         columns: Sequence[pl.Series],
@@ -99,8 +117,9 @@ class FrameTable:
         secret, or names.
         """
         index = nw.maybe_get_index(self.frame) if indexed else None
-        fresh = {column.name: column.to_list() for column in columns}
+        fresh = {column.name: self._as_own(column).to_list() for column in columns}
         frame = nw.from_dict(fresh, backend=self.frame.implementation)
+        frame = frame.with_columns(nw.col(name).cast(nw.Categorical()) for name in fresh if self._is_category(name))
         if keep:
             kept = self.frame[list(keep)].with_columns(*(_without_categories(self.frame[name]) for name in keep))
             kept = kept if order is None else kept[order]
@@ -109,6 +128,13 @@ class FrameTable:
         if index is not None:
             native.index = index
         return native
+
+
+def as_table(source: Any, dialect: Dialect = AS_FOUND) -> Table:
+    """A file by its path, another source, a table that was opened, or a frame that narwhals reads."""
+    if isinstance(source, str | Path | Source):
+        return source_of(source).open(dialect)
+    return source if isinstance(source, Table) else FrameTable.of(source)
 
 
 def contingency_of_frame(

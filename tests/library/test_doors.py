@@ -1,0 +1,117 @@
+"""The library as a notebook user meets it."""
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pytest
+
+import privacyfunnel as pf
+from privacyfunnel.errors import ColumnError, OutputError, ParameterError
+from privacyfunnel.library.saying import in_python
+
+N = 240
+PEOPLE: dict[str, list[Any]] = {
+    "age": [20 + i % 60 for i in range(N)],
+    "kids": [i % 4 for i in range(N)],
+    "member": [i % 3 == 0 for i in range(N)],
+    "town": ["uvw"[i % 3] for i in range(N)],
+    "visit": [f"2024-{i % 3 + 1:02}-11" for i in range(N)],
+    "ill": ["yes" if i % 5 == 0 or i % 7 == 0 else "no" for i in range(N)],
+}
+
+
+@pytest.fixture(scope="module")
+def release() -> pf.Release:
+    return pf.sanitise(
+        pl.DataFrame(PEOPLE), secret="ill", publish=["age", "town"], epsilon=0.1, bins={"age": [18, 40, 60]}
+    )
+
+
+def test_a_promise_is_named_with_its_epsilon_or_given_as_a_value() -> None:
+    frame = pl.DataFrame(PEOPLE)
+    named = pf.design(frame, secret="ill", publish="town", promise="ldp", epsilon=0.5)
+    assert named.promise == pf.design(frame, secret="ill", publish="town", promise=pf.LDP(0.5)).promise
+    with pytest.raises(ParameterError, match="Say epsilon=1, or promise=LIP"):
+        pf.sanitise(frame, secret="ill", publish="town")
+    with pytest.raises(ParameterError, match="has its ε"):
+        pf.sanitise(frame, secret="ill", publish="town", promise=pf.LIP(1), epsilon=1)
+
+
+def test_bins_are_asked_for_as_a_dictionary_everywhere() -> None:
+    frame, bins = pl.DataFrame(PEOPLE), {"age": [18, 40, 60], "visit": "month", "town": {"u": "a", "v": "a", "w": "b"}}
+    sealed = pf.design(frame, secret="ill", publish=list(bins), epsilon=2, bins=bins)
+    assert [len(at.labels) for at in sealed.domain.attributes] == [3, 3, 2]
+    joint = pf.Joint.from_table(frame, secret="ill", publish=list(bins), bins=bins)
+    assert joint.attributes == sealed.domain.attributes
+    looks = {look.column: look.values for look in pf.scan(frame, secret="ill", bins={"age": 4}).looks}
+    assert looks["age"] == 4
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame])
+def test_numbers_truth_values_and_categories_come_back_as_such(kind: Any) -> None:
+    frame = kind(PEOPLE)
+    if kind is pd.DataFrame:
+        frame["town"] = frame["town"].astype("category")
+    columns = ["kids", "member", "town"]
+    found = pf.sanitise(frame, secret="ill", publish=columns, epsilon=1, as_="values", method="randomised-response")
+    assert [str(found.table[name].dtype) for name in columns] == [str(frame[name].dtype) for name in columns]
+    assert set(found.table["kids"]) <= set(PEOPLE["kids"])
+    assert pf.estimate(found).table("kids").rows == N
+
+
+def test_a_release_is_estimated_saved_reported_and_shown(release: pf.Release, tmp_path: Path) -> None:
+    told = pf.estimate(release)
+    assert "Estimates by" in repr(told)
+    assert told._repr_html_().count("<tr>") >= 6
+    folder = release.save(tmp_path / "out")
+    assert sorted(path.name for path in folder.iterdir()) == ["codebook.csv", "protocol.json", "sanitised.csv"]
+    assert (folder / "protocol.json").stat().st_mode & 0o077 == 0
+    again = pf.estimate(folder / "protocol.json", folder / "sanitised.csv")
+    assert again.to_dict() == told.to_dict()
+    with pytest.raises(OutputError, match="force"):
+        release.save(folder)
+    assert "LIP about ill, ε = 0.1" in repr(release)
+    assert "may become 27 to 33 %" in release._repr_html_()
+    assert "--" not in release._repr_html_().replace("<!--", "")
+    page = release.report()
+    assert "<html" in page.html
+    assert page.save(tmp_path / "report.html").stat().st_mode & 0o077 == 0
+
+
+def test_what_a_researcher_holds_shows_itself() -> None:
+    joint = pf.Joint.from_counts([[30, 10], [10, 30]], secret=["ill", "well"], values=["<a>", "b"])
+    best = pf.optimal(joint, pf.LIP(0.3))
+    assert repr(joint) == "Joint of S (2 secrets) and X (2 values)"
+    assert "&lt;a&gt;" in joint._repr_html_()
+    assert "no protocol that keeps the promise does better" in repr(best)
+    assert "<table>" in best._repr_html_()
+
+
+def test_an_audit_shows_itself(tmp_path: Path) -> None:
+    path = tmp_path / "people.csv"
+    pl.DataFrame(PEOPLE).write_csv(path)
+    order = pf.Order(secret=("ill",), publish=("town",), promise=pf.LIP(1))
+    found = pf.sanitise_file(path, tmp_path / "out", order)
+    assert found.protocol_file is not None
+    audited = pf.audit(found.protocol_file, path)
+    assert "certified" in repr(audited)
+    assert "LIP ε = 1 about ill holds" in audited._repr_html_()
+
+
+def test_messages_name_arguments_and_not_options() -> None:
+    frame = pl.DataFrame({"s": ["a", "b"] * 100, "x": range(200)})
+    with pytest.raises(ColumnError) as caught:
+        pf.sanitise(frame, secret="s", publish="x", epsilon=1)
+    assert 'bins={"x": "quantiles:8"}' in str(caught.value)
+    assert "--" not in str(caught.value)
+    assert in_python("--na 'k. A.' reads it as missing") == "dialect='k. A.' reads it as missing"
+
+
+@pytest.mark.parametrize("door", [pf.sanitise])
+def test_every_argument_is_explained_where_it_is_asked_for(door: Any) -> None:
+    said = inspect.getdoc(door) or ""
+    for name in inspect.signature(door).parameters:
+        assert f"\n{name}" in said or f", {name}\n" in said, name
