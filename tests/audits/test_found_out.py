@@ -227,7 +227,7 @@ def test_a_bound_that_was_not_proved_is_found_out(
     assert "must state how much is kept of this table" in turned_down(capsys, "audit", more, people)
     found = found_by(capsys, "audit", out / "protocol.json", people)["claims"]
     assert (found["information_measured"], found["bound_nats"], found["bound_confirmed"]) == (True, None, False)
-    best = released(people, tmp_path / "best", method="optimal")
+    best = released(people, tmp_path / "best", "--for", "information", method="optimal")
     mean = {"information_nats": 1.3, "information_error_nats": 1e-4, "bound_nats": 1.31}  # which is not measured again
     beyond = rewritten(best, lambda c: c["certificate"].update(mean))
     assert "no protocol that keeps the promise keeps more than" in turned_down(capsys, "audit", beyond, people)

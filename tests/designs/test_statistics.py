@@ -61,14 +61,14 @@ def test_the_closed_form_for_sixteen_values_is_the_one_of_the_reference() -> Non
 @settings(max_examples=10, deadline=None)
 def test_the_optimum_keeps_its_promise_and_its_bound_holds(joint: Joint, kind: type[Promise], epsilon: float) -> None:
     promise, use = kind(epsilon), Statistics()
-    best = optimal(joint, promise, use, time_limit=2)
+    best = optimal(joint, promise, use)
     assert promise.leakage(joint, best.protocol) <= epsilon
     if best.sealed is not None:
         kept(joint, promise, best.sealed)
     assert best.value == use.value(joint, best.protocol)
-    assert best.bound <= best.value
+    assert 0 <= best.value - best.bound <= GAP * best.value + 1e-6
     grr = use.value(joint, randomised_response(joint, promise))
-    assert best.bound <= grr * (1 + 1e-9) + 1e-9
+    assert best.value <= grr * (1 + 1e-9) + 1e-6
 
 
 # Adult, all rows: n × total squared error of the table's own shares, from a prototype of its own.

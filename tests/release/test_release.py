@@ -10,7 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from privacyfunnel import LDP, LIP, SRLIP, Joint, SealedProtocol
+from privacyfunnel import LDP, LIP, SRLIP, Information, Joint, SealedProtocol, Statistics
 from privacyfunnel.errors import ColumnError, ParameterError
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.release.order import Order
@@ -44,8 +44,18 @@ def test_only_what_was_named_is_published_and_the_secret_never(people: pl.DataFr
     assert any("unprotected: race" in sentence for sentence in release.not_promised)
 
 
-def test_the_optimum_is_the_default_and_comes_with_its_bound(people: pl.DataFrame) -> None:
+def test_the_best_protocol_for_statistics_is_the_default_and_comes_with_its_bound(people: pl.DataFrame) -> None:
     release = sanitise(people, secret="occupation", publish="education", promise=LIP(1))
+    assert release.worth.use == Statistics()
+    assert release.worth.value == pytest.approx(0.3859, rel=1.5e-3)
+    assert release.worth.bound is not None
+    assert release.worth.bound <= release.worth.value <= release.worth.bound * 1.002
+    assert release.short is None
+    assert release.sealed.epsilon <= 1
+
+
+def test_the_most_informative_protocol_is_had_for_the_asking(people: pl.DataFrame) -> None:
+    release = sanitise(people, secret="occupation", publish="education", promise=LIP(1), use=Information())
     assert release.information == pytest.approx(1.7766, abs=5e-5)
     assert release.sealed.bound is not None
     assert release.information <= release.sealed.bound <= release.information + 2e-6

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -30,6 +31,7 @@ from privacyfunnel.model.noise import OwnNoise
 from privacyfunnel.model.noisy_counts import NoisyCounts
 from privacyfunnel.model.noisy_priors import SampledWithNoise
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, ForPopulation, Population, Promise
+from privacyfunnel.model.uses.use import Information
 from privacyfunnel.release.sanitise import Release, sanitise
 from privacyfunnel.report import svg
 from privacyfunnel.report.analyst import analyst
@@ -379,9 +381,8 @@ def test_a_release_and_its_report_make_no_protocol_twice(monkeypatch: pytest.Mon
     monkeypatch.setattr("os.cpu_count", lambda: 1)  # so that all is made in this process
     for method, sees in (("optimal", True), ("randomised-response", False)):
         made.clear()
-        release = sanitise(
-            people(), secret="job", publish="sex", promise=LIP(0.01), method=method, sees_secret=sees, effort=QUICK
-        )
+        asked: dict[str, Any] = {"method": method, "sees_secret": sees, "use": Information(), "effort": QUICK}
+        release = sanitise(people(), secret="job", publish="sex", promise=LIP(0.01), **asked)
         assert made == [(method, 0.01, sees)]
         assert release.known == (Point(line_name(method, sees), 0.01, release.information, release.sealed.bound),)
         owner_page(release, OCCASION, effort=QUICK)

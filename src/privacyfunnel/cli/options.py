@@ -114,15 +114,15 @@ MethodOption = Annotated[
         "--method", help="optimal, randomised-response, unary-encoding, conditional-reporting, product or chain."
     ),
 ]
-For = Annotated[
-    str,
-    typer.Option(
-        "--for",
-        help="What the table is best for: information, values (the right value most often), distance (or "
-        "distance:squared, distance:costs.csv), statistics (all shares, or statistics:COLUMN,… or "
-        "statistics:queries.csv), balanced (statistics with 99 % of the information, or balanced:0.97).",
-        metavar="USE[:…]",
-    ),
+FOR_HELP = (
+    "What the table is best for: information, values (the right value most often), distance (or distance:squared, "
+    "distance:costs.csv), statistics (all shares, or statistics:COLUMN,… or statistics:queries.csv), balanced "
+    "(statistics with 99 % of the information, or balanced:0.97)."
+)
+For = Annotated[str, typer.Option("--for", help=FOR_HELP, metavar="USE[:…]")]
+ForOrDefault = Annotated[
+    str | None,
+    typer.Option("--for", help=f"{FOR_HELP} If not given: statistics, where they can be had.", metavar="USE[:…]"),
 ]
 Ordered = Annotated[
     list[str] | None,

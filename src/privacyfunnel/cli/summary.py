@@ -149,7 +149,7 @@ def _served(release: Release) -> list[tuple[str, str]]:
     if worth.use.name == "information":
         return []
     than = "less" if worth.use.less_is_better else "more"
-    proved = "" if worth.bound is None else f"; {than} than {worth.bound:.4f} is not possible"
+    proved = "; what is best is not known" if worth.unproved else f"; {than} than {worth.bound:.4f} is not possible"
     return [("use", f"{worth.use.called}: {worth.value:.4f}, {worth.use.unit}{proved}")]
 
 
@@ -171,6 +171,8 @@ def _people(release: Release) -> list[tuple[str, str]]:
 
 def _cut(release: Release) -> str:
     """That the search was cut short, and what that may have cost."""
+    if release.worth.unproved:
+        return "ended without a proof: how far this is from the best is not known"
     unit = "nats" if release.worth.use.name == "information" else release.worth.use.unit
     return f"cut short: up to {release.short:.2g} {unit} may be missing; a longer --time-limit may find it"
 

@@ -4,18 +4,30 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from privacyfunnel.designs import methods
 from privacyfunnel.designs.chain.band import chained
 from privacyfunnel.designs.methods import Options
-from privacyfunnel.designs.sizes import LARGEST_PROBLEM, PUBLISHED_WELL, SOLVED_WELL, SOLVED_WELL_IN_TWO
+from privacyfunnel.designs.sizes import (
+    BLURRED,
+    CONDITIONED_WELL,
+    LARGEST_PROBLEM,
+    MOST_PAIRS,
+    PUBLISHED_WELL,
+    SOLVED_WELL,
+    SOLVED_WELL_IN_TWO,
+)
 from privacyfunnel.errors import SizeError
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
+from privacyfunnel.model.uses.statistics import Statistics
 from privacyfunnel.model.uses.use import Information
 
 AUTO = "auto"  # the optimum, or a chain where too many combinations occur
 DEFAULT_METHOD = AUTO
 JOINT, CHAIN = "optimal", "chain"
+STATISTICS_SECONDS = 20.0  # that the best protocol for statistics gets where nobody said how long it may take
 SECONDS = 60.0  # that the joint optimum gets where nobody said how long it may take
 
 
@@ -57,6 +69,39 @@ def settled(name: str, joint: Joint, promise: Promise, options: Options) -> tupl
     if choice.method == JOINT and options.effort.time_limit is None:
         options = replace(options, effort=replace(options.effort, time_limit=SECONDS))
     return choice, options
+
+
+def by_default(choice: Choice, joint: Joint, promise: Promise, options: Options) -> tuple[Choice, Options]:
+    """The options of a method where nobody said what the table is to be best for: statistics, where they can be had.
+
+    Measured on tables of different kinds (docs/uses.md), that serves analysts best. Where no protocol for statistics is
+    found, the most informative one is taken, and the reason says so. Values that are published as they are, an average
+    and methods that go column by column have uses of their own.
+    """
+    if choice.method != JOINT or options.as_values or options.average is not None:
+        return choice, options
+    why_not = no_statistics(joint, promise, options.sees_secret)
+    if why_not:
+        reason = f"{choice.reason}; " if choice.reason else ""
+        return replace(choice, reason=f"{reason}made for information, not for statistics: {why_not}"), options
+    if joint.a > CONDITIONED_WELL and not options.sees_secret:
+        reason = f"{choice.reason}; " if choice.reason else ""
+        many = f"more than {CONDITIONED_WELL}: the best for statistics is not sought, but one of the most informative"
+        choice = replace(choice, reason=f"{reason}{many} protocols from which shares can be told well")
+    limit = options.effort.time_limit
+    effort = replace(options.effort, time_limit=STATISTICS_SECONDS if limit is None else limit)
+    return choice, replace(options, use=Statistics(), effort=effort)
+
+
+def no_statistics(joint: Joint, promise: Promise, sees_secret: bool) -> str:
+    """Why no protocol for statistics is sought, in words; nothing where one is."""
+    if sees_secret and promise.sets(joint, sees_secret) is not None:
+        return "for a population a protocol that sees the secret is made for the most information"
+    if sees_secret and int(np.count_nonzero(joint.weights)) > MOST_PAIRS:
+        return f"a protocol that sees the secret is made for these with at most {MOST_PAIRS} pairs of secret and value"
+    if promise.epsilon < BLURRED:
+        return "with so small an ε no share that depends on the secret can be estimated"
+    return ""
 
 
 def choose_method(joint: Joint, promise: Promise, as_values: bool = False) -> Choice:

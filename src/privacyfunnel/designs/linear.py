@@ -33,7 +33,7 @@ from privacyfunnel.laws.sealing import SMALLEST_EPSILON, seal
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.protocol import NEGLIGIBLE, Protocol, numbered
 from privacyfunnel.model.uses.linear import LinearUse
-from privacyfunnel.model.uses.order import places, range_labels
+from privacyfunnel.model.uses.order import range_labels
 
 MOST_CHANCES = PUBLISHED_WELL**2  # actions × inputs of one programme
 # The programme is solved for a promise that is smaller by this share, which is more than the solver's tolerance: then
@@ -59,8 +59,9 @@ def by_linear_programme(asked: Question) -> Optimum:
     inner = replace(problem, epsilon=problem.epsilon * (1 - INSIDE) if promise.epsilon > NARROWEST else 0.0)
     whole = replace(problem, epsilon=max(promise.epsilon, SMALLEST_EPSILON))
     own = drawn_actions(inner, inputs % joint.a, joint.a, shares=use.margin)
-    if use.by_numbers:
-        taken, bound = _by_numbers(inner, whole, use.numbers(joint)[inputs % joint.a, 0], own, asked.time_limit)
+    x = use.actions(joint)
+    if x is not None:
+        taken, bound = _by_numbers(inner, whole, x[inputs % joint.a], own, asked.time_limit)
     else:
         losses = costs.T[:, inputs % joint.a]  # a row per action
         shares = joint.p_x if use.margin else None
@@ -114,7 +115,7 @@ def _protocol(asked: Question, problem: Problem, inputs: IntArray, taken: FloatA
 
 def _by_range(use: LinearUse, joint: Joint, protocol: Protocol) -> Protocol:
     """The protocol with outputs called by a range where they hold neighbours on a line, and nothing else."""
-    where = None if joint.m > 1 or not use.on_a_line else places(joint.attributes[0], use.orders)
+    where = None if joint.m > 1 else use.line(joint.attributes[0])
     if where is None:
         return protocol
     p_xy = protocol.joint_with_values(joint)

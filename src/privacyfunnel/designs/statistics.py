@@ -13,8 +13,10 @@ from typing import cast
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray
+from privacyfunnel.designs.dithered import dithered
 from privacyfunnel.designs.informative import most_informative
 from privacyfunnel.designs.question import Optimum, Progress, Question
+from privacyfunnel.designs.sizes import BLURRED, CONDITIONED_WELL, MOST_PAIRS
 from privacyfunnel.designs.splitting import (
     LARGEST_EPSILON,
     LARGEST_SLIVER_BITS,
@@ -34,12 +36,9 @@ from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.uses.statistics import Balanced, Statistics, centred, of_population
 from privacyfunnel.model.uses.use import Information, Use
 
-FINEST = 1e-3  # of the value: no smaller gap is sought, since errors are random by far more than that
 RIDGE = 1e-6  # weight of all shares beside queries that alone would leave M singular
 RANK = 1e-9  # relative: singular values of queries below this are none
-BLURRED = 1e-6  # ε below which shares that depend on the secret cannot be estimated from any table there is
 ROUNDING = 1e-9  # relative: how far a value may lie below a bound that it meets
-MOST_PAIRS = 64  # of secret and value, for protocols that see both: beyond, nothing is proved in time
 INFORMATION_GAP = 1e-4  # of H(X): how well the best information is known before a share of it is asked for
 ROUGH_GAP, ROUGH_SECONDS = 2e-3, 20.0  # the same for a population; and for how long where there is no time limit
 INFORMATION_TIME = 0.3  # of a time limit
@@ -100,12 +99,14 @@ def _solved(asked: Question, use: Use, statistics: Statistics, extra: _Extra | N
             f"value; there are {problem.size}. Leave out --sees-secret, or use --for information."
         )
     checked_seen(joint, problem, f"'{use.called}'")
+    if problem.size > CONDITIONED_WELL and extra is None:
+        return dithered(asked, judged, statistics)
     moment = _moment(joint, statistics, extra)
     start = None if extra is None else _atoms_of(extra.best, problem, joint)
     found = conditioned(
         problem,
         replace(moment, constant=least if statistics.population else constant),
-        gap=FINEST,
+        gap=use.finest,
         absolute=asked.gap,
         time_limit=asked.time_limit,
         progress=_said(asked.progress, constant),

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from privacyfunnel.designs.choice import DEFAULT_METHOD, settled
+from privacyfunnel.designs.choice import DEFAULT_METHOD, by_default, settled
 from privacyfunnel.designs.methods import Effort, Options, method
 from privacyfunnel.estimation.expected import Expected, expected_of_each
 from privacyfunnel.model.joint import Joint
@@ -52,6 +52,7 @@ def consequences(
 
 def _of(joint: Joint, rows: int, promise: Promise, seconds: float) -> Consequence:
     choice, options = settled(DEFAULT_METHOD, joint, promise, Options(effort=Effort(time_limit=seconds)))
+    choice, options = by_default(choice, joint, promise, options)
     mine = method(choice.method)
     if mine.trial is not None:  # then a design takes long
         return Consequence(promise, (), f"a {choice.method} takes too long to be made for each ε")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
-from privacyfunnel.errors import DistributionError, TableError
+from privacyfunnel.errors import DistributionError, ParameterError, TableError
 from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.protocol import Labels
 
 
 def read_counts(path: str | Path) -> Joint:
@@ -29,6 +30,16 @@ def read_counts(path: str | Path) -> Joint:
     if all(number.is_integer() for line in numbers for number in line):
         return Joint.from_counts(numbers, secrets, values)
     return Joint.from_probabilities(numbers, secrets, values)
+
+
+def read_table(path: str, lines_are: str, cells_are: str) -> tuple[Labels, Labels, tuple[tuple[float, ...], ...]]:
+    """The labels of the lines of such a file, those of its columns, and its cells as numbers."""
+    header, body = read_cells(path, lines_are)
+    try:
+        cells = tuple(tuple(float(cell) for cell in line[1:]) for line in body)
+    except ValueError:
+        raise ParameterError(f"{cells_are} must be numbers; some in '{path}' are not. Mend them.") from None
+    return tuple(line[0] for line in body), tuple(header[1:]), cells
 
 
 def read_cells(path: str | Path, lines_are: str = "secret") -> tuple[list[str], list[list[str]]]:

@@ -13,17 +13,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from privacyfunnel.designs.methods import Effort, Method, method
+from privacyfunnel.designs.methods import Method, method
 from privacyfunnel.errors import PrivacyFunnelError
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.release.design import Designed
+from privacyfunnel.release.design import QUICK, Designed
 from privacyfunnel.release.sending import Watch
 from privacyfunnel.tables.bins import bin_labels, number_text
 
 NAMED = 3  # smaller tables that are looked at closely
 SECONDS = 15.0  # for all of them; one that has begun is finished
-QUICK = Effort(gap=0.01, time_limit=4.0)  # how well each of them is solved, in nats and seconds
 TELLING = 0.02  # the share of rows whose combination tells the secret from which on the summary says so
 
 Keeps = Callable[[Joint], float | None]  # about how many nats the method in use would keep of a table
@@ -101,7 +100,7 @@ def sparse_words(found: Designed, watch: Watch | None = None) -> str:
         if table.a < 2:
             return 0.0
         try:
-            return mine.keeps(table, found.sealed.promise, replace(found.options, effort=QUICK))
+            return mine.keeps(table, found.sealed.promise, found.informed)
         except PrivacyFunnelError:  # the release itself is done, and stands
             return None
 
@@ -113,7 +112,8 @@ def sparse_words(found: Designed, watch: Watch | None = None) -> str:
 
 def _as_quick(found: Designed, mine: Method) -> bool:
     """Whether the release itself took no longer than a smaller table gets: then it need not be made again."""
-    return mine.trial is None and QUICK.time_limit is not None and found.seconds <= QUICK.time_limit
+    quick = mine.trial is None and found.options.use == found.informed.use
+    return quick and QUICK.time_limit is not None and found.seconds <= QUICK.time_limit
 
 
 def _scaled(kept: float | None, scale: float) -> float | None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from privacyfunnel.designs.choice import DEFAULT_METHOD, Choice, settled
+from privacyfunnel.designs.choice import DEFAULT_METHOD, Choice, by_default, settled
 from privacyfunnel.designs.curve import Point, line_name
 from privacyfunnel.designs.methods import Design, Effort, Options, method
 from privacyfunnel.errors import ColumnError, GuaranteeError, OutputError, ParameterError, SizeError
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from privacyfunnel.tables.files import Table
     from privacyfunnel.tables.sources import Source
     from privacyfunnel.tables.variables import Contingency
+
+QUICK = Effort(gap=0.01, time_limit=4.0)  # how well a table is solved that is only compared with, in nats and seconds
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,6 +75,12 @@ class Designed:
                 f"{100 * promise.population.confidence:g} % confidence: for later rows, if they are of the same people."
             )
         return (about, *told_of_design(promise, secret, codebook=bool(self.sealed.outcomes), to_owner=True))
+
+    @property
+    def informed(self) -> Options:
+        """The same options for the most information: what smaller tables are compared by."""
+        use = self.options.use if self.options.as_values else Information()
+        return replace(self.options, use=use, effort=QUICK)
 
     @property
     def point(self) -> Point | None:
@@ -126,7 +134,7 @@ def design(
         bins=bins_of(bins),
         merges=merges_of(merge_rare, merge_secrets),
         as_=as_,
-        use=use or Information(),
+        use=use,
         sees_secret=sees_secret,
         effort=effort or Effort(),
         private=private_design(design_epsilon),
@@ -251,6 +259,8 @@ class _Made(NamedTuple):
 def _made(order: Order, joint: Joint, promise: Promise, options: Options) -> _Made:
     """The protocol of the method that was asked for, or that suits, keeping this promise."""
     choice, options = settled(order.method, joint, promise, options)
+    if order.use is None:
+        choice, options = by_default(choice, joint, promise, options)
     mine = method(choice.method)
     found = mine.design(joint, mine.covering(promise), options)
     return _Made(choice, options, found, found.seal())

@@ -38,7 +38,7 @@ class Order:
     budgets: str | tuple[float, ...] | None = (
         None  # of a product: "paper", "sound" or an ε per column; searched if None
     )
-    use: Use = field(default_factory=Information)  # what the table is to be best for
+    use: Use | None = None  # what the table is to be best for; None: what serves most, see `designs/choice.py`
     orders: Orders = ()  # of columns whose values stand on a line, though they are no numbers
     average: float | None = None  # nats: I(S;Y) may be no more than this, beside what is promised
     average_only: bool = False  # whether the promise is but a stop, and the average all that is asked
@@ -97,7 +97,7 @@ class Order:
             as_values=self.as_ == VALUES,
             budgets=self.budgets,
             order=self.chain_order,
-            use=self.use,
+            use=self.use or Information(),
             orders=self.orders,
             average=self.average,
             average_only=self.average_only,

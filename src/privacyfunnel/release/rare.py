@@ -11,16 +11,16 @@ import csv
 import io
 import shlex
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privacyfunnel.designs.methods import Effort, method
+from privacyfunnel.designs.methods import method
 from privacyfunnel.errors import PrivacyFunnelError
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.merged import with_secrets
-from privacyfunnel.release.design import Designed
+from privacyfunnel.release.design import QUICK, Designed
 from privacyfunnel.tables.merging import OTHER
 from privacyfunnel.tables.names import MISSING, unlike
 
@@ -28,7 +28,6 @@ FEW = 5  # rows that a value must have not to point at people
 RARE_SECRET = 200  # rows: a sample cannot exclude much about a secret that has fewer
 RARE_SHARE = 100  # … and fewer than one row in so many
 WORTH = 0.01  # of H(X): merging that would keep less is not spoken of
-QUICK = Effort(gap=0.01, time_limit=4.0)  # how well the merged table is solved, in nats and seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,18 +102,22 @@ def rare_secret_words(found: Designed, columns: Sequence[str]) -> str:
     joint, mine = found.joint, method(found.choice.method)
     if len(columns) != 1 or mine.by_column or found.seconds > (QUICK.time_limit or 0.0):
         return ""
+    promise, quick = found.sealed.promise, found.informed
     rare = rare_secrets(joint.secrets, joint.weights.sum(axis=1))
     if rare is None:
         return ""
     try:
-        kept = mine.keeps(rare.merge(joint), found.sealed.promise, replace(found.options, effort=QUICK))
+        kept = mine.keeps(rare.merge(joint), promise, quick)
+        now = found.sealed.information
+        if found.options.use != quick.use and kept - now >= WORTH * found.sealed.entropy:
+            now = mine.keeps(joint, promise, quick)
     except PrivacyFunnelError:  # the release itself is done, and stands
         return ""
-    if kept - found.sealed.information < WORTH * found.sealed.entropy:
+    if kept - now < WORTH * found.sealed.entropy:
         return ""
     few = f"{rare.rare} of {joint.c} values of {columns[0]} {'is' if rare.rare == 1 else 'are'} rare."
     return (
-        f"{few} With {rare.option} about {kept:.4f} nats would be kept instead of {found.sealed.information:.4f}; "
+        f"{few} With {rare.option} about {kept:.4f} nats could be kept instead of {now:.4f}; "
         "nothing would then be promised that tells the merged values apart."
     )
 

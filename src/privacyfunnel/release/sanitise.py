@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from privacyfunnel.designs.choice import DEFAULT_METHOD
 from privacyfunnel.designs.methods import Effort
 from privacyfunnel.model.promises import Promise, promised
-from privacyfunnel.model.uses.use import Information, Use
+from privacyfunnel.model.uses.use import Use
 from privacyfunnel.release.files import Page, ReleaseFiles
 from privacyfunnel.release.order import OUTCOMES, Order, names
 from privacyfunnel.release.private import private_design
@@ -129,7 +129,7 @@ def sanitise(
         merges=merges_of(merge_rare, merge_secrets),
         as_=as_,
         sets=sets,
-        use=use or Information(),
+        use=use,
         sees_secret=sees_secret,
         keep_order=keep_order,
         seed=seed,

@@ -9,7 +9,7 @@ import numpy as np
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.errors import ColumnError, ParameterError
-from privacyfunnel.model.counts import read_cells
+from privacyfunnel.model.counts import read_table
 from privacyfunnel.model.joint import Joint
 
 
@@ -48,9 +48,4 @@ class CostTable:
 
 def read_costs(path: str) -> CostTable:
     """The costs in a CSV file."""
-    header, lines = read_cells(path, "value")
-    try:
-        cells = tuple(tuple(float(cell) for cell in line[1:]) for line in lines)
-    except ValueError:
-        raise ParameterError(f"costs must be numbers; some in '{path}' are not. Mend them.") from None
-    return CostTable(path, tuple(line[0] for line in lines), tuple(header[1:]), cells)
+    return CostTable(path, *read_table(path, "value", "costs"))

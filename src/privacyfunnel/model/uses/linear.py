@@ -23,10 +23,10 @@ import numpy as np
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.errors import ParameterError
-from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.joint import Attribute, Joint
 from privacyfunnel.model.protocol import Protocol
 from privacyfunnel.model.uses.costs import CostTable, read_costs
-from privacyfunnel.model.uses.order import Orders, all_have_places, placed
+from privacyfunnel.model.uses.order import Orders, all_have_places, placed, places
 from privacyfunnel.model.uses.use import Use
 
 MARGIN = "margin"  # how it is asked for
@@ -65,19 +65,13 @@ class LinearUse(Use):
     def keeps_margin(self) -> bool:
         return self.margin
 
-    @property
-    def by_numbers(self) -> bool:
-        """Whether actions are any numbers, not only the values."""
-        return False
+    def actions(self, joint: Joint) -> FloatArray | None:
+        """a: the numbers that the values are, where any number may be acted by; None where the actions are values."""
+        return None
 
-    @property
-    def on_a_line(self) -> bool:
-        """Whether values count by where they stand on a line."""
-        return False
-
-    def numbers(self, joint: Joint) -> FloatArray:
-        """a × m: where each value stands on the line of its column."""
-        raise NotImplementedError
+    def line(self, attribute: Attribute) -> FloatArray | None:
+        """Where each label of a column stands, if values count by that; else None."""
+        return None
 
     @abstractmethod
     def costs(self, joint: Joint) -> FloatArray:
@@ -113,6 +107,9 @@ class Values(LinearUse):
     def of_values(self) -> Values:
         return replace(self, published=True)
 
+    def refuse(self, joint: Joint) -> None:
+        """Never: every value is right or wrong."""
+
     def costs(self, joint: Joint) -> FloatArray:
         return 1.0 - np.eye(joint.a)
 
@@ -145,12 +142,8 @@ class Distance(LinearUse):
         return replace(self, published=True)
 
     @property
-    def by_numbers(self) -> bool:
+    def _by_numbers(self) -> bool:
         return self.table is None and self.cost == SQUARED and not (self.margin or self.published)
-
-    @property
-    def on_a_line(self) -> bool:
-        return self.table is None
 
     def ordered(self, orders: Orders) -> Distance:
         return replace(self, orders=orders)
@@ -158,26 +151,30 @@ class Distance(LinearUse):
     def refuse(self, joint: Joint) -> None:
         if self.table is not None:
             self.table.of(joint)
-        elif self.by_numbers and joint.m > 1:
+        elif self._by_numbers and joint.m > 1:
             raise ParameterError(
                 f"squared distance is for one column; {joint.m} are published. Use distance:absolute, or publish one."
             )
         else:
-            self.numbers(joint)
+            placed(joint, self.orders)
 
-    def numbers(self, joint: Joint) -> FloatArray:
-        return placed(joint, self.orders)
+    def actions(self, joint: Joint) -> FloatArray | None:
+        return np.asarray(placed(joint, self.orders)[:, 0]) if self._by_numbers else None
+
+    def line(self, attribute: Attribute) -> FloatArray | None:
+        return places(attribute, self.orders) if self.table is None else None
 
     def costs(self, joint: Joint) -> FloatArray:
         if self.table is not None:
             return self.table.of(joint)
-        numbers = self.numbers(joint)
+        numbers = placed(joint, self.orders)
         return np.asarray(DISTANCES[self.cost](numbers[:, None, :] - numbers[None, :, :]).sum(axis=2))
 
     def value(self, joint: Joint, protocol: Protocol) -> float:
-        if not self.by_numbers:
+        x = self.actions(joint)
+        if x is None:
             return LinearUse.value(self, joint, protocol)
-        p_xy, x = protocol.joint_with_values(joint), self.numbers(joint)[:, 0]
+        p_xy = protocol.joint_with_values(joint)
         p_y = p_xy.sum(axis=0)
         mean = np.divide(x @ p_xy, p_y, out=np.zeros_like(p_y), where=p_y > 0)
         return float((p_xy * np.square(x[:, None] - mean)).sum())

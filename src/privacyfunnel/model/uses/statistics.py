@@ -19,7 +19,7 @@ import numpy as np
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.errors import ColumnError, ParameterError, checked_positive
-from privacyfunnel.model.counts import read_cells
+from privacyfunnel.model.counts import read_table
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.protocol import Protocol
 from privacyfunnel.model.uses.use import Use
@@ -28,6 +28,7 @@ from privacyfunnel.tables.names import nearest
 POPULATION = "population"  # how that target is asked for
 KEPT = 0.99  # of the best information, where nothing else is said
 REACHED = 1e-6  # of a query: what may lie outside of what the outputs tell apart, by rounding
+FINEST = 1e-3  # of the value: no smaller gap is sought, since errors are random by far more than that
 UNIT = float(np.finfo(np.float64).eps)
 
 
@@ -72,6 +73,7 @@ class Statistics(Use):
     weights: tuple[tuple[str, float], ...] = ()
     population: bool = False
     name: ClassVar[str] = "statistics"
+    finest: ClassVar[float] = FINEST
 
     @property
     def called(self) -> str:
@@ -152,6 +154,7 @@ class Balanced(Use):
     kept: float = KEPT
     statistics: Statistics = field(default_factory=Statistics)
     name: ClassVar[str] = "balanced"
+    finest: ClassVar[float] = FINEST
 
     def __post_init__(self) -> None:
         if not 0 < self.kept < 1:
@@ -205,12 +208,8 @@ def read_balanced(text: str) -> Balanced:
 
 def read_workload(path: str) -> Workload:
     """The queries in a CSV file: first column their names, header the values, cells the coefficients."""
-    header, lines = read_cells(path, "query")
-    try:
-        cells = tuple(tuple(float(cell) for cell in line[1:]) for line in lines)
-    except ValueError:
-        raise ParameterError(f"coefficients of queries must be numbers; some in '{path}' are not. Mend them.") from None
-    return Workload(path, tuple(header[1:]), cells)
+    _, values, coefficients = read_table(path, "query", "coefficients of queries")
+    return Workload(path, values, coefficients)
 
 
 def of_population(use: Statistics) -> Statistics:

@@ -19,6 +19,7 @@ class Use(ABC):
     """What a protocol is to be best for."""
 
     name: ClassVar[str]  # under which it is asked for, and its solver found
+    finest: ClassVar[float] = 0.0  # of the value: no smaller gap between value and bound is sought
 
     @property
     def called(self) -> str:
@@ -54,7 +55,8 @@ class Use(ABC):
         """The same use where the owner has said in which order the values of some columns stand."""
         return self
 
-    def refuse(self, joint: Joint) -> None:  # noqa: B027 - most uses fit everything
+    @abstractmethod
+    def refuse(self, joint: Joint) -> None:
         """Raise an InputError where the use does not fit the columns that are published."""
 
     @abstractmethod
@@ -76,6 +78,9 @@ class Information(Use):
     def less_is_better(self) -> bool:
         return False
 
+    def refuse(self, joint: Joint) -> None:
+        """Never: there is information in anything."""
+
     def value(self, joint: Joint, protocol: Protocol) -> float:
         return protocol.mutual_information(joint)
 
@@ -87,3 +92,8 @@ class Worth:
     use: Use
     value: float
     bound: float | None  # no protocol that keeps the promise does better; None where nothing was proved
+
+    @property
+    def unproved(self) -> bool:
+        """Whether nothing is known about how good any could be: that no error is below 0 is no news."""
+        return self.bound is None or (self.use.less_is_better and self.bound <= 0 < self.value)
