@@ -109,7 +109,7 @@ def test_a_missing_file_a_directory_and_an_unknown_kind_are_refused(tmp_path: Pa
     refused(sanitise(tmp_path / "nobody.csv", into), "TableError", "there is no file")
     (tmp_path / "folder.csv").mkdir()
     refused(sanitise(tmp_path / "folder.csv", into), "TableError", "it is a directory")
-    refused(sanitise(tmp_path / "people.xlsx", into), "TableError", "must end in one of")
+    refused(sanitise(tmp_path / "people.xls", into), "TableError", "must end in one of", "save it as .xlsx or CSV")
     assert not into.exists()
 
 

@@ -87,15 +87,17 @@ class Running:
 
 
 @contextmanager
-def running(table: Path | None, folder: Path) -> Iterator[Running]:
-    """A studio with a temporary folder of its own; it is ended as Ctrl-C does."""
+def running(table: Path | None, folder: Path, **more: str) -> Iterator[Running]:
+    """A studio with a temporary folder of its own, ended as a system does; with a browser if one is named."""
     home, here = folder / "tmp", folder / "here"
     home.mkdir(exist_ok=True)
     here.mkdir(exist_ok=True)
-    command = [sys.executable, "-m", "privacyfunnel", "studio", *([str(table)] if table else []), "--no-browser"]
+    command = [sys.executable, "-m", "privacyfunnel", "studio", *([str(table)] if table else [])]
+    command += [] if "BROWSER" in more else ["--no-browser"]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=here,
-        env={**os.environ, "TMPDIR": str(home), "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)},
+        env={**os.environ, "TMPDIR": str(home), "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path),
+             **more},
     )  # fmt: skip
     try:
         assert process.stdout is not None

@@ -103,6 +103,24 @@ def test_an_upload_waits_where_only_its_owner_can_read_it(studio: Running) -> No
     assert studio.ask(f"{path}/upload/elsewhere", "POST", "x", Cookie=cookie, Origin=studio.origin).status == 404
 
 
+def test_a_browser_is_started_without_the_token_in_its_command_line(tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    opener = tmp_path / "opener"
+    opener.write_text(f'#!/bin/sh\necho "$1" > {told}.new && mv {told}.new {told}\n', encoding="utf-8")
+    opener.chmod(0o700)
+    with running(None, tmp_path, BROWSER=f"{opener} %s") as mine:
+        end = time.monotonic() + 20
+        while not told.exists():
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        address = told.read_text(encoding="utf-8").strip()
+        assert "token" not in address
+        page = Path(address.removeprefix("file://"))
+        assert stat.S_IMODE(page.stat().st_mode) == 0o600
+        assert mine.address in page.read_text(encoding="utf-8")
+    assert not page.exists()
+
+
 def test_a_path_that_is_no_table_is_answered_in_one_sentence(studio: Running) -> None:
     path, cookie = studio.entered()
     studio.ask(f"{path}/table", "POST", "path=/nowhere/people.csv", Cookie=cookie, Origin=studio.origin)

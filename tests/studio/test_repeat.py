@@ -18,7 +18,7 @@ CHOSEN = {
     "LIP": Choices(
         roles={"job": "secret", "town": "publish", "age": "publish", "visit, first": "keep"},
         bins={"age": "quantiles:3", "visit, first": "month"},
-        rare={"town": 10},
+        rare={"town": 100},
     ),
     "SRLIP": Choices(
         roles={"job": "secret", "visit, first": "publish"},

@@ -35,10 +35,10 @@ from privacyfunnel.tables.asking import bins_of
 from privacyfunnel.tables.bins import Bins
 from privacyfunnel.tables.dialect import AS_FOUND, Dialect
 from privacyfunnel.tables.files import Table
-from privacyfunnel.tables.frames import as_table
 from privacyfunnel.tables.looking import LOOK_QUANTILES, Looked, look, look_together, too_many
 from privacyfunnel.tables.merging import Merge
 from privacyfunnel.tables.names import checked_columns
+from privacyfunnel.tables.sources import as_table
 from privacyfunnel.tables.variables import Contingency
 
 APART = 0.5  # different values per row: above it, fewer than two rows share a value on average

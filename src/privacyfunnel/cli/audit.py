@@ -22,6 +22,8 @@ from privacyfunnel.cli.options import (
     LedgerFile,
     MergeSecretsOption,
     Na,
+    Person,
+    PersonRow,
     PromiseName,
     PromiseOption,
     QueryOption,
@@ -119,6 +121,8 @@ def audit(
     decimal: Decimal = None,
     na: Na = None,
     sheet: Sheet = None,
+    person: Person = None,
+    person_row: PersonRow = None,
     as_json: Json = False,
 ) -> None:
     """Check from the files alone that the promise holds and that the sanitised table was drawn as stated.
@@ -130,7 +134,8 @@ def audit(
     from privacyfunnel.tables.asking import parse_bin
 
     epsilon = size(epsilon, factor)
-    bins, written = tuple(map(parse_bin, bin_ or [])), dialect(delimiter, encoding, decimal, na, sheet)
+    bins = tuple(map(parse_bin, bin_ or []))
+    written = dialect(delimiter, encoding, decimal, na, sheet, person, person_row)
     if matrix is None:
         if table is None or publish or epsilon is not None:
             raise ParameterError(

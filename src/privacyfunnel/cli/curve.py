@@ -22,6 +22,8 @@ from privacyfunnel.cli.options import (
     MergeSecretsOption,
     Na,
     Ordered,
+    Person,
+    PersonRow,
     Population,
     PromiseName,
     PromiseOption,
@@ -67,6 +69,8 @@ def curve(
     decimal: Decimal = None,
     na: Na = None,
     sheet: Sheet = None,
+    person: Person = None,
+    person_row: PersonRow = None,
     into: Annotated[
         Path | None, typer.Option("--into", help="A folder for curve.csv, curve.svg and curve.png.")
     ] = None,
@@ -90,9 +94,8 @@ def curve(
         for name in CURVE:
             checked_target(into / name, force=force)
     rules = merges(merge_rare, merge_secrets)
-    joint = joint_of(
-        table, secret, publish, bins=bin_, rules=rules, written=dialect(delimiter, encoding, decimal, na, sheet)
-    )
+    written = dialect(delimiter, encoding, decimal, na, sheet, person, person_row)
+    joint = joint_of(table, secret, publish, bins=bin_, rules=rules, written=written)
     checked_orders(orders, joint)
     like = promise_called(promise.value, 1.0)
     if population is not None:

@@ -92,7 +92,7 @@ def estimate(
         if path is not None:
             checked_target(path, force=force)
     sealed, signer = signed_protocol(protocol, sanitised, signed_by)
-    groups, written = listed(by), dialect(delimiter, encoding, decimal, na, sheet)
+    groups, written = listed(by), dialect(delimiter, encoding, decimal, na, sheet, None, None)
     table = open_table(sanitised, written)
     found = estimation.estimate(
         sealed,

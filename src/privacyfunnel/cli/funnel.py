@@ -20,6 +20,8 @@ from privacyfunnel.cli.options import (
     MergeRareOption,
     MergeSecretsOption,
     Na,
+    Person,
+    PersonRow,
     Sheet,
     TimeLimit,
     dialect,
@@ -57,6 +59,8 @@ def funnel(
     decimal: Decimal = None,
     na: Na = None,
     sheet: Sheet = None,
+    person: Person = None,
+    person_row: PersonRow = None,
     into: Annotated[
         Path | None, typer.Option("--into", help="A folder for funnel.csv, funnel.svg and funnel.png.")
     ] = None,
@@ -74,9 +78,8 @@ def funnel(
         for name in FUNNEL:
             checked_target(into / name, force=force)
     rules = merges(merge_rare, merge_secrets)
-    joint = joint_of(
-        table, secret, publish, bins=bin_, rules=rules, written=dialect(delimiter, encoding, decimal, na, sheet)
-    )
+    written = dialect(delimiter, encoding, decimal, na, sheet, person, person_row)
+    joint = joint_of(table, secret, publish, bins=bin_, rules=rules, written=written)
     with work_shown() as (proof, _):
         found = room.funnel(joint, sizes, gap=gap, time_limit=time_limit, progress=proof)
     files = []

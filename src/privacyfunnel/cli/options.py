@@ -211,6 +211,13 @@ Decimal = Annotated[
     typer.Option("--decimal", help="The decimal mark of numbers, if it is not found: . or ,", metavar="MARK"),
 ]
 Sheet = Annotated[str | None, typer.Option("--sheet", help="The sheet of an .xlsx file, if it is not the first.")]
+Person = Annotated[
+    str | None,
+    typer.Option("--person", help="The column that tells persons apart: each is one row, if all of theirs are alike."),
+]
+PersonRow = Annotated[
+    str | None, typer.Option("--person-row", help="first or last: which row of a person counts where they differ.")
+]
 Na = Annotated[
     list[str] | None,
     typer.Option(
@@ -238,12 +245,18 @@ Force = Annotated[bool, typer.Option("--force", help="Overwrite what is there.")
 
 
 def dialect(
-    delimiter: str | None, encoding: str | None, decimal: str | None, na: list[str] | None, sheet: str | None = None
+    delimiter: str | None,
+    encoding: str | None,
+    decimal: str | None,
+    na: list[str] | None,
+    sheet: str | None,
+    person: str | None,
+    person_row: str | None,
 ) -> "Dialect":
     """How the table is written, as far as the owner says it."""
     from privacyfunnel.tables.dialect import Dialect
 
-    return Dialect(delimiter, encoding, decimal, listed(na), sheet)
+    return Dialect(delimiter, encoding, decimal, listed(na), sheet, person, person_row)
 
 
 def merges(rare: list[str] | None, secrets: list[str] | None) -> "tuple[Merge, ...]":

@@ -24,6 +24,8 @@ from privacyfunnel.cli.options import (
     MergeSecretsOption,
     Na,
     OptionalEpsilon,
+    Person,
+    PersonRow,
     PromiseName,
     PromiseOption,
     QueryOption,
@@ -70,6 +72,8 @@ def scan(
     decimal: Decimal = None,
     na: Na = None,
     sheet: Sheet = None,
+    person: Person = None,
+    person_row: PersonRow = None,
     domain: Annotated[
         Path | None, typer.Option("--domain", help="Write a draft of the public labels and bins, for a private design.")
     ] = None,
@@ -83,7 +87,7 @@ def scan(
 
     asked = size(epsilon, factor)
     wanted = promise_called(promise.value, ONE if asked is None else asked)
-    written = dialect(delimiter, encoding, decimal, na, sheet)
+    written = dialect(delimiter, encoding, decimal, na, sheet, person, person_row)
     rows = source_asked(table, query)
     found = room.scan(
         rows,

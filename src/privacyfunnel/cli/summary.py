@@ -83,7 +83,7 @@ def told(release: Release) -> str:
     lines = words.facts(
         [
             ("rows", f"{release.rows:,}, published as {release.table}, protocol in {release.protocol_file}"),
-            *([("read as", f"{', '.join(release.read_as)}, as it looks; written likewise")] if release.read_as else []),
+            *([("read as", f"{', '.join(release.read_as)}, written likewise")] if release.read_as else []),
             (
                 "promise",
                 f"{sealed.promise.name} about {secret}: asked ε = {words.epsilon(epsilon)}, {certified(sealed)}",

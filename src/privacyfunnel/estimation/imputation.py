@@ -26,8 +26,8 @@ from privacyfunnel.estimation.reading import Group, Reading, group_labels
 from privacyfunnel.estimation.shares import fitted
 from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.tables.dialect import AS_FOUND, Dialect
-from privacyfunnel.tables.frames import as_table
 from privacyfunnel.tables.picking import named, picked
+from privacyfunnel.tables.sources import as_table
 
 
 @dataclass(frozen=True, slots=True, eq=False)

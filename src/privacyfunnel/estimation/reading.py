@@ -121,7 +121,7 @@ class Reading:
 
     def observed(self, source: Any, by: Sequence[str] = (), *, distinct: bool = False) -> dict[Group, Observed]:
         """What each group shows, groups in order of their labels; `distinct` sets are counted one by one if asked."""
-        from privacyfunnel.tables.frames import as_table
+        from privacyfunnel.tables.sources import as_table
 
         table = as_table(source)
         way = self.way(table, by)

@@ -59,6 +59,7 @@ class Release:
     kept_columns: tuple[KeptColumn, ...] = ()  # what each kept column gives away of order and secret
     order: IntArray | None = None  # of a frame: which of its rows each published row is; the owner's own
     remembered: Remembered | None = None  # what the ledger says: the owner's own
+    suspected: tuple[str, ...] = ()  # what looks as if persons had several rows, or rows had weights; a sentence each
     read_as: tuple[str, ...] = ()  # what was found by itself of how the table is written, in words
     kept_order: bool = False  # whether the rows are published in the order of the table
 
@@ -127,6 +128,7 @@ class Release:
         said += told_of_design(promise, secret, codebook=bool(self.sealed.outcomes), to_owner=to_owner)
         said += [
             f"{columns} itself is not protected, nor who is in the table: only {secret} is.",
+            *(self.suspected if to_owner else ()),
             "A second release of the same rows, or several rows about one person, can give away more than their ε "
             "added; audit --with computes it for releases.",
             _beliefs(promise, secret, columns),

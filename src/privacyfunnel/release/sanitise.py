@@ -176,6 +176,7 @@ def sanitise_file(
     from privacyfunnel.release.ledger import Ledger, ledger_of
     from privacyfunnel.release.publishing import publish, written_like
     from privacyfunnel.release.repeats import ProtocolText
+    from privacyfunnel.tables.persons import suspected
     from privacyfunnel.tables.sources import source_of
     from privacyfunnel.tables.writing import write_batches
 
@@ -201,6 +202,7 @@ def sanitise_file(
             excel_safe=excel_safe,
             remembered=remembered,
             read_as=table.written.found,
+            suspected=() if dialect.person or trial else suspected(table, (*order.secret, *order.publish)),
         )
         written = []
         for page in pages(replace(release, table=drawn)) if pages else ():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import webbrowser
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from privacyfunnel.errors import ParameterError
 from privacyfunnel.studio.choices import Source
 from privacyfunnel.studio.crew import Crew
 from privacyfunnel.studio.guard import Keys
-from privacyfunnel.studio.place import place
+from privacyfunnel.studio.place import Place, place
 
 
 def run(table: Path | None, *, port: int, browser: bool, say: Callable[[str], None]) -> None:
@@ -45,7 +46,19 @@ def run(table: Path | None, *, port: int, browser: bool, say: Callable[[str], No
             threading.Thread(target=crew.warm, daemon=True).start()
             say(f"The studio is open at {studio.address}\nIt works once, for you alone. Ctrl-C ends it.")
             if browser:
-                threading.Thread(target=webbrowser.open, args=(studio.address,), daemon=True).start()
+                threading.Thread(target=webbrowser.open, args=(_opener(where, studio.address),), daemon=True).start()
             uvicorn.Server(settings).run(sockets=[here])
         finally:
             crew.close()
+
+
+def _opener(where: Place, address: str) -> str:
+    """The address of a file of the owner's that leads to the studio.
+
+    A browser is told what to open by its command line, which everybody on the machine can read: the token must not be
+    there, or somebody else could use it first.
+    """
+    path, file = where.new_file("open.html")
+    with os.fdopen(file, "w", encoding="utf-8") as opened:
+        opened.write(f'<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0;url={address}">\n')
+    return path.as_uri()

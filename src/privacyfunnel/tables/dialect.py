@@ -10,7 +10,9 @@ class Dialect:
     """What the owner says of a file; None stands for what is found by itself.
 
     `delimiter` separates fields, `encoding` names how characters became bytes, `decimal` is the decimal mark, `missing`
-    are texts that mean a missing number besides the usual ones, and `sheet` is the sheet of a workbook.
+    are texts that mean a missing number besides the usual ones, and `sheet` is the sheet of a workbook. `person` is the
+    column that tells persons apart, each of whom is read as one row: as all of theirs are, or as `person_row` says,
+    their "first" or "last".
     """
 
     delimiter: str | None = None
@@ -18,6 +20,8 @@ class Dialect:
     decimal: str | None = None
     missing: tuple[str, ...] = ()
     sheet: str | None = None
+    person: str | None = None
+    person_row: str | None = None
 
     @property
     def numbers(self) -> Numbers:

@@ -12,43 +12,22 @@ A table is read in batches of rows, in the order of the file, as often as needed
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING
 
 from privacyfunnel.errors import OutputError, TableError
-from privacyfunnel.tables.dialect import AS_FOUND, Dialect, Written
-from privacyfunnel.tables.numbers import Numbers
+from privacyfunnel.tables.dialect import AS_FOUND, Dialect
 from privacyfunnel.tables.suffixes import DELIMITED, INSTEAD, LOADED, PARQUET, SUFFIXES
+from privacyfunnel.tables.table import Table
 from privacyfunnel.tables.whole import checked_target, whole_file
 
 if TYPE_CHECKING:
     import polars as pl
 
 
-@runtime_checkable
-class Table(Protocol):
-    """Rows under named columns."""
-
-    @property
-    def name(self) -> str:
-        """How messages speak of the table."""
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The names in the header."""
-
-    @property
-    def numbers(self) -> Numbers:
-        """How its text writes numbers."""
-
-    @property
-    def written(self) -> Written:
-        """How a table of text made from it is to be written."""
-
-    def batches(self, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
-        """The rows in order, `columns` only, some hundred thousand at a time; every call starts at the first row."""
+__all__ = ["Table", "checked_output", "checked_suffix", "ending", "open_table", "table_suffix", "write_table"]
 
 
 def open_table(path: str | Path, dialect: Dialect = AS_FOUND) -> Table:
@@ -57,7 +36,12 @@ def open_table(path: str | Path, dialect: Dialect = AS_FOUND) -> Table:
     What the `dialect` leaves out is found from the file itself: delimiter and decimal mark from the first lines, and
     the encoding from a byte order mark, or from whether all of it is UTF-8.
     """
-    path = Path(path)
+    from privacyfunnel.tables.persons import by_persons
+
+    return by_persons(_opened(Path(path), dialect), dialect.person, dialect.person_row)
+
+
+def _opened(path: Path, dialect: Dialect) -> Table:
     suffix = table_suffix(path)
     loaded = ending(path, LOADED)
     if suffix is None and loaded is None:

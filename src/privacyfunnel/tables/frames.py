@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import narwhals as nw
@@ -12,13 +11,11 @@ from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import TableError
 from privacyfunnel.tables.asking import bins_of
 from privacyfunnel.tables.bins import Bins
-from privacyfunnel.tables.dialect import AS_FOUND, COMMON, Dialect, Written
+from privacyfunnel.tables.dialect import COMMON, Written
 from privacyfunnel.tables.encoding import encode
-from privacyfunnel.tables.files import Table
 from privacyfunnel.tables.merging import Merge
 from privacyfunnel.tables.numbers import PLAIN, Numbers
 from privacyfunnel.tables.picking import exactly
-from privacyfunnel.tables.sources import Source, source_of
 from privacyfunnel.tables.variables import Contingency
 
 BATCH_ROWS = 1 << 20  # a frame is in memory already
@@ -128,13 +125,6 @@ class FrameTable:
         if index is not None:
             native.index = index
         return native
-
-
-def as_table(source: Any, dialect: Dialect = AS_FOUND) -> Table:
-    """A file by its path, another source, a table that was opened, or a frame that narwhals reads."""
-    if isinstance(source, str | Path | Source):
-        return source_of(source).open(dialect)
-    return source if isinstance(source, Table) else FrameTable.of(source)
 
 
 def contingency_of_frame(

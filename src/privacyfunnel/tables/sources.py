@@ -1,13 +1,14 @@
-"""Where tables come from: files, and queries on databases."""
+"""Where rows come from: files, queries on databases, tables that were opened, and frames in memory."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
-from privacyfunnel.tables.dialect import Dialect
-from privacyfunnel.tables.files import Table, open_table, table_suffix
+from privacyfunnel.tables.dialect import AS_FOUND, Dialect
+from privacyfunnel.tables.files import open_table, table_suffix
+from privacyfunnel.tables.table import Table
 
 
 @runtime_checkable
@@ -74,3 +75,14 @@ class FileSource:
 def source_of(given: str | Path | Source) -> Source:
     """A source as it is, or the file at a path."""
     return given if isinstance(given, Source) else FileSource(Path(given))
+
+
+def as_table(source: Any, dialect: Dialect = AS_FOUND) -> Table:
+    """The table that a source is, or a table that was opened, or a frame; `dialect` says how a file is written."""
+    if isinstance(source, str | Path | Source):
+        return source_of(source).open(dialect)
+    if isinstance(source, Table):
+        return source
+    from privacyfunnel.tables.frames import FrameTable
+
+    return FrameTable.of(source)

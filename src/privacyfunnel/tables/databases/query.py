@@ -20,6 +20,8 @@ from privacyfunnel.tables.numbers import Numbers
 if TYPE_CHECKING:
     import polars as pl
 
+    from privacyfunnel.tables.table import Table
+
 FILES = (".duckdb", ".ddb", ".sqlite", ".sqlite3", ".db")  # how the names of databases end
 
 
@@ -79,11 +81,14 @@ class Query:
         """The format in which the rows are published unless another is named."""
         return ".csv"
 
-    def open(self, dialect: Dialect) -> QueryTable:
+    def open(self, dialect: Dialect) -> Table:
         """Ask what the columns are called."""
+        from privacyfunnel.tables.persons import by_persons
+
         database = self._database()
         columns = database.columns(self.asked)
-        return QueryTable(f"the query on {self}", columns, database, self.asked, dialect.numbers)
+        found = QueryTable(f"the query on {self}", columns, database, self.asked, dialect.numbers)
+        return by_persons(found, dialect.person, dialect.person_row)
 
     def _database(self) -> Database:
         if on_server(self.where):

@@ -1,0 +1,36 @@
+"""What a table is to everybody who reads one: rows under named columns, as often as needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from privacyfunnel.tables.dialect import Written
+from privacyfunnel.tables.numbers import Numbers
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@runtime_checkable
+class Table(Protocol):
+    """Rows under named columns."""
+
+    @property
+    def name(self) -> str:
+        """How messages speak of the table."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names in the header."""
+
+    @property
+    def numbers(self) -> Numbers:
+        """How its text writes numbers."""
+
+    @property
+    def written(self) -> Written:
+        """How a table of text made from it is to be written."""
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+        """The rows in order, `columns` only, some hundred thousand at a time; every call starts at the first row."""
