@@ -6,7 +6,7 @@ WORKERS ?= 2
 
 SECONDS_EACH ?= 60
 
-.PHONY: demo studio test bench fuzz lint docs wheel man clean browser
+.PHONY: demo studio test bench fuzz lint docs wheel man clean browser database
 
 demo: $(VENV)/installed
 	$(BIN)/privacyfunnel demo --into demo --force
@@ -16,7 +16,7 @@ studio: $(VENV)/installed-studio
 	test -e demo/adult.csv || $(BIN)/privacyfunnel demo --into demo
 	$(BIN)/privacyfunnel studio demo/adult.csv
 
-test: $(VENV)/installed-test browser
+test: $(VENV)/installed-test browser database
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 lint: $(VENV)/installed-lint
@@ -49,6 +49,12 @@ browser:
 	  command -v $$name >/dev/null && exit 0; done; \
 	echo "Installing Chromium, in which report and studio are tested."; \
 	apt-get update -qq && apt-get install -y -qq chromium >/dev/null
+
+# Queries are tested on a real PostgreSQL, which the tests start themselves on a socket in a temporary folder.
+database:
+	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null && exit 0; \
+	echo "Installing PostgreSQL, on which queries are tested."; \
+	apt-get update -qq && apt-get install -y -qq postgresql >/dev/null
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

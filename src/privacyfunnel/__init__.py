@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from privacyfunnel.release.estimator import Sanitiser
     from privacyfunnel.release.order import Order
     from privacyfunnel.tables.bins import Bins
+    from privacyfunnel.tables.databases.query import Query
     from privacyfunnel.tables.dialect import Dialect
     from privacyfunnel.tables.merging import MergeRare, MergeSecrets
 
@@ -118,6 +119,7 @@ _ROOMS = {
     "sanitise_file": "library.doors",
     "Bins": "tables.bins",
     "Dialect": "tables.dialect",
+    "Query": "tables.databases.query",
     "MergeRare": "tables.merging",
     "MergeSecrets": "tables.merging",
 }
@@ -147,6 +149,7 @@ __all__ = [
     "PrivacyFunnelError",
     "Promise",
     "Protocol",
+    "Query",
     "Release",
     "Sanitiser",
     "SealedProtocol",

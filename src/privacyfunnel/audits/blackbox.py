@@ -32,6 +32,7 @@ from privacyfunnel.tables.encoding import encode
 from privacyfunnel.tables.files import open_table
 from privacyfunnel.tables.names import unlike
 from privacyfunnel.tables.picking import nameless
+from privacyfunnel.tables.sources import Source, source_of
 
 PROGRAM = (sys.executable, "-m", "privacyfunnel")
 # What makes a law of each kind; a channel is the optimum's where a bound was proved for it.
@@ -70,7 +71,7 @@ class Outside:
 
 def audit_from_outside(
     sealed: SealedProtocol,
-    table: str | Path,
+    table: str | Path | Source,
     draws: int,
     *,
     bins: Sequence[Bins] = (),
@@ -115,7 +116,7 @@ def events_of(sealed: SealedProtocol, joint: Joint) -> Iterator[Comparisons]:
 
 def drawn_from_outside(
     sealed: SealedProtocol,
-    table: str | Path,
+    table: str | Path | Source,
     draws: int,
     *,
     method: str,
@@ -125,7 +126,7 @@ def drawn_from_outside(
     program: Sequence[str] = PROGRAM,
 ) -> tuple[Joint, Rows]:
     """At least so many rows that the program draws from copies of the table, beside those they were drawn from."""
-    people = open_table(table, dialect)
+    people = source_of(table).open(dialect)
     domain = sealed.domain
     columns = [*domain.secret_columns, *(at.name for at in domain.attributes)]
     once = pl.concat(list(people.batches(columns)))

@@ -11,13 +11,14 @@ from privacyfunnel.release.composition import Composed, Together, composed, toge
 from privacyfunnel.tables.bins import Bins
 from privacyfunnel.tables.dialect import AS_FOUND, Dialect
 from privacyfunnel.tables.merging import Merge
+from privacyfunnel.tables.sources import Source, source_of
 
 __all__ = ["Composed", "Together", "audit_together", "composed"]
 
 
 def audit_together(
     protocols: Sequence[str | Path],
-    table: str | Path,
+    table: str | Path | Source,
     *,
     secret: Sequence[str] = (),
     bins: Sequence[Bins] = (),
@@ -28,9 +29,7 @@ def audit_together(
 
     The same file again is a second draw from it. The columns of all protocols are counted together from the table.
     """
-    from privacyfunnel.tables.files import open_table
-
     sealed = [SealedProtocol.load(path) for path in protocols]
     check_secret(sealed[0], secret)
-    people = open_table(table, dialect)
+    people = source_of(table).open(dialect)
     return together([(f"'{path}'", one) for path, one in zip(protocols, sealed, strict=True)], people, bins, merges)

@@ -9,12 +9,12 @@ from privacyfunnel.audits.scan import Scan
 from privacyfunnel.tables.bins import Bins
 from privacyfunnel.tables.dialect import AS_FOUND, Dialect
 from privacyfunnel.tables.domain_file import observed_domain
-from privacyfunnel.tables.files import open_table
+from privacyfunnel.tables.sources import Source, source_of
 from privacyfunnel.tables.whole import whole_file
 
 
 def write_domain(
-    source: str | Path,
+    source: str | Path | Source,
     target: Path,
     found: Scan,
     bins: Sequence[Bins] = (),
@@ -23,7 +23,7 @@ def write_domain(
     force: bool = False,
 ) -> None:
     """Write the labels and bins of what was scanned; columns of ids and names, whose labels are people, stay out."""
-    table = open_table(source, dialect)
+    table = source_of(source).open(dialect)
     told = {look.column for look in found.looks if not look.note and not look.tells_rows_apart}
     told |= {look.column for look in found.looks if look.in_bins is not None}
     columns = [column for column in table.columns if column in told or column in found.secret]

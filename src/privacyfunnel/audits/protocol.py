@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from privacyfunnel.tables.encoding import Encoding
     from privacyfunnel.tables.files import Table
     from privacyfunnel.tables.merging import Merge
+    from privacyfunnel.tables.sources import Source
 
 FALSE_ALARM = 1e-6  # the chance that a draw which did follow the protocol is called inconsistent
 LEAST_EXPECTED = 20  # cells that expect fewer rows are joined before they are compared
@@ -98,7 +99,7 @@ class Audit:
 
 def audit(
     protocol: str | Path,
-    table: str | Path,
+    table: str | Path | Source,
     *,
     secret: Sequence[str] = (),
     sanitised: str | Path | None = None,
@@ -127,11 +128,12 @@ def audit(
         If a signature is wrong, or missing where a key was asked for.
     """
     from privacyfunnel.tables.files import open_table
+    from privacyfunnel.tables.sources import source_of
 
     sealed, signer = signed_protocol(protocol, sanitised, signed_by)
     check_secret(sealed, secret)
     sealed.domain.check_secrets(merges)
-    original = open_table(table, dialect)
+    original = source_of(table).open(dialect)
     found = Found.of(original, sealed, bins, merges)
     law, joint = sealed.certified_on(found.law, found.joint)
     now = certify(law, sealed.promise, joint, "Do not publish what it drew from this table.")
@@ -143,7 +145,7 @@ def audit(
     _check_induced(sealed, found)
     draw = None
     if sanitised is not None:
-        numbers = order_known(Path(protocol), Path(table), Path(sanitised), found.encoding.rows, ledger, keep_order)
+        numbers = order_known(Path(protocol), table, Path(sanitised), found.encoding.rows, ledger, keep_order)
         draw = _judged(sealed, found, open_table(sanitised), numbers, keep)
     claims = checked_claims(sealed, found.joint, found.law)
     side = side_channel(found.joint, found.law)

@@ -16,6 +16,7 @@ from privacyfunnel.release.shuffle import RowOrder
 from privacyfunnel.tables.bins import Bins
 from privacyfunnel.tables.encoding import encode
 from privacyfunnel.tables.files import Table
+from privacyfunnel.tables.sources import Source
 
 
 def order_of(
@@ -36,7 +37,7 @@ RowNumbers = Callable[[Iterable[IntArray]], Iterator[IntArray]]  # codes of a ta
 
 
 def order_known(
-    protocol: Path, table: Path, sanitised: Path, rows: int, ledger: str | Path | None, keep_order: bool
+    protocol: Path, table: str | Path | Source, sanitised: Path, rows: int, ledger: str | Path | None, keep_order: bool
 ) -> RowNumbers | None:
     """How the rows of a table are put into the order of the sanitised one; None where nobody says."""
     if keep_order:

@@ -126,8 +126,8 @@ def scan(
 ) -> Scan:
     """Look at every other column of a table, one at a time; then at those that keep `promise` alone, together.
 
-    The table is a file, by its path, or a frame in memory. `bins` are as for `sanitise`, and so is `dialect` for how a
-    file of text is written; `merges` are rules by which values are read as one.
+    The table is a file, by its path, a `Query`, or a frame in memory. `bins` are as for `sanitise`, and so is `dialect`
+    for how a file of text is written; `merges` are rules by which values are read as one.
     """
     table, bins = as_table(source, dialect), bins_of(bins)
     secret = checked_columns((secret,) if isinstance(secret, str) else secret, table.columns, "secret")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from privacyfunnel.cli import owners, words
-from privacyfunnel.cli.asked import row_key
+from privacyfunnel.cli.asked import row_key, source_asked
 from privacyfunnel.cli.frame import Json, answer
 from privacyfunnel.cli.options import (
     Again,
@@ -23,8 +23,9 @@ from privacyfunnel.cli.options import (
     Na,
     Person,
     PersonRow,
+    QueryOption,
     Sheet,
-    Table,
+    TableOrDatabase,
     dialect,
     listed,
     merges,
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 
 def apply(
     protocol: Annotated[Path, typer.Argument(readable=False, help="The protocol.json that design or sanitise wrote.")],
-    table: Table,
+    table: TableOrDatabase,
     *,
     into: Annotated[
         Path, typer.Option("--into", help="The sanitised table, such as sanitised.csv; a folder for a table in parts.")
@@ -61,6 +62,7 @@ def apply(
     sets: SetsOption = Sets.COLUMN,
     bin_: BinOption = None,
     merge_secrets: MergeSecretsOption = None,
+    query: QueryOption = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     decimal: Decimal = None,
@@ -89,7 +91,7 @@ def apply(
     with work_shown() as (_, rows):
         found = apply_file(
             protocol,
-            table,
+            source_asked(table, query),
             into,
             sending,
             bins=tuple(map(parse_bin, bin_ or [])),

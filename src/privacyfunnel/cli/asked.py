@@ -12,6 +12,20 @@ if TYPE_CHECKING:
     from privacyfunnel.designs.methods import Progress
     from privacyfunnel.laws.identified import RowKey
     from privacyfunnel.release.order import Order
+    from privacyfunnel.tables.sources import Source
+
+
+def source_asked(table: str, query: str | None) -> Source:
+    """Where the rows come from: a file, or a query on a database."""
+    from privacyfunnel.tables.databases.address import on_server
+    from privacyfunnel.tables.databases.query import FILES, Query
+    from privacyfunnel.tables.sources import FileSource
+
+    if query is not None:
+        return Query(table, query)
+    if on_server(table) or table.lower().endswith(FILES):
+        raise ParameterError("A database holds many tables; which rows are meant? Add --query 'select … from …'.")
+    return FileSource(Path(table))
 
 
 def order_asked(

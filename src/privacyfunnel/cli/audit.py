@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from privacyfunnel.cli import words
+from privacyfunnel.cli.asked import source_asked
 from privacyfunnel.cli.beliefs import size
 from privacyfunnel.cli.frame import Json, answer, show
 from privacyfunnel.cli.matrix import of_matrix
@@ -25,6 +26,7 @@ from privacyfunnel.cli.options import (
     PersonRow,
     PromiseName,
     PromiseOption,
+    QueryOption,
     Sheet,
     SignedBy,
     dialect,
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from privacyfunnel.laws.signing import Signer
     from privacyfunnel.tables.bins import Bins
     from privacyfunnel.tables.dialect import Dialect
+    from privacyfunnel.tables.sources import Source
 
 
 def _schema_shown(wanted: bool) -> None:
@@ -54,7 +57,7 @@ def audit(
         Path, typer.Argument(readable=False, help="The protocol.json that sanitise wrote. With --matrix: the table.")
     ],
     table: Annotated[
-        Path | None, typer.Argument(readable=False, help="The original table that the protocol was made for.")
+        str | None, typer.Argument(help="The original table that the protocol was made for; a database with --query.")
     ] = None,
     *,
     secret: Annotated[
@@ -112,6 +115,7 @@ def audit(
     ] = False,
     bin_: BinOption = None,
     merge_secrets: MergeSecretsOption = None,
+    query: QueryOption = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     decimal: Decimal = None,
@@ -141,7 +145,8 @@ def audit(
         others = tuple(with_ or ())
         more: dict[str, Any] = {"keep": listed(keep), "signed_by": signed_by, "merges": merges(None, merge_secrets)}
         more |= {"keep_order": keep_order, "ledger": ledger}
-        _of_protocol(protocol, table, listed(secret), sanitised, others, bins, written, draws, more, as_json=as_json)
+        rows = source_asked(table, query)
+        _of_protocol(protocol, rows, listed(secret), sanitised, others, bins, written, draws, more, as_json=as_json)
         return
     if table is not None or sanitised is not None or with_ or keep or signed_by or draws:
         raise ParameterError(
@@ -153,7 +158,7 @@ def audit(
 
 def _of_protocol(
     protocol: Path,
-    table: Path,
+    table: Source,
     secret: tuple[str, ...],
     sanitised: Path | None,
     others: tuple[Path, ...],
@@ -321,7 +326,7 @@ def _signed(signer: Signer | None) -> str:
     return f"{signer.fingerprint}, {whose} ({what})"
 
 
-def _from_outside(found: Audit, table: Path, draws: int, bins: tuple[Bins, ...], written: Dialect) -> Outside:
+def _from_outside(found: Audit, table: Source, draws: int, bins: tuple[Bins, ...], written: Dialect) -> Outside:
     from privacyfunnel.audits.blackbox import audit_from_outside
 
     return audit_from_outside(found.sealed, table, draws, bins=bins, dialect=written)

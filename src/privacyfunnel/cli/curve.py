@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from privacyfunnel.model.joint import Joint
     from privacyfunnel.tables.dialect import Dialect
     from privacyfunnel.tables.merging import Merge
+    from privacyfunnel.tables.sources import Source
 
 
 def curve(
@@ -136,10 +137,6 @@ def joint_of(
     """The joint of a table's columns, or of a file of counts where none are named."""
     from privacyfunnel.errors import ColumnError
     from privacyfunnel.model.counts import read_counts
-    from privacyfunnel.release.design import checked_joint
-    from privacyfunnel.tables.asking import parse_bin
-    from privacyfunnel.tables.encoding import encode
-    from privacyfunnel.tables.files import open_table
 
     if not secret and not publish:
         if rules:
@@ -147,7 +144,25 @@ def joint_of(
         return read_counts(table)
     if not secret or not publish:
         raise ColumnError("a table needs --secret and --publish; one is missing. For a file of counts leave out both.")
-    source = open_table(table, written)
+    return joint_of_table(table, secret, publish, bins=bins, rules=rules, written=written)
+
+
+def joint_of_table(
+    table: Path | Source,
+    secret: list[str],
+    publish: list[str],
+    *,
+    bins: list[str] | None,
+    rules: tuple[Merge, ...],
+    written: Dialect,
+) -> Joint:
+    """The joint of a table's columns."""
+    from privacyfunnel.release.design import checked_joint
+    from privacyfunnel.tables.asking import parse_bin
+    from privacyfunnel.tables.encoding import encode
+    from privacyfunnel.tables.sources import source_of
+
+    source = source_of(table).open(written)
     return checked_joint(
         encode(
             source, secret=listed(secret), publish=listed(publish), bins=tuple(map(parse_bin, bins or [])), merges=rules

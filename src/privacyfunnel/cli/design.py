@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from privacyfunnel.cli import words
-from privacyfunnel.cli.asked import order_asked
+from privacyfunnel.cli.asked import order_asked, source_asked
 from privacyfunnel.cli.beliefs import size
 from privacyfunnel.cli.frame import Json, answer
 from privacyfunnel.cli.options import (
@@ -32,10 +32,11 @@ from privacyfunnel.cli.options import (
     PromiseName,
     PromiseOption,
     Publish,
+    QueryOption,
     Secret,
     SeesSecret,
     Sheet,
-    Table,
+    TableOrDatabase,
     TimeLimit,
     dialect,
 )
@@ -59,7 +60,7 @@ if TYPE_CHECKING:
 
 
 def design(
-    table: Table,
+    table: TableOrDatabase,
     *,
     secret: Secret,
     publish: Publish,
@@ -83,6 +84,7 @@ def design(
     as_: AsOption = As.OUTCOMES,
     gap: Gap = 1e-6,
     time_limit: TimeLimit = None,
+    query: QueryOption = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     decimal: Decimal = None,
@@ -127,7 +129,7 @@ def design(
             progress=proof,
         )
         found = design_file(
-            table,
+            source_asked(table, query),
             into,
             asked,
             counts=counts,

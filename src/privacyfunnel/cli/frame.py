@@ -21,6 +21,7 @@ import typer
 from privacyfunnel import __version__
 from privacyfunnel.cli.words import printable
 from privacyfunnel.errors import InputError, OutputError, PrivacyFunnelError
+from privacyfunnel.tables.databases.address import discreet
 
 OURS, THEIRS = 1, 2  # exit codes: a fault of the program, something the user can mend
 SIGNALLED = 128  # and the number of the signal that ended it, as shells count: 130 for Ctrl-C
@@ -152,6 +153,8 @@ def plain(value: Any) -> Any:
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
+    if isinstance(value, str):
+        return discreet(value)
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return value

@@ -157,6 +157,18 @@ Table = Annotated[
         readable=False, help="A table: .csv, .tsv (also .gz), .parquet, .arrow, .xlsx, .dta, .sav, .sas7bdat or .jsonl."
     ),
 ]
+TableOrDatabase = Annotated[
+    str,
+    typer.Argument(
+        help="A table: .csv, .tsv (also .gz), .parquet, .arrow, .xlsx, .dta, .sav, .sas7bdat or .jsonl; or, with "
+        "--query, a DuckDB or SQLite file, or postgresql://user@host/name.",
+        metavar="TABLE",
+    ),
+]
+QueryOption = Annotated[
+    str | None,
+    typer.Option("--query", help="The rows of a database that are meant: select … from …", metavar="SELECT"),
+]
 Secret = Annotated[
     list[str],
     typer.Option(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from privacyfunnel.cli.asked import order_asked
+from privacyfunnel.cli.asked import order_asked, source_asked
 from privacyfunnel.cli.beliefs import size
 from privacyfunnel.cli.frame import Json, answer
 from privacyfunnel.cli.keys import signing
@@ -37,10 +37,11 @@ from privacyfunnel.cli.options import (
     PromiseName,
     PromiseOption,
     Publish,
+    QueryOption,
     Secret,
     SeesSecret,
     Sheet,
-    Table,
+    TableOrDatabase,
     TimeLimit,
     dialect,
 )
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
     from privacyfunnel.release.files import Page
     from privacyfunnel.release.sanitise import Release
     from privacyfunnel.release.sending import Watch
+    from privacyfunnel.tables.sources import Source
 
 
 class Format(StrEnum):
@@ -83,7 +85,7 @@ class Format(StrEnum):
 
 
 def sanitise(
-    table: Table,
+    table: TableOrDatabase,
     *,
     secret: Secret,
     publish: Publish,
@@ -112,6 +114,7 @@ def sanitise(
     gap: Gap = 1e-6,
     time_limit: TimeLimit = None,
     format_: Annotated[Format | None, typer.Option("--format", help="The output's format, if not the input's.")] = None,
+    query: QueryOption = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     decimal: Decimal = None,
@@ -140,7 +143,7 @@ def sanitise(
     """Publish columns of a table so that nobody's belief about the secret moves by more than a factor of e^ε."""
     signed = signing(sign, into, force=force)
     release = sanitised(
-        table,
+        source_asked(table, query),
         into,
         secret=secret,
         publish=publish,
@@ -188,7 +191,7 @@ def sanitise(
 
 
 def sanitised(
-    table: Path,
+    table: Path | Source,
     into: Path,
     *,
     report: bool = True,
@@ -216,7 +219,13 @@ def sanitised(
 
 
 def _reports(
-    table: Path, command: Sequence[str], *, watch: Watch | None, owners: bool, public: bool, croissant: bool
+    table: Path | Source,
+    command: Sequence[str],
+    *,
+    watch: Watch | None,
+    owners: bool,
+    public: bool,
+    croissant: bool,
 ) -> Callable[[Release], Iterable[Page]] | None:
     """What draws the pages that are asked for; nothing is imported where none is."""
     if not (owners or public or croissant):
@@ -224,15 +233,18 @@ def _reports(
     import shlex
     import sys
 
-    repeat = shlex.join(["privacyfunnel", *(command or sys.argv[1:])])
+    from privacyfunnel.tables.databases.address import discreet
+
+    repeat = discreet(shlex.join(["privacyfunnel", *(command or sys.argv[1:])]))
     say = None if watch is None else lambda doing: watch(doing, 0)
 
     def drawn(release: Release) -> Iterable[Page]:
         from datetime import datetime
 
         from privacyfunnel.report.page import Occasion, pages
+        from privacyfunnel.tables.sources import source_of
 
-        occasion = Occasion(datetime.now().astimezone(), str(table), repeat)
+        occasion = Occasion(datetime.now().astimezone(), str(table), repeat, source_of(table).query)
         return pages(release, occasion, owners=owners, public=public, croissant=croissant, watch=say)
 
     return drawn

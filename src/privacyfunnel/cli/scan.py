@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from privacyfunnel.cli import words
+from privacyfunnel.cli.asked import source_asked
 from privacyfunnel.cli.beliefs import PRIOR, meaning, size, to_choose
 from privacyfunnel.cli.frame import Json, answer
 from privacyfunnel.cli.options import (
@@ -27,9 +28,10 @@ from privacyfunnel.cli.options import (
     PersonRow,
     PromiseName,
     PromiseOption,
+    QueryOption,
     Secret,
     Sheet,
-    Table,
+    TableOrDatabase,
     dialect,
     listed,
     merges,
@@ -42,13 +44,14 @@ if TYPE_CHECKING:
     from privacyfunnel.model.promises import Promise
     from privacyfunnel.tables.dialect import Dialect
     from privacyfunnel.tables.merging import Merge
+    from privacyfunnel.tables.sources import Source
 
 ONE = 1.0  # ε, where none is asked for
 SHOWN_PAIRS = 10  # of those that break the promise: more are in the JSON
 
 
 def scan(
-    table: Table,
+    table: TableOrDatabase,
     *,
     secret: Secret,
     epsilon: OptionalEpsilon = None,
@@ -63,6 +66,7 @@ def scan(
     bin_: BinOption = None,
     merge_rare: MergeRareOption = None,
     merge_secrets: MergeSecretsOption = None,
+    query: QueryOption = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     decimal: Decimal = None,
@@ -84,8 +88,9 @@ def scan(
     asked = size(epsilon, factor)
     wanted = promise_called(promise.value, ONE if asked is None else asked)
     written = dialect(delimiter, encoding, decimal, na, sheet, person, person_row)
+    rows = source_asked(table, query)
     found = room.scan(
-        table,
+        rows,
         secret=listed(secret),
         bins=tuple(map(parse_bin, bin_ or [])),
         dialect=written,
@@ -96,8 +101,8 @@ def scan(
         from privacyfunnel.audits.draft import write_domain
 
         cut = tuple(map(parse_bin, bin_ or []))
-        write_domain(table, domain, found, cut, dialect=written, force=force)
-    several = _consequences(table, secret, publish, bin_, merges(merge_rare, merge_secrets), written, wanted)
+        write_domain(rows, domain, found, cut, dialect=written, force=force)
+    several = _consequences(rows, secret, publish, bin_, merges(merge_rare, merge_secrets), written, wanted)
     safe = {look.column for look in found.looks if found.safe(look, wanted)}
     safe_in_bins = {look.column for look in found.looks if found.safe_in_bins(look, wanted)}
     columns = [
@@ -150,7 +155,7 @@ def scan(
 
 
 def _consequences(
-    table: Path,
+    table: Source,
     secret: list[str],
     publish: list[str] | None,
     bins: list[str] | None,
@@ -161,12 +166,12 @@ def _consequences(
     """What several sizes of the promise would mean, where columns to publish are named."""
     if not publish:
         return ()
-    from privacyfunnel.cli.curve import joint_of
+    from privacyfunnel.cli.curve import joint_of_table
     from privacyfunnel.estimation.consequences import EPSILONS, consequences
 
     names = (*listed(secret), *listed(publish))
     mine = [text for text in bins or [] if text.rpartition("=")[0] in names]
-    joint = joint_of(table, secret, publish, bins=mine, rules=rules, written=written)
+    joint = joint_of_table(table, secret, publish, bins=mine, rules=rules, written=written)
     sizes = sorted({*EPSILONS, wanted.epsilon})
     return consequences(joint, int(joint.weights.sum()), wanted, sizes)
 

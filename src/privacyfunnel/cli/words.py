@@ -6,6 +6,8 @@ import math
 import unicodedata
 from collections.abc import Sequence
 
+from privacyfunnel.tables.databases.address import discreet
+
 UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # categories of Unicode: control, format, surrogate, line, paragraph
 JOINERS = "\u200c\u200d"
 
@@ -13,12 +15,15 @@ JOINERS = "\u200c\u200d"
 def printable(text: str, *, one_line: bool = False, as_json: bool = False) -> str:
     r"""The text without what a terminal obeys or a reader cannot see: control characters, and marks that turn lines.
 
-    A label must not begin a line of its own: where there is to be `one_line`, a line feed is shown, too.
+    What proves to a database who asks is left out, too. A label must not begin a line of its own: where there is to
+    be `one_line`, a line feed is shown.
 
     >>> print(printable("\x1b[2Jsafe\u202e\n1"), printable("a\nb", one_line=True), printable("\x7f", as_json=True))
     \x1b[2Jsafe\u202e
     1 a\nb \u007f
     """
+    if not as_json:  # whose strings are looked at one by one
+        text = discreet(text)
     if text.isprintable() and not as_json:
         return text
     return "".join(

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from privacyfunnel.release.outgoing import Outgoing
     from privacyfunnel.release.repeats import Remembered
     from privacyfunnel.tables.files import Table
+    from privacyfunnel.tables.sources import Source
     from privacyfunnel.tables.variables import Strangers
     from privacyfunnel.tables.whole import Parts
 
@@ -162,7 +163,7 @@ def apply(
 
 def apply_file(
     protocol: str | Path,
-    source: str | Path,
+    source: str | Path | Source,
     into: str | Path,
     sending: Sending,
     *,
@@ -177,7 +178,8 @@ def apply_file(
 ) -> Applied:
     """Draw the rows of a file of any size from a protocol file, into the file `into`, whole or not at all.
 
-    A folder of parts, or a pattern such as `part-*.csv`, goes into a folder of parts of the same names and sizes.
+    A folder of parts, or a pattern such as `part-*.csv`, goes into a folder of parts of the same names and sizes. In
+    place of a file there may be a `Query`.
 
     The release is remembered in the owner's `ledger`, by default beside the table; a second one of the same rows about
     the same secret is refused unless it is to be made `again`.
@@ -188,15 +190,15 @@ def apply_file(
     from privacyfunnel.release.places import place_of
     from privacyfunnel.release.publishing import publish
     from privacyfunnel.release.repeats import ProtocolText
-    from privacyfunnel.tables.files import open_table
+    from privacyfunnel.tables.sources import source_of
 
-    protocol, source, into = Path(protocol), Path(source), Path(into)
+    protocol, source, into = Path(protocol), source_of(source), Path(into)
     text = text_of(protocol)
     sealed = SealedProtocol.from_text(text, str(protocol))
-    table = open_table(source, dialect)
+    table = source.open(dialect)
     place = place_of(table, into, force=force)
-    for given, what in ((source, "the table"), (protocol, "the protocol")):
-        if into.exists() and given.exists() and into.samefile(given):
+    for given, what in ((source.file, "the table"), (protocol, "the protocol")):
+        if given is not None and into.exists() and into.samefile(given):
             raise OutputError(f"'{into}' is {what} itself and must not be overwritten. Name another file.")
     book = Ledger(ledger_of(source) if ledger is None else Path(ledger))
 

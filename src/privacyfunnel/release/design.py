@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from privacyfunnel.tables.domain_file import DomainFile
     from privacyfunnel.tables.encoding import Encoding
     from privacyfunnel.tables.files import Table
+    from privacyfunnel.tables.sources import Source
     from privacyfunnel.tables.variables import Contingency
 
 QUICK = Effort(gap=0.01, time_limit=4.0)  # how well a table is solved that is only compared with, in nats and seconds
@@ -145,7 +146,7 @@ def design(
 
 
 def design_file(
-    source: str | Path,
+    source: str | Path | Source,
     into: str | Path,
     order: Order,
     *,
@@ -157,11 +158,11 @@ def design_file(
     """Design the protocol for a file and write it to `into`, with a codebook beside it where the table will show codes.
 
     Nothing is drawn. With `counts` the file holds a row per combination, and that column says how many rows it stands
-    for.
+    for. In place of a file there may be a `Query`.
     """
     from privacyfunnel.release.codebook import codebook
     from privacyfunnel.release.files import CODEBOOKS
-    from privacyfunnel.tables.files import open_table
+    from privacyfunnel.tables.sources import source_of
     from privacyfunnel.tables.whole import checked_target, folder, whole_files
     from privacyfunnel.tables.writing import write_batches
 
@@ -171,7 +172,7 @@ def design_file(
         raise OutputError(f"a protocol file must be called something.json; '{into.name}' is not. Rename it.")
     for path in (into, book) if into.parent.exists() else ():
         checked_target(path, force=force)
-    table = open_table(source, dialect)
+    table = source_of(source).open(dialect)
     if watch:
         watch("counting", 0)
     contingency = counted(table, order).contingency if counts is None else _of_counts(table, counts, order)

@@ -67,12 +67,12 @@ class ReleaseFiles:
         """One table."""
         return [Output(self.table.name, self.suffix)]
 
-    def refuse_early(self, source: Path) -> None:
+    def refuse_early(self, source: Path | None) -> None:
         """Before hours are spent, refuse a folder in which the release could not appear."""
         if not self.into.exists():
             return
         for name in TABLES:
-            if (self.into / name).exists() and (self.into / name).samefile(source):
+            if source is not None and (self.into / name).exists() and (self.into / name).samefile(source):
                 raise OutputError(
                     f"'{self.into / name}' is the table itself and must not be overwritten. Name another folder."
                 )

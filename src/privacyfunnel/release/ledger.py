@@ -28,6 +28,7 @@ from typing import Any
 
 from privacyfunnel.errors import LedgerError, OutputError
 from privacyfunnel.release.files import TABLES
+from privacyfunnel.tables.sources import Source, source_of
 from privacyfunnel.tables.whole import whole_file
 
 NAME = ".privacyfunnel-ledger.json"
@@ -38,9 +39,9 @@ COARSE = 2.0  # seconds that the time of a file may be off
 BEGUN, FINISHED, REPLACED = "begun", "finished", "replaced"
 
 
-def ledger_of(table: Path) -> Path:
-    """Where the ledger of a table is unless another place is named: beside it."""
-    return table.parent / NAME
+def ledger_of(table: str | Path | Source) -> Path:
+    """Where the ledger of a table is unless another place is named: beside it, or in the current folder."""
+    return source_of(table).folder / NAME
 
 
 @dataclass(frozen=True, slots=True)

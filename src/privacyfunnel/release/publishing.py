@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from privacyfunnel.tables.dialect import Written
     from privacyfunnel.tables.files import Table
     from privacyfunnel.tables.merging import Merge
+    from privacyfunnel.tables.sources import Source
 
 T = TypeVar("T")
 
@@ -54,7 +55,7 @@ class Place(Shape):
 def publish(
     outgoing: Outgoing,
     place: Place,
-    source: Path,
+    source: Source,
     protocol: ProtocolText,
     ledger: tuple[Ledger, bytes],
     finish: Callable[[Parts, Path, Remembered], T],

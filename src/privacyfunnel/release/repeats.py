@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from privacyfunnel.release.outgoing import Outgoing
     from privacyfunnel.tables.bins import Bins
     from privacyfunnel.tables.merging import Merge
+    from privacyfunnel.tables.sources import Source
 
 NOTHING = "Nothing was written"
 
@@ -82,7 +83,7 @@ class Remembered:
 
 
 def entry_of(
-    outgoing: Outgoing, protocol: ProtocolText, salt: bytes, source: Path, table: Path, *, trial: bool
+    outgoing: Outgoing, protocol: ProtocolText, salt: bytes, source: Source, table: Path, *, trial: bool
 ) -> Entry:
     """The entry of a release that is about to be made."""
     sealed, sending = outgoing.sealed, outgoing.sending
@@ -93,7 +94,7 @@ def entry_of(
         secret=sealed.domain.secret_columns,
         publish=tuple(at.name for at in sealed.domain.attributes),
         columns=fingerprints(outgoing.met.encoding.contingency, salt),
-        source=str(source.resolve()),
+        source=source.identity,
         table=str(table.resolve()),
         protocol_file=str(protocol.path.resolve()),
         digest=digest_of(protocol.text.encode("utf-8")),

@@ -29,6 +29,7 @@ from privacyfunnel.tables.merging import merges_of
 if TYPE_CHECKING:
     from privacyfunnel.release.repeats import Remembered
     from privacyfunnel.tables.domain_file import DomainFile
+    from privacyfunnel.tables.sources import Source
     from privacyfunnel.tables.whole import Parts
 
 __all__ = ["Release", "sanitise", "sanitise_file"]
@@ -148,7 +149,7 @@ def sanitise(
 
 
 def sanitise_file(
-    source: str | Path,
+    source: str | Path | Source,
     into: str | Path,
     order: Order,
     *,
@@ -170,20 +171,19 @@ def sanitise_file(
     a cell of text that a spreadsheet would take for a formula gets an apostrophe in front. The release is remembered in
     the owner's `ledger`, by default beside the table; a second one of the same rows about the same secret is refused
     unless it is to be made `again`. A `trial`, such as a demonstration, is remembered and does not count.
+    In place of a file there may be a `Query`.
     """
     from privacyfunnel.release.ledger import Ledger, ledger_of
     from privacyfunnel.release.publishing import publish, written_like
     from privacyfunnel.release.repeats import ProtocolText
-    from privacyfunnel.tables.files import open_table, table_suffix
-    from privacyfunnel.tables.parts import in_parts, part_paths
     from privacyfunnel.tables.persons import suspected
+    from privacyfunnel.tables.sources import source_of
     from privacyfunnel.tables.writing import write_batches
 
-    source, into = Path(source), Path(into)
-    table = open_table(source, dialect)
-    first = part_paths(source)[0] if in_parts(source) else source
-    files = ReleaseFiles(into, suffix or table_suffix(first) or ".csv", force=force)
-    files.refuse_early(source)
+    source, into = source_of(source), Path(into)
+    table = source.open(dialect)
+    files = ReleaseFiles(into, suffix or source.suffix, force=force)
+    files.refuse_early(source.file)
     book = Ledger(ledger_of(source) if ledger is None else Path(ledger))
 
     def finish(parts: Parts, drawn: Path, remembered: Remembered) -> Release:

@@ -54,6 +54,7 @@ class Occasion:
     when: datetime
     source: str
     command: str
+    query: str = ""  # what was asked, where the source is a database
 
 
 def secret(sealed: SealedProtocol) -> str:
@@ -246,8 +247,9 @@ def audit_command(release: Release, occasion: Occasion) -> str:
     if release.protocol_file is None:
         return ""
     table = release.protocol_file.parent / f"{STEM}{table_suffix(Path(release.table))}"
+    asked = ["--query", occasion.query] if occasion.query else []
     return shlex.join(
-        ["privacyfunnel", "audit", str(release.protocol_file), occasion.source, "--sanitised", str(table)]
+        ["privacyfunnel", "audit", str(release.protocol_file), occasion.source, *asked, "--sanitised", str(table)]
     )
 
 

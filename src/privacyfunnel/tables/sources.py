@@ -1,19 +1,88 @@
-"""Whatever rows come from: a file by its path, a table that was opened, or a frame in memory."""
+"""Where rows come from: files, queries on databases, tables that were opened, and frames in memory."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from privacyfunnel.tables.dialect import AS_FOUND, Dialect
-from privacyfunnel.tables.files import open_table
+from privacyfunnel.tables.files import open_table, table_suffix
+from privacyfunnel.tables.parts import in_parts, part_paths
 from privacyfunnel.tables.table import Table
 
 
+@runtime_checkable
+class Source(Protocol):
+    """Where a table comes from; as text, what may be said of it in public."""
+
+    @property
+    def query(self) -> str:
+        """What is asked, where it is a database: the owner's own, for it may quote values."""
+
+    @property
+    def file(self) -> Path | None:
+        """The file it is in, which must not be overwritten, if any."""
+
+    @property
+    def folder(self) -> Path:
+        """Where the owner's ledger lies unless another place is named."""
+
+    @property
+    def identity(self) -> str:
+        """What tells it from other tables, though rows may come and go."""
+
+    @property
+    def suffix(self) -> str:
+        """The format in which it is published unless another is named."""
+
+    def open(self, dialect: Dialect) -> Table:
+        """The table, its header read and checked."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileSource:
+    """A file."""
+
+    path: Path
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    @property
+    def query(self) -> str:
+        return ""
+
+    @property
+    def file(self) -> Path | None:
+        return self.path if self.path.exists() else None  # a pattern is no file
+
+    @property
+    def folder(self) -> Path:
+        return self.path.parent
+
+    @property
+    def identity(self) -> str:
+        return str(self.path.resolve())
+
+    @property
+    def suffix(self) -> str:
+        first = part_paths(self.path)[0] if in_parts(self.path) else self.path
+        return table_suffix(first) or ".csv"
+
+    def open(self, dialect: Dialect) -> Table:
+        return open_table(self.path, dialect)
+
+
+def source_of(given: str | Path | Source) -> Source:
+    """A source as it is, or the file at a path."""
+    return given if isinstance(given, Source) else FileSource(Path(given))
+
+
 def as_table(source: Any, dialect: Dialect = AS_FOUND) -> Table:
-    """The table that a source is; `dialect` says how a file is written."""
-    if isinstance(source, str | Path):
-        return open_table(source, dialect)
+    """The table that a source is, or a table that was opened, or a frame; `dialect` says how a file is written."""
+    if isinstance(source, str | Path | Source):
+        return source_of(source).open(dialect)
     if isinstance(source, Table):
         return source
     from privacyfunnel.tables.frames import FrameTable

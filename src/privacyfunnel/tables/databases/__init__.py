@@ -1,0 +1,1 @@
+"""Databases: rows that a query gives, read in batches like those of a file."""

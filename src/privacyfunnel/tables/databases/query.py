@@ -1,0 +1,143 @@
+"""A query on a database as a table: the columns that are needed of the rows that it gives, in batches.
+
+Every reading asks anew, so nothing is held open while a protocol is made. The database is asked to answer in one and
+the same order, and not to write; what it answers otherwise the second time is noticed as a changed file would be.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from privacyfunnel.errors import ParameterError, TableError
+from privacyfunnel.tables.databases.address import on_server, spoken
+from privacyfunnel.tables.dialect import COMMON, Dialect, Written
+from privacyfunnel.tables.numbers import Numbers
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from privacyfunnel.tables.table import Table
+
+FILES = (".duckdb", ".ddb", ".sqlite", ".sqlite3", ".db")  # how the names of databases end
+
+
+class Database(Protocol):
+    """One kind of database. Each method asks by itself."""
+
+    def columns(self, query: str) -> Mapping[str, str]:
+        """What the columns are called that the query gives, and how a query asks for each."""
+
+    def batches(self, query: str) -> Iterator[pl.DataFrame]:
+        """The rows that the query gives, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Rows that a database gives: where it is (an address or a file), and what it is asked (a `select`)."""
+
+    where: str = field(repr=False)  # it may hold a password
+    text: str = field(repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.asked:
+            raise ParameterError("A query must say which rows are meant; it is empty. Write --query 'select … from …'.")
+        _ = str(self)  # which refuses an address that is none
+
+    def __str__(self) -> str:
+        return spoken(self.where) if on_server(self.where) else self.where
+
+    @property
+    def query(self) -> str:
+        """What is asked."""
+        return self.text
+
+    @property
+    def asked(self) -> str:
+        """The query without what ends it."""
+        return self.text.strip(" \r\n\t;")
+
+    @property
+    def file(self) -> Path | None:
+        """The file that the database is, which must not be overwritten; None where it is on a server."""
+        return None if on_server(self.where) else Path(self.where)
+
+    @property
+    def folder(self) -> Path:
+        """Where the owner's ledger lies: beside the file, or in the current folder."""
+        return Path() if self.file is None else self.file.parent
+
+    @property
+    def identity(self) -> str:
+        """What tells these rows from those of other queries and databases; it quotes no value."""
+        place = str(self) if self.file is None else str(self.file.resolve())
+        return f"{place} query {hashlib.sha256(self.asked.encode()).hexdigest()[:32]}"
+
+    @property
+    def suffix(self) -> str:
+        """The format in which the rows are published unless another is named."""
+        return ".csv"
+
+    def open(self, dialect: Dialect) -> Table:
+        """Ask what the columns are called."""
+        from privacyfunnel.tables.persons import by_persons
+
+        database = self._database()
+        columns = database.columns(self.asked)
+        found = QueryTable(f"the query on {self}", columns, database, self.asked, dialect.numbers)
+        return by_persons(found, dialect.person, dialect.person_row)
+
+    def _database(self) -> Database:
+        if on_server(self.where):
+            from privacyfunnel.tables.databases.postgres import Postgres
+
+            return Postgres(self.where)
+        path = Path(self.where)
+        try:
+            with path.open("rb") as file:
+                start = file.read(16)
+        except OSError:
+            raise TableError(f"there must be a database '{path}'; it cannot be read. Check the path.") from None
+        if start.startswith(b"SQLite format 3\0"):
+            from privacyfunnel.tables.databases.sqlite import Sqlite
+
+            return Sqlite(path)
+        if start[8:12] == b"DUCK":
+            from privacyfunnel.tables.databases.duck import Duck
+
+            return Duck(path)
+        raise TableError(
+            f"'{path}' must be a DuckDB or SQLite database to be asked a query; it is neither. For a file of rows "
+            "leave out --query."
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QueryTable:
+    """What a query gives."""
+
+    name: str
+    _how: Mapping[str, str]  # each column, and how it is asked for
+    _database: Database
+    _asked: str
+    numbers: Numbers
+    written: Written = COMMON
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(self._how)
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+        from privacyfunnel.tables.picking import exactly
+
+        rows = 0
+        names = ", ".join(self._how[name] for name in columns)
+        for batch in self._database.batches(f"select {names} from ({self._asked}\n) as given"):
+            rows += batch.height
+            if batch.height:
+                yield exactly(batch, columns, self.name)
+        if not rows:
+            raise TableError(f"{self.name} must have rows; it has none.")

@@ -1,0 +1,234 @@
+"""A query on a database is a table like any other: on a real PostgreSQL, on DuckDB and on SQLite files."""
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import polars as pl
+import pytest
+
+from privacyfunnel.errors import TableError
+from privacyfunnel.release.ledger import NAME
+from privacyfunnel.tables.databases.query import Query
+from privacyfunnel.tables.dialect import AS_FOUND
+from privacyfunnel.tables.encoding import encode
+from tests.cli.postgres import SPELT, Server, server
+from tests.commands import found_by, said, turned_down
+
+ROWS = 600
+KINDS = ("postgres", "duckdb", "sqlite")
+SELECT = "select * from people"
+ASKED = ("--secret", "job", "--publish", "town", "-e", "0.5", "--method", "randomised-response")
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[Server]:
+    with server() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def people(tmp_path_factory: pytest.TempPathFactory) -> pl.DataFrame:
+    return pl.DataFrame(
+        {
+            "id": list(range(ROWS)),
+            "job": ["nurse" if i % 7 == 0 else "clerk" if i % 3 == 0 else "none" for i in range(ROWS)],
+            "town": ["07" if i * i % 5 == 0 or i % 7 == 0 else "Brünn, 'old'" for i in range(ROWS)],
+            "age": [None if i % 50 == 0 else i * 31 % 90 for i in range(ROWS)],
+            "fee": [i % 8 / 8 for i in range(ROWS)],
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def places(postgres: Server, people: pl.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The same rows everywhere."""
+    folder = tmp_path_factory.mktemp("databases")
+    people.write_csv(folder / "people.csv")
+    types = "id int, job text, town text, age int, fee double precision"
+    copied = "\n".join("\t".join("\\N" if cell is None else str(cell) for cell in row) for row in people.rows())
+    postgres.do(f"create table people ({types})", f"copy people from stdin;\n{copied}\n\\.\n")
+    with duckdb.connect(folder / "people.duckdb") as duck:
+        duck.execute(f"create table people ({types})")
+        duck.execute("insert into people select * from read_csv(?, all_varchar = true)", [str(folder / "people.csv")])
+    lite = sqlite3.connect(folder / "people.db")
+    lite.execute(f"create table people ({types})")
+    lite.executemany("insert into people values (?, ?, ?, ?, ?)", people.rows())
+    lite.commit()
+    lite.close()
+    return {
+        "csv": str(folder / "people.csv"),
+        "postgres": postgres.address(),
+        "duckdb": str(folder / "people.duckdb"),
+        "sqlite": str(folder / "people.db"),
+    }
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ledger of what a server gives lies in the current folder."""
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_rows_make_the_same_release_wherever_they_lie(
+    kind: str, places: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["--secret", "job", "--publish", "town,age", "--bin", "age=quantiles:3", "-e", "1", "--seed", "7"]
+    more = [*asked, "--keep", "fee", "--method", "randomised-response", "--no-report"]
+    ours = found_by(capsys, "sanitise", places[kind], "--query", f"{SELECT} order by id;", *more, "--into", "db")
+    theirs = found_by(capsys, "sanitise", places["csv"], *more, "--into", "csv")
+    assert ours["rows"] == theirs["rows"] == ROWS
+    for name in ("sanitised.csv", "protocol.json"):
+        assert Path("db", name).read_text() == Path("csv", name).read_text()
+    audited = ["audit", "db/protocol.json", places[kind], "--query", SELECT, "--sanitised", "db/sanitised.csv"]
+    assert found_by(capsys, *audited, "--keep", "fee")["holds"]
+    assert found_by(capsys, "scan", places[kind], "--query", "select job, town from people", "--secret", "job")["rows"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_protocol_is_designed_and_applied_on_queries(
+    kind: str, places: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = [places[kind], "--query", SELECT]
+    found_by(capsys, "design", *source, *ASKED, "--into", "protocol.json")
+    assert said(capsys, "keygen", "--rows", "rows.key")[0] == 0
+    drawn = ["--row-id", "id", "--key-file", "rows.key", "--keep", "id", "--keep-order"]
+    applied = found_by(capsys, "apply", "protocol.json", *source, *drawn, "--into", "db.csv")
+    assert applied["on_these_rows"]["above"] is False
+    found_by(capsys, "apply", "protocol.json", places["csv"], *drawn, "--into", "csv.csv")
+    assert Path("db.csv").read_text() == Path("csv.csv").read_text()
+
+
+def test_who_asks_and_how_they_prove_it_is_written_and_said_nowhere(
+    places: dict[str, str], postgres: Server, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    source = [places["postgres"], "--query", SELECT]
+    words = ["privacyfunnel", "sanitise", *source, *ASKED, "--into", "out", "--public-report"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.argv", words)
+        texts = [*said(capsys, *words[1:])[1:], *said(capsys, *words[1:-3], "--into", "again", "--json")[1:]]
+    assert Path("out", "report.html").exists()
+    assert "released before" in texts[-1]
+    wrong = postgres.address("ann:xyz%40zy")
+    for refused in (
+        ["sanitise", wrong, "--query", SELECT, *ASKED, "--into", "no", "--debug"],
+        ["scan", wrong, wrong],
+        ["estimate", wrong, wrong],
+        ["curve", wrong, "--secret", "a", "--publish", "b", "--epsilons", "1"],
+        ["scan", "postgresql://ann:xyz@zy@/postgres", "--query", SELECT, "--secret", "job"],
+    ):
+        code, *more = said(capsys, *refused)
+        assert code == 2
+        texts += more
+    texts += [path.read_text(encoding="utf-8") for path in tmp_path.rglob("*") if path.is_file()]
+    assert any(postgres.folder.name in text for text in texts)
+    for text in texts:
+        assert not [word for word in ("ann:", "ann@", "heim", "xyz", SPELT) if word in text]
+
+
+def test_the_ledger_knows_the_rows_of_a_query(places: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["sanitise", places["postgres"], "--no-report", *ASKED]
+    assert found_by(capsys, *words, "--query", SELECT, "--into", "one")["ledger"]
+    assert Path(NAME).exists()
+    other = "select job as task, town as place from people where age is null or age >= 0"
+    for query in (f"  {SELECT} ;\n", other):  # the same query, and the same rows by another
+        named = [word.replace("job", "task").replace("town", "place") if query == other else word for word in words[2:]]
+        told = turned_down(capsys, "sanitise", places["postgres"], *named, "--query", query, "--into", "two")
+        assert "released before" in told
+    assert not Path("two").exists()
+    less = "select * from people where age < 30"
+    assert found_by(capsys, *words, "--query", less, "--into", "three")["rows"] < ROWS
+
+
+BAD = {
+    "no such database": ({"name": "nope"}, SELECT, "must let us in"),
+    "a wrong password": ({"user": "ann:xyz"}, SELECT, "must let us in"),
+    "nobody there": ({"more": "/nowhere"}, SELECT, "must let us in"),
+    "no such table": ({}, "select * from poeple", 'relation "poeple" does not exist'),
+    "no query at all": ({}, "selec 1", "syntax error"),
+    "a name twice": ({}, "select job, town, job from people", "'job' is there twice"),
+    "no rows": ({}, f"{SELECT} where id < 0", "must have rows"),
+    "a row that fails": ({}, "select job, town, 1 / (id - 300) as age from people", ""),
+    "out of time": ({"more": "&options=-c%20statement_timeout%3D100"}, f"{SELECT}, pg_sleep(5)", "it broke off"),
+    "cut off half-way": (
+        {"user": "steward"},
+        "select 'nurse' as job, case when g = 90000 then pg_terminate_backend(pg_backend_pid())::text else 'x' end "
+        "as town from generate_series(1, 200000) g",
+        "it broke off",
+    ),
+    "one that writes": ({"user": "steward"}, "select job, town from people where wipe() is not null", "it broke off"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_server_that_does_not_give_all_rows_is_one_sentence_and_nothing_is_written(
+    case: str, places: dict[str, str], postgres: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if case == "one that writes":
+        postgres.do("create or replace function wipe() returns int language sql as 'delete from people; select 1'")
+    address, query, part = BAD[case]
+    bins = ["--publish", "age"] if case == "a row that fails" else []
+    words = ["sanitise", postgres.address(**address), "--query", query, *ASKED, *bins, "--into", "out"]
+    assert (part or "it broke off") in turned_down(capsys, *words)
+    assert list(Path().iterdir()) == []
+    (left,) = Query(places["postgres"], "select count(*) as n from people").open(AS_FOUND).batches(["n"])
+    assert left["n"].item() == ROWS
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_files_and_queries_that_do_not_go_together_are_refused(
+    kind: str, places: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--secret", "job", "--publish", "town", "-e", "1", "--into", "out"]
+    assert "--query" in turned_down(capsys, "sanitise", places[kind], *words)
+    assert "--query" in turned_down(capsys, "sanitise", places[kind], "--query", " ; ", *words)
+    assert "neither" in turned_down(capsys, "sanitise", places["csv"], "--query", SELECT, *words)
+    assert "Mend the query" in turned_down(capsys, "sanitise", places[kind], "--query", "select * from x", *words)
+    nothing = turned_down(capsys, "sanitise", "nothing.duckdb", "--query", SELECT, *words)
+    assert "cannot be read" in nothing
+    assert list(Path().iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_that_change_between_count_and_draw_are_refused(
+    kind: str, places: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["sanitise", places[kind], *ASKED, "--keep", "note", "--into", "out", "--no-report"]
+    assert "must not change" in turned_down(capsys, *words, "--query", "select *, random() as note from people")
+    assert not Path("out").exists()
+    assert found_by(capsys, *words, "--query", "select *, 1 as note from people")["rows"] == ROWS
+
+
+def test_an_update_between_count_and_draw_is_noticed(places: dict[str, str], postgres: Server) -> None:
+    postgres.do("create table moving as select * from people")
+    table = Query(places["postgres"], "select * from moving").open(AS_FOUND)
+    counted = encode(table, secret=["job"], publish=["town"], keep=["age"])
+    assert sum(len(chunk.published) for chunk in counted.chunks(["age"])) == ROWS
+    postgres.do("update moving set age = 1 where id = 5")
+    with pytest.raises(TableError, match="must not change"):
+        list(counted.chunks(["age"]))
+
+
+def test_whatever_type_a_column_has_comes_as_what_the_database_writes(postgres: Server, tmp_path: Path) -> None:
+    postgres.do("create type mood as enum ('sad', 'fine')")
+    texts = {
+        "'fine'::mood": "fine",
+        "1.50::numeric": "1.50",
+        "'x'::char(3)": "x",
+        "'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid": "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11",
+        "interval '1 day'": "1 day",
+        "array[1, 2]": "{1,2}",
+        "date '2024-05-01'": "2024-05-01",
+        "true": "true",
+        "7::bigint": "7",
+    }
+    query = ", ".join(f'{value} as "the ""{i}"""' for i, value in enumerate(texts))
+    table = Query(postgres.address(), f"select {query}").open(AS_FOUND)
+    rows = pl.concat(table.batches(table.columns))
+    assert rows.cast(pl.String).row(0) == tuple(texts.values())
+    with duckdb.connect(tmp_path / "odd.duckdb") as duck:
+        duck.execute("create table odd as select 'a'::enum('a', 'b') as e, interval 1 day as i, 170::hugeint as h")
+    table = Query(str(tmp_path / "odd.duckdb"), "from odd select *").open(AS_FOUND)
+    assert pl.concat(table.batches(table.columns)).row(0) == ("a", "1 day", "170")
