@@ -59,7 +59,7 @@ def long_chain() -> str:
     first = (1 << 62) - (n - 1) * (1 << 30)
     channel = ",".join(f"{y}:{(first if y == 0 else 1 << 30):x}" for y in range(n))
     context = f"0 {','.join(values)} {'/'.join(values)},{channel}"
-    step = {"attributes": [0], "values": values, "contexts": [context]}
+    step = {"attributes": [0], "values": values, "otherwise": [0], "contexts": [context]}
     law = {"bits": 62, "columns": [labels], "steps": [step]}
     return content_with(law, labels, kind="chain")
 

@@ -116,7 +116,7 @@ def whom(release: Release, side: SideChannel | None) -> list[tuple[str, str]]:
         many = "no factor bounds it" if math.isinf(found.epsilon) else f"the factor is at most {factor(found.epsilon)}"
         people = f"{_not_people(release)} With {100 * found.confidence:g} % confidence {many}, because {found.because}."
     alone = release.people.rare_alone if release.people is not None else ""
-    if alone and sealed.promise.population is not None:
+    if alone:
         people += f" {sentence(alone)}"
     found_out = [
         (f"these {release.rows:,} rows", _rows(sealed, sealed.epsilon)),
