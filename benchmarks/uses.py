@@ -99,15 +99,15 @@ def frequency_oracles(joint: Joint, epsilon: float) -> dict[str, float]:
         return {}
     values = np.repeat(np.arange(joint.a), joint.weights.sum(axis=0))
     found = {}
-    for name, client, aggregator in (
-        ("GRR", GRR_Client, GRR_Aggregator_MI),
-        ("OUE", UE_Client, UE_Aggregator_MI),
-        ("SS", SS_Client, SS_Aggregator_MI),
+    for name, client, told, more in (
+        ("GRR", GRR_Client, GRR_Aggregator_MI, (joint.a,)),
+        ("OUE", UE_Client, UE_Aggregator_MI, ()),  # it counts the values itself
+        ("SS", SS_Client, SS_Aggregator_MI, (joint.a,)),
     ):
         errors = []
         for _ in range(3):
             reports = np.array([client(int(x), joint.a, epsilon) for x in values])
-            errors.append(len(values) * float(((aggregator(reports, joint.a, epsilon) - joint.p_x) ** 2).sum()))
+            errors.append(len(values) * float(((told(reports, *more, epsilon) - joint.p_x) ** 2).sum()))
         found[name] = float(np.mean(errors))
     return found
 

@@ -37,7 +37,7 @@ class Children:
         """How the command ended that has these `words`: its `code`, and what it printed, `out` and `err`."""
         told, heard = cast("TextIO", self._process.stdin), cast("TextIO", self._process.stdout)
         with self._one_at_a_time:
-            print(json.dumps(asked), file=told, flush=True)
+            print(json.dumps({"environment": dict(os.environ), **asked}), file=told, flush=True)
             answer: dict[str, Any] = json.loads(heard.readline())
         return answer
 
@@ -69,6 +69,8 @@ def _run(asked: dict[str, Any], prepare: Prepare) -> dict[str, Any]:
             os.dup2(err.fileno(), 2)
             from privacyfunnel.cli import program
 
+            os.environ.clear()
+            os.environ.update(asked["environment"])
             os.chdir(asked.get("cwd", "."))
             if "umask" in asked:
                 os.umask(asked["umask"])

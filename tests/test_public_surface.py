@@ -14,7 +14,7 @@ from privacyfunnel.errors import PrivacyFunnelError
 # What the three kinds of users are told to import; a name that goes is a change for all of them.
 TOLD = """
 errors PrivacyFunnelError InputError GuaranteeError
-scan audit audit_matrix design design_file apply apply_file Applied
+scan audit audit_matrix design design_file apply apply_file Applied Sanitiser
 sanitise sanitise_file Release Order Bins Dialect Query MergeRare MergeSecrets Effort
 estimate Estimates impute impute_file posterior combine
 Joint LDP LIP SRLIP Promise Protocol UnaryEncoding entropy mutual_information

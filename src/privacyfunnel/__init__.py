@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from privacyfunnel.model.uses.statistics import Balanced, Statistics, Workload
     from privacyfunnel.model.uses.use import Information, Use
     from privacyfunnel.release.apply import Applied
+    from privacyfunnel.release.estimator import Sanitiser
     from privacyfunnel.release.order import Order
     from privacyfunnel.tables.bins import Bins
     from privacyfunnel.tables.databases.query import Query
@@ -107,6 +108,7 @@ _ROOMS = {
     "Information": "model.uses.use",
     "Use": "model.uses.use",
     "Applied": "release.apply",
+    "Sanitiser": "release.estimator",
     "apply": "library.doors",
     "apply_file": "library.doors",
     "design": "library.doors",
@@ -149,6 +151,7 @@ __all__ = [
     "Protocol",
     "Query",
     "Release",
+    "Sanitiser",
     "SealedProtocol",
     "Statistics",
     "UnaryEncoding",

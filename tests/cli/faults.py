@@ -21,6 +21,7 @@ PLACES = {
     "writing": "pathlib:Path.write_text",
     "report": "privacyfunnel.report.page:owner_page",
     "renaming": "os:link",
+    "folder": "privacyfunnel.tables.whole_folder:_appear",
 }
 SIGNALS = {"kill": signal.SIGKILL, "term": signal.SIGTERM, "int": signal.SIGINT}
 

@@ -108,7 +108,7 @@ def test_files_that_are_not_what_their_name_says_are_refused(tmp_path: Path, int
 def test_a_missing_file_a_directory_and_an_unknown_kind_are_refused(tmp_path: Path, into: Path) -> None:
     refused(sanitise(tmp_path / "nobody.csv", into), "TableError", "there is no file")
     (tmp_path / "folder.csv").mkdir()
-    refused(sanitise(tmp_path / "folder.csv", into), "TableError", "it is a directory")
+    refused(sanitise(tmp_path / "folder.csv", into), "TableError", "must mean at least one file")
     refused(sanitise(tmp_path / "people.xls", into), "TableError", "must end in one of", "save it as .xlsx or CSV")
     assert not into.exists()
 

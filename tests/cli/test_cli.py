@@ -135,7 +135,7 @@ def test_the_protocol_file_holds_no_counts_and_no_key(adult: Path, tmp_path: Pat
     content = json.loads((tmp_path / "out" / "protocol.json").read_text())
     assert set(content) == {
         *("format", "version", "made_with", "promise", "certificate", "secret", "publish", "combinations"),
-        *("for_publication", "sees_secret", "kind", "law", "induced", "digest"),
+        *("for_publication", "sees_secret", "kind", "law", "induced", "substitutes", "digest"),
     }
     assert content["secret"] == {"columns": ["occupation"], "labels": []}
 

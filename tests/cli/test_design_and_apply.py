@@ -181,3 +181,67 @@ def test_a_summary_says_what_the_promise_means_on_new_rows(made: Path, tmp_path:
     assert "certified for the rows of the design" in out
     assert "these rows   LIP ε = " in out
     assert json.loads((tmp_path / "ledger").read_text())["releases"][0]["order"] is None
+
+
+@pytest.fixture
+def parts(tmp_path: Path) -> Path:
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    month(0, 150).write_csv(folder / "a.csv")
+    month(150, 50).write_csv(folder / "b.csv")
+    (folder / "_SUCCESS").touch()
+    return folder
+
+
+@pytest.mark.parametrize("pattern", ["", "?.csv"])
+def test_parts_go_in_and_the_same_parts_come_out(
+    pattern: str, made: Path, parts: Path, tmp_path: Path, capsys: Capsys
+) -> None:
+    keyed = ["--row-id", "id", "--key-file", made / "rows.key", "--keep", "id"]
+    told = found_by(capsys, "apply", made / "protocol.json", parts / pattern, "--into", tmp_path / "out", *keyed)
+    assert told["rows"] == 200
+    a, b = (pl.read_csv(tmp_path / "out" / name) for name in ("a.csv", "b.csv"))
+    assert (len(a), len(b)) == (150, 50)
+    assert sorted([*a["id"], *b["id"]]) == list(range(200))
+    assert max(a["id"]) > 150  # rows go to any part: which one they were in is part of where they stood
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["a.csv", "b.csv"]
+    words = ["apply", made / "protocol.json", parts / pattern, "--into", tmp_path / "kept", *keyed, "--keep-order"]
+    found_by(capsys, *words)
+    kept = [pl.read_csv(tmp_path / "kept" / name) for name in ("a.csv", "b.csv")]
+    assert [row for part in kept for row in part["id"]] == list(range(200))
+    assert pl.concat(kept).sort("id").equals(pl.concat([a, b]).sort("id"))  # the key draws them alike
+    assert "holds files already" in turned_down(capsys, *words)
+    found_by(capsys, *words, "--force")
+
+
+def test_parts_that_do_not_go_together_are_refused(made: Path, parts: Path, tmp_path: Path, capsys: Capsys) -> None:
+    words = ["apply", made / "protocol.json", parts, "--into", tmp_path / "out"]
+    (parts / "c.csv").write_text("id,job,town\n")
+    assert "c.csv' must have rows" in turned_down(capsys, *words)
+    (parts / "c.csv").write_text("id,town,job\n1,k,j0\n")
+    assert "that of 'c.csv' is another than that of 'a.csv'" in turned_down(capsys, *words)
+    (parts / "c.csv").rename(parts / "c.txt")
+    assert "'c.txt' does not" in turned_down(capsys, *words)
+    assert not (tmp_path / "out").exists()
+    assert not (tmp_path / ".privacyfunnel-ledger.json").exists()
+
+
+@pytest.mark.parametrize("place", ["drawing", "folder"])
+def test_a_folder_of_parts_that_is_killed_leaves_none(
+    place: str, made: Path, parts: Path, tmp_path: Path, ask: Callable[..., dict[str, Any]], capsys: Capsys
+) -> None:
+    words = [*map(str, ["apply", made / "protocol.json", parts, "--into", tmp_path / "out"])]
+    assert ask(words=words, place=place, fault="kill", into=str(tmp_path / "out"))["code"] == -9
+    assert not (tmp_path / "out").exists()
+    assert said(capsys, *words)[0] == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".privacyfunnel-ledger.json", "out", "parts"]
+
+
+def test_a_folder_is_designed_and_sanitised_as_one_table(
+    made: Path, parts: Path, tmp_path: Path, capsys: Capsys
+) -> None:
+    words = ["--secret", "job", "--publish", "town", "-e", "0.2", "--method", "randomised-response"]
+    assert found_by(capsys, "design", parts, *words, "--into", tmp_path / "p.json")["rows"] == 200
+    told = found_by(capsys, "sanitise", parts, *words, "--into", tmp_path / "out", "--no-report")
+    assert told["table"].endswith("sanitised.csv")
+    assert pl.read_csv(told["table"]).height == 200

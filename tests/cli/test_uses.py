@@ -184,9 +184,11 @@ def test_a_search_that_was_cut_short_is_said_to_be_and_one_that_ended_is_not(
 ) -> None:
     words = sanitise(adult, tmp_path / "cut", method="optimal", publish="education,sex", epsilon=0.3)
     found = found_by(capsys, *words, "--time-limit", 0.3, "--for", "information")
-    assert found["search_cut"] is True
+    assert (found["search_cut"], found["stopped"]) == (True, "time")
     assert found["missing_at_most"] == pytest.approx(found["bound_nats"] - found["information_nats"])
     whole = sanitise(adult, tmp_path / "whole", method="optimal", publish="sex", secret="income")
-    assert found_by(capsys, *whole)["search_cut"] is False
+    ended = found_by(capsys, *whole, "--for", "information")
+    assert (ended["search_cut"], ended["stopped"]) == (False, "gap")
     _, text, _ = said(capsys, *words, "--time-limit", 0.3, "--force", "--for", "information")
     assert "cut short: up to" in text
+    assert "time was up, and a longer --time-limit may find it" in text

@@ -17,7 +17,8 @@ from privacyfunnel.engine.objective import Entropy, reduced_costs
 from privacyfunnel.engine.oracle import Oracle
 from privacyfunnel.engine.plan import generation_for
 from privacyfunnel.engine.polytope import polytope_of
-from privacyfunnel.engine.search import Search, SomeInputsSearch, TangentSearch, VertexSearch
+from privacyfunnel.engine.search import Search, TangentSearch, VertexSearch
+from privacyfunnel.engine.some_inputs import SomeInputsSearch
 from privacyfunnel.engine.supply import Beginning, WithLoans, WithRest
 from privacyfunnel.model.information import surprise
 from privacyfunnel.model.joint import Joint

@@ -37,6 +37,7 @@ PROBLEMS = {
     "seeing the secret, closed form": problem_of(TABLE, LIP(0.5), sees_secret=True),
     "seeing the secret, linear programmes": problem_of(TABLE, SRLIP(0.5), sees_secret=True),
     "one number, all vertices in a table": lip(0, 2, 6, 0.5),
+    "very many secrets, linear programmes": lip(0, plan.VERY_MANY_SECRETS + 1, 3, 0.5),
     "very many rows, searched without branching": without_structure(500),
     "vertices of the polytope": lip(0, 3, 6, 0.5),
 }

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from privacyfunnel.arrays import dense
 from privacyfunnel.engine import Problem, split
 from privacyfunnel.engine.bounding import ByRelaxations
+from privacyfunnel.engine.clock import Clock
 from privacyfunnel.engine.plan import generation_for
 from privacyfunnel.engine.reductions import grouped_secrets, side_channels
-from privacyfunnel.engine.supply import Clock
 from privacyfunnel.model.promises import SRLIP, Promise
 from privacyfunnel.model.rows import Rows
 from tests.engine.problems import (

@@ -5,10 +5,12 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from privacyfunnel.engine.closing import closed
 from privacyfunnel.engine.objective import reduced_costs
 from privacyfunnel.engine.plan import BOXES, TOGETHER
 from privacyfunnel.engine.polytope import boxed, polytope_of
-from privacyfunnel.engine.search import InTurn, SomeInputsSearch, VertexSearch
+from privacyfunnel.engine.search import InTurn, VertexSearch
+from privacyfunnel.engine.some_inputs import BlockSearch, SomeInputsSearch
 from privacyfunnel.engine.vertices import Walks
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import SRLIP
@@ -97,3 +99,27 @@ def test_atoms_of_every_box_keep_the_ratio_of_any_two_secrets(seed: int, c: int,
     assert excess(problem, np.concatenate([*found, search.start()])) <= 1e-7
     lowest = {round(float(np.log((functionals @ atoms.T).min())), 6) for atoms in found}
     assert len(lowest) > 1  # boxes differ in how far down they go
+
+
+def test_blocks_are_searched_where_probability_is_missing() -> None:
+    problem = lip(5, 3, 200, 0.5)
+    rare = np.argsort(problem.prior)[:20]
+    missing = np.zeros(problem.size)
+    missing[rare] = problem.prior[rare]
+    atoms = problem.cleaned(BlockSearch(problem, 40).cover(np.full(problem.size, 0.5), missing))
+    assert problem.keeps(atoms).all()
+    assert (atoms[:, rare] > 0).any(axis=0).sum() >= 10  # of inputs that are in no other block
+
+
+@given(seed=st.integers(0, 10**6), epsilon=st.floats(0.1, 1.5), share=st.floats(0.0, 1.0))
+@settings(max_examples=20, deadline=None)
+def test_what_atoms_leave_over_is_closed_to_an_allowed_split(seed: int, epsilon: float, share: float) -> None:
+    problem = lip(seed, 3, 8, epsilon)
+    atoms = problem.first_atoms()
+    weights = share * np.random.default_rng(seed).dirichlet(np.ones(len(atoms)))
+    found = closed(problem, weights, atoms)
+    q, v = found.listed()
+    assert q @ v == pytest.approx(problem.prior, abs=1e-12)
+    assert problem.keeps(v).all()
+    assert found.value == pytest.approx(float(q @ problem.costs(v)), abs=1e-9)
+    assert found.value <= problem.worth + 1e-9

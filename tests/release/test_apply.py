@@ -130,7 +130,7 @@ def test_one_key_and_id_and_value_give_one_draw_whatever_the_company_and_a_chang
 
 
 def test_a_key_needs_ids_and_orders_are_never_the_same(sealed: SealedProtocol) -> None:
-    with pytest.raises(ParameterError, match="needs --row-id"):
+    with pytest.raises(ParameterError, match="needs row_id"):
         apply(sealed, PEOPLE, key=KEY)
     with pytest.raises(ColumnError, match="1 of 600 rows have an id"):
         apply(sealed, PEOPLE.with_columns(id=pl.when(pl.col("id") == 7).then(6).otherwise("id")), row_id="id")

@@ -40,7 +40,7 @@ from privacyfunnel.report.bars import divided, in_order
 from privacyfunnel.report.changes import changes
 from privacyfunnel.report.costs import costs_picture
 from privacyfunnel.report.page import Occasion, owner_page, public_page
-from privacyfunnel.report.words import percent
+from privacyfunnel.report.words import factor, percent
 from tests.commands import run
 
 HOSTILE = "<script>alert('pwned')</script>"
@@ -172,7 +172,7 @@ def test_an_upper_limit_is_never_rounded_down_and_nothing_runs_past_the_whole() 
     sure = Attacker((Belief("x", 0.9, *by_a_factor(0.9, 3.0), 0.5, 0.95),), None)
     assert all(mark.end <= 1 for row in beliefs_bars(sure, "job").rows for mark in row.marks)
     assert by_a_factor(0.9, 3.0)[1] < 1
-    assert "e^1e+09" in owner_page(released(LIP(1e9), ("city",)), OCCASION, effort=QUICK)
+    assert "e^1000000000" in owner_page(released(LIP(1e9), ("city",)), OCCASION, effort=QUICK)
 
 
 def test_values_with_an_order_keep_it_and_others_are_sorted_by_share() -> None:
@@ -412,14 +412,24 @@ def test_the_command_draws_both_pages_beside_the_release(tmp_path: Path) -> None
     st.booleans(),
 )
 def test_pictures_hold_any_text_and_scales_have_round_ticks_within(
-    text: str, low: float, factor: float, logarithmic: bool
+    text: str, low: float, times: float, logarithmic: bool
 ) -> None:
     drawn = ElementTree.fromstring(svg.svg(10, 10, [svg.words(0, 0, text), svg.mark("star", 1, 1, "#000000")]))
     assert len(drawn) == 2
-    scale = svg.Scale(low, low * factor, 100.0, 0.0, logarithmic)
+    scale = svg.Scale(low, low * times, 100.0, 0.0, logarithmic)
     ticks = scale.ticks()
     assert ticks == sorted(set(ticks))
-    assert all(low * (1 - 1e-9) <= tick <= low * factor * (1 + 1e-9) for tick in ticks)
+    assert all(low * (1 - 1e-9) <= tick <= low * times * (1 + 1e-9) for tick in ticks)
     assert logarithmic or 1 <= len(ticks) <= 9
     assert scale(low) == pytest.approx(100.0)
-    assert scale(low * factor) == pytest.approx(0.0, abs=1e-6)
+    assert scale(low * times) == pytest.approx(0.0, abs=1e-6)
+
+
+def test_factors_are_never_rounded_down_and_huge_ones_are_powers() -> None:
+    assert [factor(epsilon) for epsilon in (0.0, 1.0, 9.0, 12.1)] == ["1", "2.72", "8104", "e^12.1"]
+
+
+def test_a_column_without_a_name_is_not_an_empty_word() -> None:
+    frame = people().with_columns(pl.Series("", range(4000)).cast(pl.String))
+    release = sanitise(frame, secret="job", publish="sex", promise=LIP(0.5), seed=1, effort=QUICK)
+    assert "Not published: job, city, age, a column without a name." in owner_page(release, OCCASION, effort=QUICK)

@@ -137,11 +137,11 @@ def test_reload_and_back_lose_nothing(published: Tab) -> None:
     at(published, "roles")
     published.until(DONE)
     roles = "[...document.querySelectorAll('.column')].map(c => c.dataset.role).join()"
-    assert published.run(roles) == "secret,publish,publish,leave"
-    assert published.run("document.querySelector('[data-bin=\"2\"]').value") == "30,50"
+    published.until(f"{roles} === 'secret,publish,publish,leave'")
+    published.until("document.querySelector('[data-bin=\"2\"]')?.value === '30,50'")
     published.run("history.back()")
     published.until("document.body.dataset.page === 'promise'")
-    assert published.run("document.querySelector('[data-epsilon]').value") == "1.5"
+    published.until("document.querySelector('[data-epsilon]')?.value === '1.5'")
     at(published, "publish")
     published.shows("Published.")
 

@@ -51,7 +51,9 @@ def apply(
     protocol: Annotated[Path, typer.Argument(readable=False, help="The protocol.json that design or sanitise wrote.")],
     table: TableOrDatabase,
     *,
-    into: Annotated[Path, typer.Option("--into", help="The sanitised table, such as sanitised.csv.")],
+    into: Annotated[
+        Path, typer.Option("--into", help="The sanitised table, such as sanitised.csv; a folder for a table in parts.")
+    ],
     unknown: UnknownOption = Unknown.ERROR,
     keep: Keep = None,
     row_id: RowId = None,

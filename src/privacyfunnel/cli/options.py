@@ -146,7 +146,7 @@ TimeLimit = Annotated[
     float | None,
     typer.Option(
         "--time-limit",
-        help="Stop after so many seconds with the best so far and its bound.",
+        help="Stop after so many seconds with the best so far and its bound; 60 where left out.",
         parser=partial(checked_positive, "time limit"),
         metavar="SECONDS",
     ),

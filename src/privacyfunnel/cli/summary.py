@@ -37,6 +37,7 @@ def content(release: Release) -> dict[str, Any]:
         "reason": release.reason,
         "seconds": release.seconds,
         "search_cut": release.short is not None,
+        "stopped": release.worth.stopped,
         "missing_at_most": release.short,
         "sparse": release.sparse,
         "rare": release.rare,
@@ -174,7 +175,7 @@ def _cut(release: Release) -> str:
     if release.worth.unproved:
         return "ended without a proof: how far this is from the best is not known"
     unit = "nats" if release.worth.use.name == "information" else release.worth.use.unit
-    return f"cut short: up to {release.short:.2g} {unit} may be missing; a longer --time-limit may find it"
+    return f"cut short: up to {release.short:.2g} {unit} may be missing; {words.stopped(release.worth.stopped)}"
 
 
 def _why(release: Release) -> str:

@@ -119,3 +119,10 @@ def many(number: int) -> str:
     if number.bit_length() > 40 and number & (number - 1) == 0:
         return f"2^{number.bit_length() - 1}"
     return f"{number:,}"
+
+
+def stopped(reason: str | None) -> str:
+    """What ended a search that did not reach its gap, and whether more time may help."""
+    if reason == "nothing left to try":
+        return "nothing was left to try, and more time finds no more"
+    return "time was up, and a longer --time-limit may find it"

@@ -28,7 +28,6 @@ AUTO = "auto"  # the optimum, or a chain where too many combinations occur
 DEFAULT_METHOD = AUTO
 JOINT, CHAIN = "optimal", "chain"
 STATISTICS_SECONDS = 20.0  # that the best protocol for statistics gets where nobody said how long it may take
-SECONDS = 60.0  # that the joint optimum gets where nobody said how long it may take
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +49,7 @@ def settled(name: str, joint: Joint, promise: Promise, options: Options) -> tupl
     """The method of that name, or the one that `auto` takes here; and the options as it gets them.
 
     An order of columns asks for a chain. One column, a protocol that sees the secret, another use than information, or
-    an average asks for the optimum. Where combinations of columns are solved together, or a population is promised to,
-    that may take SECONDS unless the owner said how long.
+    an average asks for the optimum.
     """
     if name != AUTO:
         return Choice(name, ""), options
@@ -61,14 +59,8 @@ def settled(name: str, joint: Joint, promise: Promise, options: Options) -> tupl
         return Choice(CHAIN, ""), options
     other = options.use != Information() or options.average is not None
     if joint.m == 1 or options.sees_secret or other:
-        choice = Choice(JOINT, "")
-        if promise.population is None:
-            return choice, options
-    else:
-        choice = choose_method(joint, promise, options.as_values)
-    if choice.method == JOINT and options.effort.time_limit is None:
-        options = replace(options, effort=replace(options.effort, time_limit=SECONDS))
-    return choice, options
+        return Choice(JOINT, ""), options
+    return choose_method(joint, promise, options.as_values), options
 
 
 def by_default(choice: Choice, joint: Joint, promise: Promise, options: Options) -> tuple[Choice, Options]:

@@ -19,6 +19,7 @@ from privacyfunnel.designs.splitting import (
     without_unseen,
 )
 from privacyfunnel.engine import Problem, split
+from privacyfunnel.engine.clock import Clock
 from privacyfunnel.errors import GuaranteeError, SolverError
 from privacyfunnel.laws.sealing import seal
 from privacyfunnel.model.information import entropy, mutual_information
@@ -48,8 +49,9 @@ def most_informative(asked: Question) -> Optimum:
         return Optimum(as_it_is, utility, max(utility, h_x), utility, use)
     problem, inputs, margin = problem_of(joint, promise, sees_secret)
     said = None if progress is None else _in_utility(progress, h_x, margin)
+    clock = Clock.of(time_limit)
     start = _known_atoms(joint, promise, problem, inputs, gap, time_limit) if sees_secret else None
-    found = split(problem, gap=gap, time_limit=time_limit, progress=said, start=start)
+    found = split(problem, gap=gap, time_limit=clock.remaining, progress=said, start=start)
     split_up = protocol_of(joint, problem, inputs, found, sees_secret)
     sealed = seal(split_up, promise, joint, most=LARGEST_SLIVER_BITS, also_in_floats=True)
     utility = sealed.information

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from privacyfunnel.laws.sealing import SealedProtocol
     from privacyfunnel.model.protocol import Protocol
 
+SECONDS = 60.0  # that an optimum gets where nobody said how long it may take
 Progress = Callable[[float, float], None]  # called with utility and bound, now and then
 
 
@@ -216,12 +217,12 @@ def _optimal(joint: Joint, promise: Promise, options: Options) -> Made:
         use,
         sees_secret=options.sees_secret,
         gap=effort.gap,
-        time_limit=effort.time_limit,
+        time_limit=SECONDS if effort.time_limit is None else effort.time_limit,
         progress=effort.progress,
     )
     made = _channel(joint, promise, best.protocol, replace(options, use=use))
     bound = best.bound if use == Information() else None
-    return replace(made, bound=bound, sealed=best.sealed, judged=Worth(use, best.value, best.bound))
+    return replace(made, bound=bound, sealed=best.sealed, judged=Worth(use, best.value, best.bound, best.stopped.value))
 
 
 def _on_average(joint: Joint, promise: Promise, options: Options, average: float) -> Made:

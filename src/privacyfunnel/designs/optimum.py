@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from privacyfunnel.designs.question import Optimum, Progress, Question
+from privacyfunnel.designs.question import Optimum, Progress, Question, Stop
 from privacyfunnel.designs.sizes import LARGEST_PROBLEM
 from privacyfunnel.designs.skew import naming_skew
 from privacyfunnel.designs.solvers import SOLVERS
+from privacyfunnel.engine.clock import Clock
 from privacyfunnel.errors import SizeError, checked_positive
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
@@ -15,6 +18,7 @@ from privacyfunnel.model.uses.use import Information, Use
 
 __all__ = ["Optimum", "optimal"]
 
+ROUNDING = 1e-9  # relative: what sealing may add to a gap that was reached
 MOST_COMPARISONS = 2500  # of side channels: with more of them no search finds much in minutes
 MOST_NUMBERS = 5 * 10**7  # in the rows of a promise
 LARGEST_SETS = 20_000  # bounds of sets of priors; each is a row and a column of a linear programme, twice
@@ -49,7 +53,10 @@ def optimal(
     time_limit = None if time_limit is None else checked_positive("time limit", time_limit)
     checked_size(joint, promise, sees_secret)
     use.refuse(joint)
-    return SOLVERS[use.name](Question(joint, promise, use, sees_secret, gap, time_limit, progress))
+    clock = Clock.of(time_limit)
+    found = SOLVERS[use.name](Question(joint, promise, use, sees_secret, gap, time_limit, progress))
+    reached = abs(found.bound - found.value) <= gap + ROUNDING * (1 + abs(found.bound))
+    return replace(found, stopped=Stop.GAP if reached else Stop.TIME if clock.late else Stop.NOTHING)
 
 
 def checked_size(joint: Joint, promise: Promise, sees_secret: bool) -> None:

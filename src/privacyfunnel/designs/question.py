@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import Enum
 
 from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
@@ -13,6 +14,14 @@ from privacyfunnel.model.uses.use import Information, Use
 from privacyfunnel.shown import facts_html
 
 Progress = Callable[[float, float], None]  # called with the value and the bound so far
+
+
+class Stop(Enum):
+    """What ended a search."""
+
+    GAP = "gap"  # value and bound are as close as was asked
+    TIME = "time"  # the time limit
+    NOTHING = "nothing left to try"  # neither search nor proof has anything more to say
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,6 +34,7 @@ class Optimum:
     value: float  # in the use's own unit, measured on `protocol`; for information this is the utility
     use: Use
     sealed: SealedProtocol | None = None  # its integers, where they were checked already
+    stopped: Stop = Stop.GAP  # what ended the search
 
     @property
     def _facts(self) -> list[tuple[str, str]]:

@@ -14,7 +14,6 @@ so the solver's prices are advice, and the inner minima are computed with a proo
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -112,9 +111,7 @@ def _solve(programme: Programme, deadline: float) -> bool:
         if option is not None:
             programme.forget()
             programme.set(option, setting)
-        if deadline < np.inf:
-            programme.allow(deadline - time.monotonic())
-        if programme.run():
+        if programme.run(deadline):
             return True
         if programme.late:
             return False

@@ -7,10 +7,11 @@ from typing import Protocol
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray
+from privacyfunnel.engine.clock import Clock
 from privacyfunnel.engine.problem import Problem, Proof
 from privacyfunnel.engine.reductions import grouped_secrets, side_channels
-from privacyfunnel.engine.supply import Clock
 
+PROOF_SHARE, SIMPLER_SHARE = 0.4, 0.3  # of a time limit, for proofs; and where simpler problems alone are proved
 PROVING_SHARE = 6  # one part in so many of the time left goes to branching before problems are relaxed
 LEAST_PATIENCE = 5.0  # seconds that branching gets where there is no time limit
 LOOSEST = 0.64  # nats: the first proof by branching
@@ -27,6 +28,7 @@ class Bounding(Protocol):
     """A bound that only rises."""
 
     bound: float
+    share: float  # of a time limit: the part that is kept for it
     cut_short: bool  # whether the last proof ended early, to be taken up again
     tell: Callable[[], None]  # called when the bound rose in the middle of something long
 
@@ -44,6 +46,7 @@ class Bounding(Protocol):
 class ByProof:
     """A proof at the master's prices, and nothing else."""
 
+    share = PROOF_SHARE
     proved_all = False
 
     def __init__(self, problem: Problem, prover: Prover) -> None:
@@ -71,6 +74,7 @@ class ByRelaxations:
     def __init__(self, problem: Problem, prover: Prover | None, easier: Easier) -> None:
         self._problem, self._easier = problem, easier
         self._branching = None if prover is None else ByProof(problem, prover)
+        self.share = SIMPLER_SHARE if prover is None else PROOF_SHARE
         self.bound, self.cut_short = 0.0, False
         self.tell: Callable[[], None] = lambda: None
         self.relaxed, self._relaxed_from = False, np.inf

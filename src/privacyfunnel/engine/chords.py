@@ -15,7 +15,6 @@ Two ways to bound the linear minimum, and each has its way to cut:
 
 import time
 from dataclasses import replace
-from functools import cached_property
 
 import numpy as np
 
@@ -160,24 +159,29 @@ class OpenChords:
     def __init__(self, oracle: Oracle, objective: Objective) -> None:
         self.oracle, self.objective = oracle, objective
         self.batch, self.chunk = oracle.batch, max(1, oracle.batch // 8)
+        self._found: tuple[FloatArray, FloatArray] | None = None
 
-    @cached_property
-    def _ranges(self) -> tuple[FloatArray, FloatArray]:
-        """The least and the largest entry of any atom's image, rounded outward."""
+    def _ranges(self, deadline: float) -> tuple[FloatArray, FloatArray]:
+        """The least and the largest entry of any atom's image, rounded outward; found anew where time was up before."""
+        if self._found is not None:
+            return self._found
         each = (self.objective.value == np.arange(self.objective.values)[:, None]).astype(np.float64)
-        least, most = self.oracle.minimise(each).lower, -self.oracle.minimise(-each).lower
-        return np.maximum(least, 0.0), np.minimum(most, 1.0)
+        least, most = self.oracle.minimise(each, deadline).lower, -self.oracle.minimise(-each, deadline).lower
+        ranges = np.maximum(least, 0.0), np.minimum(most, 1.0)
+        if time.monotonic() < deadline:
+            self._found = ranges
+        return ranges
 
     def roots(self, prices: FloatArray, deadline: float) -> Boxes:
         """All there is."""
-        low, high = self._ranges
+        low, high = self._ranges(deadline)
         return Boxes(np.array([-np.inf]), (low[None], high[None]))
 
     def cut(self, boxes: Boxes, prices: FloatArray, goal: float, deadline: float) -> Cut:
         """Bound by the oracle's minima under the chords; cut where the chord errs most at the corner."""
         h, (low, high) = self.objective.terms, boxes.parts
         slopes = self._slopes(low, high)
-        found = self.oracle.minimise(slopes[:, self.objective.value] - prices)
+        found = self.oracle.minimise(slopes[:, self.objective.value] - prices, deadline)
         ends = np.minimum(h(low) - slopes * low, h(high) - slopes * high)
         # |h(t)| and |σ t| stay below 1 at the ends of a chord; at each there are a handful of roundings.
         margin = 16 * UNIT * (low.shape[1] + np.abs(slopes * high).sum(axis=1))

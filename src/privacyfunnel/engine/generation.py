@@ -4,23 +4,24 @@ For any prices λ, every split has value at least λ·p + min_v (cost(v) − λ�
 the best of these over all prices at which something was proved; the value is that of the best known split.
 """
 
-import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine.bounding import Bounding
+from privacyfunnel.engine.clock import Clock, TimeUpError
 from privacyfunnel.engine.problem import Problem, Split
-from privacyfunnel.engine.supply import OWED, SEARCHED_TO, Clock, Supply
+from privacyfunnel.engine.supply import OWED, SEARCHED_TO, Supply
 
 Progress = Callable[[float, float], None]
 
 WORTH_ADDING = 1e-10  # an atom whose reduced cost is nearer to 0 gains nothing but rounding
 MOST_ADDED = 2000  # per round: the cheapest ones, so that the master stays small
 PROVED_TO = 0.95  # of the gap: a proof asks for a little less than is allowed
-PROOF_SHARE = 0.4  # of a time limit: the part that is kept for proofs
+LATE_SHARE = 0.25  # of what is left of the time for proofs, for a search between two of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,28 +66,32 @@ class Generation:
         *,
         proofs: bool = True,
     ) -> None:
-        """Alternate until the gap is reached, time is up, or rounding leaves nothing to gain.
+        """Alternate until the gap is reached, time is up, or nothing is left to try.
 
         Without `proofs` until the search finds nothing that is worth a gap of this size.
         """
         self._progress = progress
-        supply, bounding, past = self.supply, self.bounding, self.pace.steadiness
-        begun, in_vain = time.monotonic(), 0
-        deadline = begun + time_limit if time_limit is not None else np.inf
-        prove_from = begun + (1 - PROOF_SHARE) * time_limit if time_limit is not None and proofs else np.inf
-        clock = Clock(begun, deadline)
-        steady = supply.begin(start, gap, clock)
+        with suppress(TimeUpError):
+            self._alternate(gap, Clock.of(time_limit), start, proofs)
+
+    def _alternate(self, gap: float, clock: Clock, start: FloatArray | None, proofs: bool) -> None:
+        supply, bounding, past, in_vain = self.supply, self.bounding, self.pace.steadiness, 0
+        limited = proofs and np.isfinite(clock.deadline)
+        proving = clock.part(1 - bounding.share) if limited else clock
+        steady = supply.begin(start, gap, proving)
         while True:
-            prices, owed = supply.solve()
+            prices, owed = supply.solve(clock)
             self._say()
-            if self.value - self.bound <= gap or time.monotonic() >= deadline:
+            if self.value - self.bound <= gap:
                 return
-            late = time.monotonic() >= prove_from and not bounding.proved_all
+            clock.look()
+            late = proving.late and not bounding.proved_all
+            searching = clock.part(LATE_SHARE) if late else clock if bounding.proved_all else proving
             self.prices = steady = prices if steady is None else past * steady + (1 - past) * prices
-            least = self._add(supply.search(steady), prices)
+            least = self._add(supply.search(steady, searching), prices)
             if least == 0.0 and past > 0.0:
                 self.prices = steady = prices
-                least = self._add(supply.search(prices), prices)
+                least = self._add(supply.search(prices, searching), prices)
             if owed > OWED and least >= -supply.dearer_from(gap) and not late:
                 supply.make_debt_dearer()
                 continue

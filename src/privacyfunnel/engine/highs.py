@@ -6,6 +6,7 @@ multipliers.
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import highspy
@@ -103,12 +104,10 @@ class Programme:
         k = len(low)
         self._highs.changeColsBounds(k, np.arange(k, dtype=np.int32), low, high)
 
-    def allow(self, seconds: float) -> None:
-        """How long the next solve may take; the solver's clock goes on from the last one."""
-        self.set("time_limit", float(self._highs.getRunTime()) + max(seconds, 0.0))
-
-    def run(self) -> bool:
-        """Solve; whether an optimum was reached."""
+    def run(self, deadline: float = np.inf) -> bool:
+        """Solve; whether an optimum was reached, before the clock (time.monotonic) passed the deadline."""
+        left = max(deadline - time.monotonic(), 0.0)
+        self.set("time_limit", float(self._highs.getRunTime() + left) if np.isfinite(left) else INF)
         self._highs.run()
         return bool(self._highs.getModelStatus() == highspy.HighsModelStatus.kOptimal)
 

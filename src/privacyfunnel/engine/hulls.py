@@ -78,15 +78,21 @@ class HullOracle:
         self._inner = self.rules.low + width * (1 - INSIDE)
         self.solves = 0
 
-    def minimise(self, costs: FloatArray) -> Cheapest:
-        """The cheapest atom for every row of costs."""
-        found = [self.within(cost, *self._open) for cost in costs]
+    def minimise(self, costs: FloatArray, deadline: float = np.inf) -> Cheapest:
+        """The cheapest atom for every row of costs; the prior, and what holds of the simplex, where time is up."""
+        found = [
+            self.within(cost, *self._open) if time.monotonic() < deadline else self._unsolved(cost) for cost in costs
+        ]
         if any(one is None for one in found):
             raise SolverError(
                 f"A pricing problem must be solved to optimality; HiGHS said {self._programme.status}. Report this."
             )
         kept = [one for one in found if one is not None]
         return Cheapest(np.array([one.lower for one in kept]), np.array([one.atom for one in kept]))
+
+    def _unsolved(self, cost: FloatArray) -> Minimum:
+        lower, r, common = self._bounded(cost, *self._open, np.zeros(self._rows))
+        return Minimum(self.problem.prior, lower, r - common, common)
 
     def within(self, cost: FloatArray, low: FloatArray, high: FloatArray) -> Minimum | None:
         """The cheapest allowed atom in a box; None where the solver finds none, for whatever reason."""

@@ -10,6 +10,7 @@ from collections import deque
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray, dense
+from privacyfunnel.engine.clock import FOREVER, Clock
 from privacyfunnel.engine.objective import Objective
 from privacyfunnel.engine.problem import Problem, Proof
 
@@ -67,7 +68,7 @@ class Interval:
         self._terms = objective.terms
         self._square = None if objective.square is None else objective.square @ objective.square.T
 
-    def start(self) -> FloatArray:
+    def start(self, clock: Clock = FOREVER) -> FloatArray:
         """Splits of the prior, made by pairing values from below with values from above in several orders."""
         rising = np.argsort(self.r)
         orders = [(i, j) for i in (rising, rising[::-1]) for j in (rising, rising[::-1])]
@@ -115,11 +116,11 @@ class Interval:
         x_all, y_all, end_all = (np.array(column) for column in zip(*pairs, strict=True))
         return self._pairs(x_all.astype(np.int64), y_all.astype(np.int64), end_all)
 
-    def downhill(self, prices: FloatArray) -> FloatArray:
+    def downhill(self, prices: FloatArray, clock: Clock = FOREVER) -> FloatArray:
         """The best atom with each value at each end."""
         return self._priced(prices)[0]
 
-    def cover(self, prices: FloatArray, missing: FloatArray) -> FloatArray:
+    def cover(self, prices: FloatArray, missing: FloatArray, clock: Clock = FOREVER) -> FloatArray:
         """The same: it misses nothing."""
         return self.downhill(prices)
 

@@ -14,18 +14,21 @@ hardly average to p, and prices would be wild; so part of the prior may be had o
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privacyfunnel.arrays import FloatArray, IntArray, sparse
+from privacyfunnel.engine.clock import FOREVER, Clock, TimeUpError
 from privacyfunnel.engine.highs import DUAL, INF, PRIMAL, Programme
 from privacyfunnel.errors import SolverError
 
 TOLL = 0.5  # nats
 DEARER_LOANS, DEARER_REST = 10.0, 1.5  # by what factor loans and the rest become dearer
 NEARLY_FREE = 1e-7  # reduced cost: atoms that may complete a split at no cost to speak of
+ALIKE_TO = 1e-12  # atoms that differ by less are one
 ALIKE = 1e-6  # weights computed afresh may differ by this much from the solver's
 EXACT = 1e-14  # relative: what rounding may leave missing of an input
 REFINEMENTS = 3  # each gains as many digits as the solver's tolerance has
@@ -148,8 +151,10 @@ class Master:
     def add(self, atoms: FloatArray, costs: FloatArray) -> IntArray:
         """Add the atoms that are new; which were."""
         fresh = []
-        for i, atom in enumerate(np.round(atoms, 12)):
-            key = atom.tobytes()
+        row, index = np.nonzero(atoms > ALIKE_TO / 2)
+        entries, ends = np.round(atoms[row, index], 12), np.searchsorted(row, np.arange(len(atoms) + 1))
+        for i, (first, end) in enumerate(pairwise(ends.tolist())):
+            key = index[first:end].tobytes() + entries[first:end].tobytes()
             if key not in self._seen:
                 self._seen.add(key)
                 fresh.append(i)
@@ -175,23 +180,25 @@ class Master:
         ends = np.cumsum([len(some) for some in self._atoms])
         return np.concatenate([some[w > 0] for some, w in zip(self._atoms, np.split(weights, ends[:-1]), strict=True)])
 
-    def solve(self) -> tuple[FloatArray, FloatArray, float]:
+    def solve(self, clock: Clock = FOREVER) -> tuple[FloatArray, FloatArray, float]:
         """The best weights, the prices (the dual value of each input), and how much of the prior is owed."""
-        self._run()
+        self._run(clock)
         solution = self._programme.columns
         self.owed = self.debt.taken(solution[: self._first])
         return solution[self._first :], self._programme.multipliers[: self.prior.size], float(self.owed.sum())
 
-    def _run(self) -> None:
+    def _run(self, clock: Clock) -> None:
         """Solve; where a start from the last basis ends in numerical trouble, afresh and with other settings."""
-        if self._programme.run():
+        if self._programme.run(clock.deadline):
             return
         for option, setting in RETRIES:
             if self._programme.impossible:
                 break
+            if self._programme.late:
+                raise TimeUpError
             self._programme.forget()
             self._programme.set(option, setting)
-            if self._programme.run():
+            if self._programme.run(clock.deadline):
                 return
         said = self._programme.status
         raise SolverError(f"The master problem must be solved to optimality; HiGHS said {said}. Report this.")

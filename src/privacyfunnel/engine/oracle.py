@@ -15,6 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.engine.clock import FOREVER, Clock
 from privacyfunnel.engine.problem import Problem
 
 CELLS_AT_ONCE = 1 << 20  # of secrets × values × costs: what is worked on together stays in the cache
@@ -36,14 +37,19 @@ class Oracle(Protocol):
     def batch(self) -> int:
         """How many costs to minimise in one go."""
 
-    def minimise(self, costs: FloatArray) -> Cheapest:
-        """The cheapest atom for every row of costs, (k, d)."""
+    def minimise(self, costs: FloatArray, deadline: float = np.inf) -> Cheapest:
+        """The cheapest atom for every row of costs, (k, d); where time is up, some atom and a bound that holds."""
 
 
-def atoms_of(oracle: Oracle, costs: FloatArray) -> FloatArray:
-    """The cheapest atoms for any number of costs."""
-    chunk = oracle.batch
-    return np.concatenate([oracle.minimise(costs[i : i + chunk]).atoms for i in range(0, len(costs), chunk)])
+def atoms_of(oracle: Oracle, costs: FloatArray, clock: Clock = FOREVER) -> FloatArray:
+    """The cheapest atoms for any number of costs; of the first few where time is up."""
+    found, chunk = [], oracle.batch
+    for i in range(0, len(costs), chunk):
+        atoms = oracle.minimise(costs[i : i + chunk], clock.deadline).atoms
+        if clock.late:
+            break
+        found.append(atoms)
+    return np.concatenate(found) if found else np.empty((0, costs.shape[1]))
 
 
 def cheapest_in_box(costs: FloatArray, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -90,7 +96,7 @@ class SecretBox:
         """How many costs are minimised together."""
         return max(16, CELLS_AT_ONCE // self.cells.size)
 
-    def minimise(self, costs: FloatArray) -> Cheapest:
+    def minimise(self, costs: FloatArray, deadline: float = np.inf) -> Cheapest:
         """The cheapest corner for every row of costs."""
         k, d = costs.shape
         never = np.full((k, 1), np.inf)

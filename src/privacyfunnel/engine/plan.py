@@ -25,20 +25,23 @@ from privacyfunnel.engine.problem import Problem, Split
 from privacyfunnel.engine.programme import RowsOracle
 from privacyfunnel.engine.reductions import merged
 from privacyfunnel.engine.rules import Rules
-from privacyfunnel.engine.search import InTurn, Search, SomeInputsSearch, TangentSearch, VertexSearch
+from privacyfunnel.engine.search import InTurn, Search, TangentSearch, VertexSearch
+from privacyfunnel.engine.some_inputs import BlockSearch, SomeInputsSearch
 from privacyfunnel.engine.supply import Beginning, WithLoans, WithRest
 
 MANY_INPUTS = 150  # below, atoms are few enough to be searched for in the polytope itself, and prices soon right
 MANY_ROWS = 130  # beyond, inverting bases of so many rows takes longer than linear programmes one by one
 MOST_PROVED = 800  # rows; with more, a box takes so long to bound that branching says nothing in time
 MOST_BRANCHED = 700  # inputs; with more, boxes are so many to begin with that a proof says nothing in time
+CORE = 256  # likeliest inputs that every walk may use where they are more than are branched on
 TOGETHER = 128  # inputs of one walk where a step is a linear programme
 BOXES = (0.5, 0.35, 0.65, 0.45, 0.55)  # places of a box within ε under LDP, the most useful first
 WALKS_IN_CLOSED_FORM, WALKS_BY_PROGRAMME = 96, 3  # at once: what a step costs differs a thousandfold
 WALKS_OVER_SETS, PATIENCE_OVER_SETS = 8, 5  # where boxes take milliseconds, a proof that meets an atom is dear
 STEADY = 0.8  # weight of past prices where many splits cost the same; 0 where an atom is sought at its very prices
 PATIENCE = 8  # searches in vain where no proof says that there is nothing to be found
-COARSE_SHARE, SHORT_COARSE_SHARE = 0.4, 0.2  # of a time limit for the smaller problem; less where nothing is proved
+COARSE_SHARE, SHORT_COARSE_SHARE = 0.6, 0.3  # of the time to search, for the smaller problem; less where none is proved
+VERY_MANY_SECRETS = 250  # rows of LIP and LDP beyond which inverting their bases takes seconds a step
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +112,19 @@ def _seeing_secret(problem: Problem, name: str) -> Generation:
     return _with_loans(problem, name, search, _proof(problem, OpenChords(oracle, problem.objective), search), 0.0)
 
 
+def _by_programmes(problem: Problem, name: str) -> Generation:
+    oracle = RowsOracle(problem)
+    search = TangentSearch(oracle, problem, WALKS_BY_PROGRAMME)
+    proof = _proof(problem, OpenChords(oracle, problem.objective), search)
+    if problem.size > MANY_INPUTS:
+        return _with_rest(problem, name, SomeInputsSearch(problem, TOGETHER), proof)
+    return _with_loans(problem, name, search, proof, 0.0)
+
+
+def _has_very_many_secrets(problem: Problem) -> bool:
+    return _has_few_rows(problem) and problem.rows.share.shape[1] > VERY_MANY_SECRETS
+
+
 def _over_sets(problem: Problem, name: str) -> Generation:
     oracle = HullOracle(problem)
     search = TangentSearch(oracle, problem, WALKS_OVER_SETS)
@@ -141,6 +157,8 @@ def _search(problem: Problem, polytope: Polytope) -> Search:
     rows = problem.rows
     if _steps_are_programmes(problem, polytope):
         return SomeInputsSearch(problem, TOGETHER)
+    if rows.against_everybody and problem.size > MOST_BRANCHED:
+        return BlockSearch(problem, CORE)
     own = VertexSearch(polytope, problem.objective)
     if rows.each_other is not None and problem.size > MANY_INPUTS:
         boxes = [
@@ -193,6 +211,7 @@ PLAN = (
     Way("seeing the secret, closed form", is_secret_box, _seeing_secret_in_a_box),
     Way("seeing the secret, linear programmes", lambda problem: not problem.objective.plain, _seeing_secret),
     Way("one number, all vertices in a table", lambda problem: problem.rows.of_two, _by_interval),
+    Way("very many secrets, linear programmes", _has_very_many_secrets, _by_programmes),
     Way("very many rows, searched without branching", _has_very_many_rows, _without_proof),
     Way("vertices of the polytope", lambda problem: True, _by_vertices),
 )

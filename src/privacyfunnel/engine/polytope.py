@@ -59,9 +59,9 @@ class Polytope:
         cost[:, : self.inputs] = slopes
         return solve(self.programmes(cost), deadline=deadline)
 
-    def minimise(self, costs: FloatArray) -> Cheapest:
+    def minimise(self, costs: FloatArray, deadline: float = np.inf) -> Cheapest:
         """The cheapest atom for every row of costs."""
-        found = self.solved(costs)
+        found = self.solved(costs, deadline)
         return Cheapest(found.bound, np.maximum(found.x[:, : self.inputs], 0.0))
 
     def reach(self, deadline: float) -> FloatArray:

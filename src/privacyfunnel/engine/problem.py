@@ -28,6 +28,7 @@ DUST = 1e-13  # of the largest ratio v/p: entries below it are rounding
 ROW_ROUNDING = 1e-11  # relative: a row broken by less than this is broken by rounding
 FARTHEST_OUT = 1e-6  # of the way to the prior: atoms that must be drawn in further are no atoms
 TIGHT = 1e-6  # relative: rows nearer than this to their bound are meant to be met
+BESIDE = 1e-12  # a share that is mixed in is larger than needed by this, which is more than rounding
 MET = 1e-14  # relative: what is left of a row that is met
 MENDS = 3  # times that tight rows are met anew; each leaves the square of the error before it
 
@@ -134,9 +135,13 @@ class Problem:
         A row compares two sums, and where both are dust their ratio can be anything. Those that break a row by more
         than rounding are made to meet it, or drawn inwards; what is too far out is left out.
         """
-        ratio = atoms / self.prior
-        atoms = np.where(ratio > DUST * ratio.max(axis=1, initial=0.0, keepdims=True), atoms, 0.0)
-        atoms /= atoms.sum(axis=1, keepdims=True)
+        # Atoms have few entries, so only those are looked at.
+        row, z = np.nonzero(atoms)
+        ratio, largest = atoms[row, z] / self.prior[z], np.zeros(len(atoms))
+        np.maximum.at(largest, row, ratio)
+        entries = np.where(ratio > DUST * largest[row], atoms[row, z], 0.0)
+        atoms = np.zeros_like(atoms)
+        atoms[row, z] = entries / np.bincount(row, entries, len(atoms))[row]
         good = self.keeps(atoms)
         if good.all():
             return np.asarray(atoms)
@@ -197,6 +202,17 @@ class Problem:
             share = np.divide(at_end, at_end + (self.loud - 1), out=np.zeros_like(at_end), where=at_end > 0)
             needed = np.maximum(needed, share.max(axis=0, initial=0.0))
         return np.clip(needed, 0.0, 1.0)
+
+    def share_beside(self, base: FloatArray) -> FloatArray:
+        """How much of `base`, which is allowed, must be mixed into each single input until it is, between 0 and 1."""
+        needed = np.zeros(self.size)
+        here, alone = self.rows.at(base[None, :]), self.rows.dense
+        for one, other in ((0, 1), (1, 0)):
+            at_base = np.minimum(here[one] - self.loud * here[other], 0.0)
+            at_input = alone[one] - self.loud * alone[other]
+            share = np.divide(at_input, at_input - at_base, out=np.zeros_like(at_input), where=at_input > 0)
+            needed = np.maximum(needed, share.max(axis=0, initial=0.0))
+        return np.asarray(np.where(needed > 0, needed + BESIDE, 0.0))
 
     def drawn_towards(self, towards: FloatArray) -> FloatArray:
         """The prior, drawn as far as is allowed towards each of these distributions."""

@@ -11,6 +11,7 @@ so the solver's multipliers are only advice: the bound is evaluated from this fo
 
 from __future__ import annotations
 
+import time
 from functools import cached_property
 
 import numpy as np
@@ -46,11 +47,11 @@ class RowsOracle:
         self._programme = Programme(**options)
         self._build()
 
-    def cheapest(self, cost: FloatArray) -> FloatArray | None:
-        """The atom that minimises cost·v; none where the solver finds none."""
+    def cheapest(self, cost: FloatArray, deadline: float = np.inf) -> FloatArray | None:
+        """The atom that minimises cost·v; none where the solver finds none, or not in time."""
         p = self._problem
         self._programme.charge(cost * p.prior)
-        if not self._programme.run():
+        if not self._programme.run(deadline):
             return None
         ratio = np.maximum(self._programme.columns[: p.size], 0.0)
         if not ratio.any():
@@ -63,12 +64,14 @@ class RowsOracle:
             v = np.where(image(p.objective, v[None, :])[0, p.objective.value] > DUST_OF_VALUE, v, 0.0)
         return np.asarray(v / v.sum())
 
-    def minimise(self, costs: FloatArray) -> Cheapest:
-        """The cheapest atom for every row of costs, with the bound above."""
-        atoms = np.empty(costs.shape)
+    def minimise(self, costs: FloatArray, deadline: float = np.inf) -> Cheapest:
+        """The cheapest atom for every row of costs, with the bound above; the prior where time is up."""
+        atoms = np.tile(self._problem.prior / self._problem.prior.sum(), (len(costs), 1))
         y, w = np.zeros((len(costs), len(self._below))), np.zeros((len(costs), len(self._above)))
         for i, cost in enumerate(costs):
-            atom = self.cheapest(cost)
+            atom = self.cheapest(cost, deadline)
+            if self._programme.late or time.monotonic() >= deadline:
+                break
             if atom is None:
                 raise SolverError(
                     f"A pricing problem must be solved to optimality; HiGHS said {self._programme.status}. Report this."

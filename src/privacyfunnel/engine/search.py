@@ -7,18 +7,17 @@ nothing is cheaper. Where the polytope has few rows, steps to the best neighbour
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cached_property
 from itertools import cycle
 from typing import Protocol
 
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.engine.clock import FOREVER, Clock
 from privacyfunnel.engine.objective import Objective, image, reduced_costs, tangents
 from privacyfunnel.engine.oracle import Oracle, atoms_of
 from privacyfunnel.engine.polytope import Polytope
 from privacyfunnel.engine.problem import Problem
-from privacyfunnel.engine.programme import RowsOracle
 from privacyfunnel.engine.vertices import IMPROVES, Vertices, Walks
 
 PREFERENCE = (0.3, 2.0)  # nats: by how much an input that is missing is made cheaper where a walk starts
@@ -32,13 +31,13 @@ class Search(Protocol):
 
     patience: int  # after so many searches in vain nothing is left to be found
 
-    def start(self) -> FloatArray:
-        """Atoms to begin with, among them for every input one that gives it much; or none where that takes long."""
+    def start(self, clock: Clock = FOREVER) -> FloatArray:
+        """Atoms to begin with, among them for every input one that gives it much; or few where that takes long."""
 
-    def downhill(self, prices: FloatArray) -> FloatArray:
+    def downhill(self, prices: FloatArray, clock: Clock = FOREVER) -> FloatArray:
         """Where long walks end."""
 
-    def cover(self, prices: FloatArray, missing: FloatArray) -> FloatArray:
+    def cover(self, prices: FloatArray, missing: FloatArray, clock: Clock = FOREVER) -> FloatArray:
         """What many short walks pass, above all where probability is missing."""
 
     def polished(self, atoms: FloatArray, prices: FloatArray) -> FloatArray:
@@ -57,7 +56,7 @@ def descended(
     before, met = np.full(len(slopes), np.inf), []
     for _ in range(longest):
         atoms = cheapest(slopes - prices)
-        if len(atoms) < len(before):  # the oracle found nothing
+        if len(atoms) < len(before):  # the oracle found nothing, or not in time
             break
         reduced = reduced_costs(objective, atoms, prices)
         better = reduced < before - IMPROVES
@@ -69,7 +68,7 @@ def descended(
     return np.concatenate(met) if met else np.empty((0, prices.size))
 
 
-def _different(atoms: FloatArray) -> FloatArray:
+def different(atoms: FloatArray) -> FloatArray:
     """The atoms that differ by more than rounding."""
     first: dict[bytes, int] = {}
     for i, atom in enumerate(np.round(atoms, ALIKE)):
@@ -84,6 +83,7 @@ class VertexSearch:
     starts = 64  # walks at once
     pool = 4096  # vertices that are remembered
     short = 8  # steps of a walk where all that it passes counts
+    starting = 0.1  # of the time left, for the first atoms: a programme per input
 
     def __init__(self, polytope: Polytope, objective: Objective) -> None:
         self.walks, self.polytope = Walks(polytope, objective), polytope
@@ -96,25 +96,38 @@ class VertexSearch:
         """Go on with another objective; what was met is remembered."""
         self.walks = replace(self.walks, objective=objective)
 
-    def start(self) -> FloatArray:
-        """For each input the atom that gives it most."""
-        return self._pooled(self.walks.cheapest(-np.eye(self.polytope.inputs)))
+    def start(self, clock: Clock = FOREVER) -> FloatArray:
+        """For each input the atom that gives it most, as far as there is time: the others are found when missing."""
+        inputs, batch = self.polytope.inputs, self.polytope.batch
+        until = clock.part(self.starting)
+        found = []
+        for first in range(0, inputs, batch):
+            if until.late:
+                break
+            some = -np.eye(min(batch, inputs - first), inputs, first)
+            found.append(self._pooled(self.walks.cheapest(some, until)))
+        return np.concatenate(found) if found else self._pool.x[:0, :inputs]
 
-    def downhill(self, prices: FloatArray) -> FloatArray:
+    def downhill(self, prices: FloatArray, clock: Clock = FOREVER) -> FloatArray:
         """Where long walks end."""
-        starts = self.walks.cheapest(self._noise() - prices)
-        return self._pooled(self.walks.descend(starts.joined(self._nearest(prices)), prices))
+        starts = self.walks.cheapest(self._noise() - prices, clock)
+        return self._pooled(self.walks.descend(starts.joined(self._nearest(prices)), prices, clock))
 
-    def cover(self, prices: FloatArray, missing: FloatArray) -> FloatArray:
+    def cover(self, prices: FloatArray, missing: FloatArray, clock: Clock = FOREVER) -> FloatArray:
         """Many different atoms of small reduced cost, above all such that give probability to what is missing.
 
         Short walks rather than long ones: where there are many inputs no single atom matters, all on the way do.
         """
-        noise = self._noise()
-        wanted = self._random.choice(self.polytope.inputs, self.starts, p=missing / missing.sum())
-        noise[np.arange(self.starts), wanted] -= self._random.uniform(*PREFERENCE, size=self.starts)
-        starts = self.walks.cheapest(noise - prices)
-        return self._pooled(self.walks.passed(starts.joined(self._nearest(prices)), prices, self.short))
+        return self.around(
+            prices, self._random.choice(self.polytope.inputs, self.starts, p=missing / missing.sum()), clock
+        )
+
+    def around(self, prices: FloatArray, wanted: IntArray, clock: Clock = FOREVER) -> FloatArray:
+        """What short walks pass that begin where each of these inputs, at most as many as `starts`, is made cheaper."""
+        noise = self._noise()[: len(wanted)]
+        noise[np.arange(len(wanted)), wanted] -= self._random.uniform(*PREFERENCE, size=len(wanted))
+        starts = self.walks.cheapest(noise - prices, clock)
+        return self._pooled(self.walks.passed(starts.joined(self._nearest(prices)), prices, self.short, clock))
 
     def polished(self, atoms: FloatArray, prices: FloatArray) -> FloatArray:
         """Vertices reached downhill from these atoms."""
@@ -162,17 +175,17 @@ class InTurn:
         self.patience = len(searches)  # in vain: one of each
         self._turn = cycle(searches)
 
-    def start(self) -> FloatArray:
+    def start(self, clock: Clock = FOREVER) -> FloatArray:
         """What the first one starts with."""
-        return self.searches[0].start()
+        return self.searches[0].start(clock)
 
-    def downhill(self, prices: FloatArray) -> FloatArray:
+    def downhill(self, prices: FloatArray, clock: Clock = FOREVER) -> FloatArray:
         """Where long walks end."""
-        return next(self._turn).downhill(prices)
+        return next(self._turn).downhill(prices, clock)
 
-    def cover(self, prices: FloatArray, missing: FloatArray) -> FloatArray:
+    def cover(self, prices: FloatArray, missing: FloatArray, clock: Clock = FOREVER) -> FloatArray:
         """What many short walks pass."""
-        return next(self._turn).cover(prices, missing)
+        return next(self._turn).cover(prices, missing, clock)
 
     def polished(self, atoms: FloatArray, prices: FloatArray) -> FloatArray:
         """Where walks from these atoms end."""
@@ -194,13 +207,13 @@ class TangentSearch:
         self._random = np.random.default_rng(1)
         self._good = np.empty((0, self.objective.values))
 
-    def start(self) -> FloatArray:
+    def start(self, clock: Clock = FOREVER) -> FloatArray:
         """For every input an atom that gives it as much probability as any does, and its value most of the rest."""
         value = self.objective.value
         same_value = (value[:, None] == value).astype(np.float64)
-        return atoms_of(self.oracle, -0.1 * same_value - np.eye(value.size))
+        return atoms_of(self.oracle, -0.1 * same_value - np.eye(value.size), clock)
 
-    def downhill(self, prices: FloatArray) -> FloatArray:
+    def downhill(self, prices: FloatArray, clock: Clock = FOREVER) -> FloatArray:
         """Distinct atoms, best first."""
         a = self.objective.values
         sharp = np.eye(a)[self._random.permutation(a)[: self._starts]]
@@ -208,114 +221,24 @@ class TangentSearch:
         one, other = np.eye(a)[self._random.integers(a, size=(2, self._starts))]
         mixed = share * one + (1 - share) * other
         spread = self._random.dirichlet(np.full(a, 0.3), self._starts)
-        return self._from(np.concatenate([sharp, mixed, spread, self._good]), prices)
+        return self._from(np.concatenate([sharp, mixed, spread, self._good]), prices, clock)
 
-    def cover(self, prices: FloatArray, missing: FloatArray) -> FloatArray:
+    def cover(self, prices: FloatArray, missing: FloatArray, clock: Clock = FOREVER) -> FloatArray:
         """The same: walks are few, and all that they pass counts."""
-        return self.downhill(prices)
+        return self.downhill(prices, clock)
 
     def polished(self, atoms: FloatArray, prices: FloatArray) -> FloatArray:
         """What walks from these atoms pass."""
         return self._from(image(self.objective, atoms)[: self._starts], prices)
 
-    def _from(self, t: FloatArray, prices: FloatArray) -> FloatArray:
+    def _from(self, t: FloatArray, prices: FloatArray, clock: Clock = FOREVER) -> FloatArray:
         slopes = self.objective.slopes(t, self.sharpest)[:, self.objective.value]
 
         def cheapest(costs: FloatArray) -> FloatArray:
-            return atoms_of(self.oracle, costs)
+            return atoms_of(self.oracle, costs, clock)
 
         atoms = descended(cheapest, self.objective, slopes, prices, self.longest, self.least)
-        atoms = _different(atoms)
+        atoms = different(atoms)
         atoms = atoms[np.argsort(reduced_costs(self.objective, atoms, prices), kind="stable")[: self.most]]
         self._good = image(self.objective, atoms[: self._starts])
-        return atoms
-
-
-class SomeInputsSearch:
-    """Walks by tangents over some inputs at a time, where a promise has so many rows that each step is a programme.
-
-    An atom has few inputs, and most rows say nothing about a few: so each walk stays among some inputs, chosen by
-    chance around an atom that is cheap already.
-    """
-
-    patience = 8  # each search looks at little
-    walks = 16
-    pool = 512  # atoms that are remembered
-    longest = 10  # steps
-
-    def __init__(self, problem: Problem, together: int) -> None:
-        self._problem = problem
-        self._random = np.random.default_rng(1)
-        self._pool = np.empty((0, problem.size))
-        self._together = together
-
-    @cached_property
-    def _whole(self) -> RowsOracle:
-        """The programme over all inputs, kept from walk to walk."""
-        return RowsOracle(self._problem)
-
-    def start(self) -> FloatArray:
-        """None: a programme per input, each far from the last, takes longer than what it finds is worth."""
-        return self._pool[:0]
-
-    def downhill(self, prices: FloatArray) -> FloatArray:
-        """What walks pass that begin anywhere."""
-        return self.cover(prices, self._problem.prior)
-
-    def cover(self, prices: FloatArray, missing: FloatArray) -> FloatArray:
-        """What walks pass that begin near what is missing, every other one from an atom that is cheap already."""
-        d = self._problem.size
-        near = self._pool[np.argsort(reduced_costs(self._problem.objective, self._pool, prices))[: self.walks]]
-        met: list[FloatArray] = []
-        nowhere = 0
-        for number, wanted in enumerate(self._random.choice(d, self.walks, p=missing / missing.sum())):
-            if number % 2 == 1 and number < len(near):
-                slopes = tangents(self._problem.objective, near[[number]], NEAR_ZERO)[0]
-                inputs = self._around(np.flatnonzero(near[number]))
-            else:
-                slopes = self._random.exponential(size=d) * self._random.uniform(0, 2)
-                slopes[wanted] -= self._random.uniform(*PREFERENCE)
-                inputs = self._around(np.array([wanted]))
-            passed = self._walked(inputs, slopes, prices)
-            nowhere += not len(passed)
-            met.append(passed)
-        if nowhere > self.walks // 2:  # at small ε no atom has few inputs
-            self._together = min(2 * self._together, d)
-        return self._pooled(np.concatenate(met))
-
-    def polished(self, atoms: FloatArray, prices: FloatArray) -> FloatArray:
-        """What walks from these atoms pass."""
-        slopes = tangents(self._problem.objective, atoms, NEAR_ZERO)
-        met = [
-            self._walked(self._around(np.flatnonzero(atom)), slope, prices)
-            for atom, slope in zip(atoms, slopes, strict=True)
-        ]
-        return self._pooled(np.concatenate([self._pool[:0], *met]))
-
-    def _around(self, inputs: IntArray) -> IntArray:
-        """These inputs and others, up to as many as a walk may look at."""
-        d = self._problem.size
-        if d <= self._together:
-            return np.arange(d)
-        others = self._random.permutation(np.setdiff1d(np.arange(d), inputs))
-        return np.sort(np.concatenate([inputs, others])[: self._together])
-
-    def _walked(self, inputs: IntArray, slopes: FloatArray, prices: FloatArray) -> FloatArray:
-        """The atoms on a walk among these inputs; none where these alone make no allowed atom."""
-        d = self._problem.size
-        oracle = self._whole if inputs.size == d else RowsOracle(self._problem.among(inputs), once=True)
-
-        def cheapest(costs: FloatArray) -> FloatArray:
-            v = oracle.cheapest(costs[0, inputs])
-            if v is None:
-                return np.empty((0, d))
-            atom = np.zeros((1, d))
-            atom[0, inputs] = v
-            return atom
-
-        return descended(cheapest, self._problem.objective, slopes[None, :], prices, self.longest + 1)
-
-    def _pooled(self, met: FloatArray) -> FloatArray:
-        atoms = _different(met)
-        self._pool = np.concatenate([atoms, self._pool])[: self.pool]
         return atoms

@@ -133,10 +133,14 @@ def solve(programmes: Programmes, cutoff: FloatArray | None = None, deadline: fl
         alpha = live.A.left(rho)
         along = alpha * np.where(above[rows, leave] > 0, 1.0, -1.0)[:, None]
         along[live.rows, live.basis] = 0.0
-        enter, blocked = _entering(d, along, live.span, broken[rows, leave])
+        # A row that misses its bound by no more than rounding proves nothing: then others must be looked at as well.
+        margin = _margins(rho)
+        enter, blocked = _entering(d, along, live.span, broken[rows, leave] - margin)
         stuck = np.flatnonzero(~feasible & ~blocked)
         if stuck.size:
-            empty = _excluded(alpha[stuck], live.A.against(rho)[stuck], live.low[stuck], live.high[stuck], rho[stuck])
+            empty = _excluded(
+                alpha[stuck], live.A.against(rho)[stuck], live.low[stuck], live.high[stuck], margin[stuck]
+            )
             out.bound[live.number[stuck[empty]]] = np.inf
         last = pivots == most or time.monotonic() >= deadline
         finished = feasible | ~blocked | (out.bound[live.number] >= cutoff[live.number]) | last
@@ -223,9 +227,13 @@ def _entering(d: FloatArray, alpha: FloatArray, span: FloatArray, delta: FloatAr
     return enter, reached[rows, stop] & crosses[rows, enter]
 
 
-def _excluded(alpha: FloatArray, aim: FloatArray, low: FloatArray, high: FloatArray, rho: FloatArray) -> BoolArray:
-    """Whether rho·A x = rho·b has no solution in the box: a proof that the programme is empty, for any rho."""
+def _margins(rho: FloatArray) -> FloatArray:
+    """What rounding may move rho·A x by."""
+    return np.asarray(10 * FEASIBLE * np.maximum(1.0, np.abs(rho).sum(axis=1)))
+
+
+def _excluded(alpha: FloatArray, aim: FloatArray, low: FloatArray, high: FloatArray, margin: FloatArray) -> BoolArray:
+    """Whether rho·A x = rho·b has no solution in the box, alpha being rho·A: a proof that the programme is empty."""
     least = np.minimum(alpha * low, alpha * high).sum(axis=1)
     most = np.maximum(alpha * low, alpha * high).sum(axis=1)
-    margin = 10 * FEASIBLE * np.maximum(1.0, np.abs(rho).sum(axis=1))
     return np.asarray((least > aim + margin) | (most < aim - margin))

@@ -50,8 +50,7 @@ class SparseProgramme:
             one, other = np.append(one, new[0]), np.append(other, new[1])
             known[new] = True
             self._add_products(_products(rows, new, entries))
-            self._programme.allow(deadline - time.monotonic())
-            if not self._run():
+            if not self._run(deadline):
                 return Largest(best, used, rows, None)
             delta, N = float(self._programme.columns[0]), np.maximum(self._programme.columns[1:], 0.0)
             here, total = self._proved(D, rows, one, other, N)
@@ -121,12 +120,12 @@ class SparseProgramme:
         X[entries] = dual / 2
         return X + X.T
 
-    def _run(self) -> bool:
+    def _run(self, deadline: float) -> bool:
         """Solve, afresh where the last basis leads nowhere. A failure is no error: bounds come from the formula."""
-        if self._programme.run():
+        if self._programme.run(deadline):
             return True
         self._programme.forget()
-        return self._programme.run()
+        return self._programme.run(deadline)
 
 
 def _products(rows: FloatArray, pairs: tuple[IntArray, IntArray], entries: tuple[IntArray, IntArray]) -> FloatArray:

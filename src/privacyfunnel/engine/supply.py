@@ -5,7 +5,6 @@ atoms found at them of no use: `WithRest` first solves a smaller problem, which 
 and near these prices the master is held while it learns atoms.
 """
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -13,6 +12,8 @@ from typing import Protocol
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray
+from privacyfunnel.engine.clock import Clock
+from privacyfunnel.engine.closing import Closed, closed
 from privacyfunnel.engine.master import TOLL, Loans, Master, Rest
 from privacyfunnel.engine.problem import Problem, Split
 from privacyfunnel.engine.reductions import coarse, merged, one_side_channel
@@ -23,14 +24,6 @@ SEARCHED_TO = 0.25  # of the gap: below this the search finds nothing worth havi
 FEWEST_PARTS, INPUTS_PER_PART = 64, 8  # of the coarse problem
 COARSE_GAP = 0.02  # of what the prior costs: how well the smaller problem is solved
 FIRST_SEARCHES = 5  # at the first prices, before the master is asked
-
-
-@dataclass(frozen=True, slots=True)
-class Clock:
-    """When a run began and when it must end (time.monotonic)."""
-
-    begun: float
-    deadline: float
 
 
 class Smaller(Protocol):
@@ -64,10 +57,10 @@ class Supply(Protocol):
     def begin(self, start: FloatArray | None, gap: float, clock: Clock) -> FloatArray | None:
         """Give the master its first atoms; prices that are about right, where such are known."""
 
-    def solve(self) -> tuple[FloatArray, float]:
+    def solve(self, clock: Clock) -> tuple[FloatArray, float]:
         """Mix again: prices, and how much of the prior is owed."""
 
-    def search(self, prices: FloatArray) -> FloatArray:
+    def search(self, prices: FloatArray, clock: Clock) -> FloatArray:
         """Atoms of small reduced cost."""
 
     def make_debt_dearer(self) -> None:
@@ -95,12 +88,13 @@ class WithLoans:
         """The prior, what is known already, the prior drawn towards every input, and what the search starts with."""
         known = self._secure[:0] if start is None else start
         self._secure = np.concatenate([self._secure, known, self.problem.first_atoms()])
-        for atoms in (self._secure, self.problem.cleaned(self._search.start())):
-            self.master.add(atoms, self.problem.costs(atoms))
+        self.master.add(self._secure, self.problem.costs(self._secure))
+        atoms = self.problem.cleaned(self._search.start(clock))
+        self.master.add(atoms, self.problem.costs(atoms))
 
-    def solve(self) -> tuple[FloatArray, float]:
+    def solve(self, clock: Clock) -> tuple[FloatArray, float]:
         """Mix again; a solution without a loan is a split."""
-        weights, prices, owed = self.master.solve()
+        weights, prices, owed = self.master.solve(clock)
         if owed <= OWED:
             value = float(self.master.costs @ weights)
             if value < self.value:
@@ -108,9 +102,9 @@ class WithLoans:
             self.value = min(self.value, value)
         return prices, owed
 
-    def search(self, prices: FloatArray) -> FloatArray:
+    def search(self, prices: FloatArray, clock: Clock) -> FloatArray:
         """Where long walks end."""
-        return self._search.downhill(prices)
+        return self._search.downhill(prices, clock)
 
     def make_debt_dearer(self) -> None:
         """Raise the penalty."""
@@ -143,7 +137,7 @@ class WithRest:
         self.problem, self._search, self._beginning, self._patience = problem, search, beginning, patience
         self.value = problem.worth
         self.tell: Callable[[], None] = lambda: None
-        self._split, self._split_value = (np.ones(1), problem.prior[None, :]), problem.worth
+        self._split = Closed(np.ones(1), problem.prior[None, :], problem.worth)
         self._secure = problem.prior[None, :]
         self._looked_again = 0
         self._unsure = problem.prior  # how much each input adds to what the atoms in use leave open
@@ -156,10 +150,9 @@ class WithRest:
         if start is not None:
             self._secure = np.concatenate([self._secure, start])
         prices = self._begin_coarse(gap, limit) if self._beginning.by_parts else self._begin_simple(limit)
-        self._learn(self._search.start())
+        self._learn(self._search.start(clock))
         for _ in range(FIRST_SEARCHES):
-            if time.monotonic() < clock.deadline:
-                self._learn(self._search.cover(prices, self.problem.prior))
+            self._learn(self._search.cover(prices, self.problem.prior, clock))
         return prices
 
     def _begin_coarse(self, gap: float, limit: float | None) -> FloatArray:
@@ -177,7 +170,7 @@ class WithRest:
         atoms = small.expanded(found.atoms)
         prices = below.prices[small.part_of]
         self._settle(atoms, prices)
-        self._keep(*self._closed(found.weights, atoms))
+        self._keep(found.weights, atoms)
         return prices
 
     def _begin_simple(self, limit: float | None) -> FloatArray:
@@ -205,43 +198,25 @@ class WithRest:
         clean = self.problem.cleaned(atoms)
         self.master.add(clean, self.problem.costs(clean))
 
-    def solve(self) -> tuple[FloatArray, float]:
+    def solve(self, clock: Clock) -> tuple[FloatArray, float]:
         """Mix again; the solution and its rest are a split."""
-        weights, prices, owed = self.master.solve()
+        weights, prices, owed = self.master.solve(clock)
         atoms, q, cost = self.master.used(weights), weights[weights > 0], self.master.costs[weights > 0]
         self._unsure = (q * cost) @ atoms
-        self._keep(*self._closed(q, atoms))
+        self._keep(q, atoms)
         return prices, owed
 
     def _keep(self, weights: FloatArray, atoms: FloatArray) -> None:
-        """Keep this split if it is the best so far."""
-        value = float(weights @ self.problem.costs(atoms))
-        if value < self._split_value:
-            self._split, self._split_value = (weights, atoms), value
-        self.value = self._split_value
+        """Close these atoms to a split, and keep it if it is the best so far."""
+        found = closed(self.problem, weights, atoms)
+        if found.value < self._split.value:
+            self._split = found
+        self.value = self._split.value
 
-    def _closed(self, weights: FloatArray, atoms: FloatArray) -> tuple[FloatArray, FloatArray]:
-        r"""These atoms and the rest as a split, to rounding: the solver's own rest is as good as its tolerance only.
-
-        With r what the atoms leave over, in all m, and n the share of the prior that makes r / m allowed, a share δ of
-        the prior is mixed into the whole such that the last atom, :math:`(1 - \delta) r + \delta p`, is allowed:
-        :math:`\delta = n m / (1 - n + n m)`.
-        """
-        p = self.problem.prior
-        weights = weights / max(1.0, float((weights @ atoms / p).max(initial=0.0)))
-        rest = np.maximum(p - weights @ atoms, 0.0)
-        mass = float(rest.sum())
-        if mass <= 0.0:
-            return weights, atoms
-        needed = float(self.problem.drawn_in(rest[None, :] / mass)[0])
-        share = needed * mass / (1 - needed + needed * mass)
-        last = (1 - share) * rest + share * p
-        return np.append((1 - share) * weights, last.sum()), np.concatenate([atoms, last[None, :] / last.sum()])
-
-    def search(self, prices: FloatArray) -> FloatArray:
+    def search(self, prices: FloatArray, clock: Clock) -> FloatArray:
         """What short walks pass, above all at what the rest has, or at what atoms leave open."""
         missing = self.master.owed if self.master.owed.sum() > OWED else self._unsure
-        return self._search.cover(prices, missing + 1e-9 * self.problem.prior)
+        return self._search.cover(prices, missing + 1e-9 * self.problem.prior, clock)
 
     def make_debt_dearer(self) -> None:
         """Raise the toll up to what the rest truly costs; then look again; then have the rest as an atom, at its cost.
@@ -264,5 +239,4 @@ class WithRest:
 
     def best(self) -> tuple[FloatArray, FloatArray]:
         """The best split met."""
-        self.solve()
-        return self._split
+        return self._split.listed()

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.engine.clock import FOREVER, Clock
 from privacyfunnel.engine.objective import Objective, reduced_costs
 from privacyfunnel.engine.polytope import Polytope
 from privacyfunnel.engine.simplex import inverses
@@ -48,27 +49,29 @@ class Walks:
     polytope: Polytope
     objective: Objective
 
-    def cheapest(self, slopes: FloatArray) -> Vertices:
-        """A vertex that minimises slopes·v, for every row of slopes."""
-        found = self.polytope.solved(slopes)
+    def cheapest(self, slopes: FloatArray, clock: Clock = FOREVER) -> Vertices:
+        """A vertex that minimises slopes·v, for every row of slopes for which there is time."""
+        found = self.polytope.solved(slopes, clock.deadline)
         return Vertices(found.x, found.basis)[np.flatnonzero(found.optimal)]
 
-    def descend(self, start: Vertices, prices: FloatArray) -> Vertices:
+    def descend(self, start: Vertices, prices: FloatArray, clock: Clock = FOREVER) -> Vertices:
         """From each vertex to a vertex none of whose neighbours has smaller reduced cost."""
         x, basis = start.x.copy(), start.basis.copy()
         live = np.arange(x.shape[0])
         for _ in range(LONGEST):
-            if not live.size:
+            if not live.size or clock.late:
                 break
             better, new_x, new_basis = self._best_neighbours(x[live], basis[live], prices)
             live = live[better]
             x[live], basis[live] = new_x, new_basis
         return self.settled(Vertices(x, basis))
 
-    def passed(self, start: Vertices, prices: FloatArray, rounds: int) -> Vertices:
+    def passed(self, start: Vertices, prices: FloatArray, rounds: int, clock: Clock = FOREVER) -> Vertices:
         """The vertices on the walks downhill from these."""
         walks, together = start, start
         for _ in range(rounds):
+            if clock.late:
+                break
             better, x, basis = self._best_neighbours(walks.x, walks.basis, prices)
             if not better.size:
                 break

@@ -25,8 +25,6 @@ from privacyfunnel.tables.dialect import AS_FOUND, Dialect
 from privacyfunnel.tables.merging import Merge, merges_of
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
     from privacyfunnel.release.kept import KeptColumn
     from privacyfunnel.release.outgoing import Outgoing
     from privacyfunnel.release.repeats import Remembered
@@ -180,23 +178,25 @@ def apply_file(
 ) -> Applied:
     """Draw the rows of a file of any size from a protocol file, into the file `into`, whole or not at all.
 
-    In place of a file there may be a `Query`. The release is remembered in the owner's `ledger`, by default beside the
-    table; a second one of the same rows about the same secret is refused unless it is to be made `again`.
+    A folder of parts, or a pattern such as `part-*.csv`, goes into a folder of parts of the same names and sizes. In
+    place of a file there may be a `Query`.
+
+    The release is remembered in the owner's `ledger`, by default beside the table; a second one of the same rows about
+    the same secret is refused unless it is to be made `again`.
     """
     from privacyfunnel.laws.file import text_of
     from privacyfunnel.release.ledger import Ledger, ledger_of
     from privacyfunnel.release.outgoing import Outgoing
+    from privacyfunnel.release.places import place_of
     from privacyfunnel.release.publishing import publish
     from privacyfunnel.release.repeats import ProtocolText
-    from privacyfunnel.tables.files import checked_output, checked_suffix
     from privacyfunnel.tables.sources import source_of
 
     protocol, source, into = Path(protocol), source_of(source), Path(into)
     text = text_of(protocol)
     sealed = SealedProtocol.from_text(text, str(protocol))
     table = source.open(dialect)
-    suffix = checked_output(into, force=force) if into.parent.exists() else checked_suffix(into)
-    place = OneFile(into, suffix, force)
+    place = place_of(table, into, force=force)
     for given, what in ((source.file, "the table"), (protocol, "the protocol")):
         if given is not None and into.exists() and into.samefile(given):
             raise OutputError(f"'{into}' is {what} itself and must not be overwritten. Name another file.")
@@ -221,26 +221,6 @@ def apply_file(
             bins=bins,
             merges=merges,
         )
-
-
-@dataclass(frozen=True, slots=True)
-class OneFile:
-    """A table that appears by itself: its protocol stands elsewhere."""
-
-    table: Path
-    suffix: str
-    force: bool = False
-
-    @property
-    def into(self) -> Path:
-        """The folder it is in."""
-        return self.table.parent
-
-    def together(self) -> AbstractContextManager[Parts]:
-        """One file that appears."""
-        from privacyfunnel.tables.whole import whole_files
-
-        return whole_files(self.into, force=self.force)
 
 
 def _met(table: Table, sealed: SealedProtocol, sending: Sending, bins: Sequence[Bins], merges: Sequence[Merge]) -> Met:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from privacyfunnel.errors import OutputError
 from privacyfunnel.tables.suffixes import SUFFIXES
 from privacyfunnel.tables.whole import Parts, checked_target, whole_files
 
 STEM = "sanitised"  # what a table is called, before what says its format
+if TYPE_CHECKING:
+    from privacyfunnel.release.outgoing import Outgoing
+
 TABLES = tuple(f"{STEM}{suffix}" for suffix in SUFFIXES)
 PROTOCOL = "protocol.json"
 CODEBOOKS = ("codebook.csv", "codebook.tsv")
@@ -27,6 +32,14 @@ class Page:
     name: str
     text: str
     owners: bool = False  # whether only the owner may read it
+
+
+class Output(NamedTuple):
+    """A file that rows are written to."""
+
+    name: str
+    suffix: str
+    rows: int | None = None  # how many; None for all that are left
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +62,10 @@ class ReleaseFiles:
     def codebook(self) -> Path:
         """In the table's dialect where the table is text."""
         return self.into / CODEBOOKS[self.suffix.startswith(".tsv")]
+
+    def files(self, outgoing: Outgoing) -> Sequence[Output]:
+        """One table."""
+        return [Output(self.table.name, self.suffix)]
 
     def refuse_early(self, source: Path | None) -> None:
         """Before hours are spent, refuse a folder in which the release could not appear."""

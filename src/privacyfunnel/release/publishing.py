@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 from typing import Protocol as Shape
 
+from privacyfunnel.release.files import Output
 from privacyfunnel.release.ledger import Ledger
 from privacyfunnel.release.outgoing import Outgoing
 from privacyfunnel.release.repeats import ProtocolText, Remembered, entry_of, judged, overtaken, refusal
@@ -17,6 +18,8 @@ from privacyfunnel.tables.whole import Parts, folder, nameless_file
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
+
+    import polars as pl
 
     from privacyfunnel.tables.bins import Bins
     from privacyfunnel.tables.dialect import Written
@@ -40,7 +43,10 @@ class Place(Shape):
 
     @property
     def suffix(self) -> str:
-        """The table's format."""
+        """The table's format, or that of its parts."""
+
+    def files(self, outgoing: Outgoing) -> Sequence[Output]:
+        """The files that it is written to, one after another."""
 
     def together(self) -> AbstractContextManager[Parts]:
         """Files that appear together."""
@@ -78,11 +84,36 @@ def publish(
         book.remembered(mine, known=remembered.repeats, refuse=overtaken) as replaced,
         place.together() as parts,
     ):
-        drawn = parts.begin(place.table.name)
-        batches = outgoing.batches(partial(nameless_file, drawn))
+        outputs = [(parts.begin(output.name), output) for output in place.files(outgoing)]
+        first = outputs[0][0]
+        rows = Rows(outgoing.batches(partial(nameless_file, first)))
         like = written_like(outgoing.met.encoding.table, excel_safe=excel_safe)
-        write_batches(drawn, place.suffix, batches, excel_safe=excel_safe, written=like)
-        return finish(parts, drawn, remembered.replacing(replaced))
+        for path, output in outputs:
+            write_batches(path, output.suffix, rows.taken(output.rows), excel_safe=excel_safe, written=like)
+        return finish(parts, first, remembered.replacing(replaced))
+
+
+class Rows:
+    """A stream of rows, from which so many are taken at a time."""
+
+    def __init__(self, batches: Iterator[pl.DataFrame]) -> None:
+        self._batches, self._waiting = batches, next(batches)
+
+    def taken(self, rows: int | None) -> Iterator[pl.DataFrame]:
+        """The next so many rows, or all that are left; at least their header."""
+        yield self._waiting[:0]
+        left = rows
+        while left is None or left > 0:
+            piece = self._waiting[:left]
+            self._waiting = self._waiting[len(piece) :]
+            if len(piece):
+                yield piece
+            left = None if left is None else left - len(piece)
+            if not len(self._waiting):
+                following = next(self._batches, None)
+                if following is None:
+                    return
+                self._waiting = following
 
 
 def written_like(table: Table, *, excel_safe: bool) -> Written:

@@ -34,6 +34,7 @@ ANY_MEANING = (
     "Of any two groups of people that {promise} compares, a published record is almost as likely for one as for the "
     "other: the chances differ by at most a factor of {factor}."
 )
+NAMELESS = "a column without a name"
 EXAMPLES = (0.01, 0.1, 0.3, 0.5, 0.9)  # beliefs that a public page moves
 ESTIMATED = (
     "Whoever has the published table and its protocol can estimate how the original columns were distributed "
@@ -113,18 +114,24 @@ def whom(release: Release, side: SideChannel | None) -> list[tuple[str, str]]:
     if not people and release.people is not None:
         found = release.people
         many = "no factor bounds it" if math.isinf(found.epsilon) else f"the factor is at most {factor(found.epsilon)}"
-        people = f"Not promised. With {100 * found.confidence:g} % confidence {many}, because {found.because}."
+        people = f"{_not_people(release)} With {100 * found.confidence:g} % confidence {many}, because {found.because}."
     alone = release.people.rare_alone if release.people is not None else ""
     if alone and sealed.promise.population is not None:
         people += f" {sentence(alone)}"
     found_out = [
         (f"these {release.rows:,} rows", _rows(sealed, sealed.epsilon)),
-        ("the people they stand for", people or "Not promised; --population 95% asks for it."),
+        ("the people they stand for", people or _not_people(release)),
     ]
     if side is not None:
         found_out.append(("somebody who knows some of the columns already", _side(side, sealed)))
     found_out.append((f"whoever reads {PROTOCOL} too", _file(sealed)))
     return found_out
+
+
+def _not_people(release: Release) -> str:
+    """That the people are promised nothing, and why or how that could be had."""
+    why = release.not_for_people
+    return f"Not promised: {why}." if why else "Not promised; --population 95% asks for it."
 
 
 def whom_public(sealed: SealedProtocol) -> list[tuple[str, str]]:
@@ -187,11 +194,9 @@ def changed(release: Release, *, listed: bool) -> list[str]:
         )
     if listed:
         several = f", in all of {columns(sealed)}" if len(domain.attributes) > 1 else ""
-        words.append(
-            f"{percent(release.unchanged)} of the rows show the value they had{several}; nobody can tell which."
-        )
+        words.append(f"{percent(release.unchanged)} of the rows show the value they had{several}.")
     exact = [f"Kept exactly as they were, unprotected: {listing(release.kept)}."] if release.kept else []
-    left = f"Not published: {secret(sealed)}" + (f", {listing(release.dropped)}" if release.dropped else "") + "."
+    left = f"Not published: {listing([name or NAMELESS for name in (secret(sealed), *release.dropped)])}."
     order = "The rows are in the order of the table." if release.kept_order else "The rows are in a random order."
     numbers = [f"Numbers are published as ranges: {listing(list(domain.bins))}."] if domain.bins else []
     rest = [f"Rare values are published together: {listing(list(domain.rest))}."] if domain.rest else []

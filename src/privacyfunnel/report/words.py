@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
-from privacyfunnel.model.beliefs import LARGEST
 from privacyfunnel.release.people import upwards
+
+READABLE = math.log(10_000)  # ε: larger factors are written as powers
 
 
 def percent(share: float, *, up: bool = False, down: bool = False) -> str:
@@ -37,7 +38,7 @@ def factor(epsilon: float) -> str:
     """
     if math.isinf(epsilon):
         return "any number"
-    return upwards(math.exp(epsilon)) if epsilon < LARGEST else f"e^{epsilon:g}"
+    return upwards(math.exp(epsilon)) if epsilon < READABLE else f"e^{upwards(epsilon)}"
 
 
 def sentence(text: str) -> str:

@@ -49,7 +49,7 @@ class Choices:
     ratios: bool = False  # any two secrets must be as good as alike, also rare ones
     epsilon: float = 1.0  # as it was asked for: of any two secrets, where `ratios`
     people: bool = False  # promised to the people whom the rows are a sample of, too
-    use: str = "information"
+    use: str = ""  # what the table is to be best for; empty for what serves most, as the command line chooses
     time_limit: float | None = None  # seconds, where the best so far was taken
     into: str = ""  # the folder; empty for one beside the table
     public_report: bool = False
@@ -130,7 +130,7 @@ class Choices:
             publish=self.columns(PUBLISH),
             promise=self.promise,
             population=self.population,
-            use=use_called(self.use),
+            use=use_called(self.use) if self.use else None,
             keep=self.columns(KEEP),
             bins=self.cuts,
             merges=self.merges,

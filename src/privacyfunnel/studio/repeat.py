@@ -22,7 +22,9 @@ def command(choices: Choices) -> list[str]:
     """
     words = ["sanitise", _shown(choices)]
     words += [f"--secret={_listed(choices.columns(SECRET))}", f"--publish={_listed(choices.columns(PUBLISH))}"]
-    words += [f"--epsilon={choices.size!r}", f"--promise={choices.promise_name}", f"--for={choices.use}"]
+    words += [f"--epsilon={choices.size!r}", f"--promise={choices.promise_name}"] + (
+        [f"--for={choices.use}"] if choices.use else []
+    )
     words.append("--population=none" if choices.population is None else f"--population={choices.population:g}")
     if choices.columns(KEEP):
         words.append(f"--keep={_listed(choices.columns(KEEP))}")
@@ -100,7 +102,7 @@ def _dialect(choices: Choices) -> dict[str, str]:
 
 
 def _use(choices: Choices) -> tuple[list[str], list[str]]:
-    if choices.use == "information":
+    if not choices.use:
         return [], []
     return ["from privacyfunnel.model.uses.called import use_called"], [f"    use=use_called({choices.use!r}),"]
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from privacyfunnel.errors import OutputError, TableError
 from privacyfunnel.tables.dialect import AS_FOUND, Dialect
+from privacyfunnel.tables.parts import PartsTable, in_parts, part_paths
 from privacyfunnel.tables.suffixes import DELIMITED, INSTEAD, LOADED, PARQUET, SUFFIXES
 from privacyfunnel.tables.table import Table
 from privacyfunnel.tables.whole import checked_target, whole_file
@@ -34,7 +35,8 @@ def open_table(path: str | Path, dialect: Dialect = AS_FOUND) -> Table:
     """The table in the file at `path`, its header read and checked.
 
     What the `dialect` leaves out is found from the file itself: delimiter and decimal mark from the first lines, and
-    the encoding from a byte order mark, or from whether all of it is UTF-8.
+    the encoding from a byte order mark, or from whether all of it is UTF-8. A folder, or a pattern such as
+    `part-*.csv`, is one table in parts.
     """
     from privacyfunnel.tables.persons import by_persons
 
@@ -42,6 +44,8 @@ def open_table(path: str | Path, dialect: Dialect = AS_FOUND) -> Table:
 
 
 def _opened(path: Path, dialect: Dialect) -> Table:
+    if in_parts(path):
+        return PartsTable.of(path, ((part.name, _opened(part, dialect)) for part in part_paths(path)))
     suffix = table_suffix(path)
     loaded = ending(path, LOADED)
     if suffix is None and loaded is None:

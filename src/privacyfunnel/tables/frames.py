@@ -14,11 +14,13 @@ from privacyfunnel.tables.bins import Bins
 from privacyfunnel.tables.dialect import COMMON, Written
 from privacyfunnel.tables.encoding import encode
 from privacyfunnel.tables.merging import Merge
+from privacyfunnel.tables.names import unlike
 from privacyfunnel.tables.numbers import PLAIN, Numbers
 from privacyfunnel.tables.picking import exactly
 from privacyfunnel.tables.variables import Contingency
 
 BATCH_ROWS = 1 << 20  # a frame is in memory already
+SECRET = "secret"  # what a secret without a name is called
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,6 +127,23 @@ class FrameTable:
         if index is not None:
             native.index = index
         return native
+
+
+def with_column(native: Any, entries: Any) -> tuple[Any, str]:
+    """A frame with one more column, a series or a list of as many entries; and what that column is called there."""
+    frame = FrameTable.of(native).frame
+    called = str(getattr(entries, "name", None) or SECRET)
+    try:
+        series = nw.from_native(entries, series_only=True)
+        listed = series.to_list()
+    except TypeError:
+        listed = list(entries)
+    if len(listed) != len(frame):
+        raise TableError(f"there must be a secret for each of {len(frame):,} rows; there are {len(listed):,}.")
+    name = unlike(called, frame.columns)
+    backend = frame.implementation
+    more = nw.new_series(name, [None if entry is None else str(entry) for entry in listed], backend=backend)
+    return frame.with_columns(nw.maybe_align_index(more, frame)).to_native(), name
 
 
 def contingency_of_frame(

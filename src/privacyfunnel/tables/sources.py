@@ -8,6 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from privacyfunnel.tables.dialect import AS_FOUND, Dialect
 from privacyfunnel.tables.files import open_table, table_suffix
+from privacyfunnel.tables.parts import in_parts, part_paths
 from privacyfunnel.tables.table import Table
 
 
@@ -53,8 +54,8 @@ class FileSource:
         return ""
 
     @property
-    def file(self) -> Path:
-        return self.path
+    def file(self) -> Path | None:
+        return self.path if self.path.exists() else None  # a pattern is no file
 
     @property
     def folder(self) -> Path:
@@ -66,7 +67,8 @@ class FileSource:
 
     @property
     def suffix(self) -> str:
-        return table_suffix(self.path) or ".csv"
+        first = part_paths(self.path)[0] if in_parts(self.path) else self.path
+        return table_suffix(first) or ".csv"
 
     def open(self, dialect: Dialect) -> Table:
         return open_table(self.path, dialect)

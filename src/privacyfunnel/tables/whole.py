@@ -53,7 +53,7 @@ class Parts:
             _give(file, OWNERS_ONLY)  # a umask may have taken it from the owner, too
         finally:
             os.close(file)
-        self._begun[name] = OWNERS_ONLY if owners else EVERYBODYS & ~_umask()
+        self._begun[name] = OWNERS_ONLY if owners else EVERYBODYS & ~umask()
         return path
 
     @property
@@ -61,8 +61,8 @@ class Parts:
         """The final name of the file that was begun last."""
         return self._folder / next(reversed(self._begun), "")
 
-    def appear(self, *, force: bool, instead_of: Sequence[str] = ()) -> None:
-        """Publish what was begun; `instead_of` are other names that must not stand beside it."""
+    def settle(self) -> None:
+        """Whatever was begun is on disk, and has its mode."""
         for name, mode in self._begun.items():
             file = os.open(self._hidden / name, os.O_RDWR)
             try:
@@ -70,6 +70,10 @@ class Parts:
                 _give(file, mode)  # P itself still shuts out everybody but its owner
             finally:
                 os.close(file)
+
+    def appear(self, *, force: bool, instead_of: Sequence[str] = ()) -> None:
+        """Publish what was begun; `instead_of` are other names that must not stand beside it."""
+        self.settle()
         replaced = list(dict.fromkeys([*instead_of, *self._begun]))
         *first, last = reversed(self._begun)
         alone = force and replaced == [last]  # a rename replaces one file in one step
@@ -133,7 +137,7 @@ def whole_files(folder: Path, *, force: bool = False, instead_of: Sequence[str] 
     """
     parts: Parts | None = None
     try:
-        with _hidden_folder(folder) as hidden:
+        with hidden_folder(folder) as hidden:
             parts = Parts(hidden, folder)
             yield parts
             parts.appear(force=force, instead_of=instead_of)
@@ -196,7 +200,7 @@ def write_failure(path: Path, error: OSError) -> OutputError:
 
 
 @contextmanager
-def _hidden_folder(folder: Path) -> Iterator[Path]:
+def hidden_folder(folder: Path) -> Iterator[Path]:
     """A new folder that nobody but its owner can enter, held as long as this process lives."""
     hidden = folder / f".privacyfunnel.{secrets.token_hex(8)}.part"
     place = -1
@@ -225,7 +229,7 @@ def _give(file: int, mode: int) -> None:
         os.fchmod(file, mode)
 
 
-def _umask() -> int:
+def umask() -> int:
     """What the owner gives nobody; it can only be read by setting it, so it is set to the strictest meanwhile."""
     mask = os.umask(0o777 & ~OWNERS_ONLY)
     os.umask(mask)

@@ -82,8 +82,11 @@ def grow(
             total += float(mass @ information)
             if number + 1 < len(steps):
                 reach = _onward(joint, step, reach, of_combo, rows)
-    silent = [_silent(joint, attributes, labels, as_values) for attributes in steps]
-    whole = [replace(step, otherwise=other) for step, other in zip(grown, silent, strict=True)]
+    whole: list[Step] = []
+    ended = False  # whether there are outputs after which nothing more is said
+    for number, step in enumerate(grown):
+        ended = ended or (number > 0 and len(step.came_by) < len(grown[number - 1].context_of_output))
+        whole.append(replace(step, otherwise=_silent(joint, step.attributes, labels, as_values)) if ended else step)
     return Grown(ChainLaw(tuple(whole), labels.columns, joint.combos), total)
 
 

@@ -92,6 +92,7 @@ class Worth:
     use: Use
     value: float
     bound: float | None  # no protocol that keeps the promise does better; None where nothing was proved
+    stopped: str | None = None  # what ended the search for it: gap, time or nothing left to try; None without a search
 
     @property
     def unproved(self) -> bool:

@@ -12,6 +12,7 @@ from privacyfunnel.studio.sessions import Session
 from privacyfunnel.studio.tasks.cost import Cost
 
 USES = {
+    "": "what serves most: shares and tables where they can be had",
     "information": "everything a little: the most information",
     "statistics": "shares and tables: the least error of all shares",
     "balanced": "shares, but nearly all of the information too",

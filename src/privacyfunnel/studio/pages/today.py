@@ -24,7 +24,7 @@ def work(session: Session) -> Job | None:
 
 def _scanned(choices: Choices) -> Choices:
     """What a scan depends on."""
-    return replace(choices, into="", public_report=False, time_limit=None, use="information", people=False)
+    return replace(choices, into="", public_report=False, time_limit=None, use="", people=False)
 
 
 def part(session: Session, job: Job) -> dict[str, Any]:
