@@ -39,7 +39,7 @@ def session() -> Iterator[Any]:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     from pyspark.sql import SparkSession
 
-    quiet = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2", "spark.log.level": "OFF"}
+    quiet: dict[str, Any] = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2", "spark.log.level": "OFF"}
     found = SparkSession.builder.master("local[2,4]").config(map=quiet).getOrCreate()
     yield found
     found.stop()
@@ -59,7 +59,7 @@ def _rows(frame: Any) -> list[tuple[Any, ...]]:
     return sorted(tuple(row) for row in frame.collect())
 
 
-ASKED = {
+ASKED: dict[str, dict[str, Any]] = {
     "channel": {"publish": "town", "method": "optimal"},
     "values": {"publish": "town", "method": "randomised-response", "as_": "values"},
     "sets": {"publish": "town", "method": "unary-encoding"},
@@ -70,7 +70,7 @@ ASKED = {
 
 @pytest.mark.parametrize("law", ASKED)
 def test_spark_designs_and_draws_what_one_machine_does(law: str, df: Any, people: pl.DataFrame) -> None:
-    asked = {"secret": "job", "promise": LIP(0.7), **ASKED[law]}
+    asked: dict[str, Any] = {"secret": "job", "promise": LIP(0.7), **ASKED[law]}
     sealed = spark.design(df, **asked)
     assert sealed.to_text() == privacyfunnel.design(people, **asked).to_text()
     key = RowKey.fresh()
@@ -90,6 +90,7 @@ def test_cut_otherwise_and_with_workers_that_die_rows_are_the_same(df: Any, tmp_
         from pyspark import TaskContext
 
         task = TaskContext.get()
+        assert task is not None
         yield from batches
         if task.partitionId() % 2 and not task.attemptNumber():
             Path(marks, f"died-{task.partitionId()}").touch()

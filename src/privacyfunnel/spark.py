@@ -142,7 +142,7 @@ def _drawn(job: _Job, batches: Iterator[Any]) -> Iterator[Any]:
         given = dict(zip(job.read, batch.columns, strict=True))
         read = pl.DataFrame(given)
         ids, inputs = id_blocks(read[job.row_id]), _inputs(read, sealed)
-        codes = codes_of(sealed, inputs, job.unknown, lambda values, ids=ids: job.words.rows(*ids, values))
+        codes = codes_of(sealed, inputs, job.unknown, partial(job.words.rows, *ids))
         columns = [column.cast(pl.String).to_arrow().cast(pa.string()) for column in way.columns(codes)]
         columns += [given[name] for name in job.keep]
         if job.order is not None:
