@@ -6,7 +6,7 @@ WORKERS ?= 2
 
 SECONDS_EACH ?= 60
 
-.PHONY: demo studio test bench fuzz lint docs wheel man clean browser database
+.PHONY: demo studio test bench fuzz lint docs wheel man clean browser database java
 
 demo: $(VENV)/installed
 	$(BIN)/privacyfunnel demo --into demo --force
@@ -16,7 +16,7 @@ studio: $(VENV)/installed-studio
 	test -e demo/adult.csv || $(BIN)/privacyfunnel demo --into demo
 	$(BIN)/privacyfunnel studio demo/adult.csv
 
-test: $(VENV)/installed-test browser database
+test: $(VENV)/installed-test browser database java
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 lint: $(VENV)/installed-lint
@@ -55,6 +55,12 @@ database:
 	@ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null && exit 0; \
 	echo "Installing PostgreSQL, on which queries are tested."; \
 	apt-get update -qq && apt-get install -y -qq postgresql >/dev/null
+
+# Draws on a cluster are tested on a real Spark, which runs on Java.
+java:
+	@command -v java >/dev/null && exit 0; \
+	echo "Installing a Java runtime, on which Spark is tested."; \
+	apt-get update -qq && apt-get install -y -qq default-jre-headless >/dev/null
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

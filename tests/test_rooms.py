@@ -18,7 +18,7 @@ FLOW: tuple[tuple[str, ...], ...] = (
     ("engine", "laws"),
     ("designs",),
     ("release",),
-    ("audits", "estimation"),
+    ("audits", "estimation", "spark"),
     ("report",),
     ("experiments", "studio", "library"),
     ("cli",),
@@ -28,7 +28,7 @@ PROMISES = {"LIP", "LDP", "SRLIP", "ForPriors", "Promise"}
 RANK = {room: rank for rank, rooms in enumerate(FLOW) for room in rooms}
 HEAVY = {
     "highspy": {"engine"},
-    "polars": {"tables", "release", "estimation", "audits"},
+    "polars": {"tables", "release", "estimation", "audits", "spark"},
     "narwhals": {"tables"},
     "cryptography": {"laws"},
     "matplotlib": {"report", "experiments"},
@@ -38,6 +38,7 @@ HEAVY = {
     "typer": {"cli"},
     "rich": {"cli"},
     "opendp": {"model"},
+    "pyspark": {"spark"},
 }
 
 

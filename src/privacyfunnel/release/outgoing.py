@@ -7,7 +7,7 @@ is used once, or its id together with its input under a key that may be kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -163,17 +163,29 @@ class Outgoing:
                     self._watch("drawn", end)
 
     def _codes(self, inputs: IntArray, first: int, read: pl.DataFrame | None) -> NDArray[Any]:
-        """What these rows become. One that is not known has words of its own, whatever it holds, and is drawn by the
-        law's row for anything else, or as one of the inputs that stand for it, or as any where it will be dropped."""
-        unknown, law = inputs < 0, self.sealed.law
-        if not unknown.any():
-            return law.draw(inputs, self.addresses.words(first, inputs, read))
-        assert self.sending.unknown != ERROR  # whoever met the table has refused it
-        words = self.addresses.words(first, np.where(unknown, law.inputs, inputs), read)
-        others: IntArray | int = 0 if law.anything_else is None else law.anything_else
-        if law.anything_else is None and self.sending.unknown == BLUR and self.sealed.substitutes is not None:
-            others = substituted(self.sealed.substitutes, words)
-        return law.draw(np.where(unknown, others, inputs), words)
+        """What these rows become."""
+        return codes_of(
+            self.sealed, inputs, self.sending.unknown, lambda values: self.addresses.words(first, values, read)
+        )
+
+
+def codes_of(
+    sealed: SealedProtocol, inputs: IntArray, unknown: str, words_of: Callable[[IntArray], Words]
+) -> NDArray[Any]:
+    """What rows with these inputs become.
+
+    One that is not known has words of its own, whatever it holds, and is drawn by the law's row for anything else, or
+    as one of the inputs that stand for it, or as any where it will be dropped.
+    """
+    strange, law = inputs < 0, sealed.law
+    if not strange.any():
+        return law.draw(inputs, words_of(inputs))
+    assert unknown != ERROR  # whoever met the table has refused it
+    words = words_of(np.where(strange, law.inputs, inputs))
+    others: IntArray | int = 0 if law.anything_else is None else law.anything_else
+    if law.anything_else is None and unknown == BLUR and sealed.substitutes is not None:
+        others = substituted(sealed.substitutes, words)
+    return law.draw(np.where(strange, others, inputs), words)
 
 
 def shown(way: Published, codes: NDArray[Any], kept: pl.DataFrame | None) -> pl.DataFrame:
