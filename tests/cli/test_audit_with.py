@@ -50,7 +50,7 @@ def test_a_column_released_again_says_more_than_the_sum(adult: Path, tmp_path: P
     assert twice["alone"] == pytest.approx([0.3, 0.3], abs=1e-6)
     assert twice["epsilon"] == pytest.approx(0.7007, abs=1e-4)  # docs/limits.md rounds this up
     assert told("audit", file, adult, "--with", file, "--with", file)["together"]["epsilon"] > 1.1
-    best = released(adult, tmp_path / "best", epsilon=0.3, method="optimal")
+    best = released(adult, tmp_path / "best", "--for", "information", epsilon=0.3, method="optimal")
     assert not told("audit", best, adult, "--with", best)["together"]["bounded"]
 
 
