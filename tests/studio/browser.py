@@ -124,12 +124,17 @@ class Tab:
         self.until(f"document.body.innerText.includes({json.dumps(text)})")
 
     def click(self, query: str) -> None:
-        """Click as a person does: with the mouse, where it is."""
-        x, y = self.until(
-            f"(() => {{ const e = document.querySelector({json.dumps(query)}); if (!e) return null; "
+        """Click as a person does: with the mouse, where it is, once it rests there."""
+        where = (
+            f"(() => {{ const e = document.querySelector({json.dumps(query)}); "
+            "if (!e || document.readyState !== 'complete') return null; "
             "e.scrollIntoView({block: 'center'}); const b = e.getBoundingClientRect(); "
             "return b.width ? [b.x + b.width / 2, b.y + b.height / 2] : null; })()"
         )
+        before, (x, y) = None, self.until(where)
+        while before != (x, y):
+            time.sleep(LOOK)
+            before, (x, y) = (x, y), self.until(where)
         for kind in ("mousePressed", "mouseReleased"):
             self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 

@@ -74,8 +74,8 @@ def split_by_numbers(
             least, best = value, taken
         lower, cheaper = _along_the_line(oracle, x, found.prices, tolerance / 4)
         bound = max(bound, float(found.prices @ p + lower))
-        used = places[taken.sum(axis=1) > 0]
-        after = _different(np.concatenate([used, means, cheaper]))
+        # Actions that are not taken stay: their prices would be forgotten, and where values tie they would come and go.
+        after = _different(np.concatenate([places, means, cheaper]))
         if least - bound <= tolerance or (len(after) == len(places) and np.allclose(after, places, atol=ALIKE)):
             break
         if time.monotonic() > deadline:
