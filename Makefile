@@ -16,8 +16,9 @@ studio: $(VENV)/installed-studio
 	test -e demo/adult.csv || $(BIN)/privacyfunnel demo --into demo
 	$(BIN)/privacyfunnel studio demo/adult.csv
 
+# As many workers as cores: threads of linear algebra would only wait for each other.
 test: $(VENV)/installed-test browser database java
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 lint: $(VENV)/installed-lint
 	$(BIN)/ruff check .
