@@ -1,56 +1,29 @@
-"""Columns, bins and encoding: every row gets the code of its label, and counts are counts of rows."""
+"""Columns and encoding: every row gets the code of its label, and counts are counts of rows."""
 
-from collections import Counter
-from collections.abc import Sequence
 from datetime import date
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import polars as pl
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privacyfunnel.errors import ColumnError, ParameterError, TableError
-from privacyfunnel.tables import encoding, quantiles, tally
-from privacyfunnel.tables.asking import parse_bin
-from privacyfunnel.tables.bins import Bins, bin_labels, example_edges
-from privacyfunnel.tables.columns import MOST_LABELS, Coding
-from privacyfunnel.tables.encoding import Encoding, encode, labelled
+from privacyfunnel.errors import ColumnError, TableError
+from privacyfunnel.tables import encoding, tally
+from privacyfunnel.tables.bins import Bins
+from privacyfunnel.tables.columns import Coding
+from privacyfunnel.tables.encoding import encode, labelled
 from privacyfunnel.tables.files import open_table, write_table
 from privacyfunnel.tables.fingerprint import Fingerprint
-from privacyfunnel.tables.frames import FrameTable, contingency_of_frame
+from privacyfunnel.tables.frames import FrameTable
 from privacyfunnel.tables.known import encode_against
-from privacyfunnel.tables.looking import look
-from privacyfunnel.tables.quantiles import QuantileSummary
 from privacyfunnel.tables.variables import Variable
+from tests.tables.coded import consistent, decoded, frame
 
 Row = tuple[str | None, ...]
-
-
-def frame(**columns: Sequence[Any]) -> FrameTable:
-    return FrameTable.of(pl.DataFrame({name: list(entries) for name, entries in columns.items()}, strict=False))
-
-
-def decoded(code: Encoding) -> list[tuple[str, str]]:
-    """(secret label, published label) of each row, by way of its codes."""
-    secrets, values = code.contingency.secret_labels, code.contingency.published.labels
-    return [
-        (secrets[s], values[x]) for chunk in code.chunks() for s, x in zip(chunk.secret, chunk.published, strict=True)
-    ]
-
-
-def consistent(code: Encoding) -> None:
-    """The counts are those of the codes."""
-    found = np.zeros_like(code.contingency.weights)
-    for chunk in code.chunks():
-        np.add.at(found, (chunk.secret, chunk.published), 1)
-    assert np.array_equal(found, code.contingency.weights)
-    assert found.sum() == code.rows
 
 
 CELL = st.sampled_from([None, "", "a", "b", "01", "1", "(missing)", "a & b"])
@@ -129,144 +102,6 @@ def test_every_type_has_a_text_and_numbers_are_sorted_by_size(entries: Any, labe
 def test_lists_are_no_categories() -> None:
     with pytest.raises(ColumnError, match="column 'x' must hold text, numbers, dates or truth values; it holds List"):
         encode(frame(s=["u"], x=[[1, 2]]), secret=["s"], publish=["x"])
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    edges=st.lists(st.integers(-20, 20).map(lambda i: i / 4), min_size=1, max_size=5, unique=True).map(sorted),
-    numbers=st.lists(st.integers(-24, 24).map(lambda i: i / 4), min_size=1, max_size=20),
-    as_text=st.booleans(),
-)
-def test_every_number_falls_into_the_bin_whose_label_says_so(
-    edges: list[float], numbers: list[float], as_text: bool
-) -> None:
-    entries: list[Any] = [f" {number} " if as_text else number for number in numbers]
-    bins = [Bins("x", edges=tuple(edges))]
-    code = encode(frame(s=["u"] * len(numbers), x=entries), secret=["s"], publish=["x"], bins=bins)
-    for number, (_, label) in zip(numbers, decoded(code), strict=True):
-        if label.startswith("<"):
-            assert number < float(label[2:]) == edges[0]
-        elif label.startswith(">="):
-            assert number >= float(label[3:]) == edges[-1]
-        else:
-            low, high = label[1:-1].split(",")
-            assert float(low) <= number < float(high)
-    again = encode_against(frame(x=entries), published=code.contingency.published)
-    assert [x for _, x in decoded(again)] == [x for _, x in decoded(code)]
-
-
-def test_bins_keep_missing_apart_and_infinity_outside() -> None:
-    table = frame(s=["u"] * 6, x=["1", "", None, "NaN", "inf", "-inf"])
-    code = encode(table, secret=["s"], publish=["x"], bins=[Bins("x", edges=(0, 2))])
-    assert [x for _, x in decoded(code)] == ["[0, 2)", "(missing)", "(missing)", "(missing)", ">= 2", "< 0"]
-
-
-@pytest.mark.parametrize("bins", ["x=0,2", "x=quantiles:2"])
-def test_what_is_no_number_cannot_be_binned_and_is_counted_not_shown(bins: str) -> None:
-    table = frame(s=["u"] * 4, x=["1", "secret-entry", "", "two"])
-    with pytest.raises(ColumnError, match="column 'x' must hold numbers to be binned; 2 of 4 rows") as caught:
-        encode(table, secret=["s"], publish=["x"], bins=[parse_bin(bins)])
-    assert "secret-entry" not in str(caught.value)
-
-
-@settings(max_examples=60, deadline=None)
-@given(numbers=st.lists(st.integers(0, 30), min_size=1, max_size=60), count=st.integers(2, 6))
-def test_quantile_bins_are_as_even_as_repeated_numbers_allow(numbers: list[int], count: int) -> None:
-    summary = QuantileSummary()
-    for start in range(0, len(numbers), 7):
-        summary.add(pl.Series(numbers[start : start + 7], dtype=pl.Float64))
-    cuts = summary.cuts(count)
-    assert list(cuts) == sorted(set(cuts))
-    for rank in range(1, count):
-        target = rank * len(numbers) / count
-        expected = min(v for v in numbers if sum(u <= v for u in numbers) > target)
-        assert expected in cuts or expected == min(numbers)
-
-
-def test_a_stream_too_long_for_exact_quantiles_is_within_the_stated_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    points = 1 << 10
-    monkeypatch.setattr(quantiles, "MOST_POINTS", points)
-    rng = np.random.default_rng(5)
-    summary, everything = QuantileSummary(), []
-    merges = 0
-    for _ in range(60):
-        numbers = np.where(rng.random(points // 2) < 0.3, 0.0, rng.normal(size=points // 2))
-        everything.append(numbers)
-        summary.add(pl.Series(numbers))
-        merges += 1
-    numbers = np.concatenate(everything)
-    error = merges * 8 / points  # a merge moves a rank by less than 8 n / MOST_POINTS
-    assert error < 0.5
-    for rank, edge in zip((1, 2, 4, 5), np.array(summary.cuts(6))[[0, 1, -2, -1]], strict=True):
-        below, upto = np.mean(numbers < edge), np.mean(numbers <= edge)
-        assert below - error / 10 <= rank / 6 <= upto + error / 10
-    assert 0.0 in summary.cuts(6)
-    assert 0.0 in summary.edges(6)
-
-
-def test_numbers_too_large_for_bins_are_refused_without_bins() -> None:
-    frame = pl.DataFrame({"s": ["a", "b"] * 30, "x": [f"{i + 1}{'0' * 400}" for i in range(60)]})
-    with pytest.raises(ColumnError, match="They are too large for bins: leave it out") as refusal:
-        contingency_of_frame(frame, secret="s", publish="x")
-    assert "inf" not in str(refusal.value)
-
-
-def test_a_separator_before_a_number_is_no_fault() -> None:
-    code = encode(frame(s=["u", "v"], x=["\x1c1", "2"]), secret=["s"], publish=["x"])
-    assert code.contingency.attribute_labels == (("\x1c1", "2"),)
-
-
-def test_many_numbers_are_refused_with_bins_that_would_do() -> None:
-    table = frame(s=["u", "v"] * 37, age=[str(i) for i in range(17, 91)])
-    with pytest.raises(ColumnError) as caught:
-        encode(table, secret=["s"], publish=["age"])
-    message = str(caught.value)
-    assert message.startswith("column 'age' holds 74 different numbers or more, too many for categories.")
-    option = message.split("--bin ")[1].split(" or ", maxsplit=1)[0]
-    assert option == "age=0,20,40,60,80,100"
-    binned = encode(table, secret=["s"], publish=["age"], bins=[parse_bin(option)])
-    assert binned.contingency.attribute_labels[0][0] == "[0, 20)"
-    whole = encode(table, secret=["s"], publish=["age"], bins=[parse_bin("age=values")])
-    assert len(whole.contingency.attribute_labels[0]) == 74
-
-
-def test_codes_with_leading_zeros_are_labels_however_many() -> None:
-    entries = [f"{i:04}" for i in range(200)]
-    code = encode(frame(s=["u", "v"] * 100, x=entries), secret=["s"], publish=["x"])
-    assert code.contingency.attribute_labels == (tuple(entries),)
-
-
-@pytest.mark.parametrize("prefix", ["", "person "])
-def test_a_column_of_too_many_values_is_refused(prefix: str) -> None:
-    table = frame(s=["u"] * (MOST_LABELS + 5), x=[f"{prefix}{i}" for i in range(MOST_LABELS + 5)])
-    with pytest.raises(ColumnError, match="--bin x=0,20000" if not prefix else f"at most {MOST_LABELS} distinct"):
-        encode(table, secret=["s"], publish=["x"])
-
-
-@given(low=st.floats(-1e9, 1e9), span=st.floats(1e-6, 1e9))
-def test_example_edges_cover_the_range_and_are_few(low: float, span: float) -> None:
-    edges = parse_bin("x=" + example_edges(low, low + span)).edges
-    assert len(edges) <= 9
-    slack = 1e-9 * max(abs(low), abs(low + span), 1)
-    assert edges[0] <= low + slack
-    assert edges[-1] >= low + span - slack
-
-
-@pytest.mark.parametrize("text", ["age", "=1,2", "age=", "age=1,x", "age=2,1", "age=1,1", "age=nan", "age=inf"])
-def test_bins_that_cannot_be_are_refused(text: str) -> None:
-    with pytest.raises(ParameterError):
-        parse_bin(text)
-
-
-@pytest.mark.parametrize("count", ["1", "x", "1001", ""])
-def test_quantiles_that_cannot_be_are_refused(count: str) -> None:
-    with pytest.raises(ParameterError):
-        parse_bin(f"age=quantiles:{count}")
-
-
-def test_a_column_name_may_hold_an_equals_sign() -> None:
-    assert parse_bin("a=b=1,2") == Bins("a=b", edges=(1.0, 2.0))
-    assert bin_labels((1.0, 2.5)) == ("< 1", "[1, 2.5)", ">= 2.5")
 
 
 SMALL = {"occupation": ["u", "v"], "education": ["a", "b"], "income": ["1", "2"]}
@@ -381,79 +216,3 @@ def test_combinations_that_are_not_known_are_counted_and_named() -> None:
     known = Variable((Coding("x", ("a", "b")), Coding("y", ("a", "b"))), np.array([[0, 0], [1, 1]]))
     with pytest.raises(TableError, match="columns x & y must hold only combinations the protocol knows; 2 rows"):
         encode_against(frame(x=["a", "a", "b"], y=["a", "b", "a"]), published=known)
-
-
-FRAMES = {
-    "pandas": lambda columns: pd.DataFrame(columns, index=[7, 7, 3]),
-    "polars": pl.DataFrame,
-    "pyarrow": pa.table,
-}
-
-
-@pytest.mark.parametrize("kind", FRAMES)
-def test_frames_of_every_kind_give_the_same_counts_and_get_their_kind_back(kind: str) -> None:
-    native = FRAMES[kind]({"s": ["u", "v", None], "x": [1.5, None, 2.0], "n": [3, 1, 2]})
-    table = FrameTable.of(native)
-    code = encode(table, secret=["s"], publish=["x"])
-    assert code.contingency.secret_labels == ("u", "v", "(missing)")
-    assert decoded(code) == [("u", "1.5"), ("v", "(missing)"), ("(missing)", "2.0")]
-    result = table.like([pl.Series("x", ["p", "q", "r"])], keep=["n"])
-    assert type(result) is type(native)
-    assert Counter(
-        result["x"].tolist() if kind == "pandas" else result["x"].to_pylist() if kind == "pyarrow" else result["x"]
-    ) == Counter("pqr")
-    if kind == "pandas":
-        assert result.index.tolist() == [0, 1, 2]
-        assert table.like([pl.Series("x", ["p", "q", "r"])], indexed=True).index.tolist() == [7, 7, 3]
-        assert result["n"].tolist() == [3, 1, 2]
-
-
-def test_a_frame_is_counted_in_one_call() -> None:
-    native = pd.DataFrame({"s": ["u", "v", "u"], "age": [3, 40, 70], "x": ["a", "b", "a"]})
-    counted = contingency_of_frame(native, secret="s", publish=["age", "x"], bins=["age=18,65"])
-    assert counted.attribute_names == ("age", "x")
-    assert counted.published.labels == ("< 18 & a", "[18, 65) & b", ">= 65 & a")
-    assert counted.weights.tolist() == [[1, 0, 1], [0, 1, 0]]
-
-
-def test_pandas_objects_are_text_and_what_is_no_frame_is_refused() -> None:
-    table = FrameTable.of(pd.DataFrame({"s": ["u", "v", "u"], "x": pd.Series([1, "z", None], dtype=object)}))
-    assert encode(table, secret=["s"], publish=["x"]).contingency.attribute_labels == (("1", "z", "(missing)"),)
-    for wrong in (pl.LazyFrame({"a": [1]}), 3, pd.DataFrame([[1, 2]], columns=["a", "a"])):
-        with pytest.raises(TableError):
-            FrameTable.of(wrong)
-    with pytest.raises(TableError, match="the frame must have rows"):
-        encode(frame(s=[], x=[]), secret=["s"], publish=["x"])
-
-
-def test_a_look_counts_each_column_with_the_secret_and_numbers_both_exactly_and_in_bins() -> None:
-    rng = np.random.default_rng(3)
-    n = 5_000
-    secret, town = rng.integers(0, 3, n).astype(str).tolist(), rng.integers(0, 4, n).astype(str).tolist()
-    table = frame(
-        s=secret, town=town, age=rng.integers(0, 99, n).tolist(), zip=[f"{i % 60:05}" for i in range(n)], gap=[None] * n
-    )
-    found = look(table, secret=["s"], columns=["gap", "zip", "age", "town"])
-    assert list(found) == ["gap", "zip", "age", "town"]
-    sizes: dict[str, list[tuple[int, ...]]] = {}
-    for column, looked in found.items():
-        for counted in (looked.as_it_is, looked.in_bins):
-            if counted is not None:
-                assert counted.contingency is not None
-                assert counted.contingency.weights.sum() == counted.rows == n
-                sizes.setdefault(column, []).append(counted.contingency.weights.shape)
-    assert sizes == {"gap": [(3, 1)], "zip": [(3, 60)], "age": [(3, 99), (3, 8)], "town": [(3, 4)]}
-    alone = encode(table, secret=["s"], publish=["town"]).contingency
-    town_look = found["town"].as_it_is
-    assert town_look is not None
-    assert town_look.contingency is not None
-    assert np.array_equal(town_look.contingency.weights, alone.weights)
-
-
-def test_a_look_reports_a_column_that_cannot_be_counted_and_goes_on() -> None:
-    n = MOST_LABELS + 9
-    table = frame(s=["u", "v"] * (n // 2) + ["u"], name=[f"p{i}" for i in range(n)], x=["a"] * n)
-    found = look(table, secret=["s"], columns=["name", "x"])
-    assert found["name"].as_it_is is None
-    assert (found["name"].values, found["name"].rows) == (n, n)
-    assert found["x"].as_it_is is not None

@@ -63,10 +63,10 @@ def glance(table: Table) -> tuple[int, tuple[Glance, ...]]:
                 plain, strange = table.numbers.plain(batch[column])
                 strangers[column] += 0 if strange is None else int(strange.sum())
                 numbers, _ = as_numbers(plain)
-                finite = numbers.filter(numbers.is_finite().fill_null(False))
-                if len(finite):
+                finite = numbers.filter(numbers.is_finite().fill_null(False)).to_numpy()
+                if finite.size:
                     low, high = ends.get(column, (np.inf, -np.inf))
-                    ends[column] = min(low, float(finite.min())), max(high, float(finite.max()))  # type: ignore[arg-type]
+                    ends[column] = float(finite.min(initial=low)), float(finite.max(initial=high))
             if dated[column]:
                 dated[column] = int(text.str.contains(_DATED).fill_null(False).sum()) == batch.height - gaps
             counts[column] = _counted(counts.get(column), text, begun=column in counts)

@@ -57,7 +57,7 @@ class Cost:
     worth: Worth  # to an analyst
 
 
-class _Enough(Exception):  # noqa: N818
+class _EnoughError(Exception):
     """Somebody said that the best so far will do."""
 
 
@@ -74,7 +74,7 @@ def cost(say: Say, choices: Choices) -> Cost:
         asked = replace(choices, time_limit=limit).order(_watched(say, begun, stoppable=found is not None))
         try:
             found, order = designed(encoding.contingency, asked), asked
-        except _Enough:
+        except _EnoughError:
             break
         best = _best(found, limit, time.monotonic() - begun)
         say("best", best)
@@ -106,7 +106,7 @@ def _watched(say: Say, begun: float, *, stoppable: bool) -> Callable[[float, flo
             last = time.monotonic()
             say("proof", (value, bound, last - begun))
             if stoppable and say.enough:
-                raise _Enough
+                raise _EnoughError
 
     return progress
 
