@@ -20,6 +20,7 @@ from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
 FEASIBLE = 1e-10  # a bound broken by less is met
 SMALLEST_PIVOT = 1e-9  # a smaller one would blow up rounding
 MOST_PIVOTS, PIVOTS_PER_ROW = 200, 10  # a programme that takes more is given up: its bound still holds
+BY_LOT = 40  # pivots after which rows leave by lot: where reduced costs are rounding, two rows can take turns for ever
 REFRESHED = 25  # pivots after which inverses are computed afresh
 
 
@@ -127,6 +128,8 @@ def solve(programmes: Programmes, cutoff: FloatArray | None = None, deadline: fl
         above, broken = live.excess(x)
         # Steepest edge: the explicit inverse gives the exact weights.
         score = np.where(broken > FEASIBLE, broken * broken, 0.0) / lengths
+        if pivots > BY_LOT:
+            score *= np.random.default_rng(pivots).random(score.shape)
         rows, leave = live.rows[:, 0], np.argmax(score, axis=1)
         feasible = score[rows, leave] <= 0.0
         rho = live.binv[rows, leave]
