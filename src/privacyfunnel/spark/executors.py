@@ -6,10 +6,10 @@ A task gets its rows in small batches. Some of them are drawn together, for what
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Any, Protocol
+from functools import lru_cache, partial
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import polars as pl
@@ -28,14 +28,18 @@ ROWS_TOGETHER = 1 << 17
 TAG_BITS = 40  # of a row's number within its partition, where rows keep their order
 
 
+class Addressed(NamedTuple):
+    """Rows that have addresses."""
+
+    words: Callable[[IntArray], Words]  # by their inputs
+    beside: tuple[IntArray, ...]  # what goes with each row, beside its published columns
+
+
 class Addresses(Protocol):
-    """Where the words of a task's rows come from, and what goes with each row beside its published columns."""
+    """Where the words of a task's rows come from."""
 
-    def words(self, rows: pl.DataFrame, first: int, inputs: IntArray) -> Words:
-        """The words of these rows, the first of which is number `first` of its task."""
-
-    def beside(self, rows: pl.DataFrame, first: int) -> tuple[IntArray, ...]:
-        """What goes with these rows."""
+    def of(self, rows: pl.DataFrame, first: int) -> Addressed:
+        """These rows, the first of which is number `first` of its task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +53,10 @@ class ById:
     def begun(self) -> Addresses:
         return self
 
-    def words(self, rows: pl.DataFrame, first: int, inputs: IntArray) -> Words:
-        return self._words.rows(*id_blocks(rows[self.row_id]), inputs)
-
-    def beside(self, rows: pl.DataFrame, first: int) -> tuple[IntArray, ...]:
-        if self._order is None:
-            return ()
-        nothing = np.zeros(len(rows), dtype=np.int64)
-        return (self._order.rows(*id_blocks(rows[self.row_id]), nothing).word().view(np.int64),)
+    def of(self, rows: pl.DataFrame, first: int) -> Addressed:
+        ids, nothing = id_blocks(rows[self.row_id]), np.zeros(len(rows), dtype=np.int64)
+        tags = () if self._order is None else (self._order.rows(*ids, nothing).word().view(np.int64),)
+        return Addressed(partial(self._words.rows, *ids), tags)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +83,12 @@ class Attempt:
     _stream: KeyStream = field(repr=False)
     _order: KeyStream | None = field(repr=False)
 
-    def words(self, rows: pl.DataFrame, first: int, inputs: IntArray) -> Words:
-        return self._stream.rows(first, len(inputs))
-
-    def beside(self, rows: pl.DataFrame, first: int) -> tuple[IntArray, ...]:
+    def of(self, rows: pl.DataFrame, first: int) -> Addressed:
         n = len(rows)
         place = (self.partition << TAG_BITS) + np.arange(first, first + n, dtype=np.int64)
         tag = place if self._order is None else self._order.words(first, n).view(np.int64)
-        return tag, np.full(n, self.partition, dtype=np.int64), np.full(n, self.mark, dtype=np.int64)
+        beside = tag, np.full(n, self.partition, dtype=np.int64), np.full(n, self.mark, dtype=np.int64)
+        return Addressed(lambda inputs: self._stream.rows(first, len(inputs)), beside)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,16 +111,11 @@ class Job:
         for batch in _together(batches, min(ROWS_TOGETHER, way.rows_at_once)):
             given = dict(zip(self.read, batch.columns, strict=True))
             rows = pl.DataFrame(given)
-            inputs = inputs_of(rows, sealed)
-            start = first
-
-            def words_of(values: IntArray, rows: pl.DataFrame = rows, start: int = start) -> Words:
-                return addresses.words(rows, start, values)
-
-            codes = codes_of(sealed, inputs, self.unknown, words_of)
+            inputs, at = inputs_of(rows, sealed), addresses.of(rows, first)
+            codes = codes_of(sealed, inputs, self.unknown, at.words)
             columns = [column.cast(pl.String).to_arrow().cast(pa.string()) for column in way.columns(codes)]
             columns += [given[name] for name in self.keep]
-            columns += [pa.array(numbers) for numbers in addresses.beside(rows, first)]
+            columns += [pa.array(numbers) for numbers in at.beside]
             out = pa.RecordBatch.from_arrays(columns, names=[f"c{i}" for i in range(len(columns))])
             yield out.filter(pa.array(inputs >= 0)) if self.unknown == DROP else out
             first += len(rows)
