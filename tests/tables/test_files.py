@@ -12,6 +12,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import polars as pl
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -44,6 +45,21 @@ def test_what_is_written_is_read_again(tmp_path: Path, suffix: str) -> None:
     assert read(path) == ROWS
     assert read(path, "note", "id") == [(note, number) for number, _, note in ROWS]
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_categories_are_written_as_text_and_no_category_that_no_row_shows(tmp_path: Path, suffix: str) -> None:
+    labels = pl.Series(["u", "v", "NOBODY-SHOWS-THIS"]).cast(pl.Categorical(pl.Categories.random()))
+    shown = labels.gather([0, 1, 1, 0] * 100).alias("town")
+    write_table(path := tmp_path / f"out{suffix}", [shown.to_frame(), shown.to_frame()])
+    (batch,) = open_table(path).batches(["town"])
+    assert batch.schema == {"town": pl.String}
+    assert batch["town"].to_list() == ["u", "v", "v", "u"] * 200
+    held = path.read_bytes()
+    assert b"NOBODY" not in (gzip.decompress(held) if suffix.endswith(".gz") else held)
+    if suffix == ".parquet":  # which is compressed
+        pages = pq.read_table(path, read_dictionary=["town"]).column("town")
+        assert all(set(page.dictionary.to_pylist()) == {"u", "v"} for page in pages.chunks)
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
