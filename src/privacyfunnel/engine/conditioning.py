@@ -30,7 +30,7 @@ Progress = Callable[[float, float], None]
 
 PROVED_TO = 0.8  # of the gap: a proof asks for a little less than is allowed
 SEARCHED_TO = 0.2  # of the gap: below this the search finds nothing worth having
-IN_VAIN = 5  # searches, before a proof is tried: one that ends with an atom was for little
+IN_VAIN = 3  # searches, before a proof is tried: one that ends with an atom was for little
 MOST_ADDED = 500  # per round; with more, masters take longer than the atoms are worth
 STALLED, FRUITLESS = 0.01, 6  # of the gap: rounds that gain less are in vain; after so many a proof is tried, and again
 SPARE = 150  # atoms without weight that are kept, beyond one for every entry of M and at most MOST_KEPT in all

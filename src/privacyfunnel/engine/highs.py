@@ -7,17 +7,35 @@ multipliers.
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import Any
 
 import highspy
 import numpy as np
 from numpy.typing import NDArray
 
-from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
 
 INF = float(highspy.kHighsInf)
 DUAL, PRIMAL = 1, 4  # which simplex method: from nothing, or where only the cost changes
 TOLERANCE = 1e-9  # of feasibility, primal and dual, where not said otherwise
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Basis:
+    """Where every column and every row stood in the end: a programme with these columns may begin there."""
+
+    columns: list[Any]
+    rows: list[Any]
+
+    @property
+    def held(self) -> BoolArray:
+        """The columns that are in it."""
+        return np.array([status == highspy.HighsBasisStatus.kBasic for status in self.columns], dtype=np.bool_)
+
+    def among(self, kept: BoolArray) -> Basis:
+        """The same where some columns outside of it are left out."""
+        return Basis([self.columns[j] for j in np.flatnonzero(kept)], self.rows)
 
 
 class Programme:
@@ -48,6 +66,18 @@ class Programme:
     def forget(self) -> None:
         """Forget the last basis: the next solve starts from nothing."""
         self._highs.clearSolver()
+
+    def begin_at(self, basis: Basis) -> None:
+        """Start the next solve there."""
+        begun = highspy.HighsBasis()
+        begun.col_status, begun.row_status, begun.valid = basis.columns, basis.rows, True
+        self._highs.setBasis(begun)
+
+    @property
+    def basis(self) -> Basis:
+        """That of the last solve."""
+        found = self._highs.getBasis()
+        return Basis(list(found.col_status), list(found.row_status))
 
     def add_rows(self, low: FloatArray, high: FloatArray) -> None:
         """Rows without entries; columns bring these."""

@@ -5,6 +5,8 @@ r"""The best products of rows to add to a quadratic form: a linear programme who
 
 Its dual values X stand for :math:`w w^\top`. The bound is evaluated by the formula from whatever N a solver says.
 Rows themselves may arrive as well, where somebody sees from X that they are missing.
+
+Half of a box keeps the rows of the whole, so that its products, their basis and X are what its halves begin with.
 """
 
 from __future__ import annotations
@@ -17,27 +19,40 @@ from typing import Protocol
 import numpy as np
 
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
-from privacyfunnel.engine.highs import INF, PRIMAL, Programme
+from privacyfunnel.engine.highs import INF, PRIMAL, Basis, Programme
 from privacyfunnel.engine.oracle import UNIT
 
-PER_ROUND = 100  # products that enter together
+PER_ROUND = 50  # products that enter together
 MOST_ROUNDS = 60
-GAINS = 0.1  # of what is missing to the goal: a round that gains less is the last, and the box is cut
+GAINS = 0.2  # of what is missing to the goal: a round that gains less is the last, and the box is cut
 BROKEN = 1e-9  # a product of rows below minus this is worth bringing in
-USED = 1e-12  # a multiplier above this is handed on to the halves of a box
 
 Missing = Callable[[FloatArray, FloatArray], tuple[FloatArray, IntArray]]
 """From X and the rows there are: further rows, and for each the number of a row with which X breaks its product."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Handed:
+    """Products to begin with, as pairs of rows; and, where they are known, a basis and a dual matrix X."""
+
+    one: FloatArray  # (k, size)
+    other: FloatArray
+    basis: Basis | None = None
+    second: FloatArray | None = None
+
+    @staticmethod
+    def nothing(size: int) -> Handed:
+        """No products."""
+        return Handed(np.empty((0, size)), np.empty((0, size)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Largest:
-    """A proved δ with wᵀDw <= δ, the products that it took, and the dual matrix X where there is one."""
+    """A proved δ with wᵀDw <= δ, all rows there were in the end, and what the halves of a box may begin with."""
 
     largest: float
-    used: tuple[IntArray, IntArray]  # numbers of rows
-    rows: FloatArray  # all there were, in the end
-    second: FloatArray | None
+    rows: FloatArray
+    handed: Handed
 
 
 class BestProducts(Protocol):
@@ -49,7 +64,7 @@ class BestProducts(Protocol):
         self,
         D: FloatArray,
         rows: FloatArray,
-        first: tuple[IntArray, IntArray],
+        first: Handed,
         goal: float,
         missing: Missing | None = None,
         deadline: float = np.inf,
@@ -70,7 +85,7 @@ class ProductProgramme:
         self,
         D: FloatArray,
         rows: FloatArray,
-        first: tuple[IntArray, IntArray],
+        first: Handed,
         goal: float,
         missing: Missing | None = None,
         deadline: float = np.inf,
@@ -78,44 +93,39 @@ class ProductProgramme:
         """The least δ that was found; it is not sought below the goal. It holds whatever the solver says."""
         entries = D[self._i, self._j]
         self._begin(entries, goal)
+        one, other, second = first.one, first.other, first.second
+        S = self._entries_of(one, other)
+        self._add(S)
+        if first.basis is not None:
+            self._programme.begin_at(first.basis)
         known = np.zeros((len(rows),) * 2, dtype=bool)
-        one = other = np.empty(0, dtype=np.int64)
-        S = np.empty((0, entries.size))
-        best, used, second = self._proved(entries, np.empty(0), S), (one, other), None
-        new = first
+        best = self._proved(entries, np.empty(0), S[:0])
         for number in range(MOST_ROUNDS):
-            if len(new[0]):
-                products = self._entries_of(rows, *new)
-                S = np.concatenate([S, products])
-                one, other = np.append(one, new[0]), np.append(other, new[1])
+            if second is not None:
+                new = negative(rows, second, known, PER_ROUND)
+                if missing is not None:
+                    more, times = missing(second, rows)
+                    new = np.append(new[0], times), np.append(new[1], len(rows) + np.arange(len(more)))
+                    rows, known = np.concatenate([rows, more]), np.pad(known, ((0, len(more)),) * 2)
+                if number and not new[0].size:
+                    break
                 known[new] = True
+                products = self._entries_of(rows[new[0]], rows[new[1]])
                 self._add(products)
+                S = np.concatenate([S, products])
+                one, other = np.concatenate([one, rows[new[0]]]), np.concatenate([other, rows[new[1]]])
             if not self._run():
-                return Largest(best, used, rows, None)
-            N = np.maximum(self._programme.columns[1:], 0.0)
-            here, before = self._proved(entries, N, S), best
-            if here <= best:
-                best, used = here, (one[N > USED], other[N > USED])
-            if best <= goal or time.monotonic() >= deadline:
-                break
+                return Largest(best, rows, Handed(first.one, first.other))
+            before, best = best, min(best, self._proved(entries, np.maximum(self._programme.columns[1:], 0.0), S))
+            if best <= goal:
+                return Largest(best, rows, first)  # nothing of the box is left
             second = self._matrix(-self._programme.multipliers)
-            if number > 1 and before - best < GAINS * (best - goal):
+            if time.monotonic() >= deadline or (number and before - best < GAINS * (best - goal)):
                 break
-            new = self._negative(rows, second, known)
-            if missing is not None:
-                more, times = missing(second, rows)
-                new = np.append(new[0], times), np.append(new[1], len(rows) + np.arange(len(more)))
-                rows, known = np.concatenate([rows, more]), np.pad(known, ((0, len(more)),) * 2)
-            if not new[0].size:
-                break
-        return Largest(best, used, rows, second)
-
-    def _negative(self, rows: FloatArray, second: FloatArray, known: BoolArray) -> tuple[IntArray, IntArray]:
-        """Pairs of rows whose product X takes for less than 0, the most broken ones."""
-        value = np.where(known, 0.0, np.triu(rows @ second @ rows.T))
-        order = np.argsort(value, axis=None)[:PER_ROUND]
-        order = order[value.ravel()[order] < -BROKEN]
-        return order // len(rows), order % len(rows)
+        basis = self._programme.basis
+        held = basis.held
+        held[0] = True  # δ itself
+        return Largest(best, rows, Handed(one[held[1:]], other[held[1:]], basis.among(held), second))
 
     def _proved(self, entries: FloatArray, N: FloatArray, S: FloatArray) -> float:
         """The largest entry, by the formula, rounded up; entries above 0 that meet t count with all they can add."""
@@ -124,8 +134,7 @@ class ProductProgramme:
         beyond = float(total[~self._weighed].max(initial=0.0))
         return float(total[self._weighed].max()) + beyond * (2 * self._floor + self._floor**2)
 
-    def _entries_of(self, rows: FloatArray, first: IntArray, second: IntArray) -> FloatArray:
-        one, other = rows[first], rows[second]
+    def _entries_of(self, one: FloatArray, other: FloatArray) -> FloatArray:
         return np.asarray(0.5 * (one[:, self._i] * other[:, self._j] + other[:, self._i] * one[:, self._j]))
 
     def _matrix(self, dual: FloatArray) -> FloatArray:
@@ -153,3 +162,14 @@ class ProductProgramme:
             return True
         self._programme.forget()
         return self._programme.run()
+
+
+def negative(rows: FloatArray, second: FloatArray, known: BoolArray, count: int) -> tuple[IntArray, IntArray]:
+    """Pairs of rows whose product X takes for less than 0, at most so many, the most broken ones."""
+    held = np.flatnonzero(second.any(axis=0))
+    some = rows[:, held]
+    value = np.triu(some @ second[np.ix_(held, held)] @ some.T)
+    value[known] = 0.0
+    broken = np.flatnonzero(value < -BROKEN)
+    order = broken[np.argsort(value.ravel()[broken])[:count]]
+    return order // len(rows), order % len(rows)

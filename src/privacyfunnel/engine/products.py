@@ -25,12 +25,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine.best_first import Boxes, Cut
 from privacyfunnel.engine.curved import Curved
 from privacyfunnel.engine.objective import chords
 from privacyfunnel.engine.problem import Problem
-from privacyfunnel.engine.product_programme import BestProducts, Largest, Missing, ProductProgramme
+from privacyfunnel.engine.product_programme import BestProducts, Handed, Largest, Missing, ProductProgramme
 
 FLOORS = 6  # parts of the floor's range: a box with a narrow one bounds as well as under LIP
 THIN = 1e-7  # a range shorter than this is not cut
@@ -78,12 +78,12 @@ def cone_of(problem: Problem) -> Cone:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Box:
-    """Ranges of the image, and of t where there is one; rows besides; and products to begin with (pairs of rows)."""
+    """Ranges of the image, and of t where there is one; rows besides; and products to begin with."""
 
     low: FloatArray
     high: FloatArray
     rows: FloatArray
-    first: tuple[IntArray, IntArray]
+    first: Handed
 
     def tightened(self, values: int) -> Box | None:
         """The same box, shrunk since the image sums to 1; None if it is empty."""
@@ -120,13 +120,13 @@ class Products:
 
     def roots(self, prices: FloatArray, deadline: float) -> Boxes:
         """All there is, with the floor's range in parts."""
-        none, nothing = np.empty(0, dtype=np.int64), np.empty((0, self.cone.rows.shape[1]))
+        first = Handed.nothing(self.cone.rows.shape[1])
         low, high = np.zeros(self._reach.size), self._reach
         if len(self._watched) == self._reach.size:
-            boxes = [Box(low, high, nothing, (none, none))]
+            boxes = [Box(low, high, first.one, first)]
         else:
             edges = np.geomspace(*self.cone.floors, FLOORS + 1)
-            boxes = [Box(np.append(low, a), np.append(high, b), nothing, (none, none)) for a, b in pairwise(edges)]
+            boxes = [Box(np.append(low, a), np.append(high, b), first.one, first) for a, b in pairwise(edges)]
         shrunk = (box.tightened(self._reach.size) for box in boxes)
         return _queued([box for box in shrunk if box is not None], -np.inf)
 
@@ -139,24 +139,22 @@ class Products:
         bound = max(-solved.largest, float(boxes.bound[0]))
         if bound >= goal:
             return Cut(_queued([], bound), goal, none)
-        halves, atom = self._halves(self._handed_on(box, solved), solved.second, D)
+        halves, atom = self._halves(self._handed_on(box, solved), solved.handed.second, D)
         if halves is None:
             return Cut(_queued([], bound), bound, none)
         return Cut(_queued(halves, bound), goal, none if atom is None else atom[None, :])
 
     def _rows(self, box: Box) -> FloatArray:
-        """The cone's rows and those of the box, in an order that all boxes share, and what others it has."""
+        """The cone's rows and those of the box, and what others it has."""
         one = np.arange(self._watched.shape[1]) < self.cone.image.shape[1]  # Σ v = 1
         above, below = self._watched - box.low[:, None] * one, box.high[:, None] * one - self._watched
         return np.concatenate([self.cone.rows, above, below, box.rows])
 
     def _handed_on(self, box: Box, solved: Largest) -> Box:
         """The box with the products that counted, and of further rows those that are in them."""
-        own = len(self.cone.rows) + 2 * len(self._watched)
-        one, other = solved.used
-        kept = np.union1d(one[one >= own], other[other >= own])
-        one, other = (np.where(of >= own, own + np.searchsorted(kept, of), of) for of in (one, other))
-        return replace(box, rows=solved.rows[kept], first=(one, other))
+        further = solved.rows[len(self.cone.rows) + 2 * len(self._watched) :]
+        held = {row.tobytes() for row in solved.handed.other} if len(further) else set()
+        return replace(box, rows=further[[row.tobytes() in held for row in further]], first=solved.handed)
 
     def _form(self, box: Box, prices: FloatArray) -> FloatArray:
         """D, with wᵀDw at least ‖Bᵀv‖² + λ·v − βH(Tv) in the box."""

@@ -8,15 +8,18 @@ is the bound, which therefore holds whatever the programme knows.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import numpy as np
 
-from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
+from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.engine.highs import INF, Programme
 from privacyfunnel.engine.oracle import UNIT
-from privacyfunnel.engine.product_programme import BROKEN, GAINS, MOST_ROUNDS, USED, Largest, Missing
+from privacyfunnel.engine.product_programme import MOST_ROUNDS, Handed, Largest, Missing, negative
 
 PRODUCTS_PER_ROUND, ENTRIES_PER_ROUND = 200, 400  # that enter together
+GAINS = 0.1  # of what is missing to the goal: a round that gains less is the last, and the box is cut
+USED = 1e-12  # a product whose multiplier is above this is handed on to the halves of a box
 TOO_LARGE = 1e-9  # relative to the form: an entry above δ by more enters
 
 
@@ -34,28 +37,25 @@ class SparseProgramme:
         self,
         D: FloatArray,
         rows: FloatArray,
-        first: tuple[IntArray, IntArray],
+        first: Handed,
         goal: float,
         missing: Missing | None = None,
         deadline: float = np.inf,
     ) -> Largest:
         """The least δ that was found; it is not sought below the goal. It holds whatever the solver says."""
-        one = other = np.empty(0, dtype=np.int64)
+        one, other = first.one, first.other
         known = np.zeros((len(rows),) * 2, dtype=bool)
-        best, _ = self._proved(D, rows, one, other, np.empty(0))
-        used, second, before = (one, other), None, np.inf
+        best, _ = self._proved(D, one[:0], other[:0], np.empty(0))
+        used, second, before = Handed(one, other), None, np.inf
         entries = self._begin(D, goal)
-        new = first
+        self._add_products(_products(one, other, entries))
         for _ in range(MOST_ROUNDS):
-            one, other = np.append(one, new[0]), np.append(other, new[1])
-            known[new] = True
-            self._add_products(_products(rows, new, entries))
             if not self._run(deadline):
-                return Largest(best, used, rows, None)
+                return Largest(best, rows, replace(used, second=None))
             delta, N = float(self._programme.columns[0]), np.maximum(self._programme.columns[1:], 0.0)
-            here, total = self._proved(D, rows, one, other, N)
+            here, total = self._proved(D, one, other, N)
             if here <= best:
-                best, used = here, (one[N > USED], other[N > USED])
+                best, used = here, Handed(one[N > USED], other[N > USED])
             if best <= goal or time.monotonic() >= deadline:
                 break
             second = self._matrix(-self._programme.multipliers, entries, len(D))
@@ -63,20 +63,21 @@ class SparseProgramme:
             if not more[0].size and before - delta < GAINS * (delta - goal):
                 break
             before = delta if not more[0].size else np.inf
-            new = _negative(rows, second, known)
+            new = negative(rows, second, known, PRODUCTS_PER_ROUND)
             if not new[0].size and not more[0].size:
                 break
-            self._add_entries(D, _products(rows, (one, other), more), more)
+            self._add_entries(D, _products(one, other, more), more)
             entries = np.append(entries[0], more[0]), np.append(entries[1], more[1])
-        return Largest(best, used, rows, second)
+            known[new] = True
+            self._add_products(_products(rows[new[0]], rows[new[1]], entries))
+            one, other = np.concatenate([one, rows[new[0]]]), np.concatenate([other, rows[new[1]]])
+        return Largest(best, rows, replace(used, second=second))
 
-    def _proved(
-        self, D: FloatArray, rows: FloatArray, one: IntArray, other: IntArray, N: FloatArray
-    ) -> tuple[float, FloatArray]:
+    def _proved(self, D: FloatArray, one: FloatArray, other: FloatArray, N: FloatArray) -> tuple[float, FloatArray]:
         """The largest entry, by the formula, rounded up (entries above 0 that meet t count with all they can add); and
         the whole form."""
         some = N > 0
-        a, b = rows[one[some]] * N[some, None], rows[other[some]]
+        a, b = one[some] * N[some, None], other[some]
         half, size = a.T @ b, np.abs(a).T @ np.abs(b)
         total = D + 0.5 * (half + half.T)
         above = total + (32 + 2 * len(a)) * UNIT * (np.abs(D) + 0.5 * (size + size.T))
@@ -111,8 +112,8 @@ class SparseProgramme:
     ) -> tuple[IntArray, IntArray]:
         excess = np.where(self._upper, total - np.where(self._weighed, delta, 0.0), -np.inf)
         excess[entries] = -np.inf
-        order = _least(-excess, ENTRIES_PER_ROUND)
-        order = order[excess.ravel()[order] > TOO_LARGE * size]
+        large = np.flatnonzero(excess > TOO_LARGE * size)
+        order = large[np.argsort(-excess.ravel()[large])[:ENTRIES_PER_ROUND]]
         return order // len(total), order % len(total)
 
     def _matrix(self, dual: FloatArray, entries: tuple[IntArray, IntArray], size: int) -> FloatArray:
@@ -128,25 +129,7 @@ class SparseProgramme:
         return self._programme.run(deadline)
 
 
-def _products(rows: FloatArray, pairs: tuple[IntArray, IntArray], entries: tuple[IntArray, IntArray]) -> FloatArray:
+def _products(one: FloatArray, other: FloatArray, entries: tuple[IntArray, IntArray]) -> FloatArray:
     """The chosen entries of sym(a_i a_jᵀ), a row per pair."""
-    (one, other), (i, j) = (rows[pairs[0]], rows[pairs[1]]), entries
+    i, j = entries
     return np.asarray(0.5 * (one[:, i] * other[:, j] + other[:, i] * one[:, j]))
-
-
-def _negative(rows: FloatArray, second: FloatArray, known: BoolArray) -> tuple[IntArray, IntArray]:
-    """Pairs of rows whose product X takes for less than 0, the most broken ones."""
-    held = np.flatnonzero(second.any(axis=0))
-    some = rows[:, held]
-    value = np.triu(some @ second[np.ix_(held, held)] @ some.T)
-    value[known] = 0.0
-    order = _least(value, PRODUCTS_PER_ROUND)
-    order = order[value.ravel()[order] < -BROKEN]
-    return order // len(rows), order % len(rows)
-
-
-def _least(values: FloatArray, count: int) -> IntArray:
-    """Where the least values stand, the least first."""
-    flat = values.ravel()
-    some = np.argpartition(flat, min(count, flat.size - 1))[:count]
-    return np.asarray(some[np.argsort(flat[some])])
