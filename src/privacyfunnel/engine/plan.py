@@ -37,7 +37,8 @@ CORE = 256  # likeliest inputs that every walk may use where they are more than 
 TOGETHER = 128  # inputs of one walk where a step is a linear programme
 BOXES = (0.5, 0.35, 0.65, 0.45, 0.55)  # places of a box within ε under LDP, the most useful first
 WALKS_IN_CLOSED_FORM, WALKS_BY_PROGRAMME = 96, 3  # at once: what a step costs differs a thousandfold
-WALKS_OVER_SETS, PATIENCE_OVER_SETS = 8, 5  # where boxes take milliseconds, a proof that meets an atom is dear
+WALKS_OVER_SETS, PATIENCE_OVER_SETS = 24, 4  # a proof takes so much longer than walks that they come first
+PIVOTS_PER_BOX = 8  # over sets: a box that needs more is cut first, and its halves go on; few would hold up the rest
 STEADY = 0.8  # weight of past prices where many splits cost the same; 0 where an atom is sought at its very prices
 PATIENCE = 8  # searches in vain where no proof says that there is nothing to be found
 COARSE_SHARE, SHORT_COARSE_SHARE = 0.6, 0.3  # of the time to search, for the smaller problem; less where none is proved
@@ -130,7 +131,7 @@ def _over_sets(problem: Problem, name: str) -> Generation:
     search = TangentSearch(oracle, problem, WALKS_OVER_SETS)
     relaxation: Relaxation = OpenChords(oracle, problem.objective)
     if problem.objective.plain:
-        relaxation = HullChords(oracle, problem.objective)
+        relaxation = HullChords(oracle, problem.objective, PIVOTS_PER_BOX)
     bounding = ByProof(problem, _proof(problem, relaxation, search))
     return Generation(problem, WithLoans(problem, search), bounding, Pace(0.0, PATIENCE_OVER_SETS), name)
 

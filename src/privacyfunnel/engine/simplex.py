@@ -138,7 +138,7 @@ def solve(programmes: Programmes, cutoff: FloatArray | None = None, deadline: fl
         along[live.rows, live.basis] = 0.0
         # A row that misses its bound by no more than rounding proves nothing: then others must be looked at as well.
         margin = _margins(rho)
-        enter, blocked = _entering(d, along, live.span, broken[rows, leave] - margin)
+        enter, blocked = entering(d, along, live.span, broken[rows, leave] - margin)
         stuck = np.flatnonzero(~feasible & ~blocked)
         if stuck.size:
             empty = _excluded(
@@ -209,7 +209,7 @@ class _Live:
         self.binv = self.binv - w[:, :, None] * pivot_row[:, None, :]
 
 
-def _entering(d: FloatArray, alpha: FloatArray, span: FloatArray, delta: FloatArray) -> tuple[IntArray, BoolArray]:
+def entering(d: FloatArray, alpha: FloatArray, span: FloatArray, delta: FloatArray) -> tuple[IntArray, BoolArray]:
     """Which variable enters, and whether any does: the ratio test with long steps.
 
     Along the step t the reduced costs are d_j - t alpha_j. Where one changes sign its variable jumps to its other
