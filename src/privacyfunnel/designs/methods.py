@@ -292,6 +292,12 @@ def _chain(joint: Joint, promise: Promise, options: Options) -> Design:
     return chain.grown()
 
 
+def _forced_response(joint: Joint, promise: Promise, options: Options) -> Design:
+    from privacyfunnel.designs.response import responded
+
+    return responded(joint, promise, options.use)
+
+
 def _chain_trial(joint: Joint, promise: Promise, options: Options) -> float:
     from privacyfunnel.designs.chain.order import trial
 
@@ -323,5 +329,6 @@ _TABLE = (
         by_column=True,
         trial=_chain_trial,
     ),
+    Method("forced-response", _forced_response, follows=frozenset({AS_VALUES, USE}), by_column=True),
 )
 METHODS: Mapping[str, Method] = MappingProxyType({each.name: each for each in _TABLE})

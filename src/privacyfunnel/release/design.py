@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from privacyfunnel.designs.choice import DEFAULT_METHOD, Choice, by_default, settled
+from privacyfunnel.designs.choice import AUTO, DEFAULT_METHOD, Choice, by_default, settled
 from privacyfunnel.designs.curve import Point, line_name
 from privacyfunnel.designs.methods import Design, Effort, Options, method
 from privacyfunnel.errors import ColumnError, GuaranteeError, OutputError, ParameterError, SizeError
@@ -260,7 +260,7 @@ def _made(order: Order, joint: Joint, promise: Promise, options: Options) -> _Ma
     """The protocol of the method that was asked for, or that suits, keeping this promise."""
     choice, options = settled(order.method, joint, promise, options)
     if order.use is None:
-        choice, options = by_default(choice, joint, promise, options)
+        choice, options = by_default(choice, joint, promise, options, named=order.method != AUTO)
     mine = method(choice.method)
     found = mine.design(joint, mine.covering(promise), options)
     return _Made(choice, options, found, found.seal())
