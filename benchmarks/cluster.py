@@ -79,10 +79,12 @@ class Cluster:
         from pyspark.sql import SparkSession
 
         os.environ["PYSPARK_PYTHON"] = sys.executable
-        quiet = {"spark.ui.enabled": "false", "spark.log.level": "OFF", "spark.ui.showConsoleProgress": "false"}
+        quiet: dict[str, Any] = {"spark.ui.enabled": "false", "spark.log.level": "OFF"}
+        quiet |= {"spark.ui.showConsoleProgress": "false"}
         quiet |= {"spark.local.dir": str(folder), "spark.driver.memory": "4g", "spark.driver.host": "127.0.0.1"}
         self.session: Any = SparkSession.builder.master("local[2]").config(map=quiet).getOrCreate()
-        self._java = self.session._sc._gateway.proc.pid
+        gateway: Any = self.session._sc._gateway
+        self._java: int = gateway.proc.pid
 
     def cost(self, work: Callable[[], object]) -> Cost:
         """What it took this time; what is done here counts too."""

@@ -4,6 +4,7 @@ import base64
 import json
 import os
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,11 +23,7 @@ from privacyfunnel.errors import ColumnError, GuaranteeError, OutputError, Param
 from privacyfunnel.laws.identified import RowKey
 from privacyfunnel.spark.once import check_attempts
 
-# One Java process for all of them, whichever worker gets it.
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
-    pytest.mark.xdist_group("spark"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
 ROWS = 3000
 # Java compiles little and Spark compiles nothing: no query here is worth it.
 JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -350,3 +347,10 @@ def test_the_command_is_refused_in_one_sentence_and_writes_nothing(
         assert re.search(sentence, complaint), complaint
         assert complaint.count("\n") == 1
     assert sorted(path.name for path in tmp_path.iterdir()) == ["people.csv", "protocol.json", "ragged.csv"]
+
+
+def test_the_command_has_a_door_of_its_own() -> None:
+    command = [sys.executable, "-m", "privacyfunnel.spark", "apply", "none.json", "none.csv", "--into", "none"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert done.stderr.startswith("ProtocolFileError: ")

@@ -62,7 +62,8 @@ class Hidden:
         self._system = self._hadoop.FileSystem.newInstance(named.toUri(), self._conf)
         self._system.setWriteChecksum(False)  # which would lie beside a file of ours
         self._final = self._system.makeQualified(named)
-        self._root = self._hadoop.Path(self._final.getParent(), f".{named.getName()}.{secrets.token_hex(8)}")
+        self.tag = secrets.token_hex(8)  # of its jobs, too
+        self._root = self._hadoop.Path(self._final.getParent(), f".{named.getName()}.{self.tag}")
 
     def begin(self) -> None:
         """Make the hidden folder; before hours are spent, refuse a name that is taken."""
@@ -115,6 +116,7 @@ def whole_folder(session: Any, files: Files) -> Iterator[Hidden]:
         folder.begin()
     except Py4JError as error:
         raise OutputError(f"'{files.into}' must be a folder that Spark can write; it is not. Name another.") from error
+    session.addTag(folder.tag)
     try:
         yield folder
         try:
@@ -126,4 +128,6 @@ def whole_folder(session: Any, files: Files) -> Iterator[Hidden]:
             ) from error
     finally:
         with suppress(Py4JError):  # the file system, or all of Spark, may be gone
+            session.interruptTag(folder.tag)  # what still runs would write on
+            session.removeTag(folder.tag)
             folder.end()
