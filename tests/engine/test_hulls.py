@@ -11,6 +11,7 @@ from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine.actions import bound_by_prices, split_by_actions
 from privacyfunnel.engine.hull_products import MissingRows
 from privacyfunnel.engine.hull_simplex import ROW, Bases, solve
+from privacyfunnel.engine.hulls import HullOracle
 from privacyfunnel.engine.moment_plan import conditioned
 from privacyfunnel.engine.moments import Moment
 from privacyfunnel.engine.objective import Entropy
@@ -92,13 +93,35 @@ def listed_rows(problem: Problem) -> FloatArray:
 
 
 @pytest.mark.parametrize("seed", range(6))
+def test_a_bound_holds_whatever_the_multipliers_are(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    problem = chance_problem(seed, 3)
+    oracle = HullOracle(problem)
+    low, high = np.zeros(3), np.ones(3)
+    cost = random.normal(size=3)
+    found = oracle.minimum(cost, low, high)
+    assert found is not None
+    rows = listed_rows(problem)
+    linear: Any = linprog
+    best = linear(cost, rows, np.zeros(len(rows)), np.ones((1, 3)), [1], bounds=(0, 1)).fun
+    assert best - 1e-7 <= found.lower <= best + 1e-9
+    right = oracle._programme.multipliers
+    for _ in range(20):
+        wrong = right * random.normal(1, 1, right.size) + random.normal(0, 0.3, right.size)
+        assert oracle._bounded(cost, low, high, wrong)[0] <= best + 1e-9
+
+
+@pytest.mark.parametrize("seed", range(6))
 def test_minima_and_empty_boxes_are_those_with_every_vertex_written_out(seed: int) -> None:
     random = np.random.default_rng(seed)
     problem = chance_problem(seed, 4)
     rows, rules = listed_rows(problem), Rules.of(problem)
     cost, middle = random.normal(size=(30, 4)), random.dirichlet(np.full(4, 0.4), 30)
     low, high = np.maximum(middle - 0.1, 0), np.minimum(middle + 0.1, 1)
-    found = solve(rules, cost, low, high, Bases.first(30, 4))
+    first = Bases.first(cost.argmin(axis=1), 4)
+    found = solve(rules, cost, low, high, first)
+    written = HullOracle(problem).within(cost, low, high, first, np.full(30, np.inf), np.inf)
+    assert written.lower == pytest.approx(found.lower, abs=1e-8)
     linear: Any = linprog
     for i in range(30):
         box = np.stack([low[i], high[i]], axis=1)
@@ -117,8 +140,8 @@ def test_a_bound_holds_however_early_a_programme_ends_and_the_next_goes_on_from_
     problem = chance_problem(seed, 4)
     rules, cost = Rules.of(problem), random.normal(size=(20, 4))
     low, high = np.zeros((20, 4)), np.ones((20, 4))
-    best = solve(rules, cost, low, high, Bases.first(20, 4)).lower
-    bases = Bases.first(20, 4)
+    best = solve(rules, cost, low, high, Bases.first(cost.argmin(axis=1), 4)).lower
+    bases = Bases.first(cost.argmin(axis=1), 4)
     for _ in range(100):
         found = solve(rules, cost, low, high, bases, most=most)
         assert (found.lower <= best + 1e-9).all()
@@ -132,11 +155,11 @@ def test_a_bound_holds_from_any_basis_of_rows_that_atoms_keep() -> None:
     problem = chance_problem(1, 4)
     random, rules = np.random.default_rng(7), Rules.of(problem)
     cost, low, high = random.normal(size=(20, 4)), np.zeros((20, 4)), np.ones((20, 4))
-    best = solve(rules, cost, low, high, Bases.first(20, 4)).lower
+    best = solve(rules, cost, low, high, Bases.first(cost.argmin(axis=1), 4)).lower
     for _ in range(10):
-        wrong = Bases.first(20, 4)
-        wrong.kinds[:, 2:] = ROW
-        wrong.rows[:] = [rules.worst(random.normal(size=(2, 4))) for _ in range(20)]
+        wrong = Bases.first(cost.argmin(axis=1), 4)
+        wrong.kinds[:, :2][wrong.kinds[:, :2] >= 0] = ROW
+        wrong.rows[:] = [rules.worst(random.normal(size=((kinds == ROW).sum(), 4))) for kinds in wrong.kinds]
         found = solve(rules, cost, low, high, wrong)
         assert (found.lower <= best + 1e-9).all()
         # What a singular basis ended begins anew.

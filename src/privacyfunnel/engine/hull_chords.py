@@ -1,13 +1,30 @@
-"""Boxes of entries under sets of priors, bounded by chords: like `BoxedChords`, with rows that arrive when broken."""
+"""Boxes of entries under sets of priors, bounded by chords: like `BoxedChords`, whatever minimises over the sets."""
+
+from typing import Protocol
 
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine.best_first import ROUNDING, Boxes, Cut
 from privacyfunnel.engine.chords import halves, tightened, trimmed
-from privacyfunnel.engine.hull_simplex import Bases, solve
-from privacyfunnel.engine.hulls import HullOracle
+from privacyfunnel.engine.hull_simplex import Bases, Minima
 from privacyfunnel.engine.objective import Objective, chords
+
+
+class BoxOracle(Protocol):
+    """What minimises within boxes over sets of priors."""
+
+    @property
+    def batch(self) -> int:
+        """How many boxes are worked on together."""
+
+    def reach(self, deadline: float) -> FloatArray:
+        """For every input the largest probability that any allowed atom gives it."""
+
+    def within(
+        self, costs: FloatArray, low: FloatArray, high: FloatArray, bases: Bases, cutoff: FloatArray, deadline: float
+    ) -> Minima:
+        """Bounds on the cheapest allowed atom in each box, beginning with these bases where there is a use for them."""
 
 
 class HullChords:
@@ -17,19 +34,19 @@ class HullChords:
     corners = False
     gathers = 0.0
 
-    def __init__(self, oracle: HullOracle, objective: Objective, pivots: int) -> None:
-        self.oracle, self.objective, self._pivots = oracle, objective, pivots
+    def __init__(self, oracle: BoxOracle, objective: Objective) -> None:
+        self.oracle, self.objective = oracle, objective
         self.batch = self.chunk = oracle.batch
 
     def roots(self, prices: FloatArray, deadline: float) -> Boxes:
         """One box per input: that input is the largest entry."""
-        d, reach = self.oracle.problem.size, self.oracle.reach(deadline)
+        d, reach = prices.size, self.oracle.reach(deadline)
         low = np.zeros((d, d))
         np.fill_diagonal(low, 1.0 / d)
         high = np.tile(np.minimum(reach, 0.5), (d, 1))
         np.fill_diagonal(high, reach)
         possible = np.flatnonzero(np.diag(low) <= np.diag(high))
-        basis = Bases.first(d, d)
+        basis = Bases.first(np.arange(d), d)
         return tightened(Boxes(np.full(d, -np.inf), (low, high, np.arange(d), basis.kinds, basis.rows))[possible])
 
     def cut(self, boxes: Boxes, prices: FloatArray, goal: float, deadline: float) -> Cut:
@@ -38,9 +55,7 @@ class HullChords:
         low, high, largest, kinds, rows = boxes.parts
         slope, intercept = chords(self.objective, low, high)
         constant = intercept.sum(axis=1)
-        found = solve(
-            self.oracle.rules, slope - prices, low, high, Bases(kinds, rows), goal - constant, deadline, self._pivots
-        )
+        found = self.oracle.within(slope - prices, low, high, Bases(kinds, rows), goal - constant, deadline)
         bound = np.maximum(found.lower + constant, boxes.bound)
         atoms = np.maximum(found.v, 0.0)
         inside = np.flatnonzero(bound < goal)

@@ -47,11 +47,13 @@ class Bases:
         return normals
 
     @classmethod
-    def first(cls, count: int, d: int) -> Bases:
-        """Every input but the first at a bound."""
-        rows = np.empty(count, dtype=object)
-        rows[:] = [np.empty((0, d))] * count
-        return cls(np.tile(np.append(SUM, np.arange(1, d)), (count, 1)), rows)
+    def first(cls, free: IntArray, d: int) -> Bases:
+        """Every input at a bound, but for one of each programme: begun at the cheapest one, no entry is beyond 1."""
+        rows = np.empty(len(free), dtype=object)
+        rows[:] = [np.empty((0, d))] * len(free)
+        kinds = np.tile(np.arange(d), (len(free), 1))
+        kinds[np.arange(len(free)), free] = SUM
+        return cls(kinds, rows)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,7 +98,7 @@ def solve(
         y, bottom, top = live.multipliers()
         b = np.where(y >= 0, bottom, top)
         v = np.matmul(live.inverse, b[:, :, None])[:, :, 0]
-        broken = live.most_broken(v, lengths[sound])
+        broken = live.most_broken(v, y, lengths[sound])
         met = broken.by <= FEASIBLE
         along = np.where(broken.below[:, None], broken.at, -broken.at)
         along[live.kinds == SUM] = 0.0
@@ -156,14 +158,16 @@ class _Live:
         bottom = np.where(plain, np.take_along_axis(self.low, z, 1), np.where(self.kinds == SUM, 1.0, 0.0))
         return y, bottom, np.where(plain, np.take_along_axis(self.high, z, 1), 1.0)
 
-    def most_broken(self, v: FloatArray, lengths: FloatArray) -> _Broken:
+    def most_broken(self, v: FloatArray, y: FloatArray, lengths: FloatArray) -> _Broken:
         """Steepest edge: the inverse, whose rows have these squared lengths, gives the exact weights."""
         k = np.arange(len(v))
         under, over = self.low - v, v - self.high
         beyond = np.maximum(under, over)
         score = np.where(beyond > FEASIBLE, beyond * beyond, 0.0) / lengths
         z = np.argmax(score, axis=1)
-        rows = self.rules.worst(v)
+        dear = np.zeros((len(v), v.shape[1] - min(ROW, SUM)))  # what moving an input off its bound costs
+        np.put_along_axis(dear, self.kinds, y, 1)  # rows that are no bounds go to the end
+        rows = self.rules.worst(v, dear[:, : v.shape[1]] / np.maximum(np.abs(y).max(axis=1, keepdims=True), FEASIBLE))
         at, missing = np.matmul(rows[:, None, :], self.inverse)[:, 0], -np.einsum("ij,ij->i", rows, v)
         of_row = np.where(missing > FEASIBLE, missing * missing, 0.0) / np.einsum("ij,ij->i", at, at)
         ruled = of_row > score[k, z]
@@ -190,7 +194,7 @@ class _Out:
 
     def __init__(self, cost: FloatArray) -> None:
         self._cost, count, d = cost, *cost.shape
-        bases = Bases.first(count, d)  # also in place of a singular one
+        bases = Bases.first(cost.argmin(axis=1), d)  # also in place of a singular one
         self.v, self.optimal = np.full((count, d), 1.0 / d), np.zeros(count, dtype=bool)
         self.kinds, self.rows = bases.kinds, bases.rows
         self.common, self.weighed, self.size = np.zeros(count), np.zeros((count, d)), np.zeros((count, d))

@@ -22,6 +22,9 @@ from privacyfunnel.engine.oracle import UNIT
 from privacyfunnel.engine.problem import Problem
 from privacyfunnel.model.binomial import SCALE
 
+BROKEN = 1e-9  # relative: a rule that is broken by more is not broken by rounding
+TIE = 1e-10  # of the largest ratio: what is nearer than this ties
+
 
 @dataclass(frozen=True, eq=False)
 class Rules:
@@ -72,13 +75,17 @@ class Rules:
         which = np.flatnonzero(self._width.any(axis=1))
         return which, np.ascontiguousarray(self._width[which].T), self._left[which]
 
-    def worst(self, atoms: FloatArray) -> FloatArray:
+    def worst(self, atoms: FloatArray, dear: FloatArray | None = None) -> FloatArray:
         """For each v (k, d), allowed or not, the row of largest entry 1 that it breaks most, or keeps most barely.
 
-        Rows are rounded so that every allowed atom keeps them for certain.
+        Where f ties, as it does wherever v is 0, members that forbid most of what is not `dear` are taken. Rows are
+        rounded so that every allowed atom keeps them for certain.
         """
         ratio = atoms / self.prior
-        order = np.argsort(ratio, axis=1)
+        key = ratio
+        if dear is not None:
+            key = ratio - TIE * np.abs(ratio).max(axis=1, keepdims=True) * dear
+        order = np.argsort(key, axis=1)
         highest, lowest = self._extremes(ratio, order)
         excess = self.alpha * highest[:, self.one] - self.beta * lowest[:, self.other]
         rule = np.argmax(excess / (self.alpha + self.beta), axis=1)
@@ -88,6 +95,12 @@ class Rules:
         room = self.rounded[rule, None] * most + below
         rows = (below - above + 16 * self.prior.size * UNIT * room) / self.prior
         return np.asarray(rows / np.abs(rows).max(axis=1, keepdims=True))
+
+    def broken(self, f: FloatArray) -> IntArray:
+        """The rules that f breaks by more than rounding."""
+        highest, lowest = (side[0] for side in self._extremes(f[None], np.argsort(f)[None]))
+        one, other = self.alpha * highest[self.one], self.beta * lowest[self.other]
+        return np.flatnonzero(one > other + BROKEN * np.maximum(highest[self.one], 1.0))
 
     def _extremes(self, ratio: FloatArray, order: IntArray) -> tuple[FloatArray, FloatArray]:
         """h and l of every box, at every f, (k, boxes); `order` sorts f."""
