@@ -279,15 +279,14 @@ def _product(joint: Joint, promise: Promise, options: Options) -> Design:
 
 
 def _chain(joint: Joint, promise: Promise, options: Options) -> Design:
-    from privacyfunnel.designs.chain.order import SECONDS, chain_protocol
+    from privacyfunnel.designs.chain.order import chain_protocol
 
-    limit = options.effort.time_limit
     chain = chain_protocol(
         joint,
         promise,
         order=options.order or None,
         as_values=options.as_values,
-        seconds=SECONDS if limit is None else limit,
+        seconds=options.effort.time_limit,
     )
     return chain.grown()
 

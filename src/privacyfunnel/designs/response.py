@@ -130,7 +130,7 @@ class Responded:
     def worth(self) -> Worth:
         """How good it is for statistics or for information."""
         if isinstance(self.use, Statistics):
-            return Worth(self.use, error(self.joint, self.protocol, self.use), 0.0)
+            return Worth(self.use, error(self.joint, self.protocol, self.use), None)
         return Worth(Information(), self.information, None)
 
     @property
