@@ -12,6 +12,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import polars as pl
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -31,6 +32,10 @@ def read(path: Path, *columns: str, delimiter: str | None = None, encoding: str 
     table = open_table(path, Dialect(delimiter, encoding))
     frames = list(table.batches(columns or table.columns))
     return [row for frame in frames for row in frame.rows()]
+
+
+def packed(content: bytes) -> bytes:
+    return bytes(pa.compress(content, codec="zstd", asbytes=True))
 
 
 def written(path: Path, content: bytes) -> Path:
@@ -165,6 +170,8 @@ BAD = {
     "twice.csv": (b"a,b,a\n1,2,3\n", "must name every column once; 'a' occurs twice"),
     "open.csv": (b'a,b\n1,2\n"3,4\n5,6\n', "must have 2 fields; line 3|must close every quote|quotes do not match up"),
     "cut.csv.gz": (gzip.compress(GOOD * 999)[:-20], "must be a whole gzip file; it is damaged"),
+    "cut.csv.zst": (packed(GOOD * 999)[:-7], "must be a whole Zstandard file; it is damaged"),
+    "latin.csv.zst": (packed(b"a,b\n1,\xe4\n"), "must be UTF-8 text, since it is packed with Zstandard"),
     "torn.csv.gz": (gzip.compress(GOOD)[:12] + b"\xff" * 30, "must be a whole gzip file; it is damaged"),
     "cut.parquet": (PARQUET.getvalue()[:-9], "must be a whole Parquet file; it is damaged or something else"),
     "torn.parquet": (b"PAR1" + b"\xff" * 200 + b"PAR1", "must be a whole Parquet file"),

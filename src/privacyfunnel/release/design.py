@@ -120,7 +120,7 @@ def design(
     Arguments mean what they mean for `sanitise`, where each is explained. Where the frame holds a row per combination,
     `counts` is the column that says how many rows it stands for.
     """
-    from privacyfunnel.tables.frames import FrameTable
+    from privacyfunnel.tables.lazy import counted_by_engine, frame_table
 
     order = Order(
         secret=names(secret),
@@ -140,8 +140,13 @@ def design(
         private=private_design(design_epsilon),
         domain=domain,
     )
-    table = FrameTable.of(frame)
-    contingency = counted(table, order).contingency if counts is None else _of_counts(table, counts, order)
+    table = frame_table(frame)
+    if counts is not None:
+        return designed(_of_counts(table, counts, order), order).sealed
+    contingency = None
+    if order.domain is None:
+        contingency = counted_by_engine(table, order.secret, order.publish, order.bins, order.merges)
+    contingency = contingency or counted(table, order).contingency
     return designed(contingency, order).sealed
 
 

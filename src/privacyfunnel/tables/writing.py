@@ -67,17 +67,22 @@ def _guarded(batches: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
 def _write_text(file: IO[bytes], batches: Iterable[pl.DataFrame], suffix: str, written: Written) -> None:
     """Rows as text. One column has no delimiter: what might be taken for one stands in quotes, as a comma does."""
     encoder = codecs.getincrementalencoder(written.encoding)()
-    utf_8 = written.encoding == "utf-8"
-    if utf_8 and written.mark:
-        file.write(codecs.BOM_UTF8)
+    packed = suffix.endswith(".zst")  # which is UTF-8, and its batches are packed one by one
+    utf_8 = packed or written.encoding == "utf-8"
     for number, batch in enumerate(batches):
         delimiter = DELIMITED[suffix] or (written.delimiter if batch.width > 1 else ",")
-        sink: IO[bytes] = file if utf_8 else io.BytesIO()
+        sink = io.BytesIO() if packed or not utf_8 else file
         batch.write_csv(
-            sink, include_header=number == 0, separator=delimiter, decimal_comma=written.decimal == "," != delimiter
+            sink,
+            include_header=number == 0,
+            include_bom=utf_8 and written.mark and number == 0,
+            separator=delimiter,
+            decimal_comma=written.decimal == "," != delimiter,
+            compression="zstd" if packed else "uncompressed",
         )
-        if not utf_8:
-            file.write(encoder.encode(cast(io.BytesIO, sink).getvalue().decode("utf-8")))
+        if isinstance(sink, io.BytesIO):
+            held = sink.getvalue()
+            file.write(held if utf_8 else encoder.encode(held.decode("utf-8")))
 
 
 @contextmanager
