@@ -1,7 +1,7 @@
 """`sanitise` and `apply` from and to CSV and Parquet, each against polars merely copying the columns, in one run.
 
 python -m benchmarks anywhere              10⁷ rows
-ROWS=100000000 python -m benchmarks anywhere    10⁸ rows, for the peak of memory
+ROWS=100000000 python -m benchmarks anywhere    10⁸ rows, for the peak of memory; docs/monthly.md has figures
 """
 
 import sys

@@ -76,6 +76,8 @@ CHECKS = (
     checks.check_get_params_invariance,
     checks.check_set_params,
     checks.check_estimator_repr,
+    checks.check_do_not_raise_errors_in_init_or_set_params,
+    checks.check_mixin_order,
 )
 
 

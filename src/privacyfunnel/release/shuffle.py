@@ -123,7 +123,8 @@ class _Buckets:
         block = pl.concat(held)
         words = self._order.words(self._rows, block.height)
         self._rows += block.height
-        bucket = (words >> np.uint64(WORD_BITS - self._bits)).astype(np.uint16)
+        kind = np.min_scalar_type(len(self._pieces) - 1)  # the fewer bytes, the quicker they are sorted
+        bucket = (words >> np.uint64(WORD_BITS - self._bits)).astype(kind)
         by_bucket = np.argsort(bucket, kind="stable")  # within a bucket rows stay in order, as ties must
         block = block.with_columns(pl.Series(KEY, words))[by_bucket]
         stops = np.cumsum(np.bincount(bucket, minlength=len(self._pieces))).tolist()

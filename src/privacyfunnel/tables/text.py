@@ -15,7 +15,7 @@ from privacyfunnel.errors import ParameterError, TableError
 
 UTF_8 = "utf-8-sig"  # UTF-8, with or without a byte order mark
 HEAD = 1 << 16  # bytes that tell a binary file
-PIECE = 1 << 23  # bytes that are looked at together
+PIECE = 1 << 18  # bytes that are looked at together: they fit into the cache of a core
 LINES = 1 << 16  # that are unpacked together
 GZIP, ZSTANDARD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"  # how such files begin
 DELIMITERS = ",;\t|"
