@@ -274,9 +274,9 @@ def test_when_time_is_up_the_rarest_contexts_say_nothing_and_the_promise_stands(
         found = replace(whole, deadline=deadline).grown()
         assert found.seal().epsilon <= 1.0
         kept.append(found.information)
-    assert kept[0] == 0.0  # not even the first step was begun
+    assert 0 < kept[0] < kept[-1]  # the first step is always solved
     assert kept == sorted(kept)
-    assert kept[1] < kept[-1] == pytest.approx(whole.grow().nats)
+    assert kept[-1] == pytest.approx(whole.grow().nats)
 
 
 def test_altered_integers_are_noticed() -> None:

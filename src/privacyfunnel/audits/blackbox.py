@@ -36,7 +36,7 @@ from privacyfunnel.tables.sources import Source, source_of
 
 PROGRAM = (sys.executable, "-m", "privacyfunnel")
 # What makes a law of each kind; a channel is the optimum's where a bound was proved for it.
-METHODS = {"unary-encoding": "unary-encoding", "product": "product", "chain": "chain"}
+METHODS = {kind: kind for kind in ("unary-encoding", "product", "chain", "forced-response")}
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,6 +62,7 @@ def grow(
     first: Channel | None = None,
     as_values: bool = False,
     deadline: float = math.inf,
+    workers: int | None = None,
 ) -> Grown:
     """The chain of these steps: of each step's outputs those are contexts of the next that as many `rows` as there are
     would show once or more, on average. In all others nothing more is said.
@@ -69,18 +70,19 @@ def grow(
     `first` is the channel of the first step, where that is known already. With `as_values` every step publishes
     original values, and the contexts of the next are those. Nothing but the joint decides what becomes of it, unless
     the clock shows the deadline: then contexts that are not solved yet say nothing, the rarest first, and no more are
-    listed.
+    listed. `workers` are as many as there are cores, unless told otherwise.
     """
     labels = _LabelCodes(joint)
     reach = _Reach(np.zeros(joint.a, np.int64), np.arange(joint.a), np.ones(joint.a), np.zeros(1, np.int64))
     total = 0.0
     grown: list[Step] = []
-    with Crew() as crew:
+    with Crew(workers) as crew:
         for number, (attributes, band) in enumerate(zip(steps, bands, strict=True)):
+            until = deadline if number else math.inf  # one context: without it nothing would be said at all
             values, of_combo = np.unique(joint.combos[:, attributes], axis=0, return_inverse=True)
             of_combo = of_combo.reshape(-1)
             step, mass, information = _solved(
-                joint, attributes, values, of_combo, reach, band, crew, labels, as_values, first, deadline
+                joint, attributes, values, of_combo, reach, band, crew, labels, as_values, first, until
             )
             first = None
             grown.append(step)

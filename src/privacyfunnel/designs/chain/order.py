@@ -16,15 +16,16 @@ import numpy as np
 
 from privacyfunnel.designs.chain.chain import Chain, chain_steps, checked_chain
 from privacyfunnel.designs.chain.first_step import FEW_VALUES, first_channel, largest_first
+from privacyfunnel.designs.workers import Workers
 from privacyfunnel.model.information import entropy, information
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 
 TOGETHER = 16  # values that a later step may have when it publishes several attributes
-SAMPLE = 150  # rows whose contexts a trial solves
+SAMPLE = 75  # rows whose contexts a trial solves
 FIRST = (0.6, 0.8, 0.4, 1.0)  # shares of ε that a small first step may use
 LARGE_FIRST = 0.9  # and a large one, which has most of the information
-FIRST_SECONDS = 24.0  # for a large first step where nobody said how long all may take
+FIRST_SECONDS = 16.0  # for a large first step where nobody said how long all may take
 # Of a time limit: for a large first step, for it and the trials, and for it, the trials and all contexts. The rest is
 # for what cannot be cut short: going from step to step, and the certificate.
 FIRST_SHARE, TRIAL_SHARE, SOLVED_SHARE = 0.35, 0.45, 0.75
@@ -78,16 +79,16 @@ def trial(joint: Joint, promise: Promise) -> float:
 
 def _best(chains: Sequence[Chain], deadline: float) -> Chain:
     """The chain that keeps most of the sample, among those that there is time to try; the first where there is none."""
-    best, most = chains[0], -math.inf
     if len(chains) == 1:
-        return best
-    for chain in chains:
-        if time.monotonic() >= deadline:
-            break
-        kept = chain.grow(SAMPLE).nats
-        if kept > most:
-            best, most = chain, kept
-    return best
+        return chains[0]
+    with Workers() as crew:
+        kept = crew.until(deadline, _kept, [(chain,) for chain in chains])
+    return chains[max(kept, key=lambda number: (kept[number], -number), default=0)]
+
+
+def _kept(chain: Chain) -> float:
+    """What it keeps of the sample; one core for each chain."""
+    return chain.grow(SAMPLE, workers=1).nats
 
 
 def _orders(joint: Joint, done: tuple[int, ...] = ()) -> list[Steps]:
