@@ -18,6 +18,8 @@ ROWS = int(os.environ.get("ROWS", "10000000"))
 SECRET, PUBLISH = "occupation", "education"
 RUNS = 3 if ROWS <= 10**7 else 1
 GOAL, MOST_MEMORY = 1.5, 1.0
+# As an installed program, which is not compiled anew every time.
+COMPILED = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 POLARS = f"""
 import sys, polars as pl
@@ -50,7 +52,7 @@ class Cost(NamedTuple):
 def run(command: list[str]) -> Cost:
     """The cost of a command in a process of its own."""
     start = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=COMPILED)
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:

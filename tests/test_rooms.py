@@ -63,8 +63,8 @@ def imported(tree: ast.Module) -> Iterator[str]:
 
 
 def room(name: str) -> str:
-    """The room of a module below the package."""
-    return name.split(".", maxsplit=1)[0]
+    """The room of a module below the package; what `python -m` finds in a room is a door of the house."""
+    return "__main__" if name.endswith("__main__") else name.split(".", maxsplit=1)[0]
 
 
 def edges() -> Iterator[tuple[str, str]]:

@@ -1,22 +1,45 @@
 """Rows drawn on a real Spark are those that one machine draws, however they are cut, and when tasks die."""
 
+import base64
+import json
 import os
+import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
 
 import privacyfunnel
 from privacyfunnel import LIP, spark
-from privacyfunnel.errors import ColumnError, ParameterError, TableError
+from privacyfunnel.cli.cluster import CALLED, commands
+from privacyfunnel.cli.frame import main
+from privacyfunnel.errors import ColumnError, GuaranteeError, OutputError, ParameterError, TableError
 from privacyfunnel.laws.identified import RowKey
+from privacyfunnel.spark.once import check_attempts
 
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
 ROWS = 3000
+# Java compiles little and Spark compiles nothing: no query here is worth it.
+JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+QUICK: dict[str, Any] = {
+    "spark.ui.enabled": "false",
+    "spark.log.level": "OFF",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.driver.extraJavaOptions": JAVA,
+    "spark.driver.host": "127.0.0.1",
+    "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+    "spark.connect.grpc.binding.port": "0",
+    "spark.eventLog.enabled": "true",
+    "spark.eventLog.compress": "false",
+    "spark.broadcast.UDFCompressionThreshold": "2k",  # from which on Spark writes what it sends to disk
+}
 
 
 @pytest.fixture(scope="module")
@@ -34,29 +57,52 @@ def people() -> pl.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def session() -> Iterator[Any]:
-    """A task may fail three times."""
+def disk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All that Spark writes by itself."""
+    return tmp_path_factory.mktemp("spark")
+
+
+@pytest.fixture(scope="module")
+def session(disk: Path) -> Iterator[Any]:
+    """A task may fail once."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     from pyspark.sql import SparkSession
 
-    quiet: dict[str, Any] = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2", "spark.log.level": "OFF"}
-    found = SparkSession.builder.master("local[2,4]").config(map=quiet).getOrCreate()
+    where = {"spark.local.dir": str(disk), "spark.eventLog.dir": disk.as_uri()}
+    found = SparkSession.builder.master("local[2,2]").config(map={**QUICK, **where}).getOrCreate()
     yield found
     found.stop()
 
 
 @pytest.fixture(scope="module")
 def df(session: Any, people: pl.DataFrame) -> Any:
-    return session.createDataFrame(pa.table(people.to_arrow().cast(_narrow(people)))).repartition(4).cache()
+    return session.createDataFrame(_arrow(people)).repartition(3).cache()
 
 
-def _narrow(people: pl.DataFrame) -> Any:
+def _arrow(people: pl.DataFrame) -> Any:
     texts = [(name, pa.int64() if dtype == pl.Int64 else pa.string()) for name, dtype in people.schema.items()]
-    return pa.schema(texts)
+    return pa.table(people.to_arrow().cast(pa.schema(texts)))
 
 
 def _rows(frame: Any) -> list[tuple[Any, ...]]:
     return sorted(tuple(row) for row in frame.collect())
+
+
+class Dying:
+    """Rows that pass, and a process that dies when the last ones have gone on, at first, in every other partition."""
+
+    def __init__(self, marks: Path) -> None:
+        self.marks = str(marks)
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        from pyspark import TaskContext
+
+        task = TaskContext.get()
+        assert task is not None
+        yield from batches
+        if task.partitionId() % 2 and not task.attemptNumber():
+            Path(self.marks, f"died-{task.taskAttemptId()}").touch()
+            os._exit(9)
 
 
 ASKED: dict[str, dict[str, Any]] = {
@@ -80,28 +126,23 @@ def test_spark_designs_and_draws_what_one_machine_does(law: str, df: Any, people
     assert there.columns == here.table.columns
 
 
-def test_cut_otherwise_and_with_workers_that_die_rows_are_the_same(df: Any, tmp_path: Path) -> None:
-    sealed = spark.design(df, secret="job", publish="town", promise=LIP(0.5))
+@pytest.fixture(scope="module")
+def sealed(people: pl.DataFrame) -> Any:
+    return privacyfunnel.design(people, secret="job", publish="town", promise=LIP(0.5))
+
+
+def test_cut_otherwise_and_with_workers_that_die_rows_are_the_same(
+    df: Any, sealed: Any, people: pl.DataFrame, tmp_path: Path
+) -> None:
     key = RowKey.fresh()
-    once = _rows(spark.apply(sealed, df, row_id="id", key=key, keep="id"))
-    marks = str(tmp_path)
-
-    def dying(batches: Iterator[Any]) -> Iterator[Any]:
-        from pyspark import TaskContext
-
-        task = TaskContext.get()
-        assert task is not None
-        yield from batches
-        if task.partitionId() % 2 and not task.attemptNumber():
-            Path(marks, f"died-{task.partitionId()}").touch()
-            os._exit(9)  # after its rows went on to be drawn
-
     few = df.select("id", "town")
-    cut = few.repartition(6).mapInArrow(dying, few.schema)
+    cut = few.repartition(2).mapInArrow(Dying(tmp_path), few.schema)
     again = spark.apply(sealed, cut, row_id="id", key=key, keep="id")
-    assert _rows(again) == once
-    assert len([*tmp_path.iterdir()]) >= 2
-    assert _rows(spark.apply(sealed, df, row_id="id", keep="id")) != once  # with a fresh key
+    counted = len([*tmp_path.iterdir()])
+    once = privacyfunnel.apply(sealed, people, row_id="id", key=key, keep="id").table.rows()
+    assert _rows(again) == sorted(once)
+    assert len([*tmp_path.iterdir()]) > counted > 0
+    assert _rows(spark.apply(sealed, df, row_id="id", keep="id")) != sorted(once)  # with a fresh key
 
 
 def test_a_release_is_the_same_every_time_it_is_looked_at_and_in_an_order_of_its_own(df: Any) -> None:
@@ -111,6 +152,66 @@ def test_a_release_is_the_same_every_time_it_is_looked_at_and_in_an_order_of_its
     assert [row[-2] for row in one] != [row["id"] for row in df.collect()]
     assert found.table.schema["the.age"] == df.schema["the.age"]
     assert found.sealed.epsilon <= 0.5
+
+
+def test_without_ids_every_row_is_published_once_though_workers_die(
+    df: Any, sealed: Any, people: pl.DataFrame, tmp_path: Path
+) -> None:
+    marks, out = tmp_path / "marks", tmp_path / "out"
+    marks.mkdir()
+    few = df.select("id", "town")
+    cut = few.repartition(2).mapInArrow(Dying(marks), few.schema)
+    assert spark.apply(sealed, cut, into=str(out / "rows"), keep="id") == str(out / "rows")
+    assert [*marks.iterdir()]
+    assert [path.name for path in out.iterdir()] == ["rows"]
+    rows = pl.read_parquet(out / "rows" / "*.parquet")
+    assert rows.columns == [*privacyfunnel.apply(sealed, people).table.columns, "id"]
+    assert sorted(rows["id"]) == sorted(people["id"])
+    again = spark.apply(sealed, df, into=str(out / "rows"), keep="id", force=True)
+    assert again == str(out / "rows")
+    assert [path.name for path in out.iterdir()] == ["rows"]
+    assert not pl.read_parquet(out / "rows" / "*.parquet").sort("id").equals(rows.sort("id"))
+
+
+def test_without_ids_rows_are_drawn_as_the_protocol_says_and_keep_their_order_if_asked(
+    df: Any, people: pl.DataFrame, tmp_path: Path
+) -> None:
+    asked: dict[str, Any] = {"secret": "job", "publish": "town", "promise": LIP(0.5), "keep": "id"}
+    found = spark.sanitise(df, **asked, into=str(tmp_path / "rows"), file_format="csv", keep_order=True)
+    found.sealed.save(tmp_path / "protocol.json")
+    order = [row["id"] for row in df.collect()]
+    assert pl.concat(map(pl.read_csv, sorted((tmp_path / "rows").glob("*.csv"))))["id"].to_list() == order
+    pl.DataFrame({"id": order}).join(people, on="id", maintain_order="left").write_parquet(tmp_path / "people.parquet")
+    files = [tmp_path / name for name in ("protocol.json", "people.parquet")]
+    audit = privacyfunnel.audit(*files, secret=["job"], sanitised=tmp_path / "rows", keep_order=True, keep=["id"])
+    assert audit.draw is not None  # with a chance of 1e-6 a true draw is refused
+    assert audit.draw.paired
+
+
+def test_two_attempts_at_a_task_or_a_changed_table_are_never_published() -> None:
+    with pytest.raises(GuaranteeError, match="of 1 tasks two did"):
+        check_attempts(np.array([0, 1, 1]), np.array([4, 8, 9]), np.array([3, 2, 1]), 6)
+    with pytest.raises(TableError, match="6 rows were counted and 5 drawn"):
+        check_attempts(np.array([0, 1]), np.array([4, 8]), np.array([3, 2]), 6)
+
+
+def test_a_job_that_fails_or_has_no_place_leaves_nothing(df: Any, sealed: Any, tmp_path: Path) -> None:
+    from pyspark.errors import PySparkException
+
+    into = str(tmp_path / "rows")
+    with pytest.raises(PySparkException):  # CSV has no place for a list, which is seen when rows are drawn already
+        spark.apply(sealed, df.selectExpr("town", "array(id) as ids"), keep="ids", into=into, file_format="csv")
+    assert not [*tmp_path.iterdir()]
+    (tmp_path / "file").touch()
+    with pytest.raises(OutputError, match="is there already"):
+        spark.apply(sealed, df, into=str(tmp_path / "file"))
+    with pytest.raises(OutputError, match="a folder that Spark can write"):
+        spark.apply(sealed, df, into=str(tmp_path / "file" / "rows"))
+    with pytest.raises(ParameterError, match="one of parquet, csv"):
+        spark.apply(sealed, df, into=into, file_format="xls")
+    with pytest.raises(ParameterError, match="drawn once, into files"):
+        spark.apply(sealed, df)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_what_a_protocol_does_not_know_is_refused_blurred_or_dropped(df: Any, people: pl.DataFrame) -> None:
@@ -124,18 +225,132 @@ def test_what_a_protocol_does_not_know_is_refused_blurred_or_dropped(df: Any, pe
         there = _rows(spark.apply(sealed, df, row_id="id", key=key, keep="id", unknown=fate))
         here = privacyfunnel.apply(sealed, people, row_id="id", key=key, keep="id", unknown=fate)
         assert there == sorted(here.table.rows())
+    with pytest.raises(TableError, match=f"knows none of {strange:,}"):
+        spark.apply(sealed, df.where("town = 'Brno'"), row_id="id", unknown="drop")
 
 
-def test_ids_and_columns_that_cannot_be_are_refused(df: Any) -> None:
-    sealed = spark.design(df, secret="job", publish="town", promise=LIP(0.5))
+def test_ids_and_columns_that_cannot_be_are_refused(df: Any, sealed: Any, people: pl.DataFrame) -> None:
     with pytest.raises(ColumnError, match="of 3,000 rows have an id of 'sex'"):
         spark.apply(sealed, df, row_id="sex")
-    with pytest.raises(ColumnError, match=r"'town' is missing|published column cannot be the row id"):
+    with pytest.raises(ColumnError, match="'home' is missing in"):
+        spark.apply(sealed, df.withColumn("home", df["town"]), row_id="home")
+    with pytest.raises(ColumnError, match="a row id has at most 256 bytes; 3,000 of 'long' have more"):
+        spark.apply(sealed, df.selectExpr("*", "repeat(id, 200) as long"), row_id="long")
+    with pytest.raises(ColumnError, match="published column cannot be the row id"):
         spark.apply(sealed, df, row_id="town")
     with pytest.raises(ColumnError, match="Did you mean"):
         spark.apply(sealed, df, row_id="idd")
     with pytest.raises(ColumnError, match="Did you mean"):
         spark.design(df, secret="jobs", publish="town", promise=LIP(0.5))
-    seeing = spark.design(df, secret="job", publish="town", promise=LIP(0.5), sees_secret=True)
+    seeing = privacyfunnel.design(people, secret="job", publish="town", promise=LIP(0.5), sees_secret=True)
     with pytest.raises(ParameterError, match="looks at the secret"):
         spark.apply(seeing, df, row_id="id")
+
+
+def test_a_key_is_in_no_plan_log_setting_or_file(df: Any, disk: Path, people: pl.DataFrame) -> None:
+    asked: dict[str, Any] = {"secret": "job", "promise": LIP(0.7), **ASKED["chain"]}
+    large = privacyfunnel.design(people, **asked)
+    assert len(large.to_text()) > 2048
+    key = RowKey.fresh()
+    drawn = spark.apply(large, df, row_id="id", key=key)
+    drawn.collect()
+    words = key.for_protocol(large.digest, "id")
+    told = drawn._jdf.queryExecution().toString() + repr(df.sparkSession.sparkContext.getConf().getAll())
+    written = [path for path in disk.rglob("*") if path.is_file()]
+    assert any("events" in path.name for path in written)
+    assert any("Job" in path.read_text("utf-8", "replace") for path in written if "events" in path.name)
+    for secret in (key._key, words._tagging, words._wording):
+        forms = [secret, secret.hex().encode(), base64.b64encode(secret)[:40], repr(secret)[2:-1].encode()]
+        assert not [form for form in forms if form in told.encode()]
+        assert not [path for path in written for form in forms if form in path.read_bytes()]
+
+
+def test_over_spark_connect_rows_are_the_same(
+    session: Any, sealed: Any, people: pl.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pyspark.sql.connect.session import SparkSession
+
+    service = getattr(session._jvm, "org.apache.spark.sql.connect.service.SparkConnectService$")
+    remote = SparkSession.builder.remote(f"sc://127.0.0.1:{getattr(service, 'MODULE$').localPort()}").create()
+    df = remote.createDataFrame(_arrow(people))
+    assert spark.design(df, secret="job", publish="town", promise=LIP(0.5)).to_text() == sealed.to_text()
+    key = RowKey.fresh()
+    here = privacyfunnel.apply(sealed, people, row_id="id", key=key, keep="id")
+    there = spark.apply(sealed, df, row_id="id", key=key, keep="id")
+    assert _rows(there) == sorted(here.table.rows())
+    with pytest.raises(ParameterError, match="Over Spark Connect"):
+        spark.apply(sealed, df, into=str(tmp_path / "rows"))
+    remote.stop()
+
+
+@pytest.fixture
+def told(session: Any, capsys: pytest.CaptureFixture[str]) -> Any:
+    """`python -m privacyfunnel.spark WORDS …` in this session: its exit code, what it printed and complained of."""
+
+    def run(*asked: object) -> tuple[int, str, str]:
+        capsys.readouterr()
+        code = main([str(word) for word in asked], commands, CALLED)
+        return (code, *capsys.readouterr())
+
+    return run
+
+
+def test_the_command_designs_applies_and_sanitises(told: Any, people: pl.DataFrame, tmp_path: Path) -> None:
+    table, out, protocol = tmp_path / "people.parquet", tmp_path / "out", tmp_path / "protocol.json"
+    people.write_parquet(table)
+    asked = ["--secret", "job", "--publish", "town", "--epsilon", 0.5]
+    code, said, _ = told("design", table, *asked, "--into", protocol)
+    assert code == 0
+    assert "designed on 3,000 rows; nothing was drawn" in said
+    assert "next          python -m privacyfunnel.spark apply" in said
+    key = RowKey.fresh()
+    key.save(tmp_path / "key")
+    ids = ["--row-id", "id", "--key-file", tmp_path / "key", "--keep", "id", "--format", "csv"]
+    code, said, _ = told("apply", protocol, table, *ids, "--into", tmp_path / "rows")
+    assert code == 0
+    assert "drawn as before" in said
+    here = privacyfunnel.apply(protocol, people, row_id="id", key=key, keep="id").table
+    assert pl.read_csv(tmp_path / "rows" / "*.csv", infer_schema=False).sort("id").equals(here.sort("id"))
+    code, said, _ = told("sanitise", "--query", f"select * from parquet.`{table}`", *asked, "--into", out, "--json")
+    assert code == 0
+    assert json.loads(said)["rows"] == ROWS
+    assert sorted(path.name for path in out.iterdir()) == ["codebook.csv", "protocol.json", "sanitised.parquet"]
+    assert {(out / name).stat().st_mode & 0o777 for name in ("codebook.csv", "protocol.json")} == {0o600}
+    assert privacyfunnel.estimate(out / "protocol.json", out / "sanitised.parquet").table("town").rows == ROWS
+
+
+def test_the_command_is_refused_in_one_sentence_and_writes_nothing(
+    told: Any, sealed: Any, people: pl.DataFrame, tmp_path: Path
+) -> None:
+    table, protocol = tmp_path / "people.csv", tmp_path / "protocol.json"
+    people.write_csv(table)
+    sealed.save(protocol)
+    into = ["--into", tmp_path / "rows"]
+    (tmp_path / "ragged.csv").write_text("town,id\nBrno,1,2,3\n")
+    asked = ["--secret", "job", "--publish", "town", "--epsilon", 0.5]
+    for words, sentence in (
+        (["apply", protocol, tmp_path / "none.csv", *into], "TableError: .* Spark says PATH_NOT_FOUND"),
+        (["apply", protocol, "no_such_table", *into], "TableError: .* Spark says TABLE_OR_VIEW_NOT_FOUND"),
+        (["apply", protocol, tmp_path / "ragged.csv", *into], "TableError: .* Spark says "),
+        (["apply", protocol, "--query", "select town frm x", *into], "TableError: .* Spark says PARSE_SYNTAX_ERROR"),
+        (["apply", protocol, *into], "ParameterError: Rows come from a table or from a query"),
+        (["apply", protocol, table, *into, "--key-file", protocol], "ParameterError: the key file"),
+        (["apply", protocol, table, "--into", protocol], "OutputError: .* is there already"),
+        (["apply", protocol, table, *into, "--row-id", "sex"], "ColumnError: a row id must tell"),
+        (["apply", table, table, *into], "ProtocolFileError"),
+        (["sanitise", table, *asked, "--bin", "the.age=quantiles:4", *into], "ColumnError|ParameterError"),
+        (["sanitise", table, "--secret", "job", "--publish", "twn", "--epsilon", 1, *into], "Did you mean 'town'"),
+        (["design", table, *asked, "--into", tmp_path / "protocol"], "OutputError: a protocol file must be called"),
+    ):
+        code, said, complaint = told(*words)
+        assert (code, said) == (2, ""), complaint
+        assert re.search(sentence, complaint), complaint
+        assert complaint.count("\n") == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["people.csv", "protocol.json", "ragged.csv"]
+
+
+def test_the_command_has_a_door_of_its_own() -> None:
+    command = [sys.executable, "-m", "privacyfunnel.spark", "apply", "none.json", "none.csv", "--into", "none"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert done.stderr.startswith("ProtocolFileError: ")

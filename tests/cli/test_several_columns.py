@@ -93,7 +93,8 @@ def test_the_choice_of_a_chain_is_explained_and_sparseness_is_told_in_text_and_j
     assert size > 650
     once = sum(len(found) == 1 for found in secrets.values()) / size
     tells = sum(len(found) for found in secrets.values() if len(set(found)) == 1) / 1100
-    asked = several(many, tmp_path / "out", "one,two,three", "--time-limit", 4, secret="secret")
+    for_records = ["--for", "information", "--time-limit", 4]
+    asked = several(many, tmp_path / "out", "one,two,three", *for_records, secret="secret")
     found = told(*asked)
     assert found["method"] == "chain"
     assert found["reason"].startswith(f"{size} combinations of 3 columns occur, more than the 650")
@@ -109,11 +110,23 @@ def test_the_choice_of_a_chain_is_explained_and_sparseness_is_told_in_text_and_j
 
 
 def test_ldp_is_kept_by_a_chain_too_where_there_are_many_combinations(many: Path, tmp_path: Path) -> None:
-    found = told(
-        *several(many, tmp_path / "out", "one,two,three", "--promise", "ldp", "--time-limit", 2, secret="secret")
-    )
+    for_records = ["--promise", "ldp", "--for", "information", "--time-limit", 2]
+    found = told(*several(many, tmp_path / "out", "one,two,three", *for_records, secret="secret"))
     assert (found["method"], found["promise"], found["certified"] <= 1) == ("chain", "LDP", True)
     assert "column after column" in found["reason"]
+
+
+def test_many_combinations_are_made_for_statistics_unless_something_else_is_asked_for(
+    many: Path, tmp_path: Path
+) -> None:
+    into = tmp_path / "out"
+    found = told(*several(many, into, "one,two,three", secret="secret"))
+    assert (found["method"], found["use"], found["certified"] <= 1) == ("forced-response", "statistics", True)
+    assert {tuple(told["columns"]) for told in found["shares_within"]} == {("one",), ("two",), ("three",)}
+    originals = {tuple(row[name] for name in ("one", "two", "three")) for row in rows_of(many)}
+    published = {tuple(row[name] for name in ("one", "two", "three")) for row in rows_of(into / "sanitised.csv")}
+    assert published <= originals  # values as they are, with --as values or without
+    refused(several(many, tmp_path / "no", "one,two,three", "--for", "values", secret="secret"), "SizeError", "coarser")
 
 
 def test_few_combinations_are_solved_together_and_the_summary_says_so(some: Path, tmp_path: Path) -> None:

@@ -12,6 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacyfunnel.arrays import IntArray
+from privacyfunnel.designs import workers
+from privacyfunnel.designs.chain import growth
 from privacyfunnel.designs.chain.band import Band
 from privacyfunnel.designs.chain.chain import chain_steps, checked_chain
 from privacyfunnel.designs.chain.channel import lumped, rounded
@@ -250,6 +252,31 @@ def test_a_chain_follows_from_counts_alone_and_few_contexts_keep_little_less() -
     assert few.contexts < chain.grow().contexts
     assert 0.9 * one.information < few.nats < one.information
     assert certify(few.law, LIP(1.0), joint) <= 1.0
+
+
+def test_when_time_is_up_the_rarest_contexts_say_nothing_and_the_promise_stands(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On a clock on which every look takes a second."""
+    joint = adult("occupation", "education", "relationship", "sex")
+    whole = checked_chain(joint, LIP(1.0), ((0,), (1,), (2,)), 0.6)
+    ticks = itertools.count()
+
+    class Clock:
+        monotonic = staticmethod(lambda: float(next(ticks)))
+
+    monkeypatch.setattr(growth, "time", Clock)
+    monkeypatch.setattr(workers, "time", Clock)
+    monkeypatch.setattr(workers.Workers, "_ready", lambda self, jobs: None)  # in this process, one after the other
+    kept = []
+    for deadline in (0.0, 3.0, 6.0, math.inf):
+        ticks = itertools.count()
+        found = replace(whole, deadline=deadline).grown()
+        assert found.seal().epsilon <= 1.0
+        kept.append(found.information)
+    assert kept[0] == 0.0  # not even the first step was begun
+    assert kept == sorted(kept)
+    assert kept[1] < kept[-1] == pytest.approx(whole.grow().nats)
 
 
 def test_altered_integers_are_noticed() -> None:

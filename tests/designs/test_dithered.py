@@ -57,4 +57,7 @@ def test_where_nobody_says_what_for_statistics_are_served_if_they_can_be_had() -
         told, asked = by_default(chosen, joint(8, 12), promise, options)
         assert asked.use == Information()
         assert why in told.reason
-    assert "not sought" in by_default(chosen, joint(2, 160), LIP(1.0), Options())[0].reason
+    many = joint(2, 160)
+    assert "not sought" in by_default(chosen, many, LIP(1.0), Options(), named=True)[0].reason
+    assert by_default(chosen, many, LIP(1.0), Options())[0].method == "forced-response"
+    assert by_default(chosen, many, LIP(1.0), Options(sees_secret=True))[0].method == "optimal"

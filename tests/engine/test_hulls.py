@@ -10,12 +10,14 @@ from scipy.optimize import linprog
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine.actions import bound_by_prices, split_by_actions
 from privacyfunnel.engine.hull_products import MissingRows
+from privacyfunnel.engine.hull_simplex import ROW, Bases, solve
 from privacyfunnel.engine.hulls import HullOracle
 from privacyfunnel.engine.moment_plan import conditioned
 from privacyfunnel.engine.moments import Moment
 from privacyfunnel.engine.objective import Entropy
 from privacyfunnel.engine.plan import cone_rows, generation_for, linear_oracle, split
 from privacyfunnel.engine.problem import Problem
+from privacyfunnel.engine.rules import Rules
 from privacyfunnel.model.binomial import SCALE
 from privacyfunnel.model.rows import Rows
 from privacyfunnel.model.sets import PriorSets
@@ -84,6 +86,12 @@ def test_what_is_drawn_in_is_allowed_and_no_further_than_needed() -> None:
     assert problem.keeps(problem.drawn_towards(far)).all()
 
 
+def listed_rows(problem: Problem) -> FloatArray:
+    """Every pair of vertices as a row with row·v <= 0."""
+    n, d = written_out(problem).rows.dense
+    return np.concatenate([n - problem.loud * d, d - problem.loud * n])
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_a_bound_holds_whatever_the_multipliers_are(seed: int) -> None:
     random = np.random.default_rng(seed)
@@ -91,12 +99,11 @@ def test_a_bound_holds_whatever_the_multipliers_are(seed: int) -> None:
     oracle = HullOracle(problem)
     low, high = np.zeros(3), np.ones(3)
     cost = random.normal(size=3)
-    found = oracle.within(cost, low, high)
+    found = oracle.minimum(cost, low, high)
     assert found is not None
-    n, d = written_out(problem).rows.dense
-    rows = np.concatenate([n - problem.loud * d, d - problem.loud * n])
-    solve: Any = linprog
-    best = solve(cost, rows, np.zeros(len(rows)), np.ones((1, 3)), [1], bounds=(0, 1)).fun
+    rows = listed_rows(problem)
+    linear: Any = linprog
+    best = linear(cost, rows, np.zeros(len(rows)), np.ones((1, 3)), [1], bounds=(0, 1)).fun
     assert best - 1e-7 <= found.lower <= best + 1e-9
     right = oracle._programme.multipliers
     for _ in range(20):
@@ -105,25 +112,68 @@ def test_a_bound_holds_whatever_the_multipliers_are(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_only_boxes_without_atoms_are_called_empty(seed: int) -> None:
+def test_minima_and_empty_boxes_are_those_with_every_vertex_written_out(seed: int) -> None:
     random = np.random.default_rng(seed)
     problem = chance_problem(seed, 4)
-    oracle = HullOracle(problem)
-    n, d = written_out(problem).rows.dense
-    rows = np.concatenate([n - problem.loud * d, d - problem.loud * n])
-    said = []
-    for _ in range(30):
-        middle = random.dirichlet(np.full(4, 0.4))
-        low, high = np.maximum(middle - 0.1, 0), np.minimum(middle + 0.1, 1)
-        found = oracle.within(random.normal(size=4), low, high)
-        assert found is not None
-        solve: Any = linprog
-        possible = solve(
-            np.zeros(4), rows, np.zeros(len(rows)), np.ones((1, 4)), [1], bounds=np.stack([low, high], axis=1)
-        )
-        said.append(found.lower == np.inf)
-        assert said[-1] == (possible.status == 2)
-    assert any(said)
+    rows, rules = listed_rows(problem), Rules.of(problem)
+    cost, middle = random.normal(size=(30, 4)), random.dirichlet(np.full(4, 0.4), 30)
+    low, high = np.maximum(middle - 0.1, 0), np.minimum(middle + 0.1, 1)
+    first = Bases.first(cost.argmin(axis=1), 4)
+    found = solve(rules, cost, low, high, first)
+    written = HullOracle(problem).within(cost, low, high, first, np.full(30, np.inf), np.inf)
+    assert written.lower == pytest.approx(found.lower, abs=1e-8)
+    linear: Any = linprog
+    for i in range(30):
+        box = np.stack([low[i], high[i]], axis=1)
+        best = linear(cost[i], rows, np.zeros(len(rows)), np.ones((1, 4)), [1], bounds=box)
+        assert (found.lower[i] == np.inf) == (best.status == 2)
+        if best.status == 0:
+            assert best.fun - 1e-8 <= found.lower[i] <= best.fun + 1e-9
+            assert found.optimal[i]
+    assert 0 < np.isinf(found.lower).sum() < 30
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("most", [2, 4])
+def test_a_bound_holds_however_early_a_programme_ends_and_the_next_goes_on_from_there(seed: int, most: int) -> None:
+    random = np.random.default_rng(seed)
+    problem = chance_problem(seed, 4)
+    rules, cost = Rules.of(problem), random.normal(size=(20, 4))
+    low, high = np.zeros((20, 4)), np.ones((20, 4))
+    best = solve(rules, cost, low, high, Bases.first(cost.argmin(axis=1), 4)).lower
+    bases = Bases.first(cost.argmin(axis=1), 4)
+    for _ in range(100):
+        found = solve(rules, cost, low, high, bases, most=most)
+        assert (found.lower <= best + 1e-9).all()
+        bases = found.bases
+        if found.optimal.all():
+            break
+    assert found.lower == pytest.approx(best, abs=1e-9)
+
+
+def test_a_bound_holds_from_any_basis_of_rows_that_atoms_keep() -> None:
+    problem = chance_problem(1, 4)
+    random, rules = np.random.default_rng(7), Rules.of(problem)
+    cost, low, high = random.normal(size=(20, 4)), np.zeros((20, 4)), np.ones((20, 4))
+    best = solve(rules, cost, low, high, Bases.first(cost.argmin(axis=1), 4)).lower
+    for _ in range(10):
+        wrong = Bases.first(cost.argmin(axis=1), 4)
+        wrong.kinds[:, :2][wrong.kinds[:, :2] >= 0] = ROW
+        wrong.rows[:] = [rules.worst(random.normal(size=((kinds == ROW).sum(), 4))) for kinds in wrong.kinds]
+        found = solve(rules, cost, low, high, wrong)
+        assert (found.lower <= best + 1e-9).all()
+        # What a singular basis ended begins anew.
+        assert solve(rules, cost, low, high, found.bases).lower == pytest.approx(best, abs=1e-8)
+
+
+def test_the_worst_row_is_kept_by_every_allowed_atom_and_broken_by_every_other() -> None:
+    problem = chance_problem(3, 4)
+    random, rules = np.random.default_rng(2), Rules.of(problem)
+    allowed = problem.drawn_towards(random.dirichlet(np.full(4, 0.3), 200))
+    others = random.dirichlet(np.full(4, 0.2), 50)
+    assert (allowed @ rules.worst(others).T >= 0).all()
+    broken = np.einsum("ij,ij->i", rules.worst(others), others) < 0
+    assert broken.tolist() == (~problem.keeps(others)).tolist()
 
 
 def test_the_plan_takes_sets_of_priors_to_linear_programmes() -> None:

@@ -11,6 +11,7 @@ from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.designs.chain.order import chain_protocol
 from privacyfunnel.designs.explicit import conditional_reporting, randomised_response, unary_encoding
 from privacyfunnel.designs.optimum import optimal
+from privacyfunnel.designs.response import forced_response
 from privacyfunnel.laws.law import Law
 from privacyfunnel.laws.sampling import KeyStream
 from privacyfunnel.laws.sealing import SealedProtocol, seal
@@ -63,6 +64,10 @@ def _chain(as_values: bool = False) -> SealedProtocol:
     return chain.seal()
 
 
+def _forced() -> SealedProtocol:
+    return seal(forced_response(JOINT, LIP(0.2)), LIP(0.2), JOINT)
+
+
 MAKERS: dict[str, Callable[[], SealedProtocol]] = {
     "channel": _channel,
     "optimum": _optimum,
@@ -71,6 +76,7 @@ MAKERS: dict[str, Callable[[], SealedProtocol]] = {
     "product": _product,
     "chain": _chain,
     "chain that publishes values": lambda: _chain(as_values=True),
+    "forced response": _forced,
 }
 
 

@@ -104,7 +104,7 @@ def test_packing_gives_back_what_was_packed(sets: int) -> None:
     rng = np.random.default_rng(1)
     drawn = rng.integers(0, 2, (20, 11)) if sets else rng.integers(0, 70_000, (20, 2))
     kept = pl.DataFrame({"0": np.arange(20), "word": ["a"] * 20})
-    packing = Packing(sets, ("0", "word"))
+    packing = Packing(sets, () if sets else (70_000, 70_000), ("0", "word"))
     codes, back = packing.unpacked(packing.packed(drawn, kept))
     assert (codes == drawn).all()
     assert back is not None

@@ -14,8 +14,8 @@ from privacyfunnel.tables.asking import parse_bin
 from privacyfunnel.tables.bins import Bins, bin_labels, example_edges
 from privacyfunnel.tables.columns import MOST_LABELS
 from privacyfunnel.tables.encoding import encode
-from privacyfunnel.tables.frames import contingency_of_frame
 from privacyfunnel.tables.known import encode_against
+from privacyfunnel.tables.lazy import contingency_of_frame
 from privacyfunnel.tables.quantiles import QuantileSummary
 from tests.tables.coded import decoded, frame
 

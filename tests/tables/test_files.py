@@ -12,6 +12,8 @@ from datetime import timedelta
 from pathlib import Path
 
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -32,6 +34,10 @@ def read(path: Path, *columns: str, delimiter: str | None = None, encoding: str 
     return [row for frame in frames for row in frame.rows()]
 
 
+def packed(content: bytes) -> bytes:
+    return bytes(pa.compress(content, codec="zstd", asbytes=True))
+
+
 def written(path: Path, content: bytes) -> Path:
     path.write_bytes(content)
     return path
@@ -44,6 +50,21 @@ def test_what_is_written_is_read_again(tmp_path: Path, suffix: str) -> None:
     assert read(path) == ROWS
     assert read(path, "note", "id") == [(note, number) for number, _, note in ROWS]
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_categories_are_written_as_text_and_no_category_that_no_row_shows(tmp_path: Path, suffix: str) -> None:
+    labels = pl.Series(["u", "v", "NOBODY-SHOWS-THIS"]).cast(pl.Categorical(pl.Categories.random()))
+    shown = labels.gather([0, 1, 1, 0] * 100).alias("town")
+    write_table(path := tmp_path / f"out{suffix}", [shown.to_frame(), shown.to_frame()])
+    (batch,) = open_table(path).batches(["town"])
+    assert batch.schema == {"town": pl.String}
+    assert batch["town"].to_list() == ["u", "v", "v", "u"] * 200
+    held = path.read_bytes()
+    assert b"NOBODY" not in (gzip.decompress(held) if suffix.endswith(".gz") else held)
+    if suffix == ".parquet":  # which is compressed
+        pages = pq.read_table(path, read_dictionary=["town"]).column("town")
+        assert all(set(page.dictionary.to_pylist()) == {"u", "v"} for page in pages.chunks)
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -149,6 +170,8 @@ BAD = {
     "twice.csv": (b"a,b,a\n1,2,3\n", "must name every column once; 'a' occurs twice"),
     "open.csv": (b'a,b\n1,2\n"3,4\n5,6\n', "must have 2 fields; line 3|must close every quote|quotes do not match up"),
     "cut.csv.gz": (gzip.compress(GOOD * 999)[:-20], "must be a whole gzip file; it is damaged"),
+    "cut.csv.zst": (packed(GOOD * 999)[:-7], "must be a whole Zstandard file; it is damaged"),
+    "latin.csv.zst": (packed(b"a,b\n1,\xe4\n"), "must be UTF-8 text, since it is packed with Zstandard"),
     "torn.csv.gz": (gzip.compress(GOOD)[:12] + b"\xff" * 30, "must be a whole gzip file; it is damaged"),
     "cut.parquet": (PARQUET.getvalue()[:-9], "must be a whole Parquet file; it is damaged or something else"),
     "torn.parquet": (b"PAR1" + b"\xff" * 200 + b"PAR1", "must be a whole Parquet file"),

@@ -11,7 +11,8 @@ import pytest
 from privacyfunnel.errors import TableError
 from privacyfunnel.tables.columns import MOST_LABELS
 from privacyfunnel.tables.encoding import encode
-from privacyfunnel.tables.frames import FrameTable, contingency_of_frame
+from privacyfunnel.tables.frames import FrameTable
+from privacyfunnel.tables.lazy import contingency_of_frame
 from privacyfunnel.tables.looking import look
 from tests.tables.coded import decoded, frame
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -103,10 +104,11 @@ def apply(
             again=again,
             watch=rows,
         )
-    answer(as_json, _content(found), _told(found))
+    answer(as_json, content(found), told(found))
 
 
-def _content(found: Applied) -> dict[str, Any]:
+def content(found: Applied) -> dict[str, Any]:
+    """What was applied, as one object."""
     sealed, measured = found.sealed, found.measured
     return {
         "rows": found.rows,
@@ -124,7 +126,7 @@ def _content(found: Applied) -> dict[str, Any]:
             "columns": found.strangers.columns,
             "became": found.sending.unknown if found.strangers.rows else None,
         },
-        "unchanged": found.unchanged,
+        "unchanged": None if math.isnan(found.unchanged) else found.unchanged,
         "row_id": found.sending.row_id,
         "key_kept": found.sending.key is not None,
         "for_publication": sealed.for_publication and found.sending.seed is None,
@@ -136,9 +138,9 @@ def _content(found: Applied) -> dict[str, Any]:
     }
 
 
-def _told(found: Applied) -> str:
+def told(found: Applied) -> str:
+    """The same as a short summary."""
     sealed, secret = found.sealed, " & ".join(found.sealed.domain.secret_columns)
-    just = "" if sealed.outcomes else "just "
     lines = [
         ("rows", f"{found.rows:,}, published as {found.table}, drawn with {found.protocol_file}"),
         (
@@ -147,15 +149,24 @@ def _told(found: Applied) -> str:
             "design",
         ),
         ("these rows", found.on_these_rows),
+        *of_rows(found),
+    ]
+    return "\n".join([words.facts(lines), "not promised", *(f"  - {sentence}" for sentence in found.not_promised)])
+
+
+def of_rows(found: Applied) -> list[tuple[str, str]]:
+    """How the rows went out, a line each."""
+    just = "" if found.sealed.outcomes else "just "
+    unchanged = f"{words.share(found.unchanged, 1)} of rows show {just}the value they had"
+    return [
         *([("unknown", _strange(found))] if found.strangers.rows else []),
-        ("unchanged", f"{words.share(found.unchanged, 1)} of rows show {just}the value they had"),
+        *([] if math.isnan(found.unchanged) else [("unchanged", unchanged)]),
         *([("addresses", _addresses(found))] if found.sending.row_id else []),
         ("order", owners.order_words(found)),
         *([("unprotected", listing(found.kept))] if found.kept else []),
         *([("dropped", listing(found.dropped))] if found.dropped else []),
         *owners.ledger_words(found),
     ]
-    return "\n".join([words.facts(lines), "not promised", *(f"  - {sentence}" for sentence in found.not_promised)])
 
 
 def _strange(found: Applied) -> str:

@@ -140,10 +140,11 @@ def design(
             force=force,
             watch=rows,
         )
-    answer(as_json, _content(found), _told(found))
+    answer(as_json, content(found), told(found))
 
 
-def _content(found: Designed) -> dict[str, Any]:
+def content(found: Designed) -> dict[str, Any]:
+    """What was designed, as one object."""
     sealed = found.sealed
     return {
         "rows": found.rows,
@@ -169,14 +170,25 @@ def _content(found: Designed) -> dict[str, Any]:
     }
 
 
-def _told(found: Designed) -> str:
+def told(found: Designed, called: str = "privacyfunnel") -> str:
+    """The same as a short summary; what comes next is done by the program that is `called` so."""
+    shown = [
+        ("protocol", f"{found.protocol_file}, designed on {found.rows:,} rows; nothing was drawn"),
+        *lines(found),
+        *([] if found.codebook is None else [("codebook", f"{found.codebook}: what each outcome code stands for")]),
+        ("next", f"{called} apply {found.protocol_file} ROWS --into SANITISED"),
+    ]
+    return "\n".join([words.facts(shown), "not promised", *(f"  - {sentence}" for sentence in found.not_promised)])
+
+
+def lines(found: Designed) -> list[tuple[str, str]]:
+    """What was promised, how, and what it keeps, a line each."""
     sealed = found.sealed
     secret, columns = " & ".join(sealed.domain.secret_columns), " & ".join(at.name for at in sealed.domain.attributes)
     kept = f"{words.nats(sealed.information, sealed.information_error)}, "
     kept += f"{words.share(sealed.information, sealed.entropy)} of H({columns})"
     why = f": {found.choice.reason}" if found.choice.reason else ""
-    lines = [
-        ("protocol", f"{found.protocol_file}, designed on {found.rows:,} rows; nothing was drawn"),
+    return [
         (
             "promise",
             f"{sealed.promise.name} about {secret}: asked ε = {words.epsilon(sealed.promise.epsilon)}, "
@@ -184,7 +196,4 @@ def _told(found: Designed) -> str:
         ),
         ("method", f"{found.choice.method}{why}"),
         ("information", kept if sealed.bound is None else f"{kept}; no protocol keeps more than {sealed.bound:.4f}"),
-        *([] if found.codebook is None else [("codebook", f"{found.codebook}: what each outcome code stands for")]),
-        ("next", f"privacyfunnel apply {found.protocol_file} ROWS --into SANITISED"),
     ]
-    return "\n".join([words.facts(lines), "not promised", *(f"  - {sentence}" for sentence in found.not_promised)])

@@ -51,14 +51,14 @@ def _privacyfunnel(
     """Publish a table without giving away its secret column."""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; the process's exit code."""
+def main(arguments: Sequence[str] | None = None, commands: typer.Typer = app, called: str = "privacyfunnel") -> int:
+    """Run a command, of those that the program has which is `called` so; the process's exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words
     words = [word for word in words if word != "--debug"] or ["--help"]
     with _endings_noted() as endings:
         try:
-            code = _run(words)
+            code = _run(words, commands, called)
         except SystemExit:
             raise
         except BaseException as error:
@@ -73,27 +73,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _run(words: list[str]) -> Any:
+def _run(words: list[str], commands: typer.Typer, called: str) -> Any:
     """Run a command. Help is printed by a library that minds if nobody listens; so it is printed here."""
     if words[0] == "--version":
         show(f"privacyfunnel {__version__}")
         return 0
     if not HELP.intersection(words):
-        return app(words, prog_name="privacyfunnel", standalone_mode=False)
+        return commands(words, prog_name=called, standalone_mode=False)
     with redirect_stdout(StringIO()) as said:
-        code = app(words, prog_name="privacyfunnel", standalone_mode=False)
+        code = commands(words, prog_name=called, standalone_mode=False)
     show(said.getvalue().rstrip("\n"))
     return code
 
 
-def program() -> NoReturn:
+def program(commands: typer.Typer = app, called: str = "privacyfunnel") -> NoReturn:
     """The command line as a program of its own: when all is done and said, the process ends at once.
 
     Taking down everything that was imported, module by module, would take longer than the work on a small table.
     Whoever profiles or traces the program sees it end in the usual way.
     """
     _closed_streams_filled()
-    code = main()
+    code = main(None, commands, called)
     if sys.getprofile() is None and sys.gettrace() is None:
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError, AttributeError):  # nobody listens any more, or did ever

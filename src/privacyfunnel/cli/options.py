@@ -111,7 +111,8 @@ PopulationOrNone = Annotated[
 MethodOption = Annotated[
     str,
     typer.Option(
-        "--method", help="optimal, randomised-response, unary-encoding, conditional-reporting, product or chain."
+        "--method",
+        help="optimal, forced-response, randomised-response, unary-encoding, conditional-reporting, product or chain.",
     ),
 ]
 FOR_HELP = (

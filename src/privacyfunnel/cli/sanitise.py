@@ -79,8 +79,10 @@ class Format(StrEnum):
 
     CSV = "csv"
     CSV_GZ = "csv.gz"
+    CSV_ZST = "csv.zst"
     TSV = "tsv"
     TSV_GZ = "tsv.gz"
+    TSV_ZST = "tsv.zst"
     PARQUET = "parquet"
     ARROW = "arrow"
 

@@ -26,7 +26,11 @@ from privacyfunnel.model.uses.use import Information
 
 AUTO = "auto"  # the optimum, or a chain where too many combinations occur
 DEFAULT_METHOD = AUTO
-JOINT, CHAIN = "optimal", "chain"
+JOINT, CHAIN, FORCED = "optimal", "chain", "forced-response"
+MANY = (
+    f"more than the {CONDITIONED_WELL} for which the best for statistics is sought: a record is published as it is "
+    "with the largest chance there can be, else as another"
+)
 STATISTICS_SECONDS = 20.0  # that the best protocol for statistics gets where nobody said how long it may take
 
 
@@ -48,8 +52,8 @@ def checked_method(name: str) -> str:
 def settled(name: str, joint: Joint, promise: Promise, options: Options) -> tuple[Choice, Options]:
     """The method of that name, or the one that `auto` takes here; and the options as it gets them.
 
-    An order of columns asks for a chain. One column, a protocol that sees the secret, another use than information, or
-    an average asks for the optimum.
+    An order of columns asks for a chain, statistics of many combinations for a forced response. One column, a protocol
+    that sees the secret, another use than information, or an average asks for the optimum.
     """
     if name != AUTO:
         return Choice(name, ""), options
@@ -57,19 +61,26 @@ def settled(name: str, joint: Joint, promise: Promise, options: Options) -> tupl
     methods.refuse_options(AUTO, follows, options)
     if options.order:
         return Choice(CHAIN, ""), options
+    if isinstance(options.use, Statistics) and _forced(joint, promise, options):
+        return Choice(FORCED, f"{_size(joint)}, {MANY}"), options
     other = options.use != Information() or options.average is not None
     if joint.m == 1 or options.sees_secret or other:
         return Choice(JOINT, ""), options
     return choose_method(joint, promise, options.as_values), options
 
 
-def by_default(choice: Choice, joint: Joint, promise: Promise, options: Options) -> tuple[Choice, Options]:
+def by_default(
+    choice: Choice, joint: Joint, promise: Promise, options: Options, *, named: bool = False
+) -> tuple[Choice, Options]:
     """The options of a method where nobody said what the table is to be best for: statistics, where they can be had.
 
-    Measured on tables of different kinds (docs/uses.md), that serves analysts best. Where no protocol for statistics is
-    found, the most informative one is taken, and the reason says so. Values that are published as they are, an average
-    and methods that go column by column have uses of their own.
+    Measured on tables of different kinds (docs/uses.md), that serves analysts best. Where the best protocol for these
+    is too large to be sought, a forced response is made instead of what `auto` would take. Where no protocol for
+    statistics is found, the most informative one is taken, and the reason says so. Few values that are published as
+    they are, an average and methods that go column by column have uses of their own; a method that was `named` stays.
     """
+    if not named and choice.method in (JOINT, CHAIN) and _forced(joint, promise, options):
+        return Choice(FORCED, f"{_size(joint)}, {MANY}"), replace(options, use=Statistics())
     if choice.method != JOINT or options.as_values or options.average is not None:
         return choice, options
     why_not = no_statistics(joint, promise, options.sees_secret)
@@ -83,6 +94,14 @@ def by_default(choice: Choice, joint: Joint, promise: Promise, options: Options)
     limit = options.effort.time_limit
     effort = replace(options.effort, time_limit=STATISTICS_SECONDS if limit is None else limit)
     return choice, replace(options, use=Statistics(), effort=effort)
+
+
+def _forced(joint: Joint, promise: Promise, options: Options) -> bool:
+    """Whether statistics are served by a forced response: too many values for the best protocol, and a promise about
+    everybody, under which no value needs so much noise that the others drown in it."""
+    most = PUBLISHED_WELL if options.as_values else CONDITIONED_WELL
+    asked = options.sees_secret or options.average is not None or bool(options.order) or options.budgets is not None
+    return joint.a > most and not asked and promise.epsilon >= BLURRED and chained(promise, joint)
 
 
 def no_statistics(joint: Joint, promise: Promise, sees_secret: bool) -> str:
@@ -104,7 +123,7 @@ def choose_method(joint: Joint, promise: Promise, as_values: bool = False) -> Ch
     SizeError
         If there are more combinations than can be solved, and the promise is not one that a chain keeps.
     """
-    size = f"{joint.a:,} combinations of {joint.m} columns occur" if joint.m > 1 else f"{joint.a:,} values occur"
+    size = _size(joint)
     well = SOLVED_WELL_IN_TWO if joint.c == 2 else SOLVED_WELL
     well = min(well, PUBLISHED_WELL) if as_values else well
     if joint.m == 1 or joint.a <= well:
@@ -118,3 +137,7 @@ def choose_method(joint: Joint, promise: Promise, as_values: bool = False) -> Ch
             "use coarser bins, or promise LIP or LDP with the method chain."
         )
     return Choice(JOINT, f"{size}; {promise.name} is not kept by a chain, so the optimum is sought, with a wide gap")
+
+
+def _size(joint: Joint) -> str:
+    return f"{joint.a:,} combinations of {joint.m} columns occur" if joint.m > 1 else f"{joint.a:,} values occur"

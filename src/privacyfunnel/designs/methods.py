@@ -279,17 +279,22 @@ def _product(joint: Joint, promise: Promise, options: Options) -> Design:
 
 
 def _chain(joint: Joint, promise: Promise, options: Options) -> Design:
-    from privacyfunnel.designs.chain.order import SECONDS, chain_protocol
+    from privacyfunnel.designs.chain.order import chain_protocol
 
-    limit = options.effort.time_limit
     chain = chain_protocol(
         joint,
         promise,
         order=options.order or None,
         as_values=options.as_values,
-        seconds=SECONDS if limit is None else limit,
+        seconds=options.effort.time_limit,
     )
     return chain.grown()
+
+
+def _forced_response(joint: Joint, promise: Promise, options: Options) -> Design:
+    from privacyfunnel.designs.response import responded
+
+    return responded(joint, promise, options.use)
 
 
 def _chain_trial(joint: Joint, promise: Promise, options: Options) -> float:
@@ -323,5 +328,6 @@ _TABLE = (
         by_column=True,
         trial=_chain_trial,
     ),
+    Method("forced-response", _forced_response, follows=frozenset({AS_VALUES, USE}), by_column=True),
 )
 METHODS: Mapping[str, Method] = MappingProxyType({each.name: each for each in _TABLE})

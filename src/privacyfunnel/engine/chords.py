@@ -115,7 +115,7 @@ def trimmed(low: FloatArray, high: FloatArray, reduced: FloatArray, room: FloatA
 
 def tightened(boxes: Boxes) -> Boxes:
     """The same boxes, shrunk by Σ v = 1 and by which entry is the largest; empty ones are dropped."""
-    low, high, largest, basis = boxes.parts
+    low, high, largest, *basis = boxes.parts
     low, rows = low.copy(), np.arange(len(boxes))
     for _ in range(2):
         top = high[rows, largest]
@@ -123,7 +123,7 @@ def tightened(boxes: Boxes) -> Boxes:
         low[rows, largest] = np.maximum(low[rows, largest], low.max(axis=1))
         high, low = _within_the_simplex(low, high)
     alive = np.flatnonzero((low <= high + EMPTY).all(axis=1))
-    tight = Boxes(boxes.bound, (low, np.maximum(low, high), largest, basis))
+    tight = Boxes(boxes.bound, (low, np.maximum(low, high), largest, *basis))
     return tight if alive.size == len(boxes) else tight[alive]
 
 
@@ -136,7 +136,7 @@ def _within_the_simplex(low: FloatArray, high: FloatArray) -> tuple[FloatArray, 
 
 def halves(boxes: Boxes, v: FloatArray, error: FloatArray) -> Boxes:
     """Both halves of the boxes, cut where the chord errs most."""
-    low, high, largest, basis = boxes.parts
+    low, high, largest, *basis = boxes.parts
     rows = np.arange(len(boxes))
     at = np.argmax(error * v, axis=1)
     left, right = low[rows, at], high[rows, at]
@@ -145,7 +145,7 @@ def halves(boxes: Boxes, v: FloatArray, error: FloatArray) -> Boxes:
     lower_high, upper_low = high.copy(), low.copy()
     lower_high[rows, at] = middle
     upper_low[rows, at] = middle
-    one, other = (low, lower_high, largest, basis), (upper_low, high, largest, basis)
+    one, other = (low, lower_high, largest, *basis), (upper_low, high, largest, *basis)
     return Boxes.joined([Boxes(boxes.bound, one), Boxes(boxes.bound, other)])
 
 

@@ -1,70 +1,75 @@
-"""Boxes of entries under sets of priors, bounded by chords: like `BoxedChords`, with one programme per box."""
+"""Boxes of entries under sets of priors, bounded by chords: like `BoxedChords`, whatever minimises over the sets."""
 
-import time
+from typing import Protocol
 
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine.best_first import ROUNDING, Boxes, Cut
 from privacyfunnel.engine.chords import halves, tightened, trimmed
-from privacyfunnel.engine.hulls import HullOracle
+from privacyfunnel.engine.hull_simplex import Bases, Minima
 from privacyfunnel.engine.objective import Objective, chords
 
 
-class HullChords:
-    """Chords over boxes of entries; a box is low, high and the input that is the largest."""
+class BoxOracle(Protocol):
+    """What minimises within boxes over sets of priors."""
 
-    polish_every = 16
+    @property
+    def batch(self) -> int:
+        """How many boxes are worked on together."""
+
+    def reach(self, deadline: float) -> FloatArray:
+        """For every input the largest probability that any allowed atom gives it."""
+
+    def within(
+        self, costs: FloatArray, low: FloatArray, high: FloatArray, bases: Bases, cutoff: FloatArray, deadline: float
+    ) -> Minima:
+        """Bounds on the cheapest allowed atom in each box, beginning with these bases where there is a use for them."""
+
+
+class HullChords:
+    """Chords over boxes of entries; a box is low, high, the input that is the largest, and a basis to start from."""
+
+    polish_every = 32
     corners = False
     gathers = 0.0
-    batch, chunk = 8, 4
 
-    def __init__(self, oracle: HullOracle, objective: Objective) -> None:
+    def __init__(self, oracle: BoxOracle, objective: Objective) -> None:
         self.oracle, self.objective = oracle, objective
+        self.batch = self.chunk = oracle.batch
 
     def roots(self, prices: FloatArray, deadline: float) -> Boxes:
         """One box per input: that input is the largest entry."""
-        d, reach = self.oracle.problem.size, self.oracle.reach(deadline)
+        d, reach = prices.size, self.oracle.reach(deadline)
         low = np.zeros((d, d))
         np.fill_diagonal(low, 1.0 / d)
         high = np.tile(np.minimum(reach, 0.5), (d, 1))
         np.fill_diagonal(high, reach)
         possible = np.flatnonzero(np.diag(low) <= np.diag(high))
-        nothing = np.empty((d, 0), dtype=np.int64)  # in place of a basis
-        return tightened(Boxes(np.full(d, -np.inf), (low, high, np.arange(d), nothing))[possible])
+        basis = Bases.first(np.arange(d), d)
+        return tightened(Boxes(np.full(d, -np.inf), (low, high, np.arange(d), basis.kinds, basis.rows))[possible])
 
     def cut(self, boxes: Boxes, prices: FloatArray, goal: float, deadline: float) -> Cut:
         """Bound by the programmes of the boxes; shrink those that stay, and cut them where the chord errs most."""
         rounding = ROUNDING * (1.0 + float(np.abs(prices).max()))
-        low, high, largest, basis = boxes.parts
+        low, high, largest, kinds, rows = boxes.parts
         slope, intercept = chords(self.objective, low, high)
-        constant, bound = intercept.sum(axis=1), boxes.bound.copy()
-        atoms, solved = np.zeros_like(low), np.zeros(len(boxes), dtype=bool)
-        low, high = low.copy(), high.copy()
-        for i in range(len(boxes)):
-            if time.monotonic() >= deadline:
-                atoms[i] = (low[i] + high[i]) / 2
-                continue
-            found = self.oracle.within(slope[i] - prices, low[i], high[i])
-            if found is None:  # nothing is known of it; it is cut on
-                atoms[i] = (low[i] + high[i]) / 2
-                continue
-            if found.lower == np.inf:  # it is empty
-                bound[i] = np.inf
-                continue
-            solved[i], atoms[i] = True, found.atom
-            bound[i] = max(bound[i], found.lower + constant[i])
-            room = np.array([goal - constant[i] + rounding - found.value])
-            less, more = trimmed(low[[i]], high[[i]], found.reduced[None], room)
-            low[i], high[i] = less[0], more[0]
+        constant = intercept.sum(axis=1)
+        found = self.oracle.within(slope - prices, low, high, Bases(kinds, rows), goal - constant, deadline)
+        bound = np.maximum(found.lower + constant, boxes.bound)
+        atoms = np.maximum(found.v, 0.0)
         inside = np.flatnonzero(bound < goal)
-        low, high, v = low[inside], high[inside], np.clip(atoms[inside], low[inside], high[inside])
+        room = (goal - constant + rounding - found.value)[inside]
+        low, high = trimmed(low[inside], high[inside], found.reduced[inside], room)
+        v = np.clip(atoms[inside], low, high)
         slope, intercept = chords(self.objective, low, high)
         error = self.objective.terms(v) - slope * v - intercept
-        # Where the chords no longer err, cutting cannot help: what the box says is final. Boxes are trimmed by the
-        # goal, so what was set aside costs no more than that for certain.
-        final = solved[inside] & (error.sum(axis=1) <= rounding)
-        closed = min(goal, float(bound[inside][final].min(initial=np.inf)))
-        rest = np.flatnonzero(~final)
-        left = Boxes(bound[inside], (low, high, largest[inside], basis[inside]))[rest]
-        return Cut(tightened(halves(left, v[rest], error[rest])), closed, atoms[solved])
+        # Where the chords no longer err, cutting cannot help: what the box says is final, once its programme is solved.
+        # Boxes are trimmed by the goal, so what was set aside costs no more than that for certain.
+        exact, optimal = error.sum(axis=1) <= rounding, found.optimal[inside]
+        closed = min(goal, float(bound[inside][exact & optimal].min(initial=np.inf)))
+        basis = found.bases.kinds[inside], found.bases.rows[inside]
+        left = Boxes(bound[inside], (low, high, largest[inside], *basis))
+        unsolved, rest = left[np.flatnonzero(exact & ~optimal)], np.flatnonzero(~exact)
+        going = Boxes.joined([halves(left[rest], v[rest], error[rest]), unsolved])
+        return Cut(tightened(going), closed, atoms[found.optimal])

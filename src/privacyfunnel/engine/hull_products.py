@@ -11,7 +11,6 @@ from __future__ import annotations
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray
-from privacyfunnel.engine.oracle import UNIT
 from privacyfunnel.engine.problem import Problem
 from privacyfunnel.engine.rules import Rules
 
@@ -25,27 +24,16 @@ class MissingRows:
     """The rows of a problem's sets that a dual solution breaks most, each with what it is to be multiplied by."""
 
     def __init__(self, problem: Problem) -> None:
-        self._rules, self._prior = Rules.of(problem), problem.prior
+        self._rules, self._size = Rules.of(problem), problem.size
 
     def __call__(self, second: FloatArray, rows: FloatArray) -> tuple[FloatArray, IntArray]:
         """See Missing."""
-        d, found = self._prior.size, []
-        for i, w in enumerate((rows @ second)[:, :d] if len(rows) < MOST_ROWS else ()):
-            if w.max() > NONE:
-                row = self._worst(w)
-                found.append((float(row @ w), i, row))
-        found = sorted((each for each in found if each[0] < -BROKEN), key=lambda each: each[:2])[:PER_ROUND]
-        more = np.zeros((len(found), rows.shape[1]))
-        for k, (_, _, row) in enumerate(found):
-            more[k, :d] = row
-        return more, np.array([i for _, i, _ in found], dtype=np.int64)
-
-    def _worst(self, w: FloatArray) -> FloatArray:
-        """The row that w breaks most, of largest entry 1; rounded so that every atom keeps it for certain."""
-        rules = self._rules
-        most, least = rules.members(w / self._prior)
-        one, other = rules.alpha[:, None] * most[rules.one], rules.beta[:, None] * least[rules.other]
-        room = rules.rounded[:, None] * most[rules.one] + other
-        rows = (other - one + 16 * self._prior.size * UNIT * room) / self._prior
-        rows = rows / np.abs(rows).max(axis=1, keepdims=True)
-        return np.asarray(rows[np.argmin(rows @ w)])
+        d = self._size
+        times = (rows @ second)[:, :d] if len(rows) < MOST_ROWS else np.empty((0, d))
+        some = np.flatnonzero((times > NONE).any(axis=1))
+        worst = self._rules.worst(times[some])
+        by = np.einsum("ij,ij->i", worst, times[some])
+        most = [i for i in np.argsort(by, kind="stable")[:PER_ROUND].tolist() if by[i] < -BROKEN]
+        more = np.zeros((len(most), rows.shape[1]))
+        more[:, :d] = worst[most]
+        return more, some[most]

@@ -26,6 +26,7 @@ import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.engine.highs import DUAL, INF, Programme
+from privacyfunnel.engine.hull_simplex import Bases, Minima
 from privacyfunnel.engine.oracle import UNIT, Cheapest, cheapest_in_box
 from privacyfunnel.engine.problem import Problem
 from privacyfunnel.engine.rules import Rules
@@ -58,7 +59,7 @@ class Minimum:
 class HullOracle:
     """All rules of a problem, in one HiGHS model that grows as rules are broken; each solve starts from the last."""
 
-    batch = 16
+    batch = 8
 
     def __init__(self, problem: Problem) -> None:
         self.problem, self.rules = problem, Rules.of(problem)
@@ -81,7 +82,7 @@ class HullOracle:
     def minimise(self, costs: FloatArray, deadline: float = np.inf) -> Cheapest:
         """The cheapest atom for every row of costs; the prior, and what holds of the simplex, where time is up."""
         found = [
-            self.within(cost, *self._open) if time.monotonic() < deadline else self._unsolved(cost) for cost in costs
+            self.minimum(cost, *self._open) if time.monotonic() < deadline else self._unsolved(cost) for cost in costs
         ]
         if any(one is None for one in found):
             raise SolverError(
@@ -94,7 +95,25 @@ class HullOracle:
         lower, r, common = self._bounded(cost, *self._open, np.zeros(self._rows))
         return Minimum(self.problem.prior, lower, r - common, common)
 
-    def within(self, cost: FloatArray, low: FloatArray, high: FloatArray) -> Minimum | None:
+    def within(
+        self, costs: FloatArray, low: FloatArray, high: FloatArray, bases: Bases, cutoff: FloatArray, deadline: float
+    ) -> Minima:
+        """The cheapest atom in each box, one after the other; nothing is known of those that time was too short for."""
+        lower, value = np.full((2, len(costs)), -np.inf)
+        v, reduced, optimal = (low + high) / 2, np.zeros_like(costs), np.zeros(len(costs), dtype=bool)
+        for i, cost in enumerate(costs):
+            found = self.minimum(cost, low[i], high[i]) if time.monotonic() < deadline else None
+            if found is not None:
+                lower[i], value[i], v[i], reduced[i], optimal[i] = (
+                    found.lower,
+                    found.value,
+                    found.atom,
+                    found.reduced,
+                    True,
+                )
+        return Minima(lower, v, reduced, value, bases, optimal)
+
+    def minimum(self, cost: FloatArray, low: FloatArray, high: FloatArray) -> Minimum | None:
         """The cheapest allowed atom in a box; None where the solver finds none, for whatever reason."""
         p = self.problem
         self._programme.confine(low / p.prior, high / p.prior)
@@ -119,7 +138,7 @@ class HullOracle:
     def reach(self, deadline: float) -> FloatArray:
         """For every input the largest probability that any allowed atom gives it; 1 where there is no time to see."""
         for z in range(self._seen, self.problem.size if time.monotonic() < deadline else 0):
-            found = self.within(-np.eye(self.problem.size)[z], *self._open)
+            found = self.minimum(-np.eye(self.problem.size)[z], *self._open)
             self._reach[z] = 1.0 if found is None else min(1.0, -found.lower + SAFE)
             self._seen = z + 1
             if time.monotonic() >= deadline:

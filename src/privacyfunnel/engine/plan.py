@@ -17,6 +17,7 @@ from privacyfunnel.engine.classes import ByClasses, class_cones
 from privacyfunnel.engine.generation import Generation, Pace, Progress
 from privacyfunnel.engine.hull_chords import HullChords
 from privacyfunnel.engine.hull_cone import extended_cone
+from privacyfunnel.engine.hull_corners import HullCorners
 from privacyfunnel.engine.hulls import HullOracle
 from privacyfunnel.engine.interval import Interval
 from privacyfunnel.engine.oracle import Oracle, is_secret_box, secret_box
@@ -37,7 +38,10 @@ CORE = 256  # likeliest inputs that every walk may use where they are more than 
 TOGETHER = 128  # inputs of one walk where a step is a linear programme
 BOXES = (0.5, 0.35, 0.65, 0.45, 0.55)  # places of a box within ε under LDP, the most useful first
 WALKS_IN_CLOSED_FORM, WALKS_BY_PROGRAMME = 96, 3  # at once: what a step costs differs a thousandfold
-WALKS_OVER_SETS, PATIENCE_OVER_SETS = 8, 5  # where boxes take milliseconds, a proof that meets an atom is dear
+WALKS_OVER_SETS, PATIENCE_OVER_SETS = 24, 4  # a proof takes so much longer than walks that they come first …
+FEW_INPUTS = 32  # with more, sets of priors have too many rows that matter to bring them in one by one, …
+WALKS_OVER_WIDE_SETS = 8  # … and a step of a walk is a linear programme of its own
+PIVOTS_PER_BOX = 8  # over sets: a box that needs more is cut first, and its halves go on; few would hold up the rest
 STEADY = 0.8  # weight of past prices where many splits cost the same; 0 where an atom is sought at its very prices
 PATIENCE = 8  # searches in vain where no proof says that there is nothing to be found
 COARSE_SHARE, SHORT_COARSE_SHARE = 0.6, 0.3  # of the time to search, for the smaller problem; less where none is proved
@@ -126,8 +130,9 @@ def _has_very_many_secrets(problem: Problem) -> bool:
 
 
 def _over_sets(problem: Problem, name: str) -> Generation:
-    oracle = HullOracle(problem)
-    search = TangentSearch(oracle, problem, WALKS_OVER_SETS)
+    few = problem.size <= FEW_INPUTS
+    oracle: HullCorners | HullOracle = HullCorners(problem, PIVOTS_PER_BOX) if few else HullOracle(problem)
+    search = TangentSearch(oracle, problem, WALKS_OVER_SETS if few else WALKS_OVER_WIDE_SETS)
     relaxation: Relaxation = OpenChords(oracle, problem.objective)
     if problem.objective.plain:
         relaxation = HullChords(oracle, problem.objective)

@@ -20,6 +20,7 @@ from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
 FEASIBLE = 1e-10  # a bound broken by less is met
 SMALLEST_PIVOT = 1e-9  # a smaller one would blow up rounding
 MOST_PIVOTS, PIVOTS_PER_ROW = 200, 10  # a programme that takes more is given up: its bound still holds
+BY_LOT = 40  # pivots after which rows leave by lot: where reduced costs are rounding, two rows can take turns for ever
 REFRESHED = 25  # pivots after which inverses are computed afresh
 
 
@@ -127,6 +128,8 @@ def solve(programmes: Programmes, cutoff: FloatArray | None = None, deadline: fl
         above, broken = live.excess(x)
         # Steepest edge: the explicit inverse gives the exact weights.
         score = np.where(broken > FEASIBLE, broken * broken, 0.0) / lengths
+        if pivots > BY_LOT:
+            score *= np.random.default_rng(pivots).random(score.shape)
         rows, leave = live.rows[:, 0], np.argmax(score, axis=1)
         feasible = score[rows, leave] <= 0.0
         rho = live.binv[rows, leave]
@@ -135,7 +138,7 @@ def solve(programmes: Programmes, cutoff: FloatArray | None = None, deadline: fl
         along[live.rows, live.basis] = 0.0
         # A row that misses its bound by no more than rounding proves nothing: then others must be looked at as well.
         margin = _margins(rho)
-        enter, blocked = _entering(d, along, live.span, broken[rows, leave] - margin)
+        enter, blocked = entering(d, along, live.span, broken[rows, leave] - margin)
         stuck = np.flatnonzero(~feasible & ~blocked)
         if stuck.size:
             empty = _excluded(
@@ -206,7 +209,7 @@ class _Live:
         self.binv = self.binv - w[:, :, None] * pivot_row[:, None, :]
 
 
-def _entering(d: FloatArray, alpha: FloatArray, span: FloatArray, delta: FloatArray) -> tuple[IntArray, BoolArray]:
+def entering(d: FloatArray, alpha: FloatArray, span: FloatArray, delta: FloatArray) -> tuple[IntArray, BoolArray]:
     """Which variable enters, and whether any does: the ratio test with long steps.
 
     Along the step t the reduced costs are d_j - t alpha_j. Where one changes sign its variable jumps to its other

@@ -18,6 +18,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -39,6 +40,7 @@ from privacyfunnel.model.sparse import SparseProtocol
 
 MOST_STEPS = 20  # the error of products of so many chances is still counted outwards
 ROUNDING = 2.0**-53  # of one operation on floats
+AT_ONCE = 1 << 19  # pairs of a context and an input that it may be, on the way to its outputs
 WORKED_ON = 1 << 23  # entries of P(y | E) that are worked on at a time
 
 
@@ -108,19 +110,30 @@ class ChainLaw(Law):
 
     def paths(self) -> Iterator[tuple[Step, sparse.csr_array]]:
         """For every step P(y^1, …, y^j | x), a row per output that its contexts could publish."""
-        path = sparse.coo_array(np.ones((1, len(self.combos))))
+        path = sparse.csr_array(np.ones((1, len(self.combos))))
         for number, (step, values) in enumerate(zip(self.steps, self._values, strict=True)):
-            node, combo = path.coords
-            rows = step.rows_of(node.astype(np.int64), values[combo])
+            outputs = self._published(step, values, path)
+            yield step, outputs
+            if number + 1 < len(self.steps):
+                path = sparse.csr_array(outputs[self.steps[number + 1].came_by])
+
+    def _published(self, step: Step, values: IntArray, path: sparse.csr_array) -> sparse.csr_array:
+        """P(y^1, …, y^j | x) of what some contexts publish, from P(context | x); a few contexts at a time."""
+        ends = np.searchsorted(step.context_of_output, np.arange(len(step.came_by) + 1))
+        cuts = np.searchsorted(path.indptr, np.arange(0, path.nnz + AT_ONCE, AT_ONCE))
+        parts = []
+        for first, last in pairwise(np.unique(np.append(np.minimum(cuts, path.shape[0]), [0, path.shape[0]])).tolist()):
+            some = sparse.coo_array(path[first:last])
+            node, combo = some.coords
+            rows = step.rows_of(node.astype(np.int64) + first, values[combo])
             if (rows < 0).any():
                 raise ProtocolFileError("Every context must have a row for every value that it can hold; one has not.")
             pair, entry = step.spread(rows)
-            chance = path.data[pair] * (step.numerator[entry] / UNIT)
-            shape = (len(step.context_of_output), len(self.combos))
-            outputs = sparse.csr_array(sparse.coo_array((chance, (step.output[entry], combo[pair])), shape=shape))
-            yield step, outputs
-            if number + 1 < len(self.steps):
-                path = sparse.coo_array(sparse.csr_array(outputs[self.steps[number + 1].came_by]))
+            chance = some.data[pair] * (step.numerator[entry] / UNIT)
+            cells = (step.output[entry] - ends[first], combo[pair])
+            shape = (int(ends[last] - ends[first]), len(self.combos))
+            parts.append(sparse.csr_array(sparse.coo_array((chance, cells), shape=shape)))
+        return sparse.csr_array(sparse.vstack(parts, format="csr"))
 
     def whole_outputs(self) -> tuple[IntArray, sparse.csr_array]:
         """Every whole output: the codes of its labels, and P(y | x), a row each.

@@ -87,12 +87,13 @@ class ChannelLaw(Law):
         return self._named[0]
 
     @cached_property
-    def _named(self) -> tuple[tuple[Labels, ...], IntArray]:
+    def _named(self) -> tuple[tuple[Labels, ...], NDArray[Any]]:
         """The labels of each column, each once; and which of them every output has, outputs × columns."""
         columns = tuple(tuple(dict.fromkeys(labels)) for labels in zip(*self.outputs, strict=True))
         places = [{label: code for code, label in enumerate(labels)} for labels in columns]
         codes = [[place[label] for place, label in zip(places, labels, strict=True)] for labels in self.outputs]
-        return columns, np.array(codes, dtype=np.int64).reshape(len(self.outputs), len(columns))
+        kind = np.min_scalar_type(max(map(len, columns), default=1) - 1)  # rows are many, and memory is slow
+        return columns, np.array(codes, dtype=kind).reshape(len(self.outputs), len(columns))
 
     @property
     def channel(self) -> FloatArray:

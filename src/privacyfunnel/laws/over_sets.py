@@ -17,12 +17,14 @@ from functools import reduce
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.errors import SizeError
 from privacyfunnel.laws.exact import NO_LEAK, ExactLeak, exact_leak, worse
 from privacyfunnel.model.binomial import SCALE
 from privacyfunnel.model.encoded_sets import WEIGHTS, exact_spread, largest_spreads, linear
+from privacyfunnel.model.forced_response import cells_of
 from privacyfunnel.model.sets import PriorSets
 
 NEAR = 1e-10  # log-ratios closer than this to the largest are compared again as fractions
@@ -67,6 +69,36 @@ def largest_fraction(quotients: Sequence[tuple[int, int]]) -> Fraction | None:
     if any(above > 0 and below == 0 for above, below in quotients):
         return None
     return reduce(max, (Fraction(above, below) for above, below in quotients if below), Fraction(1))
+
+
+def forced_over(sets: PriorSets, truth: int, noise: NDArray[Any], own: IntArray) -> ExactLeak:
+    """The same for a forced response, of whose outputs each has one input that is likelier than all others."""
+    lowest, highest = (truth * _of_records(bound, own, len(noise)) + SCALE * noise[None, :] for bound in cells_of(sets))
+    e, f = sets.pairs.T
+    # Integers of up to 104 bits: their quotients as floats are within a few units of the last place.
+    one, other = (_quotients(low, high) for low, high in ((lowest[f], highest[e]), (lowest[e], highest[f])))
+    sizes = np.log(sets.ratios(one, other))
+    top = sizes.max(initial=0.0)
+    pairs, outputs = np.nonzero(sizes >= top - NEAR) if np.isfinite(top) else np.nonzero(np.isinf(sizes))
+    worst = NO_LEAK
+    for pair, y in zip(pairs.tolist(), outputs.tolist(), strict=True):
+        column = [int(h) for h in highest[:, y]], [int(low) for low in lowest[:, y]]
+        worst = worse(worst, exact_leak(sets, _ratio(sets, pair, *column), pair, y))
+        if worst.ratio is None:
+            break
+    return worst
+
+
+def _of_records(bound: IntArray, own: IntArray, records: int) -> NDArray[Any]:
+    """Bounds on the chances of inputs as bounds on those of the records that they are."""
+    held = np.zeros((len(bound), records), dtype=object)
+    np.add.at(held.T, own, bound.T.astype(object))
+    return held
+
+
+def _quotients(part: NDArray[Any], whole: NDArray[Any]) -> FloatArray:
+    shares = np.divide(part, whole, out=np.ones(part.shape, dtype=object), where=whole > 0)
+    return np.asarray(shares, dtype=np.float64)
 
 
 def encoded_over(sets: PriorSets, t: int, k: int) -> ExactLeak:

@@ -24,12 +24,14 @@ from privacyfunnel.laws.law import Described, Law
 from privacyfunnel.laws.outcomes import Outcomes, outcomes_from_json, outcomes_to_json
 from privacyfunnel.laws.product import ProductLaw
 from privacyfunnel.laws.promised import promise_from_json, promise_to_json
+from privacyfunnel.laws.response import ForcedLaw
 from privacyfunnel.laws.sampling import KeyStream, Stream
 from privacyfunnel.laws.sets import SetsLaw
 from privacyfunnel.laws.shares import KnownShares, shares_from_json, shares_to_json
 from privacyfunnel.laws.stated import Certificate, epsilon_above, nats_above, nats_below
 from privacyfunnel.laws.substitutes import substitutes_from_json, substitutes_to_json
 from privacyfunnel.model.comparable import Comparable
+from privacyfunnel.model.forced_response import ForcedResponse
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.product import ProductProtocol
@@ -45,7 +47,7 @@ NOT_RETURNED = "It was not returned and no row was sanitised."
 FEWEST_BITS = 20  # a sliver of up to 2^-20 makes up for rounding
 NATS = 1e-9  # by how much rounding may bring stated amounts of information out of order
 DISTRIBUTION = 1e-9  # by how much rounding may keep a stated distribution from summing to 1
-LAWS: Mapping[str, type[Law]] = {law.kind: law for law in (ChannelLaw, SetsLaw, ProductLaw, ChainLaw)}
+LAWS: Mapping[str, type[Law]] = {law.kind: law for law in (ChannelLaw, SetsLaw, ProductLaw, ChainLaw, ForcedLaw)}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -276,6 +278,11 @@ def _(protocol: UnaryEncoding, joint: Joint, sliver: float) -> SetsLaw:
 @law_of.register
 def _(protocol: ProductProtocol, joint: Joint, sliver: float) -> ProductLaw:
     return ProductLaw.of(protocol.quieter(joint, sliver) if sliver else protocol)
+
+
+@law_of.register
+def _(protocol: ForcedResponse, joint: Joint, sliver: float) -> ForcedLaw:
+    return ForcedLaw.of(protocol.quieter(sliver) if sliver else protocol)
 
 
 def _laws(protocol: Comparable, promise: Promise, joint: Joint, most: int = FEWEST_BITS) -> Iterator[Law]:

@@ -94,8 +94,8 @@ class Release(room.Release):
 def _first_rows(table: Any) -> str:
     if isinstance(table, str | Path):
         return ""
-    from privacyfunnel.tables.frames import FrameTable
+    from privacyfunnel.tables.lazy import frame_table
 
-    source = FrameTable.of(table)
+    source = frame_table(table)
     rows = next(iter(source.batches(source.columns))).head(5)
     return table_html(source.columns, [[str(cell) for cell in row] for row in rows.iter_rows()])

@@ -151,7 +151,7 @@ class Joint:
 
         `bins` are edges, quantiles or groupings by column: `{"age": [0, 18, 65], "visit": "month"}`.
         """
-        from privacyfunnel.tables.frames import contingency_of_frame
+        from privacyfunnel.tables.lazy import contingency_of_frame
 
         return cls.from_contingency(contingency_of_frame(frame, secret=secret, publish=publish, bins=bins))
 

@@ -148,12 +148,12 @@ def apply(
     the secret, where the rows carry it.
     """
     from privacyfunnel.release.outgoing import Outgoing
-    from privacyfunnel.tables.frames import FrameTable
+    from privacyfunnel.tables.lazy import frame_table
 
     sealed = protocol if isinstance(protocol, SealedProtocol) else SealedProtocol.load(protocol)
     secret_key = key if key is None or isinstance(key, RowKey) else RowKey.load(key)
     sending = Sending(names(keep), sets, keep_order, seed, row_id, secret_key, unknown)
-    source = FrameTable.of(frame)
+    source = frame_table(frame)
     outgoing = Outgoing(_met(source, sealed, sending, bins, merges_of(None, merge_secrets)), sending)
     rows, order = outgoing.drawn_whole(), outgoing.order
     columns = [column for column in rows.get_columns() if column.name not in sending.keep]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from privacyfunnel.designs.choice import DEFAULT_METHOD, Choice, by_default, settled
+from privacyfunnel.designs.choice import AUTO, DEFAULT_METHOD, Choice, by_default, settled
 from privacyfunnel.designs.curve import Point, line_name
 from privacyfunnel.designs.methods import Design, Effort, Options, method
 from privacyfunnel.errors import ColumnError, GuaranteeError, OutputError, ParameterError, SizeError
@@ -124,7 +124,7 @@ def design(
     Arguments mean what they mean for `sanitise`, where each is explained. Where the frame holds a row per combination,
     `counts` is the column that says how many rows it stands for.
     """
-    from privacyfunnel.tables.frames import FrameTable
+    from privacyfunnel.tables.lazy import counted_by_engine, frame_table
 
     order = Order(
         secret=names(secret),
@@ -145,8 +145,13 @@ def design(
         private=private_design(design_epsilon),
         domain=domain,
     )
-    table = FrameTable.of(frame)
-    contingency = counted(table, order).contingency if counts is None else _of_counts(table, counts, order)
+    table = frame_table(frame)
+    if counts is not None:
+        return designed(_of_counts(table, counts, order), order).sealed
+    contingency = None
+    if order.domain is None:
+        contingency = counted_by_engine(table, order.secret, order.publish, order.bins, order.merges)
+    contingency = contingency or counted(table, order).contingency
     return designed(contingency, order).sealed
 
 
@@ -266,7 +271,7 @@ def _made(order: Order, joint: Joint, promise: Promise, options: Options) -> _Ma
     """The protocol of the method that was asked for, or that suits, keeping this promise."""
     choice, options = settled(order.method, joint, promise, options)
     if order.use is None:
-        choice, options = by_default(choice, joint, promise, options)
+        choice, options = by_default(choice, joint, promise, options, named=order.method != AUTO)
     mine = method(choice.method)
     found = mine.design(joint, mine.covering(promise), options)
     return _Made(choice, options, found, found.seal())

@@ -28,7 +28,7 @@ from privacyfunnel.release.sending import BLUR, DROP, ERROR, Sending, Watch
 from privacyfunnel.release.shuffle import Packing, RowOrder, Scratch, shuffled
 from privacyfunnel.release.write import Published, published
 from privacyfunnel.tables.identity import id_blocks
-from privacyfunnel.tables.picking import picked
+from privacyfunnel.tables.picking import picked, without_categories
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -128,15 +128,16 @@ class Outgoing:
             for piece in self._pieces():
                 yield shown(self.way, piece.codes, piece.kept)
             return
-        packing = Packing(len(self.sealed.law.members), self.sending.keep)
+        law = self.sealed.law
+        packing = Packing(len(law.members), tuple(len(part.names) for part in law.parts), self.sending.keep)
         packed = (packing.packed(piece.codes, piece.kept) for piece in self._pieces())
         order = RowOrder.of(self.order_key)
         for rows in shuffled(packed, self.rows, order, self.way.rows_at_once, scratch):
             yield shown(self.way, *packing.unpacked(rows))
 
     def drawn_whole(self) -> pl.DataFrame:
-        """All sanitised rows at once."""
-        return pl.concat(self.batches())
+        """All sanitised rows at once, as text."""
+        return without_categories(pl.concat(self.batches()))
 
     def _pieces(self) -> Iterator[Drawn]:
         """The rows in the order of the table, while they are counted and looked at."""

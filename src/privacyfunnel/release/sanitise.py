@@ -116,7 +116,7 @@ def sanitise(
     seed
         For tests only: a release that was drawn from a seed is not for publication.
     """
-    from privacyfunnel.tables.frames import FrameTable
+    from privacyfunnel.tables.lazy import frame_table
 
     order = Order(
         secret=names(secret),
@@ -141,7 +141,7 @@ def sanitise(
         private=private_design(design_epsilon),
         domain=domain,
     )
-    source = FrameTable.of(frame)
+    source = frame_table(frame)
     work = Work.begun(source, order)
     rows, numbers = work.outgoing.drawn_whole(), work.outgoing.order
     columns = [column for column in rows.get_columns() if column.name not in order.keep]

@@ -37,6 +37,6 @@ def saved(release: Release, into: Path, suffix: str, *, force: bool) -> Path:
 
 
 def _table(frame: object) -> Table:
-    from privacyfunnel.tables.frames import FrameTable
+    from privacyfunnel.tables.lazy import frame_table
 
-    return FrameTable.of(frame)
+    return frame_table(frame)

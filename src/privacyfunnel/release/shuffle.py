@@ -62,7 +62,7 @@ class RowOrder:
         number = (np.uint64(1) << bits) - np.uint64(1)
         numbered = words & ~number
         numbered |= np.arange(len(words), dtype=np.uint64)
-        numbered.sort()
+        numbered = pl.Series(numbered).sort(multithreaded=False).to_numpy(writable=True)  # a quarter of numpy's time
         order: IntArray = (numbered & number).view(np.int64)
         numbered >>= bits
         for alike in _runs(numbered):
@@ -147,15 +147,18 @@ class _Buckets:
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """Drawn rows and kept columns as one frame with numbered columns, and back: sets take a bit per value."""
+    """Drawn rows and kept columns as one frame with numbered columns, and back, in as few bytes as hold them."""
 
-    sets: int  # how many values a set may have; 0 where outputs are no sets
+    sets: int  # how many values a set may have, a bit each; 0 where outputs are no sets
+    parts: tuple[int, ...]  # how many outputs each part of the law has, where they are none
     kept: tuple[str, ...] = ()
 
     def packed(self, drawn: NDArray[Any], kept: pl.DataFrame | None) -> pl.DataFrame:
         """One frame of both."""
-        columns = np.packbits(drawn.astype(np.bool_), axis=1) if self.sets else drawn.astype(np.uint32)
-        series = [*(pl.Series(np.ascontiguousarray(column)) for column in columns.T)]
+        if self.sets:
+            series = [pl.Series(np.ascontiguousarray(bits)) for bits in np.packbits(drawn.astype(np.bool_), axis=1).T]
+        else:
+            series = [pl.Series(drawn[:, i].astype(np.min_scalar_type(n - 1))) for i, n in enumerate(self.parts)]
         series += [] if kept is None else [kept.get_column(name) for name in self.kept]
         return pl.DataFrame({f"{i}": column for i, column in enumerate(series)})
 
@@ -164,7 +167,7 @@ class Packing:
         series = rows.get_columns()
         split = len(series) - len(self.kept)
         codes = np.column_stack([column.to_numpy() for column in series[:split]])
-        drawn = np.unpackbits(codes, axis=1, count=self.sets) if self.sets else codes.astype(np.int64)
+        drawn = np.unpackbits(codes, axis=1, count=self.sets) if self.sets else codes
         kept = dict(zip(self.kept, series[split:], strict=True))
         return drawn, pl.DataFrame(kept) if kept else None
 

@@ -33,7 +33,7 @@ HELD_AT_ONCE = 1 << 25  # entries of a matrix of rows × values
 
 @dataclass(frozen=True, eq=False)
 class Published:
-    """A label per published column, as text."""
+    """A label per published column, as a category of text."""
 
     law: Law
     attributes: tuple[str, ...]  # the original columns' names
@@ -70,15 +70,11 @@ class Published:
 
     @cached_property
     def _texts(self) -> list[pl.Series]:
-        return [pl.Series(labels, dtype=pl.String) for labels in self.law.columns]
+        return [_categories(labels) for labels in self.law.columns]
 
     def columns(self, drawn: NDArray[Any]) -> list[pl.Series]:
         """The published columns of drawn rows."""
-        shown = self.law.shown(drawn)
-        return [
-            text.gather(shown[:, j].astype(np.uint32)).alias(name)
-            for j, (name, text) in enumerate(zip(self.names, self._texts, strict=True))
-        ]
+        return _named(self.names, self._texts, self.law.shown(drawn))
 
     def drawn(self, rows: pl.DataFrame) -> NDArray[Any]:
         """The drawn rows that these columns show; −1 for an output that the law does not have."""
@@ -120,17 +116,14 @@ class Coded(Published):
         outcomes = tuple(replace(old, attributes=part.attributes) for old, part in zip(kept, law.parts, strict=True))
         return replace(super().restricted(law, attributes), outcomes=outcomes)
 
+    @cached_property
+    def _texts(self) -> list[pl.Series]:
+        return [_categories(labels) for labels in (*self.labels, *(outcome.codes for outcome in self.outcomes))]
+
     def columns(self, drawn: NDArray[Any]) -> list[pl.Series]:
-        likely, texts = self._likely(drawn), [pl.Series(labels, dtype=pl.String) for labels in self.labels]
-        values = [
-            text.gather(likely[:, j].astype(np.uint32)).alias(name)
-            for j, (name, text) in enumerate(zip(self.attributes, texts, strict=True))
-        ]
-        codes = [
-            pl.Series(outcome.codes, dtype=pl.String).gather(drawn[:, i].astype(np.uint32)).alias(outcome.column)
-            for i, outcome in enumerate(self.outcomes)
-        ]
-        return values + codes
+        split = len(self.attributes)
+        values = _named(self.names[:split], self._texts[:split], self._likely(drawn))
+        return values + _named(self.names[split:], self._texts[split:], drawn[:, : len(self.outcomes)])
 
     def drawn(self, rows: pl.DataFrame) -> NDArray[Any]:
         columns = [outcome.column for outcome in self.outcomes]
@@ -256,6 +249,19 @@ def _way(sealed: SealedProtocol, sets: str) -> Published:
     of_sets = Indicators if sets == "indicators" else Members
     way = of_sets if law.members else Published
     return way(law, names, labels, domain.combos)
+
+
+def _categories(labels: Sequence[str]) -> pl.Series:
+    """Labels as categories of text, in this order; a series of few of them names no other."""
+    return pl.Series(labels, dtype=pl.String).cast(pl.Categorical(pl.Categories.random()))
+
+
+def _named(names: Sequence[str], texts: Sequence[pl.Series], codes: NDArray[Any]) -> list[pl.Series]:
+    """A column under each name: the texts that its codes stand for."""
+    columns = [codes[:, j] if codes.dtype.kind == "u" else codes[:, j].astype(np.uint32) for j in range(len(names))]
+    return [
+        text.gather(pl.Series(column)).alias(name) for name, text, column in zip(names, texts, columns, strict=True)
+    ]
 
 
 def _text(entries: pl.Series) -> pl.Series:

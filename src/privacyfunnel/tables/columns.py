@@ -80,8 +80,7 @@ class LabelCoder:
         self._anchor = pl.Series([], dtype=self._kind)
 
     def codes(self, entries: pl.Series) -> Codes:
-        physical = as_text(entries).cast(self._kind).to_physical()
-        codes: Codes = physical.fill_null(NULL).to_numpy() + np.uint32(1)  # null wraps around to 0
+        codes = above_nulls(as_text(entries).cast(self._kind).to_physical())
         self.size = max(self.size, int(codes.max(initial=0)) + 1)
         if self.size > MOST_LABELS:
             self._refuse_numbers(self._labels())
@@ -165,6 +164,12 @@ def as_text(entries: pl.Series) -> pl.Series:
             f"column '{column}' must hold text, numbers, dates or truth values; it holds {kind}. Leave it out."
         )
     return entries.cast(pl.String)
+
+
+def above_nulls(physical: pl.Series) -> Codes:
+    """1 + the number of each category, and 0 for null."""
+    codes: Codes = (physical.fill_null(NULL) if physical.null_count() else physical).to_numpy()
+    return codes + np.uint32(1)  # null wraps around
 
 
 def as_numbers(entries: pl.Series) -> tuple[pl.Series, int]:

@@ -5,7 +5,9 @@ fit into 256 MB; a larger table is read a second time when its rows are drawn, a
 Both readings are fingerprinted: a table that changed between them is refused.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -194,15 +196,16 @@ def encoded(
     rows, used = 0, [coder.column for coder in coders]
     fingerprint = Fingerprint([*used, *keep])
     tally, kept = Tally(len(coders)), _KeptCodes(used, fingerprint)
-    for batch in table.batches([*used, *keep]):
-        codes = [coder.codes(batch[coder.column]) for coder in coders]
-        sizes = [coder.size for coder in coders]
-        tally.add(codes, sizes, batch.height)
-        kept.add(codes, sizes, rows)
-        fingerprint.add({name: batch[name] for name in keep}, rows)
-        if ids is not None:
-            ids.add(batch[ids.column])
-        rows += batch.height
+    with _coding(coders) as coded:
+        for batch in table.batches([*used, *keep]):
+            codes = coded(batch)
+            sizes = [coder.size for coder in coders]
+            tally.add(codes, sizes, batch.height)
+            kept.add(codes, sizes, rows)
+            fingerprint.add({name: batch[name] for name in keep}, rows)
+            if ids is not None:
+                ids.add(batch[ids.column])
+            rows += batch.height
     if ids is not None:
         ids.check(table)
     contingency, (secret, published), strangers = contingency_of(coders, split, tally, secrets, values, merges)
@@ -218,6 +221,13 @@ def encoded(
         fingerprint,
         strangers,
     )
+
+
+@contextmanager
+def _coding(coders: Sequence[Coder]) -> Iterator[Callable[[pl.DataFrame], list[Codes]]]:
+    """What gives the codes of a batch, a thread for each column: polars looks them up without Python's lock."""
+    with ThreadPoolExecutor(max(1, len(coders))) as threads:
+        yield lambda batch: list(threads.map(lambda coder: coder.codes(batch[coder.column]), coders))
 
 
 def contingency_of(
@@ -272,4 +282,7 @@ class _KeptCodes:
         self._fingerprint.add(dict(zip(self._names, codes, strict=True)), start)
 
     def columns(self) -> tuple[Codes, ...] | None:
-        return None if self._parts is None else tuple(np.concatenate(parts) for parts in self._parts)
+        """All that was kept, once: a column's parts go as it is put together, so that memory holds them once."""
+        if self._parts is None:
+            return None
+        return tuple(np.concatenate(self._parts.pop(0)) for _ in self._names)

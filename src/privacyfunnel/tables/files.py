@@ -1,7 +1,7 @@
 """Table files, read and written by the end of their name.
 
-    .csv  .csv.gz    text with a delimiter, every field read as text: `01` stays `01`
-    .tsv  .tsv.gz    the same with tabs
+    .csv  .csv.gz  .csv.zst    text with a delimiter, every field read as text: `01` stays `01`
+    .tsv  .tsv.gz  .tsv.zst    the same with tabs
     .parquet         Parquet
     .arrow .feather .ipc    Arrow IPC
     .xlsx  .dta .sav .sas7bdat  .jsonl    read whole, with the package that each needs; written as CSV

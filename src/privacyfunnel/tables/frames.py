@@ -1,6 +1,6 @@
 """Tables in memory: any frame narwhals reads (pandas, polars, pyarrow, …), and results in the same kind of frame."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,15 +9,10 @@ import polars as pl
 
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import TableError
-from privacyfunnel.tables.asking import bins_of
-from privacyfunnel.tables.bins import Bins
 from privacyfunnel.tables.dialect import COMMON, Written
-from privacyfunnel.tables.encoding import encode
-from privacyfunnel.tables.merging import Merge
 from privacyfunnel.tables.names import unlike
 from privacyfunnel.tables.numbers import PLAIN, Numbers
 from privacyfunnel.tables.picking import exactly
-from privacyfunnel.tables.variables import Contingency
 
 BATCH_ROWS = 1 << 20  # a frame is in memory already
 SECRET = "secret"  # what a secret without a name is called
@@ -144,24 +139,6 @@ def with_column(native: Any, entries: Any) -> tuple[Any, str]:
     backend = frame.implementation
     more = nw.new_series(name, [None if entry is None else str(entry) for entry in listed], backend=backend)
     return frame.with_columns(nw.maybe_align_index(more, frame)).to_native(), name
-
-
-def contingency_of_frame(
-    native: Any,
-    *,
-    secret: str | Sequence[str],
-    publish: str | Sequence[str],
-    bins: Sequence[Bins | str] | Mapping[str, Any] = (),
-    merges: Sequence[Merge] = (),
-) -> Contingency:
-    """n(s, x) of a frame of any library; one column may be named by itself, and bins as on the command line."""
-    return encode(
-        FrameTable.of(native),
-        secret=[secret] if isinstance(secret, str) else secret,
-        publish=[publish] if isinstance(publish, str) else publish,
-        bins=bins_of(bins),
-        merges=merges,
-    ).contingency
 
 
 def _without_categories(series: "nw.Series[Any]") -> "nw.Series[Any]":

@@ -78,9 +78,8 @@ def id_blocks(entries: pl.Series) -> tuple[NDArray[np.uint8], IntArray]:
     lengths: IntArray = text.str.len_bytes().to_numpy().astype(np.int64)
     width = -(-int(lengths.max(initial=0)) // BLOCK) * BLOCK
     octets = np.zeros((len(text), width), dtype=np.uint8)
-    flat = np.frombuffer("".join(text.to_list()).encode(), dtype=np.uint8)
-    row = np.repeat(np.arange(len(text)), lengths)
-    octets[row, np.arange(len(flat)) - np.repeat(np.cumsum(lengths) - lengths, lengths)] = flat
+    held = np.arange(width) < lengths[:, None]
+    octets[held] = np.frombuffer((text.str.join("").item() or "").encode(), dtype=np.uint8)
     return octets, lengths
 
 

@@ -16,7 +16,7 @@ import polars as pl
 from privacyfunnel.arrays import BoolArray, IntArray
 from privacyfunnel.errors import TableError
 from privacyfunnel.tables.bins import Bins, bin_labels
-from privacyfunnel.tables.columns import NULL, Codes, Coding, as_numbers, as_plain_number, as_text, bin_numbers
+from privacyfunnel.tables.columns import Codes, Coding, above_nulls, as_numbers, as_plain_number, as_text, bin_numbers
 from privacyfunnel.tables.encoding import Encoding, column_coders, encoded
 from privacyfunnel.tables.files import Table
 from privacyfunnel.tables.identity import RowIds
@@ -36,6 +36,7 @@ class KnownCoder:
         self.column = coding.column
         self.size = len(coding.labels) + 1
         self._coding = coding
+        self._kind = pl.Enum(coding.labels)
         self._rest = 0 if coding.rest is None else coding.rest + 1
         self._missing = self._rest if coding.missing is None else coding.missing + 1
         self._meant: dict[str, int] = {}
@@ -57,8 +58,7 @@ class KnownCoder:
                 codes[gaps & _missing(entries)] = self._missing
             return codes
         text = as_text(entries)
-        physical = text.cast(pl.Enum(coding.labels), strict=False).to_physical().cast(pl.UInt32)
-        codes = physical.fill_null(NULL).to_numpy() + np.uint32(1)  # null wraps around to 0
+        codes = above_nulls(text.cast(self._kind, strict=False).to_physical().cast(pl.UInt32))
         lost = codes == 0
         if lost.any():
             gone = (text.is_null() | (text == "")).to_numpy()

@@ -1,11 +1,14 @@
 """Columns picked by their very names. Given a text such as `*` or `^o.*$`, polars picks all columns that match it."""
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 import polars as pl
 from polars import selectors
 
 from privacyfunnel.errors import TableError
+
+Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
 
 
 def named(columns: Sequence[str]) -> pl.Expr:
@@ -22,7 +25,7 @@ def picked(rows: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
     return pl.DataFrame({column: rows.get_column(column) for column in columns})  # a list would rename a column ""
 
 
-def without_categories(rows: pl.DataFrame) -> pl.DataFrame:
+def without_categories(rows: Frame) -> Frame:
     """The same columns, those of categories as text: their list of categories may name people that no row is about."""
     return rows.with_columns(selectors.by_dtype(pl.Categorical, pl.Enum).cast(pl.String))
 

@@ -85,6 +85,6 @@ def as_table(source: Any, dialect: Dialect = AS_FOUND) -> Table:
         return source_of(source).open(dialect)
     if isinstance(source, Table):
         return source
-    from privacyfunnel.tables.frames import FrameTable
+    from privacyfunnel.tables.lazy import frame_table
 
-    return FrameTable.of(source)
+    return frame_table(source)

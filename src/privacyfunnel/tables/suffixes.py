@@ -3,8 +3,10 @@
 DELIMITED: dict[str, str | None] = {
     ".csv": None,
     ".csv.gz": None,
+    ".csv.zst": None,
     ".tsv": "\t",
     ".tsv.gz": "\t",
+    ".tsv.zst": "\t",
 }  # with the delimiter that is meant
 PARQUET = (".parquet",)
 ARROW = (".arrow", ".feather", ".ipc")

@@ -19,6 +19,8 @@ class Tally:
         self._names = [f"{i}" for i in range(width)]
         self._cells = pl.DataFrame(schema={**dict.fromkeys(self._names, pl.Int64), "count": pl.Int64})
         self._waiting: list[pl.DataFrame] = []
+        self._dense = np.zeros(0, dtype=np.int64)  # counts of cells whose codes are below …
+        self._sizes: tuple[int, ...] = ()  # … these
 
     def add_counts(self, codes: Sequence[Codes], counts: IntArray) -> None:
         """Add cells that were counted elsewhere: one array of codes per column, and how many rows each cell has."""
@@ -27,12 +29,12 @@ class Tally:
 
     def add(self, codes: Sequence[Codes], sizes: Sequence[int], rows: int) -> None:
         """Count a batch: one array of `rows` codes per column, column j's codes below `sizes[j]`."""
-        if math.prod(sizes) <= DENSE_CELLS:
-            counts = np.bincount(dense_key(codes, sizes, rows))
-            cells = np.flatnonzero(counts)
-            columns = np.unravel_index(cells, sizes) if sizes else ()
-            batch = dict(zip(self._names, columns, strict=True)) | {"count": counts[cells]}
-            self._waiting.append(pl.DataFrame(batch).cast(pl.Int64))
+        cells = math.prod(sizes)
+        if cells <= DENSE_CELLS:
+            if self._sizes != tuple(sizes) or not len(self._dense):
+                self._spell_out()
+                self._sizes, self._dense = tuple(sizes), np.zeros(cells, dtype=np.int64)
+            self._dense += np.bincount(dense_key(codes, sizes, rows), minlength=cells)
         else:
             frame = pl.DataFrame(dict(zip(self._names, codes, strict=True)))
             self._waiting.append(frame.group_by(self._names).agg(pl.len().alias("count")).cast(pl.Int64))
@@ -48,7 +50,17 @@ class Tally:
             np.int64
         ), counts
 
+    def _spell_out(self) -> None:
+        """The dense counts as cells among the others."""
+        cells = np.flatnonzero(self._dense)
+        columns = np.unravel_index(cells, self._sizes) if self._sizes else ()
+        counts = dict(zip(self._names, columns, strict=False)) | {"count": self._dense[cells]}
+        if len(cells):
+            self._waiting.append(pl.DataFrame(counts).cast(pl.Int64))
+        self._dense = self._dense[:0]
+
     def _settle(self) -> None:
+        self._spell_out()
         everything = pl.concat([self._cells, *self._waiting])
         total = pl.col("count").sum()
         self._cells = everything.group_by(self._names).agg(total) if self._names else everything.select(total)
@@ -76,13 +88,13 @@ class Index:
 
 
 def dense_key(codes: Sequence[Codes] | Sequence[IntArray], sizes: Sequence[int], rows: int) -> IntArray | Codes:
-    """The row of codes as one number, in C order."""
+    """The row of codes as one number, in C order; there are at most `DENSE_CELLS` of them."""
     if len(codes) == 1:
         return codes[0]
-    key = np.zeros(rows, dtype=np.int64)
+    key = np.zeros(rows, dtype=np.uint32)  # below DENSE_CELLS
     for column, size in zip(codes, sizes, strict=True):
-        key *= size
-        key += column
+        key *= np.uint32(size)
+        key += column.astype(np.uint32, copy=False)
     return key
 
 

@@ -9,13 +9,15 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, TextIO, cast
+from typing import Any, BinaryIO, TextIO, cast
 
 from privacyfunnel.errors import ParameterError, TableError
 
 UTF_8 = "utf-8-sig"  # UTF-8, with or without a byte order mark
 HEAD = 1 << 16  # bytes that tell a binary file
 PIECE = 1 << 23  # bytes that are looked at together
+LINES = 1 << 16  # that are unpacked together
+GZIP, ZSTANDARD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"  # how such files begin
 DELIMITERS = ",;\t|"
 
 
@@ -26,8 +28,62 @@ def opened(path: Path) -> Iterator[BinaryIO]:
         if not zipped(path):
             yield raw
             return
-        with gzip.GzipFile(fileobj=raw) as file:
+        with gzip.GzipFile(fileobj=raw) if _begins(path, GZIP) else io.BufferedReader(_Zstandard(path)) as file:
             yield cast(BinaryIO, file)
+
+
+class _Zstandard(io.RawIOBase):
+    """The text of a file that is packed with Zstandard. polars unpacks it by lines; all end with a line feed."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._start()
+
+    def _start(self) -> None:
+        self._lines, self._waiting = self._unpacked(), memoryview(b"")
+
+    def _unpacked(self) -> Iterator[bytes]:
+        import polars as pl
+
+        try:
+            for batch in pl.scan_lines(self._path, glob=False).collect_batches(chunk_size=LINES):
+                yield ("\n".join(batch.to_series().to_list()) + "\n").encode()
+        except pl.exceptions.PolarsError:
+            raise TableError(
+                f"'{self._path}' must be UTF-8 text, since it is packed with Zstandard; some of its bytes are not. "
+                "Unpack it, and say how it is encoded with --encoding."
+            ) from None
+        except OSError:
+            raise TableError(
+                f"'{self._path}' must be a whole Zstandard file; it is damaged. Get a fresh copy."
+            ) from None
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """Back to the start, the only place that is asked for."""
+        if offset or whence:
+            raise io.UnsupportedOperation
+        self._start()
+        return 0
+
+    def tell(self) -> int:
+        return 0
+
+    def readinto(self, into: Any) -> int:
+        while not self._waiting:
+            following = next(self._lines, None)
+            if following is None:
+                return 0
+            self._waiting = memoryview(following)
+        size = min(len(into), len(self._waiting))
+        into[:size] = self._waiting[:size]
+        self._waiting = self._waiting[size:]
+        return size
 
 
 @contextmanager
@@ -56,9 +112,13 @@ def _failures_told(path: Path, encoding: str) -> Iterator[None]:
 
 
 def zipped(path: Path) -> bool:
-    """Whether the file begins as gzip files do, whatever its name."""
+    """Whether the file begins as gzip and Zstandard files do, whatever its name."""
+    return _begins(path, GZIP) or _begins(path, ZSTANDARD)
+
+
+def _begins(path: Path, mark: bytes) -> bool:
     with path.open("rb") as file:
-        return file.read(2) == b"\x1f\x8b"
+        return file.read(len(mark)) == mark
 
 
 def ends_blank(path: Path) -> bool:

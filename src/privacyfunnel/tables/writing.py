@@ -16,9 +16,11 @@ from polars.io.plugins import register_io_source
 
 from privacyfunnel.errors import ColumnError
 from privacyfunnel.tables.dialect import COMMON, Written
+from privacyfunnel.tables.picking import without_categories
 from privacyfunnel.tables.spreadsheets import guarded
 from privacyfunnel.tables.suffixes import ARROW, DELIMITED, PARQUET
 
+ARROW_SCHEMA = "ARROW:schema"  # under which Parquet keeps the types that columns had
 ROW_GROUP = 1 << 20  # rows of a group in Parquet: as its readers like them
 
 
@@ -33,20 +35,22 @@ def write_batches(
     """Write `batches` in the format of `suffix`; the number of rows written. Failures of the disk are an `OSError`.
 
     In a delimited file no cell of text is a formula if it is to be `excel_safe`; it is `written` as said.
+    Categories are written as the text that they are.
     """
     source = _Source(batches)
     try:
         # An open file rather than its name, which polars may open late: after a failure, when it was removed already.
         if suffix in PARQUET:
             with path.open("wb") as file:
-                source.lazy().sink_parquet(file, row_group_size=ROW_GROUP)
+                schema = source.schema_of_text
+                source.lazy().sink_parquet(file, row_group_size=ROW_GROUP, metadata={ARROW_SCHEMA: schema})
         elif suffix in ARROW:
             with path.open("wb") as file:
-                source.lazy().sink_ipc(file, compression="zstd")
+                without_categories(source.lazy()).sink_ipc(file, compression="zstd")
         else:
             source.refuse_unwritable()
             with _opened(path, zipped=suffix.endswith(".gz")) as file:
-                _write_text(file, map(guarded, source()) if excel_safe else source(), suffix, written)
+                _write_text(file, _guarded(source()) if excel_safe else source(), suffix, written)
     except (pl.exceptions.PolarsError, OSError) as error:
         # polars may hand on a failure of the disk as a text that ends in `(os error 28)`.
         failed = re.search(r"\(os error (\d+)\)", str(error))
@@ -56,20 +60,29 @@ def write_batches(
     return source.rows
 
 
+def _guarded(batches: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    return (guarded(without_categories(batch)) for batch in batches)
+
+
 def _write_text(file: IO[bytes], batches: Iterable[pl.DataFrame], suffix: str, written: Written) -> None:
     """Rows as text. One column has no delimiter: what might be taken for one stands in quotes, as a comma does."""
     encoder = codecs.getincrementalencoder(written.encoding)()
-    utf_8 = written.encoding == "utf-8"
-    if utf_8 and written.mark:
-        file.write(codecs.BOM_UTF8)
+    packed = suffix.endswith(".zst")  # which is UTF-8, and its batches are packed one by one
+    utf_8 = packed or written.encoding == "utf-8"
     for number, batch in enumerate(batches):
         delimiter = DELIMITED[suffix] or (written.delimiter if batch.width > 1 else ",")
-        sink: IO[bytes] = file if utf_8 else io.BytesIO()
+        sink = io.BytesIO() if packed or not utf_8 else file
         batch.write_csv(
-            sink, include_header=number == 0, separator=delimiter, decimal_comma=written.decimal == "," != delimiter
+            sink,
+            include_header=number == 0,
+            include_bom=utf_8 and written.mark and number == 0,
+            separator=delimiter,
+            decimal_comma=written.decimal == "," != delimiter,
+            compression="zstd" if packed else "uncompressed",
         )
-        if not utf_8:
-            file.write(encoder.encode(cast(io.BytesIO, sink).getvalue().decode("utf-8")))
+        if isinstance(sink, io.BytesIO):
+            held = sink.getvalue()
+            file.write(held if utf_8 else encoder.encode(held.decode("utf-8")))
 
 
 @contextmanager
@@ -95,6 +108,18 @@ class _Source:
 
     def lazy(self) -> pl.LazyFrame:
         return register_io_source(lambda *_: self(), schema=self._schema, is_pure=False)
+
+    @property
+    def schema_of_text(self) -> str:
+        """What Parquet says of columns whose categories are text.
+
+        Categories need not be looked up row by row to be written, and only those that occur are; who reads them is
+        told of text all the same, as by any other table.
+        """
+        empty = io.BytesIO()
+        without_categories(pl.DataFrame(schema=self._schema)).write_parquet(empty)
+        empty.seek(0)
+        return pl.read_parquet_metadata(empty)[ARROW_SCHEMA]
 
     def refuse_unwritable(self) -> None:
         """Refuse what has no text in a delimited file."""

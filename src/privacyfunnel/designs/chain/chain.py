@@ -13,6 +13,7 @@ I(X;Y) is the sum over steps of what each step adds in its context, averaged ove
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -46,11 +47,20 @@ class Chain:
     bands: tuple[Band, ...]
     as_values: bool = False  # whether original values are published, not groups of them
     first: Channel | None = None  # of the first step, where it is known already
+    deadline: float = math.inf  # of the clock: contexts that are not begun by then say nothing
 
     def grow(self, rows: float | None = None) -> Grown:
         """The contexts that so many rows come to, solved; by default as many as were counted."""
         expected = self.joint.total if rows is None else rows
-        return grow(self.joint, self.steps, self.bands, rows=expected, first=self.first, as_values=self.as_values)
+        return grow(
+            self.joint,
+            self.steps,
+            self.bands,
+            rows=expected,
+            first=self.first,
+            as_values=self.as_values,
+            deadline=self.deadline,
+        )
 
     def grown(self) -> GrownChain:
         """The chain with its contexts."""

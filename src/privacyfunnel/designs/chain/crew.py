@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,20 +14,26 @@ from privacyfunnel.designs.chain.contexts import context_channels
 from privacyfunnel.designs.workers import Workers
 
 BATCH = 96  # contexts per job: enough to amortise the calls, few enough to stay in the cache
+HURRIED = 24  # the same where there is a deadline: a job that has begun is finished
+TIER = 8 * BATCH  # contexts that are sorted by width: those before them are solved first, should time be short
 
 
 class Crew(Workers):
     """Worker processes that live as long as one growth. Nothing but tables of the joint is sent to them."""
 
-    def channels(self, tables: Sequence[FloatArray], band: Band, rounds: int) -> list[Channel]:
-        """The channel of every context; tables are (1 + c) × d and may differ in d."""
-        order = sorted(range(len(tables)), key=lambda i: tables[i].shape[1])
-        jobs = [order[i : i + BATCH] for i in range(0, len(order), BATCH)]
-        solved = self.all(context_channels, [(_padded([tables[i] for i in job]), band, rounds) for job in jobs])
+    def channels(self, tables: Sequence[FloatArray], band: Band, rounds: int, deadline: float) -> list[Channel]:
+        """The channel of every context, those first that come first; tables are (1 + c) × d and may differ in d.
+
+        When the clock shows the deadline, those that were not begun say nothing.
+        """
+        order = sorted(range(len(tables)), key=lambda i: (i // TIER, tables[i].shape[1]))
+        size = BATCH if math.isinf(deadline) else HURRIED
+        jobs = [order[i : i + size] for i in range(0, len(order), size)]
+        given = [(_padded([tables[i] for i in job]), band, rounds) for job in jobs]
         found: dict[int, Channel] = {}
-        for job, answer in zip(jobs, solved, strict=True):
-            found |= dict(zip(job, answer, strict=True))
-        return [found[i] for i in range(len(tables))]
+        for number, answer in self.until(deadline, context_channels, given).items():
+            found |= dict(zip(jobs[number], answer, strict=True))
+        return [found[i] if i in found else Channel.silent(table.shape[1]) for i, table in enumerate(tables)]
 
 
 def _padded(tables: Sequence[FloatArray]) -> FloatArray:

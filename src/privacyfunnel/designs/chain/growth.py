@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -25,6 +26,7 @@ MOST_VALUES = 8  # where there are more contexts, rare values of a context beyon
 ALIKE = 12  # digits in which two contexts must agree to share a channel
 LARGEST_GROWTH = 4 * 10**7  # pairs of a context and a combination it may be; about 1 GB. The likeliest go first
 ANY = "(any)"  # the label of an output that says nothing
+NOBODY = 0.0  # rows for which a step has but the one context that every step has
 PART = 1 << 21  # such pairs that are worked on at a time
 
 
@@ -59,12 +61,15 @@ def grow(
     rows: float,
     first: Channel | None = None,
     as_values: bool = False,
+    deadline: float = math.inf,
 ) -> Grown:
     """The chain of these steps: of each step's outputs those are contexts of the next that as many `rows` as there are
     would show once or more, on average. In all others nothing more is said.
 
     `first` is the channel of the first step, where that is known already. With `as_values` every step publishes
-    original values, and the contexts of the next are those. Nothing but the joint decides what becomes of it.
+    original values, and the contexts of the next are those. Nothing but the joint decides what becomes of it, unless
+    the clock shows the deadline: then contexts that are not solved yet say nothing, the rarest first, and no more are
+    listed.
     """
     labels = _LabelCodes(joint)
     reach = _Reach(np.zeros(joint.a, np.int64), np.arange(joint.a), np.ones(joint.a), np.zeros(1, np.int64))
@@ -75,13 +80,13 @@ def grow(
             values, of_combo = np.unique(joint.combos[:, attributes], axis=0, return_inverse=True)
             of_combo = of_combo.reshape(-1)
             step, mass, information = _solved(
-                joint, attributes, values, of_combo, reach, band, crew, labels, as_values, first
+                joint, attributes, values, of_combo, reach, band, crew, labels, as_values, first, deadline
             )
             first = None
             grown.append(step)
             total += float(mass @ information)
             if number + 1 < len(steps):
-                reach = _onward(joint, step, reach, of_combo, rows)
+                reach = _onward(joint, step, reach, of_combo, rows if time.monotonic() < deadline else NOBODY)
     whole: list[Step] = []
     ended = False  # whether there are outputs after which nothing more is said
     for number, step in enumerate(grown):
@@ -111,6 +116,7 @@ def _solved(
     labels: _LabelCodes,
     as_values: bool,
     given: Channel | None,
+    deadline: float,
 ) -> tuple[Step, FloatArray, FloatArray]:
     """The step's channels, the probability of each of its contexts, and what the step adds in each, in nats."""
     V = len(values)
@@ -126,6 +132,7 @@ def _solved(
     starts = np.searchsorted(context, np.arange(contexts + 1))
     breaks = np.bincount(context, ~band.holds(ratio, axis=1), minlength=contexts) > 0
     hard = np.flatnonzero(breaks & (np.diff(starts) > 1))
+    hard = hard[np.argsort(-mass[hard], kind="stable")]
     channels = [given] if given is not None else []
     if given is None and not len(hard):
         channels = [Channel.certain(int(n)) for n in np.diff(starts)]
@@ -138,7 +145,7 @@ def _solved(
         which = [shared.setdefault(np.round(table, ALIKE).tobytes(), len(shared)) for table in tables]
         different = [tables[which.index(i)] for i in range(len(shared))] if len(shared) < len(tables) else tables
         rounds = next(rounds for most, rounds in EFFORT if len(different) <= most)
-        found = crew.channels(different, band, rounds)
+        found = crew.channels(different, band, rounds, deadline)
         solved = {k: found[i].spread(g) for k, i, g in zip(hard.tolist(), which, groups, strict=True)}
         sizes = np.diff(starts).tolist()
         channels = [solved[k] if k in solved else Channel.certain(n) for k, n in enumerate(sizes)]

@@ -24,8 +24,10 @@ TOGETHER = 16  # values that a later step may have when it publishes several att
 SAMPLE = 150  # rows whose contexts a trial solves
 FIRST = (0.6, 0.8, 0.4, 1.0)  # shares of ε that a small first step may use
 LARGE_FIRST = 0.9  # and a large one, which has most of the information
-SECONDS = 40.0  # for all trials; a trial that has begun is finished
-SOLVING_SHARE = 0.6  # of these, for a large first step where orders are tried after it
+FIRST_SECONDS = 24.0  # for a large first step where nobody said how long all may take
+# Of a time limit: for a large first step, for it and the trials, and for it, the trials and all contexts. The rest is
+# for what cannot be cut short: going from step to step, and the certificate.
+FIRST_SHARE, TRIAL_SHARE, SOLVED_SHARE = 0.35, 0.45, 0.75
 
 Steps = tuple[tuple[int, ...], ...]
 
@@ -37,29 +39,35 @@ def chain_protocol(
     order: Sequence[str | Sequence[str]] | None = None,
     first: float | None = None,
     as_values: bool = False,
-    seconds: float = SECONDS,
+    seconds: float | None = None,
 ) -> Chain:
-    """A chain whose order of attributes, unless given, is the one that keeps most in trials of some seconds.
+    """A chain whose order of attributes, unless given, is the one that keeps most in trials.
 
     `order` names every published column; names that stand together are published in one step. `first` is the share of
-    ε that the first step may use. `as_values` publishes original values instead of groups of them.
+    ε that the first step may use. `as_values` publishes original values instead of groups of them. `seconds` are for
+    all of it; without them the clock decides of a large first step alone.
     """
-    deadline = time.monotonic() + seconds
+    begun = time.monotonic()
+    try_until, solve_until = (
+        math.inf if seconds is None else begun + share * seconds for share in (TRIAL_SHARE, SOLVED_SHARE)
+    )
     steps = chain_steps(joint, order) if order is not None else None
     large = largest_first(joint) if steps is None else steps[0]
     if len(np.unique(joint.combos[:, large], axis=0)) > FEW_VALUES and len(large) > 1:
         candidates = [(large, *rest) for rest in _orders(joint, large)] if steps is None else [steps]
         share = LARGE_FIRST if first is None else first
         chain = checked_chain(joint, promise, candidates[0], share, as_values=as_values)
-        solving = seconds if len(candidates) == 1 else SOLVING_SHARE * seconds
-        solved = first_channel(joint, large, chain.bands[0], solving)
-        return _best([replace(chain, steps=each, first=solved) for each in candidates], deadline)
+        solved = first_channel(
+            joint, large, chain.bands[0], FIRST_SECONDS if seconds is None else FIRST_SHARE * seconds
+        )
+        chain = replace(chain, first=solved, deadline=solve_until)
+        return _best([replace(chain, steps=each) for each in candidates], try_until)
     orders = _orders(joint) if steps is None else [steps]
     shares: tuple[float, ...] = FIRST if first is None else (first,)
     chains = [checked_chain(joint, promise, each, shares[0], as_values=as_values) for each in orders]
-    best = _best(chains, deadline)
+    best = _best([replace(chain, deadline=solve_until) for chain in chains], try_until)
     others = [checked_chain(joint, promise, best.steps, share, as_values=as_values) for share in shares[1:]]
-    return _best([best, *others], deadline)
+    return _best([best, *(replace(other, deadline=solve_until) for other in others)], try_until)
 
 
 def trial(joint: Joint, promise: Promise) -> float:

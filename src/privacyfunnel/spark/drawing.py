@@ -1,0 +1,110 @@
+"""Draws: a data frame that a protocol has met, and the job that its executors are given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from privacyfunnel.errors import ColumnError, ParameterError, TableError
+from privacyfunnel.laws.identified import RowKey
+from privacyfunnel.laws.sealing import SealedProtocol
+from privacyfunnel.release.apply import unknown_rows
+from privacyfunnel.release.sending import DROP, ERROR, Sending
+from privacyfunnel.release.write import published
+from privacyfunnel.spark.counting import check_ids, met, quoted
+from privacyfunnel.spark.executors import ByAttempt, ById, Job
+from privacyfunnel.spark.once import drawn_once, in_random_order
+from privacyfunnel.spark.places import classic
+from privacyfunnel.tables.names import checked_columns
+from privacyfunnel.tables.variables import Strangers
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Draw:
+    """A data frame that a protocol has met, and how its rows are to go out."""
+
+    sealed: SealedProtocol
+    df: Any
+    sending: Sending
+    there: int  # how many rows there are
+    strangers: Strangers  # those that hold what the protocol does not know
+    columns: tuple[str, ...]  # that are published
+
+    @classmethod
+    def of(cls, sealed: SealedProtocol, df: Any, sending: Sending) -> Draw:
+        """The frame counted; refused where its columns, its ids or its values are not what they must be."""
+        if sealed.sees_secret:
+            raise ParameterError(
+                "This protocol looks at the secret; on Spark rows are drawn without it. Design another."
+            )
+        columns, row_id = tuple(at.name for at in sealed.domain.attributes), sending.row_id
+        checked_columns(columns, df.columns, "published")
+        checked_columns(sending.read, df.columns, "named")
+        taken = {*columns, *published(sealed, sending.sets).names}
+        if row_id in columns or {*sending.keep} & taken:
+            raise ColumnError("a published column cannot be the row id, nor be kept as it is. Name another column.")
+        if row_id is not None:
+            check_ids(df, row_id)
+        rows, strangers = met(df, sealed)
+        if strangers.rows and sending.unknown == ERROR:
+            raise unknown_rows(strangers, rows)
+        if rows == strangers.rows:
+            raise TableError(
+                f"the frame must hold rows that the protocol knows; it knows none of {rows:,}. Name the table that the "
+                "protocol was made for, or one like it."
+            )
+        return cls(sealed, df, sending, rows, strangers, columns)
+
+    @property
+    def rows(self) -> int:
+        """How many rows are published."""
+        return self.there - (self.strangers.rows if self.sending.unknown == DROP else 0)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns that go out."""
+        return (*published(self.sealed, self.sending.sets).names, *self.sending.keep)
+
+    def by_ids(self) -> Any:
+        """The rows as a frame that is the same every time."""
+        sealed, row_id = self.sealed, self.sending.row_id
+        assert row_id is not None
+        words = (self.sending.key or RowKey.fresh()).for_protocol(sealed.digest, row_id)
+        order = None if self.sending.keep_order else RowKey.fresh().for_protocol(sealed.digest, row_id)
+        drawn = self._drawn(ById(row_id, words, order), beside=int(order is not None))
+        return (drawn if order is None else in_random_order(drawn)).toDF(*self.names)
+
+    def once(self, hidden: str) -> Any:
+        """The rows of one draw that was written to a hidden place, as a frame."""
+        drawn = self._drawn(ByAttempt(self.sending.keep_order), beside=3)
+        return drawn_once(drawn, hidden, self.rows, keep_order=self.sending.keep_order).toDF(*self.names)
+
+    def _drawn(self, addresses: ById | ByAttempt, beside: int) -> Any:
+        """The published columns, those kept and those beside, by number: mapInArrow stumbles over a dot in a name."""
+        from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+        read = tuple(dict.fromkeys((*self.columns, *self.sending.read)))
+        protocol, sending = _carried(self.df, self.sealed.to_text()), self.sending
+        job = Job(protocol, addresses, read, sending.keep, sending.sets, sending.unknown)
+        shown = [StringType()] * (len(self.names) - len(sending.keep))
+        kinds = [*shown, *(self.df.schema[name].dataType for name in sending.keep), *[LongType()] * beside]
+        schema = StructType([StructField(f"c{i}", kind) for i, kind in enumerate(kinds)])
+        plain = self.df.select(*(self.df[quoted(name)].alias(f"c{i}") for i, name in enumerate(read)))
+        return plain.mapInArrow(job, schema)
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text that goes along with the function that reads it."""
+
+    value: str
+
+
+def _carried(df: Any, text: str) -> Any:
+    """A text on its way to executors, apart from the keys.
+
+    Spark writes a function of more than a megabyte to a file on the driver's disk, so a large law and the keys must not
+    be in one. Over Spark Connect there is no broadcast, nor such a file.
+    """
+    session = df.sparkSession
+    return session.sparkContext.broadcast(text) if classic(session) else Text(text)

@@ -1,0 +1,142 @@
+"""What executors run: the rows of one task in, the same rows as they are published out.
+
+A task gets its rows in small batches. Some of them are drawn together, for what a batch costs apart from its rows.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import polars as pl
+
+from privacyfunnel.arrays import IntArray
+from privacyfunnel.laws.identified import IdentityWords
+from privacyfunnel.laws.sampling import KeyStream, Words
+from privacyfunnel.laws.sealing import SealedProtocol
+from privacyfunnel.release.outgoing import codes_of
+from privacyfunnel.release.sending import DROP
+from privacyfunnel.release.write import published
+from privacyfunnel.spark.counting import inputs_of
+from privacyfunnel.tables.identity import id_blocks
+
+ROWS_TOGETHER = 1 << 17
+TAG_BITS = 40  # of a row's number within its partition, where rows keep their order
+
+
+class Addressed(NamedTuple):
+    """Rows that have addresses."""
+
+    words: Callable[[IntArray], Words]  # by their inputs
+    beside: tuple[IntArray, ...]  # what goes with each row, beside its published columns
+
+
+class Addresses(Protocol):
+    """Where the words of a task's rows come from."""
+
+    def of(self, rows: pl.DataFrame, first: int) -> Addressed:
+        """These rows, the first of which is number `first` of its task."""
+
+
+@dataclass(frozen=True, slots=True)
+class ById:
+    """The same words for the same id and value, in whichever task; and a tag to be ordered by, if they are to be."""
+
+    row_id: str
+    _words: IdentityWords = field(repr=False)
+    _order: IdentityWords | None = field(repr=False)
+
+    def begun(self) -> Addresses:
+        return self
+
+    def of(self, rows: pl.DataFrame, first: int) -> Addressed:
+        ids, nothing = id_blocks(rows[self.row_id]), np.zeros(len(rows), dtype=np.int64)
+        tags = () if self._order is None else (self._order.rows(*ids, nothing).word().view(np.int64),)
+        return Addressed(partial(self._words.rows, *ids), tags)
+
+
+@dataclass(frozen=True, slots=True)
+class ByAttempt:
+    """Words of its own for every attempt at a task; with each row a tag to be ordered by, its task and its attempt."""
+
+    keep_order: bool
+
+    def begun(self) -> Addresses:
+        from pyspark import TaskContext
+
+        task = TaskContext.get()
+        assert task is not None  # this is one
+        order = None if self.keep_order else KeyStream.fresh()
+        return Attempt(task.partitionId(), secrets.randbits(63), KeyStream.fresh(), order)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Attempt:
+    """One attempt at one task. Its keys come from the operating system and leave the process in no way."""
+
+    partition: int
+    mark: int
+    _stream: KeyStream = field(repr=False)
+    _order: KeyStream | None = field(repr=False)
+
+    def of(self, rows: pl.DataFrame, first: int) -> Addressed:
+        n = len(rows)
+        place = (self.partition << TAG_BITS) + np.arange(first, first + n, dtype=np.int64)
+        tag = place if self._order is None else self._order.words(first, n).view(np.int64)
+        beside = tag, np.full(n, self.partition, dtype=np.int64), np.full(n, self.mark, dtype=np.int64)
+        return Addressed(lambda inputs: self._stream.rows(first, len(inputs)), beside)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """All that an executor needs to draw rows."""
+
+    protocol: Any = field(repr=False)  # the text of a protocol is the `value` of this
+    addresses: ById | ByAttempt
+    read: tuple[str, ...]  # the columns that come, in this order
+    keep: tuple[str, ...]
+    sets: str
+    unknown: str
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        """The batches of a task as they are published: the published columns, those kept, and what goes beside."""
+        import pyarrow as pa
+
+        sealed, addresses, first = _sealed(self.protocol.value), self.addresses.begun(), 0
+        way = published(sealed, self.sets)
+        for batch in _together(batches, min(ROWS_TOGETHER, way.rows_at_once)):
+            given = dict(zip(self.read, batch.columns, strict=True))
+            rows = pl.DataFrame(given)
+            inputs, at = inputs_of(rows, sealed), addresses.of(rows, first)
+            codes = codes_of(sealed, inputs, self.unknown, at.words)
+            columns = [column.cast(pl.String).to_arrow().cast(pa.string()) for column in way.columns(codes)]
+            columns += [given[name] for name in self.keep]
+            columns += [pa.array(numbers) for numbers in at.beside]
+            out = pa.RecordBatch.from_arrays(columns, names=[f"c{i}" for i in range(len(columns))])
+            yield out.filter(pa.array(inputs >= 0)) if self.unknown == DROP else out
+            first += len(rows)
+
+
+@lru_cache(maxsize=4)
+def _sealed(text: str) -> SealedProtocol:
+    """A protocol, read once by a process that draws many tasks."""
+    return SealedProtocol.from_text(text, "the protocol of this job")
+
+
+def _together(batches: Iterator[Any], most: int) -> Iterator[Any]:
+    """The same rows in fewer batches, of about so many rows."""
+    import pyarrow as pa
+
+    waiting: list[Any] = []
+    for batch in batches:
+        if batch.num_rows:
+            waiting.append(batch)
+        if sum(one.num_rows for one in waiting) >= most:
+            yield pa.concat_batches(waiting)
+            waiting = []
+    if waiting:
+        yield pa.concat_batches(waiting)
