@@ -51,8 +51,8 @@ def test_cross_tables_have_the_published_margins_and_come_nearer(release: Releas
         together = sum(cell.share or 0.0 for cell in found if cell.labels[0] == colour)
         assert together == pytest.approx(of_colour[(colour,)], abs=2e-4)
     for cell, before in zip(found, alone, strict=True):
-        assert cell.standard_error <= before.standard_error
-        assert abs((cell.share or 0.0) - truth[cell.labels]) <= 5 * cell.standard_error + 1e-3
+        assert (cell.standard_error or 0.0) <= (before.standard_error or 0.0)
+        assert abs((cell.share or 0.0) - truth[cell.labels]) <= 5 * (cell.standard_error or 0.0) + 1e-3
     assert sum(c.upper - c.lower for c in found) < 0.9 * sum(c.upper - c.lower for c in alone)
 
 
@@ -118,7 +118,7 @@ def test_other_rows_are_not_calibrated_by_old_shares(release: Release) -> None:
     half = apply(release.sealed, PEOPLE[: len(PEOPLE) // 2], seed=3, keep="region").table
     found = estimate(release.sealed, half, columns="colour")
     assert any("other rows" in note for note in found.notes)
-    assert all(cell.standard_error > 0 for cell in found.table("colour"))
+    assert all((cell.standard_error or 0.0) > 0 for cell in found.table("colour"))
     # As many rows, but others: the outputs themselves say so.
     changed = PEOPLE.with_columns(colour=pl.lit("blue"))
     found = estimate(release.sealed, apply(release.sealed, changed, seed=3, keep="region").table, columns="colour")
