@@ -68,8 +68,9 @@ def test_the_tilted_solve_is_the_profile_of_the_tables_rate(seed: int) -> None:
     mine, c = profile(q, counts), counts / counts.sum()
     members = np.array([True, False, False])
     least = least_rate(q, c, members, None)
+    _, held = mine._start(members[None, :])
     for tilt in (0.05, -0.05, 0.2):
-        share, surprise = mine._tilted(members[None, :], np.array([tilt]), fixed=True)
+        share, surprise = mine._tilted(members[None, :], np.array([tilt]), held, fixed=True)
         expected = 2 * counts.sum() * (least_rate(q, c, members, float(share[0])) - least)
         assert surprise[0] ** 2 == pytest.approx(expected, abs=2e-2 + 2e-3 * expected)
 

@@ -26,6 +26,7 @@ from privacyfunnel.audits.side_channels import SideChannel, side_channel
 from privacyfunnel.errors import ColumnError, GuaranteeError, TableError
 from privacyfunnel.laws.law import Law
 from privacyfunnel.laws.sealing import SealedProtocol, certify
+from privacyfunnel.laws.shares import KnownShares
 from privacyfunnel.laws.signing import Signer, signed_protocol
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.release.composition import looked_up
@@ -143,6 +144,7 @@ def audit(
             "It was made for other rows, or altered: make it again."
         )
     _check_induced(sealed, found)
+    _check_shares(sealed, found)
     draw = None
     if sanitised is not None:
         numbers = order_known(Path(protocol), table, Path(sanitised), found.encoding.rows, ledger, keep_order)
@@ -330,6 +332,25 @@ def check_secret(sealed: SealedProtocol, secret: Sequence[str]) -> None:
     if secret and tuple(secret) != stated:
         raise ColumnError(
             f"the protocol protects {' & '.join(stated)}; --secret names {' & '.join(secret)}. Name the same columns."
+        )
+
+
+def _check_shares(sealed: SealedProtocol, found: Found) -> None:
+    """What analysts calibrate by must be the shares of this table."""
+    if sealed.shares is None:
+        return
+    combos, rows = sealed.domain.combos, found.joint.weights.sum(axis=0)
+    mine = combos[found.inputs[: found.joint.a] % len(combos)]
+    counted = KnownShares(
+        tuple(
+            np.bincount(mine[:, j], weights=rows, minlength=len(at.labels)).astype(np.int64)
+            for j, at in enumerate(sealed.domain.attributes)
+        )
+    )
+    if not counted.same_as(sealed.shares):
+        raise GuaranteeError(
+            "the protocol file must state the shares of the published columns in this table; it states others. It was "
+            "made for other rows, or altered: make it again."
         )
 
 

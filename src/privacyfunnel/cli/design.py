@@ -52,6 +52,7 @@ from privacyfunnel.cli.release_options import (
     DesignNoise,
     DomainOption,
     Noise,
+    WithShares,
 )
 from privacyfunnel.cli.summary import certified
 
@@ -78,6 +79,7 @@ def design(
     average: AverageOption = None,
     average_only: AverageOnly = False,
     sees_secret: SeesSecret = False,
+    with_shares: WithShares = False,
     bin_: BinOption = None,
     merge_rare: MergeRareOption = None,
     merge_secrets: MergeSecretsOption = None,
@@ -117,6 +119,7 @@ def design(
             average=average,
             average_only=average_only,
             sees_secret=sees_secret,
+            with_shares=with_shares,
             bins=bin_,
             merge_rare=merge_rare,
             merge_secrets=merge_secrets,

@@ -69,6 +69,9 @@ def estimate(
     original: Annotated[
         Path | None, typer.Option("--original", help="For the owner: the original table, to draw its shares beside.")
     ] = None,
+    no_shares: Annotated[
+        bool, typer.Option("--no-shares", help="Do not calibrate to shares that the protocol file states.")
+    ] = False,
     signed_by: SignedBy = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
@@ -102,10 +105,13 @@ def estimate(
         method=method.value if method else None,
         level=level,
         target=target.value,
+        shares=not no_shares,
     )
     files: list[Path] = []
     if into is not None:
-        files += _written(found, sealed, sanitised, into, groups, impute, original, written, force=force)
+        files += _written(
+            found, sealed, sanitised, into, groups, impute, original, written, force=force, shares=not no_shares
+        )
     if posterior is not None:
         files.append(_posterior_written(sealed, table, posterior, force=force))
     if matrix is not None:
@@ -172,6 +178,7 @@ def _written(
     written: Dialect,
     *,
     force: bool,
+    shares: bool,
 ) -> list[Path]:
     """The estimates, their picture and the completed tables: all of them, whole, or none."""
     from contextlib import ExitStack
@@ -193,7 +200,7 @@ def _written(
         for picture, path in zip(pictures, paths[1:], strict=True):
             save(figure, picture, path.suffix.removeprefix("."))
         if impute:
-            paths += impute_file(sealed, sanitised, into, impute, by=by, dialect=written, force=force)
+            paths += impute_file(sealed, sanitised, into, impute, by=by, dialect=written, force=force, shares=shares)
     return paths
 
 

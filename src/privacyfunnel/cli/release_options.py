@@ -65,6 +65,10 @@ SetsOption = Annotated[Sets, typer.Option("--sets", help="Write sets as one colu
 ExcelSafe = Annotated[
     bool, typer.Option("--excel-safe", help="Put an apostrophe before text that begins like a formula.")
 ]
+WithShares = Annotated[
+    bool,
+    typer.Option("--with-shares", help="Publish the exact shares of each published column in protocol.json as well."),
+]
 Seed = Annotated[int | None, typer.Option("--seed", help="For tests only: not for publication.")]
 DesignEpsilon = Annotated[
     str | None,

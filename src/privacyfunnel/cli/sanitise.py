@@ -63,6 +63,7 @@ from privacyfunnel.cli.release_options import (
     Seed,
     Sets,
     SetsOption,
+    WithShares,
 )
 from privacyfunnel.cli.summary import content, told
 
@@ -104,6 +105,7 @@ def sanitise(
     average: AverageOption = None,
     average_only: AverageOnly = False,
     sees_secret: SeesSecret = False,
+    with_shares: WithShares = False,
     keep: Keep = None,
     bin_: BinOption = None,
     merge_rare: MergeRareOption = None,
@@ -160,6 +162,7 @@ def sanitise(
         average=average,
         average_only=average_only,
         sees_secret=sees_secret,
+        with_shares=with_shares,
         keep=keep,
         bins=bin_,
         merge_rare=merge_rare,

@@ -5,6 +5,7 @@ models            its two shapes: one of a list, or a set of values
 identification    what can be learned at all, and bounds for the rest
 likelihood        the most likely distribution, with a proved gap
 inversion         unbiased estimates and their exact covariance; projection onto distributions
+calibration       estimates where margins are known exactly
 intervals         intervals that cover, also near 0 and 1
 shares            these together, on arrays
 reading           sanitised tables to counts

@@ -11,12 +11,13 @@ import numpy as np
 
 from privacyfunnel.arrays import BoolArray, FloatArray
 from privacyfunnel.errors import ColumnError, ParameterError, SizeError
+from privacyfunnel.estimation.calibration import Margins
 from privacyfunnel.estimation.identification import Identification, RowSpace, identify
 from privacyfunnel.estimation.intervals import FEW_ROWS
 from privacyfunnel.estimation.models import default_method
 from privacyfunnel.estimation.reading import Group, Reading, covered_by, loaded
 from privacyfunnel.estimation.results import Cell, Estimates, ShareTable
-from privacyfunnel.estimation.shares import Fit, Settings, Shares
+from privacyfunnel.estimation.shares import Fit, Settings, Shares, calibrated
 from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.model.protocol import Labels
 from privacyfunnel.release.release import Release
@@ -37,6 +38,7 @@ def estimate(
     target: str = "table",
     bootstrap: int = 0,
     seed: int = 0,
+    shares: bool = True,
 ) -> Estimates:
     """Shares of the original values, from a sanitised table (a file or a frame) and its protocol (or protocol file).
 
@@ -45,7 +47,9 @@ def estimate(
     column by itself. `by` names kept columns: the shares are then those within each of their groups. `method` is `ml`,
     `projection` or `inversion`; left out, the one with the least measured error. Intervals cover the shares of the
     original table (`target="table"`: only the protocol is random) or of the population it was drawn from.
-    `bootstrap` replaces them by percentiles of so many redrawn tables.
+    `bootstrap` replaces them by percentiles of so many redrawn tables. Where the owner published the shares of single
+    columns, estimates are calibrated to them, unless `shares` is False: say so where the sanitised rows are others than
+    those the protocol was made for.
 
     Raises
     ------
@@ -63,6 +67,7 @@ def estimate(
     settings = Settings(method or default_method(len(sealed.law.members)), level, target, bootstrap, seed)
     tables: dict[Group, dict[int, ShareTable]] = {}
     too_large: dict[int, SizeError] = {}
+    told_of_shares: dict[str, None] = {}
     for together in read_together(sealed, asked):
         try:
             reading = Reading.of(sealed, columns=asked[together[0]], grouped=bool(by))
@@ -73,8 +78,14 @@ def estimate(
             continue
         space = RowSpace.of(reading.model.means)
         wanted = {i: _Tabulation.of(reading, space, asked[i]) for i in together}
-        for group, seen in reading.observed(frame, by, distinct=settings.method == "ml").items():
-            fit = Fit.of(reading.model, space, seen, settings)
+        seen = reading.observed(frame, by, distinct=settings.method == "ml")
+        fits, said = calibrated(
+            {group: Fit.of(reading.model, space, each, settings) for group, each in seen.items()},
+            Margins.of(reading) if shares else None,
+            None if sealed.shares is None else sealed.shares.rows,
+        )
+        told_of_shares |= said
+        for group, fit in fits.items():
             named = tuple(zip(by, group, strict=True))
             tables.setdefault(group, {}).update({i: wanted[i].table(named, fit) for i in together})
     if not tables:
@@ -86,7 +97,7 @@ def estimate(
         method=settings.method,
         level=level,
         target=target,
-        notes=_general_notes(sealed, grouped=bool(by)),
+        notes=(*_general_notes(sealed, grouped=bool(by)), *told_of_shares),
     )
 
 
@@ -131,15 +142,15 @@ class _Tabulation:
         return cls(columns, labels, functions, identify(space, functions))
 
     def table(self, group: tuple[tuple[str, str], ...], fit: Fit) -> ShareTable:
-        identified = self.known.identified
+        identified = self.known.identified | fit.known(self.functions)
         shares = fit.shares(self.functions, identified)
         return ShareTable(
             columns=self.columns,
             group=group,
             rows=fit.observed.rows,
             cells=_cells(self.labels, shares, identified),
-            sums=self._sums(fit),
-            notes=self._notes(fit, fits=shares.fits),
+            sums=() if identified.all() else self._sums(fit),
+            notes=self._notes(fit, identified, fits=shares.fits),
         )
 
     def _sums(self, fit: Fit) -> tuple[tuple[tuple[Labels, ...], Cell], ...]:
@@ -152,9 +163,9 @@ class _Tabulation:
         everything = np.ones(len(names), dtype=np.bool_)
         return tuple(zip(members, _cells(names, fit.shares(functions, everything), everything), strict=True))
 
-    def _notes(self, fit: Fit, *, fits: bool) -> tuple[str, ...]:
+    def _notes(self, fit: Fit, identified: BoolArray, *, fits: bool) -> tuple[str, ...]:
         notes = []
-        untold = int((~self.known.identified).sum())
+        untold = int((~identified).sum())
         if untold:
             notes.append(
                 f"The protocol does not identify {untold} of {len(self.labels)} shares, however many rows there are; "

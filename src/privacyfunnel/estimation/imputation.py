@@ -20,14 +20,19 @@ from scipy.special import stdtrit
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.errors import ColumnError, ParameterError
+from privacyfunnel.estimation.calibration import Margins
 from privacyfunnel.estimation.identification import RowSpace
 from privacyfunnel.estimation.observation import ObservationModel, Observed
 from privacyfunnel.estimation.reading import Group, Reading, group_labels
-from privacyfunnel.estimation.shares import fitted
+from privacyfunnel.estimation.shares import Fit, Settings, calibrated, fitted
 from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.tables.dialect import AS_FOUND, Dialect
 from privacyfunnel.tables.picking import named, picked
 from privacyfunnel.tables.sources import as_table
+
+SCALED, MOST_SCALED = 0.1, 500  # of a row: how near completed rows come to shares that are known; rounds for that
+
+LEAST_PRIOR = 1e-12  # what outputs allow nothing else for stays possible
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,18 +78,25 @@ def posteriors(model: ObservationModel, prior: FloatArray, outputs: NDArray[Any]
 
 
 def impute(
-    protocol: SealedProtocol | str | Path, frame: Any, m: int = 5, seed: int = 0, *, by: str | Sequence[str] = ()
+    protocol: SealedProtocol | str | Path,
+    frame: Any,
+    m: int = 5,
+    seed: int = 0,
+    *,
+    by: str | Sequence[str] = (),
+    shares: bool = True,
 ) -> list[Any]:
     """m completed frames of the kind that was given: published columns replaced by original ones drawn from X | Y.
 
     Proper in Rubin's sense: for each frame the prior is estimated anew from resampled outputs, so that the frames
     differ by as much as the prior is uncertain. `by` names kept columns within whose groups the prior is estimated; an
-    analysis that relates the imputed columns to a kept one needs it, or it will find too weak a relation.
+    analysis that relates the imputed columns to a kept one needs it, or it will find too weak a relation. Where the
+    protocol file states exact shares, the completed columns have them on average, unless `shares` is False.
     """
     from privacyfunnel.tables.frames import FrameTable
 
     table = FrameTable.of(frame)
-    imputation = Imputation.prepared(protocol, frame, m, seed, by=by)
+    imputation = Imputation.prepared(protocol, frame, m, seed, by=by, shares=shares)
     kept = [name for name in table.columns if name not in imputation.published]
     # The analyst's own frame comes back to the analyst: its index stays.
     drawn = (pl.concat(imputation.batches(frame, i)).get_columns() for i in range(m))
@@ -101,6 +113,7 @@ def impute_file(
     by: str | Sequence[str] = (),
     dialect: Dialect = AS_FOUND,
     force: bool = False,
+    shares: bool = True,
 ) -> list[Path]:
     """The same for a file of any size: `imputed-1.csv` … in the folder `into`, all of them whole or none.
 
@@ -112,7 +125,7 @@ def impute_file(
 
     source, into = Path(source), Path(into)
     table = open_table(source, dialect)
-    imputation = Imputation.prepared(protocol, table, m, seed, by=by)
+    imputation = Imputation.prepared(protocol, table, m, seed, by=by, shares=shares)
     kept = [name for name in table.columns if name not in imputation.published]
     originals = [imputation.reading.sealed.domain.attributes[j].name for j in imputation.reading.attributes]
     twice = [name for name in kept if name in originals]
@@ -142,7 +155,14 @@ class Imputation:
 
     @classmethod
     def prepared(
-        cls, protocol: SealedProtocol | str | Path, source: Any, m: int, seed: int, *, by: str | Sequence[str] = ()
+        cls,
+        protocol: SealedProtocol | str | Path,
+        source: Any,
+        m: int,
+        seed: int,
+        *,
+        by: str | Sequence[str] = (),
+        shares: bool = True,
     ) -> Imputation:
         """Estimate the priors from a sanitised table, a file or a frame."""
         if m < 1:
@@ -157,12 +177,13 @@ class Imputation:
         space = _complete(reading)
         rng = np.random.default_rng([seed, 0])
         method = reading.model.default_method
-        priors = {
-            group: np.stack(
-                [fitted(reading.model, space, _again(reading.model, space, seen, rng), method) for _ in range(m)]
-            )
-            for group, seen in reading.observed(source, by, distinct=method == "ml").items()
-        }
+        seen = reading.observed(source, by, distinct=method == "ml")
+        known, of = Margins.of(reading) if shares else None, reading.sealed.shares
+        rows = None if of is None else of.rows
+        fits = {group: Fit.of(reading.model, space, each, Settings(method)) for group, each in seen.items()}
+        fits, _ = calibrated(fits, known, rows)
+        drawn = [_priors(fits, known, rows, rng) for _ in range(m)]
+        priors = {group: np.stack([prior[group] for prior in drawn]) for group in seen}
         return cls(reading, by, priors, seed, reading.way(as_table(source), by).names)
 
     def batches(self, source: Any, i: int, keep: Sequence[str] = ()) -> Iterator[pl.DataFrame]:
@@ -231,6 +252,21 @@ def combine(estimates: ArrayLike, variances: ArrayLike = 0.0, *, level: float = 
     half = float(stdtrit(degrees, (1 + level) / 2)) * math.sqrt(total)
     centre = float(q.mean())
     return Combined(centre, math.sqrt(total), centre - half, centre + half, degrees)
+
+
+def _priors(fits: dict[Group, Fit], known: Margins | None, rows: int | None, rng: Generator) -> dict[Group, FloatArray]:
+    """A prior for each group, as another table like this one gives it; where margins are known the other one has them
+    too, and the prior is one with which rows are completed to what they say."""
+    first = next(iter(fits.values()))
+    if first.calibration is None:
+        seen = {group: _again(fit.model, fit.space, fit.observed, rng) for group, fit in fits.items()}
+        return {group: fitted(first.model, first.space, each, first.settings.method) for group, each in seen.items()}
+    drawn = {
+        group: Fit.of(fit.model, fit.space, fit.model.simulate(fit.p, fit.observed.rows, rng, fixed=True), fit.settings)
+        for group, fit in fits.items()
+    }
+    again, _ = calibrated(drawn, known, rows)
+    return {group: fit.prior for group, fit in again.items()}
 
 
 def _again(model: ObservationModel, space: RowSpace, observed: Observed, rng: Generator) -> Observed:

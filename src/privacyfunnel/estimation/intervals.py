@@ -46,8 +46,14 @@ def spread(model: ObservationModel, g: FloatArray, p: FloatArray, rows: int, *, 
     return Spread(second / rows, slope / rows)
 
 
-def interval(estimate: FloatArray, spread: Spread, level: float) -> tuple[FloatArray, FloatArray]:
-    """The shares between 0 and 1 under which each estimate is not surprising at this level."""
+def interval(
+    estimate: FloatArray, spread: Spread, level: float, most: FloatArray | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """The shares between 0 and 1, or the most there can be, under which each estimate is not surprising."""
+    if most is not None:  # in units of that
+        unit = np.maximum(most, EXACT)
+        lower, upper = interval(estimate / unit, Spread(spread.variance / unit**2, spread.slope / unit), level)
+        return lower * unit, upper * unit
     r = len(estimate)
     both = Spread(np.tile(spread.variance, 2), np.tile(spread.slope, 2))  # the lower ends, then the upper ones
     estimates = np.tile(estimate, 2)

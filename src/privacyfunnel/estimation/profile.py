@@ -19,10 +19,15 @@ multiplied by :math:`\kappa = e^{-\mu}` has
 for a table, and p'κ, scaled to sum 1, is the most likely one with its share of A for a population. As κ goes from ∞ to
 0, θ falls from all rows whose output allows A to those whose output allows nothing else: an interval never says more
 than what outputs guarantee, nor less.
+
+Where margins are known (:math:`B^T p = t`), both minima are among the tables that have them: rows are multiplied by
+:math:`e^{-(B\eta)_x}` as well, with the η at which the most likely p' has the margins. That is the maximum of a concave
+function whose slope is :math:`B^T p' - t`; any other η makes an interval wider, never narrower.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,6 +45,9 @@ USUAL_SOLVES, USUAL_STEPS = 5, 12  # for one end; Newton steps of a solve
 MOST_WORK = 10**11  # multiplications for all ends of a table: some ten seconds
 NEARLY_LIKELY = 0.2  # values whose own chance of what was seen is lower by more stay out, unless a solve wants them
 ABSENT = 1e-9  # a share below it is none
+NEAR_MARGIN, MARGIN_STEPS = 0.01, 12  # of its standard error: how near a margin comes to what it is; steps for that
+PART_OF_ROW = 0.01  # and nearer than this it need not come
+WIDEST = 60.0  # of ln κ: beyond it rows are as good as gone, and exponentials would be none
 AS_LIKELY = 1e-9  # relative: what is left of a gap after rounding
 MOST_NUMBERS = 4 * 10**6  # in the systems that are solved at once
 
@@ -65,12 +73,33 @@ class Guaranteed:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Fixed:
+    """Margins that every table has which is looked at: functions B of the values, their shares, and about how they vary
+    from table to table where they are not held (the inverse of their covariance, for one row)."""
+
+    functions: FloatArray  # a × k
+    shares: FloatArray
+    inverse: FloatArray
+
+    def near(self, rows: float) -> FloatArray:
+        """How near each share must come to what it is, among so many rows."""
+        spread = np.maximum(np.diag(np.linalg.pinv(self.inverse, hermitian=True)), 0.0)
+        return np.asarray(np.maximum(NEAR_MARGIN * np.sqrt(spread / rows), PART_OF_ROW / rows))
+
+    @classmethod
+    def nothing(cls, values: int) -> Fixed:
+        """No margin is known."""
+        return cls(np.empty((values, 0)), np.empty(0), np.empty((0, 0)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Profile:
     """What was seen, and the most likely shares, from which profiles are measured."""
 
     likelihood: FloatArray  # P(y|x), a × d, of the outputs that were seen
     counts: FloatArray
     p: FloatArray  # the most likely shares
+    margins: Fixed | None = None  # of a table, where they are known
 
     def affordable(self, functions: int) -> bool:
         """Whether intervals for so many functions take seconds."""
@@ -111,14 +140,15 @@ class Profile:
 
         Surprise grows with the tilt, in the regular case in proportion; so the right tilt is found by its bracket.
         """
-        rows, start = float(self.counts.sum()), members @ self.p
+        rows = float(self.counts.sum())
+        start, held = self._start(members)
         tilt = np.minimum(z / (rows * np.maximum(guess, 1e-9)), LARGEST_TILT)
         low, below = np.zeros_like(tilt), np.zeros_like(tilt)  # a tilt that surprises less, and its surprise
         high, above = np.full_like(tilt, np.inf), np.full_like(tilt, np.inf)  # and one that surprises more
         end = last.copy()
         left = np.arange(len(tilt))
         for i in range(ROUNDS):
-            share, surprise = self._tilted(members[left], sign[left] * tilt[left], fixed=fixed)
+            share, surprise = self._tilted(members[left], sign[left] * tilt[left], held, fixed=fixed)
             close, more = np.abs(surprise - z) <= CLOSE, surprise > z
             end[left[close | more]] = share[close | more]
             low[left[~more]], below[left[~more]] = tilt[left[~more]], surprise[~more]
@@ -133,25 +163,60 @@ class Profile:
         outward = end - sign * CLOSE / z * np.abs(end - start)
         return np.where(sign > 0, np.maximum(last, outward), np.minimum(last, outward))
 
-    def _tilted(self, members: BoolArray, tilt: FloatArray, *, fixed: bool) -> tuple[FloatArray, FloatArray]:
+    def _start(self, members: BoolArray) -> tuple[FloatArray, tuple[FloatArray, float]]:
+        """The most likely shares of each set of values; and η of all that is known, with how badly these fit."""
+        if self.margins is None:
+            seen = self.counts / self.counts.sum() @ np.log(self.p @ self.likelihood)
+            return np.asarray(members @ self.p), (np.empty(0), -float(seen))
+        p, eta, value = self._held(np.zeros((1, self.p.size)), np.zeros(self.margins.shares.size))
+        return np.asarray(members @ p[0]), (eta[0], float(value[0]))
+
+    def _tilted(
+        self, members: BoolArray, tilt: FloatArray, held: tuple[FloatArray, float], *, fixed: bool
+    ) -> tuple[FloatArray, FloatArray]:
         """The share of each set of values where their rows are multiplied by e^−tilt, and its surprise in standard
         errors.
         """
         rows = float(self.counts.sum())
-        c = self.counts / rows
-        # Only ratios matter, so the larger factor is 1 and nothing overflows.
-        factor = np.where(members, np.exp(-np.maximum(tilt, 0.0))[:, None], np.exp(np.minimum(tilt, 0.0))[:, None])
-        p = self._most_likely(factor)
-        best = float(c @ np.log(self.p @ self.likelihood))
+        eta, best = held
+        p, _, value = self._held(tilt[:, None] * members, eta)
         if fixed:
             share = (members * p).sum(axis=1)
-            value = -(np.log((p * factor) @ self.likelihood) @ c) + np.minimum(tilt, 0.0) - tilt * share
+            value = value - tilt * share
         else:
-            q = p * factor
+            q = p * np.exp(-(tilt[:, None] * members - np.minimum(tilt, 0.0)[:, None]))
             q /= q.sum(axis=1, keepdims=True)
             share = (members * q).sum(axis=1)
-            value = -(np.log(q @ self.likelihood) @ c)
-        return share, np.sqrt(2 * rows * np.maximum(value + best, 0.0))
+            value = -(np.log(q @ self.likelihood) @ (self.counts / rows))
+        return share, np.sqrt(2 * rows * np.maximum(value - best, 0.0))
+
+    def _held(self, tilts: FloatArray, eta: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The most likely p where rows are multiplied by e^−tilts (r × a) and margins are what they are; the η of
+        these; and −Σ c ln(p κ q) − η·t, which is least over p and largest over η."""
+        c = self.counts / self.counts.sum()
+        known = Fixed.nothing(self.p.size) if self.margins is None else self.margins
+        B, t = known.functions, known.shares
+        near = known.near(float(self.counts.sum()))
+        eta = np.tile(eta, (len(tilts), 1))
+        best_p, best_eta, best = np.zeros(tilts.shape), eta.copy(), np.full(len(tilts), -np.inf)
+        left, step = np.arange(len(tilts)), np.ones(len(tilts))
+        for _ in range(MARGIN_STEPS if t.size else 1):
+            power = tilts[left] + eta[left] @ B.T
+            least = power.min(axis=1, keepdims=True)
+            factor = np.exp(-np.minimum(power - least, WIDEST))  # only ratios matter: nothing overflows
+            p = self._most_likely(factor)
+            value = -(np.log((p * factor) @ self.likelihood) @ c) + least[:, 0] - eta[left] @ t
+            off = p @ B - t
+            better = value >= best[left]
+            now = left[better]
+            best_p[now], best_eta[now], best[now] = p[better], eta[now], value[better]
+            step[left[~better]] /= 4  # the last step was too long: a shorter one from where it began
+            slope = np.where(better[:, None], off, best_p[left] @ B - t)
+            eta[left] = best_eta[left] + step[left, None] * (slope @ known.inverse)
+            left = left[(np.abs(slope) > near).any(axis=1)]
+            if not len(left):
+                break
+        return best_p, best_eta, best
 
     def _most_likely(self, factors: FloatArray) -> FloatArray:
         """Over the values that may matter first; others join where they would be likelier than those are."""
@@ -171,6 +236,31 @@ class Profile:
             inside = inside | wanted.any(axis=0)
             left = left[wanted.any(axis=1)]
         return p
+
+
+def together(profiles: Sequence[Profile], parts: FloatArray, margins: Fixed) -> tuple[FloatArray, FloatArray]:
+    """The most likely shares of groups, so large a part of the rows each, that have the margins among them all; and the
+    priors with which rows are completed to these shares (both: groups × a). One η tilts all groups."""
+    B, t = margins.functions, margins.shares
+    rows = sum(float(profile.counts.sum()) for profile in profiles)
+    near = margins.near(rows)
+    eta, best_eta, best, step = np.zeros(t.size), np.zeros(t.size), -np.inf, 1.0
+    slope, shares, priors = np.zeros(t.size), np.empty(0), np.empty(0)
+    for _ in range(MARGIN_STEPS):
+        power = B @ eta
+        factor = np.exp(-np.minimum(power - power.min(), WIDEST))
+        p = np.stack([profile._most_likely(factor[None, :])[0] for profile in profiles])
+        chance = [np.log((each * factor) @ profile.likelihood) for each, profile in zip(p, profiles, strict=True)]
+        fits = [profile.counts @ of / profile.counts.sum() for of, profile in zip(chance, profiles, strict=True)]
+        value = float(power.min() - parts @ np.array(fits) - eta @ t)
+        if value >= best:
+            best, best_eta, slope, shares, priors = value, eta, parts @ p @ B - t, p, p * factor
+        else:
+            step /= 4
+        if (np.abs(slope) <= near).all():
+            break
+        eta = best_eta + step * (slope @ margins.inverse)
+    return shares, priors / priors.sum(axis=1, keepdims=True)
 
 
 def _next(

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import ndtri
 
 from privacyfunnel.arrays import BoolArray, FloatArray
 from privacyfunnel.errors import ParameterError
+from privacyfunnel.estimation.calibration import Calibration, Margins, calibrations
 from privacyfunnel.estimation.identification import RowSpace, bounds
-from privacyfunnel.estimation.intervals import EXACT, FEW_ROWS, interval, interval_at_any_size, spread
+from privacyfunnel.estimation.intervals import EXACT, FEW_ROWS, Spread, interval, interval_at_any_size, spread
 from privacyfunnel.estimation.inversion import on_simplex, unbiased_weights
 from privacyfunnel.estimation.likelihood import maximum_likelihood
 from privacyfunnel.estimation.observation import ObservationModel, Observed
-from privacyfunnel.estimation.profile import Guaranteed, Profile, intervals
+from privacyfunnel.estimation.profile import Fixed, Guaranteed, Profile, intervals, together
+from privacyfunnel.estimation.reading import Group
 
 METHODS = ("ml", "projection", "inversion")
 TARGETS = ("table", "population")
 UNTOLD = 0.05  # about a standard error, where none is known: a first step of a search
+WORTH = (
+    0.9  # of a standard error: what is left of it where groups are calibrated at the cost of a wider kind of interval
+)
 WHOLE = 1e-3  # of a row: what is nearer to a whole number of rows is one
 
 
@@ -85,10 +90,29 @@ class Fit:
     observed: Observed
     settings: Settings
     p: FloatArray
+    alone: FloatArray  # p, as it is without margins that are known
+    prior: FloatArray  # with which rows are completed so that they have the shares p
+    calibration: Calibration | None = None  # where margins of the table are known
 
     @classmethod
     def of(cls, model: ObservationModel, space: RowSpace, observed: Observed, settings: Settings) -> Fit:
-        return cls(model, space, observed, settings, fitted(model, space, observed, settings.method))
+        p = fitted(model, space, observed, settings.method)
+        return cls(model, space, observed, settings, p, p, p)
+
+    def calibrated(self, calibration: Calibration) -> Fit:
+        """The same where margins are known."""
+        p, rows = self.p, self.observed.rows
+        if self.space.complete:
+            g = unbiased_weights(self.model, self.space, np.eye(p.size), _smoothed(p, rows))
+            beta = calibration.regression(self.model, g, _smoothed(p, rows), rows)
+            p = on_simplex(p + calibration.off @ beta)
+        return replace(self, p=p, prior=p, calibration=calibration)
+
+    def known(self, functions: FloatArray) -> BoolArray:
+        """Which functions follow from margins that are known."""
+        if self.calibration is None or not self.calibration.whole:
+            return np.zeros(functions.shape[1], dtype=np.bool_)
+        return self.calibration.every.implied(functions)[0]
 
     def shares(self, functions: FloatArray, identified: BoolArray) -> Shares:
         """Estimates of each of `functions` (a × r) of the original distribution, bounds where it is not identified."""
@@ -105,37 +129,68 @@ class Fit:
             if profiled is not None:
                 lower[untold], upper[untold] = profiled
         lower, upper = self._guaranteed(functions, lower, upper)
+        if self.calibration is not None:
+            most = self.calibration.every.most(functions, self.calibration.part)
+            lower, upper = np.minimum(lower, most), np.minimum(upper, most)
         if self.settings.method != "inversion":
             share = np.where(identified, np.clip(share, lower, upper), share)
+        exactly = self.known(functions)
+        if self.calibration is not None and exactly.any():
+            told_exactly = self.calibration.every.implied(functions)[1]
+            share, lower, upper = (np.where(exactly, told_exactly, other) for other in (share, lower, upper))
+            error = np.where(exactly, 0.0, error)
         return Shares(share, error, lower, upper, fits)
 
     def _identified(self, functions: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         model, rows, settings = self.model, self.observed.rows, self.settings
         g = unbiased_weights(model, self.space, functions, _smoothed(self.p, rows))
-        unbiased = self.observed.statistics @ g
-        around = spread(model, g, self.p, rows, fixed=settings.fixed)
+        alone = unbiased = self.observed.statistics @ g
+        around = apart = spread(model, g, self.p, rows, fixed=settings.fixed)
+        if self.calibration is not None:
+            unbiased, around = self.calibration.calibrated(model, g, self.observed, self.p)
         exact = around.variance <= EXACT**2  # certain outputs: counted, not estimated
         share = unbiased if settings.method == "inversion" else np.where(exact, unbiased, self.p @ functions)
-        if settings.bootstrap:
-            lower, upper = self._percentiles(functions)
-        else:
-            found = self._profiled(functions, np.sqrt(around.variance))
-            lower, upper = interval(unbiased, around, settings.level) if found is None else found
+        lower, upper = (
+            self._percentiles(functions) if settings.bootstrap else self._intervals(functions, unbiased, around, apart)
+        )
         if rows < FEW_ROWS:
-            widest = interval_at_any_size(model, g, unbiased, rows, settings.level)
+            widest = interval_at_any_size(model, g, alone, rows, settings.level)
             lower, upper = np.minimum(lower, widest[0]), np.maximum(upper, widest[1])
         if settings.fixed:  # a table holds whole rows
             lower, upper = np.floor(rows * lower + WHOLE) / rows, np.ceil(rows * upper - WHOLE) / rows
         inside = np.clip(share, 0.0, 1.0)
         return share, np.sqrt(around.variance), np.minimum(lower, inside), np.maximum(upper, inside)
 
+    def _intervals(
+        self, functions: FloatArray, unbiased: FloatArray, around: Spread, apart: Spread
+    ) -> tuple[FloatArray, FloatArray]:
+        """By profile where that can be had. One group's profile does not know what all have together: there the linear
+        estimate serves, where what is known makes it much nearer than it is apart from that."""
+        known, level = self.calibration, self.settings.level
+        most = None if known is None else known.every.most(functions, known.part)
+        found = self._profiled(functions, np.sqrt(around.variance))
+        if found is None:
+            return interval(unbiased, around, level, most)
+        if known is None or known.whole:
+            return found
+        nearer = around.variance < WORTH**2 * apart.variance
+        linear = interval(unbiased, around, level, most)
+        return np.where(nearer, linear[0], found[0]), np.where(nearer, linear[1], found[1])
+
     def _profiled(self, functions: FloatArray, guesses: FloatArray) -> tuple[FloatArray, FloatArray] | None:
         """Intervals that use all that is known; None where only sums were read, or where they would take long."""
+        profile, z = self.profile, float(ndtri((1 + self.settings.level) / 2))
+        return None if profile is None else intervals(profile, functions, guesses, z, fixed=self.settings.fixed)
+
+    @property
+    def profile(self) -> Profile | None:
+        """What profiles are measured from; None where only sums were read."""
         if self.settings.method != "ml" or not len(self.observed.counts):
             return None
-        profile = Profile(self.model.likelihood(self.observed), self.observed.counts, self.p)
-        z = float(ndtri((1 + self.settings.level) / 2))
-        return intervals(profile, functions, guesses, z, fixed=self.settings.fixed)
+        known, rows, margins = self.calibration, self.observed.rows, None
+        if known is not None and known.whole:
+            margins = Fixed(known.margins.functions, known.margins.shares, known.inverse / rows)
+        return Profile(self.model.likelihood(self.observed), self.observed.counts, self.alone, margins)
 
     def _guaranteed(self, functions: FloatArray, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The part of each interval that what was published allows; for a table that is certain."""
@@ -158,6 +213,41 @@ class Fit:
         tail = (1 - settings.level) / 2
         lower, upper = np.quantile(again, [tail, 1 - tail], axis=0)
         return lower, upper
+
+
+def calibrated(
+    fits: dict[Group, Fit], margins: Margins | None, rows: int | None
+) -> tuple[dict[Group, Fit], dict[str, None]]:
+    """Fits that know the margins, of a table of so many rows; and what is to be said about it, if anything."""
+    if margins is None or rows is None:
+        return fits, {}
+    first = next(iter(fits.values()))
+    here = sum(fit.observed.rows for fit in fits.values())
+    if not first.settings.fixed or first.settings.bootstrap:
+        return fits, {"The exact shares of the protocol file are the table's: they were not used here.": None}
+    if here != rows:
+        return fits, {
+            f"The exact shares of the protocol file are those of {rows:,} rows; here are {here:,}. They were not used: "
+            "these are other rows.": None
+        }
+    found = calibrations(margins, first.space, first.model, {g: (fit.observed, fit.p) for g, fit in fits.items()})
+    if found is None:
+        return fits, {"The exact shares of the protocol file do not fit these rows; they were not used.": None}
+    mended = {group: fit.calibrated(found[group]) for group, fit in fits.items()}
+    parts = np.array([each.part for each in found.values()])
+    p = priors = np.stack([fit.p for fit in mended.values()])
+    profiles = [profile for fit in fits.values() if (profile := fit.profile) is not None]
+    if len(profiles) == len(fits):
+        known = next(iter(found.values()))
+        held = Fixed(known.margins.functions, known.margins.shares, known.inverse / rows)
+        p, priors = together(profiles, parts, held)
+    p = margins.over(parts).raked((parts[:, None] * p).ravel(), rows).reshape(p.shape)
+    p = p / p.sum(axis=1, keepdims=True)
+    mended = {group: replace(fit, p=p[i], prior=priors[i]) for i, (group, fit) in enumerate(mended.items())}
+    return mended, {
+        "Calibrated to the exact shares of the protocol file, which are those of the rows it was made for; if these "
+        "are other rows, leave them out (--no-shares).": None
+    }
 
 
 def _smoothed(p: FloatArray, rows: int) -> FloatArray:

@@ -1,8 +1,9 @@
 """protocol.json: the envelope in which a sealed protocol is published.
 
-It holds domains, the integers of the law, the promise, the certificate and versions. It never holds a count. A digest
-over the content catches damage; whether the promise holds is checked against the data, by an audit. A reader takes the
-published form (`laws/schema.py`) and nothing else: what two programs could read differently is refused.
+It holds domains, the integers of the law, the promise, the certificate and versions; and no count, but those of the
+labels of published columns where the owner publishes their shares. A digest over the content catches damage; whether
+the promise holds is checked against the data, by an audit. A reader takes the published form (`laws/schema.py`) and
+nothing else: what two programs could read differently is refused.
 """
 
 from __future__ import annotations

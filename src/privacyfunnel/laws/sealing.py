@@ -27,6 +27,7 @@ from privacyfunnel.laws.promised import promise_from_json, promise_to_json
 from privacyfunnel.laws.response import ForcedLaw
 from privacyfunnel.laws.sampling import KeyStream, Stream
 from privacyfunnel.laws.sets import SetsLaw
+from privacyfunnel.laws.shares import KnownShares, shares_from_json, shares_to_json
 from privacyfunnel.laws.stated import Certificate, epsilon_above, nats_above, nats_below
 from privacyfunnel.laws.substitutes import substitutes_from_json, substitutes_to_json
 from privacyfunnel.model.comparable import Comparable
@@ -65,6 +66,7 @@ class SealedProtocol:
     outcomes: Outcomes = ()  # the columns of codes, where the table shows these
     for_publication: bool = True  # False where the draw came from a seed, which someone may guess
     substitutes: IntArray | None = None  # inputs that stand for values which are not known, where there are any
+    shares: KnownShares | None = None  # of the published columns, where their owner publishes them
 
     @property
     def sees_secret(self) -> bool:
@@ -140,6 +142,7 @@ class SealedProtocol:
             "induced": None if self.induced is None else self.induced.tolist(),
             **outcomes_to_json(self.outcomes),
             **substitutes_to_json(self.substitutes),
+            **shares_to_json(self.shares),
         }
 
     @property
@@ -181,6 +184,7 @@ class SealedProtocol:
             for_publication=content["for_publication"],
             outcomes=outcomes_from_json(content, law, domain),
             substitutes=substitutes_from_json(content, len(domain.combos), law.sees_secret),
+            shares=_stated_shares(content, domain, promise),
         )
 
 
@@ -314,6 +318,14 @@ def _stated_channel(rows: list[list[float]], domain: Domain, law: Law) -> FloatA
     if not bool((np.abs(channel.sum(axis=1) - 1) <= DISTRIBUTION).all()):
         raise ProtocolFileError(f"the channel from {values} values to outputs must be distributions; it is not.")
     return channel
+
+
+def _stated_shares(content: Mapping[str, Any], domain: Domain, promise: Promise) -> KnownShares | None:
+    """The shares that a file states; a private design has none, for they would undo its noise."""
+    shares, people = shares_from_json(content, domain), promise.population
+    if shares is not None and people is not None and people.rule.design_epsilon is not None:
+        raise ProtocolFileError("a private design must not state exact shares; it does.")
+    return shares
 
 
 def _limit(promise: Promise) -> Fraction:

@@ -17,12 +17,14 @@ from privacyfunnel.designs.methods import Design, Effort, Options, method
 from privacyfunnel.errors import ColumnError, GuaranteeError, OutputError, ParameterError, SizeError
 from privacyfunnel.laws.outcomes import outcomes_of
 from privacyfunnel.laws.sealing import SealedProtocol
+from privacyfunnel.laws.shares import KnownShares
 from privacyfunnel.laws.substitutes import substitutes_of
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise, promised
 from privacyfunnel.model.uses.use import Information, Use, Worth
 from privacyfunnel.release.order import OUTCOMES, Order, names
 from privacyfunnel.release.private import private_design, told_of_design
+from privacyfunnel.release.published_shares import told_of_shares
 from privacyfunnel.release.sending import Watch
 from privacyfunnel.release.whom import obstacle, of_rows_alone, unhurried, whom
 from privacyfunnel.tables.asking import bins_of
@@ -74,7 +76,8 @@ class Designed:
                 "The promise is about the people whom the table is an independent sample of, with "
                 f"{100 * promise.population.confidence:g} % confidence: for later rows, if they are of the same people."
             )
-        return (about, *told_of_design(promise, secret, codebook=bool(self.sealed.outcomes), to_owner=True))
+        design = told_of_design(promise, secret, codebook=bool(self.sealed.outcomes), to_owner=True)
+        return (about, *told_of_shares(self.sealed), *design)
 
     @property
     def informed(self) -> Options:
@@ -110,6 +113,7 @@ def design(
     as_: str = OUTCOMES,
     use: Use | None = None,
     sees_secret: bool = False,
+    with_shares: bool = False,
     effort: Effort | None = None,
     design_epsilon: float | None = None,
     domain: DomainFile | None = None,
@@ -136,6 +140,7 @@ def design(
         as_=as_,
         use=use,
         sees_secret=sees_secret,
+        with_shares=with_shares,
         effort=effort or Effort(),
         private=private_design(design_epsilon),
         domain=domain,
@@ -247,6 +252,7 @@ def designed(contingency: Contingency, order: Order) -> Designed:
         outcomes=outcomes,
         for_publication=order.seed is None,
         substitutes=None if sealed.sees_secret else substitutes_of(joint.p_x),
+        shares=KnownShares.of(joint) if order.with_shares else None,
     )
     seconds = time.monotonic() - begun
     return Designed(sealed, joint, choice, options, seconds, found.design.worth, why_not, alone)

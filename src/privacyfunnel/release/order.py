@@ -48,6 +48,7 @@ class Order:
     as_: str = OUTCOMES  # codes and most likely values, or what an output stands for in words, or values alone
     sets: str = "column"
     sees_secret: bool = False
+    with_shares: bool = False  # publish the shares of the published columns in the protocol file
     keep_order: bool = False  # publish the rows in the order of the table, which may give the secret away
     seed: int | None = None  # for tests only
     row_id: str | None = None  # the column that tells rows apart; else they are addressed by their position
@@ -63,6 +64,11 @@ class Order:
             raise ParameterError(f"Outputs are published as {OUTCOMES}, {LABELS} or {VALUES}; not as '{self.as_}'.")
         checked_method(self.method)
         check_private(self.private, self.domain, self.bins, self.merges)
+        if self.with_shares and self.private is not None:
+            raise ParameterError(
+                "A private design tells of its rows through noise alone; exact shares would undo it. Leave out "
+                "--with-shares or --design-epsilon."
+            )
         if self.population is not None:
             checked_confidence(self.population)
         for role, columns in (("secret", self.secret), ("published", self.publish)):

@@ -15,6 +15,7 @@ from privacyfunnel.model.row_order import OrderTells
 from privacyfunnel.model.uses.use import Worth
 from privacyfunnel.release.people import People
 from privacyfunnel.release.private import told_of_design
+from privacyfunnel.release.published_shares import told_of_shares
 
 if TYPE_CHECKING:
     from privacyfunnel.release.kept import KeptColumn
@@ -125,6 +126,7 @@ class Release:
                 f"Not passed on, for it may hold the secret or names: {', '.join(self.beside)}. "
                 "What is to be published of it must be made a column and named among those to keep."
             )
+        said += told_of_shares(self.sealed)
         said += told_of_design(promise, secret, codebook=bool(self.sealed.outcomes), to_owner=to_owner)
         said += [
             f"{columns} itself is not protected, nor who is in the table: only {secret} is.",

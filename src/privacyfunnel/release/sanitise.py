@@ -54,6 +54,7 @@ def sanitise(
     sets: str = "column",
     use: Use | None = None,
     sees_secret: bool = False,
+    with_shares: bool = False,
     keep_order: bool = False,
     seed: int | None = None,
     effort: Effort | None = None,
@@ -98,6 +99,8 @@ def sanitise(
         What the table is to be best for: `Information()`, `Statistics()`, `Balanced()`, `Values()`, `Distance()`.
     sees_secret
         Let the protocol look at the secret as well: it keeps more and promises less.
+    with_shares
+        Publish the exact shares of each published column in the protocol, by which estimates are calibrated.
     effort
         How long and how closely to search: `Effort(time_limit=60)`.
     design_epsilon, domain
@@ -131,6 +134,7 @@ def sanitise(
         sets=sets,
         use=use,
         sees_secret=sees_secret,
+        with_shares=with_shares,
         keep_order=keep_order,
         seed=seed,
         effort=effort or Effort(),

@@ -1,0 +1,148 @@
+r"""Calibration: estimates of a table whose margins are known exactly.
+
+Where the owner publishes the shares t of labels (:math:`A^T p = t`, functions A of the original value), what outputs
+say about them is known to be off by :math:`t - \hat t`, and what errs with them is mended by as much. For groups g with
+a part :math:`\pi_g` of the rows each, unbiased estimates :math:`\hat\theta_g` of w · p_g and
+:math:`\hat t = \sum_g \pi_g \hat t_g`, of all unbiased ones that are linear in what was seen
+
+.. math:: \tilde\theta_g = \hat\theta_g + \beta^T (t - \hat t), \qquad
+   \beta = C^+ \operatorname{Cov}(\hat t, \hat\theta_g), \quad C = \operatorname{Cov}(\hat t),
+
+has the least variance, :math:`\operatorname{Var}(\hat\theta_g) - \beta^T C \beta` (docs/theory.md). Only the protocol
+is random: the margins are the table's, so that this serves the table's own shares and not a population's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import chdtri
+
+from privacyfunnel.arrays import BoolArray, FloatArray
+from privacyfunnel.estimation.identification import ORTHOGONAL, RowSpace
+from privacyfunnel.estimation.intervals import Spread, spread
+from privacyfunnel.estimation.inversion import covariance, unbiased_weights
+from privacyfunnel.estimation.observation import ObservationModel, Observed
+from privacyfunnel.estimation.reading import Group, Reading
+
+FALSE_ALARM = 1e-6  # the chance that rows of the very table are taken for others
+NONE = 1e-12  # relative: variances below this are none
+SPANNED = 1e-9  # a function that margins explain but for this is known
+RAKED, MOST_RAKED = 1e-10, 300  # how near margins come to what they are to be; rounds for that
+FLOOR = 0.01  # of a row: what a share has at least before it is raked, so that it can grow
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Margins:
+    """Labels whose shares are known: functions of the inputs, and the share that each has among all rows."""
+
+    functions: FloatArray  # a × k, 0 or 1
+    shares: FloatArray  # k
+
+    @classmethod
+    def of(cls, reading: Reading) -> Margins | None:
+        """Those that the protocol file states about the columns of a reading."""
+        known = reading.sealed.shares
+        if known is None:
+            return None
+        functions, shares = [], []
+        for place, j in enumerate(reading.attributes):
+            codes = reading.combos[:, place]
+            functions.append(np.tile(codes[:, None] == np.arange(len(known.counts[j])), (reading.repeats, 1)))
+            shares.append(known.share(j))
+        return cls(np.concatenate(functions, axis=1).astype(np.float64), np.concatenate(shares))
+
+    def told_by(self, space: RowSpace) -> Margins:
+        """Those that outputs tell about."""
+        shown = np.abs(space.hidden.T @ self.functions).max(axis=0, initial=0.0) <= ORTHOGONAL
+        return Margins(self.functions[:, shown], self.shares[shown])
+
+    def implied(self, functions: FloatArray) -> tuple[BoolArray, FloatArray]:
+        """Which functions (a × r) follow from the margins of a whole table, and their shares."""
+        weights = np.linalg.lstsq(self.functions, functions, rcond=None)[0]
+        known = np.abs(self.functions @ weights - functions).max(axis=0, initial=0.0) <= SPANNED
+        return np.asarray(known), np.asarray(np.clip(self.shares @ weights, 0.0, 1.0))
+
+    def most(self, functions: FloatArray, part: float) -> FloatArray:
+        """The largest share that each function can have among `part` of the rows: no more than a label it implies."""
+        implies = (1 - self.functions).T @ functions <= 0
+        return np.asarray(np.where(implies, np.minimum(self.shares / part, 1.0)[:, None], 1.0).min(axis=0, initial=1.0))
+
+    def over(self, parts: FloatArray) -> Margins:
+        """The same for groups that are so large a part of the rows each, as margins of one distribution over both."""
+        member = np.repeat(np.eye(parts.size), len(self.functions), axis=0)
+        functions = np.concatenate([np.tile(self.functions, (parts.size, 1)), member], axis=1)
+        return Margins(functions, np.append(self.shares, parts))
+
+    def raked(self, p: FloatArray, rows: int) -> FloatArray:
+        """The distribution nearest to p, in relative entropy, that has these margins (iterative scaling)."""
+        p = np.maximum(p, FLOOR / rows)
+        for _ in range(MOST_RAKED):
+            off = 0.0
+            for j, share in enumerate(self.shares):
+                mine = self.functions[:, j]
+                here = float(mine @ p / p.sum())
+                off = max(off, abs(here - share))
+                if 0 < here < 1 and 0 <= share < 1:
+                    p = p * np.where(mine > 0, share / here, (1 - share) / (1 - here))
+            if off <= RAKED:
+                break
+        return np.asarray(p / p.sum())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Calibration:
+    """What is known of one group from the margins of all rows together."""
+
+    margins: Margins  # those that outputs tell about
+    every: Margins  # and all of them
+    weights: FloatArray  # with which outputs of this group tell of the margins: statistics × k
+    part: float  # of the rows that are in this group
+    off: FloatArray  # t − t̂
+    inverse: FloatArray  # C⁺
+    whole: bool  # whether the group is all there is
+
+    def regression(self, model: ObservationModel, g: FloatArray, p: FloatArray, rows: int) -> FloatArray:
+        """β of each of the estimates g · h̄: k × r."""
+        both = covariance(model, np.concatenate([self.weights, g], axis=1), p, rows, fixed=True)
+        k = self.weights.shape[1]
+        return np.asarray(self.part * self.inverse @ both[:k, k:])
+
+    def calibrated(
+        self, model: ObservationModel, g: FloatArray, observed: Observed, p: FloatArray
+    ) -> tuple[FloatArray, Spread]:
+        """The best linear estimates and their variance; of its slope, what this group's own rows make of it."""
+        beta = self.regression(model, g, p, observed.rows)
+        own = g - self.part * self.weights @ beta
+        apart = spread(model, g, p, observed.rows, fixed=True).variance
+        gained = np.einsum("kr,kl,lr->r", beta, np.linalg.pinv(self.inverse, hermitian=True), beta)
+        variance = np.where(gained < (1 - NONE) * apart, apart - gained, 0.0)
+        slope = spread(model, own, p, observed.rows, fixed=True).slope
+        return observed.statistics @ g + self.off @ beta, Spread(variance, slope)
+
+
+def calibrations(
+    margins: Margins, space: RowSpace, model: ObservationModel, seen: Mapping[Group, tuple[Observed, FloatArray]]
+) -> dict[Group, Calibration] | None:
+    """For each group, from what it shows and the shares fitted to it; None where the margins do not fit these rows."""
+    told, rows = margins.told_by(space), sum(observed.rows for observed, _ in seen.values())
+    weights, C, off = {}, np.zeros((told.shares.size,) * 2), told.shares.copy()
+    for group, (observed, p) in seen.items():
+        part, mixed = observed.rows / rows, (observed.rows * p + 1) / (observed.rows + p.size)
+        weights[group] = unbiased_weights(model, space, told.functions, mixed)
+        off -= part * (observed.statistics @ weights[group])
+        C += part**2 * covariance(model, weights[group], mixed, observed.rows, fixed=True)
+    scale = 1 / np.sqrt(np.maximum(np.diag(C), 1e-300))
+    certain = np.diag(C) <= (NONE / rows) ** 2
+    scale[certain] = 0.0
+    inverse = scale[:, None] * np.linalg.pinv(C * np.outer(scale, scale), rcond=1e-9, hermitian=True) * scale
+    degrees = int(np.linalg.matrix_rank(C * np.outer(scale, scale), tol=1e-9, hermitian=True)) if off.size else 0
+    surprise = float(off @ inverse @ off)
+    if np.abs(off[certain]).max(initial=0.0) * rows > 0.5 or (degrees and surprise > chdtri(degrees, FALSE_ALARM)):
+        return None
+    return {
+        group: Calibration(told, margins, weights[group], observed.rows / rows, off, inverse, len(seen) == 1)
+        for group, (observed, _) in seen.items()
+    }
