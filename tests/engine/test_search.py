@@ -5,6 +5,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.engine.closing import closed
 from privacyfunnel.engine.objective import reduced_costs
 from privacyfunnel.engine.plan import BOXES, TOGETHER
@@ -106,7 +107,12 @@ def test_every_input_has_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     search = InputsInTurn(polytope_of(problem), problem.objective)
     wanted: list[int] = []
     preferring = search._preferring
-    monkeypatch.setattr(search, "_preferring", lambda some: wanted.extend(some) or preferring(some))
+
+    def noted(some: IntArray) -> FloatArray:
+        wanted.extend(some.tolist())
+        return preferring(some)
+
+    monkeypatch.setattr(search, "_preferring", noted)
     met = np.concatenate([search.downhill(np.full(200, 0.5)) for _ in range(search.patience)])
     assert problem.keeps(problem.cleaned(met)).all()
     assert set(wanted) == set(range(200))

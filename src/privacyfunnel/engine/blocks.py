@@ -156,7 +156,8 @@ class ByBlocks:
                 known = [block.atoms.toarray() for block in self._blocks]
                 self._whole.begin(np.concatenate(known), self._gap, clock)
             else:
-                self._blocks[:2] = [self._joined(*self._blocks[:2], clock.part(JOINING_SHARE))]
+                one, other = self._blocks[:2]
+                self._blocks[:2] = [self._joined(one, other, clock.part(JOINING_SHARE))]
                 self.value = min(self.value, self._cost())
         return np.empty((0, self.problem.size))
 

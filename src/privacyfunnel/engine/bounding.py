@@ -175,7 +175,7 @@ class ByRelaxations:
         costs = np.array(
             [self._alone(groups, s, ALIKE[0], clock.part(1 / (1 + groups.count - s))) for s in range(groups.count)]
         )
-        order = np.argsort(-costs).tolist()
+        order = [int(s) for s in np.argsort(-costs)]
         self._alone(groups, order[0], ALIKE[1], clock)
         return order
 

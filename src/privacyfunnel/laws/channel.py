@@ -64,11 +64,10 @@ class ChannelLaw(Law):
     @classmethod
     def of(cls, protocol: Protocol | SparseProtocol) -> ChannelLaw:
         """The protocol's probabilities rounded down to multiples of 2⁻⁶⁴, the rest given to each row's largest."""
-        plain = isinstance(protocol, Protocol)
-        every = protocol.every if plain else protocol.channel
+        every = protocol.every if isinstance(protocol, Protocol) else protocol.channel
         row, output, numerator = rounded_rows(every, BITS)
         indptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=every.shape[0]))])
-        elsewhere = plain and protocol.elsewhere is not None
+        elsewhere = isinstance(protocol, Protocol) and protocol.elsewhere is not None
         return cls(indptr, output, numerator, protocol.outputs, protocol.sees_secret, elsewhere)
 
     @property
@@ -116,7 +115,7 @@ class ChannelLaw(Law):
         return np.array([int(n) / UNIT for n in self.numerator])
 
     @property
-    def protocol(self) -> Protocol | SparseProtocol:
+    def protocol(self) -> Any:  # a Protocol, or a SparseProtocol where a table would fill the memory
         if self._is_large:
             return SparseProtocol(self._sparse, self.outputs)
         every, listed = self._every, self.inputs
