@@ -225,7 +225,8 @@ def compared(case: Case, promise: Promise) -> None:
 
 
 def _best(joint: Joint, promise: Promise, use: Use) -> Protocol:
-    return optimal(joint, promise, use, time_limit=SECONDS).protocol
+    best: Protocol = optimal(joint, promise, use, time_limit=SECONDS).protocol
+    return best
 
 
 def main(words: list[str] | None = None) -> None:

@@ -20,6 +20,7 @@ __all__ = [
     "Matrix",
     "WordArray",
     "dense",
+    "filled",
     "frozen",
     "matrix",
     "sparse",
@@ -53,6 +54,17 @@ def matrix(entries: NDArray[Any], row: IntArray, column: IntArray, shape: tuple[
 def dense(table: Matrix) -> NDArray[Any]:
     """A matrix as a plain array."""
     return table if isinstance(table, np.ndarray) else np.asarray(table.toarray())
+
+
+def filled(table: Matrix) -> tuple[IntArray, IntArray, NDArray[Any]]:
+    """Row, column and value of every entry that is not 0, row by row."""
+    if isinstance(table, np.ndarray):
+        row, column = np.nonzero(table)
+        return row, column, table[row, column]
+    entries = sparse.csr_array(table)
+    row = np.repeat(np.arange(entries.shape[0]), np.diff(entries.indptr))
+    some = entries.data != 0
+    return row[some], entries.indices[some].astype(np.int64), entries.data[some]
 
 
 def _when_used(name: str) -> Any:

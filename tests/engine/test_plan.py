@@ -10,7 +10,9 @@ import pytest
 from privacyfunnel import engine
 from privacyfunnel.designs.optimum import optimal
 from privacyfunnel.engine import Problem, plan
+from privacyfunnel.engine.blocks import ByBlocks
 from privacyfunnel.engine.bounding import ByProof, ByRelaxations
+from privacyfunnel.engine.clock import FOREVER
 from privacyfunnel.engine.generation import Generation
 from privacyfunnel.engine.plan import PLAN, generation_for
 from privacyfunnel.engine.supply import WithLoans, WithRest
@@ -36,6 +38,7 @@ PROBLEMS = {
     ),
     "seeing the secret, closed form": problem_of(TABLE, LIP(0.5), sees_secret=True),
     "seeing the secret, linear programmes": problem_of(TABLE, SRLIP(0.5), sees_secret=True),
+    "very many inputs, by blocks of them": lip(0, 3, plan.MOST_BRANCHED + 1, 0.5),
     "one number, all vertices in a table": lip(0, 2, 6, 0.5),
     "very many secrets, linear programmes": lip(0, plan.VERY_MANY_SECRETS + 1, 3, 0.5),
     "very many rows, searched without branching": without_structure(500),
@@ -75,10 +78,12 @@ def test_thresholds_move_the_choice(monkeypatch: pytest.MonkeyPatch) -> None:
         assert supplied(generation_for(many)) == (WithRest, ByRelaxations)
         assert not generation_for(many).bounding.proved_all
         patch.setattr(plan, "MOST_BRANCHED", 11)
+        assert supplied(generation_for(many)) == (ByBlocks, ByRelaxations)
+        assert not generation_for(many).bounding.proved_all
+        patch.setattr(plan, "LARGEST_BLOCK", 11)
         last = generation_for(many)
-        assert isinstance(last.bounding, ByRelaxations)
-        last.bounding.relaxed = True
-        assert last.bounding.proved_all  # branching would say nothing more
+        last.bounding.begin(FOREVER)
+        assert last.bounding.proved_all  # one secret at a time is all there is
     with monkeypatch.context() as patch:
         patch.setattr(plan, "MANY_ROWS", 5)
         assert supplied(generation_for(rows)) == (WithRest, ByRelaxations)

@@ -70,7 +70,7 @@ def test_the_bound_from_groups_is_used_where_branching_takes_too_long() -> None:
     assert isinstance(generation.bounding, ByRelaxations)
     generation.run(0.1, None, None, proofs=False)
     assert generation.bound == 0.0
-    assert 0.0 < relaxed(problem, 1.0).bound <= generation.value
+    assert 0.0 < relaxed(problem, 3.0).bound <= generation.value
 
 
 def solved(problem: Problem) -> float:

@@ -5,12 +5,13 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.engine.closing import closed
 from privacyfunnel.engine.objective import reduced_costs
 from privacyfunnel.engine.plan import BOXES, TOGETHER
 from privacyfunnel.engine.polytope import boxed, polytope_of
-from privacyfunnel.engine.search import InTurn, VertexSearch
-from privacyfunnel.engine.some_inputs import BlockSearch, SomeInputsSearch
+from privacyfunnel.engine.search import InputsInTurn, InTurn, VertexSearch
+from privacyfunnel.engine.some_inputs import SomeInputsSearch
 from privacyfunnel.engine.vertices import Walks
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import SRLIP
@@ -101,14 +102,20 @@ def test_atoms_of_every_box_keep_the_ratio_of_any_two_secrets(seed: int, c: int,
     assert len(lowest) > 1  # boxes differ in how far down they go
 
 
-def test_blocks_are_searched_where_probability_is_missing() -> None:
+def test_every_input_has_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = lip(5, 3, 200, 0.5)
-    rare = np.argsort(problem.prior)[:20]
-    missing = np.zeros(problem.size)
-    missing[rare] = problem.prior[rare]
-    atoms = problem.cleaned(BlockSearch(problem, 40).cover(np.full(problem.size, 0.5), missing))
-    assert problem.keeps(atoms).all()
-    assert (atoms[:, rare] > 0).any(axis=0).sum() >= 10  # of inputs that are in no other block
+    search = InputsInTurn(polytope_of(problem), problem.objective)
+    wanted: list[int] = []
+    preferring = search._preferring
+
+    def noted(some: IntArray) -> FloatArray:
+        wanted.extend(some.tolist())
+        return preferring(some)
+
+    monkeypatch.setattr(search, "_preferring", noted)
+    met = np.concatenate([search.downhill(np.full(200, 0.5)) for _ in range(search.patience)])
+    assert problem.keeps(problem.cleaned(met)).all()
+    assert set(wanted) == set(range(200))
 
 
 @given(seed=st.integers(0, 10**6), epsilon=st.floats(0.1, 1.5), share=st.floats(0.0, 1.0))

@@ -128,7 +128,7 @@ def test_records_with_a_value_never_seen_are_drawn_from_their_row_and_from_no_ot
     few = law.among(np.array([2, 0]))
     assert (few.inputs, few.anything_else) == (2, 2)
     assert few.column(0) == [law.column(0)[z] for z in (2, 0, 3)]
-    assert law.protocol.quieter(np.array([0.5, 0.5]), 0.5).elsewhere.tolist() == [0.375, 0.625]  # type: ignore[union-attr]
+    assert law.protocol.quieter(np.array([0.5, 0.5]), 0.5).elsewhere.tolist() == [0.375, 0.625]
 
 
 def test_the_file_states_the_row_and_that_the_promise_covers_it_or_neither() -> None:

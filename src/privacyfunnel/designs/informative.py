@@ -10,12 +10,15 @@ import numpy as np
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.designs.explicit import conditional_reporting
 from privacyfunnel.designs.question import Optimum, Progress, Question
+from privacyfunnel.designs.sizes import LARGEST_PROBLEM
 from privacyfunnel.designs.splitting import (
     LARGEST_EPSILON,
     LARGEST_SLIVER_BITS,
     identity,
     problem_of,
     protocol_of,
+    sparse_identity,
+    sparse_protocol_of,
     without_unseen,
 )
 from privacyfunnel.engine import Problem, split
@@ -25,6 +28,8 @@ from privacyfunnel.laws.sealing import seal
 from privacyfunnel.model.information import entropy, mutual_information
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
+from privacyfunnel.model.protocol import Protocol
+from privacyfunnel.model.sparse import SparseProtocol
 
 ROUNDING = 1e-12  # relative: how far the measured utility may exceed a bound that it meets
 HEAD_START = 5.0  # seconds for the protocol that does not see the secret, from which the one that does begins
@@ -43,7 +48,11 @@ def most_informative(asked: Question) -> Optimum:
     joint, promise, use, sees_secret = asked.joint, asked.promise, asked.use, asked.sees_secret
     gap, time_limit, progress = asked.gap, asked.time_limit, asked.progress
     h_x = entropy(joint.p_x)
-    as_it_is = identity(joint, sees_secret, promise.anything_else)
+    as_it_is: Protocol | SparseProtocol
+    if joint.a > LARGEST_PROBLEM:  # values alone
+        as_it_is = sparse_identity(joint)
+    else:
+        as_it_is = identity(joint, sees_secret, promise.anything_else)
     if promise.leakage(joint, as_it_is) <= promise.epsilon:
         utility = mutual_information(joint, as_it_is)
         return Optimum(as_it_is, utility, max(utility, h_x), utility, use)
@@ -52,7 +61,11 @@ def most_informative(asked: Question) -> Optimum:
     clock = Clock.of(time_limit)
     start = _known_atoms(joint, promise, problem, inputs, gap, time_limit) if sees_secret else None
     found = split(problem, gap=gap, time_limit=clock.remaining, progress=said, start=start)
-    split_up = protocol_of(joint, problem, inputs, found, sees_secret)
+    split_up: Protocol | SparseProtocol
+    if isinstance(found.atoms, np.ndarray):
+        split_up = protocol_of(joint, problem, inputs, found, sees_secret)
+    else:
+        split_up = sparse_protocol_of(joint, problem, inputs, found)
     sealed = seal(split_up, promise, joint, most=LARGEST_SLIVER_BITS, also_in_floats=True)
     utility = sealed.information
     # What was solved for a smaller ε bounds nothing at the larger one, but then all but everything is kept anyway.

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from privacyfunnel.designs.question import Optimum, Progress, Question, Stop
-from privacyfunnel.designs.sizes import LARGEST_PROBLEM
+from privacyfunnel.designs.sizes import LARGEST_DIVIDED, LARGEST_PROBLEM
 from privacyfunnel.designs.skew import naming_skew
 from privacyfunnel.designs.solvers import SOLVERS
 from privacyfunnel.engine.clock import Clock
@@ -51,7 +51,7 @@ def optimal(
     use = use or Information()
     gap = checked_positive("gap", gap)
     time_limit = None if time_limit is None else checked_positive("time limit", time_limit)
-    checked_size(joint, promise, sees_secret)
+    checked_size(joint, promise, sees_secret, use)
     use.refuse(joint)
     clock = Clock.of(time_limit)
     found = SOLVERS[use.name](Question(joint, promise, use, sees_secret, gap, time_limit, progress))
@@ -59,19 +59,19 @@ def optimal(
     return replace(found, stopped=Stop.GAP if reached else Stop.TIME if clock.late else Stop.NOTHING)
 
 
-def checked_size(joint: Joint, promise: Promise, sees_secret: bool) -> None:
+def checked_size(joint: Joint, promise: Promise, sees_secret: bool, use: Use) -> None:
     """Refuse, at once, what would take the engine hours."""
-    instead = "Publish fewer columns, use coarser bins, or use --method randomised-response."
+    instead = "Merge rare values (--merge-rare 10), or publish a prefix (--bin NAME=prefix:3) or groups of codes."
     if joint.m > 1 and not sees_secret:
         product = "use --method product, or promise LIP or LDP with"
         other = product if promise.guards_known_attributes else "or use"
         instead = f"Publish fewer columns, use coarser bins, {other} --method chain."
     inputs = int(np.count_nonzero(joint.weights)) if sees_secret else joint.a
-    if inputs > LARGEST_PROBLEM:
+    divided = use == Information() and not sees_secret and promise.population is None
+    most = LARGEST_DIVIDED if divided and not (promise.guards_known_attributes and joint.m > 1) else LARGEST_PROBLEM
+    if inputs > most:
         what = "pairs of a secret and a value" if sees_secret else "combinations" if joint.m > 1 else "values"
-        raise SizeError(
-            f"The optimum is computed for at most {LARGEST_PROBLEM:,} {what}; this table has {inputs:,}. {instead}"
-        )
+        raise SizeError(f"The optimum is computed for at most {most:,} {what}; this table has {inputs:,}. {instead}")
     sets = promise.sets(joint, sees_secret)
     if sets is not None and sets.high.size > LARGEST_SETS:
         raise SizeError(

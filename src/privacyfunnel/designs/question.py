@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
-from privacyfunnel.model.protocol import Protocol
 from privacyfunnel.model.uses.use import Information, Use
 from privacyfunnel.shown import facts_html
 
@@ -28,7 +28,7 @@ class Stop(Enum):
 class Optimum:
     """A protocol that keeps its promise, and how far it may be from the best one for its use."""
 
-    protocol: Protocol
+    protocol: Any  # a Protocol, or a SparseProtocol where a table of all chances would fill the memory
     utility: float  # nats, I(X;Y) measured on `protocol`
     bound: float  # in the use's own unit, from the dual: no protocol that keeps the promise does better
     value: float  # in the use's own unit, measured on `protocol`; for information this is the utility

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from privacyfunnel.arrays import FloatArray, IntArray, dense
+from privacyfunnel.arrays import FloatArray, IntArray, dense, filled, sparse
 from privacyfunnel.engine import Problem, Split
 from privacyfunnel.engine.objective import Entropy
 from privacyfunnel.engine.plan import MANY_INPUTS
@@ -20,6 +20,7 @@ from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.protocol import Protocol, posterior_labels
 from privacyfunnel.model.rows import Rows
+from privacyfunnel.model.sparse import SparseProtocol
 
 # The engine solves a promise that is smaller by this sliver, so that rounding does not push its atoms, which lie on the
 # boundary, over it. The bound is paid back what that can cost.
@@ -95,6 +96,24 @@ def without_unseen(bound: float, joint: Joint, problem: Problem) -> float:
     return bound if m <= 0 else (bound + entropy([m, 1 - m])) / (1 - m)
 
 
+def sparse_protocol_of(joint: Joint, problem: Problem, inputs: IntArray, found: Split) -> SparseProtocol:
+    """The same where a table of all chances would fill the memory; inputs that never occur go the likeliest one's way.
+
+    Values alone: nothing so large is solved for protocols that see the secret, or for sets of priors.
+    """
+    weights = found.weights
+    frequent = weights >= min(RAREST_OUTPUT, float(weights.max()))
+    place = np.where(frequent, np.cumsum(frequent) - 1, int(np.cumsum(frequent)[np.argmax(weights)]) - 1)
+    y, z, chance = filled(found.atoms)
+    cells = (z, place[y])
+    rows = sparse.csr_array((weights[y] * chance, cells), shape=(problem.size, int(frequent.sum())))
+    rows = sparse.csr_array(sparse.diags_array(1.0 / rows.sum(axis=1)) @ rows)
+    row_of = np.full(joint.a, int(np.argmax(problem.prior)))
+    row_of[inputs] = np.arange(len(inputs))
+    bare = SparseProtocol(sparse.csr_array(rows[row_of]))
+    return replace(bare, outputs=posterior_labels(joint, bare.joint_with_values(joint)))
+
+
 def protocol_of(joint: Joint, problem: Problem, inputs: IntArray, found: Split, sees_secret: bool) -> Protocol:
     """q(y|z) = q_y v_y(z) / p(z). Inputs that never occur get the outputs' own distribution.
 
@@ -113,6 +132,11 @@ def protocol_of(joint: Joint, problem: Problem, inputs: IntArray, found: Split, 
     every /= every.sum(axis=1, keepdims=True)
     bare = Protocol(every[:listed], (), sees_secret, elsewhere=every[listed] if len(every) > listed else None)
     return replace(bare, outputs=posterior_labels(joint, bare.joint_with_values(joint)))
+
+
+def sparse_identity(joint: Joint) -> SparseProtocol:
+    """Every value as it is."""
+    return SparseProtocol(sparse.csr_array(sparse.eye_array(joint.a)), joint.values)
 
 
 def identity(joint: Joint, sees_secret: bool, anything_else: bool = False) -> Protocol:

@@ -9,13 +9,17 @@ import numpy as np
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine.clock import Clock
 from privacyfunnel.engine.problem import Problem, Proof
-from privacyfunnel.engine.reductions import grouped_secrets, side_channels
+from privacyfunnel.engine.reductions import Groups, grouped_secrets, nearly_alike, side_channels
 
 PROOF_SHARE, SIMPLER_SHARE = 0.4, 0.3  # of a time limit, for proofs; and where simpler problems alone are proved
 PROVING_SHARE = 6  # one part in so many of the time left goes to branching before problems are relaxed
 LEAST_PATIENCE = 5.0  # seconds that branching gets where there is no time limit
 LOOSEST = 0.64  # nats: the first proof by branching
 EASIER_GAP = 0.01  # of what the prior costs: how well simpler problems are solved
+ONE_SECRET_GAP = 0.001  # the same for one secret against the rest, which takes no time
+ONE_SECRET_SHARE = 0.5  # of the time left, for all of these
+MANY_ALIKE = 400  # inputs of a problem about one secret beyond which those nearly alike are one …
+ALIKE = 0.01, 0.004  # … up to these log-ratios: for each secret, and for the dearest again
 
 
 class Prover(Protocol):
@@ -36,6 +40,9 @@ class Bounding(Protocol):
     def proved_all(self) -> bool:
         """Whether no proof will ever say more."""
 
+    def begin(self, clock: Clock) -> None:
+        """Raise the bound by what needs no prices, and takes little of the time."""
+
     def prove(self, prices: FloatArray, target: float, clock: Clock) -> FloatArray:
         """Raise the bound by a proof at these prices; the atoms met on the way."""
 
@@ -54,6 +61,9 @@ class ByProof:
         self.bound, self.cut_short = 0.0, False
         self.tell: Callable[[], None] = lambda: None
 
+    def begin(self, clock: Clock) -> None:
+        """Nothing."""
+
     def prove(self, prices: FloatArray, target: float, clock: Clock) -> FloatArray:
         """λ·p + min_v (cost(v) − λ·v)."""
         proof = self._prover.prove(prices, target, clock.deadline)
@@ -64,32 +74,62 @@ class ByProof:
         """It never does."""
 
 
+class NoProof:
+    """For runs that only search."""
+
+    bound, share, cut_short, proved_all = 0.0, 0.0, False, True
+
+    def __init__(self) -> None:
+        self.tell: Callable[[], None] = lambda: None
+
+    def begin(self, clock: Clock) -> None:
+        """Nothing."""
+
+    def prove(self, prices: FloatArray, target: float, clock: Clock) -> FloatArray:
+        """Nothing."""
+        return np.empty((0, prices.size))
+
+    def relax_no_further(self) -> None:
+        """It never does."""
+
+
 # What every split of a simpler problem costs at least: called with the problem, a gap and seconds.
 Easier = Callable[[Problem, float, float], float]
 
 
 class ByRelaxations:
-    """Branching for a while, where it can be done at all; then simpler problems; then branching again."""
+    """One secret at a time; branching for a while, where it can be done at all; simpler problems; branching again.
 
-    def __init__(self, problem: Problem, prover: Prover | None, easier: Easier) -> None:
+    Where inputs are so many that problems with fewer rows are no simpler, `one_secret` is all that is relaxed.
+    """
+
+    def __init__(self, problem: Problem, prover: Prover | None, easier: Easier, one_secret: bool = False) -> None:
         self._problem, self._easier = problem, easier
         self._branching = None if prover is None else ByProof(problem, prover)
         self.share = SIMPLER_SHARE if prover is None else PROOF_SHARE
         self.bound, self.cut_short = 0.0, False
         self.tell: Callable[[], None] = lambda: None
-        self.relaxed, self._relaxed_from = False, np.inf
+        self.relaxed, self._relaxed_from = one_secret, np.inf
+        self._dearest: list[int] | None = None  # secrets, once each was looked at alone
 
     def relax_no_further(self) -> None:
         """Go on by branching alone."""
-        self.relaxed = True
+        self.relaxed, self._dearest = True, []
 
     @property
     def proved_all(self) -> bool:
         """Once relaxed, only branching can say more."""
-        return self.relaxed and self._branching is None
+        return self.relaxed and self._branching is None and self._dearest is not None
+
+    def begin(self, clock: Clock) -> None:
+        """One secret at a time, where that is all there is to relax."""
+        if self.relaxed and self._dearest is None:
+            self._dearest = self._one_by_one(clock.part(ONE_SECRET_SHARE))
 
     def prove(self, prices: FloatArray, target: float, clock: Clock) -> FloatArray:
         """See Bounding."""
+        if self._dearest is None:
+            self._dearest = self._one_by_one(clock.part(ONE_SECRET_SHARE))
         if self.relaxed:
             return self._ever_closer(prices, target, clock)
         now = time.monotonic()
@@ -127,18 +167,36 @@ class ByRelaxations:
             self.bound = max(self.bound, cost)
             self.tell()
 
-    def _by_secrets(self, deadline: float) -> Iterator[float]:
-        """Each secret against the others; then ever more secrets singled out, the dearest first."""
+    def _one_by_one(self, clock: Clock) -> list[int]:
+        """Each secret against the others, from inputs that are nearly alike to it; the secrets, the dearest first."""
         groups = grouped_secrets(self._problem)
         if groups is None:
-            return
-        costs = []
-        for s in range(groups.count):
-            costs.append(self._cost(groups.singled_out([s]), deadline))
-            yield costs[-1]
-        order = np.argsort(-np.array(costs)).tolist()
-        for few in range(3, groups.count, 2):
-            yield self._cost(groups.singled_out(order[:few]), deadline)
+            return []
+        costs = np.array(
+            [self._alone(groups, s, ALIKE[0], clock.part(1 / (1 + groups.count - s))) for s in range(groups.count)]
+        )
+        order = [int(s) for s in np.argsort(-costs)]
+        self._alone(groups, order[0], ALIKE[1], clock)
+        return order
+
+    def _alone(self, groups: Groups, secret: int, eta: float, clock: Clock) -> float:
+        """Raise the bound by what one secret against the others costs."""
+        problem = groups.singled_out([secret])
+        if problem is None or clock.late:
+            return 0.0
+        if problem.size > MANY_ALIKE:
+            problem = nearly_alike(problem, eta)
+        cost = self._easier(problem, ONE_SECRET_GAP * self._problem.worth, clock.left)
+        self.bound = max(self.bound, cost)
+        self.tell()
+        return cost
+
+    def _by_secrets(self, deadline: float) -> Iterator[float]:
+        """Ever more secrets singled out, the dearest first."""
+        groups = grouped_secrets(self._problem)
+        if groups is not None and self._dearest:
+            for few in range(3, groups.count, 2):
+                yield self._cost(groups.singled_out(self._dearest[:few]), deadline)
 
     def _by_side_channels(self, deadline: float) -> Iterator[float]:
         """Every side channel on its own, each with its share of the time that is left; knowing nothing gets half."""

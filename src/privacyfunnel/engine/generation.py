@@ -78,6 +78,8 @@ class Generation:
         supply, bounding, past, in_vain = self.supply, self.bounding, self.pace.steadiness, 0
         limited = proofs and np.isfinite(clock.deadline)
         proving = clock.part(1 - bounding.share) if limited else clock
+        if proofs:
+            bounding.begin(clock)
         steady = supply.begin(start, gap, proving)
         while True:
             prices, owed = supply.solve(clock)
@@ -114,7 +116,7 @@ class Generation:
         reduced = costs - atoms @ prices
         order = np.argsort(reduced)[:MOST_ADDED]
         order = order[reduced[order] < -WORTH_ADDING]
-        new = order[self.supply.master.add(atoms[order], costs[order])]
+        new = order[self.supply.add(atoms[order], costs[order])]
         return float(reduced[new].min(initial=0.0))
 
     def _say(self) -> None:

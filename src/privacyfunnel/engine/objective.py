@@ -15,7 +15,7 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.arrays import FloatArray, IntArray, Matrix, filled
 from privacyfunnel.model.information import surprise
 
 
@@ -88,10 +88,9 @@ def image(objective: Objective, atoms: FloatArray) -> FloatArray:
     return sums.reshape(k, objective.values)
 
 
-def costs(objective: Objective, atoms: FloatArray) -> FloatArray:
+def costs(objective: Objective, atoms: Matrix) -> FloatArray:
     """The cost of every row. Atoms have few non-zero entries, so only those are looked at."""
-    row, z = np.nonzero(atoms)
-    entries = atoms[row, z]
+    row, z, entries = filled(atoms)
     if not objective.plain:
         cell, where = np.unique(row * objective.values + objective.value[z], return_inverse=True)
         row, entries = cell // objective.values, np.bincount(where, entries).astype(np.float64)
@@ -99,10 +98,10 @@ def costs(objective: Objective, atoms: FloatArray) -> FloatArray:
     return separate - squares(objective, atoms)
 
 
-def squares(objective: Objective, atoms: FloatArray) -> FloatArray:
+def squares(objective: Objective, atoms: Matrix) -> FloatArray:
     """‖Bᵀv‖² for every row v; 0 where there is no B."""
     if objective.square is None:
-        return np.zeros(len(atoms))
+        return np.zeros(atoms.shape[0])
     return np.asarray(((atoms @ objective.square) ** 2).sum(axis=1))
 
 

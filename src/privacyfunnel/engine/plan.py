@@ -11,7 +11,8 @@ import numpy as np
 
 from privacyfunnel.arrays import FloatArray, sparse
 from privacyfunnel.engine.best_first import BestFirst, Relaxation
-from privacyfunnel.engine.bounding import ByProof, ByRelaxations, Prover
+from privacyfunnel.engine.blocks import ByBlocks, WithinBlock
+from privacyfunnel.engine.bounding import ByProof, ByRelaxations, NoProof, Prover
 from privacyfunnel.engine.chords import BoxedChords, OpenChords
 from privacyfunnel.engine.classes import ByClasses, class_cones
 from privacyfunnel.engine.generation import Generation, Pace, Progress
@@ -26,15 +27,17 @@ from privacyfunnel.engine.problem import Problem, Split
 from privacyfunnel.engine.programme import RowsOracle
 from privacyfunnel.engine.reductions import merged
 from privacyfunnel.engine.rules import Rules
-from privacyfunnel.engine.search import InTurn, Search, TangentSearch, VertexSearch
-from privacyfunnel.engine.some_inputs import BlockSearch, SomeInputsSearch
+from privacyfunnel.engine.search import InputsInTurn, InTurn, Search, TangentSearch, VertexSearch
+from privacyfunnel.engine.some_inputs import SomeInputsSearch
 from privacyfunnel.engine.supply import Beginning, WithLoans, WithRest
 
 MANY_INPUTS = 150  # below, atoms are few enough to be searched for in the polytope itself, and prices soon right
 MANY_ROWS = 130  # beyond, inverting bases of so many rows takes longer than linear programmes one by one
 MOST_PROVED = 800  # rows; with more, a box takes so long to bound that branching says nothing in time
-MOST_BRANCHED = 700  # inputs; with more, boxes are so many to begin with that a proof says nothing in time
-CORE = 256  # likeliest inputs that every walk may use where they are more than are branched on
+MOST_BRANCHED = 700  # inputs; with more, first prices are far from right, and blocks are solved first
+MANY_OF_TWO = 1500  # inputs of one number; with more, tables of all pairs are long to price
+FIRST_BLOCK = 64  # inputs of the first blocks: a tenth of a second each
+LARGEST_BLOCK = 1200  # inputs; the atoms that a master of more knows fill hundreds of megabytes, and nothing is proved
 TOGETHER = 128  # inputs of one walk where a step is a linear programme
 BOXES = (0.5, 0.35, 0.65, 0.45, 0.55)  # places of a box within ε under LDP, the most useful first
 WALKS_IN_CLOSED_FORM, WALKS_BY_PROGRAMME = 96, 3  # at once: what a step costs differs a thousandfold
@@ -154,16 +157,37 @@ def _by_vertices(problem: Problem, name: str) -> Generation:
         relaxation = ByClasses(cones, problem.objective)
     proof = _proof(problem, relaxation, search)
     if _steps_are_programmes(problem, polytope) or (problem.size > MANY_INPUTS and cones is None):
-        return _with_rest(problem, name, search, proof if problem.size <= MOST_BRANCHED else None)
+        return _with_rest(problem, name, search, proof)
     return _with_loans(problem, name, search, proof, 0.0)
+
+
+def _by_blocks(problem: Problem, name: str) -> Generation:
+    """Splits within blocks of inputs, which are joined; proofs where one block can hold all inputs."""
+    supply = ByBlocks(problem, _within_a_block, FIRST_BLOCK, LARGEST_BLOCK)
+    proof = None
+    if problem.size <= LARGEST_BLOCK:
+        polytope = polytope_of(problem)
+        proof = _proof(problem, BoxedChords(polytope, problem.objective), VertexSearch(polytope, problem.objective))
+    blocks = -(-problem.size // FIRST_BLOCK)
+    bounding = ByRelaxations(problem, proof, _easier, one_secret=True)
+    return Generation(problem, supply, bounding, Pace(0.0, blocks), name)
+
+
+def _within_a_block(problem: Problem) -> Generation:
+    search = Interval(problem) if problem.rows.of_two else InputsInTurn(polytope_of(problem), problem.objective)
+    return Generation(problem, WithinBlock(problem, search), NoProof(), Pace(0.0, search.patience))
+
+
+def _is_divided(problem: Problem) -> bool:
+    """Whether inputs are too many for one master, and blocks of them are the same problem."""
+    most = MANY_OF_TWO if problem.rows.of_two else MOST_BRANCHED
+    return _has_few_rows(problem) and problem.size > most and not _has_very_many_secrets(problem)
 
 
 def _search(problem: Problem, polytope: Polytope) -> Search:
     rows = problem.rows
     if _steps_are_programmes(problem, polytope):
         return SomeInputsSearch(problem, TOGETHER)
-    if rows.against_everybody and problem.size > MOST_BRANCHED:
-        return BlockSearch(problem, CORE)
     own = VertexSearch(polytope, problem.objective)
     if rows.each_other is not None and problem.size > MANY_INPUTS:
         boxes = [
@@ -215,6 +239,7 @@ PLAN = (
     Way("sets of priors, linear programmes", lambda problem: problem.sets is not None, _over_sets),
     Way("seeing the secret, closed form", is_secret_box, _seeing_secret_in_a_box),
     Way("seeing the secret, linear programmes", lambda problem: not problem.objective.plain, _seeing_secret),
+    Way("very many inputs, by blocks of them", _is_divided, _by_blocks),
     Way("one number, all vertices in a table", lambda problem: problem.rows.of_two, _by_interval),
     Way("very many secrets, linear programmes", _has_very_many_secrets, _by_programmes),
     Way("very many rows, searched without branching", _has_very_many_rows, _without_proof),

@@ -19,7 +19,7 @@ from functools import cached_property
 
 import numpy as np
 
-from privacyfunnel.arrays import BoolArray, FloatArray, IntArray, dense, sparse
+from privacyfunnel.arrays import BoolArray, FloatArray, IntArray, Matrix, dense, sparse
 from privacyfunnel.engine.objective import Entropy, Objective, costs
 from privacyfunnel.model.rows import Rows
 from privacyfunnel.model.sets import PriorSets
@@ -64,7 +64,7 @@ class Problem:
         """What the prior itself costs: no split costs more than this."""
         return float(costs(self.objective, self.prior[None, :])[0])
 
-    def costs(self, atoms: FloatArray) -> FloatArray:
+    def costs(self, atoms: Matrix) -> FloatArray:
         """What each atom costs."""
         return costs(self.objective, atoms)
 
@@ -233,7 +233,7 @@ class Split:
     """The best split that was found, and a lower bound on every split's value."""
 
     weights: FloatArray  # q_y, (b,)
-    atoms: FloatArray  # v_y, (b, d)
+    atoms: Matrix  # v_y, (b, d); sparse where it would fill the memory
     value: float  # Σ q_y cost(v_y)
     bound: float  # no split does better than this
 

@@ -12,7 +12,19 @@ since inputs of one part have nearly the same columns, the price of the part is 
 Where the columns of a part agree, nothing is lost: its inputs are told apart for free afterwards. An atom on the part
 becomes one atom per input, with the same entropy, and the value of the split is the same.
 
-*Outer*: fewer rows, and so a bound from below on what this problem costs.
+*Inner*: balanced blocks. Divide the inputs into blocks b of mass :math:`m_b`, each with a prior of its own
+:math:`p_b` that is allowed. Splits of the blocks are together a split of the whole, of value :math:`\sum_b m_b` times
+theirs. A vertex has no more inputs than there are secrets, so atoms that stay within some hundred inputs lose little,
+and each block is the same problem, small.
+
+*Outer*: fewer rows, or looser ones, and so a bound from below on what this problem costs.
+
+*Nearly alike* (docs/theory.md, Theorem 7d). Say :math:`\rho = e^{-\varepsilon - \eta}` and put inputs into one part
+when :math:`\lfloor \ln(1 + L_z / \rho) / \eta \rfloor` agrees for every functional. Then an average L' of L over
+parts has :math:`e^{-\eta}(L - \kappa) \le L' \le e^{\eta} L + \kappa` with
+:math:`\kappa = e^{-\varepsilon}(1 - e^{-\eta})`, so that :math:`L' \cdot v` lies within a factor
+:math:`e^{\pm 2\eta}` of :math:`L \cdot v \ge e^{-\varepsilon}`: an atom allowed for L at ε is allowed for L' at
+ε + 2η where all are compared with everybody, at ε + 4η where with each other.
 
 *Fewer secrets* (docs/theory.md, Theorem 7a). A promise about every secret holds for groups of secrets as well, so the
 polytope of the groups contains that of the secrets, and its cheapest split costs no more. With two groups every vertex
@@ -29,17 +41,19 @@ Under SRLIP the classes of one side channel J are the values of :math:`X_J`, and
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from privacyfunnel.arrays import BoolArray, FloatArray, IntArray, dense
+from privacyfunnel.arrays import BoolArray, FloatArray, IntArray, Matrix, dense, filled, sparse
 from privacyfunnel.engine.objective import Entropy
 from privacyfunnel.engine.problem import Problem, Split
 
+PLAIN = 4 * 10**7  # numbers in the atoms of a split up to which they are a plain array: a third of a gigabyte
 MOST_ENTRIES = 2 * 10**7  # numbers in the atoms of a split whose inputs are told apart
 ALIKE = 1e-13  # relative; equal columns that were computed differ by this much at most
+BALANCED = 0.9  # of ε: a block's own prior keeps that much, since on the boundary it could hardly be split
+ROUNDING = 1e-9  # relative: two of one part may differ by this much more than they should
 ROUNDS = 20  # of moving centres
 BLOCK = 1 << 22  # distances that are computed together
 
@@ -80,30 +94,49 @@ class Reduced:
         """
         size = self.whole.size
         if self.problem.size == size:
-            return split
-        weights, atoms = [], []
-        members = [np.flatnonzero(self.part_of == part) for part in range(self.problem.size)]
-        count = np.array([len(inputs) for inputs in members])
+            return replace(split, atoms=_plain_where_small(split.atoms))
+        order = np.argsort(self.part_of, kind="stable")
+        count = np.bincount(self.part_of)
+        members = np.split(order, np.cumsum(count)[:-1])
         edges = [np.append(np.cumsum(self.share[inputs])[:-1], 1.0) for inputs in members]
-        supports = [np.flatnonzero(atom) for atom in split.atoms]
-        cuts = [np.unique(np.concatenate([[0.0], *(edges[part] for part in support)])) for support in supports]
+        first = order[np.cumsum(count) - count]  # the only input of a part that has one
+        row, column, entry = filled(split.atoms)
+        ends = np.searchsorted(row, np.arange(1, len(split.weights)))
+        supports, chances = np.split(column, ends), np.split(entry, ends)
+        several = [np.flatnonzero(count[support] > 1) for support in supports]
+        cuts = [
+            np.unique(np.concatenate([[0.0, 1.0], *(edges[support[k]] for k in some)]))
+            for support, some in zip(supports, several, strict=True)
+        ]
         most = max(MOST_ENTRIES // size, 2 * size) if most_atoms is None else most_atoms
         left_whole = _left_whole(split.weights, np.array([len(places) - 1 for places in cuts]), most)
-        for i, (q, atom, support) in enumerate(zip(split.weights, split.atoms, supports, strict=True)):
+        weights: list[float] = []
+        named: list[IntArray] = []  # the inputs of each atom, and what each of them has
+        having: list[FloatArray] = []
+        for i, (q, support, chance) in enumerate(zip(split.weights, supports, chances, strict=True)):
             if left_whole[i]:
+                inputs = np.concatenate([members[part] for part in support])
                 weights.append(q)
-                atoms.append(self.expanded(atom[None, :])[0])
+                named.append(inputs)
+                having.append(np.repeat(chance, count[support]) * self.share[inputs])
                 continue
-            alone = np.where(count[self.part_of] == 1, atom[self.part_of], 0.0)
-            several = support[count[support] > 1]
-            for left, right in pairwise(cuts[i]):
-                fine = alone.copy()
-                for part in several:
-                    fine[members[part][np.searchsorted(edges[part], left, side="right")]] = atom[part]
-                weights.append(q * (right - left))
-                atoms.append(fine)
-        value = float(np.array(weights) @ self.whole.costs(np.array(atoms)))
-        return Split(np.array(weights), np.array(atoms), value, split.bound)
+            lefts = cuts[i][:-1]
+            chosen = np.tile(first[support], (len(lefts), 1))
+            for k in several[i]:
+                part = support[k]
+                chosen[:, k] = members[part][np.searchsorted(edges[part], lefts, side="right")]
+            weights.extend(q * np.diff(cuts[i]))
+            named.extend(chosen)
+            having.extend([chance] * len(lefts))
+        of = np.repeat(np.arange(len(named)), [len(inputs) for inputs in named])
+        cells = (of, np.concatenate(named))
+        atoms = sparse.csr_array((np.concatenate(having), cells), shape=(len(named), size))
+        value = float(np.array(weights) @ self.whole.costs(atoms))
+        return Split(np.array(weights), _plain_where_small(atoms), value, split.bound)
+
+
+def _plain_where_small(atoms: Matrix) -> Matrix:
+    return dense(atoms) if atoms.shape[0] * atoms.shape[1] <= PLAIN else atoms
 
 
 def _left_whole(weights: FloatArray, pieces: IntArray, most: int) -> BoolArray:
@@ -125,7 +158,7 @@ def merged(problem: Problem) -> Reduced:
         return Reduced(problem, problem, every, np.ones(d))
     if not problem.objective.plain or not len(problem.rows):
         return Reduced(problem, problem, every, np.ones(d)) if len(problem.rows) else Reduced.of(problem, 0 * every)
-    columns = dense(problem.rows.functionals[np.unique(problem.rows.pairs)])
+    columns = _compared(problem)
     scale = np.maximum(np.abs(columns).max(axis=1, keepdims=True), 1e-300)
     order, part_of, parts = np.lexsort(np.round(columns / scale, 10)), np.zeros(d, dtype=np.int64), 0
     first = int(order[0])
@@ -174,6 +207,20 @@ def _distances(points: FloatArray, centres: FloatArray) -> FloatArray:
     """Squared distances, points × centres."""
     squares = (points**2).sum(axis=1)[:, None] + (centres**2).sum(axis=1) - 2.0 * points @ centres.T
     return np.asarray(np.maximum(squares, 0.0))
+
+
+def nearly_alike(problem: Problem, eta: float) -> Problem:
+    """The problem over parts of nearly alike inputs, at a promise loose enough to allow all that this one does."""
+    rho = np.exp(-problem.epsilon - eta)
+    cells = np.floor(np.log1p(_compared(problem) / rho) / eta)
+    part_of = np.unique(cells, axis=1, return_inverse=True)[1].reshape(-1)
+    looser = problem.epsilon + (2 if problem.rows.against_everybody else 4) * eta * (1 + ROUNDING)
+    return replace(Reduced.of(problem, part_of).problem, epsilon=looser)
+
+
+def _compared(problem: Problem) -> FloatArray:
+    """The functionals that rows compare, each once."""
+    return dense(problem.rows.functionals[np.unique(problem.rows.pairs)])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -236,3 +283,40 @@ def _part(problem: Problem, number: int) -> Part:
     rows = problem.rows.within(number, mass)
     objective = Entropy.of(np.arange(inputs.size))
     return Part(inputs, mass, Problem(problem.prior[inputs] / mass, rows, problem.epsilon, objective))
+
+
+def balanced(problem: Problem, most: int) -> list[Part]:
+    """Blocks of at most about so many inputs, each with a prior that is allowed.
+
+    What an input adds to the imbalance Σ p (L − 1) of its block is a vector, of the length that χ² gives it; those of
+    long vectors have their place first, each where Σ ‖imbalance‖² / mass over all blocks rises least. Blocks that stay
+    out of balance are joined.
+    """
+    d, rows, L = problem.size, problem.rows, _compared(problem)
+    chance = (rows.secrets * rows.share[rows.of_class]).sum(axis=1)[np.unique(rows.pairs)]
+    vectors = (np.sqrt(chance)[:, None] * (L - 1.0) * problem.prior).T
+    count = -(-d // most)
+    imbalance, mass, room = np.zeros((count, len(L))), np.zeros(count), np.full(count, most)
+    badness, block_of = np.zeros(count), np.zeros(d, dtype=np.int64)
+    for z in np.argsort(-np.square(vectors).sum(axis=1) / problem.prior, kind="stable").tolist():
+        after = np.square(imbalance + vectors[z]).sum(axis=1) / (mass + problem.prior[z])
+        block = int(np.argmin(np.where(room > 0, after - badness, np.inf)))
+        imbalance[block] += vectors[z]
+        mass[block] += problem.prior[z]
+        badness[block], room[block], block_of[z] = after[block], room[block] - 1, block
+    waiting = [np.flatnonzero(block_of == block) for block in np.argsort(badness / mass, kind="stable")]
+    parts: list[Part] = []
+    while waiting:  # those most out of balance first, each with as many others as it takes
+        part = block_among(problem, waiting.pop())
+        while not replace(part.problem, epsilon=BALANCED * problem.epsilon).keeps(part.problem.prior[None, :])[0]:
+            other = waiting.pop() if waiting else parts.pop().inputs  # all inputs together are allowed
+            part = block_among(problem, np.sort(np.concatenate([part.inputs, other])))
+        parts.append(part)
+    return parts
+
+
+def block_among(problem: Problem, inputs: IntArray) -> Part:
+    """The block of these inputs."""
+    mass = float(problem.prior[inputs].sum())
+    part = problem.among(inputs)
+    return Part(inputs, mass, replace(part, prior=part.prior / mass))

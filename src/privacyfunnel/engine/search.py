@@ -124,10 +124,14 @@ class VertexSearch:
 
     def around(self, prices: FloatArray, wanted: IntArray, clock: Clock = FOREVER) -> FloatArray:
         """What short walks pass that begin where each of these inputs, at most as many as `starts`, is made cheaper."""
+        starts = self.walks.cheapest(self._preferring(wanted) - prices, clock)
+        return self._pooled(self.walks.passed(starts.joined(self._nearest(prices)), prices, self.short, clock))
+
+    def _preferring(self, wanted: IntArray) -> FloatArray:
+        """Slopes by chance, in which one of these inputs is cheaper in each row."""
         noise = self._noise()[: len(wanted)]
         noise[np.arange(len(wanted)), wanted] -= self._random.uniform(*PREFERENCE, size=len(wanted))
-        starts = self.walks.cheapest(noise - prices, clock)
-        return self._pooled(self.walks.passed(starts.joined(self._nearest(prices)), prices, self.short, clock))
+        return noise
 
     def polished(self, atoms: FloatArray, prices: FloatArray) -> FloatArray:
         """Vertices reached downhill from these atoms."""
@@ -158,6 +162,24 @@ class VertexSearch:
             fresh = found[np.array([atoms[key] for key in new], dtype=np.int64)]
             self._pool = fresh.joined(self._pool)[np.arange(len(keys))]
         return found.x[list(atoms.values()), : self.polytope.inputs]
+
+
+class InputsInTurn(VertexSearch):
+    """The same where no proof says what walks from chance starts have missed: every input has its turn."""
+
+    starting = 0.5
+
+    def __init__(self, polytope: Polytope, objective: Objective) -> None:
+        super().__init__(polytope, objective)
+        self.patience = -(-polytope.inputs // self.starts)  # in vain: once around
+        self._next = 0
+
+    def downhill(self, prices: FloatArray, clock: Clock = FOREVER) -> FloatArray:
+        """Where long walks end that begin where each of the next inputs is made cheaper."""
+        wanted = (self._next + np.arange(self.starts)) % self.polytope.inputs
+        self._next = int(wanted[-1]) + 1
+        starts = self.walks.cheapest(self._preferring(wanted) - prices, clock)
+        return self._pooled(self.walks.descend(starts.joined(self._nearest(prices)), prices, clock))
 
 
 class InTurn:

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from privacyfunnel.arrays import FloatArray
+from privacyfunnel.arrays import FloatArray, IntArray, Matrix
 from privacyfunnel.engine.clock import Clock
 from privacyfunnel.engine.closing import Closed, closed
 from privacyfunnel.engine.master import TOLL, Loans, Master, Rest
@@ -50,7 +50,6 @@ class Beginning:
 class Supply(Protocol):
     """Atoms, mixed by a master."""
 
-    master: Master
     value: float  # of the best split so far
     tell: Callable[[], None]  # called when that changed in the middle of something long
 
@@ -63,13 +62,16 @@ class Supply(Protocol):
     def search(self, prices: FloatArray, clock: Clock) -> FloatArray:
         """Atoms of small reduced cost."""
 
+    def add(self, atoms: FloatArray, costs: FloatArray) -> IntArray:
+        """Learn those of these atoms that are new; which were."""
+
     def make_debt_dearer(self) -> None:
         """Have the master do with less."""
 
     def dearer_from(self, gap: float) -> float:
         """Debt becomes dearer once no reduced cost is known to be further below 0 than this."""
 
-    def best(self) -> tuple[FloatArray, FloatArray]:
+    def best(self) -> tuple[FloatArray, Matrix]:
         """Weights and atoms of the best split so far."""
 
 
@@ -105,6 +107,10 @@ class WithLoans:
     def search(self, prices: FloatArray, clock: Clock) -> FloatArray:
         """Where long walks end."""
         return self._search.downhill(prices, clock)
+
+    def add(self, atoms: FloatArray, costs: FloatArray) -> IntArray:
+        """Give them to the master."""
+        return self.master.add(atoms, costs)
 
     def make_debt_dearer(self) -> None:
         """Raise the penalty."""
@@ -217,6 +223,10 @@ class WithRest:
         """What short walks pass, above all at what the rest has, or at what atoms leave open."""
         missing = self.master.owed if self.master.owed.sum() > OWED else self._unsure
         return self._search.cover(prices, missing + 1e-9 * self.problem.prior, clock)
+
+    def add(self, atoms: FloatArray, costs: FloatArray) -> IntArray:
+        """Give them to the master."""
+        return self.master.add(atoms, costs)
 
     def make_debt_dearer(self) -> None:
         """Raise the toll up to what the rest truly costs; then look again; then have the rest as an atom, at its cost.

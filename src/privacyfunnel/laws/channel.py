@@ -14,7 +14,7 @@ from privacyfunnel.arrays import FloatArray, IntArray, dense, matrix, sparse
 from privacyfunnel.errors import DistributionError, ProtocolFileError
 from privacyfunnel.laws.alias import AliasTables, sample
 from privacyfunnel.laws.exact import NO_LEAK, WORKED_ON, ExactLeak, worse, worst_ratio
-from privacyfunnel.laws.law import BITS, UNIT, Law, Model, Part, checked_table
+from privacyfunnel.laws.law import BITS, LARGEST_TABLE, UNIT, Law, Model, Part, checked_table
 from privacyfunnel.laws.over_sets import exact_over
 from privacyfunnel.laws.rounding import rounded_rows
 from privacyfunnel.laws.sampling import Words
@@ -62,12 +62,13 @@ class ChannelLaw(Law):
             )
 
     @classmethod
-    def of(cls, protocol: Protocol) -> ChannelLaw:
+    def of(cls, protocol: Protocol | SparseProtocol) -> ChannelLaw:
         """The protocol's probabilities rounded down to multiples of 2⁻⁶⁴, the rest given to each row's largest."""
-        every = protocol.every
+        every = protocol.every if isinstance(protocol, Protocol) else protocol.channel
         row, output, numerator = rounded_rows(every, BITS)
-        indptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(every)))])
-        return cls(indptr, output, numerator, protocol.outputs, protocol.sees_secret, protocol.elsewhere is not None)
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=every.shape[0]))])
+        elsewhere = isinstance(protocol, Protocol) and protocol.elsewhere is not None
+        return cls(indptr, output, numerator, protocol.outputs, protocol.sees_secret, elsewhere)
 
     @property
     def _row_of_entry(self) -> IntArray:
@@ -115,15 +116,30 @@ class ChannelLaw(Law):
         return np.array([int(n) / UNIT for n in self.numerator])
 
     @property
-    def protocol(self) -> Protocol:
+    def protocol(self) -> Any:  # a Protocol, or a SparseProtocol where a table would fill the memory
+        if self._is_large:
+            return SparseProtocol(self._sparse, self.outputs)
         every, listed = self._every, self.inputs
         return Protocol(
             every[:listed], self.outputs, self.sees_secret, elsewhere=every[listed] if self.elsewhere else None
         )
 
     @property
-    def listed(self) -> Protocol:
-        return self.protocol
+    def listed(self) -> Protocol | None:
+        found = self.protocol
+        return found if isinstance(found, Protocol) else None
+
+    @property
+    def _is_large(self) -> bool:
+        """Whether a table of all chances would fill the memory; protocols that see the secret have none so large."""
+        size = (len(self.indptr) - 1) * len(self.outputs)
+        return size > LARGEST_TABLE and not self.sees_secret and not self.elsewhere
+
+    @property
+    def _sparse(self) -> sparse.csr_array:
+        listed = int(self.indptr[self.inputs])
+        shape, cells = (self.inputs, len(self.outputs)), (self._row_of_entry[:listed], self.output[:listed])
+        return sparse.csr_array(sparse.coo_array((self._chances[:listed], cells), shape=shape))
 
     def worst(self, comparisons: Comparisons) -> ExactLeak:
         totals, worst = comparisons.totals, NO_LEAK
@@ -188,12 +204,7 @@ class ChannelLaw(Law):
         return replace(self, indptr=indptr, output=self.output[entries], numerator=self.numerator[entries])
 
     def whole(self, most: int) -> SparseProtocol | None:
-        listed = int(self.indptr[self.inputs])
-        if listed > most:
-            return None
-        shape, cells = (self.inputs, len(self.outputs)), (self._row_of_entry[:listed], self.output[:listed])
-        entries = sparse.coo_array((self._chances[:listed], cells), shape=shape)
-        return SparseProtocol(sparse.csr_array(entries), self.outputs)
+        return None if self.indptr[self.inputs] > most else SparseProtocol(self._sparse, self.outputs)
 
     def spelled(self, most: int) -> SparseProtocol | None:
         return self.whole(most)

@@ -7,28 +7,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
+from privacyfunnel.arrays import BoolArray, FloatArray, IntArray, Matrix, filled
 
 INT64_BITS = 62  # a certain output, 2^62, and sums of two of them still fit an int64
 
 
-def rounded_rows(chances: FloatArray, bits: int, finest: int = 1) -> tuple[IntArray, IntArray, NDArray[Any]]:
+def rounded_rows(chances: Matrix, bits: int, finest: int = 1) -> tuple[IntArray, IntArray, NDArray[Any]]:
     """Each row of chances as integers that sum to 2^bits: the entries' rows, columns and numerators, row by row.
 
     Every chance is rounded down, to nothing where less than `finest` is left; the rest is given to the row's largest.
     Beyond 62 bits the integers are Python's own.
     """
-    row, column = np.nonzero(chances)
+    row, column, chance = filled(chances)
     # A float times a power of two is exact, and so is its integer part.
-    scaled = np.floor(np.ldexp(chances[row, column], bits))
+    scaled = np.floor(np.ldexp(chance, bits))
     whole = bits > INT64_BITS
     numerator = np.array([int(x) for x in scaled], dtype=object) if whole else scaled.astype(np.int64)
     numerator[numerator < finest] = 0
-    sums = np.zeros(len(chances), dtype=numerator.dtype)
+    sums = np.zeros(chances.shape[0], dtype=numerator.dtype)
     np.add.at(sums, row, numerator)
-    entry = np.full(chances.shape, -1, dtype=np.int64)
-    entry[row, column] = np.arange(len(row))
-    numerator[entry[np.arange(len(chances)), chances.argmax(axis=1)]] += (1 << bits) - sums
+    largest = np.zeros(chances.shape[0])
+    np.maximum.at(largest, row, chance)
+    are = np.flatnonzero(chance == largest[row])
+    numerator[are[np.unique(row[are], return_index=True)[1]]] += (1 << bits) - sums  # the first where several are
     kept = numerator > 0
     return row[kept], column[kept], numerator[kept]
 

@@ -37,6 +37,7 @@ from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.product import ProductProtocol
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.protocol import Protocol
+from privacyfunnel.model.sparse import SparseProtocol
 from privacyfunnel.model.unary_encoding import UnaryEncoding
 from privacyfunnel.tables.whole import whole_file
 
@@ -268,6 +269,11 @@ def _(protocol: Protocol, joint: Joint, sliver: float) -> ChannelLaw:
     return ChannelLaw.of(
         protocol.quieter(protocol.joint_with_values(joint).sum(axis=0), sliver) if sliver else protocol
     )
+
+
+@law_of.register
+def _(protocol: SparseProtocol, joint: Joint, sliver: float) -> ChannelLaw:
+    return ChannelLaw.of(protocol.quieter(joint, sliver) if sliver else protocol)
 
 
 @law_of.register

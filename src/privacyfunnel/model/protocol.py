@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from privacyfunnel.arrays import FloatArray, frozen
+from privacyfunnel.arrays import FloatArray, IntArray, Matrix, frozen
 from privacyfunnel.errors import DistributionError, SizeError
 from privacyfunnel.model.comparisons import Comparisons, Leak, log_ratio
 from privacyfunnel.model.information import information
@@ -147,25 +147,37 @@ def checked_size(inputs: int, outputs: int, what: str, instead: str) -> None:
         )
 
 
-def posterior_labels(joint: Joint, p_xy: ArrayLike) -> tuple[Labels, ...]:
+def posterior_labels(joint: Joint, p_xy: Matrix) -> tuple[Labels, ...]:
     """How outputs are called that stand for several values: `Bachelors | Masters`, most likely first.
 
     For several attributes each column lists its part of the same combinations in the same order. Outputs that would
     be called alike get percentages, and a number where even those agree.
     """
-    p_xy = np.asarray(p_xy, dtype=np.float64)
-    p_y = p_xy.sum(axis=0, keepdims=True)
-    # An output that never comes stands for nobody in particular.
-    posterior = np.divide(p_xy, p_y, out=np.repeat(joint.p_x[:, None], p_xy.shape[1], axis=1), where=p_y > 0)
     values = joint.values
     plain, detailed = [], []
-    for v in posterior.T:
+    for inputs, v in _posteriors(p_xy, joint):
         order = np.argsort(-v, kind="stable")
         order = order[v[order] > NEGLIGIBLE]
-        plain.append(listed([values[x] for x in order], [""] * len(order), joint.m))
-        detailed.append(listed([values[x] for x in order], [f" {100 * v[x]:.3g}%" for x in order], joint.m))
+        combos = [values[x] for x in inputs[order]]
+        plain.append(listed(combos, [""] * len(order), joint.m))
+        detailed.append(listed(combos, [f" {100 * chance:.3g}%" for chance in v[order]], joint.m))
     repeated = {labels for labels, n in Counter(plain).items() if n > 1}
     return numbered([d if p in repeated else p for p, d in zip(plain, detailed, strict=True)])
+
+
+def _posteriors(p_xy: Matrix, joint: Joint) -> Iterator[tuple[IntArray, FloatArray]]:
+    """For every output some values, among them all that it can stand for, and their chances."""
+    if isinstance(p_xy, np.ndarray):
+        p_y = p_xy.sum(axis=0, keepdims=True)
+        # An output that never comes stands for nobody in particular.
+        posterior = np.divide(p_xy, p_y, out=np.repeat(joint.p_x[:, None], p_xy.shape[1], axis=1), where=p_y > 0)
+        yield from ((np.arange(joint.a), v) for v in posterior.T)
+        return
+    columns = p_xy.tocsc()
+    columns.sort_indices()
+    for first, end in pairwise(columns.indptr.tolist()):
+        v = columns.data[first:end]
+        yield columns.indices[first:end], v / v.sum()
 
 
 def listed(combos: Sequence[Labels], notes: Sequence[str], m: int) -> Labels:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 from typing import Protocol as Shape
 
 import numpy as np
 
-from privacyfunnel.arrays import sparse
+from privacyfunnel.arrays import filled, sparse
 from privacyfunnel.errors import DistributionError
 from privacyfunnel.model.comparisons import Comparisons, Leak
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.protocol import Labels
+from privacyfunnel.model.protocol import Labels, checked_size
+from privacyfunnel.model.sets import PriorSets
 
+LIKELIEST = 64  # values, of all of which an average says next to nothing
 WORKED_ON = 1 << 22  # entries of P(y | E) that are worked on at a time
 
 
@@ -62,6 +64,34 @@ class SparseProtocol:
             if math.isinf(worst.epsilon):
                 break
         return worst, True
+
+    def worst(self, comparisons: Comparisons) -> Leak:
+        """The output and pair of events with the largest log-ratio."""
+        return self.look(comparisons)[0]
+
+    def worst_over(self, sets: PriorSets) -> Leak:
+        """The same over all members of sets, from a table of all chances."""
+        inputs, outputs = self.channel.shape
+        checked_size(inputs, outputs, "A promise for a population", "Merge rare values, or use coarser ones.")
+        return sets.worst(self.channel.toarray())
+
+    def joint_with_values(self, joint: Joint) -> sparse.csr_array:
+        """p(x, y)."""
+        return sparse.csr_array(sparse.diags_array(joint.p_x) @ self.channel)
+
+    def mutual_information(self, joint: Joint) -> float:
+        """I(X;Y) in nats, summed as a divergence."""
+        p_xy = self.joint_with_values(joint)
+        x, y, chance = filled(p_xy)
+        return max(0.0, float(chance @ np.log(chance / joint.p_x[x] / p_xy.sum(axis=0)[y])))
+
+    def quieter(self, joint: Joint, sliver: float) -> SparseProtocol:
+        """With chance `sliver` the likeliest values lead to any output, whatever they are: ratios move towards 1."""
+        p_y = self.joint_with_values(joint).sum(axis=0)
+        likely = np.zeros(joint.a)
+        likely[np.argsort(-joint.p_x, kind="stable")[:LIKELIEST]] = sliver
+        mixed = sparse.diags_array(1 - likely) @ self.channel
+        return replace(self, channel=sparse.csr_array(mixed + sparse.csr_array(likely[:, None]) @ p_y[None, :]))
 
     def beside(self, other: SparseProtocol, most: int) -> SparseProtocol | None:
         """Both, drawn independently: q(y, y' | x) = q(y | x) q'(y' | x); None if more than `most` chances make it up.

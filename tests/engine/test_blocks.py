@@ -1,0 +1,103 @@
+"""Blocks: their splits are a split of the whole, and joining them only makes it cheaper."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privacyfunnel.arrays import dense
+from privacyfunnel.engine import Problem, plan, split
+from privacyfunnel.engine.blocks import ByBlocks
+from privacyfunnel.engine.clock import Clock
+from privacyfunnel.engine.plan import generation_for
+from privacyfunnel.engine.reductions import balanced, nearly_alike
+from tests.engine.problems import excess, ldp, lip
+
+
+@given(seed=st.integers(0, 10**6), epsilon=st.floats(0.05, 2), kind=st.sampled_from([lip, ldp]))
+@settings(max_examples=20, deadline=None)
+def test_blocks_divide_the_inputs_and_each_prior_is_allowed(seed: int, epsilon: float, kind: type) -> None:
+    problem = kind(seed, 3, 40, epsilon)
+    blocks = balanced(problem, 8)
+    assert sorted(np.concatenate([block.inputs for block in blocks])) == list(range(40))
+    together = np.zeros(40)
+    for block in blocks:
+        assert block.problem.keeps(block.problem.prior[None, :]).all()
+        together[block.inputs] += block.mass * block.problem.prior
+    assert together == pytest.approx(problem.prior)
+
+
+@pytest.mark.parametrize("kind", [lip, ldp])
+@pytest.mark.parametrize("seconds", [1e-6, None])
+def test_splits_of_blocks_are_a_split_however_short_the_time(
+    kind: type, seconds: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan, "MOST_BRANCHED", 30)
+    monkeypatch.setattr(plan, "FIRST_BLOCK", 8)
+    monkeypatch.setattr(plan, "LARGEST_BLOCK", 20)
+    problem = kind(3, 3, 40, 0.5)
+    run = generation_for(problem)
+    assert isinstance(run.supply, ByBlocks)
+    run.run(1e-3, seconds)
+    found = run.best()
+    atoms = dense(found.atoms)
+    assert found.weights @ atoms == pytest.approx(problem.prior, rel=1e-9)
+    assert excess(problem, atoms) <= 1e-9
+    assert found.value == pytest.approx(run.value, abs=1e-9)
+    assert found.bound <= found.value
+
+
+def test_joined_blocks_cost_less_until_one_master_has_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = lip(4, 3, 40, 0.5)
+    best = split(problem, gap=1e-6)
+    monkeypatch.setattr(plan, "MOST_BRANCHED", 30)
+    monkeypatch.setattr(plan, "FIRST_BLOCK", 5)
+    supply = generation_for(problem).supply
+    supply.begin(None, 1e-6, Clock.of(None))
+    values = [supply.value]
+    for _ in range(7):
+        supply.search(problem.prior, Clock.of(None))
+        supply.solve(Clock.of(None))
+        values.append(supply.value)
+    assert all(later <= sooner for sooner, later in pairwise(values))
+    assert values[-1] < values[0]
+    monkeypatch.setattr(plan, "MANY_INPUTS", 30)
+    whole = split(problem, gap=1e-6)
+    assert whole.value == pytest.approx(best.value, abs=1e-5)
+    assert whole.bound == pytest.approx(best.value, abs=1e-5)
+
+
+def test_a_split_that_is_known_is_never_made_worse(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = lip(5, 3, 40, 0.5)
+    best = split(problem, gap=1e-6)
+    monkeypatch.setattr(plan, "MOST_BRANCHED", 30)
+    monkeypatch.setattr(plan, "FIRST_BLOCK", 4)
+    monkeypatch.setattr(plan, "LARGEST_BLOCK", 4)
+    assert split(problem, gap=1e-6, start=dense(best.atoms)).value <= best.value + 1e-9
+
+
+@given(seed=st.integers(0, 10**6), eta=st.floats(0.001, 0.3), kind=st.sampled_from([lip, ldp]))
+@settings(max_examples=30, deadline=None)
+def test_what_is_allowed_is_allowed_where_inputs_nearly_alike_are_one(seed: int, eta: float, kind: type) -> None:
+    problem: Problem = kind(seed, 3, 30, 0.7)
+    fewer = nearly_alike(problem, eta)
+    atoms = problem.first_atoms()  # each on the boundary
+    rho = np.exp(-0.7 - eta)
+    L = dense(problem.rows.functionals[np.unique(problem.rows.pairs)])
+    cells = np.floor(np.log1p(L / rho) / eta)
+    part_of = np.unique(cells, axis=1, return_inverse=True)[1].reshape(-1)
+    parts = np.zeros((len(atoms), fewer.size))
+    np.add.at(parts.T, part_of, atoms.T)
+    assert fewer.prior == pytest.approx(np.bincount(part_of, problem.prior))
+    assert fewer.keeps(parts).all()
+
+
+def test_inputs_nearly_alike_bound_what_all_of_them_cost() -> None:
+    problem = lip(6, 2, 60, 0.5)
+    best = split(problem, gap=1e-7)
+    for eta in (0.2, 0.02, 0.002):
+        easier = split(nearly_alike(problem, eta), gap=1e-7)
+        assert easier.bound <= best.value + 1e-9
+    assert easier.bound > 0.95 * best.value
