@@ -12,7 +12,8 @@ from privacyfunnel.engine import Problem, split
 from privacyfunnel.engine.bounding import ByRelaxations
 from privacyfunnel.engine.clock import Clock
 from privacyfunnel.engine.plan import generation_for
-from privacyfunnel.engine.reductions import grouped_secrets, side_channels
+from privacyfunnel.engine.reductions import grouped_secrets, side_channels, which_class
+from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import SRLIP, Promise
 from privacyfunnel.model.rows import Rows
 from tests.engine.problems import (
@@ -91,6 +92,35 @@ def test_no_side_channel_alone_costs_more_than_all_together(seed: int, shape: tu
     for parts in ways:
         assert sum(part.mass for part in parts) <= 1 + 1e-12
         assert sum(part.mass * solved(part.problem) for part in parts) <= least + 2e-6
+
+
+@given(seed=SEEDS, shape=SMALL, epsilon=st.floats(0.1, 1.5))
+@settings(max_examples=15, deadline=None)
+def test_which_class_and_which_input_of_it_together_cost_no_more(
+    seed: int, shape: tuple[int, ...], epsilon: float
+) -> None:
+    problem = problem_of(random_joint(seed, shape), SRLIP(epsilon))
+    least = solved(problem)
+    for deeper in (False, True):
+        for parts in side_channels(problem, deeper=deeper):
+            told = which_class(problem, parts)
+            assert (told is None) == (len(parts) == 1)
+            cost = sum(part.mass * solved(part.problem) for part in parts)
+            assert cost + (0.0 if told is None else solved(told)) <= least + 3e-6
+
+
+def test_deeper_rows_are_those_of_the_promise_within_the_class() -> None:
+    """Of (2, 2, 2) values, whoever knows the first faces the promise for the records that have it."""
+    joint = random_joint(3, (2, 2, 2, 2))
+    problem = problem_of(joint, SRLIP(0.3))
+    two = [parts for parts in side_channels(problem, deeper=True) if len(parts) == 2]
+    assert two
+    for part in (part for parts in two for part in parts):
+        own = Joint.from_probabilities(joint.p_sx[:, part.inputs].reshape(2, 2, 2) / joint.p_sx[:, part.inputs].sum())
+        expected = problem_of(own, SRLIP(0.3))
+        assert len(part.problem.rows) == len(expected.rows)
+        np.testing.assert_allclose(part.problem.prior, expected.prior)
+        np.testing.assert_allclose(part.problem.inequalities, expected.inequalities, atol=1e-12)
 
 
 def test_the_classes_of_a_side_channel_are_the_values_of_what_is_known() -> None:

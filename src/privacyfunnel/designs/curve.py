@@ -29,6 +29,7 @@ class Point:
     utility: float | None  # nats
     bound: float | None  # in the use's unit: no protocol does better; None where nothing was proved
     value: float | None = None  # in the use's unit, where that is not information
+    stopped: str | None = field(default=None, compare=False)  # what ended the search, where there was one
 
     @property
     def height(self) -> float | None:
@@ -165,4 +166,4 @@ def _point(joint: Joint, promise: Promise, method: str, options: Options) -> Poi
         return Point(name, promise.epsilon, None, None)
     worth = found.worth
     value = None if worth.use == Information() else worth.value
-    return Point(name, promise.epsilon, found.information, worth.bound, value)
+    return Point(name, promise.epsilon, found.information, worth.bound, value, worth.stopped)

@@ -1,7 +1,8 @@
 """How the bound rises: by proofs at prices, and where those cannot prove enough in time, by simpler problems."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import Protocol
 
 import numpy as np
@@ -9,9 +10,10 @@ import numpy as np
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine.clock import Clock
 from privacyfunnel.engine.problem import Problem, Proof
-from privacyfunnel.engine.reductions import Groups, grouped_secrets, nearly_alike, side_channels
+from privacyfunnel.engine.reductions import Groups, Part, grouped_secrets, nearly_alike, side_channels, which_class
 
 PROOF_SHARE, SIMPLER_SHARE = 0.4, 0.3  # of a time limit, for proofs; and where simpler problems alone are proved
+CLASSES_SHARE = 0.5  # the same where these are about classes: they take long, and what they leave of it is searched in
 PROVING_SHARE = 6  # one part in so many of the time left goes to branching before problems are relaxed
 LEAST_PATIENCE = 5.0  # seconds that branching gets where there is no time limit
 LOOSEST = 0.64  # nats: the first proof by branching
@@ -20,6 +22,9 @@ ONE_SECRET_GAP = 0.001  # the same for one secret against the rest, which takes 
 ONE_SECRET_SHARE = 0.5  # of the time left, for all of these
 MANY_ALIKE = 400  # inputs of a problem about one secret beyond which those nearly alike are one …
 ALIKE = 0.01, 0.004  # … up to these log-ratios: for each secret, and for the dearest again
+MOST_CLASSES = 8  # of a side channel: with more, which one it is takes too long to bound
+CLOSER = 5  # times as well, where it is known which of them says most
+LOOKING_SHARE = 0.4  # of the time for side channels, to find out which one that is
 
 
 class Prover(Protocol):
@@ -106,7 +111,7 @@ class ByRelaxations:
     def __init__(self, problem: Problem, prover: Prover | None, easier: Easier, one_secret: bool = False) -> None:
         self._problem, self._easier = problem, easier
         self._branching = None if prover is None else ByProof(problem, prover)
-        self.share = SIMPLER_SHARE if prover is None else PROOF_SHARE
+        self.share = PROOF_SHARE if prover is not None else CLASSES_SHARE if problem.rows.local else SIMPLER_SHARE
         self.bound, self.cut_short = 0.0, False
         self.tell: Callable[[], None] = lambda: None
         self.relaxed, self._relaxed_from = one_secret, np.inf
@@ -160,10 +165,15 @@ class ByRelaxations:
                 return atoms
             goal = max(goal / 2, target)
 
+    def by_relaxing(self, seconds: float) -> float:
+        """The bound that simpler problems alone give in so many seconds."""
+        self._relax(time.monotonic() + seconds)
+        return self.bound
+
     def _relax(self, deadline: float) -> None:
         """Raise the bound by simpler problems, until the deadline."""
         self.relaxed = True
-        for cost in (*self._by_secrets(deadline), *self._by_side_channels(deadline)):
+        for cost in chain(self._by_secrets(deadline), self._by_side_channels(deadline)):
             self.bound = max(self.bound, cost)
             self.tell()
 
@@ -199,16 +209,35 @@ class ByRelaxations:
                 yield self._cost(groups.singled_out(self._dearest[:few]), deadline)
 
     def _by_side_channels(self, deadline: float) -> Iterator[float]:
-        """Every side channel on its own, each with its share of the time that is left; knowing nothing gets half."""
-        ways = side_channels(self._problem)
-        for number, parts in enumerate(ways):
-            now = time.monotonic()
-            until = now + (deadline - now) / (2 if number == 0 else len(ways) - number)
-            yield sum(part.mass * self._cost(part.problem, until) for part in parts)
+        """Every side channel for a while, first each on its own; then the one that says most, for the time left."""
+        deeper = [parts for parts in side_channels(self._problem, deeper=True) if len(parts) <= MOST_CLASSES]
+        ways: list[tuple[Sequence[Part], Problem | None]] = [(parts, None) for parts in side_channels(self._problem)]
+        ways += [(parts, which_class(self._problem, parts)) for parts in deeper]
+        until, costs = _part_of_time(deadline, LOOKING_SHARE), []
+        for number, way in enumerate(ways):
+            share = 1 / (2 if number == 0 else len(ways) - number)  # knowing nothing, which always says something
+            costs.append(self._cost_by_classes(*way, _part_of_time(until, share), EASIER_GAP))
+            yield costs[-1]
+        if ways:
+            yield self._cost_by_classes(*ways[int(np.argmax(costs))], deadline, EASIER_GAP / CLOSER)
 
-    def _cost(self, problem: Problem | None, deadline: float) -> float:
+    def _cost_by_classes(self, parts: Sequence[Part], told: Problem | None, deadline: float, gap: float) -> float:
+        """What it costs at least to leave open which input of its class it is, and which class where that is told."""
+        cost, left = 0.0, sum(part.mass for part in parts) + (told is not None)
+        for part in sorted(parts, key=lambda part: part.problem.size):
+            cost += part.mass * self._cost(part.problem, _part_of_time(deadline, part.mass / left), gap)
+            left -= part.mass
+        return cost + self._cost(told, deadline, gap)
+
+    def _cost(self, problem: Problem | None, deadline: float, gap: float = EASIER_GAP) -> float:
         """What every split of a simpler problem costs at least."""
         left = deadline - time.monotonic()
         if problem is None or left <= 0:
             return 0.0
-        return self._easier(problem, EASIER_GAP * self._problem.worth, left)
+        return self._easier(problem, gap * self._problem.worth, left)
+
+
+def _part_of_time(deadline: float, share: float) -> float:
+    """When this share of the time until the deadline is over."""
+    now = time.monotonic()
+    return now + share * (deadline - now)

@@ -19,6 +19,17 @@ from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
 INF = float(highspy.kHighsInf)
 DUAL, PRIMAL = 1, 4  # which simplex method: from nothing, or where only the cost changes
 TOLERANCE = 1e-9  # of feasibility, primal and dual, where not said otherwise
+LOOKING_UP = (  # what calls back at every step
+    highspy.cb.HighsCallbackType.kCallbackSimplexInterrupt,
+    highspy.cb.HighsCallbackType.kCallbackIpmInterrupt,
+)
+
+
+def _look_up(*_: object) -> None:
+    """Do nothing, in Python: there an interrupt is obeyed that came in the midst of a long solve, which it ends.
+
+    It costs some microseconds a step. A method would hold its programme for ever.
+    """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,6 +65,9 @@ class Programme:
         }
         for option, setting in settings.items():
             self.set(option, setting)
+        self._highs.setCallback(_look_up, None)
+        for moment in LOOKING_UP:
+            self._highs.startCallback(moment)
 
     def set(self, option: str, setting: object) -> None:
         """Set one of the solver's options."""

@@ -21,6 +21,7 @@ from privacyfunnel.engine.hull_cone import extended_cone
 from privacyfunnel.engine.hull_corners import HullCorners
 from privacyfunnel.engine.hulls import HullOracle
 from privacyfunnel.engine.interval import Interval
+from privacyfunnel.engine.neighbours import NeighbourSearch
 from privacyfunnel.engine.oracle import Oracle, is_secret_box, secret_box
 from privacyfunnel.engine.polytope import Polytope, boxed, polytope_of
 from privacyfunnel.engine.problem import Problem, Split
@@ -33,12 +34,13 @@ from privacyfunnel.engine.supply import Beginning, WithLoans, WithRest
 
 MANY_INPUTS = 150  # below, atoms are few enough to be searched for in the polytope itself, and prices soon right
 MANY_ROWS = 130  # beyond, inverting bases of so many rows takes longer than linear programmes one by one
-MOST_PROVED = 800  # rows; with more, a box takes so long to bound that branching says nothing in time
+MOST_PROVED = 500  # rows; with more, a box takes so long to bound that branching says nothing in time
 MOST_BRANCHED = 700  # inputs; with more, first prices are far from right, and blocks are solved first
 MANY_OF_TWO = 1500  # inputs of one number; with more, tables of all pairs are long to price
 FIRST_BLOCK = 64  # inputs of the first blocks: a tenth of a second each
 LARGEST_BLOCK = 1200  # inputs; the atoms that a master of more knows fill hundreds of megabytes, and nothing is proved
 TOGETHER = 128  # inputs of one walk where a step is a linear programme
+NEIGHBOURS = 64  # the same where rows look at classes: those who share the smallest ones are enough to hide an input
 BOXES = (0.5, 0.35, 0.65, 0.45, 0.55)  # places of a box within ε under LDP, the most useful first
 WALKS_IN_CLOSED_FORM, WALKS_BY_PROGRAMME = 96, 3  # at once: what a step costs differs a thousandfold
 WALKS_OVER_SETS, PATIENCE_OVER_SETS = 24, 4  # a proof takes so much longer than walks that they come first …
@@ -144,7 +146,14 @@ def _over_sets(problem: Problem, name: str) -> Generation:
 
 
 def _without_proof(problem: Problem, name: str) -> Generation:
-    return _with_rest(problem, name, SomeInputsSearch(problem, TOGETHER), None)
+    return _with_rest(problem, name, _by_steps(problem), None)
+
+
+def _by_steps(problem: Problem) -> Search:
+    """Walks each step of which is a programme over some inputs."""
+    if problem.rows.local:
+        return NeighbourSearch(problem, NEIGHBOURS)
+    return SomeInputsSearch(problem, TOGETHER)
 
 
 def _by_vertices(problem: Problem, name: str) -> Generation:
@@ -187,7 +196,7 @@ def _is_divided(problem: Problem) -> bool:
 def _search(problem: Problem, polytope: Polytope) -> Search:
     rows = problem.rows
     if _steps_are_programmes(problem, polytope):
-        return SomeInputsSearch(problem, TOGETHER)
+        return _by_steps(problem)
     own = VertexSearch(polytope, problem.objective)
     if rows.each_other is not None and problem.size > MANY_INPUTS:
         boxes = [
@@ -218,14 +227,18 @@ def _with_loans(problem: Problem, name: str, search: Search, proof: Prover, stea
 def _with_rest(problem: Problem, name: str, search: Search, proof: Prover | None) -> Generation:
     patience = search.patience if proof is not None else max(PATIENCE, search.patience)
     share = SHORT_COARSE_SHARE if proof is None else COARSE_SHARE
-    beginning = Beginning(generation_for, share, problem.size > MANY_INPUTS)
+    # Parts of alike inputs would lie across the classes that rows look at.
+    beginning = Beginning(generation_for, share, problem.size > MANY_INPUTS and not problem.rows.local)
     supply = WithRest(problem, search, beginning, patience)
     return Generation(problem, supply, ByRelaxations(problem, proof, _easier), Pace(STEADY, patience), name)
 
 
 def _easier(problem: Problem, gap: float, seconds: float) -> float:
-    """What every split of a simpler problem costs at least, without relaxing it further."""
-    run = generation_for(merged(problem).problem)  # what only other rows told apart is alike now
+    """What every split of a simpler problem costs at least; relaxed further only where classes lie within classes."""
+    small = merged(problem).problem  # what only other rows told apart is alike now
+    run = generation_for(small)
+    if isinstance(run.bounding, ByRelaxations) and small.rows.local:
+        return run.bounding.by_relaxing(seconds)
     run.bounding.relax_no_further()
     run.run(gap, seconds)
     return run.bound

@@ -239,21 +239,27 @@ class Rows:
         """Only these pairs."""
         return replace(self, pairs=self.pairs[which])
 
-    def within(self, number: int, mass: float) -> Rows:
-        """The pairs of one class alone, over its inputs, whose mass under the prior is given."""
+    def within(self, number: int, mass: float, *, deeper: bool = False) -> Rows:
+        """The pairs of one class alone, over its inputs, whose mass under the prior is given.
+
+        Those that go deeper are the pairs of all classes which lie in this one.
+        """
         inputs = np.flatnonzero(self.members[number])
-        events = np.flatnonzero(self.of_class == number)
-        place = np.full(len(self.of_class), -1)
+        kept = np.arange(len(self.even)) == number
+        if deeper:
+            kept = self.members.any(axis=1) & ~self.members[:, ~self.members[number]].any(axis=1)
+        events = np.flatnonzero(kept[self.of_class])
+        place, number_of = np.full(len(self.of_class), -1), np.cumsum(kept) - 1
         place[events] = np.arange(len(events))
-        pairs = self.pairs[self.of_class[self.pairs[:, 0]] == number]
+        pairs = self.pairs[kept[self.of_class[self.pairs[:, 0]]]]
         return Rows(
             functionals=self.functionals[events][:, inputs] * mass,
             pairs=place[pairs],
             secrets=self.secrets[events],
-            of_class=np.zeros(len(events), dtype=np.int64),
-            members=np.ones((1, len(inputs)), dtype=bool),
-            share=self.share[[number]],
-            even=self.even[[number]],
+            of_class=number_of[self.of_class[events]],
+            members=self.members[kept][:, inputs],
+            share=self.share[kept],
+            even=self.even[kept],
         )
 
     def grouped(self, groups: BoolArray) -> Rows | None:

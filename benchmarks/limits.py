@@ -1,0 +1,61 @@
+"""Whether a time limit holds: processor seconds where five were allowed, on tables that would take far longer.
+
+python -m benchmarks.limits                 every case
+python -m benchmarks.limits secrets curve   the cases whose name has one of these words
+"""
+
+import sys
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from privacyfunnel.designs.curve import curve
+from privacyfunnel.designs.methods import Effort, Options, method
+from privacyfunnel.designs.optimum import optimal
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.promises import LIP, SRLIP
+
+LIMIT = 5.0
+OVER = 2.0  # seconds, or a tenth
+
+
+def dirichlet(*shape: int) -> Joint:
+    """p ~ Dirichlet(½)."""
+    p = np.random.default_rng(0).dirichlet(np.full(int(np.prod(shape)), 0.5)).reshape(shape)
+    return Joint.from_probabilities(p)
+
+
+def by_product() -> None:
+    """Three columns, each by itself."""
+    method("product").design(dirichlet(8, 12, 10, 8), SRLIP(1.0), Options(effort=Effort(1e-6, LIMIT)))
+
+
+CASES: dict[str, tuple[int, Callable[[], object]]] = {
+    "60 secrets × 60 values, LIP": (1, lambda: optimal(dirichlet(60, 60), LIP(1.0), time_limit=LIMIT)),
+    "2,000 secrets × 30 values, LIP": (1, lambda: optimal(dirichlet(2000, 30), LIP(1.0), time_limit=LIMIT)),
+    "30 secrets × 2,000 values, LIP": (1, lambda: optimal(dirichlet(30, 2000), LIP(1.0), time_limit=LIMIT)),
+    "SRLIP at ε = 1e-3, (3, 5, 5, 4)": (1, lambda: optimal(dirichlet(3, 5, 5, 4), SRLIP(1e-3), time_limit=LIMIT)),
+    "product, (8, 12, 10, 8)": (1, by_product),
+    "sees secret, 12 × 40": (1, lambda: optimal(dirichlet(12, 40), LIP(1.0), sees_secret=True, time_limit=LIMIT)),
+    "curve of two ε, 20 × 200": (
+        2,
+        lambda: curve(dirichlet(20, 200), epsilons=(0.5, 1.0), methods=["optimal"], effort=Effort(1e-6, LIMIT)),
+    ),
+}
+
+
+def main(words: list[str] | None = None) -> None:
+    """A line per case; a curve is allowed the limit for each of its points."""
+    for name, (points, run) in CASES.items():
+        if words and not any(word in name for word in words):
+            continue
+        begun = time.process_time()
+        run()
+        seconds, allowed = time.process_time() - begun, points * LIMIT
+        held = seconds <= max(1.1 * allowed, allowed + OVER)
+        print(f"{name:<34} {seconds:6.1f} s of {allowed:g}  {'held' if held else 'OVERRUN'}", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
