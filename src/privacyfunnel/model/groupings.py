@@ -5,15 +5,17 @@ every population let all groupings count that totals near their means :math:`\mu
 
 .. math:: D(n_s, \mu_s) \le \ln(2c / \beta'), \qquad D(n, \mu) = n \ln(n / \mu) - n + \mu,
 
-which by Chernoff's bound all totals are with probability 1 − β′. If there are m of them, and each has its sets at
-level (β − β′) / m, some fail with probability β at most. m depends on the population; but if the totals seen are near
-its means, every grouping that counts is one of totals near means that the totals seen are near as well. Those are
-counted here, so that it is never too few (docs/theory.md, Theorem 44a).
+which by Chernoff's bound all totals are with probability 1 − β′. If each of them, G, has its sets at a part
+u(G) / Σ u of β − β′, some fail with probability β at most. The sum depends on the population; but if the totals seen
+are near its means, every grouping that counts is one of totals near means that the totals seen are near as well. Those
+are summed here, so that it is never too small (docs/theory.md, Theorem 44a). Small groups, which have the fewest rows
+to spare, weigh most.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import chain, combinations
@@ -22,6 +24,7 @@ import numpy as np
 
 from privacyfunnel.arrays import BoolArray, IntArray
 
+LIGHTER, AS_LIGHT = 20, 4  # u(G) falls by this factor with every secret of a group, up to so many
 MOST_OPEN = 10  # secrets that may be rare or not: with more, groupings are bounded instead of listed
 STEPS = 200  # of a bisection: more than a float has digits
 OUTWARDS = 1e-9  # relative: more than rounding
@@ -36,15 +39,26 @@ def rare_together(rows: IntArray, rare: int) -> IntArray:
     return np.asarray(order[:together])
 
 
-def groupings(rows: IntArray, rare: int, chance: Fraction) -> int:
-    """As many groups as `rare_together` might have found for totals that are near the same means; at least 1."""
-    c = len(rows)
-    level = math.log(2 * c / float(chance)) * (1 + OUTWARDS)
+def part_of_grouping(rows: IntArray, rare: int, chance: Fraction) -> Fraction:
+    """The part of what `rare_together` finds among all that it might have found for totals near the same means."""
+    own = _weight(len(rare_together(rows, rare)))
+    return own / sum((n * _weight(size) for size, n in _sizes(rows, rare, chance).items()), start=Fraction(0))
+
+
+def _weight(size: int) -> Fraction:
+    """u(G)."""
+    return Fraction(1, LIGHTER ** min(size, AS_LIGHT))
+
+
+def _sizes(rows: IntArray, rare: int, chance: Fraction) -> Counter[int]:
+    """How many groups of every size it might have found; perhaps more."""
+    level = math.log(2 * len(rows) / float(chance)) * (1 + OUTWARDS)
     ends = np.array([_near(int(n), level) for n in rows])
     low, high = ends[:, 0], ends[:, 1]
     surely, perhaps = high < rare, (low < rare) & (high >= rare)
     if perhaps.sum() > MOST_OPEN:
-        return int(2 ** int((~surely).sum()))
+        others, first = int((~surely).sum()), int(surely.sum())
+        return Counter({first + k: math.comb(others, k) for k in range(others + 1)})
     open_ones = np.flatnonzero(perhaps)
     found: set[bytes] = set()
     for some in chain.from_iterable(combinations(open_ones, k) for k in range(len(open_ones) + 1)):
@@ -52,7 +66,7 @@ def groupings(rows: IntArray, rare: int, chance: Fraction) -> int:
         of[list(some)] = True
         least, most = np.where(of, low, np.maximum(low, rare)), np.where(of, np.minimum(high, rare - 1), high)
         _join(of, least, most, rare, found)
-    return len(found)
+    return Counter(sum(each) for each in found)
 
 
 def _join(of: BoolArray, low: IntArray, high: IntArray, rare: int, found: set[bytes]) -> None:

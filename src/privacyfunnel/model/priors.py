@@ -4,7 +4,7 @@ The rows of a table are an independent sample from p*. For every event E that a 
 box of one-sided Clopper–Pearson bounds of its cells; and P(E | E or F) is at least such a bound as well. The chances
 that a bound fails add up to β = 1 − confidence, so that all hold together with probability 1 − β, whatever p* is.
 
-β is divided evenly among the groupings that might have been read off the table (`groupings`), then among the side
+β is divided among the groupings that might have been read off the table (`groupings`), then evenly among the side
 channels that a promise looks at, and then among events (`events`).
 """
 
@@ -24,7 +24,7 @@ from privacyfunnel.errors import ParameterError
 from privacyfunnel.model.binomial import lower, lowers, uppers
 from privacyfunnel.model.comparisons import Asked
 from privacyfunnel.model.events import Bounds, Events, nothing, united
-from privacyfunnel.model.groupings import groupings, rare_together
+from privacyfunnel.model.groupings import part_of_grouping, rare_together
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.sets import PriorSets
 
@@ -166,8 +166,7 @@ class Sampled:
         beta = 1 - self.confidence
         if joint.c <= 2 or not self.rare:  # two secrets are never promised together
             return beta
-        ways = groupings(joint.weights.sum(axis=1), self.rare, TOTALS * beta)
-        return (1 - TOTALS) * beta / ways
+        return (1 - TOTALS) * beta * part_of_grouping(joint.weights.sum(axis=1), self.rare, TOTALS * beta)
 
 
 def checked_confidence(confidence: float | Fraction | str) -> Fraction:
