@@ -17,6 +17,7 @@ from privacyfunnel.laws.product import ProductLaw
 from privacyfunnel.laws.sealing import SealedProtocol, exact_worst, seal
 from privacyfunnel.laws.sets import SetsLaw
 from privacyfunnel.model.binomial import SCALE, lower, upper
+from privacyfunnel.model.groupings import part_of_grouping
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.product import ProductProtocol
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
@@ -117,6 +118,8 @@ def fractions_say(joint: Joint, kind: type[Promise], law: ChannelLaw, groups: li
     rows = [[int(n) for n in joint.weights[group].sum(axis=0)] for group in groups]
     rest = [[int(n) for n in joint.weights.sum(axis=0) - joint.weights[group].sum(axis=0)] for group in groups]
     c, beta, lip = len(groups), Fraction(1, 20), kind is LIP
+    if joint.c > 2:  # other groups might have been read off the table
+        beta = (beta - beta / 100) * part_of_grouping(joint.weights.sum(axis=1), 200, beta / 100)
 
     def floor(level: Fraction) -> Fraction:
         return Fraction(level.numerator * 2**60 // level.denominator, 2**60)
@@ -217,7 +220,7 @@ def test_a_promise_for_a_population_survives_save_and_load_and_states_no_count()
         "epsilon": 1.0,
         "population": {
             "confidence": "9/10",
-            "rule": "Clopper-Pearson boxes 60/38/2",
+            "rule": "Clopper-Pearson boxes 60/38/2, every grouping",
             "rare_below": 100,
             "rows": 2745,
         },

@@ -13,6 +13,7 @@ conditioning.py where a matrix counts that the split adds up to (statistics): mo
 actions.py      outputs that are actions, one linear programme; numbers.py actions on a line
 funnel.py       an average about the secret: walks.py its atoms, gibbs.py its boxes
 simplex.py      many small linear programmes at once; highs.py large ones
+hulls.py        sets of priors, written out; hull_corners.py in batches over few inputs, rules.py which rows are broken
 """
 
 from privacyfunnel.engine.generation import Progress

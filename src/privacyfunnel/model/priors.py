@@ -4,7 +4,8 @@ The rows of a table are an independent sample from p*. For every event E that a 
 box of one-sided Clopper–Pearson bounds of its cells; and P(E | E or F) is at least such a bound as well. The chances
 that a bound fails add up to β = 1 − confidence, so that all hold together with probability 1 − β, whatever p* is.
 
-β is divided evenly among the side channels that a promise looks at, and then among events (`events`).
+β is divided among the groupings that might have been read off the table (`groupings`), then evenly among the side
+channels that a promise looks at, and then among events (`events`).
 """
 
 from __future__ import annotations
@@ -23,10 +24,12 @@ from privacyfunnel.errors import ParameterError
 from privacyfunnel.model.binomial import lower, lowers, uppers
 from privacyfunnel.model.comparisons import Asked
 from privacyfunnel.model.events import Bounds, Events, nothing, united
+from privacyfunnel.model.groupings import part_of_grouping, rare_together
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.sets import PriorSets
 
 RARE = 200  # rows: secrets with fewer of them are promised together
+TOTALS = Fraction(1, 100)  # of β: that the numbers of rows are far from their means
 MOST_ROWS = 2**40  # of a sample: more are probabilities, written as integers
 
 
@@ -94,7 +97,7 @@ class Sampled:
     bounds: Bounds = ClopperPearson()
     anything_else: bool = False
     # Another way to sets needs another name, so that a file never changes its meaning.
-    name: ClassVar[str] = "Clopper-Pearson boxes 60/38/2"
+    name: ClassVar[str] = "Clopper-Pearson boxes 60/38/2, every grouping"
 
     @property
     def table(self) -> None:
@@ -137,11 +140,8 @@ class Sampled:
                 "Joint.from_counts, or for_priors for distributions that are known."
             )
         rows = joint.weights.sum(axis=1)
-        order = np.argsort(rows, kind="stable")
-        together = int((rows < self.rare).sum())
-        while 0 < together < joint.c and rows[order[:together]].sum() < self.rare:
-            together += 1
-        if joint.c > 1 and together >= joint.c:
+        together = rare_together(rows, self.rare)
+        if joint.c > 1 and len(together) >= joint.c:
             most = Fraction(int(rows.max()), joint.total)
             needed = math.ceil(self.rare / min(most, 1 - most))
             raise ParameterError(
@@ -149,17 +149,24 @@ class Sampled:
                 f"these {joint.total:,} rows are too few for that. A sample of {needed:,} such rows would do."
             )
         alone = np.eye(joint.c, dtype=bool)
-        first = alone[order[:together]].any(axis=0, keepdims=True)
-        return np.concatenate([first, alone[np.sort(order[together:])]]) if together else alone
+        first = alone[together].any(axis=0, keepdims=True)
+        return np.concatenate([first, np.delete(alone, together, axis=0)]) if len(together) else alone
 
     def sets(self, asked: Callable[[int], Iterable[Asked]], joint: Joint, sees_secret: bool) -> PriorSets:
         """The sets of everything that is asked of so many groups of secrets."""
         groups = self.groups(joint)
         each = [Asked(united(one.groups, groups), one.pairs, one.known) for one in asked(len(groups))]
-        part = (1 - self.confidence) / max(len(each), 1)
+        part = self._of_a_grouping(joint) / max(len(each), 1)
         made = [Events(one, joint, sees_secret, self.anything_else).sets(part, self.bounds) for one in each]
         inputs = joint.a * (joint.c if sees_secret else 1) + self.anything_else
         return PriorSets.joined(made) if made else nothing(inputs, joint.c)
+
+    def _of_a_grouping(self, joint: Joint) -> Fraction:
+        """The part of β that the sets of these groups have, for other groups might have been read off the table."""
+        beta = 1 - self.confidence
+        if joint.c <= 2 or not self.rare:  # two secrets are never promised together
+            return beta
+        return (1 - TOTALS) * beta * part_of_grouping(joint.weights.sum(axis=1), self.rare, TOTALS * beta)
 
 
 def checked_confidence(confidence: float | Fraction | str) -> Fraction:

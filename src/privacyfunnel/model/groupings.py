@@ -1,0 +1,106 @@
+r"""Which secrets are promised together, and how many ways the same rule might have grouped them.
+
+The rule reads the groups off the table's row totals :math:`n_s`, and sets of priors hold for groups that are fixed. For
+every population let all groupings count that totals near their means :math:`\mu_s` would have given, "near" being
+
+.. math:: D(n_s, \mu_s) \le \ln(2c / \beta'), \qquad D(n, \mu) = n \ln(n / \mu) - n + \mu,
+
+which by Chernoff's bound all totals are with probability 1 − β′. If each of them, G, has its sets at a part
+u(G) / Σ u of β − β′, some fail with probability β at most. The sum depends on the population; but if the totals seen
+are near its means, every grouping that counts is one of totals near means that the totals seen are near as well. Those
+are summed here, so that it is never too small (docs/theory.md, Theorem 44a). Small groups, which have the fewest rows
+to spare, weigh most.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from fractions import Fraction
+from itertools import chain, combinations
+
+import numpy as np
+
+from privacyfunnel.arrays import BoolArray, IntArray
+
+LIGHTER, AS_LIGHT = 20, 4  # u(G) falls by this factor with every secret of a group, up to so many
+MOST_OPEN = 10  # secrets that may be rare or not: with more, groupings are bounded instead of listed
+STEPS = 200  # of a bisection: more than a float has digits
+OUTWARDS = 1e-9  # relative: more than rounding
+
+
+def rare_together(rows: IntArray, rare: int) -> IntArray:
+    """The secrets with fewer rows than that, joined by the next until they have as many together; perhaps none."""
+    order = np.argsort(rows, kind="stable")
+    together = int((rows < rare).sum())
+    while 0 < together < len(rows) and rows[order[:together]].sum() < rare:
+        together += 1
+    return np.asarray(order[:together])
+
+
+def part_of_grouping(rows: IntArray, rare: int, chance: Fraction) -> Fraction:
+    """The part of what `rare_together` finds among all that it might have found for totals near the same means."""
+    own = _weight(len(rare_together(rows, rare)))
+    return own / sum((n * _weight(size) for size, n in _sizes(rows, rare, chance).items()), start=Fraction(0))
+
+
+def _weight(size: int) -> Fraction:
+    """u(G)."""
+    return Fraction(1, LIGHTER ** min(size, AS_LIGHT))
+
+
+def _sizes(rows: IntArray, rare: int, chance: Fraction) -> Counter[int]:
+    """How many groups of every size it might have found; perhaps more."""
+    level = math.log(2 * len(rows) / float(chance)) * (1 + OUTWARDS)
+    ends = np.array([_near(int(n), level) for n in rows])
+    low, high = ends[:, 0], ends[:, 1]
+    surely, perhaps = high < rare, (low < rare) & (high >= rare)
+    if perhaps.sum() > MOST_OPEN:
+        others, first = int((~surely).sum()), int(surely.sum())
+        return Counter({first + k: math.comb(others, k) for k in range(others + 1)})
+    open_ones = np.flatnonzero(perhaps)
+    found: set[bytes] = set()
+    for some in chain.from_iterable(combinations(open_ones, k) for k in range(len(open_ones) + 1)):
+        of = surely.copy()
+        of[list(some)] = True
+        least, most = np.where(of, low, np.maximum(low, rare)), np.where(of, np.minimum(high, rare - 1), high)
+        _join(of, least, most, rare, found)
+    return Counter(sum(each) for each in found)
+
+
+def _join(of: BoolArray, low: IntArray, high: IntArray, rare: int, found: set[bytes]) -> None:
+    """Add what these may be joined to, where each total lies between two numbers."""
+    if of.all() or not of.any() or high[of].sum() >= rare:
+        found.add(of.tobytes())
+    if of.any() and not of.all() and low[of].sum() < rare:
+        for s in np.flatnonzero(~of & (low <= high[~of].min())).tolist():
+            more = of.copy()
+            more[s] = True
+            _join(more, low, high, rare, found)
+
+
+def _near(n: int, level: float) -> tuple[int, int]:
+    """Between which totals those are that are near a mean that n is near."""
+    least = _bisected(lambda mean: _distance(n, mean) <= level, float(n), 0.0)
+    most = _bisected(lambda mean: _distance(n, mean) <= level, float(n), 4.0 * (n + level) + 4.0)
+    low = _bisected(lambda k: _distance(k, least) <= level, least, 0.0)
+    high = _bisected(lambda k: _distance(k, most) <= level, most, 4.0 * (most + level) + 4.0)
+    return math.floor(low * (1 - OUTWARDS)), math.ceil(high * (1 + OUTWARDS))
+
+
+def _distance(n: float, mean: float) -> float:
+    """D(n, μ)."""
+    if mean <= 0:
+        return 0.0 if n <= 0 else math.inf
+    return mean - n + (n * math.log(n / mean) if n > 0 else 0.0)
+
+
+def _bisected(fits: Callable[[float], bool], inside: float, outside: float) -> float:
+    """The last place on the way from one that fits to one that need not, rounded outwards."""
+    if fits(outside):
+        return outside
+    for _ in range(STEPS):
+        middle = (inside + outside) / 2
+        inside, outside = (middle, outside) if fits(middle) else (inside, middle)
+    return outside
