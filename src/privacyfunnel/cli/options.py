@@ -192,6 +192,7 @@ MergeRareOption = Annotated[
     list[str] | None,
     typer.Option(
         "--merge-rare",
+        "--fewest",
         help="Publish values that fewer than so many rows hold as 'other', and merge such bins with their neighbours: "
         "10 for all published columns, zip=10 for one.",
         metavar="ROWS",
