@@ -28,6 +28,9 @@ SIGNALLED = 128  # and the number of the signal that ended it, as shells count: 
 ENDINGS = {"SIGINT": "Interrupted", "SIGTERM": "Terminated", "SIGHUP": "Hung up"}  # signals, and what they did
 UNWINDING = 1.0  # seconds: a second Ctrl-C must not disturb how the first removes what it finds half-written
 
+# Matrices are small and many here: threads would mostly wait for each other, on a busy machine for nearly all the time.
+LINEAR_ALGEBRA = ("OPENBLAS", "OMP", "MKL")  # what numpy may use; it reads this when it is imported
+
 HELP = {"-h", "--help"}
 
 # Where typer keeps this class has moved; that the error of a bad parameter is one has not.
@@ -93,6 +96,8 @@ def program(commands: typer.Typer = app, called: str = "privacyfunnel") -> NoRet
     Whoever profiles or traces the program sees it end in the usual way.
     """
     _closed_streams_filled()
+    for library in LINEAR_ALGEBRA:
+        os.environ.setdefault(f"{library}_NUM_THREADS", "1")
     code = main(None, commands, called)
     if sys.getprofile() is None and sys.gettrace() is None:
         for stream in (sys.stdout, sys.stderr):
