@@ -22,15 +22,16 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
+from functools import lru_cache
 from itertools import chain, combinations
 
 import numpy as np
 
 from privacyfunnel.arrays import BoolArray, IntArray
 
-LIMITS = (200, 300, 400, 500, 600, 800, 1000, 50)  # rows: secrets with fewer of them are promised together
+LIMITS = (200, 300, 400, 500, 600, 800, 1000, 2000, 5000, 50)  # rows: secrets with fewer of them are promised together
 USUAL = Fraction(19, 20)  # of β: for the first of the limits; the others share the rest
-ABOUT = 2  # so many times less than the best limit has is enough for one before it
+ABOUT = 10  # so many times less than the best limit leaves is enough for one before it: levels count by their logarithm
 LIGHTER, AS_LIGHT = 20, 4  # u(G) falls by this factor with every secret of a group, up to so many
 MOST_OPEN = 10  # secrets that may be rare or not: with more, groupings are bounded instead of listed
 STEPS = 200  # of a bisection: more than a float has digits
@@ -80,7 +81,8 @@ def _sizes(rows: IntArray, rare: int, chance: Fraction) -> Counter[int]:
     low, high = ends[:, 0], ends[:, 1]
     surely, perhaps = high < rare, (low < rare) & (high >= rare)
     if perhaps.sum() > MOST_OPEN:
-        others, first = int((~surely).sum()), int(surely.sum())
+        enough = int(low[surely].sum()) >= rare  # then nobody is joined who is not rare
+        others, first = int((perhaps if enough else ~surely).sum()), int(surely.sum())
         return Counter({first + k: math.comb(others, k) for k in range(others + 1)})
     open_ones = np.flatnonzero(perhaps)
     found: set[bytes] = set()
@@ -103,6 +105,7 @@ def _join(of: BoolArray, low: IntArray, high: IntArray, rare: int, found: set[by
             _join(more, low, high, rare, found)
 
 
+@lru_cache(maxsize=1 << 12)
 def _near(n: int, level: float) -> tuple[int, int]:
     """Between which totals those are that are near a mean that n is near."""
     least = _bisected(lambda mean: _distance(n, mean) <= level, float(n), 0.0)
