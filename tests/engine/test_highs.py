@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+import time
 
 LONG = """
 import numpy as np
@@ -15,8 +16,8 @@ programme = Programme()
 programme.add_rows(1 + random.random(rows), np.full(rows, INF))
 starts = np.searchsorted(column, np.arange(columns))
 programme.add_columns(A.sum(axis=1) + 5 * random.random(columns), starts, row, A[column, row])
-print("solving", flush=True)
 try:
+    print("solving", flush=True)
     programme.run()
 except KeyboardInterrupt:
     print("interrupted", programme.status)
@@ -27,6 +28,7 @@ def test_an_interrupt_ends_a_programme_before_it_is_solved() -> None:
     with subprocess.Popen([sys.executable, "-c", LONG], stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None
         assert child.stdout.readline() == "solving\n"
+        time.sleep(0.5)  # until it is in the midst of it
         child.send_signal(signal.SIGINT)
         said = child.stdout.read()
     assert said.startswith("interrupted")

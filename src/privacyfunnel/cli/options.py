@@ -112,7 +112,7 @@ MethodOption = Annotated[
     str,
     typer.Option(
         "--method",
-        help="optimal, forced-response, randomised-response, unary-encoding, conditional-reporting, product or chain.",
+        help="optimal, randomised-response, unary-encoding, conditional-reporting, forced-response, product or chain.",
     ),
 ]
 FOR_HELP = (

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 METHOD_HELP = (
-    "auto (the optimum, or where too many combinations occur a forced response, or a chain for information), optimal, "
-    "forced-response, chain, product, randomised-response, unary-encoding or conditional-reporting."
+    "auto, optimal, forced-response, chain, product, randomised-response, unary-encoding or conditional-reporting; "
+    "auto is the optimum, or where too many combinations occur a forced response, or a chain for information."
 )
 
 
