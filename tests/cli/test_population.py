@@ -145,3 +145,21 @@ def test_other_uses_are_solved_for_a_population_too(counts: Path, use: str, caps
     assert answer["use"] == use
     assert answer["population"]["epsilon"] <= 1.0
     assert 0 < answer["bound"] <= answer["value"] <= 1.002 * answer["bound"]
+
+
+def test_where_totals_crowd_at_200_rows_another_limit_is_taken_and_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    people, counts = tmp_path / "people.csv", {"common": 5000} | {f"s{n}": n for n in range(100, 280, 15)}
+    rows = [f"{secret},{'ab'[i % 2]}\n" for secret, n in counts.items() for i in range(n)]
+    people.write_text("s,x\n" + "".join(rows))
+    protocol = tmp_path / "protocol.json"
+    words = ["design", people, "--secret", "s", "--publish", "x", "-e", "1", "--population", "95%", "--into", protocol]
+    code, out, err = said(capsys, *words)
+    assert code == 0, err
+    limit = json.loads(protocol.read_text())["promise"]["population"]["rare_below"]
+    assert limit > 200
+    assert f"Secrets of fewer than {limit} rows are promised together" in out
+    code, out, err = said(capsys, "audit", protocol, people)
+    assert code == 0, err
+    assert f"secrets of fewer than {limit} rows together, because" in out

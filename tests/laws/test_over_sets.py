@@ -220,7 +220,7 @@ def test_a_promise_for_a_population_survives_save_and_load_and_states_no_count()
         "epsilon": 1.0,
         "population": {
             "confidence": "9/10",
-            "rule": "Clopper-Pearson boxes 60/38/2, every grouping",
+            "rule": "Clopper-Pearson boxes 60/38/2, every grouping and limit",
             "rare_below": 100,
             "rows": 2745,
         },

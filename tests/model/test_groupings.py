@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from privacyfunnel.arrays import IntArray
+from privacyfunnel.model import groupings
 from privacyfunnel.model.binomial import SCALE
-from privacyfunnel.model.groupings import part_of_grouping, rare_together
+from privacyfunnel.model.groupings import limit_for, part_of_grouping, rare_together
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LIP
 
@@ -52,9 +53,38 @@ def test_every_grouping_of_totals_near_the_means_has_its_part_whichever_was_seen
     assert sum(largest.values()) <= 1
 
 
+@pytest.mark.parametrize("shares", [(1, 2, 3), (1, 1, 20), (1, 5, 30)])
+def test_every_limit_and_grouping_of_totals_near_the_means_has_its_part_whichever_was_seen(
+    shares: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(groupings, "LIMITS", (6, 9, 12, 2))
+    monkeypatch.setattr(groupings, "USUAL", Fraction(1, 2))
+    p, taken = np.array(shares), set[int]()
+    largest = dict[tuple[int, ...], Fraction]()
+    for counts in filter(lambda counts: is_near(counts, p), totals(30, 3)):
+        rows = np.array(counts)
+        limit = limit_for(rows, CHANCE)
+        taken.add(limit)
+        group = (limit, *sorted(rare_together(rows, limit).tolist()))
+        largest[group] = max(largest.get(group, Fraction(0)), part_of_grouping(rows, limit, CHANCE))
+    assert len(taken) > 1
+    assert sum(largest.values()) <= 1
+
+
+def test_the_limit_is_200_unless_totals_are_crowded_there() -> None:
+    assert limit_for(np.array([37, 628, 1518, 16117]), CHANCE / 100) == 200
+    assert limit_for(np.array([15, 242, 983, 1446, 5504]), CHANCE / 100) == 200
+    assert limit_for(np.array([60, 70, 80]), CHANCE / 100) == 200  # too few rows for any promise
+    crowded = np.array([*range(20, 220, 5), 43832])
+    limit = limit_for(crowded, CHANCE / 100)
+    assert limit > 200
+    assert part_of_grouping(crowded, limit, CHANCE / 100) > 1000 * part_of_grouping(crowded, 200, CHANCE / 100)
+    assert limit_for(np.array([200] * 50), CHANCE / 100) == 50  # each alone rather than who knows which together
+
+
 def test_totals_far_from_the_limit_leave_one_grouping() -> None:
-    assert part_of_grouping(np.array([37, 628, 1518, 16117]), 200, CHANCE / 100) == 1
-    assert part_of_grouping(np.array([150, 628, 1518, 16117]), 200, CHANCE / 100) < 1
+    assert part_of_grouping(np.array([37, 628, 1518, 16117]), 199, CHANCE / 100) == 1
+    assert part_of_grouping(np.array([150, 628, 1518, 16117]), 199, CHANCE / 100) < 1
 
 
 def test_many_secrets_near_the_limit_are_bounded_without_listing() -> None:

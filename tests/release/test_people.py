@@ -83,7 +83,7 @@ def test_rare_secrets_count_together_and_each_is_measured_alone() -> None:
         LIP(1.0).for_population(joint).alone(joint, law.protocol)[2], abs=1e-6
     )
     assert found.rare_alone == (
-        f"secrets of fewer than 200 rows count together; alone, {joint.secrets[2]}: "
+        f"secrets of fewer than {found.rare} rows count together; alone, {joint.secrets[2]}: "
         f"{upwards(found.alone[joint.secrets[2]])}"
     )
     many = people(law, LIP(1.0), Joint.from_counts(TRUTH.weights * 60))

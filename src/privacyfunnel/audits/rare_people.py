@@ -9,7 +9,7 @@ with the rare ones together, as `--population` promises them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.designs.explicit import randomised_response
@@ -61,19 +61,19 @@ def rare_alone(
         return None
     kept = {}
     for column, joint in joints.items():
-        alone, together = _kept(joint, promise, 0), _kept(joint, promise, RARE)
+        alone, together = _kept(joint, promise, each=True), _kept(joint, promise)
         if alone is not None and together is not None and f"{alone:.4f}" != f"{together:.4f}":
             kept[column] = (alone, together)
     return RareAlone(float(CONFIDENCE), left_open, kept)
 
 
-def _kept(joint: Joint, promise: Promise, rare: int) -> float | None:
+def _kept(joint: Joint, promise: Promise, each: bool = False) -> float | None:
     """What randomised response keeps for the population, in nats; None where it is not measured."""
     if joint.weights.size > MOST_CELLS or joint.a < 2:
         return None
-    rule = replace(Sampled(CONFIDENCE, bounds=Rough()), rare=rare)
+    rule = Sampled(CONFIDENCE, bounds=Rough()).suited_to(joint)
     try:
-        for_people = ForPopulation(promise, Population(rule, joint.total), joint)
+        for_people = ForPopulation(promise, Population(rule.for_each() if each else rule, joint.total), joint)
         return mutual_information(joint, randomised_response(joint, for_people))
     except (ParameterError, GuaranteeError):  # too few rows, or a promise of somebody's own
         return None

@@ -69,7 +69,7 @@ def _population_from_json(content: Mapping[str, Any]) -> Population:
     if content["rule"] not in RULES:
         raise ProtocolFileError(
             f"a promise for a population must follow the rule '{known}'; this one follows another. "
-            "Use the release of privacyfunnel that wrote it."
+            "Make the protocol again, or use the release of privacyfunnel that wrote it."
         )
     rare, rows = int(content["rare_below"]), int(content["rows"])
     if rare < 0 or rows < 1:

@@ -84,7 +84,7 @@ class SealedProtocol:
         counts = None if population is None else population.rule.table
         if counts is None:
             return law, joint
-        secrets = self.domain.secrets or tuple(f"secret {number}" for number in range(1, len(counts) + 1))
+        secrets = self.domain.secrets or tuple(f"number {number} of its domain" for number in range(1, len(counts) + 1))
         name = " & ".join(self.domain.secret_columns)
         return self.law, Joint(counts, secrets, self.domain.attributes, self.domain.combos, name)
 

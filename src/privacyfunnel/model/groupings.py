@@ -10,6 +10,10 @@ u(G) / Σ u of β − β′, some fail with probability β at most. The sum depe
 are near its means, every grouping that counts is one of totals near means that the totals seen are near as well. Those
 are summed here, so that it is never too small (docs/theory.md, Theorem 44a). Small groups, which have the fewest rows
 to spare, weigh most.
+
+Where dozens of secrets have about as many rows as the limit, 2 to the power of dozens groupings might have been read
+off, and nothing is left of β. A limit in a gap between the totals leaves one. So a few limits are tried, each with a
+part of β of its own for all its groupings, and the first is taken at which the sets' part is about the largest.
 """
 
 from __future__ import annotations
@@ -18,12 +22,16 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
+from functools import lru_cache
 from itertools import chain, combinations
 
 import numpy as np
 
 from privacyfunnel.arrays import BoolArray, IntArray
 
+LIMITS = (200, 300, 400, 500, 600, 800, 1000, 2000, 5000, 50)  # rows: secrets with fewer of them are promised together
+USUAL = Fraction(19, 20)  # of β: for the first of the limits; the others share the rest
+ABOUT = 10  # so many times less than the best limit leaves is enough for one before it: levels count by their logarithm
 LIGHTER, AS_LIGHT = 20, 4  # u(G) falls by this factor with every secret of a group, up to so many
 MOST_OPEN = 10  # secrets that may be rare or not: with more, groupings are bounded instead of listed
 STEPS = 200  # of a bisection: more than a float has digits
@@ -39,10 +47,26 @@ def rare_together(rows: IntArray, rare: int) -> IntArray:
     return np.asarray(order[:together])
 
 
+def limit_for(rows: IntArray, chance: Fraction) -> int:
+    """The limit below which these secrets are promised together: one that leaves two groups, if the first one does."""
+    useful = [limit for limit in LIMITS if len(rare_together(rows, limit)) < len(rows)]
+    if len(rows) <= 2 or LIMITS[0] not in useful:
+        return LIMITS[0]
+    parts = {limit: part_of_grouping(rows, limit, chance) for limit in useful}
+    return next(limit for limit in useful if ABOUT * parts[limit] >= max(parts.values()))
+
+
 def part_of_grouping(rows: IntArray, rare: int, chance: Fraction) -> Fraction:
-    """The part of what `rare_together` finds among all that it might have found for totals near the same means."""
-    own = _weight(len(rare_together(rows, rare)))
+    """The limit's part, times that of what `rare_together` finds among all it might have for totals near the means."""
+    own = _part_of_limit(rare) * _weight(len(rare_together(rows, rare)))
     return own / sum((n * _weight(size) for size, n in _sizes(rows, rare, chance).items()), start=Fraction(0))
+
+
+def _part_of_limit(rare: int) -> Fraction:
+    """What is left for a limit where others are tried; all of it for one that was given beforehand."""
+    if rare not in LIMITS:
+        return Fraction(1)
+    return USUAL if rare == LIMITS[0] else (1 - USUAL) / (len(LIMITS) - 1)
 
 
 def _weight(size: int) -> Fraction:
@@ -57,7 +81,8 @@ def _sizes(rows: IntArray, rare: int, chance: Fraction) -> Counter[int]:
     low, high = ends[:, 0], ends[:, 1]
     surely, perhaps = high < rare, (low < rare) & (high >= rare)
     if perhaps.sum() > MOST_OPEN:
-        others, first = int((~surely).sum()), int(surely.sum())
+        enough = int(low[surely].sum()) >= rare  # then nobody is joined who is not rare
+        others, first = int((perhaps if enough else ~surely).sum()), int(surely.sum())
         return Counter({first + k: math.comb(others, k) for k in range(others + 1)})
     open_ones = np.flatnonzero(perhaps)
     found: set[bytes] = set()
@@ -80,6 +105,7 @@ def _join(of: BoolArray, low: IntArray, high: IntArray, rare: int, found: set[by
             _join(more, low, high, rare, found)
 
 
+@lru_cache(maxsize=1 << 12)
 def _near(n: int, level: float) -> tuple[int, int]:
     """Between which totals those are that are near a mean that n is near."""
     least = _bisected(lambda mean: _distance(n, mean) <= level, float(n), 0.0)

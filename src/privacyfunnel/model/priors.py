@@ -4,8 +4,8 @@ The rows of a table are an independent sample from p*. For every event E that a 
 box of one-sided Clopper–Pearson bounds of its cells; and P(E | E or F) is at least such a bound as well. The chances
 that a bound fails add up to β = 1 − confidence, so that all hold together with probability 1 − β, whatever p* is.
 
-β is divided among the groupings that might have been read off the table (`groupings`), then evenly among the side
-channels that a promise looks at, and then among events (`events`).
+β is divided among the limits and groupings that might have been read off the table (`groupings`), then evenly among
+the side channels that a promise looks at, and then among events (`events`).
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from privacyfunnel.errors import ParameterError
 from privacyfunnel.model.binomial import lower, lowers, uppers
 from privacyfunnel.model.comparisons import Asked
 from privacyfunnel.model.events import Bounds, Events, nothing, united
-from privacyfunnel.model.groupings import part_of_grouping, rare_together
+from privacyfunnel.model.groupings import LIMITS, limit_for, part_of_grouping, rare_together
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.sets import PriorSets
 
-RARE = 200  # rows: secrets with fewer of them are promised together
+RARE = LIMITS[0]  # rows: secrets with fewer of them are promised together as a rule
 TOTALS = Fraction(1, 100)  # of β: that the numbers of rows are far from their means
 MOST_ROWS = 2**40  # of a sample: more are probabilities, written as integers
 
@@ -97,7 +97,11 @@ class Sampled:
     bounds: Bounds = ClopperPearson()
     anything_else: bool = False
     # Another way to sets needs another name, so that a file never changes its meaning.
-    name: ClassVar[str] = "Clopper-Pearson boxes 60/38/2, every grouping"
+    name: ClassVar[str] = "Clopper-Pearson boxes 60/38/2, every grouping and limit"
+
+    def suited_to(self, joint: Joint) -> Sampled:
+        """The same rule, with the limit of rarity that suits these rows."""
+        return replace(self, rare=limit_for(joint.weights.sum(axis=1), TOTALS * (1 - self.confidence)))
 
     @property
     def table(self) -> None:

@@ -25,7 +25,7 @@ from privacyfunnel.model.beliefs import by_a_factor, by_odds
 from privacyfunnel.model.comparable import Comparable
 from privacyfunnel.model.comparisons import Asked, Comparisons, Leak, checked_comparisons, compared
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.priors import RARE, Rule, Sampled, checked_confidence
+from privacyfunnel.model.priors import Rule, Sampled, checked_confidence
 from privacyfunnel.model.rows import Rows
 from privacyfunnel.model.sets import PriorSets
 
@@ -143,18 +143,21 @@ class Promise(ABC):
         """The same promise, for people of a population who have a value that no row has as well, or without them."""
         return self
 
-    def for_population(self, joint: Joint, confidence: float = 0.95, *, rare: int = RARE) -> ForPopulation:
+    def for_population(self, joint: Joint, confidence: float = 0.95, *, rare: int | None = None) -> ForPopulation:
         """The same promise, kept as well for the people whom these rows are an independent sample of.
 
         With probability `confidence` over the sample the protocol keeps it for them, whoever they are. Secrets with
-        fewer rows than `rare` are promised together for them, and each of them on the table (theory, Theorem 44).
+        fewer rows than `rare` are promised together for them, and each of them on the table (theory, Theorem 44); if
+        nothing is said, fewer than 200, or a larger limit that tells the totals of this table apart.
 
         Raises
         ------
         ParameterError
             If the confidence is none, or the sample is too small to promise anything.
         """
-        return ForPopulation(self, Population(Sampled(checked_confidence(confidence), rare), joint.total), joint)
+        sure = checked_confidence(confidence)
+        rule = Sampled(sure).suited_to(joint) if rare is None else Sampled(sure, rare)
+        return ForPopulation(self, Population(rule, joint.total), joint)
 
 
 def against_everybody(c: int) -> tuple[BoolArray, IntArray]:

@@ -72,9 +72,11 @@ class Designed:
             f"{secret}: apply and audit measure what is told on them, where they carry it."
         )
         if promise.population is not None:
+            people = promise.population
             about = (
                 "The promise is about the people whom the table is an independent sample of, with "
-                f"{100 * promise.population.confidence:g} % confidence: for later rows, if they are of the same people."
+                f"{100 * people.confidence:g} % confidence: for later rows, if they are of the same people. Secrets of "
+                f"fewer than {people.rule.rare} rows are promised together; audit states each."
             )
         design = told_of_design(promise, secret, codebook=bool(self.sealed.outcomes), to_owner=True)
         return (about, *told_of_shares(self.sealed), *design)

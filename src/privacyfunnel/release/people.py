@@ -102,13 +102,13 @@ def people(law: Law, promise: Promise, joint: Joint, most: int = AT_LEISURE) -> 
     """
     plain = promise if promise.made_of is None else promise.made_of[0]
     stated = plain.population
-    rule: Rule = Sampled(CONFIDENCE, bounds=Rough()) if stated is None else stated.rule
     rows = joint.total if stated is None else stated.rows  # counts with noise do not add up to what is public
     try:
         if _work(law, plain, joint, most) > most:
             return None
     except ParameterError:  # a promise of somebody's own, which does not say what it compares
         return None
+    rule: Rule = Sampled(CONFIDENCE, bounds=Rough()).suited_to(joint) if stated is None else stated.rule
     rare = {s: label for s, label in enumerate(joint.secrets) if 0 < joint.weights[s].sum() < rule.rare}
 
     def sets(rule: Rule) -> PriorSets:
