@@ -7,10 +7,12 @@ from hypothesis import strategies as st
 
 from privacyfunnel.designs.explicit import randomised_response
 from privacyfunnel.designs.optimum import optimal
-from privacyfunnel.errors import ParameterError
+from privacyfunnel.designs.sizes import LARGEST_DIVIDED
+from privacyfunnel.errors import ParameterError, SizeError
 from privacyfunnel.model.information import entropy, mutual_information
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
+from privacyfunnel.model.uses.linear import Values
 from privacyfunnel.tables.adult import adult_counts
 from tests.enumeration import best_over_gamma, best_over_posteriors
 from tests.strategies import joints
@@ -209,3 +211,11 @@ def test_a_gap_must_be_positive(gap: float) -> None:
 def test_a_time_limit_must_be_positive() -> None:
     with pytest.raises(ParameterError, match="time limit must be"):
         optimal(COIN, LIP(0.5), time_limit=0)
+
+
+def test_more_values_than_blocks_are_solved_for_are_refused_at_once_with_what_to_do() -> None:
+    many = Joint.from_counts(np.ones((2, LARGEST_DIVIDED + 1), dtype=np.int64))
+    with pytest.raises(SizeError, match=r"at most 20,000 values; this table has 20,001\. Merge rare values"):
+        optimal(many, LIP(1.0))
+    with pytest.raises(SizeError, match="at most 5,000 values"):
+        optimal(many, LIP(1.0), Values())

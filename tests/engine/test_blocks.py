@@ -13,7 +13,9 @@ from privacyfunnel.engine.blocks import ByBlocks
 from privacyfunnel.engine.clock import Clock
 from privacyfunnel.engine.plan import generation_for
 from privacyfunnel.engine.reductions import balanced, nearly_alike
-from tests.engine.problems import excess, ldp, lip
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.promises import LIP
+from tests.engine.problems import excess, ldp, lip, problem_of
 
 
 @given(seed=st.integers(0, 10**6), epsilon=st.floats(0.05, 2), kind=st.sampled_from([lip, ldp]))
@@ -101,3 +103,14 @@ def test_inputs_nearly_alike_bound_what_all_of_them_cost() -> None:
         easier = split(nearly_alike(problem, eta), gap=1e-7)
         assert easier.bound <= best.value + 1e-9
     assert easier.bound > 0.95 * best.value
+
+
+def test_blocks_that_lack_a_rare_secret_are_joined_to_few_others() -> None:
+    random = np.random.default_rng(7)
+    p_x, p_s = 1.0 / np.arange(1, 641), np.array([0.01, 0.29, 0.7])
+    given = random.dirichlet(20 * p_s, 640).T + 1e-6  # most values hardly have the first secret
+    problem = problem_of(Joint.from_probabilities(given * p_x / (given * p_x).sum()), LIP(0.7))
+    blocks = balanced(problem, 16)
+    assert max(block.inputs.size for block in blocks) <= 64
+    for block in blocks:
+        assert block.problem.keeps(block.problem.prior[None, :]).all()

@@ -76,7 +76,7 @@ def test_people_with_a_value_never_seen_are_kept_the_promise_by_fractions(seed: 
     # all of those who have something else may have one secret: as much as the sets allow
     most = sets.high[0, 3] / SCALE
     truth = np.vstack([joint.p_x_given_s.T * [1 - most, 1], [most, 0]])
-    p_y = truth.T @ law.protocol.every
+    p_y = truth.T @ law.table.every
     assert float(np.abs(np.log(p_y[0] / p_y[1])).max()) <= (1.0 if kind is LDP else 2.0)
 
 
@@ -128,7 +128,7 @@ def test_records_with_a_value_never_seen_are_drawn_from_their_row_and_from_no_ot
     few = law.among(np.array([2, 0]))
     assert (few.inputs, few.anything_else) == (2, 2)
     assert few.column(0) == [law.column(0)[z] for z in (2, 0, 3)]
-    assert law.protocol.quieter(np.array([0.5, 0.5]), 0.5).elsewhere.tolist() == [0.375, 0.625]
+    assert law.table.quieter(np.array([0.5, 0.5]), 0.5).every[-1].tolist() == [0.375, 0.625]
 
 
 def test_the_file_states_the_row_and_that_the_promise_covers_it_or_neither() -> None:

@@ -12,12 +12,16 @@ import polars as pl
 import pytest
 
 from privacyfunnel.estimation import estimate
+from privacyfunnel.laws import channel
 from privacyfunnel.laws.outcomes import outcomes_of
 from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.model.promises import LIP
+from privacyfunnel.model.protocol import Protocol
+from privacyfunnel.model.sparse import SparseProtocol
 from privacyfunnel.release.codebook import codebook
 from privacyfunnel.release.sanitise import sanitise
 from privacyfunnel.release.write import published, recognised
+from privacyfunnel.report.changes import changes
 from tests.commands import found_by, turned_down
 from tests.laws.kinds import JOINT, MAKERS, STREAM, codes_for, sealed_of
 
@@ -221,3 +225,27 @@ def test_a_codebook_made_from_the_counts_themselves_is_for_its_owner_only(
     modes = {Path(found[name]).stat().st_mode & 0o077 for name in ("protocol", "codebook")}
     assert modes == {0}
     assert Path(found["table"]).stat().st_mode & 0o044
+
+
+def test_a_law_that_is_measured_sparsely_says_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    def said() -> tuple[object, ...]:
+        sealed = coded("optimum")
+        law, likely = sealed.law, [outcome.likely for outcome in sealed.outcomes]
+        book = codebook(sealed, JOINT)
+        assert book is not None
+        own = np.arange(JOINT.a)[:, None] % len(law.parts[0].names)
+        amounts = (
+            law.protocol.mutual_information(JOINT),
+            LIP(0).leakage(JOINT, law.protocol),
+            law.expected_likely(likely, JOINT),
+            law.expected_unchanged(own, JOINT),
+        )
+        stands_for = [(change.own, change.exact) for change in changes(JOINT, sealed)]
+        return type(law.protocol), np.round(amounts, 12).tolist(), book.to_dicts(), stands_for
+
+    plain = said()
+    monkeypatch.setattr(channel, "SMALL", 0)
+    monkeypatch.setattr(channel, "HARDLY", 2.0)
+    sparsely = said()
+    assert (plain[0], sparsely[0]) == (Protocol, SparseProtocol)
+    assert sparsely[1:] == plain[1:]

@@ -32,6 +32,7 @@ from privacyfunnel.model.protocol import Protocol
 from privacyfunnel.model.sparse import SparseProtocol
 
 ROUNDING = 1e-12  # relative: how far the measured utility may exceed a bound that it meets
+SEALED_EACH, SEALING_SHARE = 1e-4, 0.5  # seconds an input that labels and sealing take; at most so much of the time
 HEAD_START = 5.0  # seconds for the protocol that does not see the secret, from which the one that does begins
 
 
@@ -60,7 +61,9 @@ def most_informative(asked: Question) -> Optimum:
     said = None if progress is None else _in_utility(progress, h_x, margin)
     clock = Clock.of(time_limit)
     start = _known_atoms(joint, promise, problem, inputs, gap, time_limit) if sees_secret else None
-    found = split(problem, gap=gap, time_limit=clock.remaining, progress=said, start=start)
+    sealing = min(SEALED_EACH * problem.size, SEALING_SHARE * clock.left)
+    limit = None if clock.remaining is None else clock.left - sealing
+    found = split(problem, gap=gap, time_limit=limit, progress=said, start=start)
     split_up: Protocol | SparseProtocol
     if isinstance(found.atoms, np.ndarray):
         split_up = protocol_of(joint, problem, inputs, found, sees_secret)
@@ -76,7 +79,8 @@ def most_informative(asked: Question) -> Optimum:
             f"A bound must not lie below what a protocol keeps; it lies {utility - bound:.1e} nats below. Report this."
         )
     sealed = replace(sealed, bound=max(utility, bound))
-    protocol = split_up if sealed.law.listed is None else sealed.law.listed
+    in_floats = sealed.law.listed if isinstance(split_up, Protocol) else sealed.law.protocol
+    protocol = in_floats if isinstance(in_floats, (Protocol, SparseProtocol)) else split_up
     return Optimum(protocol, utility, max(utility, bound), utility, use, sealed)
 
 

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 from typing import Protocol as Shape
 
+from privacyfunnel.arrays import filled
 from privacyfunnel.errors import ParameterError
 from privacyfunnel.model.comparable import Comparable
 from privacyfunnel.model.joint import Joint
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from privacyfunnel.laws.law import Described
     from privacyfunnel.laws.sealing import SealedProtocol
     from privacyfunnel.model.protocol import Protocol
+    from privacyfunnel.model.sparse import SparseProtocol
 
 SECONDS = 60.0  # that an optimum gets where nobody said how long it may take
 Progress = Callable[[float, float], None]  # called with utility and bound, now and then
@@ -220,9 +222,9 @@ def _optimal(joint: Joint, promise: Promise, options: Options) -> Made:
         time_limit=SECONDS if effort.time_limit is None else effort.time_limit,
         progress=effort.progress,
     )
-    made = _channel(joint, promise, best.protocol, replace(options, use=use))
-    bound = best.bound if use == Information() else None
-    return replace(made, bound=bound, sealed=best.sealed, judged=Worth(use, best.value, best.bound, best.stopped.value))
+    shown = best.protocol.as_values(joint) if options.as_values else best.made
+    bound, worth = best.bound if use == Information() else None, Worth(use, best.value, best.bound, best.stopped.value)
+    return Made(joint, promise, shown, _outputs(shown), bound, best.sealed, worth)
 
 
 def _on_average(joint: Joint, promise: Promise, options: Options, average: float) -> Made:
@@ -237,10 +239,9 @@ def _on_average(joint: Joint, promise: Promise, options: Options, average: float
     best = optimal_on_average(
         joint, average, kept, gap=effort.gap, time_limit=effort.time_limit, progress=effort.progress
     )
-    outputs = int((best.protocol.channel > 0).any(axis=0).sum())
     # The bound holds with this average, so that it is none on what the promise alone allows.
     worth = Worth(options.use, best.utility, best.bound)
-    return Made(joint, promise, best.protocol, outputs, sealed=best.sealed, judged=worth)
+    return Made(joint, promise, best.protocol, _outputs(best.protocol), sealed=best.sealed, judged=worth)
 
 
 def _randomised_response(joint: Joint, promise: Promise, options: Options) -> Made:
@@ -267,7 +268,12 @@ def _channel(joint: Joint, promise: Promise, protocol: Protocol, options: Option
     shown = protocol.as_values(joint) if options.as_values else protocol
     options.use.refuse(joint)
     worth = Worth(options.use, options.use.value(joint, shown), None)
-    return Made(joint, promise, shown, int((shown.channel > 0).any(axis=0).sum()), judged=worth)
+    return Made(joint, promise, shown, _outputs(shown), judged=worth)
+
+
+def _outputs(protocol: Protocol | SparseProtocol) -> int:
+    """How many outputs can come."""
+    return len(set(filled(protocol.channel)[1].tolist()))
 
 
 def _product(joint: Joint, promise: Promise, options: Options) -> Design:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
 
 from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
+from privacyfunnel.model.protocol import Protocol
+from privacyfunnel.model.sparse import SparseProtocol
 from privacyfunnel.model.uses.use import Information, Use
 from privacyfunnel.shown import facts_html
 
@@ -28,13 +29,18 @@ class Stop(Enum):
 class Optimum:
     """A protocol that keeps its promise, and how far it may be from the best one for its use."""
 
-    protocol: Any  # a Protocol, or a SparseProtocol where a table of all chances would fill the memory
-    utility: float  # nats, I(X;Y) measured on `protocol`
+    made: Protocol | SparseProtocol  # sparse where a table of all chances would fill the memory
+    utility: float  # nats, I(X;Y) measured on `made`
     bound: float  # in the use's own unit, from the dual: no protocol that keeps the promise does better
-    value: float  # in the use's own unit, measured on `protocol`; for information this is the utility
+    value: float  # in the use's own unit, measured on `made`; for information this is the utility
     use: Use
     sealed: SealedProtocol | None = None  # its integers, where they were checked already
     stopped: Stop = Stop.GAP  # what ended the search
+
+    @property
+    def protocol(self) -> Protocol:
+        """The protocol as a table of all chances; refused where that would not fit in memory."""
+        return self.made if isinstance(self.made, Protocol) else self.made.table
 
     @property
     def _facts(self) -> list[tuple[str, str]]:
@@ -43,7 +49,7 @@ class Optimum:
             ("value", f"{self.value:.6g} {self.use.unit}"),
             ("bound", f"{self.bound:.6g}: no protocol that keeps the promise does better"),
             ("information", f"{self.utility:.6g} nats"),
-            ("outputs", f"{len(self.protocol.outputs):,}"),
+            ("outputs", f"{len(self.made.outputs):,}"),
         ]
 
     def __repr__(self) -> str:

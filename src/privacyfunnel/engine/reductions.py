@@ -301,11 +301,11 @@ def balanced(problem: Problem, most: int) -> list[Part]:
 
     What an input adds to the imbalance Σ p (L − 1) of its block is a vector, of the length that χ² gives it; those of
     long vectors have their place first, each where Σ ‖imbalance‖² / mass over all blocks rises least. Blocks that stay
-    out of balance are joined.
+    out of balance are joined to others.
     """
     d, rows, L = problem.size, problem.rows, _compared(problem)
     chance = (rows.secrets * rows.share[rows.of_class]).sum(axis=1)[np.unique(rows.pairs)]
-    vectors = (np.sqrt(chance)[:, None] * (L - 1.0) * problem.prior).T
+    vectors = (chance[:, None] * (L - 1.0) * problem.prior).T
     count = -(-d // most)
     imbalance, mass, room = np.zeros((count, len(L))), np.zeros(count), np.full(count, most)
     badness, block_of = np.zeros(count), np.zeros(d, dtype=np.int64)
@@ -315,15 +315,35 @@ def balanced(problem: Problem, most: int) -> list[Part]:
         imbalance[block] += vectors[z]
         mass[block] += problem.prior[z]
         badness[block], room[block], block_of[z] = after[block], room[block] - 1, block
-    waiting = [np.flatnonzero(block_of == block) for block in np.argsort(badness / mass, kind="stable")]
-    parts: list[Part] = []
-    while waiting:  # those most out of balance first, each with as many others as it takes
-        part = block_among(problem, waiting.pop())
-        while not replace(part.problem, epsilon=BALANCED * problem.epsilon).keeps(part.problem.prior[None, :])[0]:
-            other = waiting.pop() if waiting else parts.pop().inputs  # all inputs together are allowed
-            part = block_among(problem, np.sort(np.concatenate([part.inputs, other])))
-        parts.append(part)
-    return parts
+    together = _until_allowed(problem, [np.flatnonzero(block_of == block) for block in range(count)])
+    return [block_among(problem, inputs) for inputs in together]
+
+
+def _until_allowed(problem: Problem, blocks: list[IntArray]) -> list[IntArray]:
+    """The blocks, those out of balance joined to others; all inputs together are allowed.
+
+    The one furthest out is joined to the smallest of those that mend it, or else to the one that mends most.
+    """
+    sums = np.array([[side[:, inputs] @ problem.prior[inputs] for side in problem.rows.dense] for inputs in blocks])
+    most = BALANCED * problem.epsilon
+    while len(blocks) > 1 and (out := _imbalance(sums)).max() > most:
+        worst = int(np.argmax(out))
+        after, size = _imbalance(sums + sums[worst]), np.array([inputs.size for inputs in blocks])
+        after[worst] = np.inf
+        mended = after <= most
+        other = int(np.argmin(np.where(mended, size, np.inf) if mended.any() else after))
+        sums[other] += sums[worst]
+        blocks[other] = np.sort(np.concatenate([blocks[other], blocks[worst]]))
+        sums = np.delete(sums, worst, axis=0)
+        del blocks[worst]
+    return blocks
+
+
+def _imbalance(sums: FloatArray) -> FloatArray:
+    """The largest log-ratio of each block, from the sums Σ p L of both sides of its rows."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.abs(np.log(sums[:, 0] / sums[:, 1]))
+    return np.asarray(np.where(np.isnan(ratio), 0.0, ratio).max(axis=1, initial=0.0))  # nothing on both sides is even
 
 
 def block_among(problem: Problem, inputs: IntArray) -> Part:

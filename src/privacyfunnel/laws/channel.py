@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from privacyfunnel.arrays import FloatArray, IntArray, dense, matrix, sparse
+from privacyfunnel.arrays import SMALL, FloatArray, IntArray, Matrix, dense, filled, matrix, sparse
 from privacyfunnel.errors import DistributionError, ProtocolFileError
 from privacyfunnel.laws.alias import AliasTables, sample
 from privacyfunnel.laws.exact import NO_LEAK, WORKED_ON, ExactLeak, worse, worst_ratio
@@ -26,6 +26,7 @@ from privacyfunnel.model.sets import PriorSets
 from privacyfunnel.model.sparse import SparseProtocol
 
 LIMB = 22  # bits: three limbs hold 65 bits, and a limb times masses below 2⁴⁰ sums up within an int64
+HARDLY = 1 / 16  # of a table filled: entries cost a dozen times as much one by one
 SMALL_MASS = 2**40  # masses below this can be summed limb by limb
 
 
@@ -116,24 +117,33 @@ class ChannelLaw(Law):
         return np.array([int(n) / UNIT for n in self.numerator])
 
     @property
-    def protocol(self) -> Any:  # a Protocol, or a SparseProtocol where a table would fill the memory
-        if self._is_large:
+    def protocol(self) -> Protocol | SparseProtocol:
+        """The same law in floats; sparse where a table of all chances would be large, and hardly filled."""
+        if self._entries > SMALL and len(self.output) < HARDLY * self._entries and self._of_values:
             return SparseProtocol(self._sparse, self.outputs)
+        return self.table
+
+    @property
+    def listed(self) -> Protocol | None:
+        return None if self._entries > LARGEST_TABLE and self._of_values else self.table
+
+    @property
+    def table(self) -> Protocol:
+        """The same law as a table of all chances in floats; refused where that would not fit in memory."""
         every, listed = self._every, self.inputs
         return Protocol(
             every[:listed], self.outputs, self.sees_secret, elsewhere=every[listed] if self.elsewhere else None
         )
 
     @property
-    def listed(self) -> Protocol | None:
-        found = self.protocol
-        return found if isinstance(found, Protocol) else None
+    def _entries(self) -> int:
+        """How many chances a table of all has."""
+        return (len(self.indptr) - 1) * len(self.outputs)
 
     @property
-    def _is_large(self) -> bool:
-        """Whether a table of all chances would fill the memory; protocols that see the secret have none so large."""
-        size = (len(self.indptr) - 1) * len(self.outputs)
-        return size > LARGEST_TABLE and not self.sees_secret and not self.elsewhere
+    def _of_values(self) -> bool:
+        """Whether rows are those of the values, and nothing else."""
+        return not self.sees_secret and not self.elsewhere
 
     @property
     def _sparse(self) -> sparse.csr_array:
@@ -236,15 +246,13 @@ class ChannelLaw(Law):
     def parts(self) -> tuple[Part, ...]:
         return (Part(tuple(range(len(self.columns))), self.outputs),)
 
-    def with_values(self, joint: Joint) -> tuple[tuple[IntArray, FloatArray], ...]:
+    def with_values(self, joint: Joint) -> tuple[tuple[IntArray, Matrix], ...]:
         return ((joint.combos, self.protocol.joint_with_values(joint)),)
 
     def expected_likely(self, likely: Sequence[IntArray], joint: Joint) -> float:
         ((values, p_xy),) = self.with_values(joint)
-        right = np.ones(p_xy.shape, dtype=bool)
-        for value, label in zip(values.T, likely[0].T, strict=True):
-            right &= value[:, None] == label
-        return float(p_xy[right].sum())
+        x, y, chance = filled(p_xy)
+        return float(chance[(values[x] == likely[0][y]).all(axis=1)].sum())
 
     @property
     def written_out(self) -> int:

@@ -17,7 +17,7 @@ from typing import Protocol as Shape
 import numpy as np
 from numpy.typing import NDArray
 
-from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.arrays import FloatArray, IntArray, Matrix
 from privacyfunnel.errors import SizeError
 from privacyfunnel.laws.exact import ExactLeak
 from privacyfunnel.laws.sampling import Words
@@ -164,7 +164,7 @@ class Law(ABC):
         return tuple(Part((j,), tuple((label,) for label in labels)) for j, labels in enumerate(self.columns))
 
     @abstractmethod
-    def with_values(self, joint: Joint) -> tuple[tuple[IntArray, FloatArray], ...]:
+    def with_values(self, joint: Joint) -> tuple[tuple[IntArray, Matrix], ...]:
         """For each part its values, V × attributes as codes of labels, and p(x, y) of these and its outputs."""
 
     @abstractmethod

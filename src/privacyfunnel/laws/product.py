@@ -68,7 +68,7 @@ class ProductLaw(Law):
 
     @property
     def protocol(self) -> ProductProtocol:
-        return ProductProtocol(tuple(factor.protocol for factor in self.factors), self.combos)
+        return ProductProtocol(tuple(factor.table for factor in self.factors), self.combos)
 
     def worst(self, comparisons: Comparisons, floor: float = 0.0) -> ExactLeak:
         """The largest ratio, exactly: floats say where it must be, fractions what it is.

@@ -217,7 +217,8 @@ def seal(
         If the protocol leaks more than was promised. Nothing weaker is returned.
     """
     for law in _laws(protocol, promise, joint, most):
-        if also_in_floats and not promise.leakage(joint, law.protocol) <= max(promise.epsilon, SMALLEST_EPSILON):
+        in_floats = law.protocol
+        if also_in_floats and not promise.leakage(joint, in_floats) <= max(promise.epsilon, SMALLEST_EPSILON):
             continue
         worst = exact_worst(law, promise, joint)
         if not worst.exceeds(_limit(promise)):
@@ -226,7 +227,7 @@ def seal(
                 promise=promise,
                 epsilon=_certified(worst, promise),
                 domain=Domain.of(joint, law.sees_secret),
-                information=law.protocol.mutual_information(joint),
+                information=in_floats.mutual_information(joint),
                 entropy=entropy(joint.p_x),
                 bound=bound,
                 induced=_induced(law, joint),
@@ -305,8 +306,8 @@ def _laws(protocol: Comparable, promise: Promise, joint: Joint, most: int = FEWE
 
 def _induced(law: Law, joint: Joint) -> FloatArray | None:
     """q(y | x) of a protocol that sees the secret as well: all that an analyst can use of it."""
-    table = law.listed
-    if table is None or not table.sees_secret:
+    table = law.listed if law.sees_secret else None
+    if table is None:
         return None
     return np.asarray(table.joint_with_values(joint) / joint.p_x[:, None])
 

@@ -14,7 +14,7 @@ from privacyfunnel.arrays import filled, sparse
 from privacyfunnel.errors import DistributionError
 from privacyfunnel.model.comparisons import Comparisons, Leak
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.protocol import Labels, checked_size
+from privacyfunnel.model.protocol import Labels, Protocol, checked_size
 from privacyfunnel.model.sets import PriorSets
 
 LIKELIEST = 64  # values, of all of which an average says next to nothing
@@ -45,6 +45,12 @@ class SparseProtocol:
     outputs: tuple[Labels, ...] = ()  # what each is called in each published column; their numbers where left out
     sees_secret: ClassVar[bool] = False
 
+    @property
+    def table(self) -> Protocol:
+        """The same as a table of all chances; refused where that would not fit in memory."""
+        checked_size(*self.channel.shape, "A protocol as one table", "Merge rare values, or use coarser ones.")
+        return Protocol(self.channel.toarray(), self.outputs)
+
     def look(self, comparisons: Comparisons, floor: float = 0.0, deadline: float = math.inf) -> tuple[Leak, bool]:
         """The output and pair of events with the largest |ln P(y|E)/P(y|F)|, some outputs at a time."""
         if comparisons.inputs != self.channel.shape[0]:
@@ -71,9 +77,7 @@ class SparseProtocol:
 
     def worst_over(self, sets: PriorSets) -> Leak:
         """The same over all members of sets, from a table of all chances."""
-        inputs, outputs = self.channel.shape
-        checked_size(inputs, outputs, "A promise for a population", "Merge rare values, or use coarser ones.")
-        return sets.worst(self.channel.toarray())
+        return self.table.worst_over(sets)
 
     def joint_with_values(self, joint: Joint) -> sparse.csr_array:
         """p(x, y)."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from privacyfunnel.arrays import IntArray, Matrix, filled
 from privacyfunnel.laws.outcomes import NAME, Outcome, Outcomes
 from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
@@ -42,14 +43,12 @@ def codebook(sealed: SealedProtocol, joint: Joint) -> pl.DataFrame | None:
     return pl.concat(pieces)
 
 
-def _of_part(
-    outcome: Outcome, values: np.ndarray, p_xy: np.ndarray, joint: Joint, code: str, chance: str
-) -> pl.DataFrame:
-    p_y = p_xy.sum(axis=0)
-    posterior = np.divide(p_xy, p_y, out=np.zeros_like(p_xy), where=p_y > 0)
-    order = np.argsort(-posterior, axis=0, kind="stable")
-    y, place = np.nonzero(np.take_along_axis(posterior, order, axis=0).T > NEGLIGIBLE)
-    x = order[place, y]
+def _of_part(outcome: Outcome, values: IntArray, p_xy: Matrix, joint: Joint, code: str, chance: str) -> pl.DataFrame:
+    x, y, held = filled(p_xy)
+    posterior = held / np.asarray(p_xy.sum(axis=0))[y]
+    listed = np.flatnonzero(posterior > NEGLIGIBLE)
+    listed = listed[np.lexsort((x[listed], -posterior[listed], y[listed]))]
+    x, y, posterior = x[listed], y[listed], posterior[listed]
     columns = {code: pl.Series(outcome.codes, dtype=pl.String).gather(y.astype(np.uint32))}
     for j, at in enumerate(joint.attributes):
         if j in outcome.attributes:
@@ -57,5 +56,5 @@ def _of_part(
             columns[at.name] = pl.Series(at.labels, dtype=pl.String).gather(number)
         else:
             columns[at.name] = pl.Series([None] * len(x), dtype=pl.String)
-    columns[chance] = pl.Series([float(f"{p:.{DIGITS}g}") for p in posterior[x, y]], dtype=pl.Float64)
+    columns[chance] = pl.Series([float(f"{p:.{DIGITS}g}") for p in posterior], dtype=pl.Float64)
     return pl.DataFrame(columns)

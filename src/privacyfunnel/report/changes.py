@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privacyfunnel.arrays import FloatArray
+from privacyfunnel.arrays import FloatArray, filled
+from privacyfunnel.laws.law import checked_table
 from privacyfunnel.laws.outcomes import outcome_codes
 from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.model.joint import Attribute, Joint
@@ -49,8 +50,10 @@ def changes(joint: Joint, sealed: SealedProtocol) -> tuple[Change, ...]:
     for part, (values, p_xy) in zip(sealed.law.parts, sealed.law.with_values(joint), strict=True):
         for i, j in enumerate(part.attributes):
             column = joint.attributes[j]
+            checked_table(len(column.labels), p_xy.shape[1])
+            x, y, chance = filled(p_xy)
             p_vy = np.zeros((len(column.labels), p_xy.shape[1]))
-            np.add.at(p_vy, values[:, i], p_xy)
+            np.add.at(p_vy, (values[x, i], y), chance)
             if part.attributes in likely:
                 names = [column.labels[v] for v in likely[part.attributes][:, i].tolist()]
             else:

@@ -1,0 +1,46 @@
+"""Sparse protocols measure what the same table measures in full, and become quieter without changing what they are."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privacyfunnel.arrays import sparse
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.promises import LDP, LIP, Promise
+from privacyfunnel.model.protocol import Protocol
+from privacyfunnel.model.sparse import SparseProtocol
+
+
+def both(seed: int) -> tuple[Joint, Protocol, SparseProtocol]:
+    """Each output from a few of 12 values, and from one of the first two so that both secrets lead to it."""
+    random = np.random.default_rng(seed)
+    joint = Joint.from_counts(random.integers(1, 50, (3, 12)))
+    channel = random.dirichlet(np.ones(9), 12) * (random.random((12, 9)) < 0.3)
+    channel[0] += 0.01
+    channel[1:, 0] += 0.01
+    channel /= channel.sum(axis=1, keepdims=True)
+    return joint, Protocol(channel), SparseProtocol(sparse.csr_array(channel))
+
+
+@given(seed=st.integers(0, 10**6), kind=st.sampled_from([LIP, LDP]))
+@settings(max_examples=30, deadline=None)
+def test_a_sparse_protocol_leaks_and_tells_what_its_table_does(seed: int, kind: type[Promise]) -> None:
+    joint, table, few = both(seed)
+    assert kind(0).leakage(joint, few) == pytest.approx(kind(0).leakage(joint, table), abs=1e-12)
+    assert few.mutual_information(joint) == pytest.approx(table.mutual_information(joint), abs=1e-12)
+    assert few.joint_with_values(joint).toarray() == pytest.approx(table.joint_with_values(joint), abs=1e-15)
+
+
+@given(seed=st.integers(0, 10**6), sliver=st.floats(1e-6, 0.5))
+@settings(max_examples=30, deadline=None)
+def test_a_quieter_sparse_protocol_is_a_protocol_that_leaks_less(seed: int, sliver: float) -> None:
+    joint, _, few = both(seed)
+    quieter = few.quieter(joint, sliver)
+    assert quieter.channel.sum(axis=1) == pytest.approx(np.ones(12))
+    assert LIP(0).leakage(joint, quieter) < LIP(0).leakage(joint, few)
+
+
+def test_an_output_that_one_secret_never_shows_is_a_leak_without_bound() -> None:
+    joint = Joint.from_counts([[1, 0], [1, 3]])
+    assert LIP(0).leakage(joint, SparseProtocol(sparse.csr_array(np.eye(2)))) == np.inf
