@@ -86,7 +86,7 @@ def half_epsilon(seed: int) -> list[Record]:
 def _same_tasks(quick: bool) -> list[Task]:
     seeds = range(3 if quick else 10)
     enumerations = [(seed, epsilon) for epsilon in ((2.0,) if quick else EPSILONS) for seed in seeds]
-    limit = 4.0 if quick else 120.0
+    limit = 1.5 if quick else 120.0
     tasks: list[Task] = [partial(listed, *which, limit) for which in enumerations] if available() else []
     return tasks + [partial(same_epsilon, seed) for seed in seeds]
 

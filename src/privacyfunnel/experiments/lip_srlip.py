@@ -79,7 +79,7 @@ def _record(
 
 
 def _tasks(quick: bool) -> list[Task]:
-    draws, epsilons, limit = (1, (0.5, 1.0, 2.0), 4.0) if quick else (10, EPSILONS, 20.0)
+    draws, epsilons, limit = (1, (0.5, 1.0, 2.0), 2.0) if quick else (10, EPSILONS, 20.0)
     # Listing the vertices takes a minute and more, so the paper's way is timed on a few draws only.
     listings = [] if quick or not available() else [(seed, epsilon) for epsilon in EPSILONS for seed in range(2)]
     tasks: list[Task] = [partial(listed, *which, 90.0) for which in listings]
