@@ -23,6 +23,7 @@ from privacyfunnel.engine.product_programme import BestProducts, ProductProgramm
 from privacyfunnel.engine.products import Products, cone_of
 from privacyfunnel.engine.search import VertexSearch
 from privacyfunnel.engine.sparse_products import SparseProgramme
+from privacyfunnel.engine.squared_chords import EverCloser, SquaredChords, beside
 from privacyfunnel.engine.twos import WithTwos
 from privacyfunnel.errors import SolverError
 from privacyfunnel.model.joint import Joint
@@ -74,6 +75,32 @@ def test_a_proof_by_products_never_claims_more_than_every_vertex_keeps(
     # Asked for more than there is, and never told of an atom that shows it, it must not claim it.
     nothing = BestFirst(relaxation, objective, lambda atoms, prices: atoms[:0])
     assert nothing.prove(prices, -least - 0.02, time.monotonic() + 0.15).bound <= least + 1e-9
+
+
+@given(seed=SEEDS, kind=KINDS, epsilon=EPSILONS, weight=WEIGHTS)
+@settings(max_examples=30, deadline=None)
+def test_a_proof_by_chords_of_squares_never_claims_more_than_every_vertex_keeps(
+    seed: int, kind: type[Promise], epsilon: float, weight: float
+) -> None:
+    problem = made(kind, seed, 3, 4, epsilon)
+    objective, prices = charged(problem, seed, weight)
+    least = reduced_costs(objective, vertices(problem), prices).min()
+    search = VertexSearch(polytope_of(problem), objective)
+    relaxation = SquaredChords(polytope_of(problem), objective)
+    tight = EverCloser(relaxation, search.polished).prove(prices, -least + 1e-3, np.inf)
+    assert least - 1e-3 - 1e-9 <= tight.bound <= least + 1e-9
+    nothing = EverCloser(relaxation, lambda atoms, prices: atoms[:0])
+    assert nothing.prove(prices, -least - 0.02, time.monotonic() + 0.15).bound <= least + 1e-9
+
+
+@given(seed=SEEDS, size=st.integers(2, 9))
+@settings(max_examples=30, deadline=None)
+def test_numbers_beside_a_form_are_as_large_as_asked_and_no_larger_than_its_rows(seed: int, size: int) -> None:
+    B = np.random.default_rng(seed).normal(size=(size, size))
+    D, d = B @ B.T, beside(B @ B.T)
+    off = ~np.eye(size, dtype=bool)
+    assert (0.5 * (d[:, None] + d) >= D - 1e-12)[off].all()
+    assert (d <= np.where(off, D, -np.inf).max(axis=1) + 1e-9).all()
 
 
 @given(seed=SEEDS, kind=KINDS, weight=WEIGHTS)

@@ -11,6 +11,7 @@ from privacyfunnel.designs.chain.band import chained
 from privacyfunnel.designs.methods import Options
 from privacyfunnel.designs.sizes import (
     BLURRED,
+    CONDITIONED_AT_ALL,
     CONDITIONED_WELL,
     LARGEST_PROBLEM,
     MOST_PAIRS,
@@ -28,8 +29,8 @@ AUTO = "auto"  # the optimum, or a chain where too many combinations occur
 DEFAULT_METHOD = AUTO
 JOINT, CHAIN, FORCED = "optimal", "chain", "forced-response"
 MANY = (
-    f"more than the {CONDITIONED_WELL} for which the best for statistics is sought: a record is published as it is "
-    "with the largest chance there can be, else as another"
+    f"more than the {CONDITIONED_WELL} for which the best for statistics is sought by itself: a record is published as "
+    "it is with the largest chance there can be, else as another"
 )
 STATISTICS_SECONDS = 20.0  # that the best protocol for statistics gets where nobody said how long it may take
 
@@ -87,10 +88,10 @@ def by_default(
     if why_not:
         reason = f"{choice.reason}; " if choice.reason else ""
         return replace(choice, reason=f"{reason}made for information, not for statistics: {why_not}"), options
-    if joint.a > CONDITIONED_WELL and not options.sees_secret:
+    if joint.a > CONDITIONED_AT_ALL and not options.sees_secret:
         reason = f"{choice.reason}; " if choice.reason else ""
-        many = f"more than {CONDITIONED_WELL}: the best for statistics is not sought, but one of the most informative"
-        choice = replace(choice, reason=f"{reason}{many} protocols from which shares can be told well")
+        many = f"more than {CONDITIONED_AT_ALL}: the best for statistics is not sought, but a forced response made"
+        choice = replace(choice, reason=f"{reason}{many}")
     limit = options.effort.time_limit
     effort = replace(options.effort, time_limit=STATISTICS_SECONDS if limit is None else limit)
     return choice, replace(options, use=Statistics(), effort=effort)

@@ -13,10 +13,9 @@ from typing import cast
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray
-from privacyfunnel.designs.dithered import dithered
 from privacyfunnel.designs.informative import most_informative
 from privacyfunnel.designs.question import Optimum, Progress, Question
-from privacyfunnel.designs.sizes import BLURRED, CONDITIONED_WELL, MOST_PAIRS
+from privacyfunnel.designs.sizes import BLURRED, CONDITIONED_AT_ALL, CONDITIONED_WELL, MOST_PAIRS
 from privacyfunnel.designs.splitting import (
     LARGEST_EPSILON,
     LARGEST_SLIVER_BITS,
@@ -25,7 +24,7 @@ from privacyfunnel.designs.splitting import (
     problem_of,
     protocol_of,
 )
-from privacyfunnel.engine import Problem
+from privacyfunnel.engine import Problem, Split
 from privacyfunnel.engine.moment_plan import conditioned
 from privacyfunnel.engine.moments import Moment
 from privacyfunnel.errors import ParameterError, SizeError, SolverError
@@ -42,6 +41,8 @@ ROUNDING = 1e-9  # relative: how far a value may lie below a bound that it meets
 INFORMATION_GAP = 1e-4  # of H(X): how well the best information is known before a share of it is asked for
 ROUGH_GAP, ROUGH_SECONDS = 2e-3, 20.0  # the same for a population; and for how long where there is no time limit
 INFORMATION_TIME = 0.3  # of a time limit
+MANY_SECONDS = 120.0  # for more inputs than are solved well, where there is no time limit
+LEAST_SHARE = 1e-12  # of an input in a mix with the prior
 NAMED = 3  # values that a sentence names
 
 
@@ -99,19 +100,19 @@ def _solved(asked: Question, use: Use, statistics: Statistics, extra: _Extra | N
             f"value; there are {problem.size}. Leave out --sees-secret, or use --for information."
         )
     checked_seen(joint, problem, f"'{use.called}'")
-    if problem.size > CONDITIONED_WELL and extra is None:
-        return dithered(asked, judged, statistics)
-    moment = _moment(joint, statistics, extra)
-    start = None if extra is None else _atoms_of(extra.best, problem, joint)
-    found = conditioned(
-        problem,
-        replace(moment, constant=least if statistics.population else constant),
-        gap=use.finest,
-        absolute=asked.gap,
-        time_limit=asked.time_limit,
-        progress=_said(asked.progress, constant),
-        start=start,
-    )
+    if problem.size > CONDITIONED_AT_ALL and extra is None:
+        found = towards_each(problem)
+    else:
+        start = None if extra is None else _atoms_of(extra.best, problem, joint)
+        found = conditioned(
+            problem,
+            replace(_moment(joint, statistics, extra), constant=least if statistics.population else constant),
+            gap=use.finest,
+            absolute=asked.gap,
+            time_limit=_seconds(asked.time_limit, problem),
+            progress=_said(asked.progress, constant),
+            start=start,
+        )
     split_up = protocol_of(joint, problem, inputs, found, asked.sees_secret)
     sealed = seal(split_up, promise, joint, most=LARGEST_SLIVER_BITS, also_in_floats=True)
     protocol = split_up if sealed.law.listed is None else sealed.law.listed
@@ -124,6 +125,20 @@ def _solved(asked: Question, use: Use, statistics: Statistics, extra: _Extra | N
     if extra is not None:
         sealed = replace(sealed, bound=max(extra.best.bound, sealed.information))
     return Optimum(protocol, sealed.information, min(value, bound), value, judged, sealed)
+
+
+def towards_each(problem: Problem) -> Split:
+    r"""The prior drawn towards every input as far as is allowed, :math:`v_y = t_y e_y + (1 - t_y) p`, with weights
+    :math:`q_y \propto p_y / t_y`: a forced response with the most truth (Theorem 54). Nothing is proved about it."""
+    atoms = problem.drawn_towards(np.eye(problem.size))
+    p = problem.prior
+    t = np.maximum((np.diag(atoms) - p) / (1 - p), LEAST_SHARE)
+    return Split(p / t / (p / t).sum(), atoms, np.inf, 0.0)
+
+
+def _seconds(limit: float | None, problem: Problem) -> float | None:
+    """How long the best protocol is sought: until it is proved, where nobody says and values are few."""
+    return MANY_SECONDS if limit is None and problem.size > CONDITIONED_WELL else limit
 
 
 def _moment(joint: Joint, statistics: Statistics, extra: _Extra | None) -> Moment:

@@ -69,10 +69,9 @@ class BoxedChords:
         p, d = self.polytope, self.polytope.inputs
         rounding = ROUNDING * (1.0 + float(np.abs(prices).max()))
         low, high, largest, basis = boxes.parts
-        slope, intercept = chords(self.objective, low, high)
+        slope, constant = self._below(low, high)
         cost = np.zeros((len(boxes), p.low.size))
         cost[:, :d] = slope - prices
-        constant = intercept.sum(axis=1)
         solved = solve(replace(p.programmes(cost, low, high), basis=basis), goal - constant, deadline)
         bound = np.maximum(solved.bound + constant, boxes.bound)
         atoms = np.maximum(solved.x[:, :d], 0.0)
@@ -82,8 +81,7 @@ class BoxedChords:
             low[inside], high[inside], cost[inside], solved.multipliers[inside], goal - constant[inside] + rounding
         )
         v = np.clip(v, low, high)
-        slope, intercept = chords(self.objective, low, high)
-        error = self.objective.terms(v) - slope * v - intercept
+        error = self._errors(v, low, high)
         # Where the chords no longer err, cutting cannot help: what the box says is final. Boxes are trimmed by the
         # goal, so what was set aside costs no more than that for certain.
         final: BoolArray = optimal & (error.sum(axis=1) <= rounding)
@@ -91,6 +89,16 @@ class BoxedChords:
         rest = np.flatnonzero(~final)
         left = Boxes(bound[inside], (low, high, largest[inside], solved.basis[inside]))[rest]
         return Cut(tightened(halves(left, v[rest], error[rest])), closed, atoms[solved.optimal])
+
+    def _below(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Slopes and a constant: what is linear on each box, and no more than what an atom there costs."""
+        slope, intercept = chords(self.objective, low, high)
+        return slope, intercept.sum(axis=1)
+
+    def _errors(self, v: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
+        """By how much that lies below the cost of v, by entry."""
+        slope, intercept = chords(self.objective, low, high)
+        return np.asarray(self.objective.terms(v) - slope * v - intercept)
 
     def _worthwhile(
         self, low: FloatArray, high: FloatArray, cost: FloatArray, multipliers: FloatArray, goal: FloatArray

@@ -63,6 +63,7 @@ class Tools:
     search: Charged
     prover: Callable[[Curved], Prover] | None
     simpler: Callable[[float], float] = lambda seconds: 0.0
+    share: float = SEARCH_SHARE  # of a time limit, for searches alone, where there is a prover
 
 
 class Conditioning:
@@ -94,7 +95,7 @@ class Conditioning:
         `absolute`, or time is up."""
         begun = time.monotonic()
         deadline = np.inf if time_limit is None else begun + time_limit
-        share = SEARCH_SHARE if self.tools.prover is not None else UNPROVED_SHARE
+        share = self.tools.share if self.tools.prover is not None else UNPROVED_SHARE
         search_until = np.inf if time_limit is None else begun + share * time_limit
         known = [self.problem.first_atoms()]
         if self.problem.size <= MOST_STARTED:

@@ -26,6 +26,7 @@ from privacyfunnel.engine.products import Products, cone_of
 from privacyfunnel.engine.reductions import grouped_secrets
 from privacyfunnel.engine.search import VertexSearch
 from privacyfunnel.engine.sparse_products import SparseProgramme
+from privacyfunnel.engine.squared_chords import EverCloser, SquaredChords
 from privacyfunnel.engine.tangent_walks import TangentWalks
 from privacyfunnel.engine.twos import WithTwos
 
@@ -33,6 +34,8 @@ MOST_MULTIPLIED = 64  # inputs; with more, products of rows have too many entrie
 MOST_PAIRED = 2000  # inputs; with more, a table of all pairs and a form of all entries no longer fit
 SIMPLER_GAP = 0.01  # of its value: how well a simpler problem is solved where the second moment counts
 MOST_MULTIPLIED_ROWS = 130  # beyond, walks over vertices take longer than what they find is worth
+FEW_ROWS = 20  # of five secrets under LDP; atoms then have so few entries that boxes of entries close
+SEARCHED_SHORTLY = 0.2  # of a time limit, where a proof finds in seconds the atoms that walks miss
 WALKS_BY_TANGENTS = 8  # at once, where each step is a linear programme
 
 
@@ -93,6 +96,20 @@ def _by_some_products(problem: Problem, moment: Moment) -> Tools:
     return Tools(search, _multiplied(problem, polytope, search, SparseProgramme))
 
 
+def _by_chords(problem: Problem, moment: Moment) -> Tools:
+    """The same where secrets are few, so that atoms have few entries: boxes of these, and chords of squares."""
+    polytope = polytope_of(problem)
+    search, reach = WithTwos(VertexSearch(polytope, problem.objective), problem), list[FloatArray]()
+
+    def charged(objective: Curved) -> Prover:
+        if not reach:
+            reach.append(polytope.reach(np.inf))
+        search.charge(objective)
+        return EverCloser(SquaredChords(polytope, objective, reach[0]), search.polished)
+
+    return Tools(search, charged, share=SEARCHED_SHORTLY)
+
+
 def _multiplied(
     problem: Problem, polytope: Polytope, search: VertexSearch | WithTwos, best_products: type[BestProducts]
 ) -> Callable[[Curved], Prover]:
@@ -132,6 +149,10 @@ def _has_sets(problem: Problem) -> bool:
 def _has_pairs(problem: Problem) -> bool:
     """Few enough inputs for a table of all pairs of them, and each a value of its own."""
     return problem.objective.plain and problem.size <= MOST_PAIRED and len(problem.inequalities) <= MOST_MULTIPLIED_ROWS
+
+
+def _has_few_rows(problem: Problem) -> bool:
+    return _has_pairs(problem) and len(problem.inequalities) <= FEW_ROWS
 
 
 def _is_small(problem: Problem) -> bool:
@@ -174,6 +195,7 @@ MOMENT_PLAN = (
     MomentWay("sets of priors, bounded by the table's own rows", _has_sets, _over_sets_without_proof),
     MomentWay("one number, all vertices in a table", lambda p: p.objective.plain and p.rows.of_two, _pairs),
     MomentWay("vertices of the polytope, products of rows", _is_small, _by_products),
+    MomentWay("vertices of the polytope, chords of squares", _has_few_rows, _by_chords),
     MomentWay("vertices of the polytope, some products of rows", _has_pairs, _by_some_products),
     MomentWay("vertices of the polytope, bounded by groups of secrets", lambda problem: True, _by_groups),
 )
