@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from scipy import sparse
 
 __all__ = [
+    "HARDLY",
     "SMALL",
     "BoolArray",
     "FloatArray",
@@ -22,6 +23,7 @@ __all__ = [
     "dense",
     "filled",
     "frozen",
+    "hardly_filled",
     "matrix",
     "sparse",
 ]
@@ -32,6 +34,7 @@ WordArray = NDArray[np.uint64]
 BoolArray = NDArray[np.bool_]
 Matrix = Any  # a plain array where it is small, else a sparse one: both multiply and are indexed alike
 
+HARDLY = 1 / 16  # of a matrix: entries cost a dozen times as much one by one
 SMALL = 1 << 20  # entries up to which a matrix is a plain array: 8 MB, and no library to load
 
 
@@ -65,6 +68,12 @@ def filled(table: Matrix) -> tuple[IntArray, IntArray, NDArray[Any]]:
     row = np.repeat(np.arange(entries.shape[0]), np.diff(entries.indptr))
     some = entries.data != 0
     return row[some], entries.indices[some].astype(np.int64), entries.data[some]
+
+
+def hardly_filled(table: Matrix) -> bool:
+    """Whether a matrix is large, and so few of its entries differ from 0 that working on these alone is quicker."""
+    entries = int(np.count_nonzero(table)) if isinstance(table, np.ndarray) else table.nnz
+    return bool(table.shape[0] * table.shape[1] > SMALL and entries < HARDLY * table.shape[0] * table.shape[1])
 
 
 def _when_used(name: str) -> Any:

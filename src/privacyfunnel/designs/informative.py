@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.arrays import FloatArray, IntArray, hardly_filled
 from privacyfunnel.designs.explicit import conditional_reporting
 from privacyfunnel.designs.question import Optimum, Progress, Question
 from privacyfunnel.designs.sizes import LARGEST_PROBLEM
@@ -32,7 +32,7 @@ from privacyfunnel.model.protocol import Protocol
 from privacyfunnel.model.sparse import SparseProtocol
 
 ROUNDING = 1e-12  # relative: how far the measured utility may exceed a bound that it meets
-SEALED_EACH, SEALING_SHARE = 1e-4, 0.5  # seconds an input that labels and sealing take; at most so much of the time
+SEALED_EACH, SEALING_SHARE = 3e-4, 0.5  # seconds an input that labels and sealing take; at most so much of the time
 HEAD_START = 5.0  # seconds for the protocol that does not see the secret, from which the one that does begins
 
 
@@ -65,10 +65,10 @@ def most_informative(asked: Question) -> Optimum:
     limit = None if clock.remaining is None else clock.left - sealing
     found = split(problem, gap=gap, time_limit=limit, progress=said, start=start)
     split_up: Protocol | SparseProtocol
-    if isinstance(found.atoms, np.ndarray):
-        split_up = protocol_of(joint, problem, inputs, found, sees_secret)
-    else:
+    if not sees_secret and problem.sets is None and hardly_filled(found.atoms):
         split_up = sparse_protocol_of(joint, problem, inputs, found)
+    else:
+        split_up = protocol_of(joint, problem, inputs, found, sees_secret)
     sealed = seal(split_up, promise, joint, most=LARGEST_SLIVER_BITS, also_in_floats=True)
     utility = sealed.information
     # What was solved for a smaller ε bounds nothing at the larger one, but then all but everything is kept anyway.

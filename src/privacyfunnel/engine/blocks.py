@@ -100,7 +100,10 @@ class ByBlocks:
         self._whole: Supply | None = None  # a master of all inputs, once blocks are joined to one
 
     def begin(self, start: FloatArray | None, gap: float, clock: Clock) -> FloatArray:
-        """Solve the first blocks; half of the time goes by their mass, half by their number."""
+        """Solve the first blocks; half of the time goes by their mass, half by their number.
+
+        Once it is up, the inputs of the rest, the rarest ones, are named as they are.
+        """
         self._gap = max(gap, BLOCK_GAP * self.problem.worth)
         if start is not None:
             whole = block_among(self.problem, np.arange(self.problem.size))
@@ -110,7 +113,7 @@ class ByBlocks:
         open_cost = float(sum(part.mass * part.problem.worth for part in parts))
         for number, part in enumerate(parts):
             share = 0.5 * part.mass / max(left, part.mass) + 0.5 / (len(parts) - number)
-            self._blocks.append(self._solved(part, None, clock.part(share)))
+            self._blocks.append(self._named(part) if clock.late else self._solved(part, None, clock.part(share)))
             left, open_cost = left - part.mass, open_cost - part.mass * part.problem.worth
             self.value = min(self.value, self._cost() + open_cost)
             self.tell()
@@ -122,10 +125,19 @@ class ByBlocks:
         seconds = None if clock.remaining is None else max(clock.remaining, SECONDS_EACH)
         run.run(self._gap, seconds, None, start, proofs=False)
         found = run.best()
-        row, column = np.nonzero(found.atoms)
+        return self._block(part, found.weights, found.atoms, found.value, run.prices)
+
+    def _named(self, part: Part) -> Block:
+        """A split without a search: every input by itself, with as much of the likeliest beside it as it takes."""
+        nothing = np.empty((0, part.inputs.size))
+        found = closed(part.problem, nothing.sum(axis=1), nothing)
+        return self._block(part, *found.listed(), found.value, np.zeros(part.inputs.size))
+
+    def _block(self, part: Part, weights: FloatArray, atoms: FloatArray, value: float, prices: FloatArray) -> Block:
+        row, column = np.nonzero(atoms)
         cells = (row, part.inputs[column])
-        atoms = sparse.csr_array((found.atoms[row, column], cells), shape=(len(found.weights), self.problem.size))
-        return Block(part, found.weights, atoms, found.value, run.prices)
+        over_all = sparse.csr_array((atoms[row, column], cells), shape=(len(weights), self.problem.size))
+        return Block(part, weights, over_all, value, prices)
 
     def solve(self, clock: Clock) -> tuple[FloatArray, float]:
         """Nothing is to be mixed, and nothing owed, until one master has all."""

@@ -322,13 +322,15 @@ def balanced(problem: Problem, most: int) -> list[Part]:
 def _until_allowed(problem: Problem, blocks: list[IntArray]) -> list[IntArray]:
     """The blocks, those out of balance joined to others; all inputs together are allowed.
 
-    The one furthest out is joined to the smallest of those that mend it, or else to the one that mends most.
+    The one furthest out is joined to the smallest of those that mend it, and the rarest of these, or else to the one
+    that mends most.
     """
     sums = np.array([[side[:, inputs] @ problem.prior[inputs] for side in problem.rows.dense] for inputs in blocks])
     most = BALANCED * problem.epsilon
     while len(blocks) > 1 and (out := _imbalance(sums)).max() > most:
         worst = int(np.argmax(out))
-        after, size = _imbalance(sums + sums[worst]), np.array([inputs.size for inputs in blocks])
+        after = _imbalance(sums + sums[worst])
+        size = np.array([inputs.size + problem.prior[inputs].sum() for inputs in blocks])
         after[worst] = np.inf
         mended = after <= most
         other = int(np.argmin(np.where(mended, size, np.inf) if mended.any() else after))

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -90,6 +91,7 @@ def expected(sealed: SealedProtocol, joint: Joint, rows: int, columns: Sequence[
     return _expected(reading, joint, rows, [tuple(columns)])[0]
 
 
+@lru_cache(maxsize=1)  # of one release: its summary, its JSON and its report all say it
 def expected_of_each(sealed: SealedProtocol, joint: Joint, rows: int) -> tuple[Expected, ...]:
     """The same for every published column by itself, without those that cannot be estimated from in reasonable time."""
     asked = [(attribute.name,) for attribute in sealed.domain.attributes]

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from privacyfunnel.arrays import SMALL, FloatArray, IntArray, Matrix, dense, filled, matrix, sparse
+from privacyfunnel.arrays import HARDLY, SMALL, FloatArray, IntArray, Matrix, dense, filled, matrix, sparse
 from privacyfunnel.errors import DistributionError, ProtocolFileError
 from privacyfunnel.laws.alias import AliasTables, sample
 from privacyfunnel.laws.exact import NO_LEAK, WORKED_ON, ExactLeak, worse, worst_ratio
@@ -26,7 +26,6 @@ from privacyfunnel.model.sets import PriorSets
 from privacyfunnel.model.sparse import SparseProtocol
 
 LIMB = 22  # bits: three limbs hold 65 bits, and a limb times masses below 2⁴⁰ sums up within an int64
-HARDLY = 1 / 16  # of a table filled: entries cost a dozen times as much one by one
 SMALL_MASS = 2**40  # masses below this can be summed limb by limb
 
 
