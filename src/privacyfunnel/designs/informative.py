@@ -9,7 +9,7 @@ import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray, hardly_filled
 from privacyfunnel.designs.explicit import conditional_reporting
-from privacyfunnel.designs.question import Optimum, Progress, Question
+from privacyfunnel.designs.question import Optimum, Progress, Question, Stop
 from privacyfunnel.designs.sizes import LARGEST_PROBLEM
 from privacyfunnel.designs.splitting import (
     LARGEST_EPSILON,
@@ -62,8 +62,9 @@ def most_informative(asked: Question) -> Optimum:
     clock = Clock.of(time_limit)
     start = _known_atoms(joint, promise, problem, inputs, gap, time_limit) if sees_secret else None
     sealing = min(SEALED_EACH * problem.size, SEALING_SHARE * clock.left)
-    limit = None if clock.remaining is None else clock.left - sealing
-    found = split(problem, gap=gap, time_limit=limit, progress=said, start=start)
+    searching = Clock.of(None if clock.remaining is None else clock.left - sealing)
+    found = split(problem, gap=gap, time_limit=searching.remaining, progress=said, start=start)
+    stopped = Stop.TIME if searching.late else Stop.NOTHING
     split_up: Protocol | SparseProtocol
     if not sees_secret and problem.sets is None and hardly_filled(found.atoms):
         split_up = sparse_protocol_of(joint, problem, inputs, found)
@@ -81,7 +82,7 @@ def most_informative(asked: Question) -> Optimum:
     sealed = replace(sealed, bound=max(utility, bound))
     in_floats = sealed.law.listed if isinstance(split_up, Protocol) else sealed.law.protocol
     protocol = in_floats if isinstance(in_floats, (Protocol, SparseProtocol)) else split_up
-    return Optimum(protocol, utility, max(utility, bound), utility, use, sealed)
+    return Optimum(protocol, utility, max(utility, bound), utility, use, sealed, stopped)
 
 
 def _known_atoms(

@@ -56,7 +56,8 @@ def optimal(
     clock = Clock.of(time_limit)
     found = SOLVERS[use.name](Question(joint, promise, use, sees_secret, gap, time_limit, progress))
     reached = abs(found.bound - found.value) <= gap + ROUNDING * (1 + abs(found.bound))
-    return replace(found, stopped=Stop.GAP if reached else Stop.TIME if clock.late else Stop.NOTHING)
+    late = clock.late or found.stopped is Stop.TIME  # a search may end sooner, to leave time to seal what it found
+    return replace(found, stopped=Stop.GAP if reached else Stop.TIME if late else Stop.NOTHING)
 
 
 def checked_size(joint: Joint, promise: Promise, sees_secret: bool, use: Use) -> None:
