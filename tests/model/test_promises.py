@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacyfunnel.errors import DistributionError, ParameterError
-from privacyfunnel.model.comparisons import EVERYBODY
+from privacyfunnel.model.comparisons import EVERYBODY, Leak
 from privacyfunnel.model.information import information
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise, promise
@@ -317,3 +317,10 @@ def test_the_rows_allow_exactly_the_posteriors_of_protocols_that_keep_the_promis
 def test_a_protocol_for_other_inputs_is_refused() -> None:
     with pytest.raises(DistributionError, match="it has 3, the table 2"):
         LIP(1).leakage(Joint.from_counts([[1, 2], [2, 1]]), Protocol(np.eye(3)))
+
+
+def test_an_output_with_a_very_long_name_is_told_by_its_beginning() -> None:
+    told = Leak(1.0, output=0, secrets=(0,)).describe(Joint.from_counts([[1, 0], [0, 1]]), "a | b | " * 1000)
+    assert len(told) < 250
+    assert "for output a | b | a" in told
+    assert "…, about" in told

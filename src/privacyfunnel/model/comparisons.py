@@ -24,6 +24,8 @@ MOST_PAIRS = 1 << 22  # of events that are compared in one block: what they are 
 MOST_MARKS = 1 << 29  # of a table that says which secrets each group holds, a byte each
 MOST_CELLS = 1 << 27  # of tables of classes and groups, eight bytes each
 
+LONGEST_NAME = 120  # letters by which an output is called in a sentence; of many columns its groups have thousands
+
 Secrets = tuple[int, ...]  # the numbers of the secrets that an event holds, or EVERYBODY
 
 
@@ -44,7 +46,10 @@ class Leak:
         knows = [f"{joint.attributes[j].name} = {joint.attributes[j].labels[v]}" for j, v in self.known]
         who = "someone who knows " + " and ".join(knows) if knows else "someone who knows nothing else"
         about = f"{joint.secret_name} = {_any_of(joint, self.secrets)}"
-        return f"{who}, for output {output if output is not None else self.output}, about {about}{self._versus(joint)}"
+        called = str(self.output) if output is None else output
+        if len(called) > LONGEST_NAME:
+            called = f"{called[:LONGEST_NAME].rstrip()} …"
+        return f"{who}, for output {called}, about {about}{self._versus(joint)}"
 
     def _versus(self, joint: Joint) -> str:
         if self.against == EVERYBODY:
