@@ -6,7 +6,7 @@ from enum import StrEnum
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -41,11 +41,6 @@ def population(text: str) -> "float | str":
     """
     bare = text.strip().lower()
     return bare if bare in {"auto", "none"} else confidence(text)
-
-
-if TYPE_CHECKING:
-    from privacyfunnel.tables.dialect import Dialect
-    from privacyfunnel.tables.merging import Merge
 
 
 class PromiseName(StrEnum):
@@ -244,28 +239,6 @@ SignedBy = Annotated[
     typer.Option("--signed-by", readable=False, help="The owner's public key: refuse files that it did not sign."),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite what is there.")]
-
-
-def dialect(
-    delimiter: str | None,
-    encoding: str | None,
-    decimal: str | None,
-    na: list[str] | None,
-    sheet: str | None,
-    person: str | None,
-    person_row: str | None,
-) -> "Dialect":
-    """How the table is written, as far as the owner says it."""
-    from privacyfunnel.tables.dialect import Dialect
-
-    return Dialect(delimiter, encoding, decimal, listed(na), sheet, person, person_row)
-
-
-def merges(rare: list[str] | None, secrets: list[str] | None) -> "tuple[Merge, ...]":
-    """The rules that --merge-rare and --merge-secrets ask for."""
-    from privacyfunnel.tables.merging import parse_rare, parse_secrets
-
-    return (*map(parse_rare, rare or []), *([parse_secrets(secrets)] if secrets else []))
 
 
 def listed(names: list[str] | None) -> tuple[str, ...]:
