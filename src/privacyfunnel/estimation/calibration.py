@@ -18,9 +18,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import chdtri
 
-from privacyfunnel.arrays import BoolArray, FloatArray
+from privacyfunnel.arrays import BoolArray, FloatArray, special
 from privacyfunnel.estimation.identification import ORTHOGONAL, RowSpace
 from privacyfunnel.estimation.intervals import Spread, spread
 from privacyfunnel.estimation.inversion import covariance, unbiased_weights
@@ -140,7 +139,9 @@ def calibrations(
     inverse = scale[:, None] * np.linalg.pinv(C * np.outer(scale, scale), rcond=1e-9, hermitian=True) * scale
     degrees = int(np.linalg.matrix_rank(C * np.outer(scale, scale), tol=1e-9, hermitian=True)) if off.size else 0
     surprise = float(off @ inverse @ off)
-    if np.abs(off[certain]).max(initial=0.0) * rows > 0.5 or (degrees and surprise > chdtri(degrees, FALSE_ALARM)):
+    if np.abs(off[certain]).max(initial=0.0) * rows > 0.5 or (
+        degrees and surprise > special.chdtri(degrees, FALSE_ALARM)
+    ):
         return None
     return {
         group: Calibration(told, margins, weights[group], observed.rows / rows, off, inverse, len(seen) == 1)

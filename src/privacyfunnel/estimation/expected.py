@@ -17,11 +17,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
-import scipy.linalg
-from scipy.special import ndtri
 
 from privacyfunnel.arrays import FloatArray, sparse
 from privacyfunnel.errors import SizeError
@@ -115,14 +114,14 @@ def _expected(reading: Reading, joint: Joint, rows: int, asked: Sequence[tuple[s
         few = np.count_nonzero(scaled) < FEW * scaled.size
         J = (sparse.csr_array(scaled) @ sparse.csr_array(scaled).T).toarray() if few else scaled @ scaled.T
     else:
-        J = scaled @ scipy.linalg.pinvh(second) @ scaled.T
-    factor = scipy.linalg.cho_factor(J + SINGULAR * np.eye(len(p)), lower=True, overwrite_a=True)
-    z, found = float(ndtri((1 + LEVEL) / 2)), []
+        J = scaled @ np.linalg.pinv(second, hermitian=True) @ scaled.T
+    inverse = np.linalg.inv(J + SINGULAR * np.eye(len(p)))
+    z, found = NormalDist().inv_cdf((1 + LEVEL) / 2), []
     for columns in asked:
         labels, functions = reading.cells(columns)
         theta, w = p @ functions, root[:, None] * functions
         nothing = np.einsum("xr,xr->r", w, w)  # what the rows themselves are: no noise
-        whole = np.einsum("xr,xr->r", w, scipy.linalg.cho_solve(factor, w))
+        whole = np.einsum("xr,xr->r", w, inverse @ w)
         off = z * np.sqrt(np.maximum(whole - nothing - ROUNDING, 0.0) / rows)
         certain = Guaranteed(np.zeros_like(theta), np.ones_like(theta))
         if not reading.law.members:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import ndtri
 
-from privacyfunnel.arrays import BoolArray, FloatArray
+from privacyfunnel.arrays import BoolArray, FloatArray, special
 from privacyfunnel.errors import ParameterError
 from privacyfunnel.estimation.calibration import Calibration, Margins, calibrations
 from privacyfunnel.estimation.identification import RowSpace, bounds
@@ -179,7 +178,7 @@ class Fit:
 
     def _profiled(self, functions: FloatArray, guesses: FloatArray) -> tuple[FloatArray, FloatArray] | None:
         """Intervals that use all that is known; None where only sums were read, or where they would take long."""
-        profile, z = self.profile, float(ndtri((1 + self.settings.level) / 2))
+        profile, z = self.profile, float(special.ndtri((1 + self.settings.level) / 2))
         return None if profile is None else intervals(profile, functions, guesses, z, fixed=self.settings.fixed)
 
     @property
