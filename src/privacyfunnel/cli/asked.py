@@ -114,7 +114,9 @@ def row_key(path: Path | None) -> RowKey | None:
 def _size(epsilon: float | None, average: float | None, average_only: bool) -> float:
     """The ε to promise; with an average alone, the largest there is, and what comes of it is stated."""
     if average_only and (average is None or epsilon is not None):
-        raise ParameterError("--average-only needs --average and takes no --epsilon; give both for both. Mend one.")
+        raise ParameterError(
+            "--average-only needs --average and no --epsilon. Leave out --average-only to have both kept."
+        )
     if average_only:
         from privacyfunnel.designs.splitting import LARGEST_EPSILON
 
