@@ -129,7 +129,9 @@ class Asked:
         """The ε to promise; with an average alone, the largest there is, and what comes of it is stated."""
         epsilon = size(self.epsilon, self.factor)
         if self.average_only and (self.average is None or epsilon is not None):
-            raise ParameterError("--average-only needs --average and takes no --epsilon; give both for both. Mend one.")
+            raise ParameterError(
+                "--average-only needs --average and no --epsilon. Leave out --average-only to have both kept."
+            )
         if self.average_only:
             from privacyfunnel.designs.splitting import LARGEST_EPSILON
 

@@ -154,5 +154,8 @@ def _told(found: Curve) -> str:
         rows.append([name, *("–" if p.height is None else f"{p.height:.4f}" for p in points)])
         if any(p.bound is not None for p in points):
             rows.append(["  bound", *("" if p.bound is None else f"{p.bound:.4f}" for p in points)])
+        if any(p.bound_nats is not None for p in points):
+            rows.append(["  nats kept", *("" if p.utility is None else f"{p.utility:.4f}" for p in points)])
+            rows.append(["  nats at most", *("" if p.bound_nats is None else f"{p.bound_nats:.4f}" for p in points)])
     header = ["ε", *(f"{epsilon:g}" for epsilon in found.epsilons)]
     return words.table(header, rows, "<" + ">" * len(found.epsilons))

@@ -189,7 +189,8 @@ def _written(
     from privacyfunnel.tables.whole import folder, whole_file
     from privacyfunnel.tables.writing import write_batches
 
-    figure = shares_figure(found, None if original is None else true_shares(found, _joint(sealed, original, written)))
+    truth = None if original is None else true_shares(found, _joint(sealed, original, written))
+    figure = shares_figure(found, truth, sealed.domain.orders)
     paths = [into / name for name in NAMES]
     with folder(into), ExitStack() as stack:
         table = stack.enter_context(whole_file(paths[0], force=force))

@@ -1,6 +1,5 @@
 """Options that several commands take, each described once."""
 
-import csv
 from collections.abc import Callable
 from enum import StrEnum
 from fractions import Fraction
@@ -11,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from privacyfunnel.errors import ParameterError, checked_average, checked_epsilon, checked_factor, checked_positive
+from privacyfunnel.tables.names import listed_names
 
 SURELY_PERCENT = 50  # a smaller bare number may be a slip of the point, and nobody wants so little confidence
 
@@ -249,14 +249,7 @@ def listed(names: list[str] | None) -> tuple[str, ...]:
     >>> listed(['"last, first",sex', 'a"b'])
     ('last, first', 'sex', 'a"b')
     """
-    return tuple(part for name in names or [] for part in _parts(name) if part)
-
-
-def _parts(names: str) -> list[str]:
-    try:
-        return next(csv.reader([names], strict=True), [])
-    except csv.Error:  # a quote that belongs to the name
-        return names.split(",")
+    return tuple(part for name in names or [] for part in listed_names(name) if part)
 
 
 def several_epsilons(text: str) -> tuple[float, ...]:
