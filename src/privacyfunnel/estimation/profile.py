@@ -32,7 +32,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privacyfunnel.arrays import BoolArray, FloatArray
+from privacyfunnel.arrays import BoolArray, FloatArray, filled, lean
 from privacyfunnel.errors import SolverError
 from privacyfunnel.estimation.likelihood import GAP, maximum_likelihood, tilted_likelihood
 
@@ -67,9 +67,13 @@ class Guaranteed:
         Guaranteed(lower=array([0.75, 0.  ]), upper=array([1.  , 0.25]))
         """
         c = counts / counts.sum()
-        possible = (likelihood > 0).astype(np.float64)
-        inside, outside = possible.T @ functions > 0, possible.T @ (1 - functions) > 0
-        return cls(np.asarray(c @ ~outside), np.asarray(c @ inside))
+        possible = lean((likelihood > 0).astype(np.float64))
+        allowed = np.asarray(possible.sum(axis=0)).reshape(-1)
+        output, which, inside = filled(
+            possible.T @ lean(functions)
+        )  # how many of the values that y allows are in a set
+        every, r = inside == allowed[output], functions.shape[1]
+        return cls(np.bincount(which[every], c[output[every]], minlength=r), np.bincount(which, c[output], minlength=r))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -203,12 +203,10 @@ def _by_value(
 
 def expected_same(law: Tree, told: Callable[[IntArray], IntArray], own: NDArray[Any], joint: Joint) -> float:
     """The chance that what whole outputs tell, by the codes of their labels, is a row's own."""
+    place = {row: x for x, row in enumerate(map(tuple, own.tolist()))}
     total = 0.0
     for _, shown, chances in law.ended():
-        both, number = np.unique(np.concatenate([own, told(shown)]), axis=0, return_inverse=True)
-        whose = np.full(len(both), -1)
-        whose[number.reshape(-1)[: len(own)]] = np.arange(len(own))
-        combo = whose[number.reshape(-1)[len(own) :]]
+        combo = np.array([place.get(row, -1) for row in map(tuple, told(shown).tolist())], dtype=np.int64)
         output = np.flatnonzero(combo >= 0)
         mine = sparse.csr_array((joint.p_x[combo[output]], (output, combo[output])), shape=chances.shape)
         total += float(chances.multiply(mine).sum())
