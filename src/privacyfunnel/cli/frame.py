@@ -93,7 +93,7 @@ def _run(words: list[str], commands: typer.Typer, called: str) -> Any:
 
 def _asked(commands: typer.Typer, word: str) -> typer.Typer:
     """The command of that name alone, where there is one: the options of all others need not be made."""
-    chosen = [command for command in commands.registered_commands if command.callback.__name__ == word]
+    chosen = [command for command in commands.registered_commands if getattr(command.callback, "__name__", "") == word]
     if chosen:
         commands = copy(commands)
         commands.registered_commands = chosen
