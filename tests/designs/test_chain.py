@@ -23,6 +23,7 @@ from privacyfunnel.designs.chain.order import chain_protocol
 from privacyfunnel.designs.choice import choose_method
 from privacyfunnel.designs.optimum import optimal
 from privacyfunnel.errors import GuaranteeError, ParameterError, ProtocolFileError, SizeError
+from privacyfunnel.laws import chain as chain_law
 from privacyfunnel.laws.chain import ChainLaw
 from privacyfunnel.laws.chain_step import UNIT
 from privacyfunnel.laws.exact import exp_below
@@ -241,6 +242,47 @@ def test_a_chain_of_few_contexts_is_whole_and_keeps_its_promise_on_every_output(
     tally.add(codes, drawn)
     assert tally.impossible == 0
     assert sum(p_xy.sum() for _, p_xy in law.with_values(joint)) == pytest.approx(3)
+
+
+@settings(max_examples=20, deadline=None)
+@given(joint=joints(max_c=3, max_a=3, attributes=3, min_c=2), rows=st.sampled_from([3.0, 1e9]), seed=st.integers(0, 99))
+def test_a_chain_says_the_same_whatever_is_looked_at_at_a_time_and_in_whatever_order_contexts_stand(
+    joint: Joint, rows: float, seed: int
+) -> None:
+    law = checked_chain(joint, LIP(0.7), ((0,), (1,), (2,)), 0.6).grow(rows).law
+    other = shuffled(law, seed)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(chain_law, "AT_ONCE", 3)
+        for mine in (law, other):
+            assert certify(mine, LIP(0.7), joint) == pytest.approx(certify(law, LIP(0.7), joint), abs=1e-12)
+            assert mine.protocol.mutual_information(joint) == pytest.approx(law.protocol.mutual_information(joint))
+            for (_, one), (_, two) in zip(mine.with_values(joint), law.with_values(joint), strict=True):
+                np.testing.assert_allclose(one, two, atol=1e-12)
+            by_output = [
+                dict(zip(map(tuple, shown.tolist()), chances.toarray(), strict=True))
+                for shown, chances in (mine.whole_outputs(), law.whole_outputs())
+            ]
+            assert by_output[0].keys() == by_output[1].keys()
+            for labels, chances in by_output[0].items():
+                np.testing.assert_allclose(chances, by_output[1][labels], atol=1e-12)
+
+
+def shuffled(law: ChainLaw, seed: int) -> ChainLaw:
+    """The same law with the contexts of its last step in another order."""
+    step = law.steps[-1]
+    order = np.random.default_rng(seed).permutation(len(step.came_by))
+    outputs = np.argsort(np.argsort(order)[step.context_of_output], kind="stable")
+    entries = np.lexsort((np.argsort(outputs)[step.output], step.value, np.argsort(order)[step.context]))
+    moved = replace(
+        step,
+        came_by=step.came_by[order],
+        context_of_output=np.argsort(order)[step.context_of_output][outputs],
+        labels=step.labels[outputs],
+        value=step.value[entries],
+        output=np.argsort(outputs)[step.output][entries],
+        numerator=step.numerator[entries],
+    )
+    return replace(law, steps=(*law.steps[:-1], moved))
 
 
 def test_a_chain_follows_from_counts_alone_and_few_contexts_keep_little_less() -> None:

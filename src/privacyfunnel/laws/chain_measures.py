@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 from typing import Protocol as Shape
 
 import numpy as np
@@ -22,6 +22,14 @@ from privacyfunnel.model.sets import PriorSets
 ROUNDED = 1e-12  # a chance that is rounding alone
 
 
+class Paths(NamedTuple):
+    """P(y^1, …, y^j | x) of some outputs of a step, a row each."""
+
+    number: int  # of the step
+    first: int  # the number of the first of these outputs
+    chances: sparse.csr_array
+
+
 class Tree(Shape):
     """The contexts of a chain, step by step."""
 
@@ -31,8 +39,11 @@ class Tree(Shape):
     def values_of(self, number: int) -> IntArray:
         """The value that every input has in that step."""
 
-    def paths(self) -> Iterator[tuple[Step, sparse.csr_array]]:
-        """For every step P(y^1, …, y^j | x), a row per output that its contexts could publish."""
+    def paths(self) -> Iterator[Paths]:
+        """For every step all outputs that its contexts could publish, those of some contexts at a time, in order."""
+
+    def ended(self) -> Iterator[tuple[int, IntArray, sparse.csr_array]]:
+        """Every whole output, some at a time: its last step, the codes of its labels, and P(y | x), a row each."""
 
     def followed(self, inputs: IntArray, shown: NDArray[Any]) -> Iterator[tuple[IntArray, IntArray]]:
         """For every step which rows still can have become what they show, and by which entry."""
@@ -66,19 +77,19 @@ class ReachedChain:
     def mutual_information(self, joint: Joint) -> float:
         """I(X;Y) in nats: what each step adds in each context, H(p) − Σ_y q_y H(v_y), times the context's chance."""
         p_x, total = joint.p_x, 0.0
-        for number, (step, outputs) in enumerate(self.law.paths()):
-            p = sparse.csr_array(outputs.multiply(p_x[None, :]))
-            values = self.law.values_of(number)
+        for number, first, chances in self.law.paths():
+            step, values = self.law.steps[number], self.law.values_of(number)
+            p = sparse.csr_array(chances.multiply(p_x[None, :]))
             sums = sparse.coo_array((np.ones(len(values)), (np.arange(len(values)), values)))
             p_yx = sparse.coo_array(sparse.csr_array(p @ sparse.csr_array(sums)))  # output × value of the step
             output, value = p_yx.coords
-            context = step.context_of_output[output]
+            context = step.context_of_output[output + first] - step.context_of_output[first]
             size = len(step.values)
-            p_cx = np.bincount(context * size + value, p_yx.data, minlength=len(step.came_by) * size)
-            p_c = p_cx.reshape(-1, size).sum(axis=1)
-            p_y = np.bincount(output, p_yx.data, minlength=outputs.shape[0])
-            # Σ p(x,y) ln p(x,y) p(c) / (p(x,c) p(y)), over all contexts c of the step
             cell = context * size + value
+            p_cx = np.bincount(cell, p_yx.data, minlength=(1 + context.max(initial=0)) * size)
+            p_c = p_cx.reshape(-1, size).sum(axis=1)
+            p_y = np.bincount(output, p_yx.data, minlength=chances.shape[0])
+            # Σ p(x,y) ln p(x,y) p(c) / (p(x,c) p(y)), over these contexts c of the step
             terms = p_yx.data * np.log(p_yx.data * p_c[context] / (p_cx[cell] * p_y[output]))
             total += float(terms.sum())
         return max(0.0, total)
@@ -163,22 +174,27 @@ def with_values(law: Tree, columns: Sequence[Sequence[str]], joint: Joint) -> tu
     """p(x, y) of each column and the labels it shows, over all contexts: a label may stand for others in each."""
     sizes = [len(at.labels) for at in joint.attributes]
     found = [np.zeros((size, len(labels))) for size, labels in zip(sizes, columns, strict=True)]
-    for step, outputs in law.paths():
-        listed = sparse.coo_array(outputs)
+    said = np.zeros((len(law.steps), joint.a))  # the chance that a step says something of each combination
+    for number, first, chances in law.paths():
+        listed = sparse.coo_array(chances)
         output, combo = listed.coords
+        p_yx = listed.data * joint.p_x[combo]
+        said[number] += np.bincount(combo, listed.data, minlength=joint.a)
+        for i, j in enumerate(law.steps[number].attributes):
+            np.add.at(found[j], (joint.combos[combo, j], law.steps[number].labels[output + first, i]), p_yx)
+    for step, chance in zip(law.steps, said, strict=True):
+        silent = np.maximum(1 - chance, 0.0) * joint.p_x
         for i, j in enumerate(step.attributes):
-            np.add.at(found[j], (joint.combos[combo, j], step.labels[output, i]), listed.data * joint.p_x[combo])
-            silent = np.maximum(1 - np.bincount(combo, listed.data, minlength=joint.a), 0.0) * joint.p_x
             np.add.at(found[j][:, step.otherwise[i]], joint.combos[:, j], np.where(silent > ROUNDED, silent, 0.0))
     return tuple((np.arange(size)[:, None], p_xy) for size, p_xy in zip(sizes, found, strict=True))
 
 
-def expected_likely(whole: tuple[IntArray, sparse.csr_array], likely: Sequence[IntArray], joint: Joint) -> float:
-    """The chance that the values stated for its labels are a row's own, of whole outputs."""
-    shown, chances = whole
-    listed = sparse.coo_array(chances)
-    output, combo = listed.coords
-    right = np.ones(len(output), dtype=bool)
-    for j, label in enumerate(likely):
-        right &= label[shown[output, j], 0] == joint.combos[combo, j]
-    return float((listed.data[right] * joint.p_x[combo[right]]).sum())
+def expected_same(law: Tree, told: Callable[[IntArray], IntArray], own: NDArray[Any], joint: Joint) -> float:
+    """The chance that what whole outputs tell, by the codes of their labels, is a row's own."""
+    total = 0.0
+    for _, shown, chances in law.ended():
+        listed = sparse.coo_array(chances)
+        output, combo = listed.coords
+        same = (told(shown)[output] == own[combo]).all(axis=1)
+        total += float((listed.data[same] * joint.p_x[combo[same]]).sum())
+    return total

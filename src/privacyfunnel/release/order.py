@@ -104,7 +104,7 @@ class Order:
             budgets=self.budgets,
             order=self.chain_order,
             use=self.use or Information(),
-            orders=self.orders,
+            orders=self.orders or (() if self.use is None else self.use.orders),
             average=self.average,
             average_only=self.average_only,
             effort=self.effort,

@@ -27,7 +27,7 @@ ALIKE = 12  # digits in which two contexts must agree to share a channel
 LARGEST_GROWTH = 4 * 10**7  # pairs of a context and a combination it may be; about 1 GB. The likeliest go first
 ANY = "(any)"  # the label of an output that says nothing
 NOBODY = 0.0  # rows for which a step has but the one context that every step has
-PART = 1 << 21  # such pairs that are worked on at a time
+PART = 1 << 18  # such pairs that are worked on at a time; each may lead to ten outputs
 
 
 @dataclass(frozen=True, slots=True, eq=False)
