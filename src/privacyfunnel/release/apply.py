@@ -227,6 +227,7 @@ def _met(table: Table, sealed: SealedProtocol, sending: Sending, bins: Sequence[
     """The table met by the protocol; refused where rows are not known and must be."""
     from privacyfunnel.tables.identity import checked_row_id
 
+    sending.refuse_used((*(at.name for at in sealed.domain.attributes), *sealed.domain.secret_columns))
     ids = checked_row_id(sending.row_id, table.columns)
     met = Met.of(table, sealed, bins=bins, merges=merges, keep=sending.read, ids=ids)
     if met.encoding.strangers.rows and sending.unknown == ERROR:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from privacyfunnel.errors import ParameterError
+from privacyfunnel.errors import ColumnError, ParameterError
 from privacyfunnel.laws.identified import RowKey
 
 ERROR, BLUR, DROP = "error", "blur", "drop"
@@ -37,6 +37,19 @@ class Sending:
             )
         if self.key is not None and self.seed is not None:
             raise ParameterError("Rows are drawn from a key file or from a seed, not from both. Leave one out.")
+
+    def refuse_used(self, columns: Collection[str]) -> None:
+        """Refuse a row id, or a column to keep, that is one of these, which are secret or published."""
+        if self.row_id in columns:
+            raise ColumnError(
+                f"column '{self.row_id}' cannot tell rows apart and be secret or published too. Name a column of its "
+                "own."
+            )
+        for name in self.keep:
+            if name in columns:
+                raise ColumnError(
+                    f"column '{name}' cannot be kept as it is and be secret or published too. Name it once."
+                )
 
     @property
     def read(self) -> tuple[str, ...]:
