@@ -18,8 +18,7 @@ from privacyfunnel.laws.identified import RowKey
 from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.model.row_order import OrderTells
 from privacyfunnel.release.met import Measured, Met
-from privacyfunnel.release.order import names
-from privacyfunnel.release.sending import BLUR, ERROR, Sending, Watch
+from privacyfunnel.release.sending import BLUR, ERROR, Sending, Watch, names
 from privacyfunnel.tables.bins import Bins
 from privacyfunnel.tables.dialect import AS_FOUND, Dialect
 from privacyfunnel.tables.merging import Merge, merges_of

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -99,12 +98,3 @@ class Order:
             average_only=self.average_only,
             effort=self.effort,
         )
-
-
-def names(columns: str | Sequence[str]) -> tuple[str, ...]:
-    """One column or several, as they are named in Python.
-
-    >>> names("age"), names(["age", "sex"])
-    (('age',), ('age', 'sex'))
-    """
-    return (columns,) if isinstance(columns, str) else tuple(columns)

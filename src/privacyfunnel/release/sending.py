@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from privacyfunnel.errors import ColumnError, ParameterError
@@ -56,3 +56,12 @@ class Sending:
         """The columns that are read besides what is secret and published."""
         also = () if self.row_id is None or self.row_id in self.keep else (self.row_id,)
         return (*self.keep, *also)
+
+
+def names(columns: str | Sequence[str]) -> tuple[str, ...]:
+    """One column or several, as they are named in Python.
+
+    >>> names("age"), names(["age", "sex"])
+    (('age',), ('age', 'sex'))
+    """
+    return (columns,) if isinstance(columns, str) else tuple(columns)
