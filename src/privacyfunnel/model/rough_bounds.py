@@ -26,7 +26,8 @@ class Rough:
     def box(self, counts: IntArray, level: Fraction) -> tuple[IntArray, IntArray]:
         """Lower and upper bounds on the share of each cell of an event; each bound fails with chance `level`."""
         total = int(counts.sum())
-        return _lowers(counts, total, level), SCALE - _lowers(total - counts, total, level)
+        low, others = np.split(_lowers(np.concatenate([counts, total - counts]), total, level), 2)
+        return low, SCALE - others
 
     def least_share(self, some: int, others: int, level: Fraction) -> int:
         """A lower bound on the share of an event with `some` rows among it and one of `others`."""

@@ -23,10 +23,10 @@ from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise, promised
 from privacyfunnel.model.uses.called import meant
 from privacyfunnel.model.uses.use import Information, Use, Worth
-from privacyfunnel.release.order import OUTCOMES, Order, names
+from privacyfunnel.release.order import OUTCOMES, Order
 from privacyfunnel.release.private import private_design, told_of_design
 from privacyfunnel.release.published_shares import told_of_shares
-from privacyfunnel.release.sending import Watch
+from privacyfunnel.release.sending import Watch, names
 from privacyfunnel.release.whom import obstacle, of_rows_alone, unhurried, whom
 from privacyfunnel.tables.asking import bins_of
 from privacyfunnel.tables.bins import Bins

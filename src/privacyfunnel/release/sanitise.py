@@ -16,10 +16,10 @@ from privacyfunnel.model.promises import Promise, promised
 from privacyfunnel.model.uses.called import meant
 from privacyfunnel.model.uses.use import Use
 from privacyfunnel.release.files import Page, ReleaseFiles
-from privacyfunnel.release.order import OUTCOMES, Order, names
+from privacyfunnel.release.order import OUTCOMES, Order
 from privacyfunnel.release.private import private_design
 from privacyfunnel.release.release import Release
-from privacyfunnel.release.sending import Watch
+from privacyfunnel.release.sending import Watch, names
 from privacyfunnel.release.whom import whom
 from privacyfunnel.release.work import Work
 from privacyfunnel.tables.asking import bins_of
