@@ -97,9 +97,7 @@ def checked_orders(orders: Orders, joint: Joint) -> None:
     names = [attribute.name for attribute in joint.attributes]
     for column, _ in orders:
         if column not in names:
-            raise ColumnError(
-                f"an order must be of a published column; '{column}' is none.{nearest(column, names)}"
-            )
+            raise ColumnError(f"an order must be of a published column; '{column}' is none.{nearest(column, names)}")
     checked_columns([column for column, _ in orders], names, "ordered")
     for attribute in joint.attributes:
         given = dict(orders).get(attribute.name)
