@@ -27,7 +27,7 @@ def test_counts_of_published_values_are_off_by_what_is_said(name: str) -> None:
         ],
         axis=1,
     )
-    off = {}
+    off: dict[tuple[str, str], float] = {}
     for j, attribute in enumerate(JOINT.attributes):
         before, after = (np.bincount(held[:, j]) / len(codes) for held in (JOINT.combos[codes], shown))
         off |= {(attribute.name, label): after[v] - before[v] for v, label in enumerate(attribute.labels)}
