@@ -12,13 +12,14 @@ from typing import cast
 
 import numpy as np
 
-from privacyfunnel.arrays import FloatArray
+from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.designs.informative import most_informative
 from privacyfunnel.designs.question import Optimum, Progress, Question
 from privacyfunnel.designs.sizes import BLURRED, CONDITIONED_AT_ALL, CONDITIONED_WELL, MOST_PAIRS
 from privacyfunnel.designs.splitting import (
     LARGEST_EPSILON,
     LARGEST_SLIVER_BITS,
+    UNSEEN_BESIDE,
     checked_seen,
     identity,
     problem_of,
@@ -88,12 +89,12 @@ def _solved(asked: Question, use: Use, statistics: Statistics, extra: _Extra | N
     constant = statistics.constant(joint)
     least = 0.0 if not statistics.population else replace(statistics, population=False).constant(joint)
     judged = use if extra is not None else statistics
-    as_it_is = identity(joint, asked.sees_secret)
+    as_it_is = identity(joint, asked.sees_secret, promise.anything_else)
     if promise.leakage(joint, as_it_is) <= promise.epsilon:
         value = statistics.value(joint, as_it_is)
         return Optimum(as_it_is, as_it_is.mutual_information(joint), min(value, least), value, judged)
     _check_identifiable(joint, promise, statistics)
-    problem, inputs, margin = problem_of(joint, promise, asked.sees_secret)
+    problem, inputs, margin = problem_of(joint, promise, asked.sees_secret, UNSEEN_BESIDE)
     if asked.sees_secret and problem.size > MOST_PAIRS:
         raise SizeError(
             f"Statistics by a protocol that sees the secret are proved for at most {MOST_PAIRS} pairs of secret and "
@@ -103,7 +104,7 @@ def _solved(asked: Question, use: Use, statistics: Statistics, extra: _Extra | N
     if problem.size > CONDITIONED_AT_ALL and extra is None:
         found = towards_each(problem)
     else:
-        start = None if extra is None else _atoms_of(extra.best, problem, joint)
+        start = None if extra is None else _atoms_of(extra.best, problem, inputs)
         found = conditioned(
             problem,
             replace(_moment(joint, statistics, extra), constant=least if statistics.population else constant),
@@ -154,10 +155,9 @@ def _moment(joint: Joint, statistics: Statistics, extra: _Extra | None) -> Momen
     return Moment(F, ridge, None if extra is None else extra.most_entropy)
 
 
-def _atoms_of(best: Optimum, problem: Problem, joint: Joint) -> FloatArray:
-    """The posteriors of a protocol's outputs over the inputs that occur."""
-    p_z = (joint.p_sx.ravel() if best.protocol.sees_secret else joint.p_x)[:, None]
-    together = (p_z * best.protocol.channel)[p_z[:, 0] > 0].T
+def _atoms_of(best: Optimum, problem: Problem, inputs: IntArray) -> FloatArray:
+    """The posteriors of a protocol's outputs over the problem's inputs."""
+    together = (problem.prior[:, None] * best.protocol.every[inputs]).T
     together = together[together.sum(axis=1) > 0]
     return np.asarray(together / together.sum(axis=1, keepdims=True))
 

@@ -22,7 +22,7 @@ from privacyfunnel.engine.bounding import Prover
 from privacyfunnel.engine.curved import Curved
 from privacyfunnel.engine.highs import Programme
 from privacyfunnel.engine.moments import Mixture, Moment, mixture
-from privacyfunnel.engine.objective import Objective, image, reduced_costs
+from privacyfunnel.engine.objective import Objective, reduced_costs
 from privacyfunnel.engine.problem import Problem, Split
 from privacyfunnel.errors import SolverError
 
@@ -203,15 +203,15 @@ class Conditioning:
 
     def _thinned(self, atoms: FloatArray, weights: FloatArray) -> FloatArray:
         """Weights of a vertex of all mixtures with the same M and prior: no more atoms than M has entries."""
-        t = image(self.problem.objective, atoms)
-        share = image(self.problem.objective, self.problem.prior[None, :])[0]
+        t = self.moment.counted(self.problem, atoms)
+        share = self.moment.counted(self.problem, self.problem.prior[None, :])[0]
         i, j = np.triu_indices(t.shape[1])
         if i.size > ENTRIES_WORTH:
             return weights
         scaled = t / np.sqrt(share)
         columns = [scaled[:, i] * scaled[:, j], atoms / np.sqrt(self.problem.prior)]
         if self.moment.most_entropy is not None:
-            columns.append(self.problem.objective.terms(t).sum(axis=1)[:, None])
+            columns.append(self.problem.costs(atoms)[:, None])
         table = np.concatenate(columns, axis=1)
         goal = weights @ table
         programme = Programme()

@@ -161,7 +161,9 @@ def _is_small(problem: Problem) -> bool:
 
 def _products_over_sets(problem: Problem, moment: Moment) -> Tools:
     """Walks by tangents, and products of rows; those that sets ask for arrive where a proof misses them."""
-    oracle, cone, missing = HullOracle(problem), cone_of(problem), MissingRows(problem)
+    oracle, missing = HullOracle(problem), MissingRows(problem)
+    beyond = (problem.objective.value >= len(moment.factor)).astype(np.float64)
+    cone = cone_of(problem, -float(oracle.minimise(-beyond[None, :]).lower[0]) if beyond.any() else 0.0)
     search = TangentWalks(oracle, problem, WALKS_BY_TANGENTS)
     reach: list[FloatArray] = []
 
@@ -183,11 +185,21 @@ def _by_the_table(problem: Problem, moment: Moment) -> Callable[[float], float]:
     """A bound by what the table's own rows allow: the table is a member of its sets."""
 
     def simpler(seconds: float) -> float:
-        run = conditioning_for(replace(problem, sets=None), moment)
+        run = conditioning_for(_in_the_table(problem, moment), moment)
         run.run(SIMPLER_GAP, seconds)
         return run.bound
 
     return simpler
+
+
+def _in_the_table(problem: Problem, moment: Moment) -> Problem:
+    """The same without sets, and without inputs that the table lacks: its rows do not speak of these."""
+    inputs = np.flatnonzero(problem.objective.value < len(moment.factor))
+    if len(inputs) == problem.size:
+        return replace(problem, sets=None)
+    part, seen = problem.among(inputs), float(problem.prior[inputs].sum())
+    rows = replace(part.rows, functionals=part.rows.functionals * seen, even=problem.rows.even)
+    return replace(part, prior=part.prior / seen, rows=rows)
 
 
 MOMENT_PLAN = (

@@ -10,6 +10,9 @@ equivalence), if no allowed atom has less than −e,
 
 .. math:: \operatorname{tr}(F F^\top M^{-1}) \ge \frac{(\operatorname{tr} F^\top B)^2}{βh - λ\cdot p + e}
    \quad\text{for every allowed split.}
+
+Entries of the image after those that F has do not count: inputs that never occur, to which the prior gives a share m
+so that atoms say what becomes of them. The bound is that of the prior without them (Theorem 46a).
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from privacyfunnel.engine.factors import inverse, least, lower
 from privacyfunnel.engine.objective import image
 from privacyfunnel.engine.problem import Problem
 from privacyfunnel.errors import SolverError
+from privacyfunnel.model.information import entropy
 
 STEPS = 80  # of the interior point method; some twenty are usual
 BOUNDARY = 0.99  # of the way to the boundary: the longest step
@@ -48,6 +52,14 @@ class Moment:
     def both(self) -> FloatArray:
         """(F, R)."""
         return np.concatenate([self.factor, self.ridge], axis=1)
+
+    def counted(self, problem: Problem, atoms: FloatArray) -> FloatArray:
+        """T v for every row v, in the entries that F has: the first ones."""
+        return image(problem.objective, atoms)[:, : len(self.factor)]
+
+    def uncounted(self, problem: Problem) -> float:
+        """The share of the prior that its other entries have: m."""
+        return float(problem.prior[problem.objective.value >= len(self.factor)].sum())
 
     def of(self, second: FloatArray, share: FloatArray, factor: FloatArray | None = None) -> float:
         """tr(F Fᵀ M⁻¹); infinite where M does not reach F. `share` is T p, by which M is scaled."""
@@ -89,13 +101,25 @@ class Mixture:
 
         Of B only the columns of F count: the ridge's make the square larger, never smaller.
         """
-        first = _first_inputs(problem)
+        first = _first_inputs(problem)[: len(moment.factor)]
         top = float(np.einsum("ij,ij->", moment.factor, self.square[first][:, : moment.factor.shape[1]]))
-        below = excess * self.whole - float(self.prices @ problem.prior)
+        below, m = excess * self.whole - float(self.prices @ problem.prior), moment.uncounted(problem)
         if moment.most_entropy is not None:
-            below += self.entropy_price * moment.most_entropy
+            below += self.entropy_price * ((1 - m) * moment.most_entropy + entropy([m, 1 - m]))
+        if m > 0:
+            below += m * self._beside(excess)
         rounding = 64 * UNIT * (abs(below) + float(np.abs(self.prices) @ problem.prior))
-        return top**2 / (below + rounding) * (1 - 64 * UNIT) if top > 0 and below > 0 else 0.0
+        return ((1 - m) * top) ** 2 / (below + rounding) * (1 - 64 * UNIT) if top > 0 and below > 0 else 0.0
+
+    def _beside(self, excess: float) -> float:
+        r"""What a unit of the inputs that do not count adds to the denominator at most (docs/theory.md, Theorem 46a).
+
+        :math:`\sqrt{G \min(G, A)}`, where G is the largest square at any entry that counts, and A the most that prices
+        and entropy allow at any atom.
+        """
+        largest = float((self.square**2).sum(axis=1).max())
+        allowed = excess * self.whole + float((-self.prices).max()) + self.entropy_price * np.log(len(self.prices))
+        return float(np.sqrt(largest * min(largest, max(allowed, 0.0))))
 
 
 def _first_inputs(problem: Problem) -> FloatArray:
@@ -115,15 +139,14 @@ def mixture(
 
     Once the clock passes the deadline the first one that averages to the prior is taken.
     """
-    share = image(problem.objective, problem.prior[None, :])[0]
-    t = image(problem.objective, atoms)
+    share, t = moment.counted(problem, problem.prior[None, :])[0], moment.counted(problem, atoms)
     point = _Point(
         atoms / np.sqrt(problem.prior),
         np.sqrt(problem.prior),
         t / np.sqrt(share),
         moment.both / np.sqrt(share)[:, None],
-        problem.objective.terms(t).sum(axis=1) if moment.most_entropy is not None else None,
-        moment.most_entropy,
+        problem.costs(atoms) if moment.most_entropy is not None else None,
+        None if moment.most_entropy is None else (1 - moment.uncounted(problem)) * moment.most_entropy,
         begin,
     )
     for _ in range(STEPS):
@@ -131,7 +154,9 @@ def mixture(
             break
     if not point.sound:
         raise SolverError("The master's interior point method must end in a mixture; it did not. Report this.")
-    B = (point.B / np.sqrt(share)[:, None])[problem.objective.value]
+    by_entry = np.zeros((problem.objective.values, point.B.shape[1]))
+    by_entry[: share.size] = point.B / np.sqrt(share)[:, None]
+    B = by_entry[problem.objective.value]
     F = moment.factor / np.sqrt(share)[:, None]
     return Mixture(
         weights=point.q,
