@@ -31,7 +31,8 @@ STEPS = 80  # of the interior point method; some twenty are usual
 BOUNDARY = 0.99  # of the way to the boundary: the longest step
 CENTRED = 1e-13  # relative: complementarity at which nothing is left to gain
 FEASIBLE = 1e-13  # of the prior
-LEAST_WEIGHT = 1e-5  # of an even share: what a new atom begins with
+LEAST_WEIGHT = 1e-2  # of an even share: what an atom begins with where no more is known
+LEFT = 0.1  # of the value: what a mixture is taken to have left to gain where nothing is known
 UNIT = float(np.finfo(np.float64).eps)
 
 
@@ -84,17 +85,20 @@ class Mixture:
         objective = Curved(problem.objective, self.entropy_price / unit, self.square / np.sqrt(unit))
         return objective, self.prices / unit
 
-    def bound(self, problem: Problem, moment: Moment, excess: float) -> float:
-        """What every allowed split has at least, if no allowed atom costs less than −excess, in units of the whole.
+    def kept(self, moment: Moment) -> float:
+        """βh, in units of the whole: what the row about information adds to the bound from above on tr(BᵀMB)."""
+        return 0.0 if moment.most_entropy is None else self.entropy_price * moment.most_entropy / self.whole
 
-        Of B only the columns of F count: the ridge's make the square larger, never smaller.
+    def bound(self, problem: Problem, moment: Moment, prices: FloatArray, excess: float) -> float:
+        """What every allowed split has at least, if at these prices no allowed atom costs less than −excess.
+
+        Costs and prices are in units of the whole. Of B only the columns of F count: the ridge's make the square
+        larger, never smaller.
         """
         first = _first_inputs(problem)
         top = float(np.einsum("ij,ij->", moment.factor, self.square[first][:, : moment.factor.shape[1]]))
-        below = excess * self.whole - float(self.prices @ problem.prior)
-        if moment.most_entropy is not None:
-            below += self.entropy_price * moment.most_entropy
-        rounding = 64 * UNIT * (abs(below) + float(np.abs(self.prices) @ problem.prior))
+        below = (excess - float(prices @ problem.prior) + self.kept(moment)) * self.whole
+        rounding = 64 * UNIT * (abs(below) + float(np.abs(prices) @ problem.prior) * self.whole)
         return top**2 / (below + rounding) * (1 - 64 * UNIT) if top > 0 and below > 0 else 0.0
 
 
@@ -110,8 +114,10 @@ def mixture(
     begin: FloatArray | None = None,
     tolerance: float = 1e-9,
     deadline: float = np.inf,
+    left: float = LEFT,
 ) -> Mixture:
-    """The best mixture of these atoms; `begin` are weights to start from, 0 where nothing is known.
+    """The best mixture of these atoms; `begin` are weights to start from, 0 where nothing is known, and `left` about
+    how much there is to gain, relative to the value.
 
     Once the clock passes the deadline the first one that averages to the prior is taken.
     """
@@ -125,6 +131,7 @@ def mixture(
         problem.objective.terms(t).sum(axis=1) if moment.most_entropy is not None else None,
         moment.most_entropy,
         begin,
+        left,
     )
     for _ in range(STEPS):
         if point.done(tolerance) or (time.monotonic() >= deadline and point.allowed) or not point.step():
@@ -156,6 +163,7 @@ class _Point:
         h: FloatArray | None,
         most: float | None,
         begin: FloatArray | None,
+        left: float,
     ) -> None:
         self.E, self.target, self.U, self.F = E, target, U, F
         self.h = np.zeros(len(E)) if h is None else h
@@ -169,7 +177,7 @@ class _Point:
         self._move()
         # Prices that fit the gradient best, and slacks that are positive and about centred.
         self.prices = np.linalg.lstsq(E * self.q[:, None], self.gradient * self.q)[0]
-        mu = 0.1 * self.whole / k
+        mu = left * self.whole / k
         self.z = np.maximum(self.gradient - E @ self.prices, mu / self.q)
         if self.limited:
             self.beta = mu / self.slack
