@@ -13,13 +13,14 @@ for every allowed split. All costs are in units of the master's value, so that e
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.engine.bounding import Prover
-from privacyfunnel.engine.clock import FOREVER, Clock
+from privacyfunnel.engine.clock import FOREVER, Clock, TimeUpError
 from privacyfunnel.engine.curved import Curved
 from privacyfunnel.engine.highs import Programme
 from privacyfunnel.engine.moments import LEFT, Mixture, Moment, mixture
@@ -35,6 +36,8 @@ AHEAD_TO = 0.5  # of the gap: where another split improves on the mixture by les
 LATE = 0.25  # of what another split improves by: a proof asks for no less where time is short
 SEARCHED_TO = 0.02  # of the gap: atoms that cost no less are not worth having
 WORTH = 1e-10  # a reduced cost that is nearer to 0 is rounding
+LOOSEST = 0.05  # of the value: a proof asks for no more where nobody knows how much it can say
+EARLY, EARLY_SHARE = 0.3, 0.2  # of a time limit: when a first proof is tried, and of what is left then, for how long
 LATE_SHARE = 0.5  # of what is left of a time limit, for a search between two proofs
 FRUITLESS = 3  # proofs after which nothing was learned, until nothing is left to try
 MOST_KEPT = 2500  # atoms of a master, and as many as there are inputs: a step of it then takes a second
@@ -42,6 +45,7 @@ HARDLY = 1e-4  # of the most that an atom can weigh: one that weighs less is dro
 SPARE = 1e-3  # … unless it costs less than this of the value
 ROUGH, CLOSER, FINE = 1e-3, 0.1, 0.02  # how well a master is solved: at first; of what was last improved by; of the gap
 MOVED, FARTHEST = 5.0, 0.3  # of what it improves by: how far the mixture moves towards a split; and at most
+LEAST_SHARE = 1e-12  # of an input in a mix with the prior
 NO_WEIGHT = 1e-8  # of the largest: atoms of less are dropped in the end
 LEAST_GAP = 1e-9  # relative: no proof reaches less where nothing is lost, so that a gap of nothing would be asked for
 LONGEST = 60.0  # seconds for simpler problems where there is no time limit
@@ -87,12 +91,10 @@ class Conditioning:
         """Until value and bound differ by less than `gap` times the value less what nobody can avoid, or by less than
         `absolute`, or time is up."""
         clock = Clock.of(time_limit)
+        early = clock.part(EARLY)
         proving = clock.part(self.tools.share if self.tools.prover is not None else UNPROVED_SHARE)
-        first = self.problem.first_atoms()
-        self._add(first if start is None else np.concatenate([first, self.problem.cleaned(start)]))
-        self._steepest.remember(self.problem.cleaned(self.tools.search.start(proving)))
+        self._begin(start, proving, clock)
         tolerance, fruitless = ROUGH, 0
-        self._mix(tolerance, LEFT, clock)
         while True:
             near = max(gap * (self.value - self.moment.constant), absolute, LEAST_GAP * self.value)
             allowed = near / self._mixture.whole
@@ -107,17 +109,37 @@ class Conditioning:
             ahead = max(towards.most - already, 0.0)
             learned, exact = self._move_towards(towards, ahead), tolerance <= 2 * FINE * allowed
             tolerance = max(min(tolerance, CLOSER * ahead if learned else 0.0), FINE * allowed)
-            if ahead <= AHEAD_TO * allowed or proving.late or (exact and not learned):
+            if (
+                ahead <= AHEAD_TO * allowed
+                or proving.late
+                or (exact and not learned)
+                or (self.bound == 0.0 and early.late)
+            ):
                 self._check_kept()
                 if self.tools.prover is None:
                     self.bound = max(self.bound, self.tools.simpler(min(clock.left, LONGEST)))
                     return
+                until = clock if proving.late or ahead <= AHEAD_TO * allowed else clock.part(EARLY_SHARE)
                 if self.bound == 0.0 and clock.remaining is not None:  # it may say more than a proof that is cut short
-                    self.bound = self.tools.simpler(SIMPLER_SHARE * clock.left)
-                learned += self._prove(objective, towards.prices, max(PROVED_TO * allowed - ahead, LATE * ahead), clock)
+                    self.bound = self.tools.simpler(SIMPLER_SHARE * until.left)
+                # Atoms that are known to be cheaper must not end a proof before it has said something.
+                target = max(PROVED_TO * allowed - ahead, LATE * ahead, 2 * min(towards.excess, LOOSEST))
+                learned += self._prove(objective, towards.prices, target, until)
                 fruitless = 0 if learned else fruitless + 1
             if self.value - self.bound > near and not clock.late:  # a master is not begun when time is up
                 self._mix(tolerance, max(min(LEFT, ahead), tolerance), clock)
+
+    def _begin(self, start: FloatArray | None, searching: Clock, clock: Clock) -> None:
+        """From the forced response on, and with atoms that are known already."""
+        forced = towards_each(self.problem)
+        first = self.problem.first_atoms()
+        self._add(first if start is None else np.concatenate([first, self.problem.cleaned(start)]))
+        self._weights[self._add(forced.atoms)] = forced.weights
+        self._steepest.remember(self.problem.cleaned(self.tools.search.start(searching)))
+        try:
+            self._take(mixture(self.problem, self.moment, self._atoms, self._weights, ROUGH, clock.deadline))
+        except TimeUpError:  # the first one that averages to the prior
+            self._take(mixture(self.problem, self.moment, self._atoms, self._weights, np.inf))
 
     def _prove(self, objective: Curved, prices: FloatArray, target: float, clock: Clock) -> int:
         """Raise the bound by a proof at these prices; how many atoms it met that show that it cannot say more."""
@@ -164,11 +186,14 @@ class Conditioning:
         return np.array(places, dtype=np.int64)
 
     def _mix(self, tolerance: float, left: float, clock: Clock) -> None:
-        """Mix again, and keep what has weight or nearly has."""
-        begin = self._weights if self._weights.any() else None
-        mixed = mixture(self.problem, self.moment, self._atoms, begin, tolerance, clock.deadline, left)
-        if begin is not None and clock.late and mixed.value > self.value:
-            return  # it was cut short: the last one is better
+        """Mix again; where time is up before that is done, the last mixture may be better."""
+        with suppress(TimeUpError):
+            mixed = mixture(self.problem, self.moment, self._atoms, self._weights, tolerance, clock.deadline, left)
+            if mixed.value <= self.value or not clock.late:
+                self._take(mixed)
+
+    def _take(self, mixed: Mixture) -> None:
+        """Have another mixture, and keep what has weight in it or nearly has."""
         self._mixture, self._kept = mixed, (self._atoms, mixed.weights)
         # How much of an atom there is, relative to the most that its inputs allow: those of rare ones weigh little.
         filled = mixed.weights * (self._atoms / self.problem.prior).max(axis=1)
@@ -191,12 +216,14 @@ class Conditioning:
             if thinner:
                 begin = self._thinned(few, begin)
                 few, begin = few[begin > NO_WEIGHT], begin[begin > NO_WEIGHT]
-            found = mixture(self.problem, self.moment, few, begin, FEWER_COST * 1e-2, clock.deadline, FEWER_COST)
-            off = np.abs(found.weights @ few / self.problem.prior - 1.0).max()
-            if off < 1e-9 and found.value <= self.value * (1 + FEWER_COST):
-                break
-        some = found.weights > NO_WEIGHT * 1e-2 * found.weights.max()
-        return Split(found.weights[some], few[some], found.value, self.bound)
+            with suppress(TimeUpError):
+                found = mixture(self.problem, self.moment, few, begin, FEWER_COST * 1e-2, clock.deadline, FEWER_COST)
+                off = np.abs(found.weights @ few / self.problem.prior - 1.0).max()
+                if off < 1e-9 and found.value <= self.value * (1 + FEWER_COST):
+                    atoms, weights = few, found.weights
+                    break
+        some = weights > NO_WEIGHT * 1e-2 * weights.max()
+        return Split(weights[some], atoms[some], self.value, self.bound)
 
     def _thinned(self, atoms: FloatArray, weights: FloatArray) -> FloatArray:
         """Weights of a vertex of all mixtures with the same M and prior: no more atoms than M has entries."""
@@ -222,3 +249,12 @@ class Conditioning:
 def _keys(atoms: FloatArray) -> Iterator[bytes]:
     """What tells atoms apart, up to rounding."""
     return (atom.tobytes() for atom in np.round(atoms, 12) + 0.0)  # −0 becomes 0
+
+
+def towards_each(problem: Problem) -> Split:
+    r"""The prior drawn towards every input as far as is allowed, :math:`v_y = t_y e_y + (1 - t_y) p`, with weights
+    :math:`q_y \propto p_y / t_y`: a forced response with the most truth (Theorem 54). Nothing is proved about it."""
+    atoms = problem.drawn_towards(np.eye(problem.size))
+    p = problem.prior
+    t = np.maximum((np.diag(atoms) - p) / (1 - p), LEAST_SHARE)
+    return Split(p / t / (p / t).sum(), atoms, np.inf, 0.0)

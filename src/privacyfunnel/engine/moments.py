@@ -24,6 +24,7 @@ import numpy as np
 from scipy import linalg
 
 from privacyfunnel.arrays import FloatArray
+from privacyfunnel.engine.clock import TimeUpError
 from privacyfunnel.engine.curved import Curved
 from privacyfunnel.engine.factors import inverse, least, lower
 from privacyfunnel.engine.objective import image
@@ -35,7 +36,7 @@ STEPS = 80  # of the interior point method; some twenty are usual
 BOUNDARY = 0.99  # of the way to the boundary: the longest step
 CENTRED = 1e-13  # relative: complementarity at which nothing is left to gain
 FEASIBLE = 1e-13  # of the prior
-LEAST_WEIGHT = 1e-2  # of an even share: what an atom begins with where no more is known
+LEAST_WEIGHT = 1e-2  # of an even share, or of what the prior has room for: what an atom begins with at least
 LEFT = 0.1  # of the value: what a mixture is taken to have left to gain where nothing is known
 UNIT = float(np.finfo(np.float64).eps)
 
@@ -150,7 +151,7 @@ def mixture(
     """The best mixture of these atoms; `begin` are weights to start from, 0 where nothing is known, and `left` about
     how much there is to gain, relative to the value.
 
-    Once the clock passes the deadline the first one that averages to the prior is taken.
+    Once the clock passes the deadline, what averages to the prior by then is taken; else there is none.
     """
     share, t = moment.counted(problem, problem.prior[None, :])[0], moment.counted(problem, atoms)
     point = _Point(
@@ -164,7 +165,13 @@ def mixture(
         left,
     )
     for _ in range(STEPS):
-        if point.done(tolerance) or (time.monotonic() >= deadline and point.allowed) or not point.step():
+        if point.done(tolerance):
+            break
+        if time.monotonic() >= deadline:
+            if not point.allowed:
+                raise TimeUpError
+            break
+        if not point.step():
             break
     if not point.sound:
         raise SolverError("The master's interior point method must end in a mixture; it did not. Report this.")
@@ -202,7 +209,8 @@ class _Point:
         self.limited = h is not None
         self.most = 0.0 if most is None else most
         k = len(E)
-        self.q = np.full(k, 1.0 / k) if begin is None else np.maximum(begin, LEAST_WEIGHT / k)
+        room = 1.0 / (E / target).max(axis=1)
+        self.q = np.full(k, 1.0 / k) if begin is None else np.maximum(begin, LEAST_WEIGHT * np.minimum(room, 1.0 / k))
         self.q = self.q / self.q.sum()
         self.prices, self.beta = np.zeros(E.shape[1]), 0.0
         self.slack = max(self.most - float(self.h @ self.q), 0.01 * abs(self.most) + 1e-3) if self.limited else 0.0

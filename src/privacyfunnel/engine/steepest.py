@@ -13,7 +13,7 @@ take turns, which takes little time beside a master; and what has weight in the 
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -43,12 +43,16 @@ class Charged(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Towards:
-    """A split, the prices at which no known atom is better than its own, and what they say it has of the sum above."""
+    """A split, the prices at which no known atom is better than its own, and what they say it has of the sum above.
+
+    There are no atoms where no split was found in time.
+    """
 
     weights: FloatArray
     atoms: FloatArray
     prices: FloatArray
     most: float  # −λ·p
+    excess: float  # an atom was met that costs so much less than nothing; infinite where none was sought
 
 
 class Steepest:
@@ -76,30 +80,33 @@ class Steepest:
         unit = max(1.0, float(np.abs(cost).max()))  # while atoms are few, costs are beyond any solver's tolerance
         master.add(atoms, cost / unit)
         master.forbid_debt()
-        best, steady = Towards(np.empty(0), known[:0], prices, already), prices
+        best, steady = Towards(np.empty(0), known[:0], prices, already, np.inf), prices
         # What a solver does not solve, or not in time, says nothing: what was known before is handed back.
         with suppress(TimeUpError, SolverError):
             for _ in range(ROUNDS):
                 weights, prices, _ = master.solve(clock)
                 used, prices = weights > 0, prices * unit
-                best = Towards(weights[used], master.used(weights), prices, -float(prices @ self.problem.prior))
-                enough = max(SEARCHED_TO * (best.most - already), least)
+                most = -float(prices @ self.problem.prior)
+                best = Towards(weights[used], master.used(weights), prices, most, np.inf)
+                enough = max(SEARCHED_TO * (most - already), least)
                 steady = STEADY * steady + (1 - STEADY) * prices
-                if self._met(master, objective, unit, steady, prices, clock) < -enough:
-                    continue
-                steady = prices
-                clock.look()
-                if self._met(master, objective, unit, steady, prices, clock) >= -enough:
+                met = self._met(master, objective, unit, steady, prices, clock)
+                if met >= -enough:
+                    steady = prices
+                    met = self._met(master, objective, unit, steady, prices, clock)
+                best = replace(best, excess=-met)
+                if met >= -enough:
                     break
         reduced = unit * master.costs - master.atoms @ best.prices
-        most = max(POOL, PER_INPUT * self.problem.size)
-        self._pool = master.atoms[np.argsort(reduced, kind="stable")[:most]]
+        remembered = max(POOL, PER_INPUT * self.problem.size)
+        self._pool = master.atoms[np.argsort(reduced, kind="stable")[:remembered]]
         return best
 
     def _met(
         self, master: Master, objective: Curved, unit: float, at: FloatArray, prices: FloatArray, clock: Clock
     ) -> float:
         """Search at some prices; the least reduced cost at the programme's own of what was new to it."""
+        clock.look()
         found = self.problem.cleaned(self.search.downhill(at, clock))
         cost = costs(objective, found)
         reduced = cost - found @ prices

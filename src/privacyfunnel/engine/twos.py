@@ -60,14 +60,14 @@ class WithTwos:
 
     def _cheapest(self, prices: FloatArray) -> FloatArray:
         """The atoms of least cost, not too many about one input."""
-        a, B = self._share, self._objective.square
+        a, products = self._share, self._objective.products
         one = reduced_costs(self._objective, np.eye(prices.size), np.zeros_like(prices))  # −‖B_x‖², no entropy of one
         rest = 1.0 - a
         cost = a * (a * one[self._first] - prices[self._first]) + rest * (
             rest * one[self._second] - prices[self._second]
         )
-        if B is not None:
-            cost = cost - 2 * a * rest * (B @ B.T)[self._first, self._second]
+        if products is not None:
+            cost = cost - 2 * a * rest * products[self._first, self._second]
         cost = cost + self._objective.terms(a) + self._objective.terms(rest)
         order = np.argsort(cost)[: PER_INPUT * MOST]
         order = order[cost[order] < 0]
