@@ -455,5 +455,6 @@ def test_what_publishes_values_as_they_are_needs_no_table_of_them(monkeypatch: p
     monkeypatch.setattr(law, "LARGEST_TABLE", 3)
     release = sanitise(people(), secret="job", publish="city", promise=LIP(0.5), method="forced-response", seed=1)
     assert release.codebook is None
+    assert release.joint is not None
     with pytest.raises(SizeError, match="at most 3 entries"):
         release.sealed.law.with_values(release.joint)

@@ -36,7 +36,8 @@ class ChannelModel:
 
     @property
     def means(self) -> FloatArray:
-        return self.channel
+        chances: FloatArray = self.channel
+        return chances
 
     @property
     def chances(self) -> slice:
@@ -55,7 +56,7 @@ class ChannelModel:
         return Observed(rows, counts / rows, seen, counts[seen].astype(np.float64))
 
     def second_moment(self, p: FloatArray) -> FloatArray:
-        return p @ self.channel
+        return np.asarray(p @ self.channel)
 
     def moments(self, g: FloatArray) -> Moments:
         mean, square = self.channel @ g, self.channel @ g**2

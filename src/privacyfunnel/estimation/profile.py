@@ -73,7 +73,8 @@ class Guaranteed:
             possible.T @ lean(functions)
         )  # how many of the values that y allows are in a set
         every, r = inside == allowed[output], functions.shape[1]
-        return cls(np.bincount(which[every], c[output[every]], minlength=r), np.bincount(which, c[output], minlength=r))
+        lower, upper = (np.bincount(which[at], c[output[at]], minlength=r) for at in (every, slice(None)))
+        return cls(np.asarray(lower, dtype=np.float64), np.asarray(upper, dtype=np.float64))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -198,7 +198,8 @@ def _by_value(
     values = law.values_of(number)
     sums = sparse.coo_array((p_x, (np.arange(len(values)), values)), shape=(len(values), len(law.steps[number].values)))
     listed = sparse.coo_array(chances @ sparse.csr_array(sums))
-    return *(each.astype(np.int64) for each in listed.coords), listed.data
+    output, value = (each.astype(np.int64) for each in listed.coords)
+    return output, value, listed.data
 
 
 def expected_same(law: Tree, told: Callable[[IntArray], IntArray], own: NDArray[Any], joint: Joint) -> float:
