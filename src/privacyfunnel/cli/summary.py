@@ -18,6 +18,7 @@ NAMED = 4  # columns whose shares have a line of their own
 EXCEL_SAFE = (
     "text that begins with = + - @ and is no number has an apostrophe in front; estimate and audit read it either way"
 )
+NOT_TOLD = "how near an analyst comes to them is not computed for so many values or combinations"
 CODEBOOK = "{}: what each outcome code stands for; the table shows the most likely value beside it"
 
 
@@ -138,7 +139,7 @@ def _expected(release: Release) -> list[tuple[str, str]]:
     """What an analyst will get, column by column; those that are told worst where there are many."""
     found = sorted(expected_shares(release), key=lambda told: -told.average)
     if not found:
-        return []
+        return [("shares", NOT_TOLD)] if release.joint is not None else []
     more = len(found) - NAMED
     rest = [("", f"and {more} more columns, nearer than these")] if more > 0 else []
     return [("shares", f"{told} (95 %)") for told in found[:NAMED]] + rest

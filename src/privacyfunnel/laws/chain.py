@@ -47,7 +47,7 @@ from privacyfunnel.model.sparse import SparseProtocol
 
 MOST_STEPS = 20  # the error of products of so many chances is still counted outwards
 ROUNDING = 2.0**-53  # of one operation on floats
-AT_ONCE = 1 << 19  # pairs of a context and an input that it may be, on the way to its outputs
+AT_ONCE = 1 << 18  # pairs of a context and an input that it may be, on the way to its outputs
 WORKED_ON = 1 << 23  # entries of P(y | E) that are worked on at a time
 
 

@@ -87,8 +87,8 @@ class LabelCoder:
         if self.size > MOST_LABELS:
             self._refuse_numbers(self._labels())
             raise ColumnError(
-                f"column '{self.column}' must have at most {MOST_LABELS} distinct values to be used; it has more. "
-                "Leave it out, or group its values first."
+                f"column '{self.column}' must have at most {MOST_LABELS:,} distinct values to be used; it has more. "
+                f"Publish a prefix (--bin {self.column}=prefix:3) or groups of codes (=map:FILE), or leave it out."
             )
         return codes
 
