@@ -24,6 +24,7 @@ __all__ = [
     "filled",
     "frozen",
     "hardly_filled",
+    "lean",
     "linalg",
     "matrix",
     "sparse",
@@ -76,6 +77,11 @@ def hardly_filled(table: Matrix) -> bool:
     """Whether a matrix is large, and so few of its entries differ from 0 that working on these alone is quicker."""
     entries = int(np.count_nonzero(table)) if isinstance(table, np.ndarray) else table.nnz
     return bool(table.shape[0] * table.shape[1] > SMALL and entries < HARDLY * table.shape[0] * table.shape[1])
+
+
+def lean(table: NDArray[Any]) -> Matrix:
+    """The same matrix, sparse where it is hardly filled."""
+    return sparse.csr_array(table) if hardly_filled(table) else table
 
 
 def _when_used(name: str) -> Any:

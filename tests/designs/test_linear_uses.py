@@ -206,7 +206,7 @@ def test_columns_that_stand_on_a_line_are_ordered_by_numbers_by_bins_or_as_the_o
     for order in (("S", "M", "L"), ("S", "M", "L", "L"), ("S", "M", "L", "XXL")):
         with pytest.raises(InputError, match="each of the 4 values of 'size' once"):
             checked_orders((("size", order),), words)
-    with pytest.raises(InputError, match=r"'sise' is none. Did you mean 'size'"):
+    with pytest.raises(InputError, match=r"'sise' is none\. Did you mean 'size'"):
         checked_orders((("sise", ()),), words)
     with pytest.raises(InputError, match="have an order of their own; some of 'size' are neither"):
         checked_orders((("size", ()),), words)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from privacyfunnel.cli import owners, words
@@ -9,6 +10,7 @@ from privacyfunnel.cli.beliefs import meaning
 from privacyfunnel.tables.names import listing
 
 if TYPE_CHECKING:
+    from privacyfunnel.estimation.counted import Off
     from privacyfunnel.estimation.expected import Expected
     from privacyfunnel.release.sanitise import Release
 
@@ -52,6 +54,7 @@ def content(release: Release) -> dict[str, Any]:
         "bound": release.worth.bound,
         "unit": release.worth.use.unit,
         "average": release.average,
+        "counted_off": None if (off := counted_off(release)) is None else asdict(off),
         "shares_within": [told.to_dict() for told in expected_shares(release)],
         "unchanged": release.unchanged,
         "unchanged_expected": release.unchanged_expected,
@@ -93,6 +96,7 @@ def told(release: Release) -> str:
             *_people(release),
             ("method", release.method + (", which looks at the secret" if sealed.sees_secret else "") + _why(release)),
             *_expected(release),
+            *_counted(release),
             *_served(release),
             ("information", kept),
             *([] if release.short is None else [("search", _cut(release))]),
@@ -138,6 +142,19 @@ def _expected(release: Release) -> list[tuple[str, str]]:
     more = len(found) - NAMED
     rest = [("", f"and {more} more columns, nearer than these")] if more > 0 else []
     return [("shares", f"{told} (95 %)") for told in found[:NAMED]] + rest
+
+
+def counted_off(release: Release) -> Off | None:
+    """How far off whoever counts the published values would be."""
+    from privacyfunnel.estimation.counted import off_if_counted
+
+    return None if release.joint is None else off_if_counted(release.sealed, release.joint)
+
+
+def _counted(release: Release) -> list[tuple[str, str]]:
+    """That published values are to be estimated from, where they cannot be counted."""
+    off = counted_off(release)
+    return [] if off is None else [("counting", f"the published values as they are is {off}; estimate is not")]
 
 
 def _served(release: Release) -> list[tuple[str, str]]:

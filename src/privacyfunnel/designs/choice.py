@@ -29,7 +29,7 @@ AUTO = "auto"  # the optimum, or a chain or a forced response where too many com
 DEFAULT_METHOD = AUTO
 JOINT, CHAIN, FORCED = "optimal", "chain", "forced-response"
 AS_IT_IS = "a record is published as it is with the largest chance there can be, else as another"
-MANY = f"more than the {CONDITIONED_WELL} for which the best for statistics is sought by itself: {AS_IT_IS}"
+MANY = "more than the {} for which the best is sought by itself: " + AS_IT_IS
 STATISTICS_SECONDS = 20.0  # that the best protocol for statistics gets where nobody said how long it may take
 
 
@@ -62,7 +62,7 @@ def settled(name: str, joint: Joint, promise: Promise, options: Options) -> tupl
     if options.order:
         return Choice(CHAIN, ""), options
     if isinstance(options.use, Statistics) and _forced(joint, promise, options):
-        return Choice(FORCED, f"{_size(joint)}, {MANY}"), options
+        return Choice(FORCED, f"{_size(joint)}, {MANY.format(_few(options))}"), options
     other = options.use != Information() or options.average is not None
     if joint.m == 1 or options.sees_secret or other:
         return Choice(JOINT, ""), options
@@ -96,7 +96,7 @@ def by_default(
     they are, an average and methods that go column by column have uses of their own; a method that was `named` stays.
     """
     if not named and choice.method in (JOINT, CHAIN) and _forced(joint, promise, options):
-        return Choice(FORCED, f"{_size(joint)}, {MANY}"), replace(options, use=Statistics())
+        return Choice(FORCED, f"{_size(joint)}, {MANY.format(_few(options))}"), replace(options, use=Statistics())
     if choice.method != JOINT or options.as_values or options.average is not None:
         return choice, options
     why_not = no_statistics(joint, promise, options.sees_secret)
@@ -115,9 +115,13 @@ def by_default(
 def _forced(joint: Joint, promise: Promise, options: Options) -> bool:
     """Whether statistics are served by a forced response: too many values for the best protocol, and a promise about
     everybody, under which no value needs so much noise that the others drown in it."""
-    most = PUBLISHED_WELL if options.as_values else CONDITIONED_WELL
     asked = options.sees_secret or options.average is not None or bool(options.order) or options.budgets is not None
-    return joint.a > most and not asked and promise.epsilon >= BLURRED and chained(promise, joint)
+    return joint.a > _few(options) and not asked and promise.epsilon >= BLURRED and chained(promise, joint)
+
+
+def _few(options: Options) -> int:
+    """Up to how many values the best protocol is sought: for statistics, or for values that are published as such."""
+    return PUBLISHED_WELL if options.as_values else CONDITIONED_WELL
 
 
 def no_statistics(joint: Joint, promise: Promise, sees_secret: bool) -> str:

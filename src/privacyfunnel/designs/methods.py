@@ -231,7 +231,7 @@ def _optimal(joint: Joint, promise: Promise, options: Options) -> Made:
         return _on_average(joint, _listed_values(promise), options, options.average)
     effort = options.effort
     use = values_published(options.use, joint, options.orders) if options.as_values else options.use
-    promise = promise if use == Information() else _listed_values(promise)
+    promise = _listed_values(promise) if use.keeps_margin else promise
     best = optimal(
         joint,
         promise,

@@ -103,7 +103,7 @@ class Fit:
         p, rows = self.p, self.observed.rows
         if self.space.complete:
             g = unbiased_weights(self.model, self.space, np.eye(p.size), _smoothed(p, rows))
-            beta = calibration.regression(self.model, g, _smoothed(p, rows), rows)
+            beta, _ = calibration.regression(self.model, g, _smoothed(p, rows), rows)
             p = on_simplex(p + calibration.off @ beta)
         return replace(self, p=p, prior=p, calibration=calibration)
 
@@ -233,6 +233,12 @@ def calibrated(
     if found is None:
         return fits, {"The exact shares of the protocol file do not fit these rows; they were not used.": None}
     mended = {group: fit.calibrated(found[group]) for group, fit in fits.items()}
+    # How margins vary depends on the shares: again with these, which are nearer to the truth.
+    found = (
+        calibrations(margins, first.space, first.model, {g: (fit.observed, fit.p) for g, fit in mended.items()})
+        or found
+    )
+    mended = {group: replace(fit, calibration=found[group]) for group, fit in mended.items()}
     parts = np.array([each.part for each in found.values()])
     p = priors = np.stack([fit.p for fit in mended.values()])
     profiles = [profile for fit in fits.values() if (profile := fit.profile) is not None]

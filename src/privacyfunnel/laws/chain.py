@@ -18,7 +18,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -253,7 +253,7 @@ class ChainLaw(Law):
         return replace(self, combos=self.combos[inputs])
 
     def whole(self, most: int) -> SparseProtocol | None:
-        if sum(chances.nnz for _, _, chances in self.ended()) > most:
+        if any(so_far > most for so_far in accumulate(chances.nnz for _, _, chances in self.ended())):
             return None
         shown, paths = self.whole_outputs()
         labels = (tuple(self.columns[j][code] for j, code in enumerate(row)) for row in shown.tolist())
@@ -266,7 +266,7 @@ class ChainLaw(Law):
         return expected_same(self, lambda shown: shown, own, joint)
 
     def with_values(self, joint: Joint) -> tuple[tuple[IntArray, FloatArray], ...]:
-        return with_values(self, self.columns, joint)
+        return with_values(self, joint)
 
     def expected_likely(self, likely: Sequence[IntArray], joint: Joint) -> float:
         stated = [label[:, 0] for label in likely]
