@@ -55,7 +55,8 @@ def optimal(
     use.refuse(joint)
     clock = Clock.of(time_limit)
     found = SOLVERS[use.name](Question(joint, promise, use, sees_secret, gap, time_limit, progress))
-    reached = abs(found.bound - found.value) <= gap + ROUNDING * (1 + abs(found.bound))
+    asked = max(gap, use.finest * abs(found.value))
+    reached = abs(found.bound - found.value) <= asked + ROUNDING * (1 + abs(found.bound))
     late = clock.late or found.stopped is Stop.TIME  # a search may end sooner, to leave time to seal what it found
     return replace(found, stopped=Stop.GAP if reached else Stop.TIME if late else Stop.NOTHING)
 
