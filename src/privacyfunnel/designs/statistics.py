@@ -14,7 +14,7 @@ import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.designs.informative import most_informative
-from privacyfunnel.designs.question import Optimum, Progress, Question
+from privacyfunnel.designs.question import Optimum, Progress, Question, Stop
 from privacyfunnel.designs.sizes import BLURRED, CONDITIONED_AT_ALL, CONDITIONED_WELL, MOST_PAIRS
 from privacyfunnel.designs.splitting import (
     LARGEST_EPSILON,
@@ -45,6 +45,7 @@ INFORMATION_GAP = 1e-4  # of H(X): how well the best information is known before
 ROUGH_GAP, ROUGH_SECONDS = 2e-3, 20.0  # the same for a population; and for how long where there is no time limit
 INFORMATION_TIME = 0.3  # of a time limit
 SEALED_EACH = 2e-3  # seconds an input that labels, sealing and measuring take
+NEARLY_ALL = 0.94  # of the time: a search that took more was ended by the clock, and mixed once more
 MANY_SECONDS = 120.0  # for more inputs than are solved well, where there is no time limit
 NAMED = 3  # values that a sentence names
 
@@ -103,6 +104,9 @@ def _solved(asked: Question, use: Use, statistics: Statistics, extra: _Extra | N
             f"value; there are {problem.size}. Leave out --sees-secret, or use --for information."
         )
     checked_seen(joint, problem, f"'{use.called}'")
+    sealing = min(SEALED_EACH * problem.size, clock.left / 2)
+    searching = Clock.of(None if clock.remaining is None else clock.left - sealing)
+    nearly_all = searching.part(NEARLY_ALL)
     if problem.size > CONDITIONED_AT_ALL and extra is None:
         found = towards_each(problem)
     else:
@@ -112,12 +116,11 @@ def _solved(asked: Question, use: Use, statistics: Statistics, extra: _Extra | N
             replace(_moment(joint, statistics, extra), constant=least if statistics.population else constant),
             gap=use.finest,
             absolute=asked.gap,
-            time_limit=None
-            if clock.remaining is None
-            else clock.left - min(SEALED_EACH * problem.size, clock.left / 2),
+            time_limit=searching.remaining,
             progress=_said(asked.progress, constant),
             start=start,
         )
+    stopped = Stop.TIME if nearly_all.late else Stop.NOTHING
     split_up = protocol_of(joint, problem, inputs, found, asked.sees_secret)
     sealed = seal(split_up, promise, joint, most=LARGEST_SLIVER_BITS, also_in_floats=True)
     protocol = split_up if sealed.law.listed is None else sealed.law.listed
@@ -129,7 +132,7 @@ def _solved(asked: Question, use: Use, statistics: Statistics, extra: _Extra | N
         raise SolverError(f"A bound must not lie above an error; it lies {bound - value:.1e} above. Report this.")
     if extra is not None:
         sealed = replace(sealed, bound=max(extra.best.bound, sealed.information))
-    return Optimum(protocol, sealed.information, min(value, bound), value, judged, sealed)
+    return Optimum(protocol, sealed.information, min(value, bound), value, judged, sealed, stopped)
 
 
 def _seconds(asked: Question) -> float | None:

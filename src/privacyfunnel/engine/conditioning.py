@@ -38,7 +38,7 @@ SEARCHED_TO = 0.02  # of the gap: atoms that cost no less are not worth having
 WORTH = 1e-10  # a reduced cost that is nearer to 0 is rounding
 LOOSEST = 0.05  # of the value: a proof asks for no more where nobody knows how much it can say
 EARLY, EARLY_SHARE = 0.3, 0.2  # of a time limit: when a first proof is tried, and of what is left then, for how long
-LATE_SHARE = 0.5  # of what is left of a time limit, for a search between two proofs
+SEARCHING_SHARE = 0.5  # of what is left of a time limit, for one search
 FRUITLESS = 3  # proofs after which nothing was learned, until nothing is left to try
 MOST_KEPT = 2500  # atoms of a master, and as many as there are inputs: a step of it then takes a second
 HARDLY = 1e-4  # of the most that an atom can weigh: one that weighs less is dropped …
@@ -103,12 +103,14 @@ class Conditioning:
             if self.value - self.bound <= near or clock.late or fruitless >= FRUITLESS:
                 return
             objective, prices = self._mixture.costs(self.problem)
-            searching = clock.part(LATE_SHARE) if proving.late else proving
             already = 1.0 - self._mixture.kept(self.problem, self.moment)
-            towards = self._steepest.found(objective, prices, self._kept[0], already, SEARCHED_TO * allowed, searching)
+            towards = self._steepest.found(
+                objective, prices, self._kept[0], already, SEARCHED_TO * allowed, clock.part(SEARCHING_SHARE)
+            )
             ahead = max(towards.most - already, 0.0)
             learned, exact = self._move_towards(towards, ahead), tolerance <= 2 * FINE * allowed
-            tolerance = max(min(tolerance, CLOSER * ahead if learned else 0.0), FINE * allowed)
+            if len(towards.atoms):
+                tolerance = max(min(tolerance, CLOSER * ahead if learned else 0.0), FINE * allowed)
             if (
                 ahead <= AHEAD_TO * allowed
                 or proving.late
@@ -123,10 +125,11 @@ class Conditioning:
                 if self.bound == 0.0 and clock.remaining is not None:  # it may say more than a proof that is cut short
                     self.bound = self.tools.simpler(SIMPLER_SHARE * until.left)
                 # Atoms that are known to be cheaper must not end a proof before it has said something.
-                target = max(PROVED_TO * allowed - ahead, LATE * ahead, 2 * min(towards.excess, LOOSEST))
+                met = 2 * towards.excess if np.isfinite(towards.excess) else LOOSEST
+                target = max(PROVED_TO * allowed - ahead, LATE * ahead, met)
                 learned += self._prove(objective, towards.prices, target, until)
                 fruitless = 0 if learned else fruitless + 1
-            if self.value - self.bound > near and not clock.late:  # a master is not begun when time is up
+            if self.value - self.bound > near and len(towards.atoms) and not clock.late:
                 self._mix(tolerance, max(min(LEFT, ahead), tolerance), clock)
 
     def _begin(self, start: FloatArray | None, searching: Clock, clock: Clock) -> None:

@@ -43,16 +43,16 @@ class Charged(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Towards:
-    """A split, the prices at which no known atom is better than its own, and what they say it has of the sum above.
+    """A split; and prices, from which no atom that was met since deviates much, with what they say there is of the sum.
 
-    There are no atoms where no split was found in time.
+    Of all prices that were tried these bound the sum best. There are no atoms where no split was found in time.
     """
 
     weights: FloatArray
     atoms: FloatArray
     prices: FloatArray
     most: float  # −λ·p
-    excess: float  # an atom was met that costs so much less than nothing; infinite where none was sought
+    excess: float  # the cheapest atom that was met costs so much less than nothing; infinite where none was sought
 
 
 class Steepest:
@@ -87,14 +87,15 @@ class Steepest:
                 weights, prices, _ = master.solve(clock)
                 used, prices = weights > 0, prices * unit
                 most = -float(prices @ self.problem.prior)
-                best = Towards(weights[used], master.used(weights), prices, most, np.inf)
+                best = replace(best, weights=weights[used], atoms=master.used(weights))
                 enough = max(SEARCHED_TO * (most - already), least)
                 steady = STEADY * steady + (1 - STEADY) * prices
                 met = self._met(master, objective, unit, steady, prices, clock)
                 if met >= -enough:
                     steady = prices
                     met = self._met(master, objective, unit, steady, prices, clock)
-                best = replace(best, excess=-met)
+                if most - met < best.most + best.excess:
+                    best = replace(best, prices=prices, most=most, excess=-met)
                 if met >= -enough:
                     break
         reduced = unit * master.costs - master.atoms @ best.prices
