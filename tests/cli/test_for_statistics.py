@@ -117,6 +117,19 @@ def test_what_does_not_fit_is_one_sentence_and_exit_2(counts: Path, tmp_path: Pa
     refused(["solve", counts, "--epsilon", 0, "--for", "statistics"], "ParameterError", "'a', 'b', 'c'", "larger ε")
 
 
+def test_a_design_says_what_an_analyst_gets_and_how_good_it_is_for_its_use(
+    counts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    long = [["s", "x", "n"], *([s, x, n] for s, *cells in COUNTS[1:] for x, n in zip("abc", cells, strict=True))]
+    words = ["design", written(tmp_path / "long.csv", long), "--counts", "n", "--secret", "s", "--publish", "x"]
+    words += ["--epsilon", "0.5", "--for", "values", "--into", str(tmp_path / "out" / "protocol.json")]
+    code, summary, _ = said(capsys, *words)
+    assert code == 0
+    best = told("solve", counts, "--epsilon", 0.5, "--for", "values")
+    assert f"values: {best['value']:.4f}, chance of a wrong guess; less than {best['bound']:.4f} is not" in summary
+    assert "each share of x within ±" in summary
+
+
 def test_the_summary_says_first_what_an_analyst_gets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The protocol that is best for statistics tells shares no worse than the one that keeps most information."""
     counted = [(s, x, n) for s, *cells in COUNTS[1:] for x, n in zip("abc", cells, strict=True)]

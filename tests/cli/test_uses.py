@@ -196,6 +196,9 @@ def test_an_average_alone_is_solved_for_comparison_and_its_worst_case_stated(
     assert "made for an average alone" in made["not_promised"][0]
     stated = SealedProtocol.load(tmp_path / "yes" / "protocol.json").epsilon  # rounded up, to four digits
     assert made["certified"] <= stated <= made["certified"] + 1e-4
+    summary = said(capsys, *words, "--average-only", "--gap", 1e-4, "--into", tmp_path / "yes", "--force")[1]
+    assert "none about income, only an average; as LIP it is certified" in summary
+    assert "0 to 100 %" not in summary  # what nobody asked for leaves nothing open
     assert made["bound_nats"] is None  # what holds with the average is no bound on what the promise allows
 
 

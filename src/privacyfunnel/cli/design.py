@@ -14,7 +14,7 @@ from privacyfunnel.cli.options import Force, QueryOption, TableOrDatabase
 from privacyfunnel.cli.reading import Coarsening, Reading
 from privacyfunnel.cli.release_options import CountsColumn
 from privacyfunnel.cli.spread import spread
-from privacyfunnel.cli.summary import certified
+from privacyfunnel.cli.summary import near, promised, served
 
 if TYPE_CHECKING:
     from privacyfunnel.release.design import Designed
@@ -52,6 +52,8 @@ def design(
 
 def content(found: Designed) -> dict[str, Any]:
     """What was designed, as one object."""
+    from privacyfunnel.estimation.expected import expected_of_each
+
     sealed = found.sealed
     return {
         "rows": found.rows,
@@ -71,6 +73,8 @@ def content(found: Designed) -> dict[str, Any]:
         "use": found.worth.use.called,
         "value": found.worth.value,
         "bound": found.worth.bound,
+        "unit": found.worth.use.unit,
+        "shares_within": [each.to_dict() for each in expected_of_each(sealed, found.joint, found.rows)],
         "protocol": str(found.protocol_file),
         "codebook": None if found.codebook is None else str(found.codebook),
         "not_promised": found.not_promised,
@@ -89,18 +93,17 @@ def told(found: Designed, called: str = "privacyfunnel") -> str:
 
 
 def lines(found: Designed) -> list[tuple[str, str]]:
-    """What was promised, how, and what it keeps, a line each."""
-    sealed = found.sealed
-    secret, columns = " & ".join(sealed.domain.secret_columns), " & ".join(at.name for at in sealed.domain.attributes)
+    """What was promised, how, what an analyst will get and what it keeps, a line each."""
+    from privacyfunnel.estimation.expected import expected_of_each
+
+    sealed, columns = found.sealed, " & ".join(at.name for at in found.sealed.domain.attributes)
     kept = f"{words.nats(sealed.information, sealed.information_error)}, "
     kept += f"{words.share(sealed.information, sealed.entropy)} of H({columns})"
     why = f": {found.choice.reason}" if found.choice.reason else ""
     return [
-        (
-            "promise",
-            f"{sealed.promise.name} about {secret}: asked ε = {words.epsilon(sealed.promise.epsilon)}, "
-            f"{certified(sealed)}",
-        ),
+        ("promise", promised(sealed, average_only=found.options.average_only)),
         ("method", f"{found.choice.method}{why}"),
+        *near(expected_of_each(sealed, found.joint, found.rows)),
+        *served(found.worth, found.options.average),
         ("information", kept if sealed.bound is None else f"{kept}; no protocol keeps more than {sealed.bound:.4f}"),
     ]

@@ -112,8 +112,8 @@ MethodOption = Annotated[
 ]
 FOR_HELP = (
     "What the table is best for: information, values (the right value most often), distance (or distance:squared, "
-    "distance:costs.csv), statistics (all shares, or statistics:COLUMN,… or statistics:queries.csv), balanced "
-    "(statistics with 99 % of the information, or balanced:0.97)."
+    "distance:costs.csv), statistics (all shares, or statistics:COLUMN,…, statistics:queries.csv or "
+    "statistics:weights.csv), balanced (statistics with 99 % of the information, or balanced:0.97)."
 )
 For = Annotated[str, typer.Option("--for", help=FOR_HELP, metavar="USE[:…]")]
 ForOrDefault = Annotated[

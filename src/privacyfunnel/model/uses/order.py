@@ -16,6 +16,7 @@ from privacyfunnel.tables.names import MISSING, checked_columns, listed_names, n
 Orders = tuple[tuple[str, tuple[str, ...]], ...]  # a column, and its labels from least to largest; none: its own order
 
 BIN = re.compile(r"(?:< (?P<below>\S+)|\[(?P<from>\S+), \S+\)|>= (?P<above>\S+))\Z")
+THOUSANDS = re.compile(r"\.|,.*,|,\d{3}\Z")  # in labels that have commas: these may not be decimal
 BETWEEN = "–"  # stands between the ends of a range
 
 
@@ -59,6 +60,13 @@ def shown_places(attribute: Attribute, orders: Orders = ()) -> FloatArray | None
 
 
 def _numbers(labels: Sequence[str]) -> FloatArray | None:
+    """The numbers that labels are, also with decimal commas: where none can be one between thousands.
+
+    >>> _numbers(["10,5", "9"]), _numbers(["1,500", "9"])
+    (array([10.5,  9. ]), None)
+    """
+    if any("," in label for label in labels) and not any(THOUSANDS.search(label) for label in labels):
+        labels = [label.replace(",", ".") for label in labels]
     try:
         numbers = np.array([float(label) for label in labels])
     except ValueError:
@@ -83,8 +91,9 @@ def placed(joint: Joint, orders: Orders) -> FloatArray:
     for j, attribute in enumerate(joint.attributes):
         found = places(attribute, orders)
         if found is None:
+            some = "some" if shown_places(attribute) is None else "missing or merged ones"
             raise ColumnError(
-                f"a distance needs values that are numbers; some of '{attribute.name}' are none. Give their order "
+                f"a distance needs values that are numbers; {some} of '{attribute.name}' are none. Give their order "
                 f"(--ordered {attribute.name}=LEAST,…,LARGEST) or a CSV file of costs (distance:costs.csv), or use "
                 "--for values."
             )
