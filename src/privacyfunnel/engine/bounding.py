@@ -15,7 +15,7 @@ from privacyfunnel.engine.reductions import Groups, Part, grouped_secrets, nearl
 from privacyfunnel.engine.side_channels import Open, SideChannels
 
 PROOF_SHARE, SIMPLER_SHARE = 0.4, 0.3  # of a time limit, for proofs; and where simpler problems alone are proved
-CLASSES_SHARE = 0.5  # the same where these are about classes: they take long, and what they leave of it is searched in
+CLASSES_SHARE = 0.55  # the same where these are about classes: they take long, and what they leave of it is searched in
 PROVING_SHARE = 6  # one part in so many of the time left goes to branching before problems are relaxed
 LEAST_PATIENCE = 5.0  # seconds that branching gets where there is no time limit
 LOOSEST = 0.64  # nats: the first proof by branching
@@ -25,9 +25,9 @@ ONE_SECRET_GAP = 0.001  # the same for one secret against the rest, which takes 
 ONE_SECRET_SHARE = 0.5  # of the time left, for all of these
 MANY_ALIKE = 400  # inputs of a problem about one secret beyond which those nearly alike are one …
 ALIKE = 0.01, 0.004  # … up to these log-ratios: for each secret, and for the dearest again
-ONE_CHANNEL_SHARE = 0.25  # of the time left, for one side channel: small classes come first, and take little
-WORTH_CLOSER = 0.01  # of what the prior costs, over the inputs of the next class: for such a gain those begun go first
-CLOSER, CLOSEST = 5, 1e-5  # times as well each time; and as well as they ever are
+ONE_CHANNEL_SHARE = 0.4  # of the time left, for one side channel: small classes come first, and take little
+WORTH_CLOSER = 0.015  # of what the prior costs, over the inputs of the next class: for such a gain those begun go first
+CLOSER, CLOSEST = 5, 5e-4  # times as well each time; and as well as they ever are
 NEARLY = 2  # times the gap that was asked for: problems solved so well count as solved
 
 
