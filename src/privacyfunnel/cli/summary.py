@@ -95,7 +95,7 @@ def told(release: Release) -> str:
             ("means", _means(release, secret)),
             *_people(release),
             ("method", release.method + (", which looks at the secret" if sealed.sees_secret else "") + _why(release)),
-            *near(expected_shares(release)),
+            *(near(expected_shares(release)) if release.joint is not None else ()),
             *_counted(release),
             *served(release.worth, release.average),
             ("information", kept),
@@ -148,7 +148,7 @@ def near(shares: Sequence[Expected]) -> list[tuple[str, str]]:
     """What an analyst will get, column by column; those that are told worst where there are many."""
     found = sorted(shares, key=lambda told: -told.average)
     if not found:
-        return [("shares", NOT_TOLD)] if release.joint is not None else []
+        return [("shares", NOT_TOLD)]
     more = len(found) - NAMED
     rest = [("", f"and {more} more columns, nearer than these")] if more > 0 else []
     return [("shares", f"{told} (95 %)") for told in found[:NAMED]] + rest
