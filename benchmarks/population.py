@@ -1,6 +1,6 @@
 """A promise for the people: how often it holds at the truth, what it costs, and how that fades as tables grow.
 
-python -m benchmarks population                   coverage of 1,000 tables per case, growth, table and cost: some hours
+python -m benchmarks population                   coverage of 1,000 tables per case, growth, table and costs: some hours
 python -m benchmarks.population coverage 100      one part, with so many tables per case
 python -m benchmarks.population coverage kept=f   what each table gave is kept in the file f, and a later run goes on
 python -m benchmarks.population table seconds=20  one part, with so many seconds for every optimum
@@ -28,6 +28,7 @@ from privacyfunnel.model.binomial import SCALE, lower, upper
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, Promise
+from privacyfunnel.model.uses.statistics import Statistics
 from privacyfunnel.release.people import people, upwards
 from privacyfunnel.tables.adult import adult_counts
 
@@ -195,7 +196,33 @@ def _shown(found: tuple[Optimum, float]) -> str:
     return f"{best.utility:.4f}{bound} in {seconds:.1f} s"
 
 
-PARTS = {"coverage": print_coverage, "growth": print_growth, "table": print_table, "cost": print_cost}
+def print_elsewhere(budget: Budget) -> None:
+    """What a row for values that no row of the table has costs the default use: n × total squared error of shares."""
+    print("   statistics for the population: listed values alone, with a row for anything else, what that costs")
+    for secret, publish in (*LARGE[1:], CROWDED):
+        joint = adult(secret, publish)
+        for kind in PROMISES:
+            for epsilon in (0.5, 1.0, 2.0):
+                listed = kind(epsilon).for_population(joint)
+                closed, opened = (
+                    optimal(joint, promise, Statistics(), gap=1e-6, time_limit=budget.seconds)
+                    for promise in (listed, listed.covering_anything_else())
+                )
+                more = opened.value / closed.value - 1
+                print(
+                    f"   {f'{secret} × {publish}':<32} {kind.__name__} {epsilon:<4} {closed.value:.4g} "
+                    f"(≥ {closed.bound:.4g})   {opened.value:.4g} (≥ {opened.bound:.4g})   {100 * more:.2f} %",
+                    flush=True,
+                )
+
+
+PARTS = {
+    "coverage": print_coverage,
+    "growth": print_growth,
+    "table": print_table,
+    "cost": print_cost,
+    "elsewhere": print_elsewhere,
+}
 
 
 def main(words: Sequence[str] = ()) -> None:

@@ -90,13 +90,13 @@ def peak() -> float:
     return int(found[1]) / 2**20 if found else np.nan
 
 
-def alone(case: Case, seed: int) -> str:
-    """The same in a process of its own."""
+def alone(work: Callable[[], str]) -> str:
+    """What that says, in a process of its own."""
     processes = multiprocessing.get_context("fork")
     mine, theirs = processes.Pipe(duplex=False)
 
     def run(answer: Connection) -> None:
-        answer.send(measured(case, seed))
+        answer.send(work())
 
     child = processes.Process(target=run, args=(theirs,))
     child.start()
@@ -118,7 +118,7 @@ def main(words: list[str] | None = None) -> None:
     for case in cases():
         if not asked.words or any(word in case.name for word in asked.words):
             for seed in range(asked.seeds):
-                print(f"{case.name:<18} seed {seed}  {alone(case, seed)}", flush=True)
+                print(f"{case.name:<18} seed {seed}  {alone(partial(measured, case, seed))}", flush=True)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from scipy import sparse
+    from scipy import linalg, sparse, special
 
 __all__ = [
     "HARDLY",
@@ -25,8 +25,10 @@ __all__ = [
     "frozen",
     "hardly_filled",
     "lean",
+    "linalg",
     "matrix",
     "sparse",
+    "special",
 ]
 
 FloatArray = NDArray[np.float64]
@@ -97,5 +99,5 @@ def _when_used(name: str) -> Any:
 
 
 if not TYPE_CHECKING:
-    # A release of one column needs no sparse matrix, and loading them takes a fifth of its time.
-    sparse = _when_used("scipy.sparse")
+    # A release of one column needs none of these, and loading them takes a third of its time.
+    linalg, sparse, special = (_when_used(f"scipy.{name}") for name in ("linalg", "sparse", "special"))

@@ -126,3 +126,33 @@ def test_of_a_private_design_nothing_is_said_about_the_rows_by_themselves(
     assert code == 0
     assert "for these 5,000 rows by themselves nothing is certified: a private design knows noisy counts" in out
     assert re.search(r"for the people they stand for, with 95 % confidence, at most [\d.]+, .*a certificate", out)
+    assert "alone, number 3 of its domain: " in out
+    assert "--domain domain.json names them" in out
+    code, named, _ = said(capsys, "audit", into / "protocol.json", table, "--domain", domain)
+    assert code == 0
+    assert "of its domain" not in named
+    assert "--domain" not in named
+    assert "alone, spy: " in named
+    assert "spy" not in (into / "protocol.json").read_text()
+
+
+def test_a_domain_of_something_else_names_no_secret(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    into, domain = tmp_path / "out", tmp_path / "domain.json"
+    assert said(capsys, "scan", table, "--secret", "job", "--domain", domain)[0] == 0
+    assert said(capsys, *sanitise(table, into, "--design-epsilon", 1, "--domain", domain, **ASKED))[0] == 0
+    content = json.loads(domain.read_text())
+    for column in ("job", "city"):
+        more = json.loads(domain.read_text())
+        more["columns"][column]["labels"] = [*content["columns"][column]["labels"], "elsewhere"]
+        other = tmp_path / f"{column}.json"
+        other.write_text(json.dumps(more))
+        code, out, err = said(capsys, "audit", into / "protocol.json", table, "--domain", other)
+        assert (code, out) == (2, "")
+        assert "must be the domain that the private design was made for" in err
+    plain = tmp_path / "plain"
+    assert said(capsys, *sanitise(table, plain, "--again", **ASKED))[0] == 0
+    code, _, err = said(capsys, "audit", plain / "protocol.json", table, "--domain", domain)
+    assert code == 2
+    assert "Leave out --domain" in err

@@ -86,7 +86,7 @@ def test_a_release_says_whom_its_promise_holds_for_and_its_file_too(adult: Path,
 
 
 @pytest.mark.parametrize(
-    "more", [["--as", "values"], ["--for", "values"], ["--method", "unary-encoding"], ["--method", "product"]]
+    "more", [["--as", "values"], ["--for", "values:margin"], ["--method", "unary-encoding"], ["--method", "product"]]
 )
 def test_whatever_has_no_row_for_anything_else_promises_the_values_that_are_listed(
     more: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -163,3 +163,23 @@ def test_where_totals_crowd_at_200_rows_another_limit_is_taken_and_said(
     code, out, err = said(capsys, "audit", protocol, people)
     assert code == 0, err
     assert f"secrets of fewer than {limit} rows together, because" in out
+
+
+def test_apply_takes_a_value_never_seen_by_the_default_use_and_the_certificate_covers_it(tmp_path: Path) -> None:
+    people, later = tmp_path / "people.csv", tmp_path / "later.csv"
+    people.write_text("s,x\n" + "a,1\na,2\na,1\nb,2\nb,3\nb,2\n" * 300)
+    later.write_text("s,x\n" + "a,1\nb,4\nb,2\n" * 20)
+    words = ["sanitise", people, "--secret", "s", "--publish", "x", "-e", "1", "--population", "95%", "--no-report"]
+    done = run(*words, "--into", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    sealed = SealedProtocol.load(tmp_path / "out" / "protocol.json")
+    assert sealed.law.anything_else == 3
+    assert sealed.promise.anything_else
+    assert "statistics" in done.stdout
+    assert told("audit", tmp_path / "out" / "protocol.json", people)["epsilon"] <= 1.0
+    words = ["apply", tmp_path / "out" / "protocol.json", later, "--into", tmp_path / "a.csv"]
+    refused(words, "TableError", "20 of 60", "by its row for anything else")
+    taken = run(*words, "--unknown", "blur")
+    assert taken.returncode == 0, taken.stderr
+    assert "by the protocol's row for anything else, which the promise for the people covers" in taken.stdout
+    assert len((tmp_path / "a.csv").read_text().splitlines()) == 61

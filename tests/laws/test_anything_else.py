@@ -2,6 +2,7 @@
 
 import json
 from fractions import Fraction
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -20,6 +21,9 @@ from privacyfunnel.model.binomial import SCALE, upper
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
 from privacyfunnel.model.protocol import Protocol
+from privacyfunnel.model.uses.linear import Distance, Values
+from privacyfunnel.model.uses.statistics import Balanced, Statistics
+from privacyfunnel.model.uses.use import Use
 
 COUNTS = [[900, 300, 100], [200, 500, 700]]
 JOINT = Joint.from_counts(COUNTS)
@@ -108,6 +112,38 @@ def test_the_optimum_has_a_row_for_anything_else_whatever_it_looks_at() -> None:
     closed = optimal(JOINT, LIP(1.0).for_population(JOINT), gap=1e-3)
     opened = optimal(JOINT, LIP(1.0).for_population(JOINT).covering_anything_else(), gap=1e-3)
     assert closed.utility - 0.02 < opened.utility <= closed.bound  # what covers more keeps less, by little
+
+
+@pytest.mark.parametrize("use", [Statistics(), Balanced(0.9), Values(), Distance("squared")])
+def test_every_use_has_a_row_for_anything_else_that_is_certified_and_costs_little(use: Use) -> None:
+    closed = LDP(1.0).for_population(JOINT)
+    promise = closed.covering_anything_else()
+    best = optimal(JOINT, promise, use, gap=1e-3, time_limit=20)
+    law = law_of(best.sealed)
+    assert law.anything_else == JOINT.a
+    ratio = exact_worst(law, promise, JOINT).ratio
+    assert ratio is not None
+    assert ratio <= exp_below(1.0)
+    assert 0.95 * best.value <= best.bound <= best.value
+    without = optimal(JOINT, closed, use, gap=1e-3, time_limit=20)
+    assert without.bound <= best.value <= 1.2 * without.value
+
+
+@settings(max_examples=4)
+@given(seed=st.integers(0, 10**6), kind=st.sampled_from((LIP, LDP)), kept=st.sampled_from((None, 0.9)))
+def test_no_share_that_anything_else_is_given_makes_a_bound_say_too_much(
+    seed: int, kind: type[Promise], kept: float | None
+) -> None:
+    joint = Joint.from_counts(np.random.default_rng(seed).integers(200, 900, (3, 3)))
+    promise = kind(1.0).for_population(joint).covering_anything_else()
+    use = Statistics() if kept is None else Balanced(kept)
+    best = optimal(joint, promise, use, gap=1e-4, time_limit=20)
+    for share in (1e-4, 1e-3, 1e-2):
+        with patch("privacyfunnel.designs.statistics.UNSEEN_BESIDE", share):
+            rough = optimal(joint, promise, use, gap=1e-4, time_limit=20)
+        assert rough.bound <= best.value
+        assert rough.value >= best.bound
+    assert best.value - best.bound <= 5e-3 * best.value + 1e-4
 
 
 def test_a_protocol_without_such_a_row_is_not_sealed_for_anything_else() -> None:

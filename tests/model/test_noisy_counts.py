@@ -210,5 +210,5 @@ def test_sets_of_another_domain_are_refused() -> None:
 
 def test_a_sample_too_small_for_two_groups_is_refused() -> None:
     counts = NoisyCounts.drawn(np.array([[30, 20], [10, 40]]), Fraction(5), NOISES["own"])
-    with pytest.raises(ParameterError, match=r"these 100 rows are too few"):
+    with pytest.raises(ParameterError, match=r"these 100 rows are too few for that. A sample of [34]\d\d such rows"):
         sets(counts, LIP(1.0), Fraction(19, 20), 200, Joint.from_counts([[1, 2], [3, 4]]))

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.audits.claims import Claims, checked_claims
 from privacyfunnel.audits.columns import check_columns
+from privacyfunnel.audits.domain import secrets_called
 from privacyfunnel.audits.following import BySecret, Following
 from privacyfunnel.audits.margins import margins
 from privacyfunnel.audits.row_order import RowNumbers, order_known
@@ -37,6 +38,7 @@ from privacyfunnel.tables.bins import Bins
 from privacyfunnel.tables.dialect import AS_FOUND, Dialect
 
 if TYPE_CHECKING:
+    from privacyfunnel.tables.domain_file import DomainFile
     from privacyfunnel.tables.encoding import Encoding
     from privacyfunnel.tables.files import Table
     from privacyfunnel.tables.merging import Merge
@@ -111,6 +113,7 @@ def audit(
     ledger: str | Path | None = None,
     keep: Sequence[str] = (),
     signed_by: str | Path | None = None,
+    domain: DomainFile | None = None,
 ) -> Audit:
     """Check a protocol file against the table it was made for, and the sanitised table against both.
 
@@ -118,7 +121,8 @@ def audit(
     (by default the one beside the table) how to undo a random one. Else only counts of outputs are compared.
 
     `keep` names the columns that were kept on purpose; any other that is not published is refused. `signed_by` is the
-    public key with which the files must be signed.
+    public key with which the files must be signed. `domain` is the public one of a private design, and says how its
+    secrets are called, which the file does not.
 
     Raises
     ------
@@ -136,7 +140,7 @@ def audit(
     sealed.domain.check_secrets(merges)
     original = source_of(table).open(dialect)
     found = Found.of(original, sealed, bins, merges)
-    law, joint = sealed.certified_on(found.law, found.joint)
+    law, joint = sealed.certified_on(found.law, found.joint, () if domain is None else secrets_called(sealed, domain))
     now = certify(law, sealed.promise, joint, "Do not publish what it drew from this table.")
     if not now <= sealed.epsilon:
         raise GuaranteeError(

@@ -13,26 +13,9 @@ from privacyfunnel.cli.asked import source_asked
 from privacyfunnel.cli.beliefs import size
 from privacyfunnel.cli.frame import Json, answer, show
 from privacyfunnel.cli.matrix import of_matrix
-from privacyfunnel.cli.options import (
-    BinOption,
-    Decimal,
-    Delimiter,
-    Encoding,
-    Factor,
-    LedgerFile,
-    MergeSecretsOption,
-    Na,
-    Person,
-    PersonRow,
-    PromiseName,
-    PromiseOption,
-    QueryOption,
-    Sheet,
-    SignedBy,
-    dialect,
-    listed,
-    merges,
-)
+from privacyfunnel.cli.options import Factor, LedgerFile, PromiseName, PromiseOption, QueryOption, SignedBy, listed
+from privacyfunnel.cli.reading import Reading, Recoding
+from privacyfunnel.cli.spread import spread
 from privacyfunnel.errors import checked_epsilon
 
 if TYPE_CHECKING:
@@ -52,6 +35,7 @@ def _schema_shown(wanted: bool) -> None:
         raise typer.Exit
 
 
+@spread
 def audit(
     protocol: Annotated[
         Path, typer.Argument(readable=False, help="The protocol.json that sanitise wrote. With --matrix: the table.")
@@ -98,6 +82,10 @@ def audit(
         list[str] | None, typer.Option("--keep", help="A column of the sanitised table that was kept on purpose.")
     ] = None,
     signed_by: SignedBy = None,
+    domain: Annotated[
+        Path | None,
+        typer.Option("--domain", help="The domain.json of a private design, which says how its secrets are called."),
+    ] = None,
     draws: Annotated[
         int | None,
         typer.Option(
@@ -113,16 +101,9 @@ def audit(
             "--schema", help="Print the JSON Schema of protocol files and leave.", is_eager=True, callback=_schema_shown
         ),
     ] = False,
-    bin_: BinOption = None,
-    merge_secrets: MergeSecretsOption = None,
+    recoding: Recoding,
     query: QueryOption = None,
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
-    decimal: Decimal = None,
-    na: Na = None,
-    sheet: Sheet = None,
-    person: Person = None,
-    person_row: PersonRow = None,
+    reading: Reading,
     as_json: Json = False,
 ) -> None:
     """Check from the files alone that the promise holds and that the sanitised table was drawn as stated.
@@ -131,11 +112,10 @@ def audit(
     """
     from privacyfunnel.errors import ParameterError
     from privacyfunnel.model.promises import promise as promise_called
-    from privacyfunnel.tables.asking import parse_bin
+    from privacyfunnel.tables.domain_file import read_domain
 
     epsilon = size(epsilon, factor)
-    bins = tuple(map(parse_bin, bin_ or []))
-    written = dialect(delimiter, encoding, decimal, na, sheet, person, person_row)
+    bins, written = recoding.bins, reading.dialect
     if matrix is None:
         if table is None or publish or epsilon is not None:
             raise ParameterError(
@@ -143,12 +123,13 @@ def audit(
                 "Name both files, or a matrix."
             )
         others = tuple(with_ or ())
-        more: dict[str, Any] = {"keep": listed(keep), "signed_by": signed_by, "merges": merges(None, merge_secrets)}
+        more: dict[str, Any] = {"keep": listed(keep), "signed_by": signed_by, "merges": recoding.merges}
         more |= {"keep_order": keep_order, "ledger": ledger}
+        more |= {"domain": None if domain is None else read_domain(domain)}
         rows = source_asked(table, query)
         _of_protocol(protocol, rows, listed(secret), sanitised, others, bins, written, draws, more, as_json=as_json)
         return
-    if table is not None or sanitised is not None or with_ or keep or signed_by or draws:
+    if table is not None or sanitised is not None or with_ or keep or signed_by or draws or domain:
         raise ParameterError(
             "With --matrix an audit takes the original table alone, no protocol and no sanitised table. Leave them out."
         )
@@ -246,7 +227,7 @@ def _of_protocol(
         ("promise", f"{sealed.promise.name} ε = {words.epsilon(sealed.promise.epsilon)} about {secrets} holds"),
         ("certified", f"ε = {found.certified:.6g} now, {sealed.epsilon:.6g} stated, {sealed.law.checked}"),
     ]
-    told += _told_of_people(found)
+    told += _told_of_people(found, named=more["domain"] is not None)
     if side is not None:
         told.append(("side channels", in_words(side)))
     if draw is not None:
@@ -289,7 +270,7 @@ _ORDER_UNKNOWN = (
 _NOT_NAMED = "as the protocol file alone says: name the column that must stay secret with --secret to have it checked"
 
 
-def _told_of_people(found: Audit) -> list[tuple[str, str]]:
+def _told_of_people(found: Audit, *, named: bool) -> list[tuple[str, str]]:
     """What holds for those whom the rows stand for."""
     if found.people is None:
         return [
@@ -297,7 +278,12 @@ def _told_of_people(found: Audit) -> list[tuple[str, str]]:
         ]
     told = [("people", found.people.beside(found.certified))]
     alone = found.people.rare_alone
-    return [*told, ("rare", f"for the people, {alone}")] if alone else told
+    told += [("rare", f"for the people, {alone}")] if alone else []
+    if found.people.private and not named:
+        told.append(
+            ("called", "secrets go by their numbers here, for the file names none; --domain domain.json names them")
+        )
+    return told
 
 
 def _told_of(draw: Draw, secret: str, false_alarm: float) -> list[tuple[str, str]]:

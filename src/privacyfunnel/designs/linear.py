@@ -48,7 +48,7 @@ def by_linear_programme(asked: Question) -> Optimum:
     """The protocol of least expected cost."""
     use, joint, promise = cast(LinearUse, asked.use), asked.joint, asked.promise
     costs = use.costs(joint)
-    as_it_is = identity(joint, asked.sees_secret)
+    as_it_is = identity(joint, asked.sees_secret, promise.anything_else)
     if promise.leakage(joint, as_it_is) <= promise.epsilon and (costs.min(axis=1) == np.diag(costs)).all():
         value = use.value(joint, as_it_is)
         return Optimum(as_it_is, as_it_is.mutual_information(joint), value, value, use)
@@ -108,9 +108,11 @@ def _protocol(asked: Question, problem: Problem, inputs: IntArray, taken: FloatA
     taken = np.where(rare[:, None], 0.0, taken)
     taken[weights.argmax()] += problem.prior - taken.sum(axis=0)
     rows = np.maximum(taken / problem.prior, 0.0).T
-    channel = np.tile(weights, (joint.a * (joint.c if sees_secret else 1), 1))
-    channel[inputs] = rows
-    return Protocol(channel / channel.sum(axis=1, keepdims=True), joint.values, sees_secret)
+    listed = joint.a * (joint.c if sees_secret else 1)
+    every = np.tile(weights, (max(listed, int(inputs.max()) + 1), 1))
+    every[inputs] = rows
+    every /= every.sum(axis=1, keepdims=True)
+    return Protocol(every[:listed], joint.values, sees_secret, elsewhere=every[listed] if len(every) > listed else None)
 
 
 def _by_range(use: LinearUse, joint: Joint, protocol: Protocol) -> Protocol:

@@ -30,16 +30,22 @@ ROOM_FOR_SUMS = 1e-11  # of log-ratio, beyond MANY_INPUTS
 # the whole protocol. What it costs shows in the gap.
 LARGEST_SLIVER_BITS = 0
 LARGEST_EPSILON = 20.0  # what the engine solves for where more is asked: factors beyond e^20 are beyond its floats
-UNSEEN = 1e-7  # the chance of an input that never occurs, where a population may have it
+UNSEEN = 1e-7  # the chance of an input that never occurs, where a population may have it …
+UNSEEN_BESIDE = 1e-5  # … and where squares count: products of rows lose the digits of what is much rarer
 RAREST_OUTPUT = 1e-9  # outputs rarer than this are merged: they carry no information to speak of
 
 
-def problem_of(joint: Joint, promise: Promise, sees_secret: bool) -> tuple[Problem, IntArray, float]:
-    """The engine's problem over the inputs that occur, which those are, and by how much its promise is smaller."""
+def problem_of(
+    joint: Joint, promise: Promise, sees_secret: bool, never: float = UNSEEN
+) -> tuple[Problem, IntArray, float]:
+    """The engine's problem over the inputs that occur, which those are, and by how much its promise is smaller.
+
+    For a population an input that never occurs has the chance `never`.
+    """
     p_z = joint.p_sx.ravel() if sees_secret else joint.p_x
     rows, sets = promise.rows(joint, sees_secret), promise.sets(joint, sees_secret)
     if sets is not None:
-        p_z, rows = _with_unseen(np.append(p_z, 0.0) if promise.anything_else else p_z, rows)
+        p_z, rows = _with_unseen(np.append(p_z, 0.0) if promise.anything_else else p_z, rows, never)
     inputs = np.flatnonzero(p_z)
     # Below the smallest certified size there is room to solve for half of it: still more than what was asked.
     # e^ε' such that (1-δ)v + δp is allowed at ε' whenever v is allowed at ε, with δ the margin (theory, Lemma 4).
@@ -56,7 +62,7 @@ def problem_of(joint: Joint, promise: Promise, sees_secret: bool) -> tuple[Probl
     return Problem(prior, rows, epsilon, objective, secret, sets), inputs, margin
 
 
-def _with_unseen(p_z: FloatArray, rows: Rows) -> tuple[FloatArray, Rows]:
+def _with_unseen(p_z: FloatArray, rows: Rows, never: float) -> tuple[FloatArray, Rows]:
     """A prior that gives inputs which never occur a little, and the rows as they see these as well.
 
     A set of priors may hold them, so that atoms must say what becomes of them. Rows are about the table, in which they
@@ -65,26 +71,33 @@ def _with_unseen(p_z: FloatArray, rows: Rows) -> tuple[FloatArray, Rows]:
     seen = np.flatnonzero(p_z)
     if len(seen) == len(p_z):
         return p_z, rows
-    every = np.where(p_z > 0, p_z * (1 - UNSEEN * (len(p_z) - len(seen))), UNSEEN)
+    every = np.where(p_z > 0, p_z * (1 - never * (len(p_z) - len(seen))), never)
     functionals = np.zeros((rows.functionals.shape[0], len(p_z)))
     functionals[:, seen] = dense(rows.functionals) * (p_z[seen] / every[seen])
     members = np.zeros((len(rows.members), len(p_z)), dtype=bool)
     members[:, seen] = rows.members
-    return every, replace(rows, functionals=functionals, members=members, even=np.zeros_like(rows.even))
+    return every, replace(rows, functionals=functionals, members=members)
 
 
 def unseen(joint: Joint, problem: Problem) -> float:
     """The share that the problem gives to inputs which never occur."""
-    return UNSEEN * (problem.size - int(np.count_nonzero(joint.weights if problem.secret is not None else joint.p_x)))
+    return float(problem.prior[_never(joint, problem)].sum())
 
 
 def checked_seen(joint: Joint, problem: Problem, use: str) -> None:
-    """Refuse inputs which never occur where nothing is proved for a prior that has none of them."""
-    if unseen(joint, problem) > 0:
+    """Refuse pairs which never occur where nothing is proved for a prior that has none of them."""
+    if bool((_never(joint, problem) < joint.a * (1 if problem.secret is None else joint.c)).any()):
         raise ParameterError(
             f"{use} for a population needs every pair of a secret and a value in the table where a protocol sees both; "
             "some never occur. Leave out --sees-secret, or --population."
         )
+
+
+def _never(joint: Joint, problem: Problem) -> IntArray:
+    """The inputs of the problem which never occur; where it has any, it has all inputs there are, in their order."""
+    p_z = joint.p_x if problem.secret is None else joint.p_sx.ravel()
+    every = np.pad(p_z, (0, max(problem.size - len(p_z), 0)))
+    return np.flatnonzero(every == 0) if problem.size == len(every) else np.empty(0, dtype=np.int64)
 
 
 def without_unseen(bound: float, joint: Joint, problem: Problem) -> float:

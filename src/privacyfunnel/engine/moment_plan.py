@@ -12,6 +12,7 @@ import numpy as np
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine.best_first import BestFirst
 from privacyfunnel.engine.bounding import Prover
+from privacyfunnel.engine.clock import Clock
 from privacyfunnel.engine.conditioning import Conditioning, Tools
 from privacyfunnel.engine.curved import Curved
 from privacyfunnel.engine.generation import Progress
@@ -35,7 +36,8 @@ MOST_PAIRED = 2000  # inputs; with more, a table of all pairs and a form of all 
 SIMPLER_GAP = 0.01  # of its value: how well a simpler problem is solved where the second moment counts
 MOST_MULTIPLIED_ROWS = 130  # beyond, walks over vertices take longer than what they find is worth
 FEW_ROWS = 20  # of five secrets under LDP; atoms then have so few entries that boxes of entries close
-SEARCHED_SHORTLY = 0.2  # of a time limit, where a proof finds in seconds the atoms that walks miss
+SEARCHED_LONG = 0.6  # of a time limit, where a proof is quick once prices are right, and says little before
+ENDING = 0.05  # of a time limit: for the last mixture, without atoms of no weight
 WALKS_BY_TANGENTS = 8  # at once, where each step is a linear programme
 
 
@@ -53,9 +55,9 @@ def conditioned(
 
     Inputs that the promise cannot tell apart stay apart: which of them are named together counts here.
     """
-    run = conditioning_for(problem, moment)
-    run.run(gap, time_limit, progress, start, absolute=absolute)
-    return run.best()
+    clock, run = Clock.of(time_limit), conditioning_for(problem, moment)
+    run.run(gap, clock.part(1 - ENDING).remaining, progress, start, absolute=absolute)
+    return run.best(clock)
 
 
 def conditioning_for(problem: Problem, moment: Moment) -> Conditioning:
@@ -107,7 +109,7 @@ def _by_chords(problem: Problem, moment: Moment) -> Tools:
         search.charge(objective)
         return EverCloser(SquaredChords(polytope, objective, reach[0]), search.polished)
 
-    return Tools(search, charged, share=SEARCHED_SHORTLY)
+    return Tools(search, charged, share=SEARCHED_LONG)
 
 
 def _multiplied(
@@ -161,7 +163,9 @@ def _is_small(problem: Problem) -> bool:
 
 def _products_over_sets(problem: Problem, moment: Moment) -> Tools:
     """Walks by tangents, and products of rows; those that sets ask for arrive where a proof misses them."""
-    oracle, cone, missing = HullOracle(problem), cone_of(problem), MissingRows(problem)
+    oracle, missing = HullOracle(problem), MissingRows(problem)
+    beyond = (problem.objective.value >= len(moment.factor)).astype(np.float64)
+    cone = cone_of(problem, -float(oracle.minimise(-beyond[None, :]).lower[0]) if beyond.any() else 0.0)
     search = TangentWalks(oracle, problem, WALKS_BY_TANGENTS)
     reach: list[FloatArray] = []
 
@@ -183,11 +187,21 @@ def _by_the_table(problem: Problem, moment: Moment) -> Callable[[float], float]:
     """A bound by what the table's own rows allow: the table is a member of its sets."""
 
     def simpler(seconds: float) -> float:
-        run = conditioning_for(replace(problem, sets=None), moment)
+        run = conditioning_for(_in_the_table(problem, moment), moment)
         run.run(SIMPLER_GAP, seconds)
         return run.bound
 
     return simpler
+
+
+def _in_the_table(problem: Problem, moment: Moment) -> Problem:
+    """The same without sets, and without inputs that the table lacks: its rows do not speak of these."""
+    inputs = np.flatnonzero(problem.objective.value < len(moment.factor))
+    if len(inputs) == problem.size:
+        return replace(problem, sets=None)
+    part, seen = problem.among(inputs), float(problem.prior[inputs].sum())
+    rows = replace(part.rows, functionals=part.rows.functionals * seen, even=problem.rows.even)
+    return replace(part, prior=part.prior / seen, rows=rows)
 
 
 MOMENT_PLAN = (

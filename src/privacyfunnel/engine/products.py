@@ -58,10 +58,11 @@ class Cone:
         return watched
 
 
-def cone_of(problem: Problem) -> Cone:
+def cone_of(problem: Problem, beyond: float = 0.0) -> Cone:
     """The rows of a problem, with a floor where each event is compared with each.
 
-    For any weights w that sum to 1 the floor is at most w·Lv, and e^ε times it at least that.
+    For any weights w that sum to 1 the floor is at most w·Lv, and e^ε times it at least that; `beyond` is the most that
+    an atom gives to inputs at which all L are 0.
     """
     image = (problem.objective.value == np.arange(problem.objective.values)[:, None]).astype(np.float64)
     L = problem.rows.each_other
@@ -72,7 +73,8 @@ def cone_of(problem: Problem) -> Cone:
     average = L.mean(axis=0)
     if problem.rows.share.shape[1] == len(L):
         average = problem.rows.share[0] @ L
-    floors = (float(average.min()) / problem.loud * (1 - SLOP), float(average.max()) * (1 + SLOP))
+    least = float(average[average > 0].min()) * (1 - beyond)
+    floors = (least / problem.loud * (1 - SLOP), float(average.max()) * (1 + SLOP))
     return Cone(rows / np.abs(rows).max(axis=1, keepdims=True), image, floors)
 
 

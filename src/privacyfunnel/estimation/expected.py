@@ -17,14 +17,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
-import scipy.linalg
-from scipy.linalg import lapack
-from scipy.special import ndtri
 
-from privacyfunnel.arrays import FloatArray, dense, lean
+from privacyfunnel.arrays import SMALL, FloatArray, dense, lean, linalg
 from privacyfunnel.errors import SizeError
 from privacyfunnel.estimation.front import read_together
 from privacyfunnel.estimation.observation import ObservationModel
@@ -110,12 +108,12 @@ def _expected(reading: Reading, joint: Joint, rows: int, asked: Sequence[tuple[s
     root = np.sqrt(p)
     J = _information(model, p)
     J[np.diag_indices_from(J)] += SINGULAR
-    # J = L Lᵀ, so that w·J⁻¹w is the square of L⁻¹w.
-    inverse = lapack.dtrtri(scipy.linalg.cholesky(J, lower=True, overwrite_a=True), lower=1, overwrite_c=1)[0]
-    z, found = float(ndtri((1 + LEVEL) / 2)), []
+    inverse = _inverse_of_root(J)
+    z, found = NormalDist().inv_cdf((1 + LEVEL) / 2), []
     for columns in asked:
         labels, functions = reading.cells(columns)
         theta = p @ functions  # and Σ p w², what the rows themselves are: no noise
+        # J⁻¹ = L⁻ᵀ L⁻¹, so that w·J⁻¹w is the square of L⁻¹w.
         whole = np.square(inverse @ lean(root[:, None] * functions)).sum(axis=0)
         off = z * np.sqrt(np.maximum(whole - theta - ROUNDING, 0.0) / rows)
         certain = Guaranteed(np.zeros_like(theta), np.ones_like(theta))
@@ -131,10 +129,16 @@ def _information(model: ObservationModel, p: FloatArray) -> FloatArray:
     root, second = np.sqrt(p), model.second_moment(p)
     if second.ndim > 1:
         scaled = root[:, None] * model.means
-        return np.asarray(scaled @ scipy.linalg.pinvh(second) @ scaled.T)
+        return np.asarray(scaled @ np.linalg.pinv(second, hermitian=True) @ scaled.T)
     told = np.divide(1.0, np.sqrt(second), out=np.zeros_like(second), where=second > 0)
     scaled = lean(model.means) * root[:, None] * told
     return np.asarray(dense(scaled @ scaled.T))
+
+
+def _inverse_of_root(J: FloatArray) -> FloatArray:
+    """L⁻¹ for J = L Lᵀ. That L is a triangle saves much where it is large, and a library to load where it is small."""
+    L = np.linalg.cholesky(J)
+    return np.linalg.inv(L) if L.size <= SMALL else np.asarray(linalg.lapack.dtrtri(L, lower=1)[0])
 
 
 def _shares(reading: Reading, joint: Joint) -> FloatArray:

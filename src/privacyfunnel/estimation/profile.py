@@ -69,12 +69,12 @@ class Guaranteed:
         c = counts / counts.sum()
         possible = lean((likelihood > 0).astype(np.float64))
         allowed = np.asarray(possible.sum(axis=0)).reshape(-1)
-        output, which, inside = filled(
-            possible.T @ lean(functions)
-        )  # how many of the values that y allows are in a set
-        every, r = inside == allowed[output], functions.shape[1]
-        lower, upper = (np.bincount(which[at], c[output[at]], minlength=r) for at in (every, slice(None)))
-        return cls(np.asarray(lower, dtype=np.float64), np.asarray(upper, dtype=np.float64))
+        # How many of the values that an output allows are in a set.
+        output, which, inside = filled(possible.T @ lean(functions))
+        every, lower, upper = inside == allowed[output], *np.zeros((2, functions.shape[1]))
+        np.add.at(lower, which[every], c[output[every]])
+        np.add.at(upper, which, c[output])
+        return cls(lower, upper)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

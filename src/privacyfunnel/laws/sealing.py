@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import singledispatch
@@ -74,19 +74,19 @@ class SealedProtocol:
         """Whether the draw depends on the secret too."""
         return self.law.sees_secret
 
-    def certified_on(self, law: Law, joint: Joint) -> tuple[Law, Joint]:
+    def certified_on(self, law: Law, joint: Joint, secrets: Sequence[str] = ()) -> tuple[Law, Joint]:
         """What the promise is checked on, for a table that was found again among the inputs of the law.
 
         A private design does not know its table: its promise is about the people, and stands on the noisy counts of
-        the file, for all inputs of the law.
+        the file, for all inputs of the law; `secrets` are what its domain calls them, which the file does not say.
         """
         population = self.promise.population
         counts = None if population is None else population.rule.table
         if counts is None:
             return law, joint
-        secrets = self.domain.secrets or tuple(f"number {number} of its domain" for number in range(1, len(counts) + 1))
-        name = " & ".join(self.domain.secret_columns)
-        return self.law, Joint(counts, secrets, self.domain.attributes, self.domain.combos, name)
+        numbered = tuple(f"number {number} of its domain" for number in range(1, len(counts) + 1))
+        name, called = " & ".join(self.domain.secret_columns), self.domain.secrets or tuple(secrets) or numbered
+        return self.law, Joint(counts, called, self.domain.attributes, self.domain.combos, name)
 
     def sample(self, codes: NDArray[Any], stream: Stream | None = None, *, first_row: int = 0) -> NDArray[Any]:
         """What the law draws for input codes, a row each, from a fresh key unless a stream is given."""

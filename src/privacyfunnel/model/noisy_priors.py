@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from privacyfunnel.arrays import BoolArray, IntArray
-from privacyfunnel.errors import DistributionError, ParameterError
+from privacyfunnel.errors import DistributionError
 from privacyfunnel.model.binomial import SCALE
 from privacyfunnel.model.comparisons import Asked
 from privacyfunnel.model.events import FINEST, Events, boxed, nothing, rounded, united
@@ -25,7 +25,7 @@ from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.noise import NoiseSum, noise_sum
 from privacyfunnel.model.noisy_counts import NoisyCounts
 from privacyfunnel.model.noisy_shares import NoisyShares
-from privacyfunnel.model.priors import RARE
+from privacyfunnel.model.priors import RARE, too_few
 from privacyfunnel.model.sets import PriorSets
 
 # Of β: for the numbers of rows behind the noise, for shares, for the rest of each secret, for groups of rare ones and
@@ -86,10 +86,7 @@ class SampledWithNoise:
         while 0 < together < c and totals[order[:together]].sum() < self.rare:
             together += 1
         if c > 1 and together >= c:
-            raise ParameterError(
-                f"A promise for a population needs two secrets, or groups of them, of at least {self.rare} rows each; "
-                f"these {self.counts.rows:,} rows are too few for that. Merge secrets, or gather more rows."
-            )
+            raise too_few(totals, self.counts.rows, self.rare)
         alone = np.eye(c, dtype=bool)
         first = alone[order[:together]].any(axis=0, keepdims=True)
         return np.concatenate([first, alone[np.sort(order[together:])]]) if together > 1 else alone

@@ -146,12 +146,7 @@ class Sampled:
         rows = joint.weights.sum(axis=1)
         together = rare_together(rows, self.rare)
         if joint.c > 1 and len(together) >= joint.c:
-            most = Fraction(int(rows.max()), joint.total)
-            needed = math.ceil(self.rare / min(most, 1 - most))
-            raise ParameterError(
-                f"A promise for a population needs two secrets, or groups of them, of at least {self.rare} rows each; "
-                f"these {joint.total:,} rows are too few for that. A sample of {needed:,} such rows would do."
-            )
+            raise too_few(rows, joint.total, self.rare)
         alone = np.eye(joint.c, dtype=bool)
         first = alone[together].any(axis=0, keepdims=True)
         return np.concatenate([first, np.delete(alone, together, axis=0)]) if len(together) else alone
@@ -171,6 +166,17 @@ class Sampled:
         if joint.c <= 2 or not self.rare:  # two secrets are never promised together
             return beta
         return (1 - TOTALS) * beta * part_of_grouping(joint.weights.sum(axis=1), self.rare, TOTALS * beta)
+
+
+def too_few(totals: IntArray, rows: int, rare: int) -> ParameterError:
+    """Why a sample says nothing of its people, and how large one with the same shares would have to be."""
+    of_one, of_all = int(totals.max()), max(int(totals.sum()), 1)
+    least = min(of_one, of_all - of_one)
+    needed = f" A sample of {math.ceil(Fraction(rare * of_all, least)):,} such rows would do." if least > 0 else ""
+    return ParameterError(
+        f"A promise for a population needs two secrets, or groups of them, of at least {rare} rows each; these "
+        f"{rows:,} rows are too few for that.{needed or ' Gather more rows.'}"
+    )
 
 
 def checked_confidence(confidence: float | Fraction | str) -> Fraction:

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from privacyfunnel.designs.methods import Method, method
-from privacyfunnel.engine.clock import Clock
 from privacyfunnel.errors import PrivacyFunnelError
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
@@ -92,6 +91,8 @@ def sparse_words(found: Designed, watch: Watch | None = None) -> str:
     """What to know where combinations tell the secret of many rows; else nothing."""
     if _told(found.joint) < TELLING:
         return ""
+    from privacyfunnel.engine.clock import Clock
+
     if watch:
         watch("trying smaller tables", 0)
     mine, clock = method(found.choice.method), Clock.of(_seconds(found))

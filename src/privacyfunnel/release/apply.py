@@ -18,8 +18,7 @@ from privacyfunnel.laws.identified import RowKey
 from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.model.row_order import OrderTells
 from privacyfunnel.release.met import Measured, Met
-from privacyfunnel.release.order import names
-from privacyfunnel.release.sending import BLUR, ERROR, Sending, Watch
+from privacyfunnel.release.sending import BLUR, ERROR, Sending, Watch, names
 from privacyfunnel.tables.bins import Bins
 from privacyfunnel.tables.dialect import AS_FOUND, Dialect
 from privacyfunnel.tables.merging import Merge, merges_of
@@ -227,10 +226,11 @@ def _met(table: Table, sealed: SealedProtocol, sending: Sending, bins: Sequence[
     """The table met by the protocol; refused where rows are not known and must be."""
     from privacyfunnel.tables.identity import checked_row_id
 
+    sending.refuse_used((*(at.name for at in sealed.domain.attributes), *sealed.domain.secret_columns))
     ids = checked_row_id(sending.row_id, table.columns)
     met = Met.of(table, sealed, bins=bins, merges=merges, keep=sending.read, ids=ids)
     if met.encoding.strangers.rows and sending.unknown == ERROR:
-        raise unknown_rows(met.encoding.strangers, met.encoding.rows)
+        raise unknown_rows(met.encoding.strangers, met.encoding.rows, sealed.law.anything_else is not None)
     if met.encoding.rows == met.encoding.strangers.rows:
         raise TableError(
             f"{table.name} must hold rows that the protocol knows; it knows none of {met.encoding.rows:,}. Name the "
@@ -239,14 +239,15 @@ def _met(table: Table, sealed: SealedProtocol, sending: Sending, bins: Sequence[
     return met
 
 
-def unknown_rows(found: Strangers, rows: int) -> TableError:
+def unknown_rows(found: Strangers, rows: int, answered: bool = False) -> TableError:
     """How many rows hold what is not known, and in which columns; never what they hold."""
     where = [f"{count:,} in {column}" for column, count in found.columns.items()]
     if found.combinations:
         where.append(f"{found.combinations:,} or more in combinations of known values")
     return TableError(
         f"rows must hold only values and combinations that the protocol knows; {found.rows:,} of {rows:,} do not "
-        f"({', '.join(where)}). Design a protocol for them, or use --unknown blur or --unknown drop."
+        f"({', '.join(where)}). Design a protocol for them, or use --unknown blur"
+        f"{', by its row for anything else,' if answered else ''} or --unknown drop."
     )
 
 

@@ -13,7 +13,7 @@ from privacyfunnel.laws.law import checked_table
 from privacyfunnel.laws.outcomes import outcome_codes
 from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.model.joint import Attribute, Joint
-from privacyfunnel.model.uses.order import Orders, places
+from privacyfunnel.model.uses.order import Orders, shown_places
 from privacyfunnel.report.bars import DIVIDED, Bar, Bars, divided, keys_of
 from privacyfunnel.report.words import percent
 
@@ -96,7 +96,7 @@ def _change(column: Attribute, p_vy: FloatArray, names: Sequence[str], codes: Se
 def change_bars(change: Change, orders: Orders = ()) -> Bars:
     """What each value that is shown stands for, a divided bar each."""
     drawn = list(change.shown[:SHOWN_OUTPUTS])
-    where = places(change.column, orders)
+    where = shown_places(change.column, orders)
     if where is not None and all(each.value is not None for each in drawn):
         drawn.sort(key=lambda each: float(where[each.value or 0]))
     labels = change.column.labels
