@@ -214,6 +214,7 @@ def test_the_search_for_a_product_ends_with_its_seconds(some: Path, monkeypatch:
         found = budgets.product_protocol(joint, SRLIP(0.5), seconds=seconds)
         tried.append(next(tries) - before)
         assert found.excess == 0
+        assert found.worth.stopped == ("nothing left to try" if seconds == 1e6 else "time")
     assert tried[0] < tried[1] < tried[2]
 
 

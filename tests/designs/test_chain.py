@@ -322,6 +322,7 @@ def test_when_time_is_up_the_rarest_contexts_say_nothing_and_the_promise_stands(
         found = replace(whole, deadline=deadline).grown()
         assert found.seal().epsilon <= 1.0
         kept.append(found.information)
+        assert found.worth.stopped == ("time" if math.isfinite(deadline) else "nothing left to try")
     assert 0 < kept[0] < kept[-1]  # the first step is always solved
     assert kept == sorted(kept)
     assert kept[-1] == pytest.approx(whole.grow().nats)

@@ -99,7 +99,7 @@ def told(release: Release) -> str:
             *_counted(release),
             *served(release.worth, release.average),
             ("information", kept),
-            *([] if release.short is None else [("search", _cut(release))]),
+            *_search(release),
             (
                 "unchanged",
                 f"{words.share(release.unchanged, 1)} of rows show {just}the value they had, "
@@ -194,6 +194,14 @@ def _people(release: Release) -> list[tuple[str, str]]:
         return [("population", said)]
     unit = "nats kept" if alone.use.name == "information" else alone.use.unit
     return [("population", said), ("", f"for these rows alone it would be {alone.value:.4f} {unit}: --population none")]
+
+
+def _search(release: Release) -> list[tuple[str, str]]:
+    """What ended the search, where it may have found more."""
+    if release.short is not None:
+        return [("search", _cut(release))]
+    late = release.worth.bound is None and release.worth.stopped == "time"
+    return [("search", words.stopped(release.worth.stopped))] if late else []
 
 
 def _cut(release: Release) -> str:

@@ -32,7 +32,7 @@ from privacyfunnel.model.protocol import Protocol
 from privacyfunnel.model.sparse import SparseProtocol
 
 ROUNDING = 1e-12  # relative: how far the measured utility may exceed a bound that it meets
-SEALED_EACH, SEALING_SHARE = 3e-4, 0.5  # seconds an input that labels and sealing take; at most so much of the time
+SEALED_EACH, SEALING_SHARE = 4e-4, 0.6  # seconds an input that labels and sealing take; at most so much of the time
 HEAD_START = 5.0  # seconds for the protocol that does not see the secret, from which the one that does begins
 
 

@@ -55,8 +55,8 @@ class ChannelLaw(Law):
             raise ProtocolFileError(
                 "Every entry of a channel must belong to an output; one does not. Make the file again."
             )
-        cells = self._row_of_entry * len(self.outputs) + self.output
-        if len(np.unique(cells)) < len(cells):
+        cells = np.sort(self._row_of_entry * len(self.outputs) + self.output)
+        if (cells[1:] == cells[:-1]).any():
             raise ProtocolFileError(
                 "A row of a channel must name an output once; some name one twice. Make the file again."
             )

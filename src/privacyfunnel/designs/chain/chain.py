@@ -22,6 +22,7 @@ import numpy as np
 from privacyfunnel.designs.chain.band import Band
 from privacyfunnel.designs.chain.channel import Channel
 from privacyfunnel.designs.chain.growth import Grown, grow
+from privacyfunnel.designs.question import Stop
 from privacyfunnel.errors import ParameterError, SizeError
 from privacyfunnel.laws.chain import MOST_STEPS
 from privacyfunnel.laws.chain_measures import ReachedChain
@@ -94,7 +95,8 @@ class GrownChain:
     @property
     def worth(self) -> Worth:
         """Chains are sought by the information they keep."""
-        return Worth(Information(), self.information, self.bound)
+        stopped = Stop.TIME if self.grown.late else Stop.NOTHING
+        return Worth(Information(), self.information, self.bound, stopped.value)
 
     @property
     def outputs(self) -> int:

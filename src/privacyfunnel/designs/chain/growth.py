@@ -36,6 +36,7 @@ class Grown:
 
     law: ChainLaw
     nats: float
+    late: bool = False  # whether the clock ended it
 
     @property
     def contexts(self) -> int:
@@ -92,12 +93,13 @@ def grow(
             total += float(mass @ information)
             if number + 1 < len(steps):
                 reach = _onward(joint, step, reach, of_combo, rows if time.monotonic() < deadline else NOBODY)
+        late = time.monotonic() >= deadline
     whole: list[Step] = []
     ended = False  # whether there are outputs after which nothing more is said
     for number, step in enumerate(grown):
         ended = ended or (number > 0 and len(step.came_by) < len(grown[number - 1].context_of_output))
         whole.append(replace(step, otherwise=_silent(joint, step.attributes, labels, as_values)) if ended else step)
-    return Grown(ChainLaw(tuple(whole), labels.columns, joint.combos), total)
+    return Grown(ChainLaw(tuple(whole), labels.columns, joint.combos), total, late)
 
 
 def _silent(joint: Joint, attributes: tuple[int, ...], labels: _LabelCodes, as_values: bool) -> IntArray:

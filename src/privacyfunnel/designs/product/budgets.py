@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from privacyfunnel.designs.product.factors import LARGEST_EPSILON, Factors
+from privacyfunnel.designs.question import Stop
 from privacyfunnel.engine.clock import Clock
 from privacyfunnel.errors import ParameterError, SizeError, checked_epsilon
 from privacyfunnel.laws.sealing import SealedProtocol, seal
@@ -53,6 +54,7 @@ class Product:
     joint: Joint
     bound: None = None  # nothing is proved about the best product
     drawn: None = None  # it needs counts only
+    stopped: Stop = Stop.NOTHING  # what ended the search
 
     @property
     def excess(self) -> float:
@@ -67,11 +69,12 @@ class Product:
     @property
     def worth(self) -> Worth:
         """Products are sought by the information they keep."""
-        return Worth(Information(), self.information, self.bound)
+        return Worth(Information(), self.information, self.bound, self.stopped.value)
 
     def as_values(self) -> Product:
         """Every attribute's output replaced by a value drawn from what it stands for; the promise stands."""
-        return _judged(self.joint, self.promise, self.protocol.as_values(self.joint), self.budgets)
+        shown = _judged(self.joint, self.promise, self.protocol.as_values(self.joint), self.budgets)
+        return replace(shown, stopped=self.stopped)
 
     def seal(self) -> SealedProtocol:
         """The product as integers on which the promise was checked, exactly."""
@@ -97,7 +100,7 @@ def product_protocol(
         found = _sound(factors, solved)
     else:
         found = _measured(factors, solved, checked_budgets(joint, solved, budgets))
-    return replace(found, promise=promise)
+    return replace(found, promise=promise, stopped=Stop.TIME if factors.clock.late else Stop.NOTHING)
 
 
 def checked_search(joint: Joint) -> None:
