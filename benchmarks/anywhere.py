@@ -10,13 +10,19 @@ from pathlib import Path
 
 import polars as pl
 
-from benchmarks.release import PUBLISH, ROWS, SECRET, Cost, best, large_csv, told
+from benchmarks.release import PUBLISH, ROWS, SECRET, Cost, apart, best, large_csv, told
 
 # Both columns are read, as sanitise must; apply reads the published one alone.
 COPY = {
     ".csv": "pl.read_csv(sys.argv[1], columns={columns}, infer_schema=False)[['{publish}']].write_csv(sys.argv[2])",
     ".parquet": "pl.read_parquet(sys.argv[1], columns={columns})[['{publish}']].write_parquet(sys.argv[2])",
 }
+
+
+def tables(folder: Path) -> None:
+    """The same rows as CSV and as Parquet."""
+    large_csv(folder)
+    pl.scan_csv(folder / "people.csv", infer_schema=False).sink_parquet(folder / "people.parquet")
 
 
 def polars(suffix: str, source: Path, into: Path, columns: list[str]) -> list[str]:
@@ -31,8 +37,8 @@ def main() -> None:
     asked = ["--secret", SECRET, "--publish", PUBLISH, "--epsilon", "1", "--method", "randomised-response"]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        people, out = large_csv(folder), folder / "out"
-        pl.scan_csv(people, infer_schema=False).sink_parquet(folder / "people.parquet")
+        out = folder / "out"
+        apart(tables, folder)
 
         def sanitised(source: Path, how: list[str]) -> Cost:
             more = ["--into", str(out), "--force", "--no-report", "--ledger", fresh(folder)]

@@ -2,6 +2,7 @@
 
 python -m benchmarks.uses                    every row
 python -m benchmarks.uses education LDP       the rows whose name has all of these words
+python -m benchmarks.uses zipf                tables of hundreds of values, each in a process of its own
 
 Columns: GRR, OUE (with its efficient estimator), CR and subset selection, each as loud as the promise allows; the most
 informative protocol; the best for statistics, its bound, the gap, processor and other seconds; what repeated draws of
@@ -12,22 +13,26 @@ for the published value itself.
 import sys
 import time
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 from itertools import combinations
 
 import numpy as np
 
+from benchmarks.size import SLACK, alone, peak, zipf
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.designs.explicit import conditional_reporting, randomised_response, unary_encoding
 from privacyfunnel.designs.optimum import optimal
+from privacyfunnel.designs.response import error, forced_response
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.promises import LDP, LIP, Promise
+from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
 from privacyfunnel.model.protocol import Protocol
 from privacyfunnel.model.uses.statistics import Balanced, Statistics
 from privacyfunnel.tables.adult import adult_counts
 
 GAP, SECONDS = 1e-3, 20.0  # what each row is to reach
 HARD = ("occupation", "education", LDP(0.5)), 0.05, 120.0
+LARGE_GAP, LARGE_SECONDS, SEEDS = 0.02, 120.0, 5  # the same with hundreds of values, on so many tables
+TIMES = 10  # as good as randomised response, at least, with hundreds of values
 DRAWS = 40  # tables that are drawn
 ALL = Statistics()
 
@@ -144,6 +149,35 @@ def measured(secret: str, publish: str, promise: Promise) -> None:
             print(f"   multi-freq-ldpy {name}, drawn: {value:.4g}", flush=True)
 
 
+def at_size() -> Iterator[tuple[int, int, Promise, float]]:
+    """Values, seed, promise and the gap to reach in LARGE_SECONDS; the tables are those of benchmarks.size."""
+    for seed in range(SEEDS):
+        yield 200, seed, LIP(1.0), LARGE_GAP
+    for promise in (LIP(0.5), LDP(1.0), SRLIP(1.0)):
+        yield 200, 0, promise, LARGE_GAP
+    yield 1000, 0, LIP(1.0), 1.0
+
+
+def measured_at_size(values: int, seed: int, promise: Promise, gap: float) -> str:
+    """One row: how far the best is proved, and how much better it is than randomised and forced response."""
+    joint = zipf(5, values, seed)
+    worked = time.process_time()
+    best = optimal(joint, promise, ALL, time_limit=LARGE_SECONDS)
+    worked = time.process_time() - worked
+    reached, memory = (best.value - best.bound) / best.value, peak()
+    classic, forced = (
+        ALL.value(joint, randomised_response(joint, promise)),
+        error(joint, forced_response(joint, promise), ALL),
+    )
+    on_time = worked <= max(SLACK[0] * LARGE_SECONDS, LARGE_SECONDS + SLACK[1])
+    kept = on_time and reached <= gap and best.bound > 0 and classic >= TIMES * best.value
+    return (
+        f"GRR {classic:.4g}  forced response {forced:.4g}  statistics {best.value:.4g} [{best.bound:.4g}]  "
+        f"{classic / best.value:.0f} times as good as GRR  gap {100 * reached:.2f} % of {100 * gap:g} %  "
+        f"{worked:.1f} s processor of {LARGE_SECONDS:g}  {memory:.2f} GB  {'reached' if kept else 'MISSED'}"
+    )
+
+
 def both_kept() -> None:
     """Information and statistics at once."""
     joint, promise = adult("occupation", "education"), LIP(1.0)
@@ -166,6 +200,10 @@ def main(words: list[str] | None = None) -> None:
             measured(secret, publish, promise)
     if not words or "balanced" in words:
         both_kept()
+    for values, seed, promise, gap in at_size():
+        name = f"zipf 5 × {values:,} {promise.name} {promise.epsilon:g} seed {seed}"
+        if all(word in name for word in words or []):
+            print(f"{name}  {alone(partial(measured_at_size, values, seed, promise, gap))}", flush=True)
 
 
 if __name__ == "__main__":

@@ -236,8 +236,10 @@ def test_ids_and_columns_that_cannot_be_are_refused(df: Any, sealed: Any, people
         spark.apply(sealed, df.withColumn("home", df["town"]), row_id="home")
     with pytest.raises(ColumnError, match="a row id has at most 256 bytes; 3,000 of 'long' have more"):
         spark.apply(sealed, df.selectExpr("*", "repeat(id, 200) as long"), row_id="long")
-    with pytest.raises(ColumnError, match="published column cannot be the row id"):
+    with pytest.raises(ColumnError, match="'town' cannot tell rows apart and be secret or published"):
         spark.apply(sealed, df, row_id="town")
+    with pytest.raises(ColumnError, match="'job' cannot be kept as it is and be secret or published"):
+        spark.apply(sealed, df, row_id="id", keep="job")
     with pytest.raises(ColumnError, match="Did you mean"):
         spark.apply(sealed, df, row_id="idd")
     with pytest.raises(ColumnError, match="Did you mean"):

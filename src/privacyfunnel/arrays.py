@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from scipy import sparse
+    from scipy import linalg, sparse, special
 
 __all__ = [
     "HARDLY",
@@ -24,8 +24,11 @@ __all__ = [
     "filled",
     "frozen",
     "hardly_filled",
+    "lean",
+    "linalg",
     "matrix",
     "sparse",
+    "special",
 ]
 
 FloatArray = NDArray[np.float64]
@@ -76,6 +79,11 @@ def hardly_filled(table: Matrix) -> bool:
     return bool(table.shape[0] * table.shape[1] > SMALL and entries < HARDLY * table.shape[0] * table.shape[1])
 
 
+def lean(table: NDArray[Any]) -> Matrix:
+    """The same matrix, sparse where it is hardly filled."""
+    return sparse.csr_array(table) if hardly_filled(table) else table
+
+
 def _when_used(name: str) -> Any:
     """The module of that name, loaded when something of it is first asked for."""
     if name in sys.modules:
@@ -91,5 +99,5 @@ def _when_used(name: str) -> Any:
 
 
 if not TYPE_CHECKING:
-    # A release of one column needs no sparse matrix, and loading them takes a fifth of its time.
-    sparse = _when_used("scipy.sparse")
+    # A release of one column needs none of these, and loading them takes a third of its time.
+    linalg, sparse, special = (_when_used(f"scipy.{name}") for name in ("linalg", "sparse", "special"))

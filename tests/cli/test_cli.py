@@ -43,6 +43,10 @@ def test_help_lists_every_command_and_imports_nothing_heavy() -> None:
     [
         (["--no-report"], {"scipy.optimize", "scipy.stats", "matplotlib", "jinja2", "narwhals"}),
         ([], {"scipy.optimize", "scipy.stats", "matplotlib", "narwhals"}),
+        (
+            ["--no-report", "--method", "randomised-response"],
+            {"scipy.special._ufuncs", "scipy.linalg._flapack", "scipy.sparse._csr", "highspy", "privacyfunnel.engine"},
+        ),
     ],
 )
 def test_a_release_imports_nothing_that_it_does_not_need(

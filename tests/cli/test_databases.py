@@ -1,7 +1,10 @@
 """A query on a database is a table like any other: on a real PostgreSQL, on DuckDB and on SQLite files."""
 
+import re
+import shlex
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import duckdb
@@ -16,6 +19,7 @@ from privacyfunnel.tables.encoding import encode
 from tests.cli.postgres import SPELT, Server, server
 from tests.commands import found_by, said, turned_down
 
+PAGE = Path(__file__).parents[2] / "docs" / "databases.md"
 ROWS = 600
 KINDS = ("postgres", "duckdb", "sqlite")
 SELECT = "select * from people"
@@ -69,6 +73,28 @@ def places(postgres: Server, people: pl.DataFrame, tmp_path_factory: pytest.Temp
 def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The ledger of what a server gives lies in the current folder."""
     monkeypatch.chdir(tmp_path)
+
+
+def test_the_commands_of_the_page_run_as_they_are_written(
+    postgres: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PGHOST", str(postgres.folder))
+    monkeypatch.setenv("PGUSER", "steward")
+    made = "create table people (job text, town text, age int, year int)"
+    rows = [(("cook", "nurse")[i * i % 7 % 2], "klm"[i % 3], i % 50, 2025 + i % 2) for i in range(400)]
+    filled = f"insert into people values {str(rows)[1:-1]}"
+    postgres.do("create database registry", "\\connect registry", made, filled)
+    with duckdb.connect(tmp_path / "people.duckdb") as duck:
+        duck.execute(f"{made}; {filled}")
+    with closing(sqlite3.connect(tmp_path / "people.sqlite")) as lite:
+        lite.executescript(f"{made}; {filled};")
+    commands = re.findall(r"^\$ privacyfunnel (.*)$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(commands) == len(KINDS)
+    for command, there in zip(commands, (200, 400, 400), strict=True):
+        words = shlex.split(command)
+        found_by(capsys, *words)
+        assert pl.read_csv(Path(words[-1]) / "sanitised.csv").height == there
+        Path(NAME).unlink()  # it would refuse a second release of the same rows
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -81,12 +81,14 @@ def test_a_table_of_costs_is_followed_and_a_bad_one_refused(
     [
         (["--for", "distance"], "values that are numbers; some of 'X' are none"),
         (["--for", "distance", "--ordered", "X=low,high"], "each of the 3 values of 'X' once"),
-        (["--for", "distance", "--ordered", "Y=low,high"], "no column 'Y'"),
+        (["--for", "distance", "--ordered", "Y=low,high"], "must be of a published column; 'Y' is none"),
+        (["--ordered", "X"], "have an order of their own; some of 'X' are neither"),
+        (["--for", "distance:squarred"], "'squarred' is none. Did you mean 'squared'?"),
         (["--for", "valus"], "there is none called 'valus'. Did you mean 'values'?"),
         (["--for", "values:most"], "not as 'values:most'"),
         (["--for", "information:all"], "nothing behind it"),
         (["--for", "distance:nowhere.csv"], "no file 'nowhere.csv'"),
-        (["--for", "values", "--method", "unary-encoding"], "unary-encoding is made for information"),
+        (["--for", "values", "--method", "unary-encoding"], "unary-encoding is not made for 'values'"),
         (["--average", "-1"], "an average must be a finite number of nats, at least 0"),
         (["--average", "0", "--method", "randomised-response"], "an average is for the method optimal"),
         (["--average", "0.1", "--for", "values"], "an average is solved for the information"),
@@ -96,6 +98,37 @@ def test_what_does_not_fit_is_refused_in_one_sentence(
     words: Path, capsys: pytest.CaptureFixture[str], more: list[str], part: str
 ) -> None:
     assert part in turned_down(capsys, "solve", words, "--epsilon", 1, *more)
+
+
+@pytest.mark.parametrize("use", ["values", "statistics", "distance"])
+def test_a_method_that_a_refusal_names_serves_the_use(
+    counts: Path, capsys: pytest.CaptureFixture[str], use: str
+) -> None:
+    for method in ("chain", "product", "unary-encoding", *(["forced-response"] if use != "statistics" else [])):
+        sentence = turned_down(capsys, "solve", counts, "--epsilon", 0.3, "--for", use, "--method", method)
+        assert sentence.startswith(f"ParameterError: {method} is not made for '{use}")
+        named = sentence.rstrip(".\n").split("use the method ")[1].replace(" or ", ", ").split(", ")
+        for other in named:
+            found_by(capsys, "solve", counts, "--epsilon", 0.3, "--for", use, "--method", other)
+
+
+def test_files_of_numbers_may_be_written_as_europeans_write_them(
+    words: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    content = "v,low,mid,high\nlow,0,1.5,2\nmid,1,0,1\nhigh,2,1,0\n"
+    found = []
+    for name, text in (
+        ("a", content),
+        ("b", content.replace(",", ";").replace(".", ",")),
+        ("c", content.replace(",", "\t")),
+    ):
+        (tmp_path / f"{name}.csv").write_text(text)
+        costs = f"distance:{tmp_path}/{name}.csv"
+        found.append(found_by(capsys, "solve", words, "--epsilon", 0.3, "--for", costs)["value"])
+    assert found[0] == found[1] == found[2]
+    words.write_text(words.read_text().replace(",", ";"))
+    again = found_by(capsys, "solve", words, "--epsilon", 0.3, "--for", f"distance:{tmp_path}/a.csv")
+    assert again["value"] == found[0]
 
 
 def test_a_curve_is_drawn_in_the_unit_of_the_use(
@@ -163,6 +196,9 @@ def test_an_average_alone_is_solved_for_comparison_and_its_worst_case_stated(
     assert "made for an average alone" in made["not_promised"][0]
     stated = SealedProtocol.load(tmp_path / "yes" / "protocol.json").epsilon  # rounded up, to four digits
     assert made["certified"] <= stated <= made["certified"] + 1e-4
+    summary = said(capsys, *words, "--average-only", "--gap", 1e-4, "--into", tmp_path / "yes", "--force")[1]
+    assert "none about income, only an average; as LIP it is certified" in summary
+    assert "0 to 100 %" not in summary  # what nobody asked for leaves nothing open
     assert made["bound_nats"] is None  # what holds with the average is no bound on what the promise allows
 
 

@@ -20,7 +20,9 @@ import pytest
 from privacyfunnel.cli import words
 from privacyfunnel.designs.chain import order
 from privacyfunnel.designs.chain.order import chain_protocol
-from privacyfunnel.designs.product import budgets
+from privacyfunnel.designs.product import budgets, factors
+from privacyfunnel.engine.clock import Clock
+from privacyfunnel.engine.lazily import split_lazily
 from privacyfunnel.engine.simplex import Programmes, solve
 from privacyfunnel.errors import ParameterError
 from privacyfunnel.laws.sealing import seal
@@ -174,27 +176,60 @@ def test_a_time_limit_is_handed_to_the_search_for_a_product_or_a_chain(
     assert given[0] == 0.75
 
 
+class Looks:
+    """A clock on which every look takes a second."""
+
+    left = 50.0
+
+    def __init__(self, seconds: float) -> None:
+        self._looks = seconds
+
+    @classmethod
+    def of(cls, seconds: float) -> "Looks":
+        return cls(seconds)
+
+    def part(self, share: float) -> "Looks":
+        return self
+
+    @property
+    def late(self) -> bool:
+        self._looks -= 1
+        return self._looks < 0
+
+
 def test_the_search_for_a_product_ends_with_its_seconds(some: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a clock on which every look takes a second, what is tried is what the seconds leave."""
-    measured, ticks, tries = budgets._measured, itertools.count(), itertools.count()
-
-    class Clock:
-        monotonic = staticmethod(lambda: float(next(ticks)))
+    judged, tries = budgets._judged, itertools.count()
 
     def counted(*words: Any) -> Any:
         next(tries)
-        return measured(*words)
+        return judged(*words)
 
-    monkeypatch.setattr(budgets, "time", Clock)
-    monkeypatch.setattr(budgets, "_measured", counted)
+    monkeypatch.setattr(budgets, "Clock", Looks)
+    monkeypatch.setattr(budgets, "_judged", counted)
     joint = Joint.from_table(pl.read_csv(some), secret="income", publish=["relationship", "sex"])
     tried = []
-    for seconds in (1.0, 1e6):
+    for seconds in (1.0, 20.0, 1e6):
         before = next(tries)
         found = budgets.product_protocol(joint, SRLIP(0.5), seconds=seconds)
         tried.append(next(tries) - before)
         assert found.excess == 0
-    assert tried[0] < tried[1]
+    assert tried[0] < tried[1] < tried[2]
+
+
+def test_a_factor_gets_a_part_of_the_time_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[float] = []
+
+    def split(source: Any, *, gap: float, time_limit: float) -> Any:
+        given.append(time_limit)
+        return split_lazily(source, gap=gap, time_limit=time_limit)
+
+    monkeypatch.setattr(factors, "split_lazily", split)
+    joint = Joint.from_counts(np.random.default_rng(0).integers(1, 9, (2, 3, 3)))
+    for left, expected in ((np.inf, 5.0), (2.0, 0.2)):
+        clock = Clock.of(left)
+        factors.Factors(joint, SRLIP(1.0), clock).alone(0, 0.5)
+        assert given.pop() == pytest.approx(expected, abs=0.1)
 
 
 # Workers of a chain whose parent is gone.

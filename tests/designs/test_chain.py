@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from privacyfunnel.arrays import IntArray
@@ -23,8 +23,9 @@ from privacyfunnel.designs.chain.order import chain_protocol
 from privacyfunnel.designs.choice import choose_method
 from privacyfunnel.designs.optimum import optimal
 from privacyfunnel.errors import GuaranteeError, ParameterError, ProtocolFileError, SizeError
+from privacyfunnel.laws import chain as chain_law
 from privacyfunnel.laws.chain import ChainLaw
-from privacyfunnel.laws.chain_step import UNIT
+from privacyfunnel.laws.chain_step import UNIT, arrivals
 from privacyfunnel.laws.exact import exp_below
 from privacyfunnel.laws.sampling import KeyStream
 from privacyfunnel.laws.sealing import SealedProtocol, certify
@@ -46,18 +47,23 @@ def rows_of(joint: Joint, at_most: int = 400) -> IntArray:
 def largest_ratio_published(
     law: ChainLaw, joint: Joint, codes: IntArray, seed: int, *, two_secrets: bool = False
 ) -> Fraction:
-    """max P(y|s)/P(y) or its inverse, or P(y|s)/P(y|s'), over the outputs that were published, in fractions."""
+    """max P(y|s)/P(y) or its inverse, or P(y|s)/P(y|s'), over the outputs that were published, in fractions.
+
+    Where an output leads to no context that is listed, nothing more is said.
+    """
     largest = Fraction(1)
     stream = KeyStream.from_seed(seed)
     node, values = np.zeros(len(codes), dtype=np.int64), [law.values_of(number) for number in range(len(law.steps))]
     paths: list[list[tuple[int, int]]] = [[] for _ in codes]
+    on = np.arange(len(codes))
     for number, step in enumerate(law.steps):
-        output = step.draw(step.rows_of(node, values[number][codes]), stream.words(0, len(codes), draw=number))
-        for path, o in zip(paths, output.tolist(), strict=True):
-            path.append((number, o))
+        words = stream.words(0, len(codes), draw=number)[on]
+        output = step.draw(step.rows_of(node, values[number][codes[on]]), words)
+        for i, o in zip(on.tolist(), output.tolist(), strict=True):
+            paths[i].append((number, o))
         if number + 1 < len(law.steps):
-            came_by = law.steps[number + 1].came_by.tolist()
-            node = np.array([came_by.index(o) for o in output.tolist()])
+            node = arrivals(law.steps[number + 1].came_by, output)
+            on, node = on[node >= 0], node[node >= 0]
     for published in {tuple(path) for path in paths}:
         mass = [Fraction(0)] * joint.c
         for x in range(joint.a):
@@ -82,6 +88,7 @@ def largest_ratio_published(
     kind=st.sampled_from([LIP, LDP]),
     as_values=st.booleans(),
 )
+@example(Joint.from_counts([[[[1]], [[0]]], [[[0]], [[1]]]]), 0.1, LIP, False)  # an output is no context, by rounding
 def test_a_chain_keeps_its_promise_exactly_on_every_published_path_and_never_beats_the_optimum(
     joint: Joint, epsilon: float, kind: type[Promise], as_values: bool
 ) -> None:
@@ -241,6 +248,47 @@ def test_a_chain_of_few_contexts_is_whole_and_keeps_its_promise_on_every_output(
     tally.add(codes, drawn)
     assert tally.impossible == 0
     assert sum(p_xy.sum() for _, p_xy in law.with_values(joint)) == pytest.approx(3)
+
+
+@settings(max_examples=20, deadline=None)
+@given(joint=joints(max_c=3, max_a=3, attributes=3, min_c=2), rows=st.sampled_from([3.0, 1e9]), seed=st.integers(0, 99))
+def test_a_chain_says_the_same_whatever_is_looked_at_at_a_time_and_in_whatever_order_contexts_stand(
+    joint: Joint, rows: float, seed: int
+) -> None:
+    law = checked_chain(joint, LIP(0.7), ((0,), (1,), (2,)), 0.6).grow(rows).law
+    other = shuffled(law, seed)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(chain_law, "AT_ONCE", 3)
+        for mine in (law, other):
+            assert certify(mine, LIP(0.7), joint) == pytest.approx(certify(law, LIP(0.7), joint), abs=1e-12)
+            assert mine.protocol.mutual_information(joint) == pytest.approx(law.protocol.mutual_information(joint))
+            for (_, one), (_, two) in zip(mine.with_values(joint), law.with_values(joint), strict=True):
+                np.testing.assert_allclose(one, two, atol=1e-12)
+            by_output = [
+                dict(zip(map(tuple, shown.tolist()), chances.toarray(), strict=True))
+                for shown, chances in (mine.whole_outputs(), law.whole_outputs())
+            ]
+            assert by_output[0].keys() == by_output[1].keys()
+            for labels, chances in by_output[0].items():
+                np.testing.assert_allclose(chances, by_output[1][labels], atol=1e-12)
+
+
+def shuffled(law: ChainLaw, seed: int) -> ChainLaw:
+    """The same law with the contexts of its last step in another order."""
+    step = law.steps[-1]
+    order = np.random.default_rng(seed).permutation(len(step.came_by))
+    outputs = np.argsort(np.argsort(order)[step.context_of_output], kind="stable")
+    entries = np.lexsort((np.argsort(outputs)[step.output], step.value, np.argsort(order)[step.context]))
+    moved = replace(
+        step,
+        came_by=step.came_by[order],
+        context_of_output=np.argsort(order)[step.context_of_output][outputs],
+        labels=step.labels[outputs],
+        value=step.value[entries],
+        output=np.argsort(outputs)[step.output][entries],
+        numerator=step.numerator[entries],
+    )
+    return replace(law, steps=(*law.steps[:-1], moved))
 
 
 def test_a_chain_follows_from_counts_alone_and_few_contexts_keep_little_less() -> None:

@@ -201,15 +201,22 @@ def test_columns_that_stand_on_a_line_are_ordered_by_numbers_by_bins_or_as_the_o
     assert use.costs(words).tolist() == expected
     assert Distance().costs(bins).tolist() == [[0, 1, 2, 1], [1, 0, 3, 2], [2, 3, 0, 1], [1, 2, 1, 0]]
     assert Distance().costs(tens)[0].tolist() == [0, 9, 7, 8]
-    with pytest.raises(InputError, match="Give their order"):
+    with pytest.raises(InputError, match=r"some of 'size' are none\. Give their order"):
         Distance().refuse(words)
+    gone = Joint.from_counts([[4, 3, 2], [1, 2, 3]], values=["9,5", "10,5", "(missing)"], names=["age"])
+    with pytest.raises(InputError, match="missing or merged ones of 'age' are none"):
+        Distance().refuse(gone)
+    commas = Joint.from_counts([[4, 3], [1, 2]], values=["9,5", "10,5"])
+    assert Distance().costs(commas)[0].tolist() == [0, 1]
     for order in (("S", "M", "L"), ("S", "M", "L", "L"), ("S", "M", "L", "XXL")):
         with pytest.raises(InputError, match="each of the 4 values of 'size' once"):
             checked_orders((("size", order),), words)
-    with pytest.raises(InputError, match="no column 'sise'"):
+    with pytest.raises(InputError, match=r"'sise' is none\. Did you mean 'size'"):
         checked_orders((("sise", ()),), words)
-    with pytest.raises(InputError, match="needs values that are numbers"):
+    with pytest.raises(InputError, match="have an order of their own; some of 'size' are neither"):
         checked_orders((("size", ()),), words)
+    with pytest.raises(InputError, match="each of the 4 values of 'size' once"):
+        Distance(orders=(("size", ("S", "M")),)).refuse(words)
 
 
 def test_outputs_that_hold_neighbours_are_called_by_their_range() -> None:

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from privacyfunnel.designs import choice, statistics
-from privacyfunnel.designs.choice import Choice, by_default
+from privacyfunnel.designs.choice import Choice, by_default, choose_method, made
 from privacyfunnel.designs.explicit import randomised_response
-from privacyfunnel.designs.methods import Options
+from privacyfunnel.designs.methods import Options, method
 from privacyfunnel.designs.optimum import optimal
 from privacyfunnel.designs.response import error, forced_response
 from privacyfunnel.laws.exact import exp_below
 from privacyfunnel.laws.sealing import exact_worst
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.promises import LDP, LIP, Promise
+from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
 from privacyfunnel.model.uses.statistics import Statistics
 from privacyfunnel.model.uses.use import Information
 
@@ -59,3 +59,23 @@ def test_where_nobody_says_what_for_statistics_are_served_if_they_can_be_had(mon
     assert "not sought" in by_default(chosen, many, LIP(1.0), Options(), named=True)[0].reason
     assert by_default(chosen, many, LIP(1.0), Options())[0].method == "forced-response"
     assert by_default(chosen, many, LIP(1.0), Options(sees_secret=True))[0].method == "optimal"
+
+
+def test_of_two_methods_the_one_that_keeps_more_information_is_taken_and_the_reason_says_so() -> None:
+    few = joint(3, 12)
+    forced = method("forced-response").design(few, LIP(0.7)).information
+    for name in ("optimal", "randomised-response", "product"):
+        alone = method(name).design(few, LIP(0.7)).information
+        taken, found = made(Choice(name, "a reason", unless="forced-response"), few, LIP(0.7), Options())
+        assert found.information == pytest.approx(max(alone, forced), abs=1e-6)
+        assert taken.method == (name if alone >= forced else "forced-response")
+        assert (taken.reason == "a reason") == (alone >= forced)
+        if alone < forced:
+            assert f"{forced:.2f} nats instead of {alone:.2f}" in taken.reason
+
+
+def test_beside_a_chain_that_nobody_asked_for_a_forced_response_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choice, "SOLVED_WELL", 10)
+    table = Joint.from_counts(np.arange(1, 37).reshape(3, 4, 3), names=["u", "v"])
+    assert choose_method(table, LIP(1.0)) == Choice("chain", choose_method(table, LIP(1.0)).reason, "forced-response")
+    assert not choose_method(table, SRLIP(1.0)).unless

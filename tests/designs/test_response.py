@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacyfunnel.designs.explicit import randomised_response
+from privacyfunnel.designs.methods import Options, method
 from privacyfunnel.designs.response import error, forced_response, responded
 from privacyfunnel.errors import ParameterError
 from privacyfunnel.estimation.expected import expected
@@ -125,7 +126,7 @@ def test_columns_of_a_forced_response_are_one_and_estimates_are_as_near_as_was_s
 
 def test_what_it_is_not_made_for_is_refused() -> None:
     joint = large()
-    with pytest.raises(ParameterError, match="made for statistics; 'values' was asked"):
-        responded(joint, LIP(1.0), Values())
+    with pytest.raises(ParameterError, match="forced-response is not made for 'values'"):
+        method("forced-response").design(joint, LIP(1.0), Options(use=Values()))
     with pytest.raises(ParameterError, match="a promise for a population was asked"):
         forced_response(joint, LIP(1.0).for_population(joint, 0.95))

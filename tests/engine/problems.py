@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine import Problem, split
 from privacyfunnel.engine.best_first import BestFirst
-from privacyfunnel.engine.bounding import ByProof, ByRelaxations, Prover
+from privacyfunnel.engine.bounding import ByProof, ByRelaxations, Cost, Prover
 from privacyfunnel.engine.chords import BoxedChords, OpenChords
 from privacyfunnel.engine.classes import ByClasses, class_cones
 from privacyfunnel.engine.generation import Generation, Pace
@@ -140,9 +140,10 @@ def with_loans(problem: Problem, search: Search, prover: Prover) -> Generation:
     return Generation(problem, WithLoans(problem, search), ByProof(problem, prover), Pace(0.0, 1))
 
 
-def easier(problem: Problem, gap: float, seconds: float) -> float:
-    """What every split of a simpler problem costs at least."""
-    return split(problem, gap=gap, time_limit=seconds).bound
+def easier(problem: Problem, gap: float, seconds: float) -> Cost:
+    """What a simpler problem costs."""
+    found = split(problem, gap=gap, time_limit=seconds)
+    return Cost(found.bound, found.value)
 
 
 def with_rest(problem: Problem, search: Search, prover: Prover | None, *, by_parts: bool) -> Generation:

@@ -125,7 +125,7 @@ def test_a_step_to_the_best_neighbour_goes_down_where_a_square_counts(
         np.add.at(moved, start.basis[k], -np.abs(step[k, j]) * W[k, :, j])
         moved[j] += step[k, j]
         expected[k, j] = (((start.x[k] + moved)[:d] @ objective.square) ** 2).sum()
-    assert np.allclose(search.walks._squares(objective.square, start.x, start.basis, W, step), expected)
+    assert np.allclose(search.walks._squares(objective.products, start.x, start.basis, W, step), expected)
     ends = search.walks.descend(start, prices)
     assert reduced_costs(objective, ends.x[:, :d], prices).min() >= (
         reduced_costs(objective, vertices(problem), prices).min() - 1e-8

@@ -7,9 +7,11 @@ from hypothesis import strategies as st
 
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.engine.closing import closed
+from privacyfunnel.engine.neighbours import NeighbourSearch
 from privacyfunnel.engine.objective import reduced_costs
-from privacyfunnel.engine.plan import BOXES, TOGETHER
+from privacyfunnel.engine.plan import BOXES, NEIGHBOURS, TOGETHER
 from privacyfunnel.engine.polytope import boxed, polytope_of
+from privacyfunnel.engine.problem import Problem
 from privacyfunnel.engine.search import InputsInTurn, InTurn, VertexSearch
 from privacyfunnel.engine.some_inputs import SomeInputsSearch
 from privacyfunnel.engine.vertices import Walks
@@ -28,6 +30,12 @@ from tests.engine.problems import (
     random_joint,
     with_loans,
 )
+
+
+@pytest.fixture(scope="module")
+def three_columns() -> Problem:
+    """More inputs than a walk looks at, in classes."""
+    return problem_of(Joint.from_counts(adult_counts("occupation", "education", "relationship", "sex")[0]), SRLIP(1.0))
 
 
 @given(seed=SEEDS, c=st.integers(2, 5), a=st.integers(2, 8), epsilon=st.floats(0.05, 2))
@@ -70,9 +78,8 @@ def test_walks_by_programmes_meet_allowed_atoms_and_end_near_the_optimum(
     assert reference.value - 1e-6 <= best.value <= reference.value + 2e-2
 
 
-def test_walks_among_some_inputs_meet_allowed_atoms_of_these() -> None:
-    joint = Joint.from_counts(adult_counts("occupation", "education", "relationship", "sex")[0])
-    problem = problem_of(joint, SRLIP(1.0))
+def test_walks_among_some_inputs_meet_allowed_atoms_of_these(three_columns: Problem) -> None:
+    problem = three_columns
     assert problem.size > TOGETHER
     search = SomeInputsSearch(problem, TOGETHER)
     assert not search.start().size
@@ -130,3 +137,40 @@ def test_what_atoms_leave_over_is_closed_to_an_allowed_split(seed: int, epsilon:
     assert problem.keeps(v).all()
     assert found.value == pytest.approx(float(q @ problem.costs(v)), abs=1e-9)
     assert found.value <= problem.worth + 1e-9
+
+
+def test_walks_among_neighbours_meet_allowed_atoms_of_these(three_columns: Problem) -> None:
+    problem = three_columns
+    assert problem.size > NEIGHBOURS
+    search = NeighbourSearch(problem, NEIGHBOURS)
+    search.walks = 8
+    atoms = np.concatenate([search.cover(-np.log(problem.prior), problem.prior) for _ in range(2)])
+    assert len(atoms) > 3
+    assert atoms.sum(axis=1) == pytest.approx(np.ones(len(atoms)))
+    clean = problem.cleaned(atoms)
+    assert len(clean) >= 0.9 * len(atoms)
+    assert problem.keeps(clean).all()
+
+
+def test_neighbours_are_those_who_share_the_smallest_classes(three_columns: Problem) -> None:
+    """By chance anybody may be among them; on average they share more of what the rows look at than others do."""
+    problem, x = three_columns, int(np.argmax(three_columns.prior))
+    search = NeighbourSearch(problem, NEIGHBOURS)
+    members = problem.rows.members[problem.rows.compared].astype(int)
+    shared = members[:, x] @ members
+    around = [search._around(np.array([x])) for _ in range(20)]
+    assert all(x in inputs and inputs.size == NEIGHBOURS for inputs in around)
+    assert np.mean([shared[inputs].mean() for inputs in around]) > 1.3 * shared.mean()
+
+
+def test_the_pool_keeps_what_is_cheapest_however_long_ago_it_was_met() -> None:
+    problem = problem_of(random_joint(7, (2, 3, 3)), SRLIP(0.5))
+    search = NeighbourSearch(problem, NEIGHBOURS)
+    search.pool = 5
+    prices = np.random.default_rng(3).normal(size=problem.size)
+    met = np.concatenate([search.cover(prices, problem.prior) for _ in range(4)])
+    reduced = np.unique(np.round(reduced_costs(problem.objective, met, prices), 9))
+    kept = np.sort(reduced_costs(problem.objective, search._pool, prices))
+    assert len(kept) == 5
+    assert kept[0] == pytest.approx(reduced[0], abs=1e-8)
+    assert kept[-1] <= reduced[4] + 1e-8

@@ -42,7 +42,7 @@ def test_a_bound_never_lies_above_the_split_that_its_prices_fit(
     moment = Moment(F, np.zeros((values, 0)), entropy if beta else None)
     mixed = Mixture(q, reduced, square, prices, beta, value, value)
     excess = max(0.0, -float(reduced.min())) / value
-    assert mixed.bound(problem, moment, excess) <= value * (1 + 1e-9)
+    assert mixed.bound(problem, moment, prices / value, excess) <= value * (1 + 1e-9)
 
 
 def test_what_does_not_count_is_the_last_entries_of_the_image() -> None:

@@ -51,9 +51,29 @@ def test_cross_tables_have_the_published_margins_and_come_nearer(release: Releas
         together = sum(cell.share or 0.0 for cell in found if cell.labels[0] == colour)
         assert together == pytest.approx(of_colour[(colour,)], abs=2e-4)
     for cell, before in zip(found, alone, strict=True):
-        assert (cell.standard_error or 0.0) <= (before.standard_error or 0.0)
+        assert (cell.standard_error or 0.0) <= (before.standard_error or 0.0) + 1e-12
         assert abs((cell.share or 0.0) - truth[cell.labels]) <= 5 * (cell.standard_error or 0.0) + 1e-3
     assert sum(c.upper - c.lower for c in found) < 0.9 * sum(c.upper - c.lower for c in alone)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_cross_table_is_a_distribution_with_the_published_margins_however_rough_the_draw(
+    adult: Path, seed: int
+) -> None:
+    """400 people and ε = 0.1: what outputs alone say of husbands is off by a third of all rows. Covariances that were
+    taken there and not where the margins are explained more variance than there was: cells seemed to be certain, and
+    added up to 1.07."""
+    people = pl.read_csv(adult, n_rows=400)
+    both = ("relationship", "sex")
+    drawn = sanitise(people, secret="income", publish=both, epsilon=0.1, with_shares=True, seed=seed)
+    found = estimate(drawn, columns=[both]).table(*both)
+    assert sum(cell.share or 0.0 for cell in found) == pytest.approx(1, abs=1e-6)
+    for j, column in enumerate(both):
+        for label, share in shares(people, column).items():
+            together = sum(cell.share or 0.0 for cell in found if cell.labels[j] == label[0])
+            assert together == pytest.approx(share, abs=1e-6)
+    certain = [cell for cell in found if cell.lower == cell.upper]
+    assert {cell.labels for cell in certain} == {("Husband", "Male"), ("Wife", "Female")}  # which margins imply
 
 
 def test_groups_have_the_published_shares_together(release: Release) -> None:

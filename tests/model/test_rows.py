@@ -242,7 +242,7 @@ def test_within_a_class_srlip_is_lip_of_those_who_are_in_it(joint: Joint, data: 
     assume(len(rows.compared))
     number = int(data.draw(st.sampled_from(rows.compared.tolist())))
     members = rows.members[number]
-    part = rows.within(number, float(joint.p_x[members].sum()))
+    part = rows.within(np.flatnonzero(members), (rows.members == members).all(axis=1), float(joint.p_x[members].sum()))
     weights = joint.weights[:, members]
     expected = LIP(EPSILON).rows(Joint.from_counts(weights[weights.any(axis=1)]))
     assert_same_rows(np.hstack(part.dense), np.hstack(expected.dense))
@@ -286,6 +286,16 @@ def test_disjoint_classes_are_those_of_one_side_channel() -> None:
     assert all((cover <= 1).all() for cover in covers)
     assert sorted(len(way) for way in ways) == [1, 2, 3]  # nothing known, the first known, the second known
     assert all((cover == 1).all() for cover in covers)
+
+
+def test_a_class_lies_inside_the_part_that_holds_all_of_it() -> None:
+    """Nobody knows anything: across both parts. The first attribute is known: inside one each. The second: across."""
+    joint = Joint.from_counts(np.random.default_rng(0).integers(1, 9, (2, 2, 3)))
+    rows = SRLIP(EPSILON).rows(joint)
+    assert rows.channel.tolist() == [0, 1, 1, 2, 2, 2]
+    assert rows.inside(joint.combos[:, 0]).tolist() == [-1, 0, 1, -1, -1, -1]
+    assert rows.inside(np.arange(6)).tolist() == [-1] * 6
+    assert rows.inside(np.zeros(6, dtype=np.int64)).tolist() == [0] * 6
 
 
 def test_rows_joined_keep_their_events_apart() -> None:

@@ -154,6 +154,14 @@ def test_rows_that_lack_a_published_column_are_refused(sealed: SealedProtocol) -
         apply(sealed, PEOPLE.drop("town"))
 
 
+def test_what_is_secret_or_published_neither_tells_rows_apart_nor_is_kept(sealed: SealedProtocol) -> None:
+    for column in ("town", "job"):
+        with pytest.raises(ColumnError, match=f"'{column}' cannot tell rows apart and be secret or published too"):
+            apply(sealed, PEOPLE, row_id=column)
+        with pytest.raises(ColumnError, match=f"'{column}' cannot be kept as it is and be secret or published too"):
+            apply(sealed, PEOPLE, keep=column)
+
+
 def test_a_protocol_that_sees_the_secret_needs_it_and_knows_all_of_it() -> None:
     seeing = design(PEOPLE, secret="job", publish="town", promise=LIP(0.5), method="conditional-reporting")
     assert len(apply(seeing, NEXT).table) == len(NEXT)

@@ -25,6 +25,8 @@ from hypothesis import strategies as st
 from privacyfunnel.designs import methods
 from privacyfunnel.designs.curve import Curve, Point, line_name
 from privacyfunnel.designs.methods import Design, Effort, Method, Options
+from privacyfunnel.errors import SizeError
+from privacyfunnel.laws import law
 from privacyfunnel.model.beliefs import by_a_factor, by_odds
 from privacyfunnel.model.joint import Attribute, Joint
 from privacyfunnel.model.noise import OwnNoise
@@ -433,3 +435,26 @@ def test_a_column_without_a_name_is_not_an_empty_word() -> None:
     frame = people().with_columns(pl.Series("", range(4000)).cast(pl.String))
     release = sanitise(frame, secret="job", publish="sex", promise=LIP(0.5), seed=1, effort=QUICK)
     assert "Not published: job, city, age, a column without a name." in owner_page(release, OCCASION, effort=QUICK)
+
+
+def test_a_table_too_large_for_the_page_is_left_out_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    release = released(LIP(0.5), ("city", "sex"), "forced-response")
+    assert "too large a table" not in owner_page(release, OCCASION, effort=QUICK)
+
+    def too_large(*_: object) -> None:
+        raise SizeError("too large")
+
+    monkeypatch.setattr(type(release.sealed.law), "with_values", too_large)
+    text = owner_page(release, OCCASION, effort=QUICK)
+    assert "What each value became is too large a table for a page" in text
+    assert "of the rows show the value they had" in text
+
+
+def test_what_publishes_values_as_they_are_needs_no_table_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A forced response of fifty thousand values took twenty gigabytes for it."""
+    monkeypatch.setattr(law, "LARGEST_TABLE", 3)
+    release = sanitise(people(), secret="job", publish="city", promise=LIP(0.5), method="forced-response", seed=1)
+    assert release.codebook is None
+    assert release.joint is not None
+    with pytest.raises(SizeError, match="at most 3 entries"):
+        release.sealed.law.with_values(release.joint)

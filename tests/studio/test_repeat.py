@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from privacyfunnel import Balanced, Distance, Information, Statistics, Values
 from privacyfunnel.cli import main
+from privacyfunnel.model.uses.called import use_called
 from privacyfunnel.studio.choices import Choices, Source
+from privacyfunnel.studio.pages.cost import uses
 from privacyfunnel.studio.pages.promise import beliefs
 from privacyfunnel.studio.repeat import command, notebook, script
 
@@ -52,6 +55,16 @@ def test_command_script_and_notebook_make_the_same_protocol(promise: str, people
     assert made[0] == made[1] == made[2]
     assert choices.promise.name == promise
     assert promise in made[0]
+
+
+def test_every_use_that_the_page_offers_is_one_that_the_command_reads_and_says_again() -> None:
+    few, many = CHOSEN["SRLIP"], replace(CHOSEN["LIP"], roles={"job": "secret", "town": "publish", "a, b": "publish"})
+    assert set(uses(many)) - set(uses(few)) == {'statistics:town,"a, b"'}
+    kinds = {type(use_called(use)) for use in uses(many) if use}
+    assert kinds == {Information, Statistics, Balanced, Values, Distance}
+    for use in uses(many):
+        words = command(replace(many, source=Source(Path("people.csv"), "people.csv"), use=use))
+        assert [word for word in words if word.startswith("--for=")] == ([f"--for={use}"] if use else [])
 
 
 def test_both_questions_answered_with_yes_ask_for_half_the_size_of_the_stronger_promise() -> None:

@@ -9,45 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from privacyfunnel.cli import owners, words
-from privacyfunnel.cli.asked import row_key, source_asked
+from privacyfunnel.cli.asked import SentFromHere, source_asked
 from privacyfunnel.cli.frame import Json, answer
-from privacyfunnel.cli.options import (
-    Again,
-    BinOption,
-    Decimal,
-    Delimiter,
-    Encoding,
-    Force,
-    KeepOrder,
-    LedgerFile,
-    MergeSecretsOption,
-    Na,
-    Person,
-    PersonRow,
-    QueryOption,
-    Sheet,
-    TableOrDatabase,
-    dialect,
-    listed,
-    merges,
-)
-from privacyfunnel.cli.release_options import (
-    ExcelSafe,
-    Keep,
-    KeyFile,
-    RowId,
-    Seed,
-    Sets,
-    SetsOption,
-    Unknown,
-    UnknownOption,
-)
+from privacyfunnel.cli.options import Again, Force, LedgerFile, QueryOption, TableOrDatabase
+from privacyfunnel.cli.reading import Reading, Recoding
+from privacyfunnel.cli.release_options import ExcelSafe, Unknown, UnknownOption
+from privacyfunnel.cli.spread import spread
 from privacyfunnel.tables.names import listing
 
 if TYPE_CHECKING:
     from privacyfunnel.release.apply import Applied
 
 
+@spread
 def apply(
     protocol: Annotated[Path, typer.Argument(readable=False, help="The protocol.json that design or sanitise wrote.")],
     table: TableOrDatabase,
@@ -56,23 +30,11 @@ def apply(
         Path, typer.Option("--into", help="The sanitised table, such as sanitised.csv; a folder for a table in parts.")
     ],
     unknown: UnknownOption = Unknown.ERROR,
-    keep: Keep = None,
-    row_id: RowId = None,
-    key_file: KeyFile = None,
-    keep_order: KeepOrder = False,
-    sets: SetsOption = Sets.COLUMN,
-    bin_: BinOption = None,
-    merge_secrets: MergeSecretsOption = None,
+    sent: SentFromHere,
+    recoding: Recoding,
     query: QueryOption = None,
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
-    decimal: Decimal = None,
-    na: Na = None,
-    sheet: Sheet = None,
-    person: Person = None,
-    person_row: PersonRow = None,
+    reading: Reading,
     excel_safe: ExcelSafe = False,
-    seed: Seed = None,
     ledger: LedgerFile = None,
     again: Again = False,
     force: Force = False,
@@ -85,19 +47,16 @@ def apply(
     """
     from privacyfunnel.cli.progress import work_shown
     from privacyfunnel.release.apply import apply_file
-    from privacyfunnel.release.sending import Sending
-    from privacyfunnel.tables.asking import parse_bin
 
-    sending = Sending(listed(keep), sets.value, keep_order, seed, row_id, row_key(key_file), unknown.value)
     with work_shown() as (_, rows):
         found = apply_file(
             protocol,
             source_asked(table, query),
             into,
-            sending,
-            bins=tuple(map(parse_bin, bin_ or [])),
-            merges=merges(None, merge_secrets),
-            dialect=dialect(delimiter, encoding, decimal, na, sheet, person, person_row),
+            sent.sending(unknown.value),
+            bins=recoding.bins,
+            merges=recoding.merges,
+            dialect=reading.dialect,
             force=force,
             excel_safe=excel_safe,
             ledger=ledger,

@@ -1,17 +1,56 @@
-"""What the command line asks for, as an order."""
+"""What the command line asks for: from whom, what, and how the rows are to leave; as an order to the rooms."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from privacyfunnel.cli.options import listed, merges
+from privacyfunnel.cli.beliefs import size
+from privacyfunnel.cli.options import (
+    AverageOption,
+    Factor,
+    ForOrDefault,
+    Gap,
+    KeepOrder,
+    OptionalEpsilon,
+    Ordered,
+    PopulationOrNone,
+    PromiseName,
+    PromiseOption,
+    Publish,
+    Secret,
+    SeesSecret,
+    TimeLimit,
+    listed,
+)
+from privacyfunnel.cli.release_options import (
+    AnyMethod,
+    As,
+    AsOption,
+    AverageOnly,
+    Budgets,
+    ChainOrder,
+    DesignEpsilon,
+    DesignNoise,
+    DomainOption,
+    Keep,
+    KeyFile,
+    Noise,
+    RowId,
+    Seed,
+    Sets,
+    SetsOption,
+    Unknown,
+    WithShares,
+)
 from privacyfunnel.errors import ParameterError
 
 if TYPE_CHECKING:
+    from privacyfunnel.cli.reading import Coarsening
     from privacyfunnel.designs.methods import Progress
-    from privacyfunnel.laws.identified import RowKey
     from privacyfunnel.release.order import Order
+    from privacyfunnel.release.sending import Sending
     from privacyfunnel.tables.sources import Source
 
 
@@ -28,101 +67,138 @@ def source_asked(table: str, query: str | None) -> Source:
     return FileSource(Path(table))
 
 
-def order_asked(
-    *,
-    secret: list[str],
-    publish: list[str],
-    epsilon: float | None,
-    promise: str = "lip",
-    population: float | str | None = None,
-    method: str = "auto",
-    order: list[str] | None = None,
-    budgets: str | None = None,
-    for_: str | None = None,
-    ordered: list[str] | None = None,
-    average: float | None = None,
-    average_only: bool = False,
-    sees_secret: bool = False,
-    with_shares: bool = False,
-    keep: list[str] | None = None,
-    bins: list[str] | None = None,
-    merge_rare: list[str] | None = None,
-    merge_secrets: list[str] | None = None,
-    as_: str = "outcomes",
-    sets: str = "column",
-    keep_order: bool = False,
-    gap: float = 1e-6,
-    time_limit: float | None = None,
-    seed: int | None = None,
-    row_id: str | None = None,
-    key_file: Path | None = None,
-    design_epsilon: str | None = None,
-    domain: Path | None = None,
-    design_noise: str = "own",
-    progress: Progress | None = None,
-) -> Order:
-    """The order that these words are."""
-    from privacyfunnel.designs.methods import Effort
-    from privacyfunnel.model.promises import promise as promise_called
-    from privacyfunnel.model.uses.called import use_called
-    from privacyfunnel.model.uses.order import parse_order
-    from privacyfunnel.release.order import Order
-    from privacyfunnel.release.private import private_design
-    from privacyfunnel.release.whom import whom
-    from privacyfunnel.tables.asking import parse_bin
-    from privacyfunnel.tables.domain_file import read_domain
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What a protocol is to promise and to keep."""
 
-    return Order(
-        secret=listed(secret),
-        publish=listed(publish),
-        promise=promise_called(promise, _size(epsilon, average, average_only)),
-        population=whom(population).confidence,
-        population_if_possible=whom(population).if_possible,
-        method=method,
-        chain_order=listed(order),
-        budgets=_budgets(budgets),
-        use=None if for_ is None else use_called(for_),
-        orders=tuple(map(parse_order, ordered or [])),
-        average=average,
-        average_only=average_only,
-        keep=listed(keep),
-        bins=tuple(map(parse_bin, bins or [])),
-        merges=merges(merge_rare, merge_secrets),
-        as_=as_,
-        sets=sets,
-        sees_secret=sees_secret,
-        with_shares=with_shares,
-        keep_order=keep_order,
-        seed=seed,
-        row_id=row_id,
-        key=row_key(key_file),
-        effort=Effort(gap, time_limit, progress),
-        private=private_design(design_epsilon, design_noise),
-        domain=None if domain is None else read_domain(domain),
-    )
+    secret: Secret
+    publish: Publish
+    epsilon: OptionalEpsilon = None
+    factor: Factor = None
+    promise: PromiseOption = PromiseName.LIP
+    population: PopulationOrNone = "none"
+    method: AnyMethod = "auto"
+    order: ChainOrder = None
+    budgets: Budgets = None
+    for_: ForOrDefault = None
+    ordered: Ordered = None
+    average: AverageOption = None
+    average_only: AverageOnly = False
+    as_: AsOption = As.OUTCOMES
+    gap: Gap = 1e-6
+    time_limit: TimeLimit = None
 
+    def placed(self, coarsening: Coarsening, sending: Sending | None = None, progress: Progress | None = None) -> Order:
+        """The order that these words are, for rows that are read and sent so."""
+        from privacyfunnel.designs.methods import Effort
+        from privacyfunnel.model.promises import promise as promise_called
+        from privacyfunnel.model.uses.called import use_called
+        from privacyfunnel.model.uses.order import parse_order
+        from privacyfunnel.release.order import Order
+        from privacyfunnel.release.sending import Sending
+        from privacyfunnel.release.whom import whom
 
-def row_key(path: Path | None) -> RowKey | None:
-    """The owner's key for rows that are addressed by their ids, where one is named."""
-    if path is None:
-        return None
-    from privacyfunnel.laws.identified import RowKey
+        sent = sending or Sending()
+        return Order(
+            secret=listed(self.secret),
+            publish=listed(self.publish),
+            promise=promise_called(self.promise.value, self._size),
+            population=whom(self.population).confidence,
+            population_if_possible=whom(self.population).if_possible,
+            method=self.method,
+            chain_order=listed(self.order),
+            budgets=_budgets(self.budgets),
+            use=None if self.for_ is None else use_called(self.for_),
+            orders=tuple(map(parse_order, self.ordered or [])),
+            average=self.average,
+            average_only=self.average_only,
+            keep=sent.keep,
+            bins=coarsening.bins,
+            merges=coarsening.merges,
+            as_=self.as_.value,
+            sets=sent.sets,
+            keep_order=sent.keep_order,
+            seed=sent.seed,
+            row_id=sent.row_id,
+            key=sent.key,
+            effort=Effort(self.gap, self.time_limit, progress),
+        )
 
-    return RowKey.load(path)
+    @property
+    def _size(self) -> float:
+        """The ε to promise; with an average alone, the largest there is, and what comes of it is stated."""
+        epsilon = size(self.epsilon, self.factor)
+        if self.average_only and (self.average is None or epsilon is not None):
+            raise ParameterError(
+                "--average-only needs --average and no --epsilon. Leave out --average-only to have both kept."
+            )
+        if self.average_only:
+            from privacyfunnel.designs.splitting import LARGEST_EPSILON
+
+            return LARGEST_EPSILON
+        if epsilon is None:
+            also = (
+                " An average alone promises nothing about the worst record: add --average-only to have it all the same."
+            )
+            raise ParameterError(f"Missing option '--epsilon'.{also if self.average is not None else ''}")
+        return epsilon
 
 
-def _size(epsilon: float | None, average: float | None, average_only: bool) -> float:
-    """The ε to promise; with an average alone, the largest there is, and what comes of it is stated."""
-    if average_only and (average is None or epsilon is not None):
-        raise ParameterError("--average-only needs --average and takes no --epsilon; give both for both. Mend one.")
-    if average_only:
-        from privacyfunnel.designs.splitting import LARGEST_EPSILON
+@dataclass(frozen=True, kw_only=True)
+class AskedOfTable(Asked):
+    """The same where the rows themselves are at hand: what needs more than counts, or keeps the counts private."""
 
-        return LARGEST_EPSILON
-    if epsilon is None:
-        also = " An average alone promises nothing about the worst record: add --average-only to have it all the same."
-        raise ParameterError(f"Missing option '--epsilon'.{also if average is not None else ''}")
-    return epsilon
+    sees_secret: SeesSecret = False
+    with_shares: WithShares = False
+    design_epsilon: DesignEpsilon = None
+    domain: DomainOption = None
+    design_noise: DesignNoise = Noise.OWN
+
+    def placed(self, coarsening: Coarsening, sending: Sending | None = None, progress: Progress | None = None) -> Order:
+        """The order that these words are, for rows that are read and sent so."""
+        from privacyfunnel.release.private import private_design
+        from privacyfunnel.tables.domain_file import read_domain
+
+        return replace(
+            super().placed(coarsening, sending, progress),
+            sees_secret=self.sees_secret,
+            with_shares=self.with_shares,
+            private=private_design(self.design_epsilon, self.design_noise.value),
+            domain=None if self.domain is None else read_domain(self.domain),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sent:
+    """What is asked of the rows on their way out."""
+
+    keep: Keep = None
+    sets: SetsOption = Sets.COLUMN
+    keep_order: KeepOrder = False
+    row_id: RowId = None
+    key_file: KeyFile = None
+
+    def sending(self, unknown: str = Unknown.ERROR.value) -> Sending:
+        """The same for those who send them; `unknown` is what becomes of rows that a protocol does not know."""
+        from privacyfunnel.release.sending import Sending
+
+        key = None
+        if self.key_file is not None:
+            from privacyfunnel.laws.identified import RowKey
+
+            key = RowKey.load(self.key_file)
+        return Sending(listed(self.keep), self.sets.value, self.keep_order, None, self.row_id, key, unknown)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SentFromHere(Sent):
+    """The same where this process draws them."""
+
+    seed: Seed = None
+
+    def sending(self, unknown: str = Unknown.ERROR.value) -> Sending:
+        """The same for those who send them."""
+        return replace(super().sending(unknown), seed=self.seed)
 
 
 def _budgets(text: str | None) -> str | tuple[float, ...] | None:

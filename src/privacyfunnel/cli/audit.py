@@ -13,26 +13,9 @@ from privacyfunnel.cli.asked import source_asked
 from privacyfunnel.cli.beliefs import size
 from privacyfunnel.cli.frame import Json, answer, show
 from privacyfunnel.cli.matrix import of_matrix
-from privacyfunnel.cli.options import (
-    BinOption,
-    Decimal,
-    Delimiter,
-    Encoding,
-    Factor,
-    LedgerFile,
-    MergeSecretsOption,
-    Na,
-    Person,
-    PersonRow,
-    PromiseName,
-    PromiseOption,
-    QueryOption,
-    Sheet,
-    SignedBy,
-    dialect,
-    listed,
-    merges,
-)
+from privacyfunnel.cli.options import Factor, LedgerFile, PromiseName, PromiseOption, QueryOption, SignedBy, listed
+from privacyfunnel.cli.reading import Reading, Recoding
+from privacyfunnel.cli.spread import spread
 from privacyfunnel.errors import checked_epsilon
 
 if TYPE_CHECKING:
@@ -52,6 +35,7 @@ def _schema_shown(wanted: bool) -> None:
         raise typer.Exit
 
 
+@spread
 def audit(
     protocol: Annotated[
         Path, typer.Argument(readable=False, help="The protocol.json that sanitise wrote. With --matrix: the table.")
@@ -117,16 +101,9 @@ def audit(
             "--schema", help="Print the JSON Schema of protocol files and leave.", is_eager=True, callback=_schema_shown
         ),
     ] = False,
-    bin_: BinOption = None,
-    merge_secrets: MergeSecretsOption = None,
+    recoding: Recoding,
     query: QueryOption = None,
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
-    decimal: Decimal = None,
-    na: Na = None,
-    sheet: Sheet = None,
-    person: Person = None,
-    person_row: PersonRow = None,
+    reading: Reading,
     as_json: Json = False,
 ) -> None:
     """Check from the files alone that the promise holds and that the sanitised table was drawn as stated.
@@ -135,12 +112,10 @@ def audit(
     """
     from privacyfunnel.errors import ParameterError
     from privacyfunnel.model.promises import promise as promise_called
-    from privacyfunnel.tables.asking import parse_bin
     from privacyfunnel.tables.domain_file import read_domain
 
     epsilon = size(epsilon, factor)
-    bins = tuple(map(parse_bin, bin_ or []))
-    written = dialect(delimiter, encoding, decimal, na, sheet, person, person_row)
+    bins, written = recoding.bins, reading.dialect
     if matrix is None:
         if table is None or publish or epsilon is not None:
             raise ParameterError(
@@ -148,7 +123,7 @@ def audit(
                 "Name both files, or a matrix."
             )
         others = tuple(with_ or ())
-        more: dict[str, Any] = {"keep": listed(keep), "signed_by": signed_by, "merges": merges(None, merge_secrets)}
+        more: dict[str, Any] = {"keep": listed(keep), "signed_by": signed_by, "merges": recoding.merges}
         more |= {"keep_order": keep_order, "ledger": ledger}
         more |= {"domain": None if domain is None else read_domain(domain)}
         rows = source_asked(table, query)

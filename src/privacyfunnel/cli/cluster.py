@@ -13,48 +13,15 @@ from privacyfunnel.cli import words
 from privacyfunnel.cli.apply import content as applied_content
 from privacyfunnel.cli.apply import of_rows
 from privacyfunnel.cli.apply import told as applied_told
-from privacyfunnel.cli.asked import order_asked, row_key
-from privacyfunnel.cli.beliefs import size
+from privacyfunnel.cli.asked import Asked, Sent
 from privacyfunnel.cli.design import content as designed_content
 from privacyfunnel.cli.design import lines as designed_lines
 from privacyfunnel.cli.design import told as designed_told
 from privacyfunnel.cli.frame import HELP, Json, answer
-from privacyfunnel.cli.options import (
-    AverageOption,
-    BinOption,
-    Delimiter,
-    Factor,
-    Force,
-    ForOrDefault,
-    Gap,
-    KeepOrder,
-    MergeRareOption,
-    MergeSecretsOption,
-    OptionalEpsilon,
-    Ordered,
-    PopulationOrNone,
-    PromiseName,
-    PromiseOption,
-    Publish,
-    Secret,
-    TimeLimit,
-    listed,
-)
-from privacyfunnel.cli.release_options import (
-    AnyMethod,
-    As,
-    AsOption,
-    AverageOnly,
-    Budgets,
-    ChainOrder,
-    Keep,
-    KeyFile,
-    RowId,
-    Sets,
-    SetsOption,
-    Unknown,
-    UnknownOption,
-)
+from privacyfunnel.cli.options import Delimiter, Force
+from privacyfunnel.cli.reading import Coarsening
+from privacyfunnel.cli.release_options import Unknown, UnknownOption
+from privacyfunnel.cli.spread import spread
 
 CALLED = "python -m privacyfunnel.spark"
 commands = typer.Typer(
@@ -93,29 +60,13 @@ def _spark() -> None:
 
 
 @commands.command()
+@spread
 def design(
     table: Name = None,
     *,
-    secret: Secret,
-    publish: Publish,
-    epsilon: OptionalEpsilon = None,
-    factor: Factor = None,
     into: Annotated[Path, typer.Option("--into", help="The protocol file, such as protocol.json.")],
-    promise: PromiseOption = PromiseName.LIP,
-    population: PopulationOrNone = "none",
-    method: AnyMethod = "auto",
-    order: ChainOrder = None,
-    budgets: Budgets = None,
-    for_: ForOrDefault = None,
-    ordered: Ordered = None,
-    average: AverageOption = None,
-    average_only: AverageOnly = False,
-    bin_: BinOption = None,
-    merge_rare: MergeRareOption = None,
-    merge_secrets: MergeSecretsOption = None,
-    as_: AsOption = As.OUTCOMES,
-    gap: Gap = 1e-6,
-    time_limit: TimeLimit = None,
+    asked: Asked,
+    coarsening: Coarsening,
     query: SelectOption = None,
     delimiter: Delimiter = None,
     force: Force = False,
@@ -125,45 +76,23 @@ def design(
     from privacyfunnel.release.design import design_file
     from privacyfunnel.spark import folders, sessions
 
-    asked = order_asked(
-        secret=secret,
-        publish=publish,
-        epsilon=size(epsilon, factor),
-        promise=promise.value,
-        population=population,
-        method=method,
-        order=order,
-        budgets=budgets,
-        for_=for_,
-        ordered=ordered,
-        average=average,
-        average_only=average_only,
-        bins=bin_,
-        merge_rare=merge_rare,
-        merge_secrets=merge_secrets,
-        as_=as_.value,
-        gap=gap,
-        time_limit=time_limit,
-    )
+    order = asked.placed(coarsening)
     with sessions.running() as session:
         df = sessions.table(session, table, query, delimiter)
-        source = folders.Counts(df, (*asked.secret, *asked.publish))
-        found = design_file(source, into, asked, counts=source.counts, force=force)
+        source = folders.Counts(df, (*order.secret, *order.publish))
+        found = design_file(source, into, order, counts=source.counts, force=force)
     answer(as_json, designed_content(found), designed_told(found, CALLED))
 
 
 @commands.command()
+@spread
 def apply(
     protocol: Annotated[Path, typer.Argument(readable=False, help="The protocol.json that design or sanitise wrote.")],
     table: Name = None,
     *,
     into: Annotated[str, typer.Option("--into", help="The folder of sanitised rows that Spark is to write.")],
     unknown: UnknownOption = Unknown.ERROR,
-    keep: Keep = None,
-    row_id: RowId = None,
-    key_file: KeyFile = None,
-    keep_order: KeepOrder = False,
-    sets: SetsOption = Sets.COLUMN,
+    sent: Sent,
     query: SelectOption = None,
     delimiter: Delimiter = None,
     format_: FormatOption = Format.PARQUET,
@@ -172,12 +101,11 @@ def apply(
 ) -> None:
     """Draw the rows of a table from a protocol that was designed before, where they lie."""
     from privacyfunnel.laws.sealing import SealedProtocol
-    from privacyfunnel.release.sending import Sending
     from privacyfunnel.spark import folders, sessions
     from privacyfunnel.spark.places import Files
 
     sealed = SealedProtocol.load(protocol)
-    sending = Sending(listed(keep), sets.value, keep_order, None, row_id, row_key(key_file), unknown.value)
+    sending = sent.sending(unknown.value)
     with sessions.running() as session:
         df = sessions.table(session, table, query, delimiter)
         found = folders.applied(sealed, df, sending, Files(into, format_.value, force))
@@ -186,34 +114,14 @@ def apply(
 
 
 @commands.command()
+@spread
 def sanitise(
     table: Name = None,
     *,
-    secret: Secret,
-    publish: Publish,
-    epsilon: OptionalEpsilon = None,
-    factor: Factor = None,
     into: Annotated[str, typer.Option("--into", help="The folder for the rows, protocol.json and codebook.csv.")],
-    promise: PromiseOption = PromiseName.LIP,
-    population: PopulationOrNone = "none",
-    method: AnyMethod = "auto",
-    order: ChainOrder = None,
-    budgets: Budgets = None,
-    for_: ForOrDefault = None,
-    ordered: Ordered = None,
-    average: AverageOption = None,
-    average_only: AverageOnly = False,
-    keep: Keep = None,
-    bin_: BinOption = None,
-    merge_rare: MergeRareOption = None,
-    merge_secrets: MergeSecretsOption = None,
-    as_: AsOption = As.OUTCOMES,
-    sets: SetsOption = Sets.COLUMN,
-    keep_order: KeepOrder = False,
-    row_id: RowId = None,
-    key_file: KeyFile = None,
-    gap: Gap = 1e-6,
-    time_limit: TimeLimit = None,
+    asked: Asked,
+    coarsening: Coarsening,
+    sent: Sent,
     query: SelectOption = None,
     delimiter: Delimiter = None,
     format_: FormatOption = Format.PARQUET,
@@ -224,34 +132,10 @@ def sanitise(
     from privacyfunnel.spark import folders, sessions
     from privacyfunnel.spark.places import Files
 
-    asked = order_asked(
-        secret=secret,
-        publish=publish,
-        epsilon=size(epsilon, factor),
-        promise=promise.value,
-        population=population,
-        method=method,
-        order=order,
-        budgets=budgets,
-        for_=for_,
-        ordered=ordered,
-        average=average,
-        average_only=average_only,
-        keep=keep,
-        bins=bin_,
-        merge_rare=merge_rare,
-        merge_secrets=merge_secrets,
-        as_=as_.value,
-        sets=sets.value,
-        keep_order=keep_order,
-        gap=gap,
-        time_limit=time_limit,
-        row_id=row_id,
-        key_file=key_file,
-    )
+    order = asked.placed(coarsening, sent.sending())
     with sessions.running() as session:
         df = sessions.table(session, table, query, delimiter)
-        found, done = folders.sanitised(df, asked, Files(into, format_.value, force, described=True))
+        found, done = folders.sanitised(df, order, Files(into, format_.value, force, described=True))
     lines = [("rows", f"{done.rows:,}, published as {done.table}"), *designed_lines(found), *of_rows(done)]
     not_promised = dict.fromkeys((*found.not_promised, *done.not_promised))
     content = {**applied_content(done), **designed_content(found), "not_promised": [*not_promised]}

@@ -11,39 +11,28 @@ import typer
 from privacyfunnel.cli import words
 from privacyfunnel.cli.frame import Json, answer
 from privacyfunnel.cli.options import (
-    BinOption,
-    Decimal,
-    Delimiter,
-    Encoding,
     For,
     Force,
     Gap,
-    MergeRareOption,
-    MergeSecretsOption,
-    Na,
     Ordered,
-    Person,
-    PersonRow,
     Population,
     PromiseName,
     PromiseOption,
     SeesSecret,
-    Sheet,
     TimeLimit,
-    dialect,
     listed,
-    merges,
     several_epsilons,
 )
+from privacyfunnel.cli.reading import Coarsening, Reading
+from privacyfunnel.cli.spread import spread
 
 if TYPE_CHECKING:
     from privacyfunnel.designs.curve import Curve
     from privacyfunnel.model.joint import Joint
-    from privacyfunnel.tables.dialect import Dialect
-    from privacyfunnel.tables.merging import Merge
     from privacyfunnel.tables.sources import Source
 
 
+@spread
 def curve(
     table: Annotated[
         Path, typer.Argument(readable=False, help="A table, with --secret and --publish; or a CSV file of counts.")
@@ -59,18 +48,10 @@ def curve(
     ordered: Ordered = None,
     population: Population = None,
     sees_secret: SeesSecret = False,
-    bin_: BinOption = None,
-    merge_rare: MergeRareOption = None,
-    merge_secrets: MergeSecretsOption = None,
+    coarsening: Coarsening,
     gap: Gap = 1e-6,
     time_limit: TimeLimit = None,
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
-    decimal: Decimal = None,
-    na: Na = None,
-    sheet: Sheet = None,
-    person: Person = None,
-    person_row: PersonRow = None,
+    reading: Reading,
     into: Annotated[
         Path | None, typer.Option("--into", help="A folder for curve.csv, curve.svg and curve.png.")
     ] = None,
@@ -93,9 +74,7 @@ def curve(
     if into is not None and into.exists():
         for name in CURVE:
             checked_target(into / name, force=force)
-    rules = merges(merge_rare, merge_secrets)
-    written = dialect(delimiter, encoding, decimal, na, sheet, person, person_row)
-    joint = joint_of(table, secret, publish, bins=bin_, rules=rules, written=written)
+    joint = joint_of(table, secret, publish, coarsening, reading)
     checked_orders(orders, joint)
     like = promise_called(promise.value, 1.0)
     if population is not None:
@@ -129,43 +108,42 @@ def joint_of(
     table: Path,
     secret: list[str] | None,
     publish: list[str] | None,
-    *,
-    bins: list[str] | None,
-    rules: tuple[Merge, ...],
-    written: Dialect,
+    coarsening: Coarsening,
+    reading: Reading,
 ) -> Joint:
     """The joint of a table's columns, or of a file of counts where none are named."""
     from privacyfunnel.errors import ColumnError
     from privacyfunnel.model.counts import read_counts
 
     if not secret and not publish:
-        if rules:
+        if coarsening.merges:
             raise ColumnError("values are merged in a table; this is a file of counts. Add up its rows or columns.")
         return read_counts(table)
     if not secret or not publish:
         raise ColumnError("a table needs --secret and --publish; one is missing. For a file of counts leave out both.")
-    return joint_of_table(table, secret, publish, bins=bins, rules=rules, written=written)
+    return joint_of_table(table, secret, publish, coarsening, reading)
 
 
 def joint_of_table(
     table: Path | Source,
     secret: list[str],
     publish: list[str],
-    *,
-    bins: list[str] | None,
-    rules: tuple[Merge, ...],
-    written: Dialect,
+    coarsening: Coarsening,
+    reading: Reading,
 ) -> Joint:
     """The joint of a table's columns."""
     from privacyfunnel.release.design import checked_joint
-    from privacyfunnel.tables.asking import parse_bin
     from privacyfunnel.tables.encoding import encode
     from privacyfunnel.tables.sources import source_of
 
-    source = source_of(table).open(written)
+    source = source_of(table).open(reading.dialect)
     return checked_joint(
         encode(
-            source, secret=listed(secret), publish=listed(publish), bins=tuple(map(parse_bin, bins or [])), merges=rules
+            source,
+            secret=listed(secret),
+            publish=listed(publish),
+            bins=coarsening.bins,
+            merges=coarsening.merges,
         ).contingency
     )
 
@@ -176,5 +154,8 @@ def _told(found: Curve) -> str:
         rows.append([name, *("–" if p.height is None else f"{p.height:.4f}" for p in points)])
         if any(p.bound is not None for p in points):
             rows.append(["  bound", *("" if p.bound is None else f"{p.bound:.4f}" for p in points)])
+        if any(p.bound_nats is not None for p in points):
+            rows.append(["  nats kept", *("" if p.utility is None else f"{p.utility:.4f}" for p in points)])
+            rows.append(["  nats at most", *("" if p.bound_nats is None else f"{p.bound_nats:.4f}" for p in points)])
     header = ["ε", *(f"{epsilon:g}" for epsilon in found.epsilons)]
     return words.table(header, rows, "<" + ">" * len(found.epsilons))

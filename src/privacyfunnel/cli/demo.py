@@ -27,6 +27,7 @@ def demo(
 ) -> None:
     """Sanitise the census data that comes with the package, and say what happened."""
     from privacyfunnel.audits.scan import scan
+    from privacyfunnel.cli.asked import Asked
     from privacyfunnel.cli.sanitise import sanitised
     from privacyfunnel.cli.summary import content, told
     from privacyfunnel.tables.adult import write_adult_csv
@@ -43,9 +44,7 @@ def demo(
     release = sanitised(
         people,
         into,
-        secret=[SECRET],
-        publish=[PUBLISH],
-        epsilon=EPSILON,
+        Asked(secret=[SECRET], publish=[PUBLISH], epsilon=EPSILON),
         command=[*command, "--into", str(into), "--force"],
         force=force,
         where={"trial": True},

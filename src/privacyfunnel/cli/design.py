@@ -8,95 +8,28 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from privacyfunnel.cli import words
-from privacyfunnel.cli.asked import order_asked, source_asked
-from privacyfunnel.cli.beliefs import size
+from privacyfunnel.cli.asked import AskedOfTable, source_asked
 from privacyfunnel.cli.frame import Json, answer
-from privacyfunnel.cli.options import (
-    AverageOption,
-    BinOption,
-    Decimal,
-    Delimiter,
-    Encoding,
-    Factor,
-    Force,
-    ForOrDefault,
-    Gap,
-    MergeRareOption,
-    MergeSecretsOption,
-    Na,
-    OptionalEpsilon,
-    Ordered,
-    Person,
-    PersonRow,
-    PopulationOrNone,
-    PromiseName,
-    PromiseOption,
-    Publish,
-    QueryOption,
-    Secret,
-    SeesSecret,
-    Sheet,
-    TableOrDatabase,
-    TimeLimit,
-    dialect,
-)
-from privacyfunnel.cli.release_options import (
-    AnyMethod,
-    As,
-    AsOption,
-    AverageOnly,
-    Budgets,
-    ChainOrder,
-    CountsColumn,
-    DesignEpsilon,
-    DesignNoise,
-    DomainOption,
-    Noise,
-    WithShares,
-)
-from privacyfunnel.cli.summary import certified
+from privacyfunnel.cli.options import Force, QueryOption, TableOrDatabase
+from privacyfunnel.cli.reading import Coarsening, Reading
+from privacyfunnel.cli.release_options import CountsColumn
+from privacyfunnel.cli.spread import spread
+from privacyfunnel.cli.summary import near, promised, served
 
 if TYPE_CHECKING:
     from privacyfunnel.release.design import Designed
 
 
+@spread
 def design(
     table: TableOrDatabase,
     *,
-    secret: Secret,
-    publish: Publish,
-    epsilon: OptionalEpsilon = None,
-    factor: Factor = None,
     into: Annotated[Path, typer.Option("--into", help="The protocol file, such as protocol.json.")],
     counts: CountsColumn = None,
-    promise: PromiseOption = PromiseName.LIP,
-    population: PopulationOrNone = "none",
-    method: AnyMethod = "auto",
-    order: ChainOrder = None,
-    budgets: Budgets = None,
-    for_: ForOrDefault = None,
-    ordered: Ordered = None,
-    average: AverageOption = None,
-    average_only: AverageOnly = False,
-    sees_secret: SeesSecret = False,
-    with_shares: WithShares = False,
-    bin_: BinOption = None,
-    merge_rare: MergeRareOption = None,
-    merge_secrets: MergeSecretsOption = None,
-    as_: AsOption = As.OUTCOMES,
-    gap: Gap = 1e-6,
-    time_limit: TimeLimit = None,
+    asked: AskedOfTable,
+    coarsening: Coarsening,
     query: QueryOption = None,
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
-    decimal: Decimal = None,
-    na: Na = None,
-    sheet: Sheet = None,
-    person: Person = None,
-    person_row: PersonRow = None,
-    design_epsilon: DesignEpsilon = None,
-    domain: DomainOption = None,
-    design_noise: DesignNoise = Noise.OWN,
+    reading: Reading,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -105,38 +38,12 @@ def design(
     from privacyfunnel.release.design import design_file
 
     with work_shown() as (proof, rows):
-        asked = order_asked(
-            secret=secret,
-            publish=publish,
-            epsilon=size(epsilon, factor),
-            promise=promise.value,
-            population=population,
-            method=method,
-            order=order,
-            budgets=budgets,
-            for_=for_,
-            ordered=ordered,
-            average=average,
-            average_only=average_only,
-            sees_secret=sees_secret,
-            with_shares=with_shares,
-            bins=bin_,
-            merge_rare=merge_rare,
-            merge_secrets=merge_secrets,
-            as_=as_.value,
-            gap=gap,
-            time_limit=time_limit,
-            design_epsilon=design_epsilon,
-            domain=domain,
-            design_noise=design_noise.value,
-            progress=proof,
-        )
         found = design_file(
             source_asked(table, query),
             into,
-            asked,
+            asked.placed(coarsening, progress=proof),
             counts=counts,
-            dialect=dialect(delimiter, encoding, decimal, na, sheet, person, person_row),
+            dialect=reading.dialect,
             force=force,
             watch=rows,
         )
@@ -145,6 +52,8 @@ def design(
 
 def content(found: Designed) -> dict[str, Any]:
     """What was designed, as one object."""
+    from privacyfunnel.estimation.expected import expected_of_each
+
     sealed = found.sealed
     return {
         "rows": found.rows,
@@ -164,6 +73,8 @@ def content(found: Designed) -> dict[str, Any]:
         "use": found.worth.use.called,
         "value": found.worth.value,
         "bound": found.worth.bound,
+        "unit": found.worth.use.unit,
+        "shares_within": [each.to_dict() for each in expected_of_each(sealed, found.joint, found.rows)],
         "protocol": str(found.protocol_file),
         "codebook": None if found.codebook is None else str(found.codebook),
         "not_promised": found.not_promised,
@@ -182,18 +93,17 @@ def told(found: Designed, called: str = "privacyfunnel") -> str:
 
 
 def lines(found: Designed) -> list[tuple[str, str]]:
-    """What was promised, how, and what it keeps, a line each."""
-    sealed = found.sealed
-    secret, columns = " & ".join(sealed.domain.secret_columns), " & ".join(at.name for at in sealed.domain.attributes)
+    """What was promised, how, what an analyst will get and what it keeps, a line each."""
+    from privacyfunnel.estimation.expected import expected_of_each
+
+    sealed, columns = found.sealed, " & ".join(at.name for at in found.sealed.domain.attributes)
     kept = f"{words.nats(sealed.information, sealed.information_error)}, "
     kept += f"{words.share(sealed.information, sealed.entropy)} of H({columns})"
     why = f": {found.choice.reason}" if found.choice.reason else ""
     return [
-        (
-            "promise",
-            f"{sealed.promise.name} about {secret}: asked ε = {words.epsilon(sealed.promise.epsilon)}, "
-            f"{certified(sealed)}",
-        ),
+        ("promise", promised(sealed, average_only=found.options.average_only)),
         ("method", f"{found.choice.method}{why}"),
+        *near(expected_of_each(sealed, found.joint, found.rows)),
+        *served(found.worth, found.options.average),
         ("information", kept if sealed.bound is None else f"{kept}; no protocol keeps more than {sealed.bound:.4f}"),
     ]

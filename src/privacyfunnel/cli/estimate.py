@@ -11,7 +11,9 @@ import typer
 
 from privacyfunnel.cli import words
 from privacyfunnel.cli.frame import Json, answer
-from privacyfunnel.cli.options import Decimal, Delimiter, Encoding, Force, Na, Sheet, SignedBy, dialect, listed
+from privacyfunnel.cli.options import Force, SignedBy, listed
+from privacyfunnel.cli.reading import Written
+from privacyfunnel.cli.spread import spread
 
 if TYPE_CHECKING:
     from privacyfunnel.estimation import Cell, Estimates, ShareTable
@@ -38,6 +40,7 @@ class Target(StrEnum):
     POPULATION = "population"
 
 
+@spread
 def estimate(
     protocol: Annotated[Path, typer.Argument(readable=False, help="The protocol.json of the sanitised table.")],
     sanitised: Annotated[Path, typer.Argument(readable=False, help="The sanitised table.")],
@@ -73,11 +76,7 @@ def estimate(
         bool, typer.Option("--no-shares", help="Do not calibrate to shares that the protocol file states.")
     ] = False,
     signed_by: SignedBy = None,
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
-    decimal: Decimal = None,
-    na: Na = None,
-    sheet: Sheet = None,
+    written: Written,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -95,8 +94,8 @@ def estimate(
         if path is not None:
             checked_target(path, force=force)
     sealed, signer = signed_protocol(protocol, sanitised, signed_by)
-    groups, written = listed(by), dialect(delimiter, encoding, decimal, na, sheet, None, None)
-    table = open_table(sanitised, written)
+    groups, dialect = listed(by), written.dialect
+    table = open_table(sanitised, dialect)
     found = estimation.estimate(
         sealed,
         table,
@@ -110,7 +109,7 @@ def estimate(
     files: list[Path] = []
     if into is not None:
         files += _written(
-            found, sealed, sanitised, into, groups, impute, original, written, force=force, shares=not no_shares
+            found, sealed, sanitised, into, groups, impute, original, dialect, force=force, shares=not no_shares
         )
     if posterior is not None:
         files.append(_posterior_written(sealed, table, posterior, force=force))
@@ -190,7 +189,8 @@ def _written(
     from privacyfunnel.tables.whole import folder, whole_file
     from privacyfunnel.tables.writing import write_batches
 
-    figure = shares_figure(found, None if original is None else true_shares(found, _joint(sealed, original, written)))
+    truth = None if original is None else true_shares(found, _joint(sealed, original, written))
+    figure = shares_figure(found, truth, sealed.domain.orders)
     paths = [into / name for name in NAMES]
     with folder(into), ExitStack() as stack:
         table = stack.enter_context(whole_file(paths[0], force=force))

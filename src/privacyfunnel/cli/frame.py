@@ -12,6 +12,7 @@ import time
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
+from copy import copy
 from io import StringIO
 from types import FrameType
 from typing import Annotated, Any, NoReturn, TextIO
@@ -81,12 +82,22 @@ def _run(words: list[str], commands: typer.Typer, called: str) -> Any:
     if words[0] == "--version":
         show(f"privacyfunnel {__version__}")
         return 0
+    commands = _asked(commands, words[0])
     if not HELP.intersection(words):
         return commands(words, prog_name=called, standalone_mode=False)
     with redirect_stdout(StringIO()) as said:
         code = commands(words, prog_name=called, standalone_mode=False)
     show(said.getvalue().rstrip("\n"))
     return code
+
+
+def _asked(commands: typer.Typer, word: str) -> typer.Typer:
+    """The command of that name alone, where there is one: the options of all others need not be made."""
+    chosen = [command for command in commands.registered_commands if getattr(command.callback, "__name__", "") == word]
+    if chosen:
+        commands = copy(commands)
+        commands.registered_commands = chosen
+    return commands
 
 
 def program(commands: typer.Typer = app, called: str = "privacyfunnel") -> NoReturn:

@@ -11,23 +11,13 @@ from privacyfunnel.cli import words
 from privacyfunnel.cli.curve import joint_of
 from privacyfunnel.cli.frame import Json, answer
 from privacyfunnel.cli.options import (
-    BinOption,
-    Decimal,
-    Delimiter,
-    Encoding,
     Force,
     Gap,
-    MergeRareOption,
-    MergeSecretsOption,
-    Na,
-    Person,
-    PersonRow,
-    Sheet,
     TimeLimit,
-    dialect,
-    merges,
     several_averages,
 )
+from privacyfunnel.cli.reading import Coarsening, Reading
+from privacyfunnel.cli.spread import spread
 
 if TYPE_CHECKING:
     from privacyfunnel.designs.funnel import Funnel
@@ -38,6 +28,7 @@ NO_PROMISE = (
 )
 
 
+@spread
 def funnel(
     table: Annotated[
         Path, typer.Argument(readable=False, help="A table, with --secret and --publish; or a CSV file of counts.")
@@ -49,18 +40,10 @@ def funnel(
         str | None,
         typer.Option("--averages", help="Which I(S;Y) to allow, in nats, with commas between.", metavar="M,M,…"),
     ] = None,
-    bin_: BinOption = None,
-    merge_rare: MergeRareOption = None,
-    merge_secrets: MergeSecretsOption = None,
+    coarsening: Coarsening,
     gap: Gap = 1e-5,
     time_limit: TimeLimit = None,
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
-    decimal: Decimal = None,
-    na: Na = None,
-    sheet: Sheet = None,
-    person: Person = None,
-    person_row: PersonRow = None,
+    reading: Reading,
     into: Annotated[
         Path | None, typer.Option("--into", help="A folder for funnel.csv, funnel.svg and funnel.png.")
     ] = None,
@@ -77,9 +60,7 @@ def funnel(
     if into is not None and into.exists():
         for name in FUNNEL:
             checked_target(into / name, force=force)
-    rules = merges(merge_rare, merge_secrets)
-    written = dialect(delimiter, encoding, decimal, na, sheet, person, person_row)
-    joint = joint_of(table, secret, publish, bins=bin_, rules=rules, written=written)
+    joint = joint_of(table, secret, publish, coarsening, reading)
     with work_shown() as (proof, _):
         found = room.funnel(joint, sizes, gap=gap, time_limit=time_limit, progress=proof)
     files = []

@@ -1,16 +1,16 @@
 """Options that several commands take, each described once."""
 
-import csv
 from collections.abc import Callable
 from enum import StrEnum
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from privacyfunnel.errors import ParameterError, checked_average, checked_epsilon, checked_factor, checked_positive
+from privacyfunnel.tables.names import listed_names
 
 SURELY_PERCENT = 50  # a smaller bare number may be a slip of the point, and nobody wants so little confidence
 
@@ -41,11 +41,6 @@ def population(text: str) -> "float | str":
     """
     bare = text.strip().lower()
     return bare if bare in {"auto", "none"} else confidence(text)
-
-
-if TYPE_CHECKING:
-    from privacyfunnel.tables.dialect import Dialect
-    from privacyfunnel.tables.merging import Merge
 
 
 class PromiseName(StrEnum):
@@ -117,8 +112,8 @@ MethodOption = Annotated[
 ]
 FOR_HELP = (
     "What the table is best for: information, values (the right value most often), distance (or distance:squared, "
-    "distance:costs.csv), statistics (all shares, or statistics:COLUMN,… or statistics:queries.csv), balanced "
-    "(statistics with 99 % of the information, or balanced:0.97)."
+    "distance:costs.csv), statistics (all shares, or statistics:COLUMN,…, statistics:queries.csv or "
+    "statistics:weights.csv), balanced (statistics with 99 % of the information, or balanced:0.97)."
 )
 For = Annotated[str, typer.Option("--for", help=FOR_HELP, metavar="USE[:…]")]
 ForOrDefault = Annotated[
@@ -246,28 +241,6 @@ SignedBy = Annotated[
 Force = Annotated[bool, typer.Option("--force", help="Overwrite what is there.")]
 
 
-def dialect(
-    delimiter: str | None,
-    encoding: str | None,
-    decimal: str | None,
-    na: list[str] | None,
-    sheet: str | None,
-    person: str | None,
-    person_row: str | None,
-) -> "Dialect":
-    """How the table is written, as far as the owner says it."""
-    from privacyfunnel.tables.dialect import Dialect
-
-    return Dialect(delimiter, encoding, decimal, listed(na), sheet, person, person_row)
-
-
-def merges(rare: list[str] | None, secrets: list[str] | None) -> "tuple[Merge, ...]":
-    """The rules that --merge-rare and --merge-secrets ask for."""
-    from privacyfunnel.tables.merging import parse_rare, parse_secrets
-
-    return (*map(parse_rare, rare or []), *([parse_secrets(secrets)] if secrets else []))
-
-
 def listed(names: list[str] | None) -> tuple[str, ...]:
     """Column names given one by one or with commas between; one that has a comma stands in double quotes, as in CSV.
 
@@ -276,14 +249,7 @@ def listed(names: list[str] | None) -> tuple[str, ...]:
     >>> listed(['"last, first",sex', 'a"b'])
     ('last, first', 'sex', 'a"b')
     """
-    return tuple(part for name in names or [] for part in _parts(name) if part)
-
-
-def _parts(names: str) -> list[str]:
-    try:
-        return next(csv.reader([names], strict=True), [])
-    except csv.Error:  # a quote that belongs to the name
-        return names.split(",")
+    return tuple(part for name in names or [] for part in listed_names(name) if part)
 
 
 def several_epsilons(text: str) -> tuple[float, ...]:

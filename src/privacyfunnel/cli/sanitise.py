@@ -9,62 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from privacyfunnel.cli.asked import order_asked, source_asked
-from privacyfunnel.cli.beliefs import size
+from privacyfunnel.cli.asked import Asked, AskedOfTable, SentFromHere, source_asked
 from privacyfunnel.cli.frame import Json, answer
 from privacyfunnel.cli.keys import signing
-from privacyfunnel.cli.options import (
-    Again,
-    AverageOption,
-    BinOption,
-    Decimal,
-    Delimiter,
-    Encoding,
-    Factor,
-    Force,
-    ForOrDefault,
-    Gap,
-    KeepOrder,
-    LedgerFile,
-    MergeRareOption,
-    MergeSecretsOption,
-    Na,
-    OptionalEpsilon,
-    Ordered,
-    Person,
-    PersonRow,
-    PopulationOrNone,
-    PromiseName,
-    PromiseOption,
-    Publish,
-    QueryOption,
-    Secret,
-    SeesSecret,
-    Sheet,
-    TableOrDatabase,
-    TimeLimit,
-    dialect,
-)
-from privacyfunnel.cli.release_options import (
-    AnyMethod,
-    As,
-    AsOption,
-    AverageOnly,
-    Budgets,
-    ChainOrder,
-    DesignEpsilon,
-    DesignNoise,
-    DomainOption,
-    ExcelSafe,
-    Keep,
-    KeyFile,
-    Noise,
-    RowId,
-    Seed,
-    Sets,
-    SetsOption,
-    WithShares,
-)
+from privacyfunnel.cli.options import Again, Force, LedgerFile, QueryOption, TableOrDatabase
+from privacyfunnel.cli.reading import Coarsening, Reading
+from privacyfunnel.cli.release_options import ExcelSafe
+from privacyfunnel.cli.spread import spread
 from privacyfunnel.cli.summary import content, told
 
 if TYPE_CHECKING:
@@ -87,47 +38,18 @@ class Format(StrEnum):
     ARROW = "arrow"
 
 
+@spread
 def sanitise(
     table: TableOrDatabase,
     *,
-    secret: Secret,
-    publish: Publish,
-    epsilon: OptionalEpsilon = None,
-    factor: Factor = None,
     into: Annotated[Path, typer.Option("--into", help="The folder for sanitised.csv and protocol.json.")],
-    promise: PromiseOption = PromiseName.LIP,
-    population: PopulationOrNone = "none",
-    method: AnyMethod = "auto",
-    order: ChainOrder = None,
-    budgets: Budgets = None,
-    for_: ForOrDefault = None,
-    ordered: Ordered = None,
-    average: AverageOption = None,
-    average_only: AverageOnly = False,
-    sees_secret: SeesSecret = False,
-    with_shares: WithShares = False,
-    keep: Keep = None,
-    bin_: BinOption = None,
-    merge_rare: MergeRareOption = None,
-    merge_secrets: MergeSecretsOption = None,
-    as_: AsOption = As.OUTCOMES,
-    sets: SetsOption = Sets.COLUMN,
-    keep_order: KeepOrder = False,
-    row_id: RowId = None,
-    key_file: KeyFile = None,
-    gap: Gap = 1e-6,
-    time_limit: TimeLimit = None,
+    asked: AskedOfTable,
+    coarsening: Coarsening,
+    sent: SentFromHere,
     format_: Annotated[Format | None, typer.Option("--format", help="The output's format, if not the input's.")] = None,
     query: QueryOption = None,
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
-    decimal: Decimal = None,
-    na: Na = None,
-    sheet: Sheet = None,
-    person: Person = None,
-    person_row: PersonRow = None,
+    reading: Reading,
     excel_safe: ExcelSafe = False,
-    seed: Seed = None,
     report: Annotated[bool, typer.Option(help="Write report.html, for the owner only.")] = True,
     public_report: Annotated[bool, typer.Option("--public-report", help="Write a page for everybody too.")] = False,
     croissant: Annotated[
@@ -138,9 +60,6 @@ def sanitise(
     sign: Annotated[
         Path | None, typer.Option("--sign", readable=False, help="Sign both files with this private key (keygen).")
     ] = None,
-    design_epsilon: DesignEpsilon = None,
-    domain: DomainOption = None,
-    design_noise: DesignNoise = Noise.OWN,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -149,42 +68,16 @@ def sanitise(
     release = sanitised(
         source_asked(table, query),
         into,
-        secret=secret,
-        publish=publish,
-        epsilon=size(epsilon, factor),
-        promise=promise.value,
-        population=population,
-        method=method,
-        order=order,
-        budgets=budgets,
-        for_=for_,
-        ordered=ordered,
-        average=average,
-        average_only=average_only,
-        sees_secret=sees_secret,
-        with_shares=with_shares,
-        keep=keep,
-        bins=bin_,
-        merge_rare=merge_rare,
-        merge_secrets=merge_secrets,
-        as_=as_.value,
-        sets=sets.value,
-        keep_order=keep_order,
-        gap=gap,
-        time_limit=time_limit,
-        seed=seed,
-        row_id=row_id,
-        key_file=key_file,
+        asked,
+        coarsening,
+        sent,
         report=report,
         public_report=public_report,
         croissant=croissant,
-        design_epsilon=design_epsilon,
-        domain=domain,
-        design_noise=design_noise.value,
         force=force,
         where={
             "suffix": f".{format_.value}" if format_ else None,
-            "dialect": dialect(delimiter, encoding, decimal, na, sheet, person, person_row),
+            "dialect": reading.dialect,
             "excel_safe": excel_safe,
             "ledger": ledger,
             "again": again,
@@ -198,6 +91,9 @@ def sanitise(
 def sanitised(
     table: Path | Source,
     into: Path,
+    asked: Asked,
+    coarsening: Coarsening | None = None,
+    sent: SentFromHere | None = None,
     *,
     report: bool = True,
     public_report: bool = False,
@@ -205,7 +101,6 @@ def sanitised(
     command: Sequence[str] = (),
     force: bool = False,
     where: Mapping[str, Any] | None = None,
-    **asked: Any,
 ) -> Release:
     """Run the release with what the command line asks for, and draw its reports."""
     from privacyfunnel.cli.progress import work_shown
@@ -218,7 +113,7 @@ def sanitised(
             if asked_for:
                 checked_target(into / name, force=force)
     with work_shown() as (proof, rows):
-        order = order_asked(**asked, progress=proof)
+        order = asked.placed(coarsening or Coarsening(), (sent or SentFromHere()).sending(), proof)
         drawn = _reports(table, command, owners=report, public=public_report, croissant=croissant, watch=rows)
         return sanitise_file(table, into, order, watch=rows, force=force, pages=drawn, **(where or {}))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,42 +14,31 @@ from privacyfunnel.cli.asked import source_asked
 from privacyfunnel.cli.beliefs import PRIOR, meaning, size, to_choose
 from privacyfunnel.cli.frame import Json, answer
 from privacyfunnel.cli.options import (
-    BinOption,
-    Decimal,
-    Delimiter,
-    Encoding,
     Factor,
     Force,
-    MergeRareOption,
-    MergeSecretsOption,
-    Na,
     OptionalEpsilon,
-    Person,
-    PersonRow,
     PromiseName,
     PromiseOption,
     QueryOption,
     Secret,
-    Sheet,
     TableOrDatabase,
-    dialect,
     listed,
-    merges,
 )
+from privacyfunnel.cli.reading import Coarsening, Reading
+from privacyfunnel.cli.spread import spread
 
 if TYPE_CHECKING:
     from privacyfunnel.audits.joined import Joined
     from privacyfunnel.audits.scan import Look, Scan
     from privacyfunnel.estimation.consequences import Consequence
     from privacyfunnel.model.promises import Promise
-    from privacyfunnel.tables.dialect import Dialect
-    from privacyfunnel.tables.merging import Merge
     from privacyfunnel.tables.sources import Source
 
 ONE = 1.0  # ε, where none is asked for
 SHOWN_PAIRS = 10  # of those that break the promise: more are in the JSON
 
 
+@spread
 def scan(
     table: TableOrDatabase,
     *,
@@ -63,17 +52,9 @@ def scan(
         ),
     ] = None,
     promise: PromiseOption = PromiseName.LIP,
-    bin_: BinOption = None,
-    merge_rare: MergeRareOption = None,
-    merge_secrets: MergeSecretsOption = None,
+    coarsening: Coarsening,
     query: QueryOption = None,
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
-    decimal: Decimal = None,
-    na: Na = None,
-    sheet: Sheet = None,
-    person: Person = None,
-    person_row: PersonRow = None,
+    reading: Reading,
     domain: Annotated[
         Path | None, typer.Option("--domain", help="Write a draft of the public labels and bins, for a private design.")
     ] = None,
@@ -83,26 +64,23 @@ def scan(
     """Look at every other column: what would it say about the secret, published as it is, alone or together?"""
     from privacyfunnel.audits import scan as room
     from privacyfunnel.model.promises import promise as promise_called
-    from privacyfunnel.tables.asking import parse_bin
 
     asked = size(epsilon, factor)
     wanted = promise_called(promise.value, ONE if asked is None else asked)
-    written = dialect(delimiter, encoding, decimal, na, sheet, person, person_row)
     rows = source_asked(table, query)
     found = room.scan(
         rows,
         secret=listed(secret),
-        bins=tuple(map(parse_bin, bin_ or [])),
-        dialect=written,
+        bins=coarsening.bins,
+        dialect=reading.dialect,
         promise=wanted,
-        merges=merges(merge_rare, merge_secrets),
+        merges=coarsening.merges,
     )
     if domain is not None:
         from privacyfunnel.audits.draft import write_domain
 
-        cut = tuple(map(parse_bin, bin_ or []))
-        write_domain(rows, domain, found, cut, dialect=written, force=force)
-    several = _consequences(rows, secret, publish, bin_, merges(merge_rare, merge_secrets), written, wanted)
+        write_domain(rows, domain, found, coarsening.bins, dialect=reading.dialect, force=force)
+    several = _consequences(rows, secret, publish, coarsening, reading, wanted)
     safe = {look.column for look in found.looks if found.safe(look, wanted)}
     safe_in_bins = {look.column for look in found.looks if found.safe_in_bins(look, wanted)}
     columns = [
@@ -158,9 +136,8 @@ def _consequences(
     table: Source,
     secret: list[str],
     publish: list[str] | None,
-    bins: list[str] | None,
-    rules: tuple[Merge, ...],
-    written: Dialect,
+    coarsening: Coarsening,
+    reading: Reading,
     wanted: Promise,
 ) -> tuple[Consequence, ...]:
     """What several sizes of the promise would mean, where columns to publish are named."""
@@ -170,8 +147,8 @@ def _consequences(
     from privacyfunnel.estimation.consequences import EPSILONS, consequences
 
     names = (*listed(secret), *listed(publish))
-    mine = [text for text in bins or [] if text.rpartition("=")[0] in names]
-    joint = joint_of_table(table, secret, publish, bins=mine, rules=rules, written=written)
+    mine = [text for text in coarsening.bin_ or [] if text.rpartition("=")[0] in names]
+    joint = joint_of_table(table, secret, publish, replace(coarsening, bin_=mine), reading)
     sizes = sorted({*EPSILONS, wanted.epsilon})
     return consequences(joint, int(joint.weights.sum()), wanted, sizes)
 

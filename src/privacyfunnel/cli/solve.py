@@ -97,6 +97,7 @@ def solve(
         "sees_secret": found.protocol.sees_secret,
         "entropy": entropy(joint.p_x),
         "utility": found.information,
+        "bound_nats": found.bound,
         "use": worth.use.called,
         "value": worth.value,
         "bound": worth.bound,
@@ -121,11 +122,13 @@ def _told(content: dict[str, Any]) -> str:
     leaks = [f"{name.upper()} {words.epsilon(value)}" for name, value in content["leakage"].items()]
     of_information = content["use"] == "information"
     unit = " nats" if of_information else ""
+    no_more = None if of_information else content["bound_nats"]
+    most = "" if no_more is None else f"; no protocol keeps more than {no_more:.6f}"
     proved = "none proved" if bound is None else f"{bound:.6f}{unit}, gap {abs(bound - value):.1e}"
     return words.facts(
         [
             *([] if of_information else [(content["use"], f"{value:.6f}, {content['unit']}")]),
-            ("utility", f"{utility:.6f} nats, {words.share(utility, whole)} of H(X) = {whole:.6f}"),
+            ("utility", f"{utility:.6f} nats, {words.share(utility, whole)} of H(X) = {whole:.6f}{most}"),
             ("bound", proved),
             *([("search", words.stopped(content["stopped"]))] if content["stopped"] not in (None, "gap") else []),
             *([("average", _on_average(content))] if content["average"] is not None else []),

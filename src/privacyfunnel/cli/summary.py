@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from privacyfunnel.cli import owners, words
@@ -9,13 +11,17 @@ from privacyfunnel.cli.beliefs import meaning
 from privacyfunnel.tables.names import listing
 
 if TYPE_CHECKING:
+    from privacyfunnel.estimation.counted import Off
     from privacyfunnel.estimation.expected import Expected
+    from privacyfunnel.laws.sealing import SealedProtocol
+    from privacyfunnel.model.uses.use import Worth
     from privacyfunnel.release.sanitise import Release
 
 NAMED = 4  # columns whose shares have a line of their own
 EXCEL_SAFE = (
     "text that begins with = + - @ and is no number has an apostrophe in front; estimate and audit read it either way"
 )
+NOT_TOLD = "how near an analyst comes to them is not computed for so many values or combinations"
 CODEBOOK = "{}: what each outcome code stands for; the table shows the most likely value beside it"
 
 
@@ -52,6 +58,7 @@ def content(release: Release) -> dict[str, Any]:
         "bound": release.worth.bound,
         "unit": release.worth.use.unit,
         "average": release.average,
+        "counted_off": None if (off := counted_off(release)) is None else asdict(off),
         "shares_within": [told.to_dict() for told in expected_shares(release)],
         "unchanged": release.unchanged,
         "unchanged_expected": release.unchanged_expected,
@@ -73,7 +80,6 @@ def content(release: Release) -> dict[str, Any]:
 def told(release: Release) -> str:
     """The release as a short summary."""
     sealed = release.sealed
-    epsilon = sealed.promise.epsilon
     columns, secret = " & ".join(at.name for at in sealed.domain.attributes), " & ".join(sealed.domain.secret_columns)
     kept = words.nats(sealed.information, sealed.information_error)
     kept += f", {words.share(sealed.information, sealed.entropy)} of H({columns})"
@@ -85,15 +91,13 @@ def told(release: Release) -> str:
         [
             ("rows", f"{release.rows:,}, published as {release.table}, protocol in {release.protocol_file}"),
             *([("read as", f"{', '.join(release.read_as)}, written likewise")] if release.read_as else []),
-            (
-                "promise",
-                f"{sealed.promise.name} about {secret}: asked ε = {words.epsilon(epsilon)}, {certified(sealed)}",
-            ),
+            ("promise", promised(sealed, average_only=release.average_only)),
             ("means", _means(release, secret)),
             *_people(release),
             ("method", release.method + (", which looks at the secret" if sealed.sees_secret else "") + _why(release)),
-            *_expected(release),
-            *_served(release),
+            *(near(expected_shares(release)) if release.joint is not None else ()),
+            *_counted(release),
+            *served(release.worth, release.average),
             ("information", kept),
             *([] if release.short is None else [("search", _cut(release))]),
             (
@@ -116,11 +120,21 @@ def told(release: Release) -> str:
     return "\n".join([lines, "not promised", *(f"  - {sentence}" for sentence in release.not_promised_to_owner)])
 
 
+def promised(sealed: SealedProtocol, *, average_only: bool) -> str:
+    """What was promised about what, and what was certified; an average alone promises nothing."""
+    name, secret = sealed.promise.name, " & ".join(sealed.domain.secret_columns)
+    if average_only:
+        return f"none about {secret}, only an average; as {name} it is {certified(sealed)}"
+    return f"{name} about {secret}: asked ε = {words.epsilon(sealed.promise.epsilon)}, {certified(sealed)}"
+
+
 def _means(release: Release, secret: str) -> str:
     """What the promise leaves of a belief, for the secret of this table."""
     joint = release.joint
     commonest = None if joint is None else float(joint.p_s.max())
-    return meaning(release.sealed.promise, release.sealed.promise.epsilon, secret, commonest)
+    sealed = release.sealed
+    epsilon = sealed.epsilon if release.average_only else sealed.promise.epsilon
+    return meaning(sealed.promise, epsilon, secret, commonest)
 
 
 def expected_shares(release: Release) -> tuple[Expected, ...]:
@@ -130,22 +144,34 @@ def expected_shares(release: Release) -> tuple[Expected, ...]:
     return () if release.joint is None else expected_of_each(release.sealed, release.joint, release.rows)
 
 
-def _expected(release: Release) -> list[tuple[str, str]]:
+def near(shares: Sequence[Expected]) -> list[tuple[str, str]]:
     """What an analyst will get, column by column; those that are told worst where there are many."""
-    found = sorted(expected_shares(release), key=lambda told: -told.average)
+    found = sorted(shares, key=lambda told: -told.average)
     if not found:
-        return []
+        return [("shares", NOT_TOLD)]
     more = len(found) - NAMED
     rest = [("", f"and {more} more columns, nearer than these")] if more > 0 else []
     return [("shares", f"{told} (95 %)") for told in found[:NAMED]] + rest
 
 
-def _served(release: Release) -> list[tuple[str, str]]:
+def counted_off(release: Release) -> Off | None:
+    """How far off whoever counts the published values would be."""
+    from privacyfunnel.estimation.counted import off_if_counted
+
+    return None if release.joint is None else off_if_counted(release.sealed, release.joint)
+
+
+def _counted(release: Release) -> list[tuple[str, str]]:
+    """That published values are to be estimated from, where they cannot be counted."""
+    off = counted_off(release)
+    return [] if off is None else [("counting", f"the published values as they are is {off}; estimate is not")]
+
+
+def served(worth: Worth, average: float | None) -> list[tuple[str, str]]:
     """How good it is for the use it was made for; information has a line of its own."""
-    worth = release.worth
-    if release.average is not None:
+    if average is not None:
         most = f"{worth.bound:.4f} nats" if worth.bound is not None else "what is known"
-        asked = f"I(S;Y) of at most {release.average:g} nats; with that no protocol keeps more than {most}"
+        asked = f"I(S;Y) of at most {average:g} nats; with that no protocol keeps more than {most}"
         return [("average", asked)]
     if worth.use.name == "information":
         return []

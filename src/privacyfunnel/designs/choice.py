@@ -8,7 +8,7 @@ import numpy as np
 
 from privacyfunnel.designs import methods
 from privacyfunnel.designs.chain.band import chained
-from privacyfunnel.designs.methods import Options
+from privacyfunnel.designs.methods import Design, Options
 from privacyfunnel.designs.sizes import (
     BLURRED,
     CONDITIONED_AT_ALL,
@@ -25,13 +25,11 @@ from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.uses.statistics import Statistics
 from privacyfunnel.model.uses.use import Information
 
-AUTO = "auto"  # the optimum, or a chain where too many combinations occur
+AUTO = "auto"  # the optimum, or a chain or a forced response where too many combinations occur
 DEFAULT_METHOD = AUTO
 JOINT, CHAIN, FORCED = "optimal", "chain", "forced-response"
-MANY = (
-    f"more than the {CONDITIONED_WELL} for which the best for statistics is sought by itself: a record is published as "
-    "it is with the largest chance there can be, else as another"
-)
+AS_IT_IS = "a record is published as it is with the largest chance there can be, else as another"
+MANY = "more than the {} for which the best is sought by itself: " + AS_IT_IS
 STATISTICS_SECONDS = 20.0  # that the best protocol for statistics gets where nobody said how long it may take
 
 
@@ -41,6 +39,7 @@ class Choice:
 
     method: str
     reason: str
+    unless: str = ""  # a method that is made as well, at next to no cost, and taken where it keeps more information
 
 
 def checked_method(name: str) -> str:
@@ -58,16 +57,32 @@ def settled(name: str, joint: Joint, promise: Promise, options: Options) -> tupl
     """
     if name != AUTO:
         return Choice(name, ""), options
-    follows = frozenset({methods.SEES_SECRET, methods.AS_VALUES, methods.ORDER, methods.USE, methods.AVERAGE})
+    follows = frozenset({methods.SEES_SECRET, methods.AS_VALUES, methods.ORDER, methods.AVERAGE})
     methods.refuse_options(AUTO, follows, options)
     if options.order:
         return Choice(CHAIN, ""), options
     if isinstance(options.use, Statistics) and _forced(joint, promise, options):
-        return Choice(FORCED, f"{_size(joint)}, {MANY}"), options
+        return Choice(FORCED, f"{_size(joint)}, {MANY.format(_few(options))}"), options
     other = options.use != Information() or options.average is not None
     if joint.m == 1 or options.sees_secret or other:
         return Choice(JOINT, ""), options
     return choose_method(joint, promise, options.as_values), options
+
+
+def made(choice: Choice, joint: Joint, promise: Promise, options: Options) -> tuple[Choice, Design]:
+    """What the chosen method makes, or the one beside it where that keeps more; and which of them it was."""
+    mine = methods.method(choice.method)
+    found = mine.design(joint, mine.covering(promise), options)
+    if not choice.unless:
+        return choice, found
+    try:
+        other = methods.method(choice.unless).design(joint, promise, options)
+    except SizeError:
+        return choice, found
+    if other.information <= found.information:
+        return choice, found
+    kept = f"which keeps more than a {choice.method}, {other.information:.2f} nats instead of {found.information:.2f}"
+    return Choice(choice.unless, f"{_size(joint)}: {AS_IT_IS}, {kept}"), other
 
 
 def by_default(
@@ -81,7 +96,7 @@ def by_default(
     they are, an average and methods that go column by column have uses of their own; a method that was `named` stays.
     """
     if not named and choice.method in (JOINT, CHAIN) and _forced(joint, promise, options):
-        return Choice(FORCED, f"{_size(joint)}, {MANY}"), replace(options, use=Statistics())
+        return Choice(FORCED, f"{_size(joint)}, {MANY.format(_few(options))}"), replace(options, use=Statistics())
     if choice.method != JOINT or options.as_values or options.average is not None:
         return choice, options
     why_not = no_statistics(joint, promise, options.sees_secret)
@@ -100,9 +115,13 @@ def by_default(
 def _forced(joint: Joint, promise: Promise, options: Options) -> bool:
     """Whether statistics are served by a forced response: too many values for the best protocol, and a promise about
     everybody, under which no value needs so much noise that the others drown in it."""
-    most = PUBLISHED_WELL if options.as_values else CONDITIONED_WELL
     asked = options.sees_secret or options.average is not None or bool(options.order) or options.budgets is not None
-    return joint.a > most and not asked and promise.epsilon >= BLURRED and chained(promise, joint)
+    return joint.a > _few(options) and not asked and promise.epsilon >= BLURRED and chained(promise, joint)
+
+
+def _few(options: Options) -> int:
+    """Up to how many values the best protocol is sought: for statistics, or for values that are published as such."""
+    return PUBLISHED_WELL if options.as_values else CONDITIONED_WELL
 
 
 def no_statistics(joint: Joint, promise: Promise, sees_secret: bool) -> str:
@@ -117,7 +136,7 @@ def no_statistics(joint: Joint, promise: Promise, sees_secret: bool) -> str:
 
 
 def choose_method(joint: Joint, promise: Promise, as_values: bool = False) -> Choice:
-    """The joint optimum while it is small enough to solve well, a chain beyond.
+    """The joint optimum while it is small enough to solve well, beyond a chain or a forced response.
 
     Raises
     ------
@@ -131,7 +150,7 @@ def choose_method(joint: Joint, promise: Promise, as_values: bool = False) -> Ch
         return Choice(JOINT, f"{size}, few enough for the optimum over all of them together")
     if chained(promise, joint):
         reason = f"{size}, more than the {well:,} solved well together: column after column"
-        return Choice(CHAIN, reason)
+        return Choice(CHAIN, reason, unless=FORCED)
     if joint.a > LARGEST_PROBLEM:
         raise SizeError(
             f"{promise.name} is solved for at most {LARGEST_PROBLEM:,} combinations; {size}. Publish fewer columns, "

@@ -15,6 +15,7 @@ from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.promises import promise as promise_called
+from privacyfunnel.model.uses.called import meant
 from privacyfunnel.model.uses.use import Information, Use
 
 EPSILONS = (0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
@@ -30,6 +31,7 @@ class Point:
     bound: float | None  # in the use's unit: no protocol does better; None where nothing was proved
     value: float | None = None  # in the use's unit, where that is not information
     stopped: str | None = field(default=None, compare=False)  # what ended the search, where there was one
+    bound_nats: float | None = field(default=None, compare=False)  # no protocol keeps more, where that was proved too
 
     @property
     def height(self) -> float | None:
@@ -69,7 +71,7 @@ def curve(
     epsilons: Sequence[float] = EPSILONS,
     methods: Sequence[str] = (),
     sees_secret: bool = False,
-    use: Use | None = None,
+    use: Use | str | None = None,
     effort: Effort | None = None,
     known: Sequence[Point] = (),
     seconds: float = math.inf,
@@ -89,7 +91,7 @@ def curve(
     if not epsilons:
         raise ParameterError("a curve needs at least one ε; there is none. Name some, such as 0.5,1,2.")
     like = promise_called(promise, 1.0) if isinstance(promise, str) else promise
-    use = use or Information()
+    use = meant(use) or Information()
     use.refuse(joint)
     table = [room.method(name) for name in methods or drawn_by_default(use)]
     lines = [(method, method.looks) for method in table]
@@ -116,7 +118,7 @@ def curve(
     for method, seeing in lines:
         name = line_name(method.name, seeing)
         line = [solved[name, epsilon] for epsilon in sorted(epsilons) if (name, epsilon) in solved]
-        points += never_falling(line, use.less_is_better)
+        points += never_falling(line, use.less_is_better) if use.alike_everywhere else line
     return Curve(like.name.lower(), entropy(joint.p_x), tuple(points), use)
 
 
@@ -151,11 +153,9 @@ def _apart(one: float, other: float) -> float:
 
 
 def drawn_by_default(use: Use | None = None) -> list[str]:
-    """The methods that a curve shows where none are named: those for whole records that follow the use."""
-    follow = use in (None, Information())
-    return [
-        name for name, method in room.METHODS.items() if not method.by_column and (follow or room.USE in method.follows)
-    ]
+    """The methods that a curve shows where none are named: those for whole records that serve the use."""
+    use = use or Information()
+    return [name for name, method in room.METHODS.items() if not method.by_column and method.serves(use)]
 
 
 def _point(joint: Joint, promise: Promise, method: str, options: Options) -> Point:
@@ -166,4 +166,5 @@ def _point(joint: Joint, promise: Promise, method: str, options: Options) -> Poi
         return Point(name, promise.epsilon, None, None)
     worth = found.worth
     value = None if worth.use == Information() else worth.value
-    return Point(name, promise.epsilon, found.information, worth.bound, value, worth.stopped)
+    in_nats = None if value is None else found.bound
+    return Point(name, promise.epsilon, found.information, worth.bound, value, worth.stopped, in_nats)

@@ -21,6 +21,7 @@ from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.uses.linear import values_published
 from privacyfunnel.model.uses.order import Orders, checked_orders
+from privacyfunnel.model.uses.statistics import Statistics
 from privacyfunnel.model.uses.use import Information, Use, Worth
 from privacyfunnel.tables.names import nearest
 
@@ -122,8 +123,7 @@ def of_information(found: Design) -> Worth:
 Maker = Callable[[Joint, Promise, Options], Design]
 Trial = Callable[[Joint, Promise, Options], float]
 
-SEES_SECRET, AS_VALUES, BUDGETS, ORDER, USE = "sees_secret", "as_values", "budgets", "order", "use"
-AVERAGE = "average"
+SEES_SECRET, AS_VALUES, BUDGETS, ORDER, AVERAGE = "sees_secret", "as_values", "budgets", "order", "average"
 # What is said where a method cannot follow an option.
 REFUSALS = {
     SEES_SECRET: "{method} never looks at the secret; leave out --sees-secret or use another method.",
@@ -131,7 +131,6 @@ REFUSALS = {
     ORDER: "an order of columns is for the method {others}; {method} needs none. Leave it out.",
     BUDGETS: "budgets are for the method {others}; {method} needs none. Leave them out.",
     AVERAGE: "an average is for the method {others}; {method} knows none. Leave it out.",
-    USE: "{method} is made for information and nothing else; leave out --for or use the method {others}.",
 }
 
 
@@ -142,6 +141,7 @@ class Method:
     name: str
     make: Maker
     follows: frozenset[str] = frozenset({AS_VALUES})
+    uses: tuple[type[Use], ...] = (Information,)  # what it can be made for, or measured by
     looks: bool = False  # at the secret, whether asked to or not
     by_column: bool = False  # one column after the other: for tables whose combinations are many
     answers_anything_else: bool = False  # by a row of its own for values that no row of the table has
@@ -155,10 +155,20 @@ class Method:
         2
         """
         options = options or Options()
-        checked_orders(options.orders, joint)
-        options = replace(options, use=options.use.ordered(options.orders))
+        orders = options.orders or options.use.orders
+        checked_orders(orders, joint)
+        options = replace(options, orders=orders, use=options.use.ordered(orders))
+        if not self.serves(options.use):
+            others = _either([name for name, other in METHODS.items() if other.serves(options.use)])
+            raise ParameterError(
+                f"{self.name} is not made for '{options.use.called}'; leave out --for, or use the method {others}."
+            )
         refuse_options(self.name, self.follows, options)
         return self.make(joint, promise if self.answers_anything_else else _listed_values(promise), options)
+
+    def serves(self, use: Use) -> bool:
+        """Whether it can be made for that use, or measured by it."""
+        return isinstance(use, self.uses)
 
     def covering(self, promise: Promise) -> Promise:
         """The promise as this method keeps it: to people with values never seen too, where it has a row for them."""
@@ -173,13 +183,22 @@ def refuse_options(method: str, follows: frozenset[str], options: Options) -> No
     """Refuse what this method cannot follow."""
     for option, sentence in REFUSALS.items():
         if option not in follows and _is_asked(getattr(options, option)):
-            others = " or ".join(name for name, other in METHODS.items() if option in other.follows)
+            others = _either([name for name, other in METHODS.items() if option in other.follows])
             raise ParameterError(sentence.format(method=method, others=others))
+
+
+def _either(names: Sequence[str]) -> str:
+    """Names of which one is to be chosen.
+
+    >>> _either(["a", "b", "c"]), _either(["a"])
+    ('a, b or c', 'a')
+    """
+    return " or ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
 
 
 def _is_asked(option: object) -> bool:
     """Whether anybody asked for it; an average of 0 was asked for, an order of no columns was not."""
-    return option is not False and option is not None and option not in ((), Information())
+    return option is not False and option is not None and option != ()
 
 
 def method(name: str) -> Method:
@@ -223,8 +242,10 @@ def _optimal(joint: Joint, promise: Promise, options: Options) -> Made:
         progress=effort.progress,
     )
     shown = best.protocol.as_values(joint) if options.as_values else best.made
-    bound, worth = best.bound if use == Information() else None, Worth(use, best.value, best.bound, best.stopped.value)
-    return Made(joint, promise, shown, _outputs(shown), bound, best.sealed, worth)
+    # Balanced proves a bound on information too, and tells it with its integers.
+    in_nats = best.bound if use == Information() else None if best.sealed is None else best.sealed.bound
+    worth = Worth(use, best.value, best.bound, best.stopped.value)
+    return Made(joint, promise, shown, _outputs(shown), in_nats, best.sealed, worth)
 
 
 def _on_average(joint: Joint, promise: Promise, options: Options, average: float) -> Made:
@@ -309,20 +330,17 @@ def _chain_trial(joint: Joint, promise: Promise, options: Options) -> float:
     return trial(joint, promise)
 
 
-_ALL_BUT_COLUMNS = frozenset({SEES_SECRET, AS_VALUES, USE})
+_ALL_BUT_COLUMNS = frozenset({SEES_SECRET, AS_VALUES})
+_EVERY_USE = (Use,)
 _TABLE = (
-    Method("optimal", _optimal, follows=_ALL_BUT_COLUMNS | {AVERAGE}, answers_anything_else=True),
-    Method(
-        "randomised-response",
-        _randomised_response,
-        follows=frozenset({AS_VALUES, USE}),
-        answers_anything_else=True,
-    ),
+    Method("optimal", _optimal, follows=_ALL_BUT_COLUMNS | {AVERAGE}, uses=_EVERY_USE, answers_anything_else=True),
+    Method("randomised-response", _randomised_response, uses=_EVERY_USE, answers_anything_else=True),
     Method("unary-encoding", _unary_encoding, follows=frozenset()),
     Method(
         "conditional-reporting",
         _conditional_reporting,
         follows=_ALL_BUT_COLUMNS,
+        uses=_EVERY_USE,
         looks=True,
         answers_anything_else=True,
     ),
@@ -334,6 +352,6 @@ _TABLE = (
         by_column=True,
         trial=_chain_trial,
     ),
-    Method("forced-response", _forced_response, follows=frozenset({AS_VALUES, USE}), by_column=True),
+    Method("forced-response", _forced_response, uses=(Information, Statistics), by_column=True),
 )
 METHODS: Mapping[str, Method] = MappingProxyType({each.name: each for each in _TABLE})

@@ -14,6 +14,7 @@ from privacyfunnel.engine.clock import Clock
 from privacyfunnel.errors import SizeError, checked_positive
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
+from privacyfunnel.model.uses.called import meant
 from privacyfunnel.model.uses.use import Information, Use
 
 __all__ = ["Optimum", "optimal"]
@@ -28,7 +29,7 @@ LARGEST_SETS = 20_000  # bounds of sets of priors; each is a row and a column of
 def optimal(
     joint: Joint,
     promise: Promise,
-    use: Use | None = None,
+    use: Use | str | None = None,
     *,
     sees_secret: bool = False,
     gap: float = 1e-6,
@@ -36,6 +37,8 @@ def optimal(
     progress: Progress | None = None,
 ) -> Optimum:
     """The best protocol for a use (information where none is named) that keeps the promise, with its bound.
+
+    A use is an object, or a text as it stands behind --for: `Statistics()` or `"statistics"`.
 
     `gap` is in the use's own unit. Stopping at `time_limit` (seconds) is no error: the protocol is valid, and `bound`
     says how far it may be from the best. An interrupt is one, and returns nothing. `progress` is called with the value
@@ -48,14 +51,14 @@ def optimal(
     InputError
         If the use does not fit what is published.
     """
-    use = use or Information()
+    use = meant(use) or Information()
     gap = checked_positive("gap", gap)
     time_limit = None if time_limit is None else checked_positive("time limit", time_limit)
     checked_size(joint, promise, sees_secret, use)
     use.refuse(joint)
     clock = Clock.of(time_limit)
     found = SOLVERS[use.name](Question(joint, promise, use, sees_secret, gap, time_limit, progress))
-    reached = abs(found.bound - found.value) <= gap + ROUNDING * (1 + abs(found.bound))
+    reached = abs(found.bound - found.value) <= use.near_enough(gap, found.value) + ROUNDING * (1 + abs(found.bound))
     late = clock.late or found.stopped is Stop.TIME  # a search may end sooner, to leave time to seal what it found
     return replace(found, stopped=Stop.GAP if reached else Stop.TIME if late else Stop.NOTHING)
 

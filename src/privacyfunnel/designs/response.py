@@ -144,10 +144,5 @@ class Responded:
 
 
 def responded(joint: Joint, promise: Promise, use: Use) -> Responded:
-    """The forced response with the most truth, judged by its use."""
-    if not isinstance(use, Statistics | Information):
-        raise ParameterError(
-            f"A forced response is made for statistics; '{use.called}' was asked. Leave out --for, or use the method "
-            "optimal or chain."
-        )
+    """The forced response with the most truth, judged by its use: statistics or information."""
     return Responded(joint, promise, forced_response(joint, promise), use)

@@ -14,7 +14,7 @@ import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.designs.informative import most_informative
-from privacyfunnel.designs.question import Optimum, Progress, Question
+from privacyfunnel.designs.question import Optimum, Progress, Question, Stop
 from privacyfunnel.designs.sizes import BLURRED, CONDITIONED_AT_ALL, CONDITIONED_WELL, MOST_PAIRS
 from privacyfunnel.designs.splitting import (
     LARGEST_EPSILON,
@@ -25,7 +25,9 @@ from privacyfunnel.designs.splitting import (
     problem_of,
     protocol_of,
 )
-from privacyfunnel.engine import Problem, Split
+from privacyfunnel.engine import Problem
+from privacyfunnel.engine.clock import Clock
+from privacyfunnel.engine.conditioning import towards_each
 from privacyfunnel.engine.moment_plan import conditioned
 from privacyfunnel.engine.moments import Moment
 from privacyfunnel.errors import ParameterError, SizeError, SolverError
@@ -42,8 +44,9 @@ ROUNDING = 1e-9  # relative: how far a value may lie below a bound that it meets
 INFORMATION_GAP = 1e-4  # of H(X): how well the best information is known before a share of it is asked for
 ROUGH_GAP, ROUGH_SECONDS = 2e-3, 20.0  # the same for a population; and for how long where there is no time limit
 INFORMATION_TIME = 0.3  # of a time limit
+SEALED_EACH = 2e-3  # seconds an input that labels, sealing and measuring take
+NEARLY_ALL = 0.94  # of the time: a search that took more was ended by the clock, and mixed once more
 MANY_SECONDS = 120.0  # for more inputs than are solved well, where there is no time limit
-LEAST_SHARE = 1e-12  # of an input in a mix with the prior
 NAMED = 3  # values that a sentence names
 
 
@@ -85,7 +88,7 @@ def balanced(asked: Question) -> Optimum:
 
 
 def _solved(asked: Question, use: Use, statistics: Statistics, extra: _Extra | None) -> Optimum:
-    joint, promise = asked.joint, asked.promise
+    joint, promise, clock = asked.joint, asked.promise, Clock.of(_seconds(asked))
     constant = statistics.constant(joint)
     least = 0.0 if not statistics.population else replace(statistics, population=False).constant(joint)
     judged = use if extra is not None else statistics
@@ -101,6 +104,9 @@ def _solved(asked: Question, use: Use, statistics: Statistics, extra: _Extra | N
             f"value; there are {problem.size}. Leave out --sees-secret, or use --for information."
         )
     checked_seen(joint, problem, f"'{use.called}'")
+    sealing = min(SEALED_EACH * problem.size, clock.left / 2)
+    searching = Clock.of(None if clock.remaining is None else clock.left - sealing)
+    nearly_all = searching.part(NEARLY_ALL)
     if problem.size > CONDITIONED_AT_ALL and extra is None:
         found = towards_each(problem)
     else:
@@ -110,10 +116,11 @@ def _solved(asked: Question, use: Use, statistics: Statistics, extra: _Extra | N
             replace(_moment(joint, statistics, extra), constant=least if statistics.population else constant),
             gap=use.finest,
             absolute=asked.gap,
-            time_limit=_seconds(asked.time_limit, problem),
+            time_limit=searching.remaining,
             progress=_said(asked.progress, constant),
             start=start,
         )
+    stopped = Stop.TIME if nearly_all.late else Stop.NOTHING
     split_up = protocol_of(joint, problem, inputs, found, asked.sees_secret)
     sealed = seal(split_up, promise, joint, most=LARGEST_SLIVER_BITS, also_in_floats=True)
     protocol = split_up if sealed.law.listed is None else sealed.law.listed
@@ -125,21 +132,12 @@ def _solved(asked: Question, use: Use, statistics: Statistics, extra: _Extra | N
         raise SolverError(f"A bound must not lie above an error; it lies {bound - value:.1e} above. Report this.")
     if extra is not None:
         sealed = replace(sealed, bound=max(extra.best.bound, sealed.information))
-    return Optimum(protocol, sealed.information, min(value, bound), value, judged, sealed)
+    return Optimum(protocol, sealed.information, min(value, bound), value, judged, sealed, stopped)
 
 
-def towards_each(problem: Problem) -> Split:
-    r"""The prior drawn towards every input as far as is allowed, :math:`v_y = t_y e_y + (1 - t_y) p`, with weights
-    :math:`q_y \propto p_y / t_y`: a forced response with the most truth (Theorem 54). Nothing is proved about it."""
-    atoms = problem.drawn_towards(np.eye(problem.size))
-    p = problem.prior
-    t = np.maximum((np.diag(atoms) - p) / (1 - p), LEAST_SHARE)
-    return Split(p / t / (p / t).sum(), atoms, np.inf, 0.0)
-
-
-def _seconds(limit: float | None, problem: Problem) -> float | None:
+def _seconds(asked: Question) -> float | None:
     """How long the best protocol is sought: until it is proved, where nobody says and values are few."""
-    return MANY_SECONDS if limit is None and problem.size > CONDITIONED_WELL else limit
+    return MANY_SECONDS if asked.time_limit is None and asked.joint.a > CONDITIONED_WELL else asked.time_limit
 
 
 def _moment(joint: Joint, statistics: Statistics, extra: _Extra | None) -> Moment:

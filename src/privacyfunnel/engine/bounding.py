@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import Protocol
 
@@ -10,21 +11,24 @@ import numpy as np
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine.clock import Clock
 from privacyfunnel.engine.problem import Problem, Proof
-from privacyfunnel.engine.reductions import Groups, Part, grouped_secrets, nearly_alike, side_channels, which_class
+from privacyfunnel.engine.reductions import Groups, Part, grouped_secrets, nearly_alike
+from privacyfunnel.engine.side_channels import Open, SideChannels
 
 PROOF_SHARE, SIMPLER_SHARE = 0.4, 0.3  # of a time limit, for proofs; and where simpler problems alone are proved
-CLASSES_SHARE = 0.5  # the same where these are about classes: they take long, and what they leave of it is searched in
+CLASSES_SHARE = 0.55  # the same where these are about classes: they take long, and what they leave of it is searched in
 PROVING_SHARE = 6  # one part in so many of the time left goes to branching before problems are relaxed
 LEAST_PATIENCE = 5.0  # seconds that branching gets where there is no time limit
 LOOSEST = 0.64  # nats: the first proof by branching
+STILL = 0.1  # of the time for simpler problems: where none says more for so long, others have a turn
 EASIER_GAP = 0.01  # of what the prior costs: how well simpler problems are solved
 ONE_SECRET_GAP = 0.001  # the same for one secret against the rest, which takes no time
 ONE_SECRET_SHARE = 0.5  # of the time left, for all of these
 MANY_ALIKE = 400  # inputs of a problem about one secret beyond which those nearly alike are one …
 ALIKE = 0.01, 0.004  # … up to these log-ratios: for each secret, and for the dearest again
-MOST_CLASSES = 8  # of a side channel: with more, which one it is takes too long to bound
-CLOSER = 5  # times as well, where it is known which of them says most
-LOOKING_SHARE = 0.4  # of the time for side channels, to find out which one that is
+ONE_CHANNEL_SHARE = 0.4  # of the time left, for one side channel: small classes come first, and take little
+WORTH_CLOSER = 0.015  # of what the prior costs, over the inputs of the next class: for such a gain those begun go first
+CLOSER, CLOSEST = 5, 5e-4  # times as well each time; and as well as they ever are
+NEARLY = 2  # times the gap that was asked for: problems solved so well count as solved
 
 
 class Prover(Protocol):
@@ -98,8 +102,16 @@ class NoProof:
         """It never does."""
 
 
-# What every split of a simpler problem costs at least: called with the problem, a gap and seconds.
-Easier = Callable[[Problem, float, float], float]
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What every split of a problem costs at least, and what the best one found does."""
+
+    least: float
+    found: float
+
+
+# What a simpler problem costs: called with the problem, a gap and seconds.
+Easier = Callable[[Problem, float, float], Cost]
 
 
 class ByRelaxations:
@@ -116,6 +128,7 @@ class ByRelaxations:
         self.tell: Callable[[], None] = lambda: None
         self.relaxed, self._relaxed_from = one_secret, np.inf
         self._dearest: list[int] | None = None  # secrets, once each was looked at alone
+        self._simpler: Iterator[float] | None = None  # what simpler problems say, once they are asked
 
     def relax_no_further(self) -> None:
         """Go on by branching alone."""
@@ -142,9 +155,13 @@ class ByRelaxations:
             patience = (clock.deadline - now) / PROVING_SHARE
             self._relaxed_from = now + (patience if np.isfinite(patience) else max(LEAST_PATIENCE, now - clock.begun))
         atoms = self._branched(prices, target, Clock(clock.begun, self._relaxed_from))
-        if self._branching is None or time.monotonic() >= self._relaxed_from:
-            self._relax(min(clock.deadline, 2 * time.monotonic() - clock.begun))
-            self.cut_short = bool(np.isfinite(clock.deadline))  # without a limit no more is tried
+        limited, again = bool(np.isfinite(clock.deadline)), 2 * time.monotonic() - clock.begun
+        if self._branching is None:
+            self._relax(float(prices @ self._problem.prior) - target, clock.deadline if limited else again)
+            self.cut_short = not self.relaxed
+        elif time.monotonic() >= self._relaxed_from:
+            self._relax(np.inf, min(clock.deadline, again))
+            self.cut_short = limited or not self.relaxed  # without a limit no more is tried
         return atoms
 
     def _branched(self, prices: FloatArray, target: float, clock: Clock) -> FloatArray:
@@ -165,17 +182,19 @@ class ByRelaxations:
                 return atoms
             goal = max(goal / 2, target)
 
-    def by_relaxing(self, seconds: float) -> float:
-        """The bound that simpler problems alone give in so many seconds."""
-        self._relax(time.monotonic() + seconds)
-        return self.bound
-
-    def _relax(self, deadline: float) -> None:
-        """Raise the bound by simpler problems, until the deadline."""
+    def _relax(self, enough: float, deadline: float) -> None:
+        """Raise the bound by simpler problems, until it is enough, or the deadline, or it has not risen for a while."""
+        if self._simpler is None:
+            self._simpler = chain(self._by_secrets(deadline), self._by_side_channels(deadline))
+        risen = time.monotonic()
+        patience = STILL * (deadline - risen)
+        for cost in self._simpler:
+            if cost > self.bound:
+                self.bound, risen = cost, time.monotonic()
+                self.tell()
+            if self.bound >= enough or time.monotonic() > risen + patience:
+                return
         self.relaxed = True
-        for cost in chain(self._by_secrets(deadline), self._by_side_channels(deadline)):
-            self.bound = max(self.bound, cost)
-            self.tell()
 
     def _one_by_one(self, clock: Clock) -> list[int]:
         """Each secret against the others, from inputs that are nearly alike to it; the secrets, the dearest first."""
@@ -196,7 +215,7 @@ class ByRelaxations:
             return 0.0
         if problem.size > MANY_ALIKE:
             problem = nearly_alike(problem, eta)
-        cost = self._easier(problem, ONE_SECRET_GAP * self._problem.worth, clock.left)
+        cost = self._easier(problem, ONE_SECRET_GAP * self._problem.worth, clock.left).least
         self.bound = max(self.bound, cost)
         self.tell()
         return cost
@@ -206,35 +225,52 @@ class ByRelaxations:
         groups = grouped_secrets(self._problem)
         if groups is not None and self._dearest:
             for few in range(3, groups.count, 2):
-                yield self._cost(groups.singled_out(self._dearest[:few]), deadline)
+                few_of_them = groups.singled_out(self._dearest[:few])
+                yield self._cost(few_of_them, deadline, EASIER_GAP * self._problem.worth).least
 
     def _by_side_channels(self, deadline: float) -> Iterator[float]:
-        """Every side channel for a while, first each on its own; then the one that says most, for the time left."""
-        deeper = [parts for parts in side_channels(self._problem, deeper=True) if len(parts) <= MOST_CLASSES]
-        ways: list[tuple[Sequence[Part], Problem | None]] = [(parts, None) for parts in side_channels(self._problem)]
-        ways += [(parts, which_class(self._problem, parts)) for parts in deeper]
-        until, costs = _part_of_time(deadline, LOOKING_SHARE), []
-        for number, way in enumerate(ways):
-            share = 1 / (2 if number == 0 else len(ways) - number)  # knowing nothing, which always says something
-            costs.append(self._cost_by_classes(*way, _part_of_time(until, share), EASIER_GAP))
-            yield costs[-1]
-        if ways:
-            yield self._cost_by_classes(*ways[int(np.argmax(costs))], deadline, EASIER_GAP / CLOSER)
+        """What side channels leave open, taken together: small classes first, and closer wherever that would count.
 
-    def _cost_by_classes(self, parts: Sequence[Part], told: Problem | None, deadline: float, gap: float) -> float:
-        """What it costs at least to leave open which input of its class it is, and which class where that is told."""
-        cost, left = 0.0, sum(part.mass for part in parts) + (told is not None)
-        for part in sorted(parts, key=lambda part: part.problem.size):
-            cost += part.mass * self._cost(part.problem, _part_of_time(deadline, part.mass / left), gap)
-            left -= part.mass
-        return cost + self._cost(told, deadline, gap)
+        Whether it would is seen from what was found: each may turn out to cost as much as that. Those that were not
+        solved in their time are not counted on.
+        """
+        channels = SideChannels.of(self._problem)
+        if channels is None:
+            return
+        least = np.zeros((len(channels.divisions),) * 2)
+        waiting, solved = channels.open(), dict[Open, tuple[float, float]]()  # to which gap, and what was found
+        while time.monotonic() < deadline:
+            most = least.copy()
+            for at, (_, found) in solved.items():
+                most[at.pair] = max(most[at.pair], found)
+            counts = channels.together(most)[1]
+            gain = {at: counts[at.pair] * (found - least[at.pair]) for at, (_, found) in solved.items()}
+            asked = max(gain, key=lambda at: gain[at], default=None)
+            if waiting and (asked is None or gain[asked] < WORTH_CLOSER * self._problem.worth / waiting[0].inputs):
+                asked, gap = waiting.pop(0), EASIER_GAP
+            elif asked is None or gain[asked] <= 0:
+                return
+            else:
+                gap = solved[asked][0] / CLOSER
+            cost = self._cost_of_parts(channels.parts(asked), _part_of_time(deadline, ONE_CHANNEL_SHARE), gap)
+            least[asked.pair] = max(least[asked.pair], cost.least)
+            solved[asked] = gap, cost.found if gap > CLOSEST else cost.least
+            yield channels.together(least)[0]
 
-    def _cost(self, problem: Problem | None, deadline: float, gap: float = EASIER_GAP) -> float:
-        """What every split of a simpler problem costs at least."""
+    def _cost_of_parts(self, parts: Sequence[Part], deadline: float, gap: float) -> Cost:
+        """What it costs to leave open what is asked of each class."""
+        least = found = allowed = 0.0
+        for number, part in enumerate(sorted(parts, key=lambda part: part.mass)):
+            until = _part_of_time(deadline, 1 / (len(parts) - number))
+            cost = self._cost(part.problem, until, gap * part.problem.worth)
+            least, found = least + part.mass * cost.least, found + part.mass * cost.found
+            allowed += part.mass * NEARLY * gap * part.problem.worth
+        return Cost(least, found if found - least <= allowed else least)
+
+    def _cost(self, problem: Problem | None, deadline: float, gap: float) -> Cost:
+        """What every split of a simpler problem costs at least, and what one does."""
         left = deadline - time.monotonic()
-        if problem is None or left <= 0:
-            return 0.0
-        return self._easier(problem, gap * self._problem.worth, left)
+        return Cost(0.0, 0.0) if problem is None or left <= 0 else self._easier(problem, gap, left)
 
 
 def _part_of_time(deadline: float, share: float) -> float:

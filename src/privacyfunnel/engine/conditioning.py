@@ -1,7 +1,9 @@
 r"""The split whose second moment is best: master, search and proof in turn, with a bound by the equivalence theorem.
 
-The master (moments.py) mixes known atoms best and says at which concave cost (curved.py) an atom would improve on it. A
-search looks for such atoms; where it finds none, a proof shows that there are none, up to an excess e, and then
+The master (moments.py) mixes known atoms best and says at which concave cost (curved.py) an atom would improve on it.
+Of all splits the one is sought that improves on the mixture most, to first order (steepest.py): the mixture moves
+towards it, and its atoms are mixed anew with those that were known. Once such a split improves little, a proof shows
+that at its prices λ no atom costs less than −e, and then
 
 .. math:: \operatorname{tr}(F F^\top M^{-1}) \ge (\operatorname{tr} F^\top B)^2 / (βh - λ\cdot p + e)
 
@@ -10,33 +12,40 @@ for every allowed split. All costs are in units of the master's value, so that e
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
-from privacyfunnel.arrays import FloatArray
+from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.engine.bounding import Prover
+from privacyfunnel.engine.clock import FOREVER, Clock, TimeUpError
 from privacyfunnel.engine.curved import Curved
 from privacyfunnel.engine.highs import Programme
-from privacyfunnel.engine.moments import Mixture, Moment, mixture
-from privacyfunnel.engine.objective import Objective, reduced_costs
+from privacyfunnel.engine.moments import LEFT, Mixture, Moment, mixture
+from privacyfunnel.engine.objective import reduced_costs
 from privacyfunnel.engine.problem import Problem, Split
+from privacyfunnel.engine.steepest import Charged, Steepest, Towards
 from privacyfunnel.errors import SolverError
 
 Progress = Callable[[float, float], None]
 
-PROVED_TO = 0.8  # of the gap: a proof asks for a little less than is allowed
-SEARCHED_TO = 0.2  # of the gap: below this the search finds nothing worth having
-IN_VAIN = 3  # searches, before a proof is tried: one that ends with an atom was for little
-MOST_ADDED = 500  # per round; with more, masters take longer than the atoms are worth
-STALLED, FRUITLESS = 0.01, 6  # of the gap: rounds that gain less are in vain; after so many a proof is tried, and again
-SPARE = 150  # atoms without weight that are kept, beyond one for every entry of M and at most MOST_KEPT in all
-MOST_KEPT = 1200
-MOST_STARTED = 400  # inputs; with more, a master begins with one atom for each, since two take it eight times as long
-ROUGH, FINE = 1e-3, 0.02  # how well the master is solved: first, and relative to the gap in the end
+PROVED_TO = 0.8  # of the gap: what a mixture is ahead of its bound by is to be less than is allowed
+AHEAD_TO = 0.5  # of the gap: where another split improves on the mixture by less, a proof is tried
+LATE = 0.25  # of what another split improves by: a proof asks for no less where time is short
+SEARCHED_TO = 0.02  # of the gap: atoms that cost no less are not worth having
+WORTH = 1e-10  # a reduced cost that is nearer to 0 is rounding
+LOOSEST = 0.05  # of the value: a proof asks for no more where nobody knows how much it can say
+EARLY, EARLY_SHARE = 0.3, 0.2  # of a time limit: when a first proof is tried, and of what is left then, for how long
+SEARCHING_SHARE = 0.5  # of what is left of a time limit, for one search
+FRUITLESS = 3  # proofs after which nothing was learned, until nothing is left to try
+MOST_KEPT = 2500  # atoms of a master, and as many as there are inputs: a step of it then takes a second
+HARDLY = 1e-4  # of the most that an atom can weigh: one that weighs less is dropped …
+SPARE = 1e-3  # … unless it costs less than this of the value
+ROUGH, CLOSER, FINE = 1e-3, 0.1, 0.02  # how well a master is solved: at first; of what was last improved by; of the gap
+MOVED, FARTHEST = 5.0, 0.3  # of what it improves by: how far the mixture moves towards a split; and at most
+LEAST_SHARE = 1e-12  # of an input in a mix with the prior
 NO_WEIGHT = 1e-8  # of the largest: atoms of less are dropped in the end
 LEAST_GAP = 1e-9  # relative: no proof reaches less where nothing is lost, so that a gap of nothing would be asked for
 LONGEST = 60.0  # seconds for simpler problems where there is no time limit
@@ -45,14 +54,6 @@ SEARCH_SHARE, UNPROVED_SHARE = 0.5, 0.8  # of a time limit; the latter where not
 SIMPLER_SHARE = 0.2  # of what is left for a proof: for a simpler problem, where there is one
 ENTRIES_WORTH = 700  # entries of M: with more of them the final mixture is not thinned by a linear programme
 FEWER_COST = 1e-7  # relative: what a thinner mixture may cost
-
-
-class Charged(Protocol):
-    """A search that goes on with other objectives."""
-
-    def charge(self, objective: Objective) -> None: ...
-    def start(self) -> FloatArray: ...
-    def downhill(self, prices: FloatArray) -> FloatArray: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +73,11 @@ class Conditioning:
     def __init__(self, problem: Problem, moment: Moment, tools: Tools, way: str = "") -> None:
         self.problem, self.moment, self.tools, self.way = problem, moment, tools, way
         self.bound = 0.0
+        self._steepest = Steepest(problem, tools.search)
         self._atoms = np.empty((0, problem.size))
         self._mixture: Mixture
-        self._seen: set[bytes] = set()
+        self._seen: dict[bytes, int] = {}  # where each atom stands
         self._weights = np.empty(0)
-
-    @property
-    def value(self) -> float:
-        """tr(F Fᵀ M⁻¹) of the best mixture so far."""
-        return self._mixture.value
 
     def run(
         self,
@@ -93,48 +90,68 @@ class Conditioning:
     ) -> None:
         """Until value and bound differ by less than `gap` times the value less what nobody can avoid, or by less than
         `absolute`, or time is up."""
-        begun = time.monotonic()
-        deadline = np.inf if time_limit is None else begun + time_limit
-        share = self.tools.share if self.tools.prover is not None else UNPROVED_SHARE
-        search_until = np.inf if time_limit is None else begun + share * time_limit
-        known = [self.problem.first_atoms()]
-        if self.problem.size <= MOST_STARTED:
-            known.append(self.problem.cleaned(self.tools.search.start()))
-        self._add(np.concatenate(known if start is None else [*known, self.problem.cleaned(start)]))
-        in_vain, stalled, fruitless, before, tolerance = 0, 0, 0, np.inf, ROUGH
+        clock = Clock.of(time_limit)
+        early = clock.part(EARLY)
+        proving = clock.part(self.tools.share if self.tools.prover is not None else UNPROVED_SHARE)
+        self._begin(start, proving, clock)
+        tolerance, fruitless = ROUGH, 0
         while True:
-            if time.monotonic() < deadline or not np.isfinite(before):  # a master is not begun when time is up
-                self._mix(tolerance, deadline)
             near = max(gap * (self.value - self.moment.constant), absolute, LEAST_GAP * self.value)
             allowed = near / self._mixture.whole
             if progress is not None:
                 progress(self.value, self.bound)
-            if self.value - self.bound <= near or time.monotonic() >= deadline:
+            if self.value - self.bound <= near or clock.late or fruitless >= FRUITLESS:
                 return
             objective, prices = self._mixture.costs(self.problem)
-            self.tools.search.charge(objective)
-            least = self._learn(self.tools.search.downhill(prices), objective, prices, SEARCHED_TO * allowed)
-            tolerance = min(max(-0.01 * least, FINE * allowed), tolerance)
-            stalled = stalled + 1 if before - self.value < STALLED * near else 0
-            before = min(before, self.value)
-            in_vain = in_vain + 1 if least > -SEARCHED_TO * allowed or stalled >= FRUITLESS else 0
-            if time.monotonic() < search_until and (in_vain < IN_VAIN or tolerance > 2 * FINE * allowed):
-                continue
-            self._check_kept()
-            if self.tools.prover is None:
-                self.bound = max(self.bound, self.tools.simpler(min(deadline - time.monotonic(), LONGEST)))
-                return
-            if self.bound == 0.0 and deadline < np.inf:  # what is simpler may say more than a proof that is cut short
-                self.bound = self.tools.simpler(SIMPLER_SHARE * (deadline - time.monotonic()))
-            proof = self.tools.prover(objective).prove(prices, PROVED_TO * allowed, deadline)
-            self.bound = max(self.bound, self._mixture.bound(self.problem, self.moment, max(-proof.bound, 0.0)))
-            if self._learn(proof.atoms, objective, prices, 0.0) == 0.0 and time.monotonic() < deadline:
-                fruitless += 1
-                if -proof.bound <= PROVED_TO * allowed or fruitless >= FRUITLESS:
-                    if progress is not None:
-                        progress(self.value, self.bound)
+            already = 1.0 - self._mixture.kept(self.problem, self.moment)
+            towards = self._steepest.found(
+                objective, prices, self._kept[0], already, SEARCHED_TO * allowed, clock.part(SEARCHING_SHARE)
+            )
+            ahead = max(towards.most - already, 0.0)
+            learned, exact = self._move_towards(towards, ahead), tolerance <= 2 * FINE * allowed
+            if len(towards.atoms):
+                tolerance = max(min(tolerance, CLOSER * ahead if learned else 0.0), FINE * allowed)
+            if (
+                ahead <= AHEAD_TO * allowed
+                or proving.late
+                or (exact and not learned)
+                or (self.bound == 0.0 and early.late)
+            ):
+                self._check_kept()
+                if self.tools.prover is None:
+                    self.bound = max(self.bound, self.tools.simpler(min(clock.left, LONGEST)))
                     return
-            in_vain = stalled = 0
+                until = clock if proving.late or ahead <= AHEAD_TO * allowed else clock.part(EARLY_SHARE)
+                if self.bound == 0.0 and clock.remaining is not None:  # it may say more than a proof that is cut short
+                    self.bound = self.tools.simpler(SIMPLER_SHARE * until.left)
+                # Atoms that are known to be cheaper must not end a proof before it has said something.
+                met = 2 * towards.excess if np.isfinite(towards.excess) else LOOSEST
+                target = max(PROVED_TO * allowed - ahead, LATE * ahead, met)
+                learned += self._prove(objective, towards.prices, target, until)
+                fruitless = 0 if learned else fruitless + 1
+            if self.value - self.bound > near and len(towards.atoms) and not clock.late:
+                self._mix(tolerance, max(min(LEFT, ahead), tolerance), clock)
+
+    def _begin(self, start: FloatArray | None, searching: Clock, clock: Clock) -> None:
+        """From the forced response on, and with atoms that are known already."""
+        forced = towards_each(self.problem)
+        first = self.problem.first_atoms()
+        self._add(first if start is None else np.concatenate([first, self.problem.cleaned(start)]))
+        self._weights[self._add(forced.atoms)] = forced.weights
+        self._steepest.remember(self.problem.cleaned(self.tools.search.start(searching)))
+        try:
+            self._take(mixture(self.problem, self.moment, self._atoms, self._weights, ROUGH, clock.deadline))
+        except TimeUpError:  # the first one that averages to the prior
+            self._take(mixture(self.problem, self.moment, self._atoms, self._weights, np.inf))
+
+    def _prove(self, objective: Curved, prices: FloatArray, target: float, clock: Clock) -> int:
+        """Raise the bound by a proof at these prices; how many atoms it met that show that it cannot say more."""
+        assert self.tools.prover is not None
+        proof = self.tools.prover(objective).prove(prices, target, clock.deadline)
+        self.bound = max(self.bound, self._mixture.bound(self.problem, self.moment, prices, max(-proof.bound, 0.0)))
+        atoms = self.problem.cleaned(proof.atoms) if len(proof.atoms) else proof.atoms
+        self._steepest.remember(atoms)
+        return int((reduced_costs(objective, atoms, prices) < -WORTH).sum())
 
     def _check_kept(self) -> None:
         """What may be left open on average must be attainable: else β grows without end, and a proof says nothing."""
@@ -149,43 +166,51 @@ class Conditioning:
                 "Ask for less information, or allow more time."
             )
 
-    def _learn(self, atoms: FloatArray, objective: Curved, prices: FloatArray, worth: float) -> float:
-        """Give the master those atoms that improve on it; the least reduced cost among those that were new."""
-        atoms = self.problem.cleaned(atoms) if len(atoms) else atoms
-        reduced = reduced_costs(objective, atoms, prices)
-        order = np.argsort(reduced)[:MOST_ADDED]
-        order = order[reduced[order] < -worth]
-        new = self._add(atoms[order])
-        return float(reduced[order][new].min(initial=0.0))
+    def _move_towards(self, towards: Towards, ahead: float) -> int:
+        """Give the master the atoms of this split, and a share of their weight; how many were new."""
+        share = min(FARTHEST, MOVED * ahead) if self.moment.most_entropy is None else 0.0
+        known = len(self._atoms)
+        places = self._add(towards.atoms)
+        if len(places):
+            self._weights *= 1 - share
+            np.add.at(self._weights, places, share * towards.weights)
+        return len(self._atoms) - known
 
-    def _add(self, atoms: FloatArray) -> list[int]:
-        """Add the atoms that are new; which were."""
-        fresh = []
-        for i, atom in enumerate(np.round(atoms, 12)):
-            key = atom.tobytes()
+    def _add(self, atoms: FloatArray) -> IntArray:
+        """Add the atoms that are new; where each stands."""
+        places, fresh = [], []
+        for i, key in enumerate(_keys(atoms)):
             if key not in self._seen:
-                self._seen.add(key)
+                self._seen[key] = len(self._seen)
                 fresh.append(i)
+            places.append(self._seen[key])
         self._atoms = np.concatenate([self._atoms, atoms[fresh]])
         self._weights = np.concatenate([self._weights, np.zeros(len(fresh))])
-        return fresh
+        return np.array(places, dtype=np.int64)
 
-    def _mix(self, tolerance: float, deadline: float) -> None:
-        """Mix again, and keep what has weight or nearly has."""
-        begin = self._weights if self._weights.any() else None
-        mixed = mixture(self.problem, self.moment, self._atoms, begin, tolerance, deadline)
-        if begin is not None and time.monotonic() >= deadline and mixed.value > self.value:
-            return  # it was cut short: the last one is better
-        self._mixture = mixed
-        a = self.problem.objective.values
-        most = min(a * (a + 1) // 2 + SPARE, max(MOST_KEPT, a + SPARE))
-        keep = np.sort(np.argsort(self._mixture.reduced)[:most])
-        dropped = np.setdiff1d(np.arange(len(self._atoms)), keep)
-        self._seen -= {atom.tobytes() for atom in np.round(self._atoms[dropped], 12)}
-        self._kept = self._atoms, self._mixture.weights
-        self._atoms, self._weights = self._atoms[keep], self._mixture.weights[keep]
+    def _mix(self, tolerance: float, left: float, clock: Clock) -> None:
+        """Mix again; where time is up before that is done, the last mixture may be better."""
+        with suppress(TimeUpError):
+            mixed = mixture(self.problem, self.moment, self._atoms, self._weights, tolerance, clock.deadline, left)
+            if mixed.value <= self.value or not clock.late:
+                self._take(mixed)
 
-    def best(self) -> Split:
+    def _take(self, mixed: Mixture) -> None:
+        """Have another mixture, and keep what has weight in it or nearly has."""
+        self._mixture, self._kept = mixed, (self._atoms, mixed.weights)
+        # How much of an atom there is, relative to the most that its inputs allow: those of rare ones weigh little.
+        filled = mixed.weights * (self._atoms / self.problem.prior).max(axis=1)
+        order = np.argsort(-filled, kind="stable")[: MOST_KEPT + self.problem.size]
+        keep = np.sort(order[(filled[order] > HARDLY) | (mixed.reduced[order] < SPARE * mixed.whole)])
+        self._atoms, self._weights = self._atoms[keep], mixed.weights[keep]
+        self._seen = {key: i for i, key in enumerate(_keys(self._atoms))}
+
+    @property
+    def value(self) -> float:
+        """tr(F Fᵀ M⁻¹) of the best mixture so far."""
+        return self._mixture.value
+
+    def best(self, clock: Clock = FOREVER) -> Split:
         """The best mixture with few atoms, and the bound."""
         atoms, weights = self._kept
         for thinner in (True, False):
@@ -194,12 +219,14 @@ class Conditioning:
             if thinner:
                 begin = self._thinned(few, begin)
                 few, begin = few[begin > NO_WEIGHT], begin[begin > NO_WEIGHT]
-            found = mixture(self.problem, self.moment, few, begin, FEWER_COST * 1e-2)
-            off = np.abs(found.weights @ few / self.problem.prior - 1.0).max()
-            if off < 1e-9 and found.value <= self.value * (1 + FEWER_COST):
-                break
-        some = found.weights > NO_WEIGHT * 1e-2 * found.weights.max()
-        return Split(found.weights[some], few[some], found.value, self.bound)
+            with suppress(TimeUpError):
+                found = mixture(self.problem, self.moment, few, begin, FEWER_COST * 1e-2, clock.deadline, FEWER_COST)
+                off = np.abs(found.weights @ few / self.problem.prior - 1.0).max()
+                if off < 1e-9 and found.value <= self.value * (1 + FEWER_COST):
+                    atoms, weights = few, found.weights
+                    break
+        some = weights > NO_WEIGHT * 1e-2 * weights.max()
+        return Split(weights[some], atoms[some], self.value, self.bound)
 
     def _thinned(self, atoms: FloatArray, weights: FloatArray) -> FloatArray:
         """Weights of a vertex of all mixtures with the same M and prior: no more atoms than M has entries."""
@@ -220,3 +247,17 @@ class Conditioning:
         costs = np.random.default_rng(1).random(len(atoms))
         programme.add_columns(costs, np.searchsorted(row, np.arange(len(atoms))), entry, table[row, entry])
         return np.maximum(programme.columns, 0.0) if programme.run() else weights
+
+
+def _keys(atoms: FloatArray) -> Iterator[bytes]:
+    """What tells atoms apart, up to rounding."""
+    return (atom.tobytes() for atom in np.round(atoms, 12) + 0.0)  # −0 becomes 0
+
+
+def towards_each(problem: Problem) -> Split:
+    r"""The prior drawn towards every input as far as is allowed, :math:`v_y = t_y e_y + (1 - t_y) p`, with weights
+    :math:`q_y \propto p_y / t_y`: a forced response with the most truth (Theorem 54). Nothing is proved about it."""
+    atoms = problem.drawn_towards(np.eye(problem.size))
+    p = problem.prior
+    t = np.maximum((np.diag(atoms) - p) / (1 - p), LEAST_SHARE)
+    return Split(p / t / (p / t).sum(), atoms, np.inf, 0.0)

@@ -12,6 +12,7 @@ a unit of weight on an atom. So at a given B an atom has the concave cost
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -19,13 +20,18 @@ from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.engine.objective import Objective
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Curved:
     """β times another objective, less ‖Bᵀv‖²."""
 
     plainly: Objective
     weight: float  # β
     square: FloatArray  # B by input
+
+    @cached_property
+    def products(self) -> FloatArray:
+        """See Objective."""
+        return np.asarray(self.square @ self.square.T)
 
     @property
     def value(self) -> IntArray:

@@ -30,11 +30,13 @@ class Pace:
 
     Prices jump from round to round while many splits cost the same. `steadiness` is the weight of the past in the
     running average of prices at which the search is called: 0 where the search finds all that is cheap anyway.
-    After `patience` searches in vain nothing is left to be found.
+    After `patience` searches in vain nothing is left to be found: nothing worth the gap, or `closest` where no proof
+    says what is missing, and the best split is to come as close as there is time for.
     """
 
     steadiness: float
     patience: int
+    closest: float = np.inf  # nats
 
 
 class Generation:
@@ -76,6 +78,7 @@ class Generation:
 
     def _alternate(self, gap: float, clock: Clock, start: FloatArray | None, proofs: bool) -> None:
         supply, bounding, past, in_vain = self.supply, self.bounding, self.pace.steadiness, 0
+        sought = min(gap, self.pace.closest)
         limited = proofs and np.isfinite(clock.deadline)
         proving = clock.part(1 - bounding.share) if limited else clock
         if proofs:
@@ -94,10 +97,10 @@ class Generation:
             if least == 0.0 and past > 0.0:
                 self.prices = steady = prices
                 least = self._add(supply.search(prices, searching), prices)
-            if owed > OWED and least >= -supply.dearer_from(gap) and not late:
+            if owed > OWED and least >= -supply.dearer_from(sought) and not late:
                 supply.make_debt_dearer()
                 continue
-            in_vain = 0 if least < -SEARCHED_TO * gap else in_vain + 1
+            in_vain = 0 if least < -SEARCHED_TO * sought else in_vain + 1
             if in_vain < self.pace.patience and not late:
                 continue
             if not proofs:

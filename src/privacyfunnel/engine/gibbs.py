@@ -43,6 +43,7 @@ class AverageCost:
     """
 
     square: ClassVar[None] = None
+    products: ClassVar[None] = None
     value: IntArray
     secrets: FloatArray  # A: (c, d)
     price: float  # μ

@@ -66,7 +66,7 @@ class Interval:
     def charge(self, objective: Objective) -> None:
         """Go on with another objective."""
         self._terms = objective.terms
-        self._square = None if objective.square is None else objective.square @ objective.square.T
+        self._square = objective.products
 
     def start(self, clock: Clock = FOREVER) -> FloatArray:
         """Splits of the prior, made by pairing values from below with values from above in several orders."""

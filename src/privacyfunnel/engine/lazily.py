@@ -5,17 +5,17 @@ breaks any other row, the split is one of the whole problem. Where time runs out
 towards the prior until every row holds, which keeps their average.
 """
 
-import time
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.engine.clock import Clock
 from privacyfunnel.engine.plan import split
 from privacyfunnel.engine.problem import Problem, Split
 
-LEAST_SECONDS = 0.5  # for the last split, however late it is
+LEAST = 0.1  # of the time: for the last split, however late it is
 INSIDE = 1e-9  # of ε: atoms that break a row by less break it by rounding
 
 
@@ -74,16 +74,16 @@ class ListedRows:
 
 def split_lazily(source: RowSource, *, gap: float, time_limit: float) -> Split:
     """The cheapest split up to `gap` under all rows of the source, or what there is time for."""
-    deadline = time.monotonic() + time_limit
+    clock = Clock.of(time_limit)
     problem = source.first()
     while True:
-        found = split(problem, gap=gap, time_limit=max(deadline - time.monotonic(), LEAST_SECONDS))
+        found = split(problem, gap=gap, time_limit=max(clock.left, LEAST * time_limit))
         used = found.weights > 0
         weights, atoms = found.weights[used], np.maximum(found.atoms[used], 0.0)
         larger = source.more(problem, atoms)
         if larger is None:
             return Split(weights, atoms, found.value, found.bound)
-        if time.monotonic() >= deadline:
+        if clock.late:
             needed = float(source.drawn_in(atoms).max())
             atoms = needed * problem.prior + (1 - needed) * atoms
             return Split(weights, atoms, float(weights @ problem.costs(atoms)), found.bound)

@@ -12,6 +12,7 @@ import numpy as np
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine.best_first import BestFirst
 from privacyfunnel.engine.bounding import Prover
+from privacyfunnel.engine.clock import Clock
 from privacyfunnel.engine.conditioning import Conditioning, Tools
 from privacyfunnel.engine.curved import Curved
 from privacyfunnel.engine.generation import Progress
@@ -35,7 +36,8 @@ MOST_PAIRED = 2000  # inputs; with more, a table of all pairs and a form of all 
 SIMPLER_GAP = 0.01  # of its value: how well a simpler problem is solved where the second moment counts
 MOST_MULTIPLIED_ROWS = 130  # beyond, walks over vertices take longer than what they find is worth
 FEW_ROWS = 20  # of five secrets under LDP; atoms then have so few entries that boxes of entries close
-SEARCHED_SHORTLY = 0.2  # of a time limit, where a proof finds in seconds the atoms that walks miss
+SEARCHED_LONG = 0.6  # of a time limit, where a proof is quick once prices are right, and says little before
+ENDING = 0.05  # of a time limit: for the last mixture, without atoms of no weight
 WALKS_BY_TANGENTS = 8  # at once, where each step is a linear programme
 
 
@@ -53,9 +55,9 @@ def conditioned(
 
     Inputs that the promise cannot tell apart stay apart: which of them are named together counts here.
     """
-    run = conditioning_for(problem, moment)
-    run.run(gap, time_limit, progress, start, absolute=absolute)
-    return run.best()
+    clock, run = Clock.of(time_limit), conditioning_for(problem, moment)
+    run.run(gap, clock.part(1 - ENDING).remaining, progress, start, absolute=absolute)
+    return run.best(clock)
 
 
 def conditioning_for(problem: Problem, moment: Moment) -> Conditioning:
@@ -107,7 +109,7 @@ def _by_chords(problem: Problem, moment: Moment) -> Tools:
         search.charge(objective)
         return EverCloser(SquaredChords(polytope, objective, reach[0]), search.polished)
 
-    return Tools(search, charged, share=SEARCHED_SHORTLY)
+    return Tools(search, charged, share=SEARCHED_LONG)
 
 
 def _multiplied(

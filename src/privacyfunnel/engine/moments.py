@@ -24,6 +24,7 @@ import numpy as np
 from scipy import linalg
 
 from privacyfunnel.arrays import FloatArray
+from privacyfunnel.engine.clock import TimeUpError
 from privacyfunnel.engine.curved import Curved
 from privacyfunnel.engine.factors import inverse, least, lower
 from privacyfunnel.engine.objective import image
@@ -35,7 +36,8 @@ STEPS = 80  # of the interior point method; some twenty are usual
 BOUNDARY = 0.99  # of the way to the boundary: the longest step
 CENTRED = 1e-13  # relative: complementarity at which nothing is left to gain
 FEASIBLE = 1e-13  # of the prior
-LEAST_WEIGHT = 1e-5  # of an even share: what a new atom begins with
+LEAST_WEIGHT = 1e-2  # of an even share, or of what the prior has room for: what an atom begins with at least
+LEFT = 0.1  # of the value: what a mixture is taken to have left to gain where nothing is known
 UNIT = float(np.finfo(np.float64).eps)
 
 
@@ -60,6 +62,10 @@ class Moment:
     def uncounted(self, problem: Problem) -> float:
         """The share of the prior that its other entries have: m."""
         return float(problem.prior[problem.objective.value >= len(self.factor)].sum())
+
+    def most_left_open(self, problem: Problem) -> float | None:
+        """h of what counts: (1 − m)h; None where information does not count."""
+        return None if self.most_entropy is None else (1 - self.uncounted(problem)) * self.most_entropy
 
     def of(self, second: FloatArray, share: FloatArray, factor: FloatArray | None = None) -> float:
         """tr(F Fᵀ M⁻¹); infinite where M does not reach F. `share` is T p, by which M is scaled."""
@@ -96,29 +102,35 @@ class Mixture:
         objective = Curved(problem.objective, self.entropy_price / unit, self.square / np.sqrt(unit))
         return objective, self.prices / unit
 
-    def bound(self, problem: Problem, moment: Moment, excess: float) -> float:
-        """What every allowed split has at least, if no allowed atom costs less than −excess, in units of the whole.
+    def kept(self, problem: Problem, moment: Moment) -> float:
+        """βh, in units of the whole: what the row about information adds to the bound from above on tr(BᵀMB)."""
+        most = moment.most_left_open(problem)
+        return 0.0 if most is None else self.entropy_price * most / self.whole
 
-        Of B only the columns of F count: the ridge's make the square larger, never smaller.
+    def bound(self, problem: Problem, moment: Moment, prices: FloatArray, excess: float) -> float:
+        """What every allowed split has at least, if at these prices no allowed atom costs less than −excess.
+
+        Costs and prices are in units of the whole. Of B only the columns of F count: the ridge's make the square
+        larger, never smaller.
         """
         first = _first_inputs(problem)[: len(moment.factor)]
         top = float(np.einsum("ij,ij->", moment.factor, self.square[first][:, : moment.factor.shape[1]]))
-        below, m = excess * self.whole - float(self.prices @ problem.prior), moment.uncounted(problem)
-        if moment.most_entropy is not None:
-            below += self.entropy_price * ((1 - m) * moment.most_entropy + entropy([m, 1 - m]))
+        m = moment.uncounted(problem)
+        below = (excess - float(prices @ problem.prior) + self.kept(problem, moment)) * self.whole
+        below += self.entropy_price * entropy([m, 1 - m])
         if m > 0:
-            below += m * self._beside(excess)
-        rounding = 64 * UNIT * (abs(below) + float(np.abs(self.prices) @ problem.prior))
+            below += m * self._beside(prices, excess)
+        rounding = 64 * UNIT * (abs(below) + float(np.abs(prices) @ problem.prior) * self.whole)
         return ((1 - m) * top) ** 2 / (below + rounding) * (1 - 64 * UNIT) if top > 0 and below > 0 else 0.0
 
-    def _beside(self, excess: float) -> float:
+    def _beside(self, prices: FloatArray, excess: float) -> float:
         r"""What a unit of the inputs that do not count adds to the denominator at most (docs/theory.md, Theorem 46a).
 
         :math:`\sqrt{G \min(G, A)}`, where G is the largest square at any entry that counts, and A the most that prices
         and entropy allow at any atom.
         """
         largest = float((self.square**2).sum(axis=1).max())
-        allowed = excess * self.whole + float((-self.prices).max()) + self.entropy_price * np.log(len(self.prices))
+        allowed = (excess + float((-prices).max())) * self.whole + self.entropy_price * np.log(len(prices))
         return float(np.sqrt(largest * min(largest, max(allowed, 0.0))))
 
 
@@ -134,10 +146,12 @@ def mixture(
     begin: FloatArray | None = None,
     tolerance: float = 1e-9,
     deadline: float = np.inf,
+    left: float = LEFT,
 ) -> Mixture:
-    """The best mixture of these atoms; `begin` are weights to start from, 0 where nothing is known.
+    """The best mixture of these atoms; `begin` are weights to start from, 0 where nothing is known, and `left` about
+    how much there is to gain, relative to the value.
 
-    Once the clock passes the deadline the first one that averages to the prior is taken.
+    Once the clock passes the deadline, what averages to the prior by then is taken; else there is none.
     """
     share, t = moment.counted(problem, problem.prior[None, :])[0], moment.counted(problem, atoms)
     point = _Point(
@@ -146,11 +160,18 @@ def mixture(
         t / np.sqrt(share),
         moment.both / np.sqrt(share)[:, None],
         problem.costs(atoms) if moment.most_entropy is not None else None,
-        None if moment.most_entropy is None else (1 - moment.uncounted(problem)) * moment.most_entropy,
+        moment.most_left_open(problem),
         begin,
+        left,
     )
     for _ in range(STEPS):
-        if point.done(tolerance) or (time.monotonic() >= deadline and point.allowed) or not point.step():
+        if point.done(tolerance):
+            break
+        if time.monotonic() >= deadline:
+            if not point.allowed:
+                raise TimeUpError
+            break
+        if not point.step():
             break
     if not point.sound:
         raise SolverError("The master's interior point method must end in a mixture; it did not. Report this.")
@@ -181,20 +202,22 @@ class _Point:
         h: FloatArray | None,
         most: float | None,
         begin: FloatArray | None,
+        left: float,
     ) -> None:
         self.E, self.target, self.U, self.F = E, target, U, F
         self.h = np.zeros(len(E)) if h is None else h
         self.limited = h is not None
         self.most = 0.0 if most is None else most
         k = len(E)
-        self.q = np.full(k, 1.0 / k) if begin is None else np.maximum(begin, LEAST_WEIGHT / k)
+        room = 1.0 / (E / target).max(axis=1)
+        self.q = np.full(k, 1.0 / k) if begin is None else np.maximum(begin, LEAST_WEIGHT * np.minimum(room, 1.0 / k))
         self.q = self.q / self.q.sum()
         self.prices, self.beta = np.zeros(E.shape[1]), 0.0
         self.slack = max(self.most - float(self.h @ self.q), 0.01 * abs(self.most) + 1e-3) if self.limited else 0.0
         self._move()
         # Prices that fit the gradient best, and slacks that are positive and about centred.
         self.prices = np.linalg.lstsq(E * self.q[:, None], self.gradient * self.q)[0]
-        mu = 0.1 * self.whole / k
+        mu = left * self.whole / k
         self.z = np.maximum(self.gradient - E @ self.prices, mu / self.q)
         if self.limited:
             self.beta = mu / self.slack

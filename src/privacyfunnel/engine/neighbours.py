@@ -8,40 +8,30 @@ among the inputs that share the smallest classes with the one that is wanted: th
 m_l being the mass of class l, with some chance so that everybody has a turn. Few rows say anything about so few.
 """
 
-from functools import cached_property
-
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.engine.clock import FOREVER, Clock
-from privacyfunnel.engine.objective import reduced_costs, tangents
+from privacyfunnel.engine.objective import tangents
 from privacyfunnel.engine.problem import Problem
-from privacyfunnel.engine.programme import RowsOracle
-from privacyfunnel.engine.search import NEAR_ZERO, PREFERENCE, descended, different
+from privacyfunnel.engine.search import PREFERENCE
+from privacyfunnel.engine.some_inputs import AmongInputs
 
 SHARPEST, BLUNTEST = -6.0, -1.0  # powers of ten: what entries of a mixture are taken to have at least
 
 
-class NeighbourSearch:
+class NeighbourSearch(AmongInputs):
     """Walks by tangents among the neighbours of what is wanted, and between atoms that are cheap already."""
 
-    patience = 8  # each search looks at little
     walks = 24
-    pool = 1024  # atoms that are remembered
-    longest = 10  # steps
+    pool = 1024
+    longest = 10
     starting = 0.1  # of the time left, for the first atoms: a programme per input
 
     def __init__(self, problem: Problem, together: int) -> None:
-        self._problem, self._together = problem, min(together, problem.size)
-        self._random = np.random.default_rng(1)
-        self._pool = np.empty((0, problem.size))
+        super().__init__(problem, min(together, problem.size))
         members = problem.rows.members[problem.rows.compared].astype(np.float64)
         self._near = (members.T / (members @ problem.prior)) @ members
-
-    @cached_property
-    def _whole(self) -> RowsOracle:
-        """The programme over all inputs, kept from walk to walk."""
-        return RowsOracle(self._problem)
 
     def start(self, clock: Clock = FOREVER) -> FloatArray:
         """For the likeliest inputs, as far as there is time, the atom among its neighbours that gives it most."""
@@ -50,22 +40,18 @@ class NeighbourSearch:
             if until.late:
                 break
             met.append(self._walked(self._around(np.array([x])), -np.eye(1, d, x)[0], np.zeros(d), 1, clock))
-        return self._pooled(np.concatenate([self._pool[:0], *met]))
-
-    def downhill(self, prices: FloatArray, clock: Clock = FOREVER) -> FloatArray:
-        """What walks pass that begin anywhere."""
-        return self.cover(prices, self._problem.prior, clock)
+        return self._pooled(met, np.zeros(d))
 
     def cover(self, prices: FloatArray, missing: FloatArray, clock: Clock = FOREVER) -> FloatArray:
         """What walks pass that begin near what is missing, and every other one between two atoms that are cheap."""
         d, met = self._problem.size, []
-        cheap = np.argsort(reduced_costs(self._problem.objective, self._pool, prices))[: 4 * self.walks]
+        cheap = self._cheapest(4 * self.walks, prices)
         for number, wanted in enumerate(self._random.choice(d, self.walks, p=missing / missing.sum())):
             if clock.late:
                 break
-            if number % 2 == 1 and cheap.size:
+            if number % 2 == 1 and len(cheap):
                 share = self._random.random()
-                one, other = self._pool[self._random.choice(cheap, 2)]
+                one, other = cheap[self._random.choice(len(cheap), 2)]
                 mixed = share * one + (1 - share) * other
                 slopes = tangents(self._problem.objective, mixed[None], 10 ** self._random.uniform(SHARPEST, BLUNTEST))
                 inputs = self._around(np.flatnonzero(mixed))
@@ -74,16 +60,7 @@ class NeighbourSearch:
                 slopes[0, wanted] -= self._random.uniform(*PREFERENCE)
                 inputs = self._around(np.array([wanted]))
             met.append(self._walked(inputs, slopes[0], prices, self.longest, clock))
-        return self._pooled(np.concatenate([self._pool[:0], *met]))
-
-    def polished(self, atoms: FloatArray, prices: FloatArray) -> FloatArray:
-        """What walks from these atoms pass."""
-        slopes = tangents(self._problem.objective, atoms, NEAR_ZERO)
-        met = [
-            self._walked(self._around(np.flatnonzero(atom)), slope, prices, self.longest)
-            for atom, slope in zip(atoms, slopes, strict=True)
-        ]
-        return self._pooled(np.concatenate([self._pool[:0], *met]))
+        return self._pooled(met, prices)
 
     def _around(self, inputs: IntArray) -> IntArray:
         """These inputs and their neighbours, up to as many as a walk may look at."""
@@ -93,25 +70,3 @@ class NeighbourSearch:
         near = self._near[inputs].sum(axis=0) * self._random.exponential(size=d)
         near[inputs] = np.inf
         return np.sort(np.argpartition(-near, self._together)[: max(self._together, inputs.size)])
-
-    def _walked(
-        self, inputs: IntArray, slopes: FloatArray, prices: FloatArray, longest: int, clock: Clock = FOREVER
-    ) -> FloatArray:
-        """The atoms on a walk among these inputs; none where these alone make no allowed atom."""
-        d = self._problem.size
-        oracle = self._whole if inputs.size == d else RowsOracle(self._problem.among(inputs), once=True)
-
-        def cheapest(costs: FloatArray) -> FloatArray:
-            v = oracle.cheapest(costs[0, inputs], clock.deadline)
-            if v is None:
-                return np.empty((0, d))
-            atom = np.zeros((1, d))
-            atom[0, inputs] = v
-            return atom
-
-        return descended(cheapest, self._problem.objective, slopes[None, :], prices, longest)
-
-    def _pooled(self, met: FloatArray) -> FloatArray:
-        atoms = different(met)
-        self._pool = np.concatenate([atoms, self._pool])[: self.pool]
-        return atoms

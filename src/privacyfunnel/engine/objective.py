@@ -38,6 +38,10 @@ class Objective(Protocol):
     def square(self) -> FloatArray | None:
         """B, a row per input, where the cost falls by ‖Bᵀv‖² as well; None where it does not."""
 
+    @property
+    def products(self) -> FloatArray | None:
+        """B Bᵀ, in which what rows have in common is short, however long they are."""
+
     def among(self, inputs: IntArray) -> "Objective":
         """The same objective over some of the inputs."""
 
@@ -54,6 +58,7 @@ class Entropy:
     r"""H(T v), in nats."""
 
     square: ClassVar[None] = None
+    products: ClassVar[None] = None
     value: IntArray
     values: int
     plain: bool

@@ -12,7 +12,7 @@ import numpy as np
 from privacyfunnel.arrays import FloatArray, sparse
 from privacyfunnel.engine.best_first import BestFirst, Relaxation
 from privacyfunnel.engine.blocks import ByBlocks, WithinBlock
-from privacyfunnel.engine.bounding import ByProof, ByRelaxations, NoProof, Prover
+from privacyfunnel.engine.bounding import ByProof, ByRelaxations, Cost, NoProof, Prover
 from privacyfunnel.engine.chords import BoxedChords, OpenChords
 from privacyfunnel.engine.classes import ByClasses, class_cones
 from privacyfunnel.engine.generation import Generation, Pace, Progress
@@ -48,7 +48,8 @@ FEW_INPUTS = 32  # with more, sets of priors have too many rows that matter to b
 WALKS_OVER_WIDE_SETS = 8  # … and a step of a walk is a linear programme of its own
 PIVOTS_PER_BOX = 8  # over sets: a box that needs more is cut first, and its halves go on; few would hold up the rest
 STEADY = 0.8  # weight of past prices where many splits cost the same; 0 where an atom is sought at its very prices
-PATIENCE = 8  # searches in vain where no proof says that there is nothing to be found
+PATIENCE = 8  # searches in vain where no proof says that there is nothing to be found …
+SOUGHT = 3e-4  # … worth this much of what the prior costs, however wide the gap: while it is open, prices are rough
 COARSE_SHARE, SHORT_COARSE_SHARE = 0.6, 0.3  # of the time to search, for the smaller problem; less where none is proved
 VERY_MANY_SECRETS = 250  # rows of LIP and LDP beyond which inverting their bases takes seconds a step
 
@@ -230,18 +231,17 @@ def _with_rest(problem: Problem, name: str, search: Search, proof: Prover | None
     # Parts of alike inputs would lie across the classes that rows look at.
     beginning = Beginning(generation_for, share, problem.size > MANY_INPUTS and not problem.rows.local)
     supply = WithRest(problem, search, beginning, patience)
-    return Generation(problem, supply, ByRelaxations(problem, proof, _easier), Pace(STEADY, patience), name)
+    pace = Pace(STEADY, patience, np.inf if proof is not None else SOUGHT * problem.worth)
+    return Generation(problem, supply, ByRelaxations(problem, proof, _easier), pace, name)
 
 
-def _easier(problem: Problem, gap: float, seconds: float) -> float:
-    """What every split of a simpler problem costs at least; relaxed further only where classes lie within classes."""
+def _easier(problem: Problem, gap: float, seconds: float) -> Cost:
+    """What a simpler problem costs, which is not relaxed further."""
     small = merged(problem).problem  # what only other rows told apart is alike now
     run = generation_for(small)
-    if isinstance(run.bounding, ByRelaxations) and small.rows.local:
-        return run.bounding.by_relaxing(seconds)
     run.bounding.relax_no_further()
     run.run(gap, seconds)
-    return run.bound
+    return Cost(run.bound, run.value)
 
 
 def _has_very_many_rows(problem: Problem) -> bool:

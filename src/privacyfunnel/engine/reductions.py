@@ -29,16 +29,6 @@ parts has :math:`e^{-\eta}(L - \kappa) \le L' \le e^{\eta} L + \kappa` with
 *Fewer secrets* (docs/theory.md, Theorem 7a). A promise about every secret holds for groups of secrets as well, so the
 polytope of the groups contains that of the secrets, and its cheapest split costs no more. With two groups every vertex
 is one value or a pair, and the cheapest split is found and proved at once; each group more costs more time.
-
-*One side channel at a time* (Theorem 7b). Take disjoint classes l of inputs, of masses :math:`m_l` under the prior.
-What an atom leaves open is which class it is, and which input of its class; each has a least of its own,
-
-.. math:: \min \sum_y q_y H(v_y) \ \ge\ \min \sum_y q_y H(T v_y) + \sum_l m_l \min \sum_y q_y H(v_y)
-   \text{ over splits of } p_l \text{ into atoms that the rows inside } l \text{ allow,}
-
-T v being the masses of the classes. The first has all rows, but few values; the parts have few inputs and few rows.
-Under SRLIP the classes of one side channel J are the values of :math:`X_J`, and each part is a problem under LIP, or
-with the rows of the classes in it under SRLIP again.
 """
 
 from collections.abc import Sequence
@@ -255,45 +245,6 @@ class Part:
     inputs: IntArray
     mass: float
     problem: Problem
-
-
-def side_channels(problem: Problem, *, deeper: bool = False) -> list[tuple[Part, ...]]:
-    """Ways to divide inputs into classes that rows look at, fewest and largest first; none that has all rows in one.
-
-    Every way that holds the likeliest input has a class that does. A class has its own rows, which are those of LIP;
-    deeper, also the rows of all classes in it.
-    """
-    rows = problem.rows
-    if not rows.local:
-        return []
-    likeliest = rows.compared[rows.members[rows.compared, int(np.argmax(problem.prior))]]
-    ways = {tuple(way) for way in rows.disjoint_classes(likeliest)}
-    ordered = sorted(ways, key=lambda way: (len(way), -int(rows.members[list(way)].sum())))
-    found = (tuple(_part(problem, number, deeper) for number in way) for way in ordered)
-    return [parts for parts in found if len(parts[0].problem.rows) < len(rows)]
-
-
-def which_class(problem: Problem, parts: Sequence[Part]) -> Problem | None:
-    """The same problem where only the class of an input counts, all in none being one; None where there is one."""
-    number = np.zeros(problem.size, dtype=np.int64)
-    for i, part in enumerate(parts):
-        number[part.inputs] = i + 1
-    objective = Entropy.of(number)
-    return replace(problem, objective=objective) if objective.values > 1 else None
-
-
-def one_side_channel(problem: Problem) -> Part | None:
-    """The class of the rows that look at most inputs; None where those are all rows."""
-    ways = side_channels(problem)
-    return ways[0][0] if ways else None
-
-
-def _part(problem: Problem, number: int, deeper: bool) -> Part:
-    inputs = np.flatnonzero(problem.rows.members[number])
-    mass = float(problem.prior[inputs].sum())
-    rows = problem.rows.within(number, mass, deeper=deeper)
-    objective = Entropy.of(np.arange(inputs.size))
-    return Part(inputs, mass, Problem(problem.prior[inputs] / mass, rows, problem.epsilon, objective))
 
 
 def balanced(problem: Problem, most: int) -> list[Part]:

@@ -137,7 +137,7 @@ def solve(programmes: Programmes, cutoff: FloatArray | None = None, deadline: fl
         along = alpha * np.where(above[rows, leave] > 0, 1.0, -1.0)[:, None]
         along[live.rows, live.basis] = 0.0
         # A row that misses its bound by no more than rounding proves nothing: then others must be looked at as well.
-        margin = _margins(rho)
+        margin = margins(rho)
         enter, blocked = entering(d, along, live.span, broken[rows, leave] - margin)
         stuck = np.flatnonzero(~feasible & ~blocked)
         if stuck.size:
@@ -230,7 +230,7 @@ def entering(d: FloatArray, alpha: FloatArray, span: FloatArray, delta: FloatArr
     return enter, reached[rows, stop] & crosses[rows, enter]
 
 
-def _margins(rho: FloatArray) -> FloatArray:
+def margins(rho: FloatArray) -> FloatArray:
     """What rounding may move rho·A x by."""
     return np.asarray(10 * FEASIBLE * np.maximum(1.0, np.abs(rho).sum(axis=1)))
 

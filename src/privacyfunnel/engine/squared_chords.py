@@ -36,7 +36,7 @@ class SquaredChords(BoxedChords):
     def __init__(self, polytope: Polytope, objective: Curved, reach: FloatArray | None = None) -> None:
         super().__init__(polytope, objective)
         self._reach = reach
-        D = objective.square @ objective.square.T
+        D = objective.products
         self._even = beside(D)
         self._less = 0.5 * (self._even[:, None] + self._even) - D
         np.fill_diagonal(self._less, 0.0)

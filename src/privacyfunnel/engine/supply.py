@@ -16,8 +16,9 @@ from privacyfunnel.engine.clock import Clock
 from privacyfunnel.engine.closing import Closed, closed
 from privacyfunnel.engine.master import TOLL, Loans, Master, Rest
 from privacyfunnel.engine.problem import Problem, Split
-from privacyfunnel.engine.reductions import coarse, merged, one_side_channel
+from privacyfunnel.engine.reductions import coarse, merged
 from privacyfunnel.engine.search import Search
+from privacyfunnel.engine.side_channels import one_side_channel
 
 OWED = 1e-12  # of the prior: less than this is rounding
 SEARCHED_TO = 0.25  # of the gap: below this the search finds nothing worth having

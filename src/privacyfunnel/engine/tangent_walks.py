@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray
+from privacyfunnel.engine.clock import FOREVER, Clock
 from privacyfunnel.engine.objective import Objective, reduced_costs, tangents
 from privacyfunnel.engine.oracle import Oracle, atoms_of
 from privacyfunnel.engine.problem import Problem
@@ -32,15 +33,15 @@ class TangentWalks:
         """Go on with another objective; what was met is remembered."""
         self.objective = objective
 
-    def start(self) -> FloatArray:
+    def start(self, clock: Clock = FOREVER) -> FloatArray:
         """For each input an atom that gives it most."""
-        return self._pooled(atoms_of(self.oracle, -np.eye(self._size)))
+        return self._pooled(atoms_of(self.oracle, -np.eye(self._size), clock))
 
-    def downhill(self, prices: FloatArray) -> FloatArray:
+    def downhill(self, prices: FloatArray, clock: Clock = FOREVER) -> FloatArray:
         """What walks pass that begin anywhere, and at what was good before."""
         near = np.argsort(reduced_costs(self.objective, self._pool, prices))[: self._starts]
         good = tangents(self.objective, self._pool[near], NEAR_ZERO)
-        return self._walked(np.concatenate([self._anywhere(), good]), prices)
+        return self._walked(np.concatenate([self._anywhere(), good]), prices, clock)
 
     def polished(self, atoms: FloatArray, prices: FloatArray) -> FloatArray:
         """What walks from these atoms pass."""
@@ -55,12 +56,12 @@ class TangentWalks:
         along = self._random.normal(size=(k, B.shape[1])) * self._random.uniform(0, FARTHEST, size=(k, 1))
         return np.where(np.arange(k)[:, None] % 2 == 0, -2.0 * along @ B.T, slopes)
 
-    def _walked(self, slopes: FloatArray, prices: FloatArray) -> FloatArray:
-        return self._pooled(descended(self._cheapest, self.objective, slopes, prices, LONGEST))
+    def _walked(self, slopes: FloatArray, prices: FloatArray, clock: Clock = FOREVER) -> FloatArray:
+        def cheapest(costs: FloatArray) -> FloatArray:
+            """Of costs in a unit of their own: prices are beyond any solver's tolerance while atoms are few."""
+            return atoms_of(self.oracle, costs / np.maximum(np.abs(costs).max(axis=1, keepdims=True), 1.0), clock)
 
-    def _cheapest(self, costs: FloatArray) -> FloatArray:
-        """Of costs in a unit of their own: prices are beyond any solver's tolerance while atoms are few."""
-        return atoms_of(self.oracle, costs / np.maximum(np.abs(costs).max(axis=1, keepdims=True), 1.0))
+        return self._pooled(descended(cheapest, self.objective, slopes, prices, LONGEST))
 
     def _pooled(self, atoms: FloatArray) -> FloatArray:
         self._pool = np.concatenate([atoms, self._pool])[:POOL]

@@ -13,6 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
+from privacyfunnel.engine.clock import FOREVER, Clock
 from privacyfunnel.engine.objective import Objective, reduced_costs
 from privacyfunnel.engine.problem import Problem
 
@@ -26,8 +27,8 @@ class Walking(Protocol):
     """A search that goes on with other objectives, and from given atoms."""
 
     def charge(self, objective: Objective) -> None: ...
-    def start(self) -> FloatArray: ...
-    def downhill(self, prices: FloatArray) -> FloatArray: ...
+    def start(self, clock: Clock = FOREVER) -> FloatArray: ...
+    def downhill(self, prices: FloatArray, clock: Clock = FOREVER) -> FloatArray: ...
     def polished(self, atoms: FloatArray, prices: FloatArray) -> FloatArray: ...
 
 
@@ -43,14 +44,14 @@ class WithTwos:
         self._objective = objective
         self._search.charge(objective)
 
-    def start(self) -> FloatArray:
+    def start(self, clock: Clock = FOREVER) -> FloatArray:
         """See Search."""
-        return self._search.start()
+        return self._search.start(clock)
 
-    def downhill(self, prices: FloatArray) -> FloatArray:
+    def downhill(self, prices: FloatArray, clock: Clock = FOREVER) -> FloatArray:
         """The best of the table, where walks from them end, and what the search finds."""
         twos = self._cheapest(prices)
-        found = [twos, self._search.polished(twos[:WALKED], prices), self._search.downhill(prices)]
+        found = [twos, self._search.polished(twos[:WALKED], prices), self._search.downhill(prices, clock)]
         return np.concatenate(found)
 
     def polished(self, atoms: FloatArray, prices: FloatArray) -> FloatArray:
@@ -59,14 +60,14 @@ class WithTwos:
 
     def _cheapest(self, prices: FloatArray) -> FloatArray:
         """The atoms of least cost, not too many about one input."""
-        a, B = self._share, self._objective.square
+        a, products = self._share, self._objective.products
         one = reduced_costs(self._objective, np.eye(prices.size), np.zeros_like(prices))  # −‖B_x‖², no entropy of one
         rest = 1.0 - a
         cost = a * (a * one[self._first] - prices[self._first]) + rest * (
             rest * one[self._second] - prices[self._second]
         )
-        if B is not None:
-            cost = cost - 2 * a * rest * (B @ B.T)[self._first, self._second]
+        if products is not None:
+            cost = cost - 2 * a * rest * products[self._first, self._second]
         cost = cost + self._objective.terms(a) + self._objective.terms(rest)
         order = np.argsort(cost)[: PER_INPUT * MOST]
         order = order[cost[order] < 0]

@@ -112,8 +112,8 @@ class Walks:
         rest = terms(others[:, :d]) - prices * others[:, :d]
         cost += rest.sum(axis=1, keepdims=True)
         cost[:, :d] -= rest
-        if self.objective.square is not None:
-            cost -= self._squares(self.objective.square, x, basis, W, np.where(rises, step, -step))
+        if self.objective.products is not None:
+            cost -= self._squares(self.objective.products, x, basis, W, np.where(rises, step, -step))
         cost[rows, basis] = np.inf
         best = np.argmin(cost, axis=1)
         lowest = np.take_along_axis(cost, best[:, None], 1)[:, 0]
@@ -127,11 +127,11 @@ class Walks:
         return better, new_x, new_basis
 
     @staticmethod
-    def _squares(B: FloatArray, x: FloatArray, basis: IntArray, W: FloatArray, step: FloatArray) -> FloatArray:
+    def _squares(products: FloatArray, x: FloatArray, basis: IntArray, W: FloatArray, step: FloatArray) -> FloatArray:
         """‖Bᵀu‖² of every neighbour u = v + step_j (e_j − W_j), (k, n)."""
-        d, n = len(B), x.shape[1]
-        G = np.zeros((n, n))  # products of rows of B: what they have in common is short, however long they are
-        G[:d, :d] = B @ B.T
+        d, n = len(products), x.shape[1]
+        G = np.zeros((n, n))
+        G[:d, :d] = products
         here = x @ G
         at, turned = G[basis], np.sign(step)  # W was turned where j falls, and so is the step
         among = np.take_along_axis(at, basis[:, None, :], 2)

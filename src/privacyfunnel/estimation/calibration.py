@@ -18,9 +18,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import chdtri
 
-from privacyfunnel.arrays import BoolArray, FloatArray
+from privacyfunnel.arrays import BoolArray, FloatArray, special
 from privacyfunnel.estimation.identification import ORTHOGONAL, RowSpace
 from privacyfunnel.estimation.intervals import Spread, spread
 from privacyfunnel.estimation.inversion import covariance, unbiased_weights
@@ -29,6 +28,7 @@ from privacyfunnel.estimation.reading import Group, Reading
 
 FALSE_ALARM = 1e-6  # the chance that rows of the very table are taken for others
 NONE = 1e-12  # relative: variances below this are none
+RANK = 1e-9  # relative: what varies less than this does not vary
 SPANNED = 1e-9  # a function that margins explain but for this is known
 RAKED, MOST_RAKED = 1e-10, 300  # how near margins come to what they are to be; rounds for that
 FLOOR = 0.01  # of a row: what a share has at least before it is raked, so that it can grow
@@ -102,22 +102,29 @@ class Calibration:
     part: float  # of the rows that are in this group
     off: FloatArray  # t − t̂
     inverse: FloatArray  # C⁺
+    others: FloatArray  # what other groups add to C
     whole: bool  # whether the group is all there is
 
-    def regression(self, model: ObservationModel, g: FloatArray, p: FloatArray, rows: int) -> FloatArray:
-        """β of each of the estimates g · h̄: k × r."""
+    def regression(
+        self, model: ObservationModel, g: FloatArray, p: FloatArray, rows: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """β of each of the estimates g · h̄ (k × r) and βᵀCβ, what it takes off the variance.
+
+        C is that of the shares p at which the estimates vary: with another one more might be taken off than there is.
+        """
         both = covariance(model, np.concatenate([self.weights, g], axis=1), p, rows, fixed=True)
         k = self.weights.shape[1]
-        return np.asarray(self.part * self.inverse @ both[:k, k:])
+        C = self.others + self.part**2 * both[:k, :k]
+        beta = self.part * _inverse(C, rows / self.part)[0] @ both[:k, k:]
+        return beta, np.einsum("kr,kl,lr->r", beta, C, beta)
 
     def calibrated(
         self, model: ObservationModel, g: FloatArray, observed: Observed, p: FloatArray
     ) -> tuple[FloatArray, Spread]:
         """The best linear estimates and their variance; of its slope, what this group's own rows make of it."""
-        beta = self.regression(model, g, p, observed.rows)
+        beta, gained = self.regression(model, g, p, observed.rows)
         own = g - self.part * self.weights @ beta
         apart = spread(model, g, p, observed.rows, fixed=True).variance
-        gained = np.einsum("kr,kl,lr->r", beta, np.linalg.pinv(self.inverse, hermitian=True), beta)
         variance = np.where(gained < (1 - NONE) * apart, apart - gained, 0.0)
         slope = spread(model, own, p, observed.rows, fixed=True).slope
         return observed.statistics @ g + self.off @ beta, Spread(variance, slope)
@@ -128,21 +135,33 @@ def calibrations(
 ) -> dict[Group, Calibration] | None:
     """For each group, from what it shows and the shares fitted to it; None where the margins do not fit these rows."""
     told, rows = margins.told_by(space), sum(observed.rows for observed, _ in seen.values())
-    weights, C, off = {}, np.zeros((told.shares.size,) * 2), told.shares.copy()
+    weights, own, off = {}, {}, told.shares.copy()
     for group, (observed, p) in seen.items():
         part, mixed = observed.rows / rows, (observed.rows * p + 1) / (observed.rows + p.size)
         weights[group] = unbiased_weights(model, space, told.functions, mixed)
         off -= part * (observed.statistics @ weights[group])
-        C += part**2 * covariance(model, weights[group], mixed, observed.rows, fixed=True)
+        own[group] = part**2 * covariance(model, weights[group], mixed, observed.rows, fixed=True)
+    C = np.sum(list(own.values()), axis=0)
+    inverse, degrees, certain = _inverse(C, rows)
+    surprise = float(off @ inverse @ off)
+    if np.abs(off[certain]).max(initial=0.0) * rows > 0.5 or (
+        degrees and surprise > special.chdtri(degrees, FALSE_ALARM)
+    ):
+        return None
+    return {
+        group: Calibration(
+            told, margins, weights[group], observed.rows / rows, off, inverse, C - own[group], len(seen) == 1
+        )
+        for group, (observed, _) in seen.items()
+    }
+
+
+def _inverse(C: FloatArray, rows: float) -> tuple[FloatArray, int, BoolArray]:
+    """C⁺, its rank, and which margins do not vary at all."""
     scale = 1 / np.sqrt(np.maximum(np.diag(C), 1e-300))
     certain = np.diag(C) <= (NONE / rows) ** 2
     scale[certain] = 0.0
-    inverse = scale[:, None] * np.linalg.pinv(C * np.outer(scale, scale), rcond=1e-9, hermitian=True) * scale
-    degrees = int(np.linalg.matrix_rank(C * np.outer(scale, scale), tol=1e-9, hermitian=True)) if off.size else 0
-    surprise = float(off @ inverse @ off)
-    if np.abs(off[certain]).max(initial=0.0) * rows > 0.5 or (degrees and surprise > chdtri(degrees, FALSE_ALARM)):
-        return None
-    return {
-        group: Calibration(told, margins, weights[group], observed.rows / rows, off, inverse, len(seen) == 1)
-        for group, (observed, _) in seen.items()
-    }
+    scaled = C * np.outer(scale, scale)
+    inverse = scale[:, None] * np.linalg.pinv(scaled, rcond=RANK, hermitian=True) * scale
+    degrees = int(np.linalg.matrix_rank(scaled, tol=RANK, hermitian=True)) if C.size else 0
+    return np.asarray(inverse), degrees, np.asarray(certain)

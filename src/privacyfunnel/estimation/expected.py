@@ -17,15 +17,15 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
-import scipy.linalg
-from scipy.special import ndtri
 
-from privacyfunnel.arrays import FloatArray, sparse
+from privacyfunnel.arrays import SMALL, FloatArray, dense, lean, linalg
 from privacyfunnel.errors import SizeError
 from privacyfunnel.estimation.front import read_together
+from privacyfunnel.estimation.observation import ObservationModel
 from privacyfunnel.estimation.profile import Guaranteed
 from privacyfunnel.estimation.reading import Reading
 from privacyfunnel.laws.sealing import SealedProtocol
@@ -35,7 +35,6 @@ from privacyfunnel.model.protocol import Labels
 LEVEL = 0.95
 SINGULAR = 1e-12  # beside 1: what J is given where it has nothing, so that such errors are huge, and bounds take over
 ROUNDING = 1e-9  # of n V: what is left of nothing
-FEW = 0.1  # of the chances, above 0: then J is summed over those
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,29 +106,39 @@ def _expected(reading: Reading, joint: Joint, rows: int, asked: Sequence[tuple[s
     """Several tables from one look at the channel."""
     model, p = reading.model, _shares(reading, joint)
     root = np.sqrt(p)
-    second = model.second_moment(p)
-    told = second > 0 if second.ndim == 1 else np.ones(len(second), dtype=np.bool_)
-    scaled = root[:, None] * model.means[:, told]
-    if second.ndim == 1:
-        scaled = scaled / np.sqrt(second[told])
-        few = np.count_nonzero(scaled) < FEW * scaled.size
-        J = (sparse.csr_array(scaled) @ sparse.csr_array(scaled).T).toarray() if few else scaled @ scaled.T
-    else:
-        J = scaled @ scipy.linalg.pinvh(second) @ scaled.T
-    factor = scipy.linalg.cho_factor(J + SINGULAR * np.eye(len(p)), lower=True, overwrite_a=True)
-    z, found = float(ndtri((1 + LEVEL) / 2)), []
+    J = _information(model, p)
+    J[np.diag_indices_from(J)] += SINGULAR
+    inverse = _inverse_of_root(J)
+    z, found = NormalDist().inv_cdf((1 + LEVEL) / 2), []
     for columns in asked:
         labels, functions = reading.cells(columns)
-        theta, w = p @ functions, root[:, None] * functions
-        nothing = np.einsum("xr,xr->r", w, w)  # what the rows themselves are: no noise
-        whole = np.einsum("xr,xr->r", w, scipy.linalg.cho_solve(factor, w))
-        off = z * np.sqrt(np.maximum(whole - nothing - ROUNDING, 0.0) / rows)
+        theta = p @ functions  # and Σ p w², what the rows themselves are: no noise
+        # J⁻¹ = L⁻ᵀ L⁻¹, so that w·J⁻¹w is the square of L⁻¹w.
+        whole = np.square(inverse @ lean(root[:, None] * functions)).sum(axis=0)
+        off = z * np.sqrt(np.maximum(whole - theta - ROUNDING, 0.0) / rows)
         certain = Guaranteed(np.zeros_like(theta), np.ones_like(theta))
         if not reading.law.members:
             certain = Guaranteed.of(model.means, p @ model.means, functions)
         low, high = np.maximum(theta - off, certain.lower), np.minimum(theta + off, certain.upper)
         found.append(Expected(columns, labels, theta, np.maximum(np.maximum(theta - low, high - theta), 0.0)))
     return found
+
+
+def _information(model: ObservationModel, p: FloatArray) -> FloatArray:
+    """√p J √p: what one row tells of the shares."""
+    root, second = np.sqrt(p), model.second_moment(p)
+    if second.ndim > 1:
+        scaled = root[:, None] * model.means
+        return np.asarray(scaled @ np.linalg.pinv(second, hermitian=True) @ scaled.T)
+    told = np.divide(1.0, np.sqrt(second), out=np.zeros_like(second), where=second > 0)
+    scaled = lean(model.means) * root[:, None] * told
+    return np.asarray(dense(scaled @ scaled.T))
+
+
+def _inverse_of_root(J: FloatArray) -> FloatArray:
+    """L⁻¹ for J = L Lᵀ. That L is a triangle saves much where it is large, and a library to load where it is small."""
+    L = np.linalg.cholesky(J)
+    return np.linalg.inv(L) if L.size <= SMALL else np.asarray(linalg.lapack.dtrtri(L, lower=1)[0])
 
 
 def _shares(reading: Reading, joint: Joint) -> FloatArray:

@@ -14,7 +14,9 @@ from privacyfunnel.errors import ColumnError, ParameterError, SizeError
 from privacyfunnel.estimation.calibration import Margins
 from privacyfunnel.estimation.identification import Identification, RowSpace, identify
 from privacyfunnel.estimation.intervals import FEW_ROWS
+from privacyfunnel.estimation.many_values import shares_of_many
 from privacyfunnel.estimation.models import default_method
+from privacyfunnel.estimation.observation import Observed
 from privacyfunnel.estimation.reading import Group, Reading, covered_by, loaded
 from privacyfunnel.estimation.results import Cell, Estimates, ShareTable
 from privacyfunnel.estimation.shares import Fit, Settings, Shares, calibrated
@@ -23,6 +25,7 @@ from privacyfunnel.model.protocol import Labels
 from privacyfunnel.release.release import Release
 from privacyfunnel.tables.names import checked_columns
 
+MOST_ALGEBRA = 4 * 10**10  # a²(a + k) for a values and k statistics: half a minute of singular values and inverses
 NAMED = 6  # at most so many cells are named in a sentence
 NEGLIGIBLE = 1e-3  # a share that the protocol file may leave untold without a word
 
@@ -76,9 +79,15 @@ def estimate(
                 raise
             too_large.update(dict.fromkeys(together, error))
             continue
+        seen = reading.observed(frame, by, distinct=settings.method == "ml")
+        if _long(reading):
+            for group, each in seen.items():
+                named = tuple(zip(by, group, strict=True))
+                coarse = {i: _of_many(reading, each, settings, named, asked[i]) for i in together}
+                tables.setdefault(group, {}).update(coarse)
+            continue
         space = RowSpace.of(reading.model.means)
         wanted = {i: _Tabulation.of(reading, space, asked[i]) for i in together}
-        seen = reading.observed(frame, by, distinct=settings.method == "ml")
         fits, said = calibrated(
             {group: Fit.of(reading.model, space, each, settings) for group, each in seen.items()},
             Margins.of(reading) if shares else None,
@@ -107,6 +116,30 @@ def read_together(sealed: SealedProtocol, asked: Sequence[tuple[str, ...]]) -> l
     for i, names in enumerate(asked):
         looks.setdefault(covered_by(sealed, names), []).append(i)
     return list(looks.values())
+
+
+def _long(reading: Reading) -> bool:
+    """Whether the linear algebra of estimates would take minutes."""
+    a, k = reading.model.means.shape
+    return not reading.law.members and a * a * (a + k) > MOST_ALGEBRA
+
+
+def _of_many(
+    reading: Reading, seen: Observed, settings: Settings, group: tuple[tuple[str, str], ...], columns: tuple[str, ...]
+) -> ShareTable:
+    """The shares of thousands of values, by one factorisation."""
+    a, k = reading.model.means.shape
+    labels, functions = reading.cells(columns)
+    told = shares_of_many(reading.model, seen, functions, settings.level, fixed=settings.fixed)
+    shares = Shares(told.share, told.error, told.lower, told.upper, True)
+    notes = [
+        f"{a:,} values × {k:,} outputs are many: each share is an unbiased estimate by itself, and they need not sum "
+        "to 1; intervals do not use what the others say."
+    ]
+    untold = int((~told.identified).sum())
+    if untold:
+        notes.append(f"{untold:,} of {len(labels):,} shares are not identified; told is what the outputs guarantee.")
+    return ShareTable(columns, group, seen.rows, _cells(labels, shares, told.identified), (), tuple(notes))
 
 
 def _untold(sealed: SealedProtocol, columns: tuple[str, ...], other: ShareTable, why: SizeError) -> ShareTable:

@@ -10,11 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg
-from scipy.sparse.csgraph import connected_components
-from scipy.special import betaincinv
 
-from privacyfunnel.arrays import BoolArray, FloatArray
+from privacyfunnel.arrays import BoolArray, FloatArray, linalg, sparse, special
 from privacyfunnel.errors import SolverError
 from privacyfunnel.estimation.observation import ObservationModel, Observed
 
@@ -35,7 +32,7 @@ class RowSpace:
         """Of the statistics' means (a × k), by their singular vectors."""
         if means.shape[1] > means.shape[0]:  # the same singular vectors on the left, from a square matrix
             means = np.asarray(np.linalg.qr(means.T, mode="r")).T
-        u, s, _ = scipy.linalg.svd(means, full_matrices=True)
+        u, s, _ = linalg.svd(means, full_matrices=True)
         rank = int((s > RANK_TOLERANCE * s[0]).sum())
         return cls(u[:, :rank], u[:, rank:])
 
@@ -67,9 +64,9 @@ def identify(space: RowSpace, functions: FloatArray) -> Identification:
     identified = np.abs(unseen).max(axis=1, initial=0.0) <= ORTHOGONAL
     if identified.all():
         return Identification(identified, ())
-    left, size, _ = scipy.linalg.svd(unseen, full_matrices=False)
+    left, size, _ = linalg.svd(unseen, full_matrices=False)
     left = left[:, size > ORTHOGONAL]
-    n, block = connected_components(np.abs(left @ left.T) > ORTHOGONAL, directed=False)
+    n, block = sparse.csgraph.connected_components(np.abs(left @ left.T) > ORTHOGONAL, directed=False)
     blocks = [np.flatnonzero((block == b) & ~identified) for b in range(n)]
     together = [tuple(map(int, members)) for members in blocks if len(members)]
     # That all of them sum to 1 is no news.
@@ -116,8 +113,8 @@ def frequency_band(seen: FloatArray, rows: int, level: float) -> tuple[FloatArra
     """
     tail = (1 - level) / (2 * len(seen))
     count = np.round(seen * rows)
-    low = np.where(count > 0, betaincinv(np.maximum(count, 1), rows - count + 1, tail), 0.0)
-    high = np.where(count < rows, betaincinv(count + 1, np.maximum(rows - count, 1), 1 - tail), 1.0)
+    low = np.where(count > 0, special.betaincinv(np.maximum(count, 1), rows - count + 1, tail), 0.0)
+    high = np.where(count < rows, special.betaincinv(count + 1, np.maximum(rows - count, 1), 1 - tail), 1.0)
     return low, high
 
 

@@ -16,9 +16,8 @@ import numpy as np
 import polars as pl
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import stdtrit
 
-from privacyfunnel.arrays import FloatArray
+from privacyfunnel.arrays import FloatArray, special
 from privacyfunnel.errors import ColumnError, ParameterError
 from privacyfunnel.estimation.calibration import Margins
 from privacyfunnel.estimation.identification import RowSpace
@@ -249,7 +248,7 @@ def combine(estimates: ArrayLike, variances: ArrayLike = 0.0, *, level: float = 
     between = float(q.var(ddof=1))
     total = within + (1 + 1 / m) * between
     degrees = math.inf if between == 0 else (m - 1) * (total / ((1 + 1 / m) * between)) ** 2
-    half = float(stdtrit(degrees, (1 + level) / 2)) * math.sqrt(total)
+    half = float(special.stdtrit(degrees, (1 + level) / 2)) * math.sqrt(total)
     centre = float(q.mean())
     return Combined(centre, math.sqrt(total), centre - half, centre + half, degrees)
 

@@ -15,9 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr
 
-from privacyfunnel.arrays import BoolArray, FloatArray
+from privacyfunnel.arrays import BoolArray, FloatArray, special
 from privacyfunnel.estimation.observation import ObservationModel
 
 HALVINGS = 40  # of an interval for the end of an interval: a float has no more digits
@@ -76,7 +75,7 @@ def _kept(share: FloatArray, estimate: FloatArray, spread: Spread, level: float)
     below, above, off = share / sd, (1 - share) / sd, (estimate - share) / sd
     nearest = np.clip(off, -below, above)  # the best mean between 0 and 1 for what was seen
     surprise = off * nearest - nearest**2 / 2  # log likelihood ratio of that mean against the supposed one
-    less_surprising = ndtr(_reach(surprise, above)) - ndtr(-_reach(surprise, below))
+    less_surprising = special.ndtr(_reach(surprise, above)) - special.ndtr(-_reach(surprise, below))
     return np.where(known, np.abs(share - estimate) <= EXACT, less_surprising <= level)
 
 

@@ -12,9 +12,8 @@ Where the statistics are more than the values many g do. The best for a referenc
 from __future__ import annotations
 
 import numpy as np
-import scipy.linalg
 
-from privacyfunnel.arrays import FloatArray
+from privacyfunnel.arrays import FloatArray, linalg
 from privacyfunnel.estimation.identification import RowSpace
 from privacyfunnel.estimation.observation import ObservationModel
 
@@ -36,16 +35,16 @@ def unbiased_weights(
         g[drawn] = _shortest(means[:, drawn] / root, space.shown.T @ functions) / root[:, None]
         return g
     # The constant is a linear function of the statistics where values are certain: a sliver keeps the root regular.
-    root = scipy.linalg.cholesky(second + 1e-14 * np.trace(second) * np.eye(len(second)), lower=True)
-    whitened = scipy.linalg.solve_triangular(root, means.T, lower=True).T
+    root = linalg.cholesky(second + 1e-14 * np.trace(second) * np.eye(len(second)), lower=True)
+    whitened = linalg.solve_triangular(root, means.T, lower=True).T
     shortest = _shortest(whitened, space.shown.T @ functions)
-    return np.asarray(scipy.linalg.solve_triangular(root, shortest, lower=True, trans="T"))
+    return np.asarray(linalg.solve_triangular(root, shortest, lower=True, trans="T"))
 
 
 def _shortest(matrix: FloatArray, right: FloatArray) -> FloatArray:
     """The shortest v with matrix · v = right, for a matrix of full row rank."""
-    q, r = scipy.linalg.qr(matrix.T, mode="economic")
-    return np.asarray(q @ scipy.linalg.solve_triangular(r, right, trans="T"))
+    q, r = linalg.qr(matrix.T, mode="economic")
+    return np.asarray(q @ linalg.solve_triangular(r, right, trans="T"))
 
 
 def covariance(model: ObservationModel, g: FloatArray, p: FloatArray, rows: int, *, fixed: bool) -> FloatArray:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from privacyfunnel.arrays import FloatArray
+from privacyfunnel.arrays import FloatArray, Matrix
 from privacyfunnel.errors import SizeError
 from privacyfunnel.estimation.observation import Moments, ObservationModel, Observed
 
@@ -24,7 +24,7 @@ COUNTED_SETS = 20  # values: up to 2²⁰ distinct sets
 class ChannelModel:
     r"""A channel q(y | x): the statistics are the indicators :math:`h_y = [Y = y]`."""
 
-    channel: FloatArray
+    channel: Matrix
 
     @property
     def default_method(self) -> str:
@@ -32,11 +32,12 @@ class ChannelModel:
 
     @property
     def inputs(self) -> int:
-        return len(self.channel)
+        return int(self.channel.shape[0])
 
     @property
     def means(self) -> FloatArray:
-        return self.channel
+        chances: FloatArray = self.channel
+        return chances
 
     @property
     def chances(self) -> slice:
@@ -55,7 +56,7 @@ class ChannelModel:
         return Observed(rows, counts / rows, seen, counts[seen].astype(np.float64))
 
     def second_moment(self, p: FloatArray) -> FloatArray:
-        return p @ self.channel
+        return np.asarray(p @ self.channel)
 
     def moments(self, g: FloatArray) -> Moments:
         mean, square = self.channel @ g, self.channel @ g**2

@@ -32,7 +32,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privacyfunnel.arrays import BoolArray, FloatArray
+from privacyfunnel.arrays import BoolArray, FloatArray, filled, lean
 from privacyfunnel.errors import SolverError
 from privacyfunnel.estimation.likelihood import GAP, maximum_likelihood, tilted_likelihood
 
@@ -67,9 +67,14 @@ class Guaranteed:
         Guaranteed(lower=array([0.75, 0.  ]), upper=array([1.  , 0.25]))
         """
         c = counts / counts.sum()
-        possible = (likelihood > 0).astype(np.float64)
-        inside, outside = possible.T @ functions > 0, possible.T @ (1 - functions) > 0
-        return cls(np.asarray(c @ ~outside), np.asarray(c @ inside))
+        possible = lean((likelihood > 0).astype(np.float64))
+        allowed = np.asarray(possible.sum(axis=0)).reshape(-1)
+        # How many of the values that an output allows are in a set.
+        output, which, inside = filled(possible.T @ lean(functions))
+        every, lower, upper = inside == allowed[output], *np.zeros((2, functions.shape[1]))
+        np.add.at(lower, which[every], c[output[every]])
+        np.add.at(upper, which, c[output])
+        return cls(lower, upper)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

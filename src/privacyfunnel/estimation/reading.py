@@ -91,17 +91,21 @@ class Reading:
         )
 
     def cells(self, columns: Sequence[str]) -> tuple[tuple[Labels, ...], FloatArray]:
-        """The cells of a table of some of its columns, and each as a function of the inputs: inputs × cells, 0 or 1."""
+        """The cells of a table of some of its columns, and each as a function of the inputs: inputs × cells, 0 or 1.
+
+        Labels stand in the order that the owner has given, else in that of their codes.
+        """
         attributes = [self.sealed.domain.attributes[j] for j in self.attributes]
-        place = {at.name: j for j, at in enumerate(attributes)}
+        place, orders = {at.name: j for j, at in enumerate(attributes)}, dict(self.sealed.domain.orders)
+        known = [orders.get(name, attributes[place[name]].labels) for name in columns]
         parts = self.combos[:, [place[name] for name in columns]]
+        for i, name in enumerate(columns):
+            if name in orders:
+                parts[:, i] = np.array(list(map(known[i].index, attributes[place[name]].labels)))[parts[:, i]]
         found, cell = np.unique(parts, axis=0, return_inverse=True)
         functions = np.zeros((len(parts), len(found)))
         functions[np.arange(len(parts)), cell.reshape(-1)] = 1.0
-        labels = tuple(
-            tuple(attributes[place[name]].labels[code] for name, code in zip(columns, codes, strict=True))
-            for codes in found.tolist()
-        )
+        labels = tuple(tuple(names[code] for names, code in zip(known, codes, strict=True)) for codes in found.tolist())
         return labels, np.tile(functions, (self.repeats, 1))
 
     def way(self, table: Table, by: Sequence[str] = ()) -> Published:

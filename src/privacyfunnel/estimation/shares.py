@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import ndtri
 
-from privacyfunnel.arrays import BoolArray, FloatArray
+from privacyfunnel.arrays import BoolArray, FloatArray, special
 from privacyfunnel.errors import ParameterError
 from privacyfunnel.estimation.calibration import Calibration, Margins, calibrations
 from privacyfunnel.estimation.identification import RowSpace, bounds
@@ -104,7 +103,7 @@ class Fit:
         p, rows = self.p, self.observed.rows
         if self.space.complete:
             g = unbiased_weights(self.model, self.space, np.eye(p.size), _smoothed(p, rows))
-            beta = calibration.regression(self.model, g, _smoothed(p, rows), rows)
+            beta, _ = calibration.regression(self.model, g, _smoothed(p, rows), rows)
             p = on_simplex(p + calibration.off @ beta)
         return replace(self, p=p, prior=p, calibration=calibration)
 
@@ -179,7 +178,7 @@ class Fit:
 
     def _profiled(self, functions: FloatArray, guesses: FloatArray) -> tuple[FloatArray, FloatArray] | None:
         """Intervals that use all that is known; None where only sums were read, or where they would take long."""
-        profile, z = self.profile, float(ndtri((1 + self.settings.level) / 2))
+        profile, z = self.profile, float(special.ndtri((1 + self.settings.level) / 2))
         return None if profile is None else intervals(profile, functions, guesses, z, fixed=self.settings.fixed)
 
     @property
@@ -234,6 +233,12 @@ def calibrated(
     if found is None:
         return fits, {"The exact shares of the protocol file do not fit these rows; they were not used.": None}
     mended = {group: fit.calibrated(found[group]) for group, fit in fits.items()}
+    # How margins vary depends on the shares: again with these, which are nearer to the truth.
+    found = (
+        calibrations(margins, first.space, first.model, {g: (fit.observed, fit.p) for g, fit in mended.items()})
+        or found
+    )
+    mended = {group: replace(fit, calibration=found[group]) for group, fit in mended.items()}
     parts = np.array([each.part for each in found.values()])
     p = priors = np.stack([fit.p for fit in mended.values()])
     profiles = [profile for fit in fits.values() if (profile := fit.profile) is not None]

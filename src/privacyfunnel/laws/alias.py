@@ -219,11 +219,14 @@ def _fill_buckets(supports: list[list[tuple[int, int]]], bits: int, bucket_bits:
         if len(support) == 1:  # 2^64 itself would not fit a word: the same output in every bucket
             labels[x], weights[x] = support[0][0], capacity
             continue
-        padded = [*support, *[(0, 0)] * (buckets - len(support))]
-        small = [entry for entry in padded if entry[1] < capacity]
-        large = [entry for entry in padded if entry[1] >= capacity]
-        labels[x], weights[x] = zip(*small, *large, strict=True)
-        lights[x] = len(small)
+        small = [entry for entry in support if entry[1] < capacity]
+        large = [entry for entry in support if entry[1] >= capacity]
+        lights[x] = buckets - len(large)  # with empty ones between
+        for start, entries in ((0, small), (lights[x], large)):
+            if entries:
+                labels[x, start : start + len(entries)], weights[x, start : start + len(entries)] = zip(
+                    *entries, strict=True
+                )
 
     thresholds = np.zeros((inputs, buckets), dtype=np.uint64)
     outputs = np.empty((inputs, buckets, 2), dtype=np.int32)

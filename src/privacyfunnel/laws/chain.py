@@ -18,7 +18,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,7 +26,14 @@ from numpy.typing import NDArray
 
 from privacyfunnel.arrays import FloatArray, IntArray, sparse
 from privacyfunnel.errors import ProtocolFileError, SizeError
-from privacyfunnel.laws.chain_measures import ChainTally, ReachedChain, expected_likely, outward, with_values
+from privacyfunnel.laws.chain_measures import (
+    ChainTally,
+    Paths,
+    ReachedChain,
+    expected_same,
+    outward,
+    with_values,
+)
 from privacyfunnel.laws.chain_step import BITS, MOST_ENTRIES, UNIT, Step, arrivals, entries_of
 from privacyfunnel.laws.exact import NO_LEAK, ExactLeak, worse
 from privacyfunnel.laws.law import Law, Model
@@ -40,7 +47,7 @@ from privacyfunnel.model.sparse import SparseProtocol
 
 MOST_STEPS = 20  # the error of products of so many chances is still counted outwards
 ROUNDING = 2.0**-53  # of one operation on floats
-AT_ONCE = 1 << 19  # pairs of a context and an input that it may be, on the way to its outputs
+AT_ONCE = 1 << 18  # pairs of a context and an input that it may be, on the way to its outputs
 WORKED_ON = 1 << 23  # entries of P(y | E) that are worked on at a time
 
 
@@ -108,20 +115,26 @@ class ChainLaw(Law):
     def protocol(self) -> ReachedChain:
         return ReachedChain(self)
 
-    def paths(self) -> Iterator[tuple[Step, sparse.csr_array]]:
-        """For every step P(y^1, …, y^j | x), a row per output that its contexts could publish."""
+    def paths(self) -> Iterator[Paths]:
         path = sparse.csr_array(np.ones((1, len(self.combos))))
-        for number, (step, values) in enumerate(zip(self.steps, self._values, strict=True)):
-            outputs = self._published(step, values, path)
-            yield step, outputs
-            if number + 1 < len(self.steps):
-                path = sparse.csr_array(outputs[self.steps[number + 1].came_by])
+        for number, step in enumerate(self.steps):
+            onward = self.steps[number + 1].came_by if number + 1 < len(self.steps) else np.zeros(0, dtype=np.int64)
+            order = np.argsort(onward, kind="stable")
+            contexts = []
+            for first, chances in self._published(step, self._values[number], path):
+                yield Paths(number, first, chances)
+                mine = slice(*np.searchsorted(onward, [first, first + chances.shape[0]], sorter=order))
+                contexts.append(sparse.csr_array(chances[onward[order[mine]] - first]))
+            path = sparse.csr_array(sparse.vstack(contexts, format="csr"))
+            if (order[1:] < order[:-1]).any():
+                path = sparse.csr_array(path[np.argsort(order)])
 
-    def _published(self, step: Step, values: IntArray, path: sparse.csr_array) -> sparse.csr_array:
-        """P(y^1, …, y^j | x) of what some contexts publish, from P(context | x); a few contexts at a time."""
+    def _published(
+        self, step: Step, values: IntArray, path: sparse.csr_array
+    ) -> Iterator[tuple[int, sparse.csr_array]]:
+        """P(y^1, …, y^j | x) of what some contexts publish, from P(context | x), and which output is the first."""
         ends = np.searchsorted(step.context_of_output, np.arange(len(step.came_by) + 1))
         cuts = np.searchsorted(path.indptr, np.arange(0, path.nnz + AT_ONCE, AT_ONCE))
-        parts = []
         for first, last in pairwise(np.unique(np.append(np.minimum(cuts, path.shape[0]), [0, path.shape[0]])).tolist()):
             some = sparse.coo_array(path[first:last])
             node, combo = some.coords
@@ -132,25 +145,30 @@ class ChainLaw(Law):
             chance = some.data[pair] * (step.numerator[entry] / UNIT)
             cells = (step.output[entry] - ends[first], combo[pair])
             shape = (int(ends[last] - ends[first]), len(self.combos))
-            parts.append(sparse.csr_array(sparse.coo_array((chance, cells), shape=shape)))
-        return sparse.csr_array(sparse.vstack(parts, format="csr"))
+            yield int(ends[first]), sparse.csr_array(sparse.coo_array((chance, cells), shape=shape))
+
+    def ended(self) -> Iterator[tuple[int, IntArray, sparse.csr_array]]:
+        """Every whole output, some at a time: the step after which nothing more is said, the codes of the labels of
+        each, and P(y | x), a row each."""
+        shown, reached = self._silent[None, :], -1
+        for number, first, chances in self.paths():
+            step = self.steps[number]
+            if number > reached:
+                shown, reached = shown[step.came_by][step.context_of_output], number
+                shown[:, list(step.attributes)] = step.labels
+                ends = self._ends(number)
+            left = ends[slice(*np.searchsorted(ends, [first, first + chances.shape[0]]))]
+            yield number, shown[left], sparse.csr_array(chances[left - first])
 
     def whole_outputs(self) -> tuple[IntArray, sparse.csr_array]:
         """Every whole output: the codes of its labels, and P(y | x), a row each.
 
         Those of the last step come first, then those of earlier ones that lead to contexts which are not listed.
         """
-        shown = self._silent[None, :]
-        ended: list[IntArray] = []
-        chances: list[sparse.csr_array] = []
-        for number, (step, outputs) in enumerate(self.paths()):
-            shown = shown[step.came_by][step.context_of_output]
-            shown[:, list(step.attributes)] = step.labels
-            left = self._ends(number)
-            ended.insert(0, shown[left]) if number + 1 == len(self.steps) else ended.append(shown[left])
-            here = sparse.csr_array(outputs[left])
-            chances.insert(0, here) if number + 1 == len(self.steps) else chances.append(here)
-        return np.concatenate(ended), sparse.csr_array(sparse.vstack(chances))
+        parts = sorted(self.ended(), key=lambda part: part[0] + 1 < len(self.steps))
+        return np.concatenate([shown for _, shown, _ in parts]), sparse.csr_array(
+            sparse.vstack([chances for _, _, chances in parts], format="csr")
+        )
 
     def _ends(self, number: int) -> IntArray:
         """The outputs of a step after which nothing more is said."""
@@ -178,19 +196,24 @@ class ChainLaw(Law):
         given = sparse.csr_array(comparisons.distributions.T)
         width = max(given.shape[1], len(comparisons.pairs))
         error = math.expm1(2 * (len(self.combos) + 2 * len(self.steps) + 8) * ROUNDING)
-        largest = NO_LEAK
-        for step, outputs in self.paths():
-            for part in np.array_split(step.chosen, 1 + len(step.chosen) * width // WORKED_ON):
-                largest = worse(largest, outward(comparisons, sparse.csr_array(outputs[part]), given, part, error))
-        return largest
+        return self._worst(
+            width, lambda chances, names: outward(comparisons, sparse.csr_array(chances), given, names, error)
+        )
 
     def worst_over(self, sets: PriorSets) -> ExactLeak:
         """An upper bound, as above, over all members of sets of priors."""
         error = math.expm1(2 * (2 * len(self.combos) + 2 * len(self.steps) + 16) * ROUNDING)
-        width, largest = max(len(self.combos), len(sets.low), len(sets.pairs)), NO_LEAK
-        for step, outputs in self.paths():
-            for part in np.array_split(step.chosen, 1 + len(step.chosen) * width // WORKED_ON):
-                largest = worse(largest, outward_over(sets, outputs[part].toarray().T, part, error))
+        width = max(len(self.combos), len(sets.low), len(sets.pairs))
+        return self._worst(width, lambda chances, names: outward_over(sets, chances.toarray().T, names, error))
+
+    def _worst(self, width: int, among: Callable[[sparse.csr_array, IntArray], ExactLeak]) -> ExactLeak:
+        """The worst `among` the outputs of all steps, of which each takes so many numbers while it is looked at."""
+        largest, chosen = NO_LEAK, [step.chosen for step in self.steps]
+        for number, first, chances in self.paths():
+            mine = chosen[number]
+            mine = mine[slice(*np.searchsorted(mine, [first, first + chances.shape[0]]))]
+            for part in np.array_split(mine, 1 + len(mine) * width // WORKED_ON):
+                largest = worse(largest, among(sparse.csr_array(chances[part - first]), part))
         return largest
 
     def draw(self, codes: NDArray[Any], words: Words) -> NDArray[Any]:
@@ -230,25 +253,29 @@ class ChainLaw(Law):
         return replace(self, combos=self.combos[inputs])
 
     def whole(self, most: int) -> SparseProtocol | None:
+        if any(so_far > most for so_far in accumulate(chances.nnz for _, _, chances in self.ended())):
+            return None
         shown, paths = self.whole_outputs()
         labels = (tuple(self.columns[j][code] for j, code in enumerate(row)) for row in shown.tolist())
-        return SparseProtocol(sparse.csr_array(paths.T), tuple(labels)) if paths.nnz <= most else None
+        return SparseProtocol(sparse.csr_array(paths.T), tuple(labels))
 
     def spelled(self, most: int) -> SparseProtocol | None:
         return self.whole(most)
 
     def expected_unchanged(self, own: NDArray[Any], joint: Joint) -> float:
-        shown, chances = self.whole_outputs()
-        listed = sparse.coo_array(chances)
-        output, combo = listed.coords
-        same = (shown[output] == own[combo]).all(axis=1)
-        return float((listed.data[same] * joint.p_x[combo[same]]).sum())
+        return expected_same(self, lambda shown: shown, own, joint)
 
     def with_values(self, joint: Joint) -> tuple[tuple[IntArray, FloatArray], ...]:
-        return with_values(self, self.columns, joint)
+        return with_values(self, joint)
 
     def expected_likely(self, likely: Sequence[IntArray], joint: Joint) -> float:
-        return expected_likely(self.whole_outputs(), likely, joint)
+        stated = [label[:, 0] for label in likely]
+        return expected_same(
+            self,
+            lambda shown: np.column_stack([label[shown[:, j]] for j, label in enumerate(stated)]),
+            joint.combos,
+            joint,
+        )
 
     def covering(self, wanted: Sequence[int], attributes: int) -> tuple[int, ...]:
         """Those of the first steps, up to the last that publishes one of them."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from functools import lru_cache
+from typing import Any, ClassVar, NamedTuple
 from typing import Protocol as Shape
 
 import numpy as np
@@ -17,9 +18,18 @@ from privacyfunnel.laws.exact import NO_LEAK, ExactLeak, exact_leak
 from privacyfunnel.laws.tally import Pooled
 from privacyfunnel.model.comparisons import Comparisons, Leak
 from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.protocol import Labels
 from privacyfunnel.model.sets import PriorSets
 
 ROUNDED = 1e-12  # a chance that is rounding alone
+
+
+class Paths(NamedTuple):
+    """P(y^1, …, y^j | x) of some outputs of a step, a row each."""
+
+    number: int  # of the step
+    first: int  # the number of the first of these outputs
+    chances: sparse.csr_array
 
 
 class Tree(Shape):
@@ -28,11 +38,18 @@ class Tree(Shape):
     @property
     def steps(self) -> tuple[Step, ...]: ...
 
+    @property
+    def columns(self) -> tuple[Labels, ...]:
+        """The labels of each published column."""
+
     def values_of(self, number: int) -> IntArray:
         """The value that every input has in that step."""
 
-    def paths(self) -> Iterator[tuple[Step, sparse.csr_array]]:
-        """For every step P(y^1, …, y^j | x), a row per output that its contexts could publish."""
+    def paths(self) -> Iterator[Paths]:
+        """For every step all outputs that its contexts could publish, those of some contexts at a time, in order."""
+
+    def ended(self) -> Iterator[tuple[int, IntArray, sparse.csr_array]]:
+        """Every whole output, some at a time: its last step, the codes of its labels, and P(y | x), a row each."""
 
     def followed(self, inputs: IntArray, shown: NDArray[Any]) -> Iterator[tuple[IntArray, IntArray]]:
         """For every step which rows still can have become what they show, and by which entry."""
@@ -65,22 +82,17 @@ class ReachedChain:
 
     def mutual_information(self, joint: Joint) -> float:
         """I(X;Y) in nats: what each step adds in each context, H(p) − Σ_y q_y H(v_y), times the context's chance."""
-        p_x, total = joint.p_x, 0.0
-        for number, (step, outputs) in enumerate(self.law.paths()):
-            p = sparse.csr_array(outputs.multiply(p_x[None, :]))
-            values = self.law.values_of(number)
-            sums = sparse.coo_array((np.ones(len(values)), (np.arange(len(values)), values)))
-            p_yx = sparse.coo_array(sparse.csr_array(p @ sparse.csr_array(sums)))  # output × value of the step
-            output, value = p_yx.coords
-            context = step.context_of_output[output]
-            size = len(step.values)
-            p_cx = np.bincount(context * size + value, p_yx.data, minlength=len(step.came_by) * size)
-            p_c = p_cx.reshape(-1, size).sum(axis=1)
-            p_y = np.bincount(output, p_yx.data, minlength=outputs.shape[0])
-            # Σ p(x,y) ln p(x,y) p(c) / (p(x,c) p(y)), over all contexts c of the step
+        total = 0.0
+        for number, first, chances in self.law.paths():
+            step = self.law.steps[number]
+            output, value, p_yx = _by_value(self.law, number, chances, joint.p_x)
+            context, size = step.context_of_output[output + first] - step.context_of_output[first], len(step.values)
             cell = context * size + value
-            terms = p_yx.data * np.log(p_yx.data * p_c[context] / (p_cx[cell] * p_y[output]))
-            total += float(terms.sum())
+            p_cx = np.bincount(cell, p_yx, minlength=(1 + context.max(initial=0)) * size)
+            p_c = p_cx.reshape(-1, size).sum(axis=1)
+            p_y = np.bincount(output, p_yx, minlength=chances.shape[0])
+            # Σ p(x,y) ln p(x,y) p(c) / (p(x,c) p(y)), over these contexts c of the step
+            total += float((p_yx * np.log(p_yx * p_c[context] / (p_cx[cell] * p_y[output]))).sum())
         return max(0.0, total)
 
 
@@ -159,26 +171,44 @@ def outward(
     return exact_leak(comparisons, above, pair, int(names[output]))
 
 
-def with_values(law: Tree, columns: Sequence[Sequence[str]], joint: Joint) -> tuple[tuple[IntArray, FloatArray], ...]:
+@lru_cache(maxsize=1)  # of one release: its outcomes, its codebook and its report all need it
+def with_values(law: Tree, joint: Joint) -> tuple[tuple[IntArray, FloatArray], ...]:
     """p(x, y) of each column and the labels it shows, over all contexts: a label may stand for others in each."""
     sizes = [len(at.labels) for at in joint.attributes]
-    found = [np.zeros((size, len(labels))) for size, labels in zip(sizes, columns, strict=True)]
-    for step, outputs in law.paths():
-        listed = sparse.coo_array(outputs)
-        output, combo = listed.coords
+    found = [np.zeros((size, len(labels))) for size, labels in zip(sizes, law.columns, strict=True)]
+    said = [np.zeros(len(step.values)) for step in law.steps]  # the chance that a step says something of each value
+    for number, first, chances in law.paths():
+        step = law.steps[number]
+        output, value, p_yx = _by_value(law, number, chances, joint.p_x)
+        said[number] += np.bincount(value, p_yx, minlength=len(step.values))
         for i, j in enumerate(step.attributes):
-            np.add.at(found[j], (joint.combos[combo, j], step.labels[output, i]), listed.data * joint.p_x[combo])
-            silent = np.maximum(1 - np.bincount(combo, listed.data, minlength=joint.a), 0.0) * joint.p_x
-            np.add.at(found[j][:, step.otherwise[i]], joint.combos[:, j], np.where(silent > ROUNDED, silent, 0.0))
+            np.add.at(found[j], (step.values[value, i], step.labels[output + first, i]), p_yx)
+    for number, step in enumerate(law.steps):
+        silent = np.bincount(law.values_of(number), joint.p_x, minlength=len(step.values)) - said[number]
+        silent = np.where(silent > ROUNDED, silent, 0.0)
+        for i, j in enumerate(step.attributes):
+            np.add.at(found[j][:, step.otherwise[i]], step.values[:, i], silent)
     return tuple((np.arange(size)[:, None], p_xy) for size, p_xy in zip(sizes, found, strict=True))
 
 
-def expected_likely(whole: tuple[IntArray, sparse.csr_array], likely: Sequence[IntArray], joint: Joint) -> float:
-    """The chance that the values stated for its labels are a row's own, of whole outputs."""
-    shown, chances = whole
-    listed = sparse.coo_array(chances)
-    output, combo = listed.coords
-    right = np.ones(len(output), dtype=bool)
-    for j, label in enumerate(likely):
-        right &= label[shown[output, j], 0] == joint.combos[combo, j]
-    return float((listed.data[right] * joint.p_x[combo[right]]).sum())
+def _by_value(
+    law: Tree, number: int, chances: sparse.csr_array, p_x: FloatArray
+) -> tuple[IntArray, IntArray, FloatArray]:
+    """p(y, x) of some outputs of a step and the values of that step: outputs, values, and probabilities above 0."""
+    values = law.values_of(number)
+    sums = sparse.coo_array((p_x, (np.arange(len(values)), values)), shape=(len(values), len(law.steps[number].values)))
+    listed = sparse.coo_array(chances @ sparse.csr_array(sums))
+    output, value = (each.astype(np.int64) for each in listed.coords)
+    return output, value, listed.data
+
+
+def expected_same(law: Tree, told: Callable[[IntArray], IntArray], own: NDArray[Any], joint: Joint) -> float:
+    """The chance that what whole outputs tell, by the codes of their labels, is a row's own."""
+    place = {row: x for x, row in enumerate(map(tuple, own.tolist()))}
+    total = 0.0
+    for _, shown, chances in law.ended():
+        combo = np.array([place.get(row, -1) for row in map(tuple, told(shown).tolist())], dtype=np.int64)
+        output = np.flatnonzero(combo >= 0)
+        mine = sparse.csr_array((joint.p_x[combo[output]], (output, combo[output])), shape=chances.shape)
+        total += float(chances.multiply(mine).sum())
+    return total

@@ -13,6 +13,7 @@ from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import ColumnError, ParameterError, ProtocolFileError
 from privacyfunnel.model.joint import Attribute, Joint
 from privacyfunnel.model.protocol import Labels
+from privacyfunnel.model.uses.order import Orders
 from privacyfunnel.tables.bins import Bins
 from privacyfunnel.tables.columns import Coding
 from privacyfunnel.tables.grouping import Grouping
@@ -33,6 +34,7 @@ class Domain:
     grouped: Mapping[str, Grouping] = field(default_factory=dict)  # by which rule columns of coarser labels are read
     rest: Mapping[str, str] = field(default_factory=dict)  # the label of every value of a column that is not listed
     missing: Mapping[str, str] = field(default_factory=dict)  # the label of a missing entry of a column, if it has one
+    orders: Orders = ()  # of columns whose labels stand on a line, though they are no numbers: the least first
     secrets_merged: bool = False  # whether some values of the secret are one: nothing is promised that tells them apart
 
     @classmethod
@@ -111,6 +113,7 @@ class Domain:
                     **({"grouped": self.grouped[at.name].to_json()} if at.name in self.grouped else {}),
                     **({"rest": self.rest[at.name]} if at.name in self.rest else {}),
                     **({"missing": self.missing[at.name]} if at.name in self.missing else {}),
+                    **({"ordered": list(dict(self.orders)[at.name])} if at.name in dict(self.orders) else {}),
                 }
                 for at in self.attributes
             ],
@@ -138,6 +141,7 @@ class Domain:
             grouped={p["column"]: _grouping(p["grouped"]) for p in published if "grouped" in p},
             rest={p["column"]: p["rest"] for p in published if "rest" in p},
             missing={p["column"]: p["missing"] for p in published if "missing" in p},
+            orders=tuple((p["column"], tuple(p["ordered"])) for p in published if "ordered" in p),
             secrets_merged="merged" in content["secret"],
         )
         _check_columns(domain)
@@ -161,10 +165,12 @@ def _check_columns(domain: Domain) -> None:
 
 
 def _check_rest(domain: Domain) -> None:
-    """What stands for all other values is a label of its column, and bins leave no other value."""
+    """What stands for all other values is a label of its column, and bins leave none; an order is of all labels."""
     for at in domain.attributes:
         if at.name in domain.missing and domain.missing[at.name] not in at.labels:
             raise ProtocolFileError("what stands for a missing entry must be a label of its column; it is not.")
+        if sorted(dict(domain.orders).get(at.name, at.labels)) != sorted(at.labels):
+            raise ProtocolFileError("an order must name every label of its column once; it does not.")
         if at.name in domain.rest and (domain.rest[at.name] not in at.labels or at.name in domain.bins):
             raise ProtocolFileError(
                 "what stands for all other values must be a label of its column, which has no bins; it is not."

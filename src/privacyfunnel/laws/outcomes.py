@@ -61,6 +61,8 @@ def outcomes_of(law: Law, joint: Joint, taken: Collection[str]) -> Outcomes:
 
     An output that never comes stands for nobody in particular, and shows any value.
     """
+    if all(_as_they_are(part, joint) for part in law.parts):
+        return ()
     found = law.with_values(joint)
     plain = all(_plain(part, *chances, joint) for part, chances in zip(law.parts, found, strict=True))
     if plain:
@@ -71,6 +73,16 @@ def outcomes_of(law: Law, joint: Joint, taken: Collection[str]) -> Outcomes:
         column = unlike(name, {*taken, *(other.column for other in outcomes)})
         outcomes.append(Outcome(column, part.attributes, values[p_xy.argmax(axis=0)]))
     return tuple(outcomes)
+
+
+def _as_they_are(part: Part, joint: Joint) -> bool:
+    """Whether outputs are the values of one column, in order."""
+    if len(part.attributes) > 1:
+        return False
+    labels = joint.attributes[part.attributes[0]].labels
+    return len(part.names) == len(labels) and all(
+        name == (label,) for name, label in zip(part.names, labels, strict=True)
+    )
 
 
 def _plain(part: Part, values: IntArray, p_xy: Any, joint: Joint) -> bool:

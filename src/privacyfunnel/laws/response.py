@@ -177,6 +177,8 @@ class ForcedLaw(Law):
 
     def with_values(self, joint: Joint) -> tuple[tuple[IntArray, FloatArray], ...]:
         truth, found = self.truth / UNIT, []
+        for labels in self.labels:
+            checked_table(len(labels), len(labels))
         for j, noise in enumerate(self._noise_by_column):
             p = np.bincount(self.combos[self.record, j], joint.p_x, minlength=len(noise))
             found.append((np.arange(len(noise))[:, None], truth * np.diag(p) + p[:, None] * noise))

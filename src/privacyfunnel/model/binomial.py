@@ -14,7 +14,7 @@ numerators over 2⁴⁰, rounded to the safe side, and each is *proved*: the tai
 k + 1 > (n + 1) p all α and β are positive and the fraction ends, so its convergents lie on alternating sides of the
 tail. They are built from positive numbers by adding, multiplying and dividing in 80 digits: no cancellation, so a
 relative error below 1e-60, which is added on the unsafe side. The factorials follow Stirling's series, whose error is
-below its first omitted term. SciPy gives the first guess; the proof decides.
+below its first omitted term. Floats give the first guess; the proof decides.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from functools import lru_cache
 import numpy as np
 
 from privacyfunnel.arrays import IntArray
+from privacyfunnel.model.float_bounds import lower_bounds
 
 BITS = 40
 SCALE: int = 1 << BITS  # bounds are numerators over this
@@ -74,13 +75,11 @@ def lowers(k: IntArray, n: IntArray, level: Fraction | Iterable[Fraction]) -> In
 
 
 def _proved(cells: list[tuple[int, int, Fraction]]) -> Iterator[int]:
-    """The bounds one after another, each searched from SciPy's guess."""
-    from scipy import special
-
+    """The bounds one after another, each searched from the guess of floats."""
     seen = np.array([max(k, 1) for k, _, _ in cells], dtype=np.float64)
     total = np.array([max(n, 1) for _, n, _ in cells], dtype=np.float64)
     level = np.array([float(part) for _, _, part in cells])
-    guesses = np.nan_to_num(special.betaincinv(seen, total - seen + 1, level)) * SCALE
+    guesses = lower_bounds(seen, total, level) * SCALE
     for (k, n, part), guess in zip(cells, guesses.tolist(), strict=True):
         if k == 0:
             yield 0

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import csv
+import io
+import re
 from pathlib import Path
 
 from privacyfunnel.errors import DistributionError, ParameterError, TableError
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.protocol import Labels
+
+DELIMITERS = ",;\t"
+DECIMAL_COMMA = re.compile(r"-?\d*,\d+(?:[eE][+-]?\d+)?", re.ASCII)
 
 
 def read_counts(path: str | Path) -> Joint:
@@ -47,7 +52,7 @@ def read_cells(path: str | Path, lines_are: str = "secret") -> tuple[list[str], 
     path = Path(path)
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            lines = [line for line in csv.reader(file, strict=True) if line]
+            lines = _lines(file.read())
     except FileNotFoundError:
         raise TableError(f"no file '{path}'. Name a CSV file that exists.") from None
     except (UnicodeDecodeError, csv.Error):
@@ -66,3 +71,27 @@ def read_cells(path: str | Path, lines_are: str = "secret") -> tuple[list[str], 
             f"Every line of '{path}' must have {len(header)} fields like its header; {ragged} have not. Mend them."
         )
     return header, body
+
+
+def _lines(text: str) -> list[list[str]]:
+    """The fields of each line that has any: with the first delimiter by which all lines have as many, two or more.
+
+    Where that is no comma, one may be a decimal mark.
+
+    >>> _lines("s;a;b\\nx;0,5;1\\n")
+    [['s', 'a', 'b'], ['x', '0.5', '1']]
+    """
+    found: list[list[str]] = []
+    for delimiter in DELIMITERS:
+        read = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter)
+        lines = [line for line in read if line]
+        if lines and len(lines[0]) > 1 and len({len(line) for line in lines}) == 1:
+            return lines if delimiter == "," else [lines[0], *map(_with_points, lines[1:])]
+        found = found or lines
+    return found
+
+
+def _with_points(line: list[str]) -> list[str]:
+    """The line with decimal points in cells that are numbers with a comma; its label stays as it is."""
+    cells = [cell.replace(",", ".") if DECIMAL_COMMA.fullmatch(cell.strip()) else cell for cell in line[1:]]
+    return [line[0], *cells]

@@ -1,8 +1,8 @@
 r"""Clopper–Pearson bounds of shares in floats, rounded outwards: for statements, and never for a certificate.
 
-SciPy inverts the incomplete beta function to some 13 digits. Every bound is moved outwards by 2⁻³⁰ of itself, and to a
-multiple of 2⁻⁴⁰ beyond, so that it lies outside the exact one as long as SciPy has nine digits right. Nothing proves
-that it has; `binomial.py` does, at a millisecond or two for every bound.
+Floats give the bounds to some 12 digits. Every bound is moved outwards by 2⁻³⁰ of itself, and to a multiple of 2⁻⁴⁰
+beyond, so that it lies outside the exact one as long as nine digits are right. Nothing proves that they are;
+`binomial.py` does, at a millisecond or two for every bound.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from scipy import special
 
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.model.binomial import SCALE
+from privacyfunnel.model.float_bounds import lower_bounds
 
 OUTWARDS = 2.0**-30  # of a bound
 
@@ -26,7 +26,8 @@ class Rough:
     def box(self, counts: IntArray, level: Fraction) -> tuple[IntArray, IntArray]:
         """Lower and upper bounds on the share of each cell of an event; each bound fails with chance `level`."""
         total = int(counts.sum())
-        return _lowers(counts, total, level), SCALE - _lowers(total - counts, total, level)
+        low, others = np.split(_lowers(np.concatenate([counts, total - counts]), total, level), 2)
+        return low, SCALE - others
 
     def least_share(self, some: int, others: int, level: Fraction) -> int:
         """A lower bound on the share of an event with `some` rows among it and one of `others`."""
@@ -34,7 +35,7 @@ class Rough:
 
 
 def _lowers(k: IntArray, n: int, level: Fraction) -> IntArray:
-    seen = np.maximum(k, 1)
-    share = special.betaincinv(seen.astype(np.float64), (n - seen + 1).astype(np.float64), float(level))
-    outside = np.floor(np.nan_to_num(share) * (1 - OUTWARDS) * SCALE) - 1
+    seen = np.maximum(k, 1).astype(np.float64)
+    share = lower_bounds(seen, np.full(seen.shape, max(n, 1.0)), float(level))
+    outside = np.floor(share * (1 - OUTWARDS) * SCALE) - 1
     return np.where(k > 0, np.clip(outside, 0, SCALE - 1), 0).astype(np.int64)

@@ -73,8 +73,9 @@ class Neighbours:
             here = run[max(len(self._before), lag) :]
             self._same[lag] += int(np.count_nonzero(here == run[len(run) - len(here) - lag : len(run) - lag]))
         self._before = run[-max(LAGS) :]
+        halved = secrets + (np.arange(len(secrets)) & 1) * self._values
         for block in self._right:
-            self._right[block] += _right(secrets, block, self._values)
+            self._right[block] += _right(halved, block, self._values)
 
     def found(self) -> OrderTells:
         """The best guess over all rows counted."""
@@ -88,15 +89,14 @@ class Neighbours:
         return OrderTells(self._rows, ways[how] if ways[how] > base + luck else base, base, how)
 
 
-def _right(secrets: NDArray[np.integer], block: int, values: int) -> int:
+def _right(halved: IntArray, block: int, values: int) -> int:
     """How many rows are of the value that is commonest in the other half of their block.
 
-    Halves are every second row. A guess never looks at the half it is judged on, so what is counted there is as
-    independent of it as the order is random.
+    Halves are every second row: its secret stands `values` higher. A guess never looks at the half it is judged on, so
+    what is counted there is as independent of it as the order is random.
     """
-    blocks = -(-len(secrets) // block)
-    at = np.arange(len(secrets))
-    at = (at // block * 2 + at % 2) * values + secrets
+    blocks = -(-len(halved) // block)
+    at = np.repeat(np.arange(blocks) * (2 * values), block)[: len(halved)] + halved
     counts: IntArray = np.bincount(at, minlength=2 * blocks * values).reshape(blocks, 2, values)
     guesses = counts.argmax(axis=2)[:, ::-1, None]
     return int(np.take_along_axis(counts, guesses, axis=2).sum())

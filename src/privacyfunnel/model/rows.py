@@ -39,6 +39,7 @@ class Rows:
     members: BoolArray  # (classes, d), the inputs of each class
     share: FloatArray  # (classes, c), P(s | class)
     even: BoolArray  # (classes,), whether P(z | class) / p(z) is the same for all inputs of the class
+    channel: IntArray  # (classes,), the side channel whose classes these are: those of one are disjoint
 
     # -- where rows come from ----------------------------------------------------------------------------------
 
@@ -61,6 +62,7 @@ class Rows:
             members=members[:, inputs],
             share=_shares(block, prior),
             even=np.full(classes, prior is joint),
+            channel=np.zeros(classes, dtype=np.int64),
         )
 
     @classmethod
@@ -75,6 +77,7 @@ class Rows:
             members=np.ones((1, d), dtype=bool),
             share=np.zeros((1, 0)),
             even=np.zeros(1, dtype=bool),
+            channel=np.zeros(1, dtype=np.int64),
         )
 
     @classmethod
@@ -92,6 +95,7 @@ class Rows:
             members=np.ones((1, ratio.shape[1]), dtype=bool),
             share=share[None, :],
             even=np.ones(1, dtype=bool),
+            channel=np.zeros(1, dtype=np.int64),
         )
 
     @classmethod
@@ -104,6 +108,7 @@ class Rows:
         c = max(part.secrets.shape[1] for part in parts)
         events = np.cumsum([0, *(part.functionals.shape[0] for part in parts)])
         classes = np.cumsum([0, *(len(part.even) for part in parts)])
+        channels = np.cumsum([0, *(part.channel.max(initial=-1) + 1 for part in parts)])
         return cls(
             functionals=_stacked([part.functionals for part in parts]),
             pairs=np.concatenate([part.pairs + first for part, first in zip(parts, events[:-1], strict=True)]),
@@ -112,6 +117,7 @@ class Rows:
             members=np.concatenate([part.members for part in parts]),
             share=np.concatenate([_widened(part.share, c) for part in parts]),
             even=np.concatenate([part.even for part in parts]),
+            channel=np.concatenate([part.channel + first for part, first in zip(parts, channels[:-1], strict=True)]),
         )
 
     # -- the numbers -------------------------------------------------------------------------------------------
@@ -239,15 +245,18 @@ class Rows:
         """Only these pairs."""
         return replace(self, pairs=self.pairs[which])
 
-    def within(self, number: int, mass: float, *, deeper: bool = False) -> Rows:
-        """The pairs of one class alone, over its inputs, whose mass under the prior is given.
+    def inside(self, part_of: IntArray) -> IntArray:
+        """The part of the inputs in which all of a class lies, for every class; −1 where there is none."""
+        part = part_of[self.members.argmax(axis=1)]
+        across = (self.members & (part_of != part[:, None])).any(axis=1)
+        return np.where(across | ~self.members.any(axis=1), -1, part)
 
-        Those that go deeper are the pairs of all classes which lie in this one.
-        """
-        inputs = np.flatnonzero(self.members[number])
-        kept = np.arange(len(self.even)) == number
-        if deeper:
-            kept = self.members.any(axis=1) & ~self.members[:, ~self.members[number]].any(axis=1)
+    def within(self, inputs: IntArray, kept: BoolArray, mass: float) -> Rows:
+        """The pairs of those classes which lie in these inputs, whose mass under the prior is given."""
+        # Where more is known and tells nothing new, the same class is in two side channels, with the same pairs.
+        kept, same = kept.copy(), np.flatnonzero(kept & self.even)
+        first = np.unique(self.members[same][:, inputs], axis=0, return_index=True)[1]
+        kept[np.delete(same, first)] = False
         events = np.flatnonzero(kept[self.of_class])
         place, number_of = np.full(len(self.of_class), -1), np.cumsum(kept) - 1
         place[events] = np.arange(len(events))
@@ -260,6 +269,7 @@ class Rows:
             members=self.members[kept][:, inputs],
             share=self.share[kept],
             even=self.even[kept],
+            channel=self.channel[kept],
         )
 
     def grouped(self, groups: BoolArray) -> Rows | None:

@@ -22,7 +22,7 @@ from privacyfunnel.release.sending import Watch
 from privacyfunnel.tables.bins import bin_labels, number_text
 
 NAMED = 3  # smaller tables that are looked at closely
-SECONDS = 15.0  # for all of them; one that has begun is finished
+SECONDS = 15.0  # for all of them, or what is left of a time limit; a chain that has begun is finished
 TELLING = 0.02  # the share of rows whose combination tells the secret from which on the summary says so
 
 Keeps = Callable[[Joint], float | None]  # about how many nats the method in use would keep of a table
@@ -91,23 +91,34 @@ def sparse_words(found: Designed, watch: Watch | None = None) -> str:
     """What to know where combinations tell the secret of many rows; else nothing."""
     if _told(found.joint) < TELLING:
         return ""
+    from privacyfunnel.engine.clock import Clock
+
     if watch:
         watch("trying smaller tables", 0)
-    mine = method(found.choice.method)
+    mine, clock = method(found.choice.method), Clock.of(_seconds(found))
 
     def keeps(table: Joint) -> float | None:
         """How many nats the method would keep if it had seconds only; None where it cannot be followed there."""
         if table.a < 2:
             return 0.0
+        effort = replace(QUICK, time_limit=min(clock.left, QUICK.time_limit or SECONDS))
         try:
-            return mine.keeps(table, found.sealed.promise, found.informed)
+            return mine.keeps(table, found.sealed.promise, replace(found.informed, effort=effort))
         except PrivacyFunnelError:  # the release itself is done, and stands
             return None
 
     # What is found quickly is less than what was found; it is the comparison that counts.
-    whole = found.sealed.information if _as_quick(found, mine) else keeps(found.joint)
+    whole = found.sealed.information if _as_quick(found, mine) or clock.late else keeps(found.joint)
     scale = found.sealed.information / whole if whole else 1.0
-    return str(sparseness(found.joint, found.sealed.domain.bins, lambda table: _scaled(keeps(table), scale)))
+    return str(
+        sparseness(found.joint, found.sealed.domain.bins, lambda table: _scaled(keeps(table), scale), clock.left)
+    )
+
+
+def _seconds(found: Designed) -> float:
+    """What there is time for: of a time limit, what the design itself left."""
+    limit = found.options.effort.time_limit
+    return SECONDS if limit is None else min(SECONDS, max(limit - found.seconds, 0.0))
 
 
 def _as_quick(found: Designed, mine: Method) -> bool:

@@ -18,8 +18,7 @@ from privacyfunnel.laws.identified import RowKey
 from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.model.row_order import OrderTells
 from privacyfunnel.release.met import Measured, Met
-from privacyfunnel.release.order import names
-from privacyfunnel.release.sending import BLUR, ERROR, Sending, Watch
+from privacyfunnel.release.sending import BLUR, ERROR, Sending, Watch, names
 from privacyfunnel.tables.bins import Bins
 from privacyfunnel.tables.dialect import AS_FOUND, Dialect
 from privacyfunnel.tables.merging import Merge, merges_of
@@ -227,6 +226,7 @@ def _met(table: Table, sealed: SealedProtocol, sending: Sending, bins: Sequence[
     """The table met by the protocol; refused where rows are not known and must be."""
     from privacyfunnel.tables.identity import checked_row_id
 
+    sending.refuse_used((*(at.name for at in sealed.domain.attributes), *sealed.domain.secret_columns))
     ids = checked_row_id(sending.row_id, table.columns)
     met = Met.of(table, sealed, bins=bins, merges=merges, keep=sending.read, ids=ids)
     if met.encoding.strangers.rows and sending.unknown == ERROR:

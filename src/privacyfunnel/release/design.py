@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from privacyfunnel.designs.choice import AUTO, DEFAULT_METHOD, Choice, by_default, settled
+from privacyfunnel.designs.choice import AUTO, DEFAULT_METHOD, Choice, by_default, made, settled
 from privacyfunnel.designs.curve import Point, line_name
-from privacyfunnel.designs.methods import Design, Effort, Options, method
+from privacyfunnel.designs.methods import Design, Effort, Options
 from privacyfunnel.errors import ColumnError, GuaranteeError, OutputError, ParameterError, SizeError
 from privacyfunnel.laws.outcomes import outcomes_of
 from privacyfunnel.laws.sealing import SealedProtocol
@@ -21,11 +21,12 @@ from privacyfunnel.laws.shares import KnownShares
 from privacyfunnel.laws.substitutes import substitutes_of
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise, promised
+from privacyfunnel.model.uses.called import meant
 from privacyfunnel.model.uses.use import Information, Use, Worth
-from privacyfunnel.release.order import OUTCOMES, Order, names
+from privacyfunnel.release.order import OUTCOMES, Order
 from privacyfunnel.release.private import private_design, told_of_design
 from privacyfunnel.release.published_shares import told_of_shares
-from privacyfunnel.release.sending import Watch
+from privacyfunnel.release.sending import Watch, names
 from privacyfunnel.release.whom import obstacle, of_rows_alone, unhurried, whom
 from privacyfunnel.tables.asking import bins_of
 from privacyfunnel.tables.bins import Bins
@@ -113,7 +114,8 @@ def design(
     merge_rare: int | Mapping[str, int] | None = None,
     merge_secrets: Mapping[str, Sequence[str]] | None = None,
     as_: str = OUTCOMES,
-    use: Use | None = None,
+    use: Use | str | None = None,
+    ordered: Mapping[str, Sequence[str]] | None = None,
     sees_secret: bool = False,
     with_shares: bool = False,
     effort: Effort | None = None,
@@ -140,7 +142,8 @@ def design(
         bins=bins_of(bins),
         merges=merges_of(merge_rare, merge_secrets),
         as_=as_,
-        use=use,
+        use=meant(use),
+        orders=tuple((column, tuple(labels)) for column, labels in (ordered or {}).items()),
         sees_secret=sees_secret,
         with_shares=with_shares,
         effort=effort or Effort(),
@@ -244,6 +247,7 @@ def designed(contingency: Contingency, order: Order) -> Designed:
         grouped={at.column: at.how for at in shown if at.how is not None},
         rest={at.column: at.labels[at.rest] for at in shown if at.rest is not None},
         missing={at.column: at.labels[at.missing] for at in shown if at.missing is not None},
+        orders=tuple((column, labels) for column, labels in options.orders if labels),
         secrets_merged=any(coding.joins for coding in contingency.secret.codings),
     )
     taken = {*domain.secret_columns, *order.publish, *order.keep}
@@ -274,8 +278,7 @@ def _made(order: Order, joint: Joint, promise: Promise, options: Options) -> _Ma
     choice, options = settled(order.method, joint, promise, options)
     if order.use is None:
         choice, options = by_default(choice, joint, promise, options, named=order.method != AUTO)
-    mine = method(choice.method)
-    found = mine.design(joint, mine.covering(promise), options)
+    choice, found = made(choice, joint, promise, options)
     return _Made(choice, options, found, found.seal())
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -74,17 +73,7 @@ class Order:
         for role, columns in (("secret", self.secret), ("published", self.publish)):
             if not columns:
                 raise ColumnError(f"at least one {role} column must be named; none was. Name one.")
-        if self.row_id is not None and self.row_id in (*self.secret, *self.publish):
-            raise ColumnError(
-                f"column '{self.row_id}' cannot tell rows apart and be secret or published too. Name a column of its "
-                "own."
-            )
-        _ = self.sending  # which refuses what does not go together
-        twice = [name for name in self.keep if name in (*self.secret, *self.publish)]
-        if twice:
-            raise ColumnError(
-                f"column '{twice[0]}' cannot be kept as it is and be secret or published too. Name it once."
-            )
+        self.sending.refuse_used((*self.secret, *self.publish))
 
     @property
     def sending(self) -> Sending:
@@ -104,17 +93,8 @@ class Order:
             budgets=self.budgets,
             order=self.chain_order,
             use=self.use or Information(),
-            orders=self.orders,
+            orders=self.orders or (() if self.use is None else self.use.orders),
             average=self.average,
             average_only=self.average_only,
             effort=self.effort,
         )
-
-
-def names(columns: str | Sequence[str]) -> tuple[str, ...]:
-    """One column or several, as they are named in Python.
-
-    >>> names("age"), names(["age", "sex"])
-    (('age',), ('age', 'sex'))
-    """
-    return (columns,) if isinstance(columns, str) else tuple(columns)

@@ -16,7 +16,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from privacyfunnel.arrays import IntArray
-from privacyfunnel.errors import ColumnError, ParameterError
+from privacyfunnel.errors import ParameterError
 from privacyfunnel.laws.identified import IdentityWords, RowKey, fresh_order_key
 from privacyfunnel.laws.sampling import KeyStream, Words
 from privacyfunnel.laws.sealing import SealedProtocol
@@ -70,9 +70,7 @@ class Outgoing:
         encoding = met.encoding
         self.met, self.sealed, self.sending = met, met.sealed, sending
         self.way: Published = published(met.sealed, sending.sets)
-        taken = [name for name in sending.keep if name in self.way.names]
-        if taken:
-            raise ColumnError(f"column '{taken[0]}' cannot be kept: a published column has that name. Rename it first.")
+        self.way.refuse_taken(sending.keep)
         nothing = met.sealed.law.anything_else is None and met.sealed.substitutes is None
         if encoding.strangers.rows and sending.unknown == BLUR and nothing:
             raise ParameterError(

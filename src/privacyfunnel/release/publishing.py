@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -86,11 +87,20 @@ def publish(
     ):
         outputs = [(parts.begin(output.name), output) for output in place.files(outgoing)]
         first = outputs[0][0]
-        rows = Rows(outgoing.batches(partial(nameless_file, first)))
+        rows = Rows(ahead(outgoing.batches(partial(nameless_file, first))))
         like = written_like(outgoing.met.encoding.table, excel_safe=excel_safe)
         for path, output in outputs:
             write_batches(path, output.suffix, rows.taken(output.rows), excel_safe=excel_safe, written=like)
         return finish(parts, first, remembered.replacing(replaced))
+
+
+def ahead(batches: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    """The same batches, each of which is drawn while the one before it is written."""
+    with ThreadPoolExecutor(1) as thread:
+        coming = thread.submit(next, batches, None)
+        while (batch := coming.result()) is not None:
+            coming = thread.submit(next, batches, None)
+            yield batch
 
 
 class Rows:

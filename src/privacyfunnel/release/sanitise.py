@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 from privacyfunnel.designs.choice import DEFAULT_METHOD
 from privacyfunnel.designs.methods import Effort
 from privacyfunnel.model.promises import Promise, promised
+from privacyfunnel.model.uses.called import meant
 from privacyfunnel.model.uses.use import Use
 from privacyfunnel.release.files import Page, ReleaseFiles
-from privacyfunnel.release.order import OUTCOMES, Order, names
+from privacyfunnel.release.order import OUTCOMES, Order
 from privacyfunnel.release.private import private_design
 from privacyfunnel.release.release import Release
-from privacyfunnel.release.sending import Watch
+from privacyfunnel.release.sending import Watch, names
 from privacyfunnel.release.whom import whom
 from privacyfunnel.release.work import Work
 from privacyfunnel.tables.asking import bins_of
@@ -52,7 +53,8 @@ def sanitise(
     merge_secrets: Mapping[str, Sequence[str]] | None = None,
     as_: str = OUTCOMES,
     sets: str = "column",
-    use: Use | None = None,
+    use: Use | str | None = None,
+    ordered: Mapping[str, Sequence[str]] | None = None,
     sees_secret: bool = False,
     with_shares: bool = False,
     keep_order: bool = False,
@@ -96,7 +98,10 @@ def sanitise(
         `"outcomes"`: the most likely value and a code; `"labels"`: groups of values in words; `"values"`: values
         alone, in the types that they had.
     use
-        What the table is to be best for: `Information()`, `Statistics()`, `Balanced()`, `Values()`, `Distance()`.
+        What the table is to be best for: `Information()`, `Statistics()`, `Balanced()`, `Values()`, `Distance()`, or
+        as the command line has it: `"statistics:education,sex"`, `"balanced:0.97"`.
+    ordered
+        Columns whose values stand on a line though they are no numbers: `{"size": ["S", "M", "L"]}`.
     sees_secret
         Let the protocol look at the secret as well: it keeps more and promises less.
     with_shares
@@ -132,7 +137,8 @@ def sanitise(
         merges=merges_of(merge_rare, merge_secrets),
         as_=as_,
         sets=sets,
-        use=use,
+        use=meant(use),
+        orders=tuple((column, tuple(labels)) for column, labels in (ordered or {}).items()),
         sees_secret=sees_secret,
         with_shares=with_shares,
         keep_order=keep_order,

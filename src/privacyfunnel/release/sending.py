@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
-from privacyfunnel.errors import ParameterError
+from privacyfunnel.errors import ColumnError, ParameterError
 from privacyfunnel.laws.identified import RowKey
 
 ERROR, BLUR, DROP = "error", "blur", "drop"
@@ -38,8 +38,30 @@ class Sending:
         if self.key is not None and self.seed is not None:
             raise ParameterError("Rows are drawn from a key file or from a seed, not from both. Leave one out.")
 
+    def refuse_used(self, columns: Collection[str]) -> None:
+        """Refuse a row id, or a column to keep, that is one of these, which are secret or published."""
+        if self.row_id in columns:
+            raise ColumnError(
+                f"column '{self.row_id}' cannot tell rows apart and be secret or published too. Name a column of its "
+                "own."
+            )
+        for name in self.keep:
+            if name in columns:
+                raise ColumnError(
+                    f"column '{name}' cannot be kept as it is and be secret or published too. Name it once."
+                )
+
     @property
     def read(self) -> tuple[str, ...]:
         """The columns that are read besides what is secret and published."""
         also = () if self.row_id is None or self.row_id in self.keep else (self.row_id,)
         return (*self.keep, *also)
+
+
+def names(columns: str | Sequence[str]) -> tuple[str, ...]:
+    """One column or several, as they are named in Python.
+
+    >>> names("age"), names(["age", "sex"])
+    (('age',), ('age', 'sex'))
+    """
+    return (columns,) if isinstance(columns, str) else tuple(columns)

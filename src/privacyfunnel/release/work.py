@@ -108,5 +108,5 @@ def _short(found: Designed) -> float | None:
     if worth.bound is None or found.options.as_values:
         return None
     missing = abs(worth.bound - worth.value)
-    asked = max(found.options.effort.gap, worth.use.finest * abs(worth.value))
+    asked = worth.use.near_enough(found.options.effort.gap, worth.value)
     return missing if missing > asked + ROUNDING * (1 + abs(worth.bound)) else None

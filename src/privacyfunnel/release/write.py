@@ -68,6 +68,12 @@ class Published:
     def refuse_ambiguous(self) -> None:
         """Refuse labels that could not be told apart when they are read again."""
 
+    def refuse_taken(self, keep: Sequence[str]) -> None:
+        """Refuse to keep a column that is called as a published one is."""
+        for name in keep:
+            if name in self.names:
+                raise ColumnError(f"column '{name}' cannot be kept: a published column has that name. Rename it first.")
+
     @cached_property
     def _texts(self) -> list[pl.Series]:
         return [_categories(labels) for labels in self.law.columns]

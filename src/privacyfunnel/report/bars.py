@@ -10,7 +10,7 @@ import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.model.joint import Attribute
-from privacyfunnel.model.uses.order import Orders, places
+from privacyfunnel.model.uses.order import Orders, shown_places
 from privacyfunnel.report.svg import Scale
 from privacyfunnel.report.words import percent
 
@@ -67,7 +67,7 @@ def ticks_of(most: float) -> tuple[tuple[float, str], ...]:
 def in_order(attribute: Attribute, shares: FloatArray, most: int, orders: Orders = ()) -> IntArray:
     """Which labels to show, at most so many: the largest; in their own order where they have one, else by share."""
     largest = np.argsort(-shares, kind="stable")[:most]
-    where = places(attribute, orders)
+    where = shown_places(attribute, orders)
     if where is None:
         return largest
     return largest[np.argsort(where[largest], kind="stable")]

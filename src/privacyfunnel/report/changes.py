@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray, filled
+from privacyfunnel.errors import SizeError
 from privacyfunnel.laws.law import checked_table
 from privacyfunnel.laws.outcomes import outcome_codes
 from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.model.joint import Attribute, Joint
-from privacyfunnel.model.uses.order import Orders, places
+from privacyfunnel.model.uses.order import Orders, shown_places
 from privacyfunnel.report.bars import DIVIDED, Bar, Bars, divided, keys_of
 from privacyfunnel.report.words import percent
 
@@ -44,7 +45,15 @@ class Change:
 
 
 def changes(joint: Joint, sealed: SealedProtocol) -> tuple[Change, ...]:
-    """Every published column; none where what is published is sets of values."""
+    """Every published column; none where what is published is sets of values, or takes too large a table."""
+    try:
+        found = _found(joint, sealed)
+    except SizeError:
+        return ()
+    return tuple(found[j] for j in sorted(found))
+
+
+def _found(joint: Joint, sealed: SealedProtocol) -> dict[int, Change]:
     found: dict[int, Change] = {}
     likely = {outcome.attributes: outcome.likely for outcome in sealed.outcomes}
     for part, (values, p_xy) in zip(sealed.law.parts, sealed.law.with_values(joint), strict=True):
@@ -60,7 +69,7 @@ def changes(joint: Joint, sealed: SealedProtocol) -> tuple[Change, ...]:
                 names = [name[i] for name in part.names]
             coded = part.attributes in likely and len(part.attributes) == 1 and p_xy.shape[1] <= SHOWN_OUTPUTS
             found[j] = _change(column, p_vy, names, outcome_codes(p_xy.shape[1]) if coded else ())
-    return tuple(found[j] for j in sorted(found))
+    return found
 
 
 def _change(column: Attribute, p_vy: FloatArray, names: Sequence[str], codes: Sequence[str]) -> Change:
@@ -87,7 +96,7 @@ def _change(column: Attribute, p_vy: FloatArray, names: Sequence[str], codes: Se
 def change_bars(change: Change, orders: Orders = ()) -> Bars:
     """What each value that is shown stands for, a divided bar each."""
     drawn = list(change.shown[:SHOWN_OUTPUTS])
-    where = places(change.column, orders)
+    where = shown_places(change.column, orders)
     if where is not None and all(each.value is not None for each in drawn):
         drawn.sort(key=lambda each: float(where[each.value or 0]))
     labels = change.column.labels

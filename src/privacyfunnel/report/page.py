@@ -151,7 +151,7 @@ def _attacker(release: Release, found: Attacker) -> dict[str, Any]:
 
 
 def _analyst(release: Release, found: Analyst) -> dict[str, Any]:
-    orders = release.worth.use.orders
+    orders = release.sealed.domain.orders
     words = [said.ESTIMATED] if found.columns else []
     if found.left_out:
         words.append(said.not_estimated(found.left_out))
@@ -161,7 +161,7 @@ def _analyst(release: Release, found: Analyst) -> dict[str, Any]:
 
 
 def _changed(release: Release, joint: Joint) -> dict[str, Any]:
-    sealed, orders = release.sealed, release.worth.use.orders
+    sealed, orders = release.sealed, release.sealed.domain.orders
     found = changes(joint, sealed)
     several = len(found) > 1
     rows = [(each.column.name, "–" if each.own is None else percent(each.own), percent(each.exact)) for each in found]

@@ -192,9 +192,11 @@ def changed(release: Release, *, listed: bool) -> list[str]:
             "Each record is published as a set of values: its own with chance one half, each other one by a draw of "
             "its own. No value is shown as it was."
         )
-    if listed:
+    else:
         several = f", in all of {columns(sealed)}" if len(domain.attributes) > 1 else ""
         words.append(f"{percent(release.unchanged)} of the rows show the value they had{several}.")
+        if not listed:
+            words.append("What each value became is too large a table for a page; protocol.json states it.")
     exact = [f"Kept exactly as they were, unprotected: {listing(release.kept)}."] if release.kept else []
     left = f"Not published: {listing([name or NAMELESS for name in (secret(sealed), *release.dropped)])}."
     order = "The rows are in the order of the table." if release.kept_order else "The rows are in a random order."

@@ -11,7 +11,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from privacyfunnel.estimation import Estimates, ShareTable
-from privacyfunnel.model.joint import Joint
+from privacyfunnel.estimation.results import Cell
+from privacyfunnel.model.joint import Attribute, Joint
+from privacyfunnel.model.uses.order import Orders
+from privacyfunnel.report.bars import in_order
 
 Shares = Mapping[tuple[str, ...], float]
 ESTIMATED, BOUNDED, ORIGINAL = "#d1495b", "#d99000", "#b9c4c9"
@@ -21,8 +24,13 @@ MOST_TABLES = 12  # pictures on one sheet
 LONGEST = 40  # letters of a label
 
 
-def shares_figure(estimates: Estimates, original: Mapping[tuple[str, ...], Shares] | None = None) -> Figure:
-    """Draw the estimates, one panel per table; `original` holds the true shares of tables by their columns."""
+def shares_figure(
+    estimates: Estimates, original: Mapping[tuple[str, ...], Shares] | None = None, orders: Orders = ()
+) -> Figure:
+    """Draw the estimates, one panel per table; `original` holds the true shares of tables by their columns.
+
+    Values stand by size of their share, and in their own order where they have one.
+    """
     tables = estimates.tables[:MOST_TABLES]
     heights = [1.6 + min(len(table.cells), MOST_LINES) for table in tables]
     with rc_context({"text.parse_math": False, "font.size": 9}):
@@ -30,7 +38,7 @@ def shares_figure(estimates: Estimates, original: Mapping[tuple[str, ...], Share
         panels = figure.subplots(len(tables), 1, squeeze=False, height_ratios=heights)[:, 0]
         for axes, table in zip(panels, tables, strict=True):
             truth = None if table.group or original is None else original.get(table.columns)
-            _panel(axes, table, estimates.level, truth)
+            _panel(axes, table, _drawn(table, orders), estimates.level, truth)
         left_out = len(estimates.tables) - len(tables)
         if left_out:
             figure.supxlabel(f"{left_out} more tables are in estimates.csv", fontsize=8)
@@ -50,9 +58,15 @@ def true_shares(estimates: Estimates, joint: Joint) -> dict[tuple[str, ...], dic
     return shares
 
 
-def _panel(axes: Axes, table: ShareTable, level: float, truth: Shares | None) -> None:
-    cells = sorted(table.cells, key=lambda cell: -(cell.upper + cell.lower if cell.share is None else 2 * cell.share))
-    cells = cells[:MOST_LINES]
+def _drawn(table: ShareTable, orders: Orders) -> list[Cell]:
+    """The largest cells, as they are drawn from the top."""
+    middle = np.array([(cell.upper + cell.lower) / 2 if cell.share is None else cell.share for cell in table.cells])
+    alone = len(table.columns) == 1
+    attribute = Attribute(table.columns[0] if alone else "", tuple(" & ".join(cell.labels) for cell in table.cells))
+    return [table.cells[i] for i in in_order(attribute, middle, MOST_LINES, orders if alone else ())]
+
+
+def _panel(axes: Axes, table: ShareTable, cells: Sequence[Cell], level: float, truth: Shares | None) -> None:
     places = np.arange(len(cells))[::-1]
     middle = np.array([(c.lower + c.upper) / 2 if c.share is None else c.share for c in cells])
     reach = np.array([[max(m - c.lower, 0), max(c.upper - m, 0)] for m, c in zip(middle, cells, strict=True)]).T

@@ -41,5 +41,7 @@ def _rows(curve: Curve) -> Iterator[Sequence[Any]]:
         yield ["method", "epsilon", "utility_nats", "bound_nats"]
         yield from ([p.name, p.epsilon, p.utility, p.bound] for p in curve.points)
     else:
-        yield ["method", "epsilon", "utility_nats", "value", "bound", "unit"]
-        yield from ([p.name, p.epsilon, p.utility, p.value, p.bound, curve.use.unit] for p in curve.points)
+        yield ["method", "epsilon", "utility_nats", "bound_nats", "value", "bound", "unit"]
+        yield from (
+            [p.name, p.epsilon, p.utility, p.bound_nats, p.value, p.bound, curve.use.unit] for p in curve.points
+        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from privacyfunnel.errors import ColumnError, ParameterError, TableError
+from privacyfunnel.errors import ParameterError, TableError
 from privacyfunnel.laws.identified import RowKey
 from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.release.apply import unknown_rows
@@ -40,9 +40,8 @@ class Draw:
         columns, row_id = tuple(at.name for at in sealed.domain.attributes), sending.row_id
         checked_columns(columns, df.columns, "published")
         checked_columns(sending.read, df.columns, "named")
-        taken = {*columns, *published(sealed, sending.sets).names}
-        if row_id in columns or {*sending.keep} & taken:
-            raise ColumnError("a published column cannot be the row id, nor be kept as it is. Name another column.")
+        sending.refuse_used((*columns, *sealed.domain.secret_columns))
+        published(sealed, sending.sets).refuse_taken(sending.keep)
         if row_id is not None:
             check_ids(df, row_id)
         rows, strangers = met(df, sealed)

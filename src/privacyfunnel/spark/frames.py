@@ -15,8 +15,7 @@ from privacyfunnel.errors import ParameterError
 from privacyfunnel.laws.identified import RowKey
 from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.release.design import design as designed_frame
-from privacyfunnel.release.order import names
-from privacyfunnel.release.sending import ERROR, Sending
+from privacyfunnel.release.sending import ERROR, Sending, names
 from privacyfunnel.spark.counting import counted
 from privacyfunnel.spark.drawing import Draw
 from privacyfunnel.spark.folders import applied

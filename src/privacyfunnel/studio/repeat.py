@@ -21,13 +21,13 @@ def command(choices: Choices) -> list[str]:
     sanitise people.csv --secret="a, b" --publish=town --epsilon=1.0
     """
     words = ["sanitise", _shown(choices)]
-    words += [f"--secret={_listed(choices.columns(SECRET))}", f"--publish={_listed(choices.columns(PUBLISH))}"]
+    words += [f"--secret={listed(choices.columns(SECRET))}", f"--publish={listed(choices.columns(PUBLISH))}"]
     words += [f"--epsilon={choices.size!r}", f"--promise={choices.promise_name}"] + (
         [f"--for={choices.use}"] if choices.use else []
     )
     words.append("--population=none" if choices.population is None else f"--population={choices.population:g}")
     if choices.columns(KEEP):
-        words.append(f"--keep={_listed(choices.columns(KEEP))}")
+        words.append(f"--keep={listed(choices.columns(KEEP))}")
     used = {*choices.columns(SECRET), *choices.columns(PUBLISH)}
     words += [f"--bin={column}={how}" for column, how in choices.bins.items() if how and column in used]
     words += [f"--merge-rare={c}={rows}" for c, rows in choices.rare.items() if c in choices.columns(PUBLISH)]
@@ -148,7 +148,7 @@ def _shown(choices: Choices) -> str:
     return source.name if source.uploaded else str(source.path)
 
 
-def _listed(columns: tuple[str, ...]) -> str:
+def listed(columns: tuple[str, ...]) -> str:
     """Names with commas between, one that has a comma in quotes, as `options.listed` reads them."""
     if not any("," in name or '"' in name for name in columns):
         return ",".join(columns)

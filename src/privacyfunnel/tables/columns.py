@@ -12,11 +12,10 @@ import math
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import ColumnError
@@ -24,6 +23,7 @@ from privacyfunnel.tables.bins import bin_labels, example_edges
 from privacyfunnel.tables.names import MISSING, unlike
 from privacyfunnel.tables.numbers import PLAIN, Numbers
 from privacyfunnel.tables.picking import nameless
+from privacyfunnel.tables.recalling import Codes, Recall
 
 if TYPE_CHECKING:
     from privacyfunnel.tables.grouping import Grouping
@@ -32,8 +32,6 @@ MOST_NUMBERS = 50  # different numbers that pass for labels
 MOST_LABELS = 1 << 16  # different labels that a column may have
 UNKNOWN = -1  # the code of what has none
 NULL = (1 << 32) - 1
-
-Codes = NDArray[np.unsignedinteger[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,15 +76,19 @@ class LabelCoder:
         self._categories = categories
         # polars forgets categories that no series refers to; this one makes it remember.
         self._anchor = pl.Series([], dtype=self._kind)
+        self._recall = Recall(self._coded)
 
     def codes(self, entries: pl.Series) -> Codes:
+        return self._recall.codes(entries)
+
+    def _coded(self, entries: pl.Series) -> Codes:
         codes = above_nulls(as_text(entries).cast(self._kind).to_physical())
         self.size = max(self.size, int(codes.max(initial=0)) + 1)
         if self.size > MOST_LABELS:
             self._refuse_numbers(self._labels())
             raise ColumnError(
-                f"column '{self.column}' must have at most {MOST_LABELS} distinct values to be used; it has more. "
-                "Leave it out, or group its values first."
+                f"column '{self.column}' must have at most {MOST_LABELS:,} distinct values to be used; it has more. "
+                f"Publish a prefix (--bin {self.column}=prefix:3) or groups of codes (=map:FILE), or leave it out."
             )
         return codes
 
@@ -135,9 +137,10 @@ class BinCoder:
         self.column = column
         self.size = len(edges) + 2
         self._edges = edges
+        self._recall = Recall(lambda entries: bin_numbers(as_numbers(entries)[0], edges))
 
     def codes(self, entries: pl.Series) -> Codes:
-        return bin_numbers(as_numbers(entries)[0], self._edges)
+        return self._recall.codes(entries)
 
     def coding(self, used: Iterable[int]) -> tuple[Coding, IntArray]:
         names = bin_labels(self._edges)

@@ -17,7 +17,7 @@ from privacyfunnel.errors import ParameterError, TableError
 from privacyfunnel.tables.dialect import Dialect, Written
 from privacyfunnel.tables.numbers import Numbers, found_decimal
 from privacyfunnel.tables.picking import exactly, named, picked
-from privacyfunnel.tables.text import UTF_8, decoded, ends_blank, found_delimiter, found_encoding, marked, zipped
+from privacyfunnel.tables.text import HEAD, UTF_8, decoded, ends_blank, found_delimiter, found_encoding, marked, zipped
 
 BATCH_ROWS = 1 << 17  # some ten megabytes of a few columns
 CHUNK = 1 << 23  # bytes that are read together
@@ -31,7 +31,15 @@ class DelimitedTable:
     """A delimited text file whose header has been read."""
 
     def __init__(
-        self, path: Path, columns: tuple[str, ...], encoding: str, written: Written, numbers: Numbers, *, plain: bool
+        self,
+        path: Path,
+        columns: tuple[str, ...],
+        encoding: str,
+        written: Written,
+        numbers: Numbers,
+        *,
+        plain: bool,
+        counted: int | None = None,
     ) -> None:
         self.path = path
         self.columns = columns
@@ -40,6 +48,7 @@ class DelimitedTable:
         self.written = written
         self.numbers = numbers
         self.plain = plain  # UTF-8 on disk, ending with a record: polars may read the file itself
+        self._counted = counted  # delimiters, if all bytes were looked at already
         self._rectangular = False  # until the first reading has shown it
 
     @property
@@ -54,7 +63,8 @@ class DelimitedTable:
             raise ParameterError(
                 f"a delimiter must be one ASCII character; {delimiter!r} is not. Give one such as ';'."
             )
-        encoding = found_encoding(path, dialect.encoding)
+        counting = _Counting(delimiter or found_delimiter(_first_lines(path)))
+        encoding = found_encoding(path, dialect.encoding, None if zipped(path) else counting.add)
         with decoded(path, encoding) as text:
             first = list(islice(iter(lambda: text.readline(CHUNK), ""), SNIFFED_NUMBERS))
         lines = first[:SNIFFED_LINES]
@@ -72,9 +82,11 @@ class DelimitedTable:
         if repeated is not None:
             raise TableError(f"'{path}' must name every column once; '{repeated}' occurs twice. Rename one of them.")
         plain = encoding == UTF_8 and not zipped(path) and not ends_blank(path)
+        counted = counting.found if plain and dialect.encoding is None and counting.delimiter == delimiter else None
         decimal = dialect.decimal or found_decimal(_fields(first, delimiter), delimiter)
         numbers = Numbers(decimal, dialect.missing)
-        return cls(path, header, encoding, _written(path, dialect, delimiter, encoding, decimal), numbers, plain=plain)
+        written = _written(path, dialect, delimiter, encoding, decimal)
+        return cls(path, header, encoding, written, numbers, plain=plain, counted=counted)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
         """The rows in order. Raises if there is none, or if a row has too many or too few fields."""
@@ -139,16 +151,17 @@ class DelimitedTable:
     # If the last column has no gap, no row is short, and the number of delimiters tells whether one is long.
 
     def _delimiters_suffice(self, rows: int) -> bool:
-        found = 0
-        for octets, quoted in self._octets():
-            marks = octets == ord(self.delimiter)
-            found += int(np.count_nonzero(marks if quoted is None else marks & ~quoted))
-        return found == (rows + 1) * (len(self.columns) - 1)
+        if self._counted is None:
+            counting = _Counting(self.delimiter)
+            for block in self._blocks():
+                counting.add(block)
+            self._counted = counting.found
+        return self._counted == (rows + 1) * (len(self.columns) - 1)
 
     def _every_row_is_full(self, rows: int) -> bool:
         """Whether every n-th mark, and no other, ends a record: n fields have n − 1 delimiters and one end."""
-        width, before = len(self.columns), 0
-        for octets, quoted in self._octets():
+        width, before, quotes = len(self.columns), 0, _Quotes()
+        for octets, quoted in map(quotes.around, self._blocks()):
             ends = octets == ord("\n")
             marks = ends | (octets == ord(self.delimiter))
             kinds = ends[np.flatnonzero(marks if quoted is None else marks & ~quoted)]
@@ -157,17 +170,6 @@ class DelimitedTable:
                 return False
             before += len(kinds)
         return 0 <= (rows + 1) * width - before <= 1  # the last record may have no end
-
-    def _octets(self) -> Iterator[tuple[NDArray[np.uint8], BoolArray | None]]:
-        """The bytes of the file in blocks, and which of them stand in quotes, if any does."""
-        inside = False
-        for block in self._blocks():
-            octets = np.frombuffer(block, dtype=np.uint8)
-            quoted = None
-            if inside or b'"' in block:
-                quoted = ((np.cumsum(octets == ord('"')) + inside) & 1).astype(np.bool_)
-                inside = bool(quoted[-1])
-            yield octets, quoted
 
     def _blocks(self) -> Iterator[bytes]:
         if not self.plain:
@@ -200,6 +202,42 @@ class DelimitedTable:
                 raise TableError(
                     f"{self.name} must close every quote; one that opens on line {line + 1} stays open. Close it."
                 ) from error
+
+
+class _Quotes:
+    """Which bytes of blocks that follow each other stand in quotes."""
+
+    def __init__(self) -> None:
+        self._inside = False
+
+    def around(self, block: bytes) -> tuple[NDArray[np.uint8], BoolArray | None]:
+        """The bytes of a block, and which of them stand in quotes, if any does."""
+        octets = np.frombuffer(block, dtype=np.uint8)
+        if not self._inside and b'"' not in block:
+            return octets, None
+        quoted = ((np.cumsum(octets == ord('"')) + self._inside) & 1).astype(np.bool_)
+        self._inside = bool(quoted[-1])
+        return octets, quoted
+
+
+class _Counting:
+    """How many delimiters stand outside quotes in blocks that follow each other."""
+
+    def __init__(self, delimiter: str) -> None:
+        self.delimiter, self.found = delimiter, 0
+        self._quotes = _Quotes()
+
+    def add(self, block: bytes) -> None:
+        """Count a block more."""
+        octets, quoted = self._quotes.around(block)
+        marks = octets == ord(self.delimiter)
+        self.found += int(np.count_nonzero(marks if quoted is None else marks & ~quoted))
+
+
+def _first_lines(path: Path) -> list[str]:
+    """The first lines as far as their ASCII goes, which delimiters are: enough for a guess."""
+    with path.open("rb") as file:
+        return file.read(HEAD).decode("latin-1").split("\n")[:SNIFFED_LINES]
 
 
 def _fields(lines: Sequence[str], delimiter: str) -> list[list[str]]:

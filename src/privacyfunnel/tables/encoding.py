@@ -19,7 +19,6 @@ from privacyfunnel.tables.bins import Bins
 from privacyfunnel.tables.columns import (
     BinCoder,
     Coder,
-    Codes,
     LabelCoder,
 )
 from privacyfunnel.tables.edges import edges_for
@@ -31,6 +30,7 @@ from privacyfunnel.tables.names import checked_columns
 from privacyfunnel.tables.numbers import Numbers
 from privacyfunnel.tables.picking import picked, without_categories
 from privacyfunnel.tables.prepared import prepared
+from privacyfunnel.tables.recalling import Codes
 from privacyfunnel.tables.tally import Index, Tally
 from privacyfunnel.tables.variables import Contingency, Strangers, counted_variable
 

@@ -16,13 +16,14 @@ import polars as pl
 from privacyfunnel.arrays import BoolArray, IntArray
 from privacyfunnel.errors import TableError
 from privacyfunnel.tables.bins import Bins, bin_labels
-from privacyfunnel.tables.columns import Codes, Coding, above_nulls, as_numbers, as_plain_number, as_text, bin_numbers
+from privacyfunnel.tables.columns import Coding, above_nulls, as_numbers, as_plain_number, as_text, bin_numbers
 from privacyfunnel.tables.encoding import Encoding, column_coders, encoded
 from privacyfunnel.tables.files import Table
 from privacyfunnel.tables.identity import RowIds
 from privacyfunnel.tables.merging import Merge, by_column
 from privacyfunnel.tables.names import checked_columns
 from privacyfunnel.tables.prepared import prepared, prepared_for
+from privacyfunnel.tables.recalling import Codes, Recall
 from privacyfunnel.tables.variables import Strangers, Variable
 
 PROTOCOL = "the protocol"  # that knows the values of a table, unless a file lists them
@@ -44,8 +45,12 @@ class KnownCoder:
             means = meaning(label)
             if means is not None:
                 self._meant[means] = 0 if means in self._meant else code
+        self._recall = Recall(self._coded)
 
     def codes(self, entries: pl.Series) -> Codes:
+        return self._recall.codes(entries)
+
+    def _coded(self, entries: pl.Series) -> Codes:
         coding = self._coding
         codes: Codes
         if coding.edges:

@@ -10,12 +10,13 @@ import polars as pl
 from privacyfunnel.arrays import frozen
 from privacyfunnel.errors import ColumnError, MergedAwayError
 from privacyfunnel.tables.bins import Bins
-from privacyfunnel.tables.columns import MOST_LABELS, MOST_NUMBERS, Coder, Codes, as_numbers, as_plain_number, as_text
+from privacyfunnel.tables.columns import MOST_LABELS, MOST_NUMBERS, Coder, as_numbers, as_plain_number, as_text
 from privacyfunnel.tables.encoding import column_coders
 from privacyfunnel.tables.files import Table
 from privacyfunnel.tables.merging import Merge, by_column
 from privacyfunnel.tables.names import checked_columns
 from privacyfunnel.tables.prepared import prepared
+from privacyfunnel.tables.recalling import Codes
 from privacyfunnel.tables.tally import Tally
 from privacyfunnel.tables.variables import Contingency, counted_variable
 

@@ -1,5 +1,6 @@
 """Names of columns: found, or answered with the nearest name; and names that must differ."""
 
+import csv
 import difflib
 from collections.abc import Collection, Iterable, Sequence
 
@@ -19,6 +20,18 @@ def nearest(name: str, known: Sequence[str]) -> str:
     lowered = {other.casefold(): other for other in reversed(known)}
     close = difflib.get_close_matches(name.casefold(), list(lowered), n=1)
     return f" Did you mean '{lowered[close[0]]}'?" if close else ""
+
+
+def listed_names(text: str) -> list[str]:
+    """Names with commas between; one that has a comma stands in double quotes, as in CSV.
+
+    >>> listed_names('age,"last, first"'), listed_names('a"b,c')
+    (['age', 'last, first'], ['a"b', 'c'])
+    """
+    try:
+        return next(csv.reader([text], strict=True), [])
+    except csv.Error:  # a quote that belongs to the name
+        return text.split(",")
 
 
 def checked_columns(asked: Sequence[str], known: Sequence[str], role: str) -> tuple[str, ...]:

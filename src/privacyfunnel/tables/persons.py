@@ -16,9 +16,8 @@ import polars as pl
 from privacyfunnel.errors import ColumnError, ParameterError, TableError
 from privacyfunnel.tables.dialect import Written
 from privacyfunnel.tables.names import checked_columns, unlike
-from privacyfunnel.tables.numbers import Numbers
 from privacyfunnel.tables.picking import exactly, nameless, picked
-from privacyfunnel.tables.table import Table
+from privacyfunnel.tables.table import Around, Table
 
 WHICH = ("first", "last")
 BATCH_ROWS = 1 << 17
@@ -32,10 +31,9 @@ _WEIGHT = re.compile(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PersonTable:
+class PersonTable(Around):
     """A table of which each person is one row, in the order in which they come first; it is held in memory."""
 
-    table: Table
     person: str
     which: str | None  # of a person's rows; None where all must be alike
 
@@ -46,18 +44,6 @@ class PersonTable:
         if which not in {None, *WHICH}:
             raise ParameterError(f"a person's row is their {' or '.join(WHICH)}; not '{which}'. Name one of them.")
         return cls(table, person, which)
-
-    @property
-    def name(self) -> str:
-        return self.table.name
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return self.table.columns
-
-    @property
-    def numbers(self) -> Numbers:
-        return self.table.numbers
 
     @property
     def written(self) -> Written:

@@ -15,10 +15,10 @@ import polars as pl
 from privacyfunnel.errors import ColumnError
 from privacyfunnel.tables.bins import Bins
 from privacyfunnel.tables.columns import Coding
-from privacyfunnel.tables.dialect import Written
 from privacyfunnel.tables.files import Table
 from privacyfunnel.tables.grouping import Grouped, Grouping
 from privacyfunnel.tables.numbers import MISSING_TEXTS, Numbers
+from privacyfunnel.tables.table import Around
 
 SHOWN_ROWS = 5  # rows that must hold a text before a message quotes it: fewer point at people
 SHOWN_LENGTH = 40  # characters of it
@@ -26,28 +26,11 @@ MOST_TEXTS = 1000  # different ones that are counted
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Prepared:
+class Prepared(Around):
     """A table of which some columns are read by a rule: a grouping, or None for numbers."""
 
-    table: Table
     rules: Mapping[str, Grouping | None]
     strict: bool  # whether a column must hold nothing else; else what is no such thing stays as it is
-
-    @property
-    def name(self) -> str:
-        return self.table.name
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return self.table.columns
-
-    @property
-    def numbers(self) -> Numbers:
-        return self.table.numbers  # of the columns that are not prepared
-
-    @property
-    def written(self) -> Written:
-        return self.table.written
 
     def batches(self, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
         """The rows in order. Raises when all were read if there were strangers in a column that allows none."""

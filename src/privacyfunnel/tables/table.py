@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from privacyfunnel.tables.dialect import Written
@@ -34,3 +35,26 @@ class Table(Protocol):
 
     def batches(self, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
         """The rows in order, `columns` only, some hundred thousand at a time; every call starts at the first row."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Around:
+    """A table that is another one, read in some way of its own; what it does not say itself is as it is there."""
+
+    table: Table
+
+    @property
+    def name(self) -> str:
+        return self.table.name
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.table.columns
+
+    @property
+    def numbers(self) -> Numbers:
+        return self.table.numbers
+
+    @property
+    def written(self) -> Written:
+        return self.table.written

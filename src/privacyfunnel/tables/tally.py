@@ -7,7 +7,8 @@ import numpy as np
 import polars as pl
 
 from privacyfunnel.arrays import IntArray
-from privacyfunnel.tables.columns import UNKNOWN, Codes
+from privacyfunnel.tables.columns import UNKNOWN
+from privacyfunnel.tables.recalling import Codes
 
 DENSE_CELLS = 1 << 20  # counts in a plain table: 8 MB
 

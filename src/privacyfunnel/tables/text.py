@@ -6,7 +6,7 @@ import gzip
 import io
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO, cast
@@ -128,9 +128,10 @@ def ends_blank(path: Path) -> bool:
         return file.read().endswith((b"\n\n", b"\n\r\n"))
 
 
-def found_encoding(path: Path, asked: str | None) -> str:
+def found_encoding(path: Path, asked: str | None, seen: Callable[[bytes], None] | None = None) -> str:
     """The encoding to use: what was asked for, what a byte order mark says, UTF-8 if all of the text is, or else
-    windows-1252, the usual one of older programs in western Europe."""
+    windows-1252, the usual one of older programs in western Europe. Whoever must look at all bytes too has `seen` them.
+    """
     if asked is not None:
         try:
             name = codecs.lookup(asked).name
@@ -149,13 +150,15 @@ def found_encoding(path: Path, asked: str | None) -> str:
         if not head:
             raise TableError(f"'{path}' is empty; a table must have a header and rows.")
         file.seek(0)
-        return _of_bytes(iter(lambda: file.read(PIECE), b""))
+        return _of_bytes(iter(lambda: file.read(PIECE), b""), seen)
 
 
-def _of_bytes(pieces: Iterator[bytes]) -> str:
+def _of_bytes(pieces: Iterator[bytes], seen: Callable[[bytes], None] | None) -> str:
     """UTF-8 if all pieces together are; what has not one character of UTF-8 beyond ASCII is an older text."""
     decoder, all_utf_8, some_utf_8, latin = codecs.getincrementaldecoder("utf-8")(), True, False, False
     for piece in pieces:
+        if seen is not None:
+            seen(piece)
         if piece.isascii():
             continue
         some_utf_8 = some_utf_8 or _BEYOND_ASCII.search(piece) is not None

@@ -49,7 +49,7 @@ class Chain:
     first: Channel | None = None  # of the first step, where it is known already
     deadline: float = math.inf  # of the clock: contexts that are not begun by then say nothing
 
-    def grow(self, rows: float | None = None, workers: int | None = None) -> Grown:
+    def grow(self, rows: float | None = None, *, trial: bool = False, workers: int | None = None) -> Grown:
         """The contexts that so many rows come to, solved; by default as many as were counted, on all cores."""
         expected = self.joint.total if rows is None else rows
         return grow(
@@ -59,6 +59,7 @@ class Chain:
             rows=expected,
             first=self.first,
             as_values=self.as_values,
+            trial=trial,
             deadline=self.deadline,
             workers=workers,
         )

@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
 from privacyfunnel.designs.chain.band import Band
 from privacyfunnel.designs.chain.channel import Channel, rounded
-from privacyfunnel.engine.simplex import Programmes, Solved, solve
+from privacyfunnel.engine.simplex import Programmes, solve
+from privacyfunnel.engine.tableau import Tableaus, cheapest
 from privacyfunnel.model.information import surprise
 
 WORTH = 1e-3  # nats: an atom whose reduced cost gains less than this is not worth another round
@@ -26,6 +27,7 @@ PATIENCE = 2  # rounds without a new atom after which a context is done
 STEPS = 3  # linear programmes that improve an atom per round
 ROOM = 2.0  # shares never exceed 1; a bound that is never met keeps rounding from calling a programme empty
 CUTS = 40  # pairs of ratios that are looked at on the way to an end; a few do
+SPOILT = 1e-11  # what rounding may leave between a vertex and its rows; beyond it a walk begins again
 FLATTEST = 1e-6  # slopes of entropy are taken no closer to 0 than this
 
 
@@ -98,8 +100,8 @@ def split_contexts(tables: FloatArray, band: Band, rounds: int = 6) -> list[tupl
     of, value = np.nonzero(prior > 0)
     slopes = np.zeros((len(of), d))
     slopes[np.arange(len(of)), value] = -1.0
-    found = box.cheapest(slopes, of)
-    of, at, basis = of[found.optimal], box.atoms(found)[found.optimal], found.basis[found.optimal]
+    at, found, walks = box.cheapest(slopes, of, box.begun(of))
+    of, at, walks = of[found], at[found], walks[found]
     mixture.add(np.concatenate([at, box.rest(prior[of], at, of)]), np.concatenate([of, of]))
     random = np.random.default_rng(1)
     fruitless = np.zeros(len(prior), dtype=np.int64)
@@ -107,16 +109,15 @@ def split_contexts(tables: FloatArray, band: Band, rounds: int = 6) -> list[tupl
         prices = mixture.solve()
         slopes = random.exponential(size=at.shape) * random.uniform(0.0, 2.0, size=(len(of), 1)) - prices[of]
         for _ in range(STEPS):
-            found = box.cheapest(slopes, of, basis)
-            at, basis = box.atoms(found), found.basis
+            at, found, walks = box.cheapest(slopes, of, walks)
             slopes = -np.log(np.maximum(at, FLATTEST)) - prices[of]
         gain = (at * prices[of]).sum(axis=1) - surprise(at).sum(axis=1)
-        good = found.optimal & (gain > WORTH)
+        good = found & (gain > WORTH)
         mixture.add(at[good], of[good])
         fruitless[of] += 1
         fruitless[of[good]] = 0
         still = fruitless[of] < PATIENCE
-        of, at, basis = of[still], at[still], basis[still]
+        of, at, walks = of[still], at[still], walks[still]
         if not len(of):
             break
     mixture.solve()
@@ -124,7 +125,7 @@ def split_contexts(tables: FloatArray, band: Band, rounds: int = 6) -> list[tupl
 
 
 class _Box:
-    """The polytopes of all contexts, with one slack per secret, Σ_x n_{s,x} v_x = z_s, and one for Σ_x v_x = z_0.
+    """The polytopes of all contexts, with one row per secret, z_s = Σ_x n_{s,x} v_x, and one for z_0 = Σ_x v_x.
 
     Where the band stands, z_0 is 1. Where it slides, t is 1 instead and v is any multiple of an atom: Σ_x v_x is then
     a mean of the z_s, for Σ_s p_s n_{s,x} = 1, and lies in the band too.
@@ -133,40 +134,37 @@ class _Box:
     def __init__(self, tables: FloatArray, band: Band) -> None:
         k, rows, d = tables.shape
         self.band, self.d = band, d
-        self.A = np.zeros((k, rows, d + rows))
-        self.A[:, 0, :d] = 1.0
-        self.A[:, 1:, :d] = tables[:, 1:]
-        self.A[:, :, d:] = -np.eye(rows)
-        self.b = np.zeros((k, rows))
+        self.rows = tables.copy()
+        self.rows[:, 0] = 1.0
         low, high = np.full((2, k, rows), [[[1 / band.loud]], [[band.loud]]])
         if not band.slides:
             low[:, 0] = high[:, 0] = 1.0
         most = ROOM * band.loud if band.slides else ROOM
         self.low = np.concatenate([np.zeros((k, d)), low], axis=1)
         self.high = np.concatenate([np.where(tables[:, 0] > 0, most, 0.0), high], axis=1)
-        # Whichever value stands for Σ v = z_0 must be a real one, not padding.
-        first = np.argmax(tables[:, 0], axis=1)
-        self.basis = np.concatenate([first[:, None], np.tile(np.arange(d + 1, d + rows), (k, 1))], axis=1)
 
-    def cheapest(self, slopes: FloatArray, of: IntArray, basis: IntArray | None = None) -> Solved:
-        """For each i the vertex of polytope of[i] that minimises slopes[i]·v; `atoms` has it as a posterior."""
-        cost = np.zeros((len(of), self.A.shape[2]))
-        cost[:, : slopes.shape[1]] = slopes
-        start = self.basis[of] if basis is None else basis
-        return solve(Programmes(self.A, self.b, cost, self.low[of], self.high[of], start, of))
+    def begun(self, of: IntArray) -> Tableaus:
+        """Where walks in these polytopes begin."""
+        return Tableaus.of_rows(self.rows[of])
 
-    def atoms(self, found: Solved) -> FloatArray:
-        """What was found, with sum 1."""
-        v = np.maximum(found.x[:, : self.d], 0.0)
+    def cheapest(self, slopes: FloatArray, of: IntArray, start: Tableaus) -> tuple[FloatArray, BoolArray, Tableaus]:
+        """For each i the vertex of polytope of[i] that minimises slopes[i]·v, as an atom; whether it was found; and
+        where to begin next."""
+        cost = np.concatenate([slopes, np.zeros((len(of), self.rows.shape[1]))], axis=1)
+        ended = cheapest(start, cost, self.low[of], self.high[of])
+        v, z = ended.x[:, : self.d], ended.x[:, self.d :]
+        spoilt = np.abs(np.matmul(self.rows[of], v[:, :, None])[:, :, 0] - z).max(axis=1) > SPOILT
+        ended.at.put(np.flatnonzero(spoilt), self.begun(of[spoilt]))
+        v = np.maximum(v, 0.0)
         total = v.sum(axis=1, keepdims=True)
-        return np.asarray(np.divide(v, total, out=v, where=total > 0))
+        return np.divide(v, total, out=v, where=total > 0), ended.optimal & ~spoilt, ended.at
 
     def rest(self, prior: FloatArray, atoms: FloatArray, of: IntArray) -> FloatArray:
         """What is left of the prior, as an atom, when as much of v is taken out as the polytope allows.
 
         Without these the first mixtures are often the prior alone, whose prices say nothing.
         """
-        n, loud = self.A[of][:, 1:, : self.d], self.band.loud
+        n, loud = self.rows[of][:, 1:], self.band.loud
         n_p, n_v = np.matmul(n, prior[:, :, None])[:, :, 0], np.matmul(n, atoms[:, :, None])[:, :, 0]
         t_p, t_v = self.band.middle(n_p), self.band.middle(n_v)
         room = np.concatenate([prior, np.maximum(loud * t_p - n_p, 0.0), np.maximum(n_p - t_p / loud, 0.0)], axis=1)

@@ -20,14 +20,14 @@ from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.protocol import NEGLIGIBLE, listed, numbered
 from privacyfunnel.tables.names import unlike
 
-EFFORT = ((64, 30), (12_000, 4), (math.inf, 2))  # rounds for up to so many contexts of a step
-FEW = 64  # contexts: while there are no more, each is solved with all its values
+FEW, MANY = 64, 12_000  # contexts: while there are no more than few, each is solved thoroughly, with all its values
+THOROUGH, ROUNDS, FEWEST_ROUNDS = 30, 4, 2  # rounds where contexts are few, not many, and many
 MOST_VALUES = 8  # where there are more contexts, rare values of a context beyond these are treated alike
 ALIKE = 12  # digits in which two contexts must agree to share a channel
 LARGEST_GROWTH = 4 * 10**7  # pairs of a context and a combination it may be; about 1 GB. The likeliest go first
 ANY = "(any)"  # the label of an output that says nothing
 NOBODY = 0.0  # rows for which a step has but the one context that every step has
-PART = 1 << 21  # such pairs that are worked on at a time
+PART = 1 << 18  # such pairs that are worked on at a time; each may lead to ten outputs
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,6 +61,7 @@ def grow(
     rows: float,
     first: Channel | None = None,
     as_values: bool = False,
+    trial: bool = False,
     deadline: float = math.inf,
     workers: int | None = None,
 ) -> Grown:
@@ -68,8 +69,9 @@ def grow(
     would show once or more, on average. In all others nothing more is said.
 
     `first` is the channel of the first step, where that is known already. With `as_values` every step publishes
-    original values, and the contexts of the next are those. Nothing but the joint decides what becomes of it, unless
-    the clock shows the deadline: then contexts that are not solved yet say nothing, the rarest first, and no more are
+    original values, and the contexts of the next are those. A `trial` stands for a growth with more rows: contexts
+    after the first step are solved as if there were many. Nothing but the joint decides what becomes of it, unless the
+    clock shows the deadline: then contexts that are not solved yet say nothing, the rarest first, and no more are
     listed. `workers` are as many as there are cores, unless told otherwise.
     """
     labels = _LabelCodes(joint)
@@ -79,10 +81,11 @@ def grow(
     with Crew(workers) as crew:
         for number, (attributes, band) in enumerate(zip(steps, bands, strict=True)):
             until = deadline if number else math.inf  # one context: without it nothing would be said at all
+            most = 0 if trial and number else FEW
             values, of_combo = np.unique(joint.combos[:, attributes], axis=0, return_inverse=True)
             of_combo = of_combo.reshape(-1)
             step, mass, information = _solved(
-                joint, attributes, values, of_combo, reach, band, crew, labels, as_values, first, until
+                joint, attributes, values, of_combo, reach, band, crew, labels, as_values, first, until, most
             )
             first = None
             grown.append(step)
@@ -119,6 +122,7 @@ def _solved(
     as_values: bool,
     given: Channel | None,
     deadline: float,
+    few: int,
 ) -> tuple[Step, FloatArray, FloatArray]:
     """The step's channels, the probability of each of its contexts, and what the step adds in each, in nats."""
     V = len(values)
@@ -140,13 +144,13 @@ def _solved(
         channels = [Channel.certain(int(n)) for n in np.diff(starts)]
     elif given is None:
         tables = [np.vstack([prior[i:j], ratio[i:j].T]) for i, j in zip(starts[hard], starts[hard + 1], strict=True)]
-        most = MOST_VALUES if len(tables) > FEW else values.shape[0]
+        most = MOST_VALUES if len(tables) > few else values.shape[0]
         small = [lumped(table, most) for table in tables]
         tables, groups = [table for table, _ in small], [group for _, group in small]
         shared: dict[bytes, int] = {}
         which = [shared.setdefault(np.round(table, ALIKE).tobytes(), len(shared)) for table in tables]
         different = [tables[which.index(i)] for i in range(len(shared))] if len(shared) < len(tables) else tables
-        rounds = next(rounds for most, rounds in EFFORT if len(different) <= most)
+        rounds = THOROUGH if len(different) <= few else ROUNDS if len(different) <= MANY else FEWEST_ROUNDS
         found = crew.channels(different, band, rounds, deadline)
         solved = {k: found[i].spread(g) for k, i, g in zip(hard.tolist(), which, groups, strict=True)}
         sizes = np.diff(starts).tolist()

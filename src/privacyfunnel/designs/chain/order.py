@@ -74,7 +74,7 @@ def chain_protocol(
 def trial(joint: Joint, promise: Promise) -> float:
     """What a quickly made chain keeps of this table, in nats: to compare tables with, for a good chain keeps more."""
     chain = checked_chain(joint, promise, _orders(joint)[0], FIRST[0])
-    return chain.grow(SAMPLE).nats
+    return chain.grow(SAMPLE, trial=True).nats
 
 
 def _best(chains: Sequence[Chain], deadline: float) -> Chain:
@@ -88,7 +88,7 @@ def _best(chains: Sequence[Chain], deadline: float) -> Chain:
 
 def _kept(chain: Chain) -> float:
     """What it keeps of the sample; one core for each chain."""
-    return chain.grow(SAMPLE, workers=1).nats
+    return chain.grow(SAMPLE, trial=True, workers=1).nats
 
 
 def _orders(joint: Joint, done: tuple[int, ...] = ()) -> list[Steps]:

@@ -12,11 +12,11 @@ publish. What it finds is one more start for the search.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from privacyfunnel.designs.product.factors import LARGEST_EPSILON, Factors
+from privacyfunnel.engine.clock import Clock
 from privacyfunnel.errors import ParameterError, SizeError, checked_epsilon
 from privacyfunnel.laws.sealing import SealedProtocol, seal
 from privacyfunnel.model.comparisons import Leak
@@ -29,12 +29,12 @@ from privacyfunnel.model.uses.use import Information, Worth
 
 HALVINGS = 12  # of the interval in which the largest common ε' lies
 LARGEST_SCALE = 16.0  # ε' is looked for up to this many ε
-STARTS = (1.0, 0.7, 0.45, 0.25)  # shares of that ε' from which the split is improved
+STARTS = (0.7, 0.45, 0.25)  # shares of that ε' from which the split is improved as well
 SWEEPS = 4  # over all factors: the fourth was never seen to gain
 WORTH = 1e-4  # nats: an exchange that gains less ends the search
 
-SECONDS = 90.0  # for a search; the factor that is being solved is finished
-HALVING_SHARE = 0.4  # of these, for the common ε'
+SECONDS = 90.0  # for a search
+HALVING_SHARE, STARTING_SHARE = 0.4, 0.5  # of these for the common ε'; and of the rest, for where to begin
 MOST_SEARCHED = 10**6  # outputs of the products that a search goes through
 
 PAPER, SOUND = "paper", "sound"
@@ -85,14 +85,14 @@ def product_protocol(
 
     With `budgets` "paper" (ε/m each) or an ε' per attribute, the product is what these give. `leak`, `excess` say
     whether it keeps its promise: nothing assures that it does, and sealing refuses it where it does not. With "sound",
-    ε is split so that the sum is assured (docs/theory.md, Theorem 20), in the best of a few ways. The search ends after
-    `seconds`, with the best that it has found.
+    ε is split so that the sum is assured (docs/theory.md, Theorem 20), in the best of a few ways. All of it ends after
+    `seconds`, with the best that was found.
     """
     checked_search(joint)
     solved = promise.resized(min(promise.epsilon, LARGEST_EPSILON))
-    factors = Factors(joint, solved)
+    factors = Factors(joint, solved, Clock.of(seconds))
     if budgets is None:
-        found = _searched(factors, solved, time.monotonic(), seconds)
+        found = _searched(factors, solved)
     elif budgets == SOUND:
         found = _sound(factors, solved)
     else:
@@ -155,6 +155,8 @@ def _sound(factors: Factors, promise: Promise) -> Product:
     shares = [*all_for_one, [1 / m] * m, [max(x, 0.0) / max(sum(h), 1e-300) for x in h]]
     found: list[Product] = []
     for budgets in (tuple(promise.epsilon * share for share in split) for split in shares):
+        if found and factors.clock.late:
+            break
         chosen: dict[int, Protocol] = {}
         try:
             for j in order:
@@ -168,16 +170,17 @@ def _sound(factors: Factors, promise: Promise) -> Product:
     return max(found, key=lambda product: product.information)
 
 
-def _searched(factors: Factors, promise: Promise, begun: float, seconds: float) -> Product:
-    m = factors.joint.m
+def _searched(factors: Factors, promise: Promise) -> Product:
+    m, clock = factors.joint.m, factors.clock
     low, high = 0.0, LARGEST_SCALE
     silent = factors.product(tuple(factors.silent(j) for j in range(m)))
     best = _judged(factors.joint, promise, silent, (0.0,) * m)
+    halving = clock.part(HALVING_SHARE)
     whole = _measured(factors, promise, (LARGEST_SCALE * promise.epsilon,) * m)
     if whole.excess == 0:
         return whole
     for _ in range(HALVINGS):
-        if time.monotonic() > begun + HALVING_SHARE * seconds:
+        if halving.late:
             break
         middle = (low + high) / 2
         found = _measured(factors, promise, (middle * promise.epsilon,) * m)
@@ -185,19 +188,24 @@ def _searched(factors: Factors, promise: Promise, begun: float, seconds: float) 
             low, best = middle, found if found.information > best.information else best
         else:
             high = middle
-    starts = [_measured(factors, promise, (share * low * promise.epsilon,) * m) for share in STARTS if low > 0]
-    starts = [start for start in [*starts, _sound(factors, promise)] if start.excess == 0]
-    starts.sort(key=lambda start: -start.information)
-    improved = [_improved(factors, start, begun + seconds) for start in starts]
-    return max([best, *improved], key=lambda product: product.information)
+    starts = [best]
+    starting = clock.part(STARTING_SHARE)
+    for share in STARTS:
+        if low > 0 and not starting.late:
+            starts.append(_measured(factors, promise, (share * low * promise.epsilon,) * m))
+    if not starting.late:
+        starts.append(_sound(factors, promise))
+    starts = sorted((start for start in starts if start.excess == 0), key=lambda start: -start.information)
+    improved = [_improved(factors, start) for start in starts]
+    return max(improved, key=lambda product: product.information)
 
 
-def _improved(factors: Factors, product: Product, deadline: float) -> Product:
+def _improved(factors: Factors, product: Product) -> Product:
     """Exchange one factor after the other for the best one next to the rest, as long as that pays."""
     for _ in range(SWEEPS):
         before = product.information
         for j in range(factors.joint.m):
-            if time.monotonic() > deadline:
+            if factors.clock.late:
                 return product
             try:
                 factor = factors.beside(j, product.protocol, product.promise.epsilon)

@@ -30,6 +30,7 @@ import numpy as np
 
 from privacyfunnel.arrays import FloatArray, sparse
 from privacyfunnel.engine import Problem
+from privacyfunnel.engine.clock import FOREVER, Clock
 from privacyfunnel.engine.lazily import ListedRows, split_lazily
 from privacyfunnel.errors import SizeError
 from privacyfunnel.model.comparisons import Comparisons
@@ -45,14 +46,14 @@ LEAST_ROOM = 1e-6  # of ε: with less than this left, a factor is not solved aga
 INSIDE = 1e-9  # of ε: the engine's atoms may break a row by as much
 MOST_ROWS = 500_000  # comparisons of one factor: some hundred megabytes
 LARGEST_EPSILON = 12.0  # what factors are solved for where more is asked: all but everything is kept then
-SECONDS = 5.0  # for one factor
+SECONDS, SHARE = 5.0, 0.1  # for one factor, and of the time that is left: there are many
 
 
 class Factors:
-    """All that one joint's factors have in common."""
+    """All that one joint's factors have in common, and the clock by which they are solved."""
 
-    def __init__(self, joint: Joint, promise: Promise) -> None:
-        self.joint, self.promise = joint, promise
+    def __init__(self, joint: Joint, promise: Promise, clock: Clock = FOREVER) -> None:
+        self.joint, self.promise, self.clock = joint, promise, clock
         self.blocks = tuple(promise.comparisons(joint, False))
         self.marginals = tuple(joint.onto([j]) for j in range(joint.m))
         self._rows_alone: dict[int, tuple[FloatArray, FloatArray]] = {}
@@ -95,7 +96,7 @@ class Factors:
             return Protocol(np.eye(len(prior)), marginal.values)
         size = min(epsilon, LARGEST_EPSILON) * (1 - INSIDE)
         problem = Problem.of_values(prior, Rows.of_pairs(n, d), size)
-        found = split_lazily(ListedRows(problem), gap=GAP, time_limit=SECONDS)
+        found = split_lazily(ListedRows(problem), gap=GAP, time_limit=min(SECONDS, SHARE * self.clock.left))
         p_yx = found.weights[:, None] * found.atoms
         channel = (p_yx / p_yx.sum(axis=0)).T
         return Protocol(channel, posterior_labels(marginal, prior[:, None] * channel))

@@ -30,6 +30,15 @@ READ: Mapping[str, Callable[[str], Use]] = MappingProxyType(
 )
 
 
+def meant(use: Use | str | None) -> Use | None:
+    """The use, or the one that a text means, as it is written behind --for; nothing where nothing was said.
+
+    >>> meant("balanced:0.97") == meant(use_called("balanced:97%"))
+    True
+    """
+    return use_called(use) if isinstance(use, str) else use
+
+
 def use_called(text: str) -> Use:
     """The use meant by a name, or by a name, a colon and what else is to be said.
 

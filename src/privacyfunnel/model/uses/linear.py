@@ -16,6 +16,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import ClassVar
 
@@ -26,8 +27,9 @@ from privacyfunnel.errors import ParameterError
 from privacyfunnel.model.joint import Attribute, Joint
 from privacyfunnel.model.protocol import Protocol
 from privacyfunnel.model.uses.costs import CostTable, read_costs
-from privacyfunnel.model.uses.order import Orders, all_have_places, placed, places
+from privacyfunnel.model.uses.order import Orders, all_have_places, checked_orders, placed, places
 from privacyfunnel.model.uses.use import Use
+from privacyfunnel.tables.names import nearest
 
 MARGIN = "margin"  # how it is asked for
 ABSOLUTE, SQUARED, NEARBY = "absolute", "squared", "nearby"
@@ -149,6 +151,7 @@ class Distance(LinearUse):
         return replace(self, orders=orders)
 
     def refuse(self, joint: Joint) -> None:
+        checked_orders(self.orders, joint)
         if self.table is not None:
             self.table.of(joint)
         elif self._by_numbers and joint.m > 1:
@@ -203,5 +206,10 @@ def read_distance(text: str) -> Distance:
     if text == MARGIN:
         return Distance(margin=True)
     cost, margin = text.removesuffix(f",{MARGIN}") or ABSOLUTE, text.endswith(f",{MARGIN}")
+    if cost not in DISTANCES and not Path(cost).suffix:
+        raise ParameterError(
+            f"a distance is {', '.join(DISTANCES)} or the name of a CSV file of costs; '{cost}' is none."
+            f"{nearest(cost, tuple(DISTANCES))}"
+        )
     table = None if cost in DISTANCES else read_costs(cost)
     return Distance(cost, table, margin)

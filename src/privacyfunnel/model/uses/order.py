@@ -10,11 +10,13 @@ import numpy as np
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.errors import ColumnError, ParameterError
 from privacyfunnel.model.joint import Attribute, Joint
-from privacyfunnel.tables.names import checked_columns
+from privacyfunnel.tables.merging import OTHER
+from privacyfunnel.tables.names import MISSING, checked_columns, listed_names, nearest
 
 Orders = tuple[tuple[str, tuple[str, ...]], ...]  # a column, and its labels from least to largest; none: its own order
 
 BIN = re.compile(r"(?:< (?P<below>\S+)|\[(?P<from>\S+), \S+\)|>= (?P<above>\S+))\Z")
+THOUSANDS = re.compile(r"\.|,.*,|,\d{3}\Z")  # in labels that have commas: these may not be decimal
 BETWEEN = "–"  # stands between the ends of a range
 
 
@@ -40,7 +42,31 @@ def places(attribute: Attribute, orders: Orders = ()) -> FloatArray | None:
     return rank
 
 
+def shown_places(attribute: Attribute, orders: Orders = ()) -> FloatArray | None:
+    """Where each label stands in a picture: as `places` says, and what is missing or merged behind all others.
+
+    >>> shown_places(Attribute("age", ("(missing)", "[18, 65)", "< 18")))
+    array([inf,  1.,  0.])
+    """
+    last = np.array([label in (MISSING, OTHER) for label in attribute.labels])
+    if not last.any() or last.all() or attribute.name in dict(orders):
+        return places(attribute, orders)
+    others = places(Attribute(attribute.name, tuple(np.array(attribute.labels, dtype=object)[~last])))
+    if others is None:
+        return None
+    where = np.full(len(last), np.inf)
+    where[~last] = others
+    return where
+
+
 def _numbers(labels: Sequence[str]) -> FloatArray | None:
+    """The numbers that labels are, also with decimal commas: where none can be one between thousands.
+
+    >>> _numbers(["10,5", "9"]), _numbers(["1,500", "9"])
+    (array([10.5,  9. ]), None)
+    """
+    if any("," in label for label in labels) and not any(THOUSANDS.search(label) for label in labels):
+        labels = [label.replace(",", ".") for label in labels]
     try:
         numbers = np.array([float(label) for label in labels])
     except ValueError:
@@ -65,8 +91,9 @@ def placed(joint: Joint, orders: Orders) -> FloatArray:
     for j, attribute in enumerate(joint.attributes):
         found = places(attribute, orders)
         if found is None:
+            some = "some" if shown_places(attribute) is None else "missing or merged ones"
             raise ColumnError(
-                f"a distance needs values that are numbers; some of '{attribute.name}' are none. Give their order "
+                f"a distance needs values that are numbers; {some} of '{attribute.name}' are none. Give their order "
                 f"(--ordered {attribute.name}=LEAST,…,LARGEST) or a CSV file of costs (distance:costs.csv), or use "
                 "--for values."
             )
@@ -76,12 +103,19 @@ def placed(joint: Joint, orders: Orders) -> FloatArray:
 
 def checked_orders(orders: Orders, joint: Joint) -> None:
     """Refuse an order that names other labels than its column has, or another column than is published."""
-    checked_columns([column for column, _ in orders], [at.name for at in joint.attributes], "ordered")
+    names = [attribute.name for attribute in joint.attributes]
+    for column, _ in orders:
+        if column not in names:
+            raise ColumnError(f"an order must be of a published column; '{column}' is none.{nearest(column, names)}")
+    checked_columns([column for column, _ in orders], names, "ordered")
     for attribute in joint.attributes:
         given = dict(orders).get(attribute.name)
-        if given == ():
-            placed(joint.onto([joint.attributes.index(attribute)]), ())
-        elif given is not None and sorted(given) != sorted(attribute.labels):
+        if given == () and places(attribute) is None:
+            raise ColumnError(
+                f"numbers and bins have an order of their own; some of '{attribute.name}' are neither. Name them all: "
+                f"--ordered {attribute.name}=LEAST,…,LARGEST."
+            )
+        if given and sorted(given) != sorted(attribute.labels):
             raise ParameterError(
                 f"an order must name each of the {len(attribute.labels)} values of '{attribute.name}' once; this names "
                 f"{len(given)}, {len(set(given) & set(attribute.labels))} of them among these."
@@ -122,8 +156,10 @@ def _from_to(first: str, last: str) -> str:
 def parse_order(text: str) -> tuple[str, tuple[str, ...]]:
     """The order meant by `COLUMN=LEAST,…,LARGEST`; by `COLUMN` alone, that of its numbers or bins.
 
-    >>> parse_order("size=S,M,L")
-    ('size', ('S', 'M', 'L'))
+    A label that has a comma stands in double quotes.
+
+    >>> parse_order("size=S,M,L"), parse_order('size=S,"M, or nearly",L')
+    (('size', ('S', 'M', 'L')), ('size', ('S', 'M, or nearly', 'L')))
     """
     column, _, labels = text.partition("=")
-    return column, tuple(label.strip() for label in labels.split(",")) if labels else ()
+    return column, tuple(label.strip() for label in listed_names(labels))

@@ -23,9 +23,10 @@ from privacyfunnel.model.counts import read_table
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.protocol import Protocol
 from privacyfunnel.model.uses.use import Use
-from privacyfunnel.tables.names import nearest
+from privacyfunnel.tables.names import listed_names, nearest
 
 POPULATION = "population"  # how that target is asked for
+WEIGHT = "weight"  # the header of a file that weighs values
 KEPT = 0.99  # of the best information, where nothing else is said
 REACHED = 1e-6  # of a query: what may lie outside of what the outputs tell apart, by rounding
 FINEST = 1e-3  # of the value: no smaller gap is sought, since errors are random by far more than that
@@ -41,8 +42,13 @@ class Workload:
     coefficients: tuple[tuple[float, ...], ...]  # a row per query
 
     def __post_init__(self) -> None:
-        if not self.coefficients or not all(np.isfinite(row).all() for row in self.coefficients):
-            raise ParameterError(f"a workload needs at least one query of finite numbers; '{self.name}' has none such.")
+        if not self.coefficients:
+            raise ParameterError(f"a workload needs at least one query; '{self.name}' has none. Add one.")
+        if not all(np.isfinite(row).all() for row in self.coefficients):
+            raise ParameterError(f"coefficients of queries must be finite; some in '{self.name}' are not. Mend them.")
+        twice = [value for value in self.values if self.values.count(value) > 1]
+        if twice:
+            raise ColumnError(f"a workload names a value once; '{self.name}' names '{twice[0]}' twice. Mend it.")
 
     def of(self, joint: Joint) -> FloatArray:
         """The queries over the joint's values."""
@@ -71,6 +77,7 @@ class Statistics(Use):
     columns: tuple[str, ...] = ()
     workload: Workload | None = None
     weights: tuple[tuple[str, float], ...] = ()
+    weights_name: str = ""  # of the file that they were read from
     population: bool = False
     name: ClassVar[str] = "statistics"
     finest: ClassVar[float] = FINEST
@@ -78,6 +85,7 @@ class Statistics(Use):
     @property
     def called(self) -> str:
         said = [*self.columns, *([] if self.workload is None else [self.workload.name])]
+        said += [self.weights_name or "weighted"] if self.weights else []
         said += [POPULATION] if self.population else []
         return f"{self.name}:{','.join(said)}" if said else self.name
 
@@ -86,7 +94,12 @@ class Statistics(Use):
         return "n × total squared error of shares"
 
     def refuse(self, joint: Joint) -> None:
-        self.queries(joint)
+        W = self.queries(joint)
+        if not (W - W[:, :1]).any():
+            raise ParameterError(
+                f"queries must ask for what differs between values; those of '{self.called}' are the same for all. "
+                "Name others."
+            )
 
     def queries(self, joint: Joint) -> FloatArray:
         """W, a row per query."""
@@ -170,6 +183,10 @@ class Balanced(Use):
     def unit(self) -> str:
         return self.statistics.unit
 
+    @property
+    def alike_everywhere(self) -> bool:
+        return False  # its share is one of what the promise allows
+
     def refuse(self, joint: Joint) -> None:
         self.statistics.refuse(joint)
 
@@ -183,15 +200,18 @@ def centred(queries: FloatArray, p: FloatArray) -> FloatArray:
 
 
 def read_statistics(text: str) -> Statistics:
-    """What stands behind `statistics:`: columns whose margins count, or a CSV file of queries, or `population`."""
-    said = [word.strip() for word in text.split(",") if word.strip()]
+    """What stands behind `statistics:`: columns whose margins count, or a CSV file of queries or of weights, or
+    `population`."""
+    said = [word.strip() for word in listed_names(text) if word.strip()]
     population = POPULATION in said
     said = [word for word in said if word != POPULATION]
     files = [word for word in said if word.lower().endswith(".csv")]
     if files and len(said) > 1:
-        raise ParameterError(f"statistics are of columns or of one file of queries; there are {len(said)} of both.")
+        raise ParameterError(
+            f"statistics are of columns, or of one file of queries or weights; {len(said)} were named. Name one."
+        )
     if files:
-        return Statistics(workload=read_workload(files[0]), population=population)
+        return replace(read_workload(files[0]), population=population)
     return Statistics(columns=tuple(said), population=population)
 
 
@@ -206,10 +226,19 @@ def read_balanced(text: str) -> Balanced:
     return Balanced(share)
 
 
-def read_workload(path: str) -> Workload:
-    """The queries in a CSV file: first column their names, header the values, cells the coefficients."""
-    _, values, coefficients = read_table(path, "query", "coefficients of queries")
-    return Workload(path, values, coefficients)
+def read_workload(path: str) -> Statistics:
+    """The queries in a CSV file: first column their names, header the values, cells the coefficients.
+
+    A file with the header `value,weight` says how much the share of each value counts; those that it does not name
+    count 1.
+    """
+    lines, values, cells = read_table(path, "query", "coefficients of queries")
+    if values != (WEIGHT,):
+        return Statistics(workload=Workload(path, values, cells))
+    if len(set(lines)) < len(lines):
+        raise ColumnError(f"a value has one weight; some in '{path}' have several. Mend it.")
+    weights = tuple((value, cell) for value, (cell,) in zip(lines, cells, strict=True))
+    return Statistics(weights=weights, weights_name=path)
 
 
 def of_population(use: Statistics) -> Statistics:

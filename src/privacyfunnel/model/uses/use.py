@@ -37,6 +37,11 @@ class Use(ABC):
         return True
 
     @property
+    def alike_everywhere(self) -> bool:
+        """Whether it asks the same under every promise, so that a protocol for a smaller ε serves a larger one."""
+        return True
+
+    @property
     def keeps_margin(self) -> bool:
         """Whether every value is published as often as it was, so that the channel tells how often that is."""
         return False
@@ -54,6 +59,10 @@ class Use(ABC):
     def ordered(self, orders: Orders) -> Use:
         """The same use where the owner has said in which order the values of some columns stand."""
         return self
+
+    def near_enough(self, gap: float, value: float) -> float:
+        """How near to its bound a value has to come, where `gap` was asked for: no nearer than `finest`."""
+        return max(gap, self.finest * abs(value))
 
     @abstractmethod
     def refuse(self, joint: Joint) -> None:

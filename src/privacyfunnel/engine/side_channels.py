@@ -1,0 +1,158 @@
+r"""Side channels: simpler problems where rows look at classes of inputs (SRLIP), and what they say together.
+
+Whoever knows some attributes knows the class of an input: each side channel divides the inputs. For such divisions let
+h(π) be what a split leaves open, on average, about the class in π,
+
+.. math:: h(\pi) = \sum_y q_y H(T_\pi v_y).
+
+Within a class of π the atoms of a split are, each with its share of the class, a split of the class's own prior, and
+keep the rows that look at nothing outside of it. So for σ finer than π
+
+.. math:: h(\sigma) - h(\pi) \ge \sum_{l \in \pi} m_l \min \sum_y q_y H(T_\sigma v_y)
+   \text{ over splits of } p_l \text{ into atoms that the rows inside } l \text{ allow,}
+
+m_l being the mass of class l. These are problems of few inputs and few rows. And entropies are submodular:
+:math:`h(\pi) + h(\sigma) \ge h(\tau) + h(\rho)` where π and σ together tell τ, and each of them tells ρ. The least
+h of the inputs themselves under all of these is a linear programme of a few numbers, and bounds what a split costs
+(docs/theory.md, Theorem 7b). What is left open of each attribute, all others known, adds up in it (Han's inequality).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+
+from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.engine.highs import INF, Programme
+from privacyfunnel.engine.objective import Entropy
+from privacyfunnel.engine.problem import Problem
+from privacyfunnel.engine.reductions import Part
+from privacyfunnel.model.information import entropy
+
+MOST_INPUTS = 100  # of a class, for all rows in it: with more, nothing is proved in time
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """What is left open about a division where another is known: numbers of both, and by which rows that is judged."""
+
+    known: int
+    about: int
+    deeper: bool  # by all rows within a class of what is known; else by those that look at all of it
+    inputs: int  # of the largest class of what is known
+
+    @property
+    def pair(self) -> tuple[int, int]:
+        """The two divisions."""
+        return self.known, self.about
+
+
+@dataclass(frozen=True, eq=False)
+class SideChannels:
+    """The divisions of a problem's inputs, the coarsest first: nothing is known, …, everything is."""
+
+    problem: Problem
+    divisions: tuple[IntArray, ...]  # the class of each input, numbered without holes
+
+    @classmethod
+    def of(cls, problem: Problem) -> SideChannels | None:
+        """The divisions that rows look at; None where all rows look at all inputs."""
+        rows, d = problem.rows, problem.size
+        if not rows.local or not problem.objective.plain:
+            return None
+        found = {_numbered(rows.members[rows.channel == channel]) for channel in np.unique(rows.channel)}
+        found |= {bytes(np.zeros(d, dtype=np.int64)), bytes(np.arange(d))}
+        divisions = [np.frombuffer(each, dtype=np.int64) for each in sorted(found)]
+        return cls(problem, tuple(sorted(divisions, key=lambda each: int(each.max()))))
+
+    def open(self) -> list[Open]:
+        """What can be asked, small classes first; in large ones only of the inputs themselves, by few rows."""
+        last, size = len(self.divisions) - 1, [int(np.bincount(division).max()) for division in self.divisions]
+        asked = [Open(i, j, True, size[i]) for i, j in self._finer if size[i] <= MOST_INPUTS]
+        within = sorted({i for i, j in self._finer if j < last})  # in classes of others these are all rows
+        asked += [Open(i, last, False, size[i]) for i in within]
+        return sorted(asked, key=lambda each: (each.inputs, each.deeper))
+
+    def parts(self, asked: Open) -> list[Part]:
+        """The problems within the classes of what is known, but for those in which nothing is asked or compared."""
+        problem, division = self.problem, self.divisions[asked.known]
+        rows, size = problem.rows, problem.rows.members.sum(axis=1)
+        inside, parts, ends = rows.inside(division), [], np.cumsum(np.bincount(division))[:-1]
+        for number, inputs in enumerate(np.split(np.argsort(division, kind="stable"), ends)):
+            kept = (inside == number) & (asked.deeper | (size == inputs.size))
+            objective = Entropy.of(self.divisions[asked.about][inputs])
+            if objective.values > 1 and kept[rows.compared].any():
+                mass = float(problem.prior[inputs].sum())
+                own = Problem(problem.prior[inputs] / mass, rows.within(inputs, kept, mass), problem.epsilon, objective)
+                parts.append(Part(inputs, mass, own))
+        return parts
+
+    @cached_property
+    def _finer(self) -> list[tuple[int, int]]:
+        """Pairs of divisions of which the second tells the first."""
+        return [(i, j) for i, j in combinations(range(len(self.divisions)), 2) if self._tells((j,), i)]
+
+    def _tells(self, these: tuple[int, ...], other: int) -> bool:
+        """Whether whoever knows these classes of an input knows the other."""
+        labels = np.stack([self.divisions[i] for i in (*these, other)])
+        return len(np.unique(labels, axis=1).T) == len(np.unique(labels[:-1], axis=1).T)
+
+    @cached_property
+    def _rows(self) -> FloatArray:
+        """Rows with rows·h >= 0: first a finer division leaves more open, for every pair; then submodularity."""
+        n, finer = len(self.divisions), set(self._finer)
+        rows = np.zeros((len(self._finer), n))
+        for row, (i, j) in zip(rows, self._finer, strict=True):
+            row[j] += 1.0
+            row[i] -= 1.0
+        more = []
+        for i, j in combinations(range(n), 2):
+            if (i, j) not in finer:
+                told = max(k for k in range(n) if self._tells((i, j), k))
+                shared = max(k for k in range(i) if (k, i) in finer and (k, j) in finer)
+                row = np.zeros(n)
+                np.add.at(row, [i, j, told, shared], [1.0, 1.0, -1.0, -1.0])
+                more.append(row)
+        return np.concatenate([rows, np.array(more).reshape(-1, n)])
+
+    def together(self, least: FloatArray) -> tuple[float, FloatArray]:
+        r"""What every split costs at least if h(j) − h(i) >= least[i, j] for all divisions; and how much each counts.
+
+        For any multipliers α >= 0 of rows R h >= b and any rest r of the finest one, h(last) = αᵀR h + r·h, and
+        :math:`0 \le h(\pi) \le H(T_\pi p)`: that is at least αᵀb less what a negative rest may cost.
+        """
+        n, rows = len(self.divisions), self._rows
+        one, other = np.array(self._finer).T
+        low = np.concatenate([least[one, other], np.zeros(len(rows) - len(one))])
+        finest = np.eye(n)[-1]
+        programme = Programme()
+        programme.add_rows(low, np.full(len(low), INF))
+        at, row = np.nonzero(rows[:, 1:].T)  # nothing is left open about nothing
+        programme.add_columns(finest[1:], np.searchsorted(at, np.arange(n - 1)), row, rows[row, at + 1])
+        weights = np.zeros((n, n))
+        if not programme.run():
+            return 0.0, weights
+        multipliers = np.maximum(programme.multipliers, 0.0)
+        rest = np.minimum((finest - multipliers @ rows)[1:], 0.0)
+        most = [entropy(np.bincount(division, self.problem.prior)) for division in self.divisions[1:]]
+        weights[one, other] = multipliers[: len(one)]
+        return float(multipliers @ low + rest @ most), weights
+
+
+def _numbered(members: FloatArray) -> bytes:
+    """Which classes hold each input, as a number for each different answer, in the order of the inputs."""
+    _, first, answer = np.unique(members, axis=1, return_index=True, return_inverse=True)
+    place = np.argsort(np.argsort(first))
+    return bytes(place[answer.reshape(-1)].astype(np.int64))
+
+
+def one_side_channel(problem: Problem) -> Part | None:
+    """All inputs with the rows alone that look at all of them; None where those are all rows, or none."""
+    if not problem.rows.local:
+        return None
+    every = np.arange(problem.size)
+    rows = problem.rows.within(every, np.asarray(problem.rows.members.all(axis=1)), 1.0)
+    return Part(every, 1.0, problem.easier(rows)) if len(rows) else None

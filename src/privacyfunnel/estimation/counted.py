@@ -1,0 +1,56 @@
+r"""What whoever counts the published values, instead of estimating from them, would be off by.
+
+Values stand in a table in which some are another's: of shares p a protocol shows :math:`f = Q^\top p`. Where the margin
+is kept f is p, and counting is all that is needed; elsewhere counts are off by :math:`f - p`, however many rows there
+are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from privacyfunnel.estimation.expected import points
+from privacyfunnel.laws.sealing import SealedProtocol
+from privacyfunnel.model.joint import Joint
+
+WORTH_SAYING = 5e-4  # of a share: what rounds to a tenth of a point
+
+
+@dataclass(frozen=True, slots=True)
+class Off:
+    """The share that counting is furthest off from."""
+
+    column: str
+    label: str
+    by: float  # 0.01 is one point
+
+    def __str__(self) -> str:
+        """In points.
+
+        >>> print(Off("town", "Ulm", -0.021))
+        off by up to 2.1 points (town = Ulm seems rarer)
+        """
+        than = "rarer" if self.by < 0 else "commoner"
+        return f"off by up to {points(abs(self.by))} points ({self.column} = {self.label} seems {than})"
+
+
+def off_if_counted(sealed: SealedProtocol, joint: Joint) -> Off | None:
+    """How far counts of values that are published as such are off; None where they are not, or codes stand there."""
+    if sealed.outcomes:
+        return None
+    found = []
+    for part, (values, p_xy) in zip(sealed.law.parts, sealed.law.with_values(joint), strict=True):
+        p, f = (np.asarray(p_xy.sum(axis=axis)).ravel() for axis in (1, 0))
+        for i, j in enumerate(part.attributes):
+            column = joint.attributes[j]
+            place = {label: v for v, label in enumerate(column.labels)}
+            if not {name[i] for name in part.names} <= place.keys():
+                return None
+            shown = np.bincount([place[name[i]] for name in part.names], f, minlength=len(place))
+            off = shown - np.bincount(values[:, i], p, minlength=len(place))
+            worst = int(np.abs(off).argmax())
+            found.append(Off(column.name, column.labels[worst], float(off[worst])))
+    most = max(found, key=lambda each: abs(each.by), default=None)
+    return most if most is not None and abs(most.by) >= WORTH_SAYING else None

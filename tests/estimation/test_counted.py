@@ -1,0 +1,43 @@
+"""What counting published values would be off by: as the channel says, and nothing where the margin is kept."""
+
+import numpy as np
+import pytest
+
+from privacyfunnel.designs.methods import Options, method
+from privacyfunnel.estimation.counted import off_if_counted
+from privacyfunnel.laws.sampling import KeyStream
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.promises import LIP
+
+COUNTS = np.array([[[40, 2], [10, 7], [9, 9]], [[3, 30], [10, 12], [8, 40]]])
+JOINT = Joint.from_counts(COUNTS, names=["town", "work"])
+
+
+@pytest.mark.parametrize("name", ["forced-response", "randomised-response"])
+def test_counts_of_published_values_are_off_by_what_is_said(name: str) -> None:
+    sealed = method(name).design(JOINT, LIP(0.3)).seal()
+    found = off_if_counted(sealed, JOINT)
+    assert found is not None
+    codes = np.repeat(np.arange(JOINT.a), 3000 * JOINT.weights.sum(axis=0).astype(np.int64))
+    drawn = sealed.sample(codes, KeyStream.from_seed(1))
+    shown = np.stack(
+        [
+            np.array([at.labels.index(label) for label in labels])[codes]
+            for at, labels, codes in zip(JOINT.attributes, sealed.law.columns, sealed.law.shown(drawn).T, strict=True)
+        ],
+        axis=1,
+    )
+    off: dict[tuple[str, str], float] = {}
+    for j, attribute in enumerate(JOINT.attributes):
+        before, after = (np.bincount(held[:, j]) / len(codes) for held in (JOINT.combos[codes], shown))
+        off |= {(attribute.name, label): after[v] - before[v] for v, label in enumerate(attribute.labels)}
+    assert off[found.column, found.label] == pytest.approx(found.by, abs=5e-3)  # 540,000 rows: seven standard errors
+    assert abs(found.by) >= max(map(abs, off.values())) - 5e-3
+    assert ("commoner" in str(found)) == (found.by > 0)
+
+
+def test_where_the_margin_is_kept_or_codes_are_published_there_is_nothing_to_say() -> None:
+    kept = method("optimal").design(JOINT, LIP(0.3), Options(as_values=True)).seal()
+    coded = method("optimal").design(JOINT, LIP(0.3)).seal()
+    assert off_if_counted(kept, JOINT) is None
+    assert off_if_counted(coded, JOINT) is None
