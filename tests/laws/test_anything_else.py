@@ -125,6 +125,9 @@ def test_every_use_has_a_row_for_anything_else_that_is_certified_and_costs_littl
     assert ratio is not None
     assert ratio <= exp_below(1.0)
     assert 0.95 * best.value <= best.bound <= best.value
+    listed = best.protocol.channel / best.protocol.channel.sum(axis=0)
+    far = np.abs(listed[:, :, None] - listed[:, None, :]).max(axis=0)
+    assert far[~np.eye(len(far), dtype=bool)].min() > 1e-9  # no two outputs for what they say of anything else alone
     without = optimal(JOINT, closed, use, gap=1e-3, time_limit=20)
     assert without.bound <= best.value <= 1.2 * without.value
 

@@ -32,6 +32,7 @@ LARGEST_SLIVER_BITS = 0
 LARGEST_EPSILON = 20.0  # what the engine solves for where more is asked: factors beyond e^20 are beyond its floats
 UNSEEN = 1e-7  # the chance of an input that never occurs, where a population may have it …
 UNSEEN_BESIDE = 1e-5  # … and where squares count: products of rows lose the digits of what is much rarer
+ALIKE = 9  # digits of posteriors that are the same
 RAREST_OUTPUT = 1e-9  # outputs rarer than this are merged: they carry no information to speak of
 
 
@@ -143,8 +144,24 @@ def protocol_of(joint: Joint, problem: Problem, inputs: IntArray, found: Split, 
     every = np.tile(problem.prior @ rows, (max(listed, int(inputs.max()) + 1), 1))
     every[inputs] = rows
     every /= every.sum(axis=1, keepdims=True)
-    bare = Protocol(every[:listed], (), sees_secret, elsewhere=every[listed] if len(every) > listed else None)
+    if len(every) == listed:
+        bare = Protocol(every, (), sees_secret)
+    else:
+        every = _joined_alike(every, listed)
+        bare = Protocol(every[:listed], (), sees_secret, elsewhere=every[listed])
     return replace(bare, outputs=posterior_labels(joint, bare.joint_with_values(joint)))
+
+
+def _joined_alike(every: FloatArray, listed: int) -> FloatArray:
+    """Outputs that say the same of the listed inputs, and differ in what becomes of anything else, as one.
+
+    Its posterior is an average of allowed ones; whoever reads it learns no less of a value that is listed.
+    """
+    told = every[:listed] / every[:listed].sum(axis=0)
+    _, first, alike = np.unique(np.round(told, ALIKE), axis=1, return_index=True, return_inverse=True)
+    joined_up = np.zeros((len(every), len(first)))
+    np.add.at(joined_up.T, alike.reshape(-1), every.T)
+    return np.asarray(joined_up[:, np.argsort(first)])
 
 
 def sparse_identity(joint: Joint) -> SparseProtocol:
