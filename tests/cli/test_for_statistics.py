@@ -120,7 +120,10 @@ def test_what_does_not_fit_is_one_sentence_and_exit_2(counts: Path, tmp_path: Pa
 def test_a_design_says_what_an_analyst_gets_and_how_good_it_is_for_its_use(
     counts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    long = [["s", "x", "n"], *([s, x, n] for s, *cells in COUNTS[1:] for x, n in zip("abc", cells, strict=True))]
+    long: list[list[object]] = [
+        ["s", "x", "n"],
+        *([s, x, n] for s, *cells in COUNTS[1:] for x, n in zip("abc", cells, strict=True)),
+    ]
     words = ["design", written(tmp_path / "long.csv", long), "--counts", "n", "--secret", "s", "--publish", "x"]
     words += ["--epsilon", "0.5", "--for", "values", "--into", str(tmp_path / "out" / "protocol.json")]
     code, summary, _ = said(capsys, *words)
