@@ -111,12 +111,8 @@ class Conditioning:
             learned, exact = self._move_towards(towards, ahead), tolerance <= 2 * FINE * allowed
             if len(towards.atoms):
                 tolerance = max(min(tolerance, CLOSER * ahead if learned else 0.0), FINE * allowed)
-            if (
-                ahead <= AHEAD_TO * allowed
-                or proving.late
-                or (exact and not learned)
-                or (self.bound == 0.0 and early.late)
-            ):
+            first = self.bound == 0.0 and early.late and self.tools.prover is not None
+            if ahead <= AHEAD_TO * allowed or proving.late or first or (exact and not learned):
                 self._check_kept()
                 if self.tools.prover is None:
                     self.bound = max(self.bound, self.tools.simpler(min(clock.left, LONGEST)))
