@@ -214,7 +214,7 @@ def test_no_split_has_more_of_the_gradient_than_the_steepest(
     objective, _ = charged(problem, seed, weight)
     steepest = Steepest(problem, VertexSearch(polytope_of(problem), problem.objective))
     everything = vertices(problem)
-    least = linprog(costs(objective, everything), A_eq=everything.T, b_eq=problem.prior).fun
+    least = float(linprog(costs(objective, everything), A_eq=everything.T, b_eq=problem.prior).fun or 0.0)
     found = steepest.found(objective, np.zeros(problem.size), problem.first_atoms(), -least, 1e-9, FOREVER)
     assert found.weights @ costs(objective, found.atoms) == pytest.approx(least, abs=1e-6)
     assert found.most == pytest.approx(-least, abs=1e-6)
