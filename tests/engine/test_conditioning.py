@@ -7,23 +7,25 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import minimize
+from scipy.optimize import linprog, minimize
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine import Problem
 from privacyfunnel.engine.best_first import BestFirst
-from privacyfunnel.engine.conditioning import Conditioning
+from privacyfunnel.engine.clock import FOREVER
+from privacyfunnel.engine.conditioning import Conditioning, towards_each
 from privacyfunnel.engine.curved import Curved
 from privacyfunnel.engine.interval import Interval
 from privacyfunnel.engine.moment_plan import MOST_MULTIPLIED, MOST_PAIRED, _by_groups, conditioned, conditioning_for
 from privacyfunnel.engine.moments import Moment, mixture
-from privacyfunnel.engine.objective import reduced_costs
+from privacyfunnel.engine.objective import costs, reduced_costs
 from privacyfunnel.engine.polytope import polytope_of
 from privacyfunnel.engine.product_programme import BestProducts, ProductProgramme
 from privacyfunnel.engine.products import Products, cone_of
 from privacyfunnel.engine.search import VertexSearch
 from privacyfunnel.engine.sparse_products import SparseProgramme
 from privacyfunnel.engine.squared_chords import EverCloser, SquaredChords, beside
+from privacyfunnel.engine.steepest import Steepest
 from privacyfunnel.engine.twos import WithTwos
 from privacyfunnel.errors import SolverError
 from privacyfunnel.model.joint import Joint
@@ -201,6 +203,51 @@ def by_slsqp(problem: Problem, moment: Moment, atoms: FloatArray, weights: Float
     )
     assert np.abs(atoms.T @ answer.x / problem.prior - 1).max() < 1e-6, answer.message
     return float(answer.fun)
+
+
+@given(seed=SEEDS, kind=KINDS, epsilon=EPSILONS, weight=WEIGHTS)
+@settings(max_examples=15, deadline=None)
+def test_no_split_has_more_of_the_gradient_than_the_steepest(
+    seed: int, kind: type[Promise], epsilon: float, weight: float
+) -> None:
+    problem = made(kind, seed, 3, 4, epsilon)
+    objective, _ = charged(problem, seed, weight)
+    steepest = Steepest(problem, VertexSearch(polytope_of(problem), problem.objective))
+    everything = vertices(problem)
+    least = float(linprog(costs(objective, everything), A_eq=everything.T, b_eq=problem.prior).fun or 0.0)
+    found = steepest.found(objective, np.zeros(problem.size), problem.first_atoms(), -least, 1e-9, FOREVER)
+    assert found.weights @ costs(objective, found.atoms) == pytest.approx(least, abs=1e-6)
+    assert found.most == pytest.approx(-least, abs=1e-6)
+    assert np.abs(found.weights @ found.atoms - problem.prior).max() < 1e-8
+
+
+@given(seed=SEEDS, kind=KINDS, epsilon=st.floats(0.4, 2))
+@settings(max_examples=15, deadline=None)
+def test_a_bound_holds_at_any_prices(seed: int, kind: type[Promise], epsilon: float) -> None:
+    problem = made(kind, seed, 3, 4, epsilon)
+    moment, everything = shares(problem), vertices(problem)
+    best = mixture(problem, moment, everything)
+    rough = mixture(problem, moment, problem.first_atoms())
+    for mixed in (best, rough):
+        objective, prices = mixed.costs(problem)
+        other = prices * np.random.default_rng(seed).uniform(0.8, 1.2, prices.size)
+        for tried in (prices, other):
+            excess = -float(reduced_costs(objective, everything, tried).min())
+            assert mixed.bound(problem, moment, tried, excess) <= best.value * (1 + 1e-9)
+    objective, prices = best.costs(problem)
+    excess = -float(reduced_costs(objective, everything, prices).min())
+    assert best.bound(problem, moment, prices, excess) == pytest.approx(best.value, rel=1e-6)
+
+
+def test_where_time_is_up_at_once_the_forced_response_is_what_is_left() -> None:
+    problem = lip(3, 3, 12, 0.7)
+    begun = towards_each(problem)
+    assert np.abs(begun.weights @ begun.atoms / problem.prior - 1).max() < 1e-9
+    second = (begun.atoms * begun.weights[:, None]).T @ begun.atoms
+    found = conditioned(problem, shares(problem), time_limit=1e-6)
+    assert found.value <= shares(problem).of(second, problem.prior) * (1 + 1e-9)
+    assert problem.keeps(found.atoms).all()
+    assert np.abs(found.weights @ found.atoms / problem.prior - 1).max() < 1e-9
 
 
 @pytest.mark.parametrize(("kind", "weight"), [(LIP, 0.0), (LDP, 0.3)])

@@ -40,6 +40,7 @@ LOOSEST = 0.05  # of the value: a proof asks for no more where nobody knows how 
 EARLY, EARLY_SHARE = 0.3, 0.2  # of a time limit: when a first proof is tried, and of what is left then, for how long
 SEARCHING_SHARE = 0.5  # of what is left of a time limit, for one search
 FRUITLESS = 3  # proofs after which nothing was learned, until nothing is left to try
+LITTLE, STALLED = 1e-3, 12  # of the gap: after so many rounds that close no more of it, nothing is left to try either
 MOST_KEPT = 2500  # atoms of a master, and as many as there are inputs: a step of it then takes a second
 HARDLY = 1e-4  # of the most that an atom can weigh: one that weighs less is dropped …
 SPARE = 1e-3  # … unless it costs less than this of the value
@@ -94,13 +95,16 @@ class Conditioning:
         early = clock.part(EARLY)
         proving = clock.part(self.tools.share if self.tools.prover is not None else UNPROVED_SHARE)
         self._begin(start, proving, clock)
-        tolerance, fruitless = ROUGH, 0
+        tolerance, fruitless, stalled, before = ROUGH, 0, 0, np.inf
         while True:
             near = max(gap * (self.value - self.moment.constant), absolute, LEAST_GAP * self.value)
             allowed = near / self._mixture.whole
             if progress is not None:
                 progress(self.value, self.bound)
-            if self.value - self.bound <= near or clock.late or fruitless >= FRUITLESS:
+            rest = self.value - self.bound
+            stalled = stalled + 1 if rest > before - LITTLE * near else 0
+            before = min(before, rest)
+            if rest <= near or clock.late or fruitless >= FRUITLESS or stalled >= STALLED:
                 return
             objective, prices = self._mixture.costs(self.problem)
             already = 1.0 - self._mixture.kept(self.problem, self.moment)
@@ -111,12 +115,8 @@ class Conditioning:
             learned, exact = self._move_towards(towards, ahead), tolerance <= 2 * FINE * allowed
             if len(towards.atoms):
                 tolerance = max(min(tolerance, CLOSER * ahead if learned else 0.0), FINE * allowed)
-            if (
-                ahead <= AHEAD_TO * allowed
-                or proving.late
-                or (exact and not learned)
-                or (self.bound == 0.0 and early.late)
-            ):
+            first = self.bound == 0.0 and early.late and self.tools.prover is not None
+            if ahead <= AHEAD_TO * allowed or proving.late or first or (exact and not learned):
                 self._check_kept()
                 if self.tools.prover is None:
                     self.bound = max(self.bound, self.tools.simpler(min(clock.left, LONGEST)))

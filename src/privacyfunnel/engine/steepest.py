@@ -43,9 +43,10 @@ class Charged(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Towards:
-    """A split; and prices, from which no atom that was met since deviates much, with what they say there is of the sum.
+    """A split; and prices, with what they say there is of the sum above.
 
-    Of all prices that were tried these bound the sum best. There are no atoms where no split was found in time.
+    Where time was up before, they are those of all that were tried at which the least was found that is cheaper than
+    it should be. There are no atoms where no split was found at all.
     """
 
     weights: FloatArray
@@ -94,9 +95,10 @@ class Steepest:
                 if met >= -enough:
                     steady = prices
                     met = self._met(master, objective, unit, steady, prices, clock)
-                if most - met < best.most + best.excess:
+                over = met >= -enough
+                if over or -met < best.excess:
                     best = replace(best, prices=prices, most=most, excess=-met)
-                if met >= -enough:
+                if over:
                     break
         reduced = unit * master.costs - master.atoms @ best.prices
         remembered = max(POOL, PER_INPUT * self.problem.size)
