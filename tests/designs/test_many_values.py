@@ -53,9 +53,9 @@ def test_where_nobody_says_what_for_statistics_are_served_if_they_can_be_had(mon
         told, asked = by_default(chosen, joint(8, 12), promise, options)
         assert asked.use == Information()
         assert why in told.reason
-    many = joint(2, 160)
+    many = joint(2, 310)
     assert by_default(chosen, many, LIP(1.0), Options(), named=True)[0] == chosen
-    monkeypatch.setattr(choice, "CONDITIONED_AT_ALL", 150)
+    monkeypatch.setattr(choice, "CONDITIONED_AT_ALL", 300)
     assert "not sought" in by_default(chosen, many, LIP(1.0), Options(), named=True)[0].reason
     assert by_default(chosen, many, LIP(1.0), Options())[0].method == "forced-response"
     assert by_default(chosen, many, LIP(1.0), Options(sees_secret=True))[0].method == "optimal"

@@ -7,5 +7,5 @@ SOLVED_WELL = 650  # combinations up to which the joint optimum keeps more than 
 SOLVED_WELL_IN_TWO = 2000  # the same where the secret has two values: atoms are then single values or pairs
 MOST_PAIRS = 64  # of secret and value, for statistics by protocols that see both: beyond, nothing is proved in time
 BLURRED = 1e-6  # ε below which shares that depend on the secret cannot be estimated from any table there is
-CONDITIONED_WELL = 150  # inputs up to which the best protocol for statistics is sought where nobody asked for it
+CONDITIONED_WELL = 300  # inputs up to which the best protocol for statistics is sought where nobody asked for it
 CONDITIONED_AT_ALL = 1200  # the same where somebody did; beyond, a step of its master outlasts short limits

@@ -15,7 +15,7 @@ import numpy as np
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.designs.informative import most_informative
 from privacyfunnel.designs.question import Optimum, Progress, Question, Stop
-from privacyfunnel.designs.sizes import BLURRED, CONDITIONED_AT_ALL, CONDITIONED_WELL, MOST_PAIRS
+from privacyfunnel.designs.sizes import BLURRED, CONDITIONED_AT_ALL, MOST_PAIRS
 from privacyfunnel.designs.splitting import (
     LARGEST_EPSILON,
     LARGEST_SLIVER_BITS,
@@ -46,7 +46,8 @@ ROUGH_GAP, ROUGH_SECONDS = 2e-3, 20.0  # the same for a population; and for how 
 INFORMATION_TIME = 0.3  # of a time limit
 SEALED_EACH = 2e-3  # seconds an input that labels, sealing and measuring take
 NEARLY_ALL = 0.94  # of the time: a search that took more was ended by the clock, and mixed once more
-MANY_SECONDS = 120.0  # for more inputs than are solved well, where there is no time limit
+PROVED_SOON = 150  # inputs up to which a proof is waited for where there is no time limit
+MANY_SECONDS = 120.0  # for more of them
 NAMED = 3  # values that a sentence names
 
 
@@ -137,7 +138,7 @@ def _solved(asked: Question, use: Use, statistics: Statistics, extra: _Extra | N
 
 def _seconds(asked: Question) -> float | None:
     """How long the best protocol is sought: until it is proved, where nobody says and values are few."""
-    return MANY_SECONDS if asked.time_limit is None and asked.joint.a > CONDITIONED_WELL else asked.time_limit
+    return MANY_SECONDS if asked.time_limit is None and asked.joint.a > PROVED_SOON else asked.time_limit
 
 
 def _moment(joint: Joint, statistics: Statistics, extra: _Extra | None) -> Moment:
