@@ -58,6 +58,15 @@ def test_a_promise_for_a_population_fits_it_too() -> None:
     reference().validate(json.loads(seal(randomised_response(table, promise), promise, table).to_text()))
 
 
+def test_a_file_of_another_rule_for_populations_says_what_to_do() -> None:
+    table = Joint.from_counts([[300, 200], [100, 400]])
+    promise = LIP(1.0).for_population(table)
+    content = json.loads(seal(randomised_response(table, promise), promise, table).to_text())
+    content["promise"]["population"]["rule"] = "of former times"
+    with pytest.raises(ProtocolFileError, match=r"follows another\. Make the protocol again"):
+        SealedProtocol.from_text(redigested(content))
+
+
 def test_the_command_prints_the_schema_that_comes_with_the_package() -> None:
     done = run("audit", "--schema")
     assert (done.returncode, done.stderr) == (0, "")
