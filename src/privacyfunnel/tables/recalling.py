@@ -3,8 +3,8 @@ r"""Entries that come again: each is coded once, and then recalled by a hash.
 A column has few labels and many rows. The first entry with a 64-bit hash h, whose seed is secret, is coded in full;
 later ones with that hash get its code from the bucket that the first bits of h pick. If h is a random function, two of
 m different entries share a hash with a chance below :math:`m^2 / 2^{65}`, which is below :math:`2^{-40}` for the labels
-that are remembered here. They would be read as one value then: the table would be told less exactly, and no promise
-would suffer, for promises are made about values as they were read.
+that are remembered here. They would be read as one value then: the table would be told less exactly, and of two
+secrets nothing would be promised that tells them apart (docs/limits.md).
 """
 
 from __future__ import annotations
