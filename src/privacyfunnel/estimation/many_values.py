@@ -15,9 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg
 
-from privacyfunnel.arrays import BoolArray, FloatArray, Matrix, dense, lean
+from privacyfunnel.arrays import BoolArray, FloatArray, Matrix, dense, lean, linalg
 from privacyfunnel.estimation.intervals import EXACT, interval, spread
 from privacyfunnel.estimation.models import ChannelModel
 from privacyfunnel.estimation.observation import ObservationModel, Observed
@@ -82,12 +81,12 @@ class _Weights:
         scaled = channel * root[:, None] * np.sqrt(seen)
         J = np.asarray(dense(scaled @ scaled.T))
         J[np.diag_indices_from(J)] += SINGULAR
-        return cls(channel, p, seen, scipy.linalg.cholesky(J, lower=True, overwrite_a=True))
+        return cls(channel, p, seen, linalg.cholesky(J, lower=True, overwrite_a=True))
 
     def of(self, functions: FloatArray) -> tuple[FloatArray, BoolArray]:
         """g (k × r), and for which functions w it is unbiased."""
         root = np.sqrt(self.p)[:, None]
-        inside = root * scipy.linalg.cho_solve((self.factor, True), root * functions, overwrite_b=True)
+        inside = root * linalg.cho_solve((self.factor, True), root * functions, overwrite_b=True)
         g = self.seen[:, None] * (self.channel.T @ inside)
         return g, np.asarray(np.abs(self.channel @ g - functions).max(axis=0) <= UNBIASED)
 
