@@ -26,6 +26,7 @@ ONE_SECRET_SHARE = 0.5  # of the time left, for all of these
 MANY_ALIKE = 400  # inputs of a problem about one secret beyond which those nearly alike are one …
 ALIKE = 0.01, 0.004  # … up to these log-ratios: for each secret, and for the dearest again
 TWO_SECRETS_SHARE = 0.7  # of the time left, for the two dearest secrets, where all of them are never branched on …
+TWO_SECRETS_SECONDS = 8.0  # … where that is so much: in less nothing is proved, and the search misses it …
 PARTS_OF_TWO, TWO_SECRETS_GAP = 450, 0.0005  # … over so many parts of inputs, to so much of what the prior costs
 ONE_CHANNEL_SHARE = 0.4  # of the time left, for one side channel: small classes come first, and take little
 WORTH_CLOSER = 0.015  # of what the prior costs, over the inputs of the next class: for such a gain those begun go first
@@ -214,7 +215,7 @@ class ByRelaxations:
 
     def _two(self, problem: Problem, clock: Clock) -> None:
         """Raise the bound by what two secrets cost, over parts of inputs at their best."""
-        if len(problem.rows) and problem.size > PARTS_OF_TWO and not clock.late:
+        if len(problem.rows) and problem.size > PARTS_OF_TWO and clock.left >= TWO_SECRETS_SECONDS:
             small = at_their_best(problem, narrow_parts(problem, PARTS_OF_TWO))
             cost = self._easier(small, TWO_SECRETS_GAP * self._problem.worth, clock.left)
             self.bound = max(self.bound, cost.least)

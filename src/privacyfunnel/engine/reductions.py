@@ -243,7 +243,8 @@ def at_their_best(problem: Problem, part_of: IntArray) -> Problem:
     each, pairs = np.eye(k + 1, k, dtype=bool), np.stack([np.arange(k), np.full(k, k)], axis=1)
     each[k] = True
     rows = Rows.about_secrets(np.concatenate([upper, lower]), np.full(k, 1.0 / k), each, pairs)
-    return Problem.of_values(np.bincount(part_of, problem.prior), rows, problem.epsilon * (1 + ROUNDING))
+    mass = np.bincount(part_of, problem.prior).astype(np.float64)
+    return Problem.of_values(mass, rows, problem.epsilon * (1 + ROUNDING))
 
 
 def _compared(problem: Problem) -> FloatArray:
