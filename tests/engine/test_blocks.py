@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacyfunnel.arrays import dense
-from privacyfunnel.engine import Problem, plan, split
+from privacyfunnel.engine import Problem, bounding, plan, split
 from privacyfunnel.engine.blocks import ByBlocks
 from privacyfunnel.engine.clock import Clock
 from privacyfunnel.engine.plan import generation_for
-from privacyfunnel.engine.reductions import balanced, nearly_alike
+from privacyfunnel.engine.reductions import at_their_best, balanced, grouped_secrets, narrow_parts, nearly_alike
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LIP
 from tests.engine.problems import excess, ldp, lip, problem_of
@@ -103,6 +103,46 @@ def test_inputs_nearly_alike_bound_what_all_of_them_cost() -> None:
         easier = split(nearly_alike(problem, eta), gap=1e-7)
         assert easier.bound <= best.value + 1e-9
     assert easier.bound > 0.95 * best.value
+
+
+@given(seed=st.integers(0, 10**6), epsilon=st.floats(1e-4, 5), parts=st.integers(2, 29))
+@settings(max_examples=30, deadline=None)
+def test_inputs_at_their_best_keep_just_the_better_side_of_every_row(seed: int, epsilon: float, parts: int) -> None:
+    problem = lip(seed, 3, 30, epsilon)
+    random = np.random.default_rng(seed)
+    part_of = np.unique(random.integers(parts, size=30), return_inverse=True)[1]
+    fewer = at_their_best(problem, part_of)
+    assert fewer.prior == pytest.approx(np.bincount(part_of, problem.prior))
+    atoms = problem.first_atoms()  # each on the boundary
+    allowed = np.zeros((len(atoms), fewer.size))
+    np.add.at(allowed.T, part_of, atoms.T)
+    assert fewer.keeps(allowed).all()
+    L, inside = dense(problem.rows.functionals[problem.rows.pairs[:, 0]]), np.arange(fewer.size)[:, None] == part_of
+    least, most = (np.array([end(L[:, part], axis=1) for part in inside]).T for end in (np.min, np.max))
+    anything = random.dirichlet(np.full(fewer.size, 0.3), 50)
+    kept = (anything @ least.T <= np.exp(epsilon)).all(axis=1) & (anything @ most.T >= np.exp(-epsilon)).all(axis=1)
+    assert (fewer.keeps(anything) == kept).all()
+
+
+def test_two_secrets_over_parts_at_their_best_bound_what_all_cost() -> None:
+    problem = lip(6, 3, 60, 0.5)
+    best, groups = split(problem, gap=1e-5), grouped_secrets(problem)
+    assert groups is not None
+    two = groups.only([0, 1])
+    assert len(two.rows) == 2
+    bounds = [split(at_their_best(two, narrow_parts(two, most)), gap=1e-4).bound for most in (10, 30, 60)]
+    assert all(bound <= best.value + 1e-9 for bound in bounds)
+    assert bounds[0] < bounds[1] < bounds[2]
+
+
+def test_two_secrets_raise_the_bound_where_all_are_never_branched_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = lip(6, 3, 60, 0.5)
+    best = split(problem, gap=1e-5)
+    monkeypatch.setattr(plan, "MOST_BRANCHED", 50)
+    monkeypatch.setattr(plan, "LARGEST_BLOCK", 50)
+    alone = split(problem, gap=1e-3).bound
+    monkeypatch.setattr(bounding, "PARTS_OF_TWO", 40)
+    assert alone < split(problem, gap=1e-3).bound <= best.value + 1e-9
 
 
 def test_blocks_that_lack_a_rare_secret_are_joined_to_few_others() -> None:

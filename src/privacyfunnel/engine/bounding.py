@@ -11,7 +11,7 @@ import numpy as np
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine.clock import Clock
 from privacyfunnel.engine.problem import Problem, Proof
-from privacyfunnel.engine.reductions import Groups, Part, grouped_secrets, nearly_alike
+from privacyfunnel.engine.reductions import Groups, Part, at_their_best, grouped_secrets, narrow_parts, nearly_alike
 from privacyfunnel.engine.side_channels import Open, SideChannels
 
 PROOF_SHARE, SIMPLER_SHARE = 0.4, 0.3  # of a time limit, for proofs; and where simpler problems alone are proved
@@ -25,6 +25,9 @@ ONE_SECRET_GAP = 0.001  # the same for one secret against the rest, which takes 
 ONE_SECRET_SHARE = 0.5  # of the time left, for all of these
 MANY_ALIKE = 400  # inputs of a problem about one secret beyond which those nearly alike are one …
 ALIKE = 0.01, 0.004  # … up to these log-ratios: for each secret, and for the dearest again
+TWO_SECRETS_SHARE = 0.7  # of the time left, for the two dearest secrets, where all of them are never branched on …
+TWO_SECRETS_SECONDS = 8.0  # … where that is so much: in less nothing is proved, and the search misses it …
+PARTS_OF_TWO, TWO_SECRETS_GAP = 450, 0.0005  # … over so many parts of inputs, to so much of what the prior costs
 ONE_CHANNEL_SHARE = 0.4  # of the time left, for one side channel: small classes come first, and take little
 WORTH_CLOSER = 0.015  # of what the prior costs, over the inputs of the next class: for such a gain those begun go first
 CLOSER, CLOSEST = 5, 5e-4  # times as well each time; and as well as they ever are
@@ -206,7 +209,17 @@ class ByRelaxations:
         )
         order = [int(s) for s in np.argsort(-costs)]
         self._alone(groups, order[0], ALIKE[1], clock)
+        if self._branching is None and self._problem.rows.against_everybody:
+            self._two(groups.only(order[:2]), clock.part(TWO_SECRETS_SHARE))
         return order
+
+    def _two(self, problem: Problem, clock: Clock) -> None:
+        """Raise the bound by what two secrets cost, over parts of inputs at their best."""
+        if len(problem.rows) and problem.size > PARTS_OF_TWO and clock.left >= TWO_SECRETS_SECONDS:
+            small = at_their_best(problem, narrow_parts(problem, PARTS_OF_TWO))
+            cost = self._easier(small, TWO_SECRETS_GAP * self._problem.worth, clock.left)
+            self.bound = max(self.bound, cost.least)
+            self.tell()
 
     def _alone(self, groups: Groups, secret: int, eta: float, clock: Clock) -> float:
         """Raise the bound by what one secret against the others costs."""

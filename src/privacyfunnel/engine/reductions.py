@@ -26,6 +26,11 @@ parts has :math:`e^{-\eta}(L - \kappa) \le L' \le e^{\eta} L + \kappa` with
 :math:`e^{\pm 2\eta}` of :math:`L \cdot v \ge e^{-\varepsilon}`: an atom allowed for L at ε is allowed for L' at
 ε + 2η where all are compared with everybody, at ε + 4η where with each other.
 
+*At their best* (docs/theory.md, Theorem 7e). Whatever the parts C, an atom with :math:`L \cdot v \le e^{\varepsilon}`
+has :math:`\sum_C v_C \min_C L \le e^{\varepsilon}`, and one with :math:`L \cdot v \ge e^{-\varepsilon}` has
+:math:`\sum_C v_C \max_C L \ge e^{-\varepsilon}`. Each is a row against everybody once L is moved so far that its other
+side holds anyway.
+
 *Fewer secrets* (docs/theory.md, Theorem 7a). A promise about every secret holds for groups of secrets as well, so the
 polytope of the groups contains that of the secrets, and its cheapest split costs no more. With two groups every vertex
 is one value or a pair, and the cheapest split is found and proved at once; each group more costs more time.
@@ -39,6 +44,7 @@ import numpy as np
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray, Matrix, dense, filled, sparse
 from privacyfunnel.engine.objective import Entropy
 from privacyfunnel.engine.problem import Problem, Split
+from privacyfunnel.model.rows import Rows
 
 PLAIN = 4 * 10**7  # numbers in the atoms of a split up to which they are a plain array: a third of a gigabyte
 MOST_ENTRIES = 2 * 10**7  # numbers in the atoms of a split whose inputs are told apart
@@ -209,6 +215,38 @@ def nearly_alike(problem: Problem, eta: float) -> Problem:
     return replace(Reduced.of(problem, part_of).problem, epsilon=looser)
 
 
+def narrow_parts(problem: Problem, most: int) -> IntArray:
+    """At most so many parts of inputs that rows hardly tell apart.
+
+    A part is as wide as its rarest inputs make it, so that these count for more than their mass.
+    """
+    L = dense(problem.rows.functionals[problem.rows.pairs[:, 0]])
+    return _parts(np.log1p(problem.loud * L).T, np.sqrt(problem.prior), most)
+
+
+def at_their_best(problem: Problem, part_of: IntArray) -> Problem:
+    """The problem over these parts, each seen by each side of each row as its input that breaks it least.
+
+    Everything is compared with everybody. With l = min L the row l·v <= e^ε is N·v <= e^ε for
+    N = e^ε (c + l)/(c + e^ε), and with h = max L the row h·v >= e^-ε is that for N = e^ε (c − h)/(c − e^-ε).
+    N·v >= e^-ε holds anyway where c (e^2ε − 1) >= e^ε, and where (c − max h) e^2ε >= c − e^-ε.
+    """
+    L, loud = dense(problem.rows.functionals[problem.rows.pairs[:, 0]]), problem.loud
+    order = np.argsort(part_of, kind="stable")
+    firsts = np.searchsorted(part_of[order], np.arange(part_of.max() + 1))
+    least, largest = (extreme.reduceat(L[:, order], firsts, axis=1) for extreme in (np.minimum, np.maximum))
+    slack = 2.0 * loud / (loud**2 - 1.0)
+    above = 1.0 + 2.0 * L.max(axis=1, keepdims=True) / (1.0 - loud**-2)
+    upper = loud * (slack + least) / (slack + loud)
+    lower = loud * (above - largest) / (above - 1.0 / loud)
+    k = 2 * len(L)
+    each, pairs = np.eye(k + 1, k, dtype=bool), np.stack([np.arange(k), np.full(k, k)], axis=1)
+    each[k] = True
+    rows = Rows.about_secrets(np.concatenate([upper, lower]), np.full(k, 1.0 / k), each, pairs)
+    mass = np.bincount(part_of, problem.prior).astype(np.float64)
+    return Problem.of_values(mass, rows, problem.epsilon * (1 + ROUNDING))
+
+
 def _compared(problem: Problem) -> FloatArray:
     """The functionals that rows compare, each once."""
     return dense(problem.rows.functionals[np.unique(problem.rows.pairs)])
@@ -228,6 +266,12 @@ class Groups:
         groups[-1] = ~groups.any(axis=0)
         rows = self.problem.rows.grouped(groups)
         return None if rows is None else self.problem.easier(rows)
+
+    def only(self, few: Sequence[int]) -> Problem:
+        """The problem in which these secrets alone are compared, where all are with everybody."""
+        rows = self.problem.rows
+        one = rows.secrets[rows.pairs[:, 0]]
+        return self.problem.easier(rows.some((one.sum(axis=1) == 1) & one[:, list(few)].any(axis=1)))
 
 
 def grouped_secrets(problem: Problem) -> Groups | None:
