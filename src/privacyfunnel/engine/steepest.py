@@ -27,7 +27,7 @@ from privacyfunnel.engine.problem import Problem
 from privacyfunnel.errors import SolverError
 
 ROUNDS = 40  # of programme and search; some ten are usual
-STEADY = 0.7  # weight of past prices: those of the programme jump while atoms are few
+DAMPED = 0.7  # weight of past prices: those of the programme jump while atoms are few
 SEARCHED_TO = 0.05  # of what the split is ahead by: atoms that add less end the turns
 MOST_ADDED = 1000  # per turn
 POOL, PER_INPUT = 3000, 3  # atoms that are remembered from one mixture to the next: so many, or so many for each input
@@ -90,7 +90,7 @@ class Steepest:
                 most = -float(prices @ self.problem.prior)
                 best = replace(best, weights=weights[used], atoms=master.used(weights))
                 enough = max(SEARCHED_TO * (most - already), least)
-                steady = STEADY * steady + (1 - STEADY) * prices
+                steady = DAMPED * steady + (1 - DAMPED) * prices
                 met = self._met(master, objective, unit, steady, prices, clock)
                 if met >= -enough:
                     steady = prices
