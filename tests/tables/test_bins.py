@@ -128,7 +128,7 @@ def test_codes_with_leading_zeros_are_labels_however_many() -> None:
 @pytest.mark.parametrize("prefix", ["", "person "])
 def test_a_column_of_too_many_values_is_refused(prefix: str) -> None:
     table = frame(s=["u"] * (MOST_LABELS + 5), x=[f"{prefix}{i}" for i in range(MOST_LABELS + 5)])
-    with pytest.raises(ColumnError, match="--bin x=0,20000" if not prefix else f"at most {MOST_LABELS} distinct"):
+    with pytest.raises(ColumnError, match="--bin x=0,20000" if not prefix else f"at most {MOST_LABELS:,} distinct"):
         encode(table, secret=["s"], publish=["x"])
 
 
