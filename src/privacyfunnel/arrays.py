@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from importlib.util import LazyLoader, find_spec, module_from_spec
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -84,20 +83,16 @@ def lean(table: NDArray[Any]) -> Matrix:
     return sparse.csr_array(table) if hardly_filled(table) else table
 
 
-def _when_used(name: str) -> Any:
-    """The module of that name, loaded when something of it is first asked for."""
-    if name in sys.modules:
-        return sys.modules[name]
-    spec = find_spec(name)
-    if spec is None or spec.loader is None:
-        raise ModuleNotFoundError(f"no module named '{name}'")
-    spec.loader = LazyLoader(spec.loader)
-    module = module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
+class _WhenUsed:
+    """A module that is loaded when something of it is first asked for, by whichever thread."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, attribute: str) -> Any:
+        return getattr(import_module(self._name), attribute)
 
 
 if not TYPE_CHECKING:
     # A release of one column needs none of these, and loading them takes a third of its time.
-    linalg, sparse, special = (_when_used(f"scipy.{name}") for name in ("linalg", "sparse", "special"))
+    linalg, sparse, special = (_WhenUsed(f"scipy.{name}") for name in ("linalg", "sparse", "special"))

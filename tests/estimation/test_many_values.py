@@ -28,7 +28,8 @@ def test_estimates_are_those_of_least_variance_and_what_is_not_identified_is_not
         channel[-1] = channel[0]  # nothing tells these two apart
     channel /= channel.sum(axis=1, keepdims=True)
     model = ChannelModel(channel)
-    seen = model.observed(random.multinomial(5000, random.dirichlet(np.ones(a)) @ channel))
+    chances = random.dirichlet(np.ones(a)) @ channel
+    seen = model.observed(random.multinomial(5000, chances / np.nextafter(chances.sum(), 2)))
     found = shares_of_many(model, seen, np.eye(a), 0.95, fixed=True)
     space = RowSpace.of(channel)
     known = identify(space, np.eye(a)).identified
