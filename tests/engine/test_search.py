@@ -78,17 +78,23 @@ def test_walks_by_programmes_meet_allowed_atoms_and_end_near_the_optimum(
     assert reference.value - 1e-6 <= best.value <= reference.value + 2e-2
 
 
-def test_walks_among_some_inputs_meet_allowed_atoms_of_these(three_columns: Problem) -> None:
-    problem = three_columns
-    assert problem.size > TOGETHER
-    search = SomeInputsSearch(problem, TOGETHER)
-    assert not search.start().size
+def allowed_atoms(search: SomeInputsSearch | NeighbourSearch, problem: Problem) -> FloatArray:
+    """What walks that cover the inputs meet, once it is seen that these are atoms and allowed."""
     atoms = np.concatenate([search.cover(-np.log(problem.prior), problem.prior) for _ in range(2)])
     assert len(atoms) > 3
     assert atoms.sum(axis=1) == pytest.approx(np.ones(len(atoms)))
     clean = problem.cleaned(atoms)
     assert len(clean) >= 0.9 * len(atoms)
     assert problem.keeps(clean).all()
+    return atoms
+
+
+def test_walks_among_some_inputs_meet_allowed_atoms_of_these(three_columns: Problem) -> None:
+    problem = three_columns
+    assert problem.size > TOGETHER
+    search = SomeInputsSearch(problem, TOGETHER)
+    assert not search.start().size
+    atoms = allowed_atoms(search, problem)
     assert (np.count_nonzero(atoms, axis=1) <= TOGETHER).all()
 
 
@@ -144,12 +150,7 @@ def test_walks_among_neighbours_meet_allowed_atoms_of_these(three_columns: Probl
     assert problem.size > NEIGHBOURS
     search = NeighbourSearch(problem, NEIGHBOURS)
     search.walks = 8
-    atoms = np.concatenate([search.cover(-np.log(problem.prior), problem.prior) for _ in range(2)])
-    assert len(atoms) > 3
-    assert atoms.sum(axis=1) == pytest.approx(np.ones(len(atoms)))
-    clean = problem.cleaned(atoms)
-    assert len(clean) >= 0.9 * len(atoms)
-    assert problem.keeps(clean).all()
+    assert allowed_atoms(search, problem).any()
 
 
 def test_neighbours_are_those_who_share_the_smallest_classes(three_columns: Problem) -> None:

@@ -17,11 +17,12 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import Any
 
-from privacyfunnel.studio.tasks.saying import ENOUGH
+from privacyfunnel.studio.tasks.saying import ENOUGH, fault
 
 WORKING, DONE, FAILED, STOPPED = "working", "done", "failed", "stopped"
 MOST_IDLE = 2  # processes that wait for work
 PATIENCE = 3.0  # seconds that a process gets to tidy up before it is killed
+ENDED = "The work was ended from outside. Begin it again."
 
 
 @dataclass(slots=True, eq=False)
@@ -104,9 +105,10 @@ class Crew:
                     else:
                         job.sentence, job.state = content[0], FAILED
                 break
-        except (EOFError, OSError):
+        except Exception as error:  # also of an answer that cannot be read: nobody else would say that the work is over
             if job.state == WORKING:
-                job.sentence, job.state = "The work was ended from outside. Begin it again.", FAILED
+                outside = isinstance(error, EOFError | OSError)
+                job.sentence, job.state = ENDED if outside else fault(error), FAILED
             with self._lock:
                 self._all.discard(process)
             line.close()

@@ -28,6 +28,7 @@ from privacyfunnel.studio.pages.page import Asked, Page
 from privacyfunnel.studio.place import Place
 from privacyfunnel.studio.sessions import Session, Sessions
 from privacyfunnel.studio.shown import environment
+from privacyfunnel.studio.tasks.saying import fault
 from privacyfunnel.tables.files import table_suffix
 
 LARGEST_FORM = 1 << 22  # bytes; a table of ten thousand columns has a form of some hundred kilobytes
@@ -256,7 +257,7 @@ def _silent(app: ASGIApp) -> ASGIApp:
             await app(scope, receive, send)
         except Exception as error:
             answer = Response(
-                f"{type(error).__name__}: this is a fault of privacyfunnel. Please report it.\n",
+                f"{fault(error)}\n",
                 500,
                 media_type="text/plain",
             )

@@ -14,7 +14,7 @@ from typing import Any
 from privacyfunnel.errors import PrivacyFunnelError
 from privacyfunnel.studio.crew import DONE, FAILED
 from privacyfunnel.studio.tasks import TASKS
-from privacyfunnel.studio.tasks.saying import ENOUGH, Say
+from privacyfunnel.studio.tasks.saying import ENOUGH, Say, fault
 
 
 def main(parent: int, file: int) -> None:
@@ -40,8 +40,8 @@ def _answer(line: Connection, task: str, words: Any) -> tuple[str, Any]:
         return FAILED, "This needs more memory than there is. Group rare values or publish fewer columns."
     except (BrokenPipeError, KeyboardInterrupt):
         raise SystemExit(1) from None
-    except Exception as error:  # the text of a foreign error may quote the data
-        return FAILED, f"{type(error).__name__}: this is a fault of privacyfunnel. Please report it."
+    except Exception as error:
+        return FAILED, fault(error)
 
 
 def _interrupted(number: int, frame: FrameType | None) -> None:

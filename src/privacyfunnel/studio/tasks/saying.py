@@ -8,6 +8,11 @@ from typing import Any
 ENOUGH = "enough"  # what whoever waits may say
 
 
+def fault(error: Exception) -> str:
+    """What is said of a foreign error, whose own text may quote the data."""
+    return f"{type(error).__name__}: this is a fault of privacyfunnel. Please report it."
+
+
 class Say:
     """A task's side of the line to whoever waits for it."""
 
