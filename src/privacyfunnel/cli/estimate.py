@@ -205,7 +205,7 @@ def _written(
 
 
 def _joint(sealed: SealedProtocol, original: Path, written: Dialect) -> Joint:
-    from privacyfunnel.audits.protocol import Found
+    from privacyfunnel.audits.found import Found
     from privacyfunnel.tables.files import open_table
 
     return Found.of(open_table(original, written), sealed, ()).joint
