@@ -30,7 +30,7 @@ SECONDS, INPUTS = 3.0, 50  # of the first turn of a part with so many inputs; wi
 LONGER = 3  # times as long a turn after one in which a part was not solved: what it proved by half is lost
 FIRST_SHARE = 0.5  # of the time left, for the first turns of a question's parts
 NEARLY = 2  # times the gap that was asked for: parts solved so well count as solved
-WORTH_CLOSER = 0.015  # of what the prior costs, over the inputs of the next class: for such a gain those begun go first
+WORTH_CLOSER = 0.005  # of what the prior costs, over the inputs of the next class: for such a gain those begun go first
 ALONGSIDE = 0.5  # of the most that is gained per second: parts that gain so much have a turn as well
 
 
@@ -53,19 +53,25 @@ class Run(Protocol):
 Begin = Callable[[Problem], Run]
 
 
+def _first_turn(inputs: int) -> float:
+    """Seconds of a part's first turn: little more than parts that are solved in time have been seen to take."""
+    return SECONDS * (inputs / INPUTS) ** 2
+
+
 class PartRun:
     """A part, and how far its run has come; the run is forgotten once it is as close as it ever gets."""
 
     def __init__(self, part: Part, begin: Begin, floor: float) -> None:
         self.part, self.least, self.found = part, floor, part.problem.worth
-        self.seconds = SECONDS * (part.problem.size / INPUTS) ** 2  # that the next turn may take
+        self.seconds = _first_turn(part.problem.size)  # that the next turn may take
         self._begin, self._gap, self._ended = begin, FIRST_GAP, False
         self._run: Run | None = None
 
     @property
     def gain(self) -> float:
-        """What its bound may still rise by, in nats of the whole."""
-        return 0.0 if self._ended else self.part.mass * max(self.found - self.least, 0.0)
+        """What its bound is hoped to rise by, in nats of the whole: the less, the longer turns in vain have made it."""
+        hope = _first_turn(self.part.problem.size) / self.seconds
+        return 0.0 if self._ended else self.part.mass * max(self.found - self.least, 0.0) * hope
 
     @property
     def solved(self) -> bool:
@@ -74,9 +80,12 @@ class PartRun:
 
     def go_on(self, deadline: float) -> None:
         """A turn: the next one is longer if this was not enough, else it is to come closer."""
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return
         if self._run is None:
             self._run = self._begin(self.part.problem)
-        self._run.run(self._gap * self.part.problem.worth, min(self.seconds, deadline - time.monotonic()))
+        self._run.run(self._gap * self.part.problem.worth, min(self.seconds, left))
         self.least, self.found = max(self.least, self._run.bound), min(self.found, self._run.value)
         if not self.solved:
             self.seconds *= LONGER
@@ -99,18 +108,8 @@ class Question:
         return sum(run.part.mass * run.least for run in self.parts)
 
     @property
-    def found(self) -> float:
-        """What that may come to be."""
-        return sum(run.part.mass * run.found for run in self.parts)
-
-    @property
-    def soon(self) -> float:
-        """What that is about to be: the same, unless some part is far from solved."""
-        return self.found if all(run.solved for run in self.parts) else self.least
-
-    @property
     def gain(self) -> float:
-        """What it may still rise by, as far as any part will be gone on with."""
+        """What that is hoped to rise by."""
         return sum(run.gain for run in self.parts)
 
     def least_within(self, inputs: IntArray) -> float:
@@ -127,18 +126,17 @@ class LeftOpen:
         self._waiting, self._questions = channels.open(), list[Question]()
 
     def bounds(self, deadline: float) -> Iterator[float]:
-        """What is known after every turn, until there is no time or nothing to be gained."""
-        worth = self._channels.problem.worth
+        """What is known after every step, until there is no time or nothing to be gained."""
         while time.monotonic() < deadline:
             counts = self._counts()
             gain = max((counts[each.asked.pair] * each.gain for each in self._questions), default=0.0)
-            if self._waiting and gain < WORTH_CLOSER * worth / self._waiting[0].inputs:
+            if self._waiting and gain < WORTH_CLOSER * self._channels.problem.worth / self._waiting[0].inputs:
                 self._ask(self._waiting.pop(0), deadline)
-            elif gain <= 0.0:
-                return
-            else:
+            elif gain > 0.0:
                 self._go_on(counts, deadline)
-            yield self._together(lambda question: question.least)[0]
+            else:
+                return
+            yield self._together(lambda each: each.least)[0]
 
     def _ask(self, asked: Open, deadline: float) -> None:
         """Have a turn of every part, the heaviest first, as far as there is time."""
@@ -147,8 +145,7 @@ class LeftOpen:
         now = time.monotonic()
         until = now + FIRST_SHARE * (deadline - now)
         for run in sorted(parts, key=lambda run: -run.part.mass):
-            if time.monotonic() < until:
-                run.go_on(until)
+            run.go_on(until)
 
     def _floor(self, asked: Open, part: Part) -> float:
         """What the finer questions that were asked say of a part, together."""
@@ -163,22 +160,19 @@ class LeftOpen:
         return max(self._channels.within(asked.known, part).together(least)[0], 0.0) if least.any() else 0.0
 
     def _go_on(self, counts: FloatArray, deadline: float) -> None:
-        """Have a turn of the parts of which the most is gained per second."""
-        rates = [
+        """Have turns of those parts of which the most is gained per second."""
+        turns = [
             (counts[each.asked.pair] * run.gain / run.seconds, run) for each in self._questions for run in each.parts
         ]
-        most = max(rate for rate, _ in rates)
-        for rate, run in rates:
-            if rate >= ALONGSIDE * most and time.monotonic() < deadline:
+        most = max(rate for rate, _ in turns)
+        for rate, run in turns:
+            if rate >= ALONGSIDE * most:
                 run.go_on(deadline)
 
     def _counts(self) -> FloatArray:
-        """How much each question counts: for the bound as it is, as it is about to be, or as it may come to be."""
-        now, soon, ever = (
-            self._together(said)[1]
-            for said in (lambda each: each.least, lambda each: each.soon, lambda each: each.found)
-        )
-        return np.maximum(np.maximum(now, soon), ever)
+        """How much each question counts: for the bound as it is, or as it is hoped to become."""
+        now = self._together(lambda each: each.least)[1]
+        return np.maximum(now, self._together(lambda each: each.least + each.gain)[1])
 
     def _together(self, said: Callable[[Question], float]) -> tuple[float, FloatArray]:
         n = len(self._channels.divisions)

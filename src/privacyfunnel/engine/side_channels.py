@@ -72,8 +72,9 @@ class SideChannels:
     def open(self) -> list[Open]:
         """What can be asked, small classes first; in large ones only of the inputs themselves, by few rows."""
         last, size = len(self.divisions) - 1, [int(np.bincount(division).max()) for division in self.divisions]
-        asked = [Open(i, last, size[i] <= MOST_INPUTS, size[i]) for i in range(last)]
-        asked += [Open(i, j, True, size[i]) for i, j in self._finer if j < last and size[i] <= MOST_INPUTS]
+        small = [i > 0 and size[i] <= MOST_INPUTS for i in range(last)]  # where nothing is known it is no simpler
+        asked = [Open(i, last, small[i], size[i]) for i in range(last)]
+        asked += [Open(i, j, True, size[i]) for i, j in self._finer if j < last and small[i]]
         return sorted(asked, key=lambda each: each.inputs * (1 if each.about == last else OF_ITS_CLASS))
 
     def parts(self, asked: Open) -> list[Part]:
