@@ -12,7 +12,7 @@ import numpy as np
 from privacyfunnel.arrays import FloatArray, sparse
 from privacyfunnel.engine.best_first import BestFirst, Relaxation
 from privacyfunnel.engine.blocks import ByBlocks, WithinBlock
-from privacyfunnel.engine.bounding import ByProof, ByRelaxations, Cost, NoProof, Prover
+from privacyfunnel.engine.bounding import ByProof, ByRelaxations, NoProof, Prover
 from privacyfunnel.engine.chords import BoxedChords, OpenChords
 from privacyfunnel.engine.classes import ByClasses, class_cones
 from privacyfunnel.engine.generation import Generation, Pace, Progress
@@ -179,7 +179,7 @@ def _by_blocks(problem: Problem, name: str) -> Generation:
         polytope = polytope_of(problem)
         proof = _proof(problem, BoxedChords(polytope, problem.objective), VertexSearch(polytope, problem.objective))
     blocks = -(-problem.size // FIRST_BLOCK)
-    bounding = ByRelaxations(problem, proof, _easier, one_secret=True)
+    bounding = ByRelaxations(problem, proof, _begun, one_secret=True)
     return Generation(problem, supply, bounding, Pace(0.0, blocks), name)
 
 
@@ -232,16 +232,14 @@ def _with_rest(problem: Problem, name: str, search: Search, proof: Prover | None
     beginning = Beginning(generation_for, share, problem.size > MANY_INPUTS and not problem.rows.local)
     supply = WithRest(problem, search, beginning, patience)
     pace = Pace(STEADY, patience, np.inf if proof is not None else SOUGHT * problem.worth)
-    return Generation(problem, supply, ByRelaxations(problem, proof, _easier), pace, name)
+    return Generation(problem, supply, ByRelaxations(problem, proof, _begun), pace, name)
 
 
-def _easier(problem: Problem, gap: float, seconds: float) -> Cost:
-    """What a simpler problem costs, which is not relaxed further."""
-    small = merged(problem).problem  # what only other rows told apart is alike now
-    run = generation_for(small)
+def _begun(problem: Problem) -> Generation:
+    """A run on a simpler problem, which is not relaxed further."""
+    run = generation_for(merged(problem).problem)  # what only other rows told apart is alike now
     run.bounding.relax_no_further()
-    run.run(gap, seconds)
-    return Cost(run.bound, run.value)
+    return run
 
 
 def _has_very_many_rows(problem: Problem) -> bool:
