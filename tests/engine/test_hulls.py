@@ -226,3 +226,16 @@ def test_rows_that_a_proof_brings_in_are_kept_by_every_allowed_atom() -> None:
         assert ((rows @ v) * v[times] < 0).all()
         broken += len(rows)
     assert broken > 0
+
+
+def test_a_programme_that_is_late_leaves_the_prior_and_a_bound_that_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = chance_problem(1, 4)
+    cost = np.random.default_rng(2).normal(size=(1, 4))
+    least = HullOracle(problem).minimise(cost).lower[0]
+    times = iter([0.0, 2.0])  # there is time when it begins, and none when it ends
+    monkeypatch.setattr("privacyfunnel.engine.hulls.time.monotonic", lambda: next(times))
+    oracle = HullOracle(problem)
+    monkeypatch.setattr(oracle, "_solved", lambda deadline: False)
+    found = oracle.minimise(cost, 1.0)
+    assert (found.atoms[0] == problem.prior).all()
+    assert found.lower[0] <= least

@@ -46,8 +46,9 @@ def most_informative(asked: Question) -> Optimum:
 
     by column generation, until `bound - utility` is at most the gap.
     """
+    clock = Clock.of(asked.time_limit)
     joint, promise, use, sees_secret = asked.joint, asked.promise, asked.use, asked.sees_secret
-    gap, time_limit, progress = asked.gap, asked.time_limit, asked.progress
+    gap, progress = asked.gap, asked.progress
     h_x = entropy(joint.p_x)
     as_it_is: Protocol | SparseProtocol
     if joint.a > LARGEST_PROBLEM:  # values alone
@@ -59,8 +60,7 @@ def most_informative(asked: Question) -> Optimum:
         return Optimum(as_it_is, utility, max(utility, h_x), utility, use)
     problem, inputs, margin = problem_of(joint, promise, sees_secret)
     said = None if progress is None else _in_utility(progress, h_x, margin)
-    clock = Clock.of(time_limit)
-    start = _known_atoms(joint, promise, problem, inputs, gap, time_limit) if sees_secret else None
+    start = _known_atoms(joint, promise, problem, inputs, gap, clock.remaining) if sees_secret else None
     sealing = min(SEALED_EACH * problem.size, SEALING_SHARE * clock.left)
     searching = Clock.of(None if clock.remaining is None else clock.left - sealing)
     found = split(problem, gap=gap, time_limit=searching.remaining, progress=said, start=start)

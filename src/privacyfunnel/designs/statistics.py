@@ -67,14 +67,13 @@ def best_conditioned(asked: Question) -> Optimum:
 
 def balanced(asked: Question) -> Optimum:
     """The same among protocols that keep their share of the best information; `sealed.bound` is what any could keep."""
-    use, h_x = cast(Balanced, asked.use), entropy(asked.joint.p_x)
+    use, h_x, clock = cast(Balanced, asked.use), entropy(asked.joint.p_x), Clock.of(asked.time_limit)
     over_sets = asked.promise.sets(asked.joint, asked.sees_secret) is not None
     gap, limit = (ROUGH_GAP, ROUGH_SECONDS) if over_sets else (INFORMATION_GAP, None)
     if asked.time_limit is not None:
         limit = INFORMATION_TIME * asked.time_limit
     question = replace(asked, use=Information(), gap=gap * h_x, time_limit=limit, progress=None)
     best = most_informative(question)
-    rest = None if asked.time_limit is None or limit is None else asked.time_limit - limit
     # Over sets of priors the best information is proved in minutes where it is found in seconds: there a share is one
     # of what was found.
     known = best.utility if over_sets else best.bound
@@ -85,7 +84,7 @@ def balanced(asked: Question) -> Optimum:
             f"{best.utility / best.bound:.1%}. Allow more time, or keep a smaller share."
         )
     statistics = of_population(use.statistics) if asked.sees_secret else use.statistics
-    return _solved(replace(asked, time_limit=rest), use, statistics, extra)
+    return _solved(replace(asked, time_limit=clock.remaining), use, statistics, extra)
 
 
 def _solved(asked: Question, use: Use, statistics: Statistics, extra: _Extra | None) -> Optimum:
