@@ -143,6 +143,7 @@ class Method:
     follows: frozenset[str] = frozenset({AS_VALUES})
     uses: tuple[type[Use], ...] = (Information,)  # what it can be made for, or measured by
     looks: bool = False  # at the secret, whether asked to or not
+    searches: bool = False  # for as long as it is told to
     by_column: bool = False  # one column after the other: for tables whose combinations are many
     answers_anything_else: bool = False  # by a row of its own for values that no row of the table has
     trial: Trial | None = None  # about how many nats it keeps, where finding that out by a design would take long
@@ -261,7 +262,7 @@ def _on_average(joint: Joint, promise: Promise, options: Options, average: float
         joint, average, kept, gap=effort.gap, time_limit=effort.time_limit, progress=effort.progress
     )
     # The bound holds with this average, so that it is none on what the promise alone allows.
-    worth = Worth(options.use, best.utility, best.bound)
+    worth = Worth(options.use, best.utility, best.bound, best.stopped.value)
     return Made(joint, promise, best.protocol, _outputs(best.protocol), sealed=best.sealed, judged=worth)
 
 
@@ -333,7 +334,14 @@ def _chain_trial(joint: Joint, promise: Promise, options: Options) -> float:
 _ALL_BUT_COLUMNS = frozenset({SEES_SECRET, AS_VALUES})
 _EVERY_USE = (Use,)
 _TABLE = (
-    Method("optimal", _optimal, follows=_ALL_BUT_COLUMNS | {AVERAGE}, uses=_EVERY_USE, answers_anything_else=True),
+    Method(
+        "optimal",
+        _optimal,
+        follows=_ALL_BUT_COLUMNS | {AVERAGE},
+        uses=_EVERY_USE,
+        searches=True,
+        answers_anything_else=True,
+    ),
     Method("randomised-response", _randomised_response, uses=_EVERY_USE, answers_anything_else=True),
     Method("unary-encoding", _unary_encoding, follows=frozenset()),
     Method(
@@ -344,11 +352,12 @@ _TABLE = (
         looks=True,
         answers_anything_else=True,
     ),
-    Method("product", _product, follows=frozenset({AS_VALUES, BUDGETS}), by_column=True),
+    Method("product", _product, follows=frozenset({AS_VALUES, BUDGETS}), searches=True, by_column=True),
     Method(
         "chain",
         _chain,
         follows=frozenset({AS_VALUES, ORDER}),
+        searches=True,
         by_column=True,
         trial=_chain_trial,
     ),
