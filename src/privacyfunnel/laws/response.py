@@ -188,7 +188,7 @@ class ForcedLaw(Law):
         """The same without a table of all pairs, which are too many where values are tens of thousands."""
         truth, found = self.truth / UNIT, []
         for j, noise in enumerate(self._noise_by_column):
-            p = np.bincount(self.combos[self.record, j], joint.p_x, minlength=len(noise))
+            p: FloatArray = np.bincount(self.combos[self.record, j], joint.p_x, len(noise)).astype(np.float64)
             found.append((np.arange(len(noise))[:, None], p, truth * p + p.sum() * noise))
         return tuple(found)
 
