@@ -19,6 +19,7 @@ from privacyfunnel.designs.splitting import (
     protocol_of,
     sparse_identity,
     sparse_protocol_of,
+    thinned,
     without_unseen,
 )
 from privacyfunnel.engine import Problem, split
@@ -63,7 +64,7 @@ def most_informative(asked: Question) -> Optimum:
     start = _known_atoms(joint, promise, problem, inputs, gap, clock.remaining) if sees_secret else None
     sealing = min(SEALED_EACH * problem.size, SEALING_SHARE * clock.left)
     searching = Clock.of(None if clock.remaining is None else clock.left - sealing)
-    found = split(problem, gap=gap, time_limit=searching.remaining, progress=said, start=start)
+    found = thinned(split(problem, gap=gap, time_limit=searching.remaining, progress=said, start=start))
     stopped = Stop.TIME if searching.late else Stop.NOTHING
     split_up: Protocol | SparseProtocol
     if not sees_secret and problem.sets is None and hardly_filled(found.atoms):

@@ -23,6 +23,7 @@ from privacyfunnel.laws.schema import check_form
 FORMAT = "privacyfunnel protocol"
 VERSION = 1  # of the file; a reader refuses others
 MOST_BYTES = 1 << 26  # of a file: 64 MB of JSON take about a gigabyte once they are read
+SEPARATORS = (",", ":")  # where entries are many
 LEVELS = 3  # of objects and lists whose items have a line each: a row of a law has one
 MOST_DIGITS = 18  # of a whole number, all of which are counts of something; larger ones are written as text
 
@@ -47,14 +48,14 @@ def _laid_out(value: Any, levels: int, line: str = "\n") -> str:
     {
      "bits": 64,
      "rows": [
-      [[0, "1"]],
-      [[0, "1"], [1, "2"]]
+      [[0,"1"]],
+      [[0,"1"],[1,"2"]]
      ]
     }
     """
     held = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
     if not levels or not any(isinstance(item, (dict, list)) for item in held):
-        return json.dumps(value, ensure_ascii=False)
+        return json.dumps(value, ensure_ascii=False, separators=SEPARATORS if not levels else None)
     items = [_laid_out(item, levels - 1, line + " ") for item in held]
     if isinstance(value, dict):
         named = (f"{json.dumps(key, ensure_ascii=False)}: {item}" for key, item in zip(value, items, strict=True))
