@@ -13,7 +13,7 @@ from typing import cast
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray
-from privacyfunnel.designs.informative import most_informative
+from privacyfunnel.designs.informative import NEARLY_ALL, most_informative
 from privacyfunnel.designs.question import Optimum, Progress, Question, Stop
 from privacyfunnel.designs.sizes import BLURRED, CONDITIONED_AT_ALL, MOST_PAIRS
 from privacyfunnel.designs.splitting import (
@@ -45,7 +45,6 @@ INFORMATION_GAP = 1e-4  # of H(X): how well the best information is known before
 ROUGH_GAP, ROUGH_SECONDS = 2e-3, 20.0  # the same for a population; and for how long where there is no time limit
 INFORMATION_TIME = 0.3  # of a time limit
 SEALED_EACH = 2e-3  # seconds an input that labels, sealing and measuring take
-NEARLY_ALL = 0.94  # of the time: a search that took more was ended by the clock, and mixed once more
 PROVED_SOON = 150  # inputs up to which a proof is waited for where there is no time limit
 MANY_SECONDS = 120.0  # for more of them
 NAMED = 3  # values that a sentence names

@@ -86,7 +86,7 @@ class HullOracle:
 
     def _minimum_by(self, cost: FloatArray, deadline: float) -> Minimum:
         found = self.minimum(cost, *self._open, deadline) if time.monotonic() < deadline else None
-        if found is None and time.monotonic() < deadline:
+        if found is None and time.monotonic() < deadline and not self._programme.late:
             raise SolverError(
                 f"A pricing problem must be solved to optimality; HiGHS said {self._programme.status}. Report this."
             )
