@@ -37,8 +37,9 @@ wheel: $(VENV)/installed-wheel
 man: $(VENV)/installed
 	$(BIN)/python scripts/make_man.py > man/privacyfunnel.1
 
+# All that ends within hours, or `make bench NAMES="size startup"`. One thread: seconds are those of the processor.
 bench: $(VENV)/installed-bench
-	$(BIN)/python -m benchmarks
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks $(NAMES)
 
 # Inputs that a machine makes up, for SECONDS_EACH seconds a target; what crashes is in fuzz/crashes.
 fuzz: $(VENV)/installed-fuzz

@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from privacyfunnel.arrays import FloatArray
-from privacyfunnel.audits.protocol import Found
+from privacyfunnel.audits.found import Found
 from privacyfunnel.estimation import estimate
 from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.model.uses.statistics import Statistics

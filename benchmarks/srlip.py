@@ -4,11 +4,12 @@ python -m benchmarks.srlip               both tables
 python -m benchmarks.srlip occupation    the tables whose name has one of these words
 """
 
-import resource
 import sys
-import time
+from collections.abc import Iterator
+from functools import partial
 
 from benchmarks.attributes import FOUR, adult_joint
+from benchmarks.goals.case import Case, Found, Work, chosen, printed
 from privacyfunnel.designs.optimum import optimal
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.promises import SRLIP
@@ -20,23 +21,28 @@ TABLES = {
 }
 
 
-def main(words: list[str] | None = None) -> None:
-    """A line per table, at ε = 1."""
-    for name, (secret, columns) in TABLES.items():
-        if words and not any(word in name for word in words):
-            continue
-        joint = adult_joint(secret, *columns)
-        h_x = entropy(joint.p_x)
-        begun = time.process_time()
-        best = optimal(joint, SRLIP(1.0), gap=GOAL * h_x, time_limit=SECONDS)
-        seconds = time.process_time() - begun
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+def solved(secret: str, columns: tuple[str, ...], seconds: float) -> Work:
+    """The optimum at ε = 1, as near as the goal."""
+    joint = adult_joint(secret, *columns)
+    h_x = entropy(joint.p_x)
+
+    def solve() -> Found:
+        best = optimal(joint, SRLIP(1.0), gap=GOAL * h_x, time_limit=seconds)
         gap = (best.bound - best.utility) / h_x
-        print(
-            f"{name:<46} {best.utility:.3f} of at most {best.bound:.3f} nats, gap {gap:.1%} of H(X), goal {GOAL:.0%}"
-            f", {seconds:.0f} s, {peak:.2f} GB, stopped by {best.stopped.value}",
-            flush=True,
-        )
+        return Found(f"I = {best.utility:.3f} of at most {best.bound:.3f} nats", gap, stopped=best.stopped.value)
+
+    return solve
+
+
+def cases() -> Iterator[Case]:
+    """Both tables."""
+    for name, (secret, columns) in TABLES.items():
+        yield Case(f"srlip {name}", partial(solved, secret, columns), SECONDS, GOAL)
+
+
+def main(words: list[str] | None = None) -> None:
+    """A line per table."""
+    printed(chosen(cases(), words or []))
 
 
 if __name__ == "__main__":

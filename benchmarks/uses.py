@@ -18,7 +18,8 @@ from itertools import combinations
 
 import numpy as np
 
-from benchmarks.size import SLACK, alone, peak, zipf
+from benchmarks.goals.case import Case, Found, Work, printed
+from benchmarks.goals.zipf import zipf
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.designs.explicit import conditional_reporting, randomised_response, unary_encoding
 from privacyfunnel.designs.optimum import optimal
@@ -149,33 +150,40 @@ def measured(secret: str, publish: str, promise: Promise) -> None:
             print(f"   multi-freq-ldpy {name}, drawn: {value:.4g}", flush=True)
 
 
-def at_size() -> Iterator[tuple[int, int, Promise, float]]:
-    """Values, seed, promise and the gap to reach in LARGE_SECONDS; the tables are those of benchmarks.size."""
-    for seed in range(SEEDS):
-        yield 200, seed, LIP(1.0), LARGE_GAP
+def cases(seeds: int) -> Iterator[Case]:
+    """Tables of hundreds of values; they are part of benchmarks.size."""
+    for seed in range(seeds):
+        yield at_size(200, seed, LIP(1.0), LARGE_GAP)
+    yield at_size(1000, 0, LIP(1.0), None)
+
+
+def other_promises() -> Iterator[Case]:
+    """The first of them under other promises."""
     for promise in (LIP(0.5), LDP(1.0), SRLIP(1.0)):
-        yield 200, 0, promise, LARGE_GAP
-    yield 1000, 0, LIP(1.0), 1.0
+        yield at_size(200, 0, promise, LARGE_GAP)
 
 
-def measured_at_size(values: int, seed: int, promise: Promise, gap: float) -> str:
-    """One row: how far the best is proved, and how much better it is than randomised and forced response."""
+def at_size(values: int, seed: int, promise: Promise, gap: float | None) -> Case:
+    """One table."""
+    name = f"statistics zipf 5 × {values:,} {promise.name} {promise.epsilon:g} seed {seed}"
+    return Case(name, partial(solved, values, seed, promise), LARGE_SECONDS, gap)
+
+
+def solved(values: int, seed: int, promise: Promise, seconds: float) -> Work:
+    """How far the best is proved, and how much better it is than randomised and forced response."""
     joint = zipf(5, values, seed)
-    worked = time.process_time()
-    best = optimal(joint, promise, ALL, time_limit=LARGE_SECONDS)
-    worked = time.process_time() - worked
-    reached, memory = (best.value - best.bound) / best.value, peak()
-    classic, forced = (
-        ALL.value(joint, randomised_response(joint, promise)),
-        error(joint, forced_response(joint, promise), ALL),
-    )
-    on_time = worked <= max(SLACK[0] * LARGE_SECONDS, LARGE_SECONDS + SLACK[1])
-    kept = on_time and reached <= gap and best.bound > 0 and classic >= TIMES * best.value
-    return (
-        f"GRR {classic:.4g}  forced response {forced:.4g}  statistics {best.value:.4g} [{best.bound:.4g}]  "
-        f"{classic / best.value:.0f} times as good as GRR  gap {100 * reached:.2f} % of {100 * gap:g} %  "
-        f"{worked:.1f} s processor of {LARGE_SECONDS:g}  {memory:.2f} GB  {'reached' if kept else 'MISSED'}"
-    )
+    classic = ALL.value(joint, randomised_response(joint, promise))
+    forced = error(joint, forced_response(joint, promise), ALL)
+
+    def solve() -> Found:
+        best = optimal(joint, promise, ALL, time_limit=seconds)
+        times = classic / best.value
+        said = f"error {best.value:.4g} of at least {best.bound:.4g}, {times:.0f} times as good as GRR {classic:.4g} "
+        said += f"(goal {TIMES}); forced response {forced:.4g}"
+        kept = best.bound > 0 and times >= TIMES
+        return Found(said, (best.value - best.bound) / best.value, kept, best.stopped.value)
+
+    return solve
 
 
 def both_kept() -> None:
@@ -200,10 +208,8 @@ def main(words: list[str] | None = None) -> None:
             measured(secret, publish, promise)
     if not words or "balanced" in words:
         both_kept()
-    for values, seed, promise, gap in at_size():
-        name = f"zipf 5 × {values:,} {promise.name} {promise.epsilon:g} seed {seed}"
-        if all(word in name for word in words or []):
-            print(f"{name}  {alone(partial(measured_at_size, values, seed, promise, gap))}", flush=True)
+    at_sizes = cases(SEEDS) if words else ()  # without words benchmarks.size has them
+    printed(case for case in (*at_sizes, *other_promises()) if all(word in case.name for word in words or []))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,8 @@ import pytest
 from scipy.stats import kstest
 
 from privacyfunnel import LDP, LIP, SRLIP, SealedProtocol
-from privacyfunnel.audits.protocol import FALSE_ALARM, audit, chi_square
+from privacyfunnel.audits.draws import FALSE_ALARM, chi_square
+from privacyfunnel.audits.protocol import audit
 from privacyfunnel.errors import ColumnError, GuaranteeError, TableError
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.uses.use import Information

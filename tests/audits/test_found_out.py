@@ -12,8 +12,8 @@ import polars as pl
 import pytest
 from scipy.stats import binom
 
+from privacyfunnel.audits.draws import chi_square
 from privacyfunnel.audits.following import BySecret, bernstein
-from privacyfunnel.audits.protocol import chi_square
 from privacyfunnel.cli import main
 from privacyfunnel.laws.sampling import KeyStream
 from privacyfunnel.laws.tally import Pooled

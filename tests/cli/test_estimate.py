@@ -102,7 +102,7 @@ def test_the_two_public_files_give_the_original_shares_in_text_and_json(people: 
     found = told("estimate", *files(out))
     assert set(found) == {"method", "level", "target", "notes", "tables", "files", "signed_by"}
     (table,) = found["tables"]
-    assert set(table) == {"columns", "group", "rows", "cells", "sums", "notes"}
+    assert set(table) == {"columns", "group", "rows", "method", "cells", "sums", "notes"}
     assert (table["columns"], table["group"], table["rows"]) == (["colour"], {}, ROWS)
     assert set(table["cells"][0]) == {"labels", "share", "standard_error", "lower", "upper", "identified"}
     near(table, truth(people, "colour"))

@@ -6,14 +6,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privacyfunnel.estimation import front
+from privacyfunnel.cli.estimate import told
+from privacyfunnel.errors import ParameterError
+from privacyfunnel.estimation import front, impute, many_values, posterior
 from privacyfunnel.estimation.identification import RowSpace, identify
 from privacyfunnel.estimation.intervals import spread
-from privacyfunnel.estimation.inversion import unbiased_weights
-from privacyfunnel.estimation.many_values import _likely, _Weights, shares_of_many
+from privacyfunnel.estimation.inversion import on_simplex, unbiased_weights
+from privacyfunnel.estimation.many_values import Weights, _likely, shares_of_many
 from privacyfunnel.estimation.models import ChannelModel
+from privacyfunnel.estimation.results import Cell, Estimates, ShareTable
+from privacyfunnel.laws.sealing import seal
+from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LIP
-from privacyfunnel.release.sanitise import sanitise
+from privacyfunnel.model.protocol import Protocol
+from privacyfunnel.release.sanitise import Release, sanitise
 
 
 @given(seed=st.integers(0, 10**6), a=st.integers(2, 6), more=st.integers(0, 5))
@@ -49,21 +55,81 @@ def test_estimates_are_those_of_least_variance_and_what_is_not_identified_is_not
 def test_weights_that_are_called_unbiased_are(seed: int) -> None:
     random = np.random.default_rng(seed)
     channel = random.dirichlet(np.full(6, 0.5), 5)
-    g, told = _Weights.at(channel, np.full(5, 0.2)).of(np.eye(5))
+    g, told = Weights.at(channel, np.full(5, 0.2)).of(np.eye(5))
     assert np.abs(channel @ g - np.eye(5))[:, told].max(initial=0.0) <= 1e-6
 
 
-def test_a_table_of_many_values_is_told_by_one_factorisation_and_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def released() -> Release:
     random = np.random.default_rng(0)
     job = random.choice(["a", "b"], size=3000)
     city = np.where(random.random(3000) < 0.5, np.where(job == "a", "u", "v"), random.choice(list("uvw"), size=3000))
     frame = pl.DataFrame({"job": job, "city": city})
-    release = sanitise(frame, secret="job", publish="city", promise=LIP(0.5), seed=1)
+    return sanitise(frame, secret="job", publish="city", promise=LIP(0.5), seed=1)
+
+
+def test_a_table_of_many_values_is_told_by_one_factorisation_and_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    release = released()
     usual = front.estimate(release).table("city")
-    monkeypatch.setattr(front, "MOST_ALGEBRA", 0)
-    found = front.estimate(release).table("city")
+    monkeypatch.setattr(many_values, "MOST_ALGEBRA", 0)
+    estimates = front.estimate(release)
+    found = estimates.table("city")
+    assert estimates.method == found.method == "inversion"
+    assert "Shares in the original table, by inversion, with 95 % intervals" in told(estimates, [])
     assert "unbiased estimate by itself" in found.notes[0]
     for one, other in zip(found.cells, usual.cells, strict=True):
         if one.share is not None and other.share is not None:
             assert one.share == pytest.approx(other.share, abs=0.02)
             assert one.lower <= other.share <= one.upper
+
+
+def test_tables_that_are_estimated_by_different_methods_each_say_by_which() -> None:
+    cells = (Cell(("u",), 1.0, 0.0, 1.0, 1.0),)
+    one, other = (
+        ShareTable((name,), (), 9, cells, (), (), method) for name, method in (("x", "ml"), ("y", "inversion"))
+    )
+    text = told(Estimates((one, other), 0.95, "table", ()), [])
+    assert "by maximum likelihood and inversion, with" in text
+    assert "9 rows, by maximum likelihood" in text
+    assert "9 rows, by inversion" in text
+
+
+@given(seed=st.integers(0, 10**6), a=st.integers(2, 6), more=st.integers(0, 4))
+@settings(max_examples=30, deadline=None)
+def test_records_of_many_values_are_completed_by_the_distribution_nearest_to_the_estimates(
+    seed: int, a: int, more: int
+) -> None:
+    random = np.random.default_rng(seed)
+    channel = 0.7 * np.eye(a, a + more) + 0.3 * random.dirichlet(np.ones(a + more), a)
+    model = ChannelModel(channel)
+    chances = random.dirichlet(np.ones(a)) @ channel
+    seen = model.observed(random.multinomial(300, chances / np.nextafter(chances.sum(), 2)))
+    weights = Weights.near(model, seen)
+    assert weights.hidden() == 0
+    g = unbiased_weights(model, RowSpace.of(channel), np.eye(a), weights.p)
+    assert weights.nearest(seen.statistics) == pytest.approx(on_simplex(seen.statistics @ g), abs=1e-9)
+    hiding = np.vstack([channel, channel[:1]])
+    assert Weights.near(ChannelModel(hiding), seen).hidden() == 2
+
+
+def test_many_values_are_imputed_by_one_factorisation_as_few_are_by_singular_values(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    release = released()
+    usual, prior = impute(release.sealed, release.table, 8), posterior(release.sealed, release.table).prior
+    monkeypatch.setattr(many_values, "MOST_ALGEBRA", 0)
+    monkeypatch.setattr(RowSpace, "of", None)  # what would take minutes is not asked
+    found, many = impute(release.sealed, release.table, 8), posterior(release.sealed, release.table).prior
+    assert many == pytest.approx(prior, abs=1e-3)
+    for city in "uvw":
+        shares = [[(frame["city"] == city).mean() for frame in frames] for frames in (found, usual)]
+        assert np.mean(shares[0]) == pytest.approx(np.mean(shares[1]), abs=0.01)
+        assert 0.2 < np.std(shares[0]) / np.std(shares[1]) < 5  # they differ by as much as the prior is uncertain
+
+
+def test_many_values_some_of_which_are_hidden_are_not_imputed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(many_values, "MOST_ALGEBRA", 0)
+    joint = Joint.from_counts([[30, 10, 10], [10, 20, 20]], values=["u", "v", "w"])
+    sealed = seal(Protocol(np.array([[0.6, 0.4], [0.5, 0.5], [0.5, 0.5]]), (("u",), ("v",))), LIP(1), joint)
+    frame = pl.DataFrame({sealed.domain.attributes[0].name: ["u", "v"] * 50})
+    with pytest.raises(ParameterError, match=r"this protocol hides 2 of 3 shares\. Use estimate"):
+        impute(sealed, frame, 1)

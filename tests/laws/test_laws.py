@@ -10,8 +10,8 @@ import pytest
 from scipy.stats import chi2
 
 from privacyfunnel.arrays import IntArray, WordArray
+from privacyfunnel.audits.draws import chi_square
 from privacyfunnel.audits.measurement import measured
-from privacyfunnel.audits.protocol import chi_square
 from privacyfunnel.laws.law import Law
 from privacyfunnel.laws.sampling import Words
 from privacyfunnel.laws.sealing import LAWS, certify, exact_worst

@@ -17,6 +17,7 @@ import numpy as np
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.errors import DistributionError, ParameterError, TableError
 from privacyfunnel.laws.sealing import SealedProtocol
+from privacyfunnel.model.counts import opened_csv
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.protocol import Labels, Protocol
 from privacyfunnel.tables.whole import whole_file
@@ -99,7 +100,8 @@ def _output_labels(outputs: list[str], joint: Joint) -> tuple[Labels, ...]:
 
 
 def _parsed(path: Path) -> tuple[str, list[str], list[str], FloatArray]:
-    lines = _lines(path)
+    with opened_csv(path) as file:
+        lines = [line for line in csv.reader(file, strict=True) if line]
     if len(lines) < 2 or len(lines[0]) < 2:
         raise TableError(
             f"'{path}' must hold a header of outputs and a line per original value; it has {len(lines)} lines. "
@@ -128,15 +130,3 @@ def _parsed(path: Path) -> tuple[str, list[str], list[str], FloatArray]:
         advice = "Its columns do: transpose it." if turned else "Original values are rows, outputs are columns."
         raise DistributionError(f"Every row of '{path}' must sum to 1; {off} of {len(sums)} do not. {advice}")
     return header[0], values, outputs, channel / sums[:, None]
-
-
-def _lines(path: Path) -> list[list[str]]:
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            return [line for line in csv.reader(file, strict=True) if line]
-    except FileNotFoundError:
-        raise TableError(f"no file '{path}'. Name a CSV file that exists.") from None
-    except (UnicodeDecodeError, csv.Error):
-        raise TableError(f"'{path}' must be a CSV file in UTF-8; it is not. Save it as one.") from None
-    except OSError as error:
-        raise TableError(f"'{path}' could not be read: {(error.strerror or str(error)).lower()}.") from None

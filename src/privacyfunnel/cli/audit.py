@@ -20,7 +20,8 @@ from privacyfunnel.errors import checked_epsilon
 
 if TYPE_CHECKING:
     from privacyfunnel.audits.blackbox import Outside
-    from privacyfunnel.audits.protocol import Audit, Draw
+    from privacyfunnel.audits.draws import Draw
+    from privacyfunnel.audits.protocol import Audit
     from privacyfunnel.laws.signing import Signer
     from privacyfunnel.tables.bins import Bins
     from privacyfunnel.tables.dialect import Dialect
@@ -152,6 +153,7 @@ def _of_protocol(
 ) -> None:
     from privacyfunnel.audits import protocol as room
     from privacyfunnel.audits.composition import audit_together
+    from privacyfunnel.audits.draws import FALSE_ALARM
     from privacyfunnel.audits.side_channels import in_words
 
     found = room.audit(protocol, table, secret=secret, sanitised=sanitised, bins=bins, dialect=written, **more)
@@ -188,12 +190,12 @@ def _of_protocol(
             "chi_square": draw.statistic,
             "degrees": draw.degrees,
             "p_value": draw.p_value,
-            "false_alarm": room.FALSE_ALARM,
+            "false_alarm": FALSE_ALARM,
             "row_by_row": draw.paired,
             "untested": draw.untested,
             "follows_secret": None
             if draw.following is None
-            else {"found": False, "p_value": draw.following.p_value, "false_alarm": room.FALSE_ALARM},
+            else {"found": False, "p_value": draw.following.p_value, "false_alarm": FALSE_ALARM},
             "no_guessed_seed": draw.unseeded,
             "kept": draw.beside,
         },
@@ -236,14 +238,14 @@ def _of_protocol(
             (
                 "draw",
                 f"consistent {how}: chi-square {draw.statistic:.1f} on {draw.degrees} degrees of freedom, "
-                f"p = {draw.p_value:.3f} (a true draw is called false once in {1 / room.FALSE_ALARM:,.0f} audits)",
+                f"p = {draw.p_value:.3f} (a true draw is called false once in {1 / FALSE_ALARM:,.0f} audits)",
             )
         )
         if not draw.paired:
             told.append(("order", _ORDER_UNKNOWN))
         if draw.untested:
             told.append(("not tested", ", ".join(draw.untested)))
-        told += _told_of(draw, secrets, room.FALSE_ALARM)
+        told += _told_of(draw, secrets, FALSE_ALARM)
     if claims is not None:
         told.append(("information", str(claims)))
     told.append(("signed by", _signed(signer)))

@@ -131,9 +131,10 @@ def estimate(
 def told(found: Estimates, files: list[Path]) -> str:
     """The estimates as tables of text."""
     whose = "the original table" if found.target == "table" else "the population"
-    lines = [f"Shares in {whose}, by {_METHODS[found.method]}, with {100 * found.level:g} % intervals"]
+    by = " and ".join(_METHODS[method] for method in found.methods)
+    lines = [f"Shares in {whose}, by {by}, with {100 * found.level:g} % intervals"]
     for table in found:
-        lines += ["", _headed(table), "", _table(table)]
+        lines += ["", _headed(table, differ=len(found.methods) > 1), "", _table(table)]
         lines += [f"  - {note}" for note in table.notes]
     if found.notes:
         lines += ["", *found.notes]
@@ -145,8 +146,10 @@ def told(found: Estimates, files: list[Path]) -> str:
 _METHODS = {"ml": "maximum likelihood", "projection": "projection", "inversion": "inversion"}
 
 
-def _headed(table: ShareTable) -> str:
-    return ", ".join([*(f"{column} = {label}" for column, label in table.group), f"{table.rows:,} rows"])
+def _headed(table: ShareTable, *, differ: bool) -> str:
+    """Whose shares these are, and by which method where not all tables are estimated by the same."""
+    by = [f"by {_METHODS[table.method]}"] if differ and table.method is not None else []
+    return ", ".join([*(f"{column} = {label}" for column, label in table.group), f"{table.rows:,} rows", *by])
 
 
 def _table(table: ShareTable) -> str:
@@ -205,7 +208,7 @@ def _written(
 
 
 def _joint(sealed: SealedProtocol, original: Path, written: Dialect) -> Joint:
-    from privacyfunnel.audits.protocol import Found
+    from privacyfunnel.audits.found import Found
     from privacyfunnel.tables.files import open_table
 
     return Found.of(open_table(original, written), sealed, ()).joint

@@ -14,7 +14,7 @@ from privacyfunnel.errors import ColumnError, ParameterError, SizeError
 from privacyfunnel.estimation.calibration import Margins
 from privacyfunnel.estimation.identification import Identification, RowSpace, identify
 from privacyfunnel.estimation.intervals import FEW_ROWS
-from privacyfunnel.estimation.many_values import shares_of_many
+from privacyfunnel.estimation.many_values import are_many, shares_of_many
 from privacyfunnel.estimation.models import default_method
 from privacyfunnel.estimation.observation import Observed
 from privacyfunnel.estimation.reading import Group, Reading, covered_by, loaded
@@ -25,7 +25,6 @@ from privacyfunnel.model.protocol import Labels
 from privacyfunnel.release.release import Release
 from privacyfunnel.tables.names import checked_columns
 
-MOST_ALGEBRA = 4 * 10**10  # a²(a + k) for a values and k statistics: half a minute of singular values and inverses
 NAMED = 6  # at most so many cells are named in a sentence
 NEGLIGIBLE = 1e-3  # a share that the protocol file may leave untold without a word
 
@@ -80,7 +79,9 @@ def estimate(
             too_large.update(dict.fromkeys(together, error))
             continue
         seen = reading.observed(frame, by, distinct=settings.method == "ml")
-        if _long(reading):
+        if are_many(reading):
+            if shares and sealed.shares is not None:
+                told_of_shares["With so many values the exact shares of the protocol file are not used."] = None
             for group, each in seen.items():
                 named = tuple(zip(by, group, strict=True))
                 coarse = {i: _of_many(reading, each, settings, named, asked[i]) for i in together}
@@ -103,7 +104,6 @@ def estimate(
         told.update({i: _untold(sealed, asked[i], next(iter(told.values())), why) for i, why in too_large.items()})
     return Estimates(
         tables=tuple(told[i] for told in tables.values() for i in range(len(asked))),
-        method=settings.method,
         level=level,
         target=target,
         notes=(*_general_notes(sealed, grouped=bool(by)), *told_of_shares),
@@ -116,12 +116,6 @@ def read_together(sealed: SealedProtocol, asked: Sequence[tuple[str, ...]]) -> l
     for i, names in enumerate(asked):
         looks.setdefault(covered_by(sealed, names), []).append(i)
     return list(looks.values())
-
-
-def _long(reading: Reading) -> bool:
-    """Whether the linear algebra of estimates would take minutes."""
-    a, k = reading.model.means.shape
-    return not reading.law.members and a * a * (a + k) > MOST_ALGEBRA
 
 
 def _of_many(
@@ -139,7 +133,7 @@ def _of_many(
     untold = int((~told.identified).sum())
     if untold:
         notes.append(f"{untold:,} of {len(labels):,} shares are not identified; told is what the outputs guarantee.")
-    return ShareTable(columns, group, seen.rows, _cells(labels, shares, told.identified), (), tuple(notes))
+    return ShareTable(columns, group, seen.rows, _cells(labels, shares, told.identified), (), tuple(notes), "inversion")
 
 
 def _untold(sealed: SealedProtocol, columns: tuple[str, ...], other: ShareTable, why: SizeError) -> ShareTable:
@@ -184,6 +178,7 @@ class _Tabulation:
             cells=_cells(self.labels, shares, identified),
             sums=() if identified.all() else self._sums(fit),
             notes=self._notes(fit, identified, fits=shares.fits),
+            method=fit.settings.method,
         )
 
     def _sums(self, fit: Fit) -> tuple[tuple[tuple[Labels, ...], Cell], ...]:

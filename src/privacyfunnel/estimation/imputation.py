@@ -21,6 +21,7 @@ from privacyfunnel.arrays import FloatArray, special
 from privacyfunnel.errors import ColumnError, ParameterError
 from privacyfunnel.estimation.calibration import Margins
 from privacyfunnel.estimation.identification import RowSpace
+from privacyfunnel.estimation.many_values import Weights, are_many
 from privacyfunnel.estimation.observation import ObservationModel, Observed
 from privacyfunnel.estimation.reading import Group, Reading, group_labels
 from privacyfunnel.estimation.shares import Fit, Settings, calibrated, fitted
@@ -54,7 +55,10 @@ def posterior(protocol: SealedProtocol | str | Path, frame: Any) -> Posterior:
     reading = Reading.of(protocol)
     method = reading.model.default_method
     observed = reading.observed(frame, distinct=method == "ml")[()]
-    prior = fitted(reading.model, _complete(reading), observed, method)
+    if are_many(reading):
+        prior = _complete_of_many(reading, observed).nearest(observed.statistics)
+    else:
+        prior = fitted(reading.model, _complete(reading), observed, method)
     table = as_table(frame)
     way = reading.way(table)
     number = _unused("rows", way.names)
@@ -173,16 +177,19 @@ class Imputation:
                 "A protocol that looks at the secret tells nothing certain about groups, so records cannot be imputed "
                 "group by group. Leave out the groups."
             )
-        space = _complete(reading)
+        space = None if are_many(reading) else _complete(reading)
         rng = np.random.default_rng([seed, 0])
         method = reading.model.default_method
         seen = reading.observed(source, by, distinct=method == "ml")
-        known, of = Margins.of(reading) if shares else None, reading.sealed.shares
-        rows = None if of is None else of.rows
-        fits = {group: Fit.of(reading.model, space, each, Settings(method)) for group, each in seen.items()}
-        fits, _ = calibrated(fits, known, rows)
-        drawn = [_priors(fits, known, rows, rng) for _ in range(m)]
-        priors = {group: np.stack([prior[group] for prior in drawn]) for group in seen}
+        if space is None:
+            priors = {group: _priors_of_many(reading, each, m, rng) for group, each in seen.items()}
+        else:
+            known, of = Margins.of(reading) if shares else None, reading.sealed.shares
+            rows = None if of is None else of.rows
+            fits = {group: Fit.of(reading.model, space, each, Settings(method)) for group, each in seen.items()}
+            fits, _ = calibrated(fits, known, rows)
+            drawn = [_priors(fits, known, rows, rng) for _ in range(m)]
+            priors = {group: np.stack([prior[group] for prior in drawn]) for group in seen}
         return cls(reading, by, priors, seed, reading.way(as_table(source), by).names)
 
     def batches(self, source: Any, i: int, keep: Sequence[str] = ()) -> Iterator[pl.DataFrame]:
@@ -258,7 +265,7 @@ def _priors(fits: dict[Group, Fit], known: Margins | None, rows: int | None, rng
     too, and the prior is one with which rows are completed to what they say."""
     first = next(iter(fits.values()))
     if first.calibration is None:
-        seen = {group: _again(fit.model, fit.space, fit.observed, rng) for group, fit in fits.items()}
+        seen = {group: _again(fit, rng) for group, fit in fits.items()}
         return {group: fitted(first.model, first.space, each, first.settings.method) for group, each in seen.items()}
     drawn = {
         group: Fit.of(fit.model, fit.space, fit.model.simulate(fit.p, fit.observed.rows, rng, fixed=True), fit.settings)
@@ -268,10 +275,22 @@ def _priors(fits: dict[Group, Fit], known: Margins | None, rows: int | None, rng
     return {group: fit.prior for group, fit in again.items()}
 
 
-def _again(model: ObservationModel, space: RowSpace, observed: Observed, rng: Generator) -> Observed:
+def _priors_of_many(reading: Reading, observed: Observed, m: int, rng: Generator) -> FloatArray:
+    """m priors over thousands of values, of resampled outputs: the distributions nearest to unbiased estimates."""
+    weights = _complete_of_many(reading, observed)
+    seen = (_resampled(reading.model, observed, rng) for _ in range(m))
+    return np.stack([weights.nearest(each.statistics) for each in seen])
+
+
+def _again(fit: Fit, rng: Generator) -> Observed:
     """What another table like this one would have shown: its outputs resampled, or drawn again where it has no list."""
+    model, observed = fit.model, fit.observed
     if not len(observed.counts):
-        return model.simulate(fitted(model, space, observed, "projection"), observed.rows, rng, fixed=False)
+        return model.simulate(fitted(model, fit.space, observed, "projection"), observed.rows, rng, fixed=False)
+    return _resampled(model, observed, rng)
+
+
+def _resampled(model: ObservationModel, observed: Observed, rng: Generator) -> Observed:
     counts = rng.multinomial(observed.rows, observed.counts / observed.counts.sum()).astype(np.float64)
     seen = counts > 0
     again = model.counting(distinct=True)
@@ -282,11 +301,23 @@ def _again(model: ObservationModel, space: RowSpace, observed: Observed, rng: Ge
 def _complete(reading: Reading) -> RowSpace:
     space = RowSpace.of(reading.model.means)
     if not space.complete:
-        raise ParameterError(
-            "Records can be completed only where all shares are identified; this protocol hides "
-            f"{space.hidden.shape[1]} of {reading.model.inputs} dimensions. Use estimate, which gives bounds."
-        )
+        raise _incomplete(f"{space.hidden.shape[1]} of {reading.model.inputs} dimensions")
     return space
+
+
+def _complete_of_many(reading: Reading, observed: Observed) -> Weights:
+    weights = Weights.near(reading.model, observed)
+    hidden = weights.hidden()
+    if hidden:
+        raise _incomplete(f"{hidden:,} of {reading.model.inputs:,} shares")
+    return weights
+
+
+def _incomplete(hidden: str) -> ParameterError:
+    return ParameterError(
+        f"Records can be completed only where all shares are identified; this protocol hides {hidden}. Use estimate, "
+        "which gives bounds."
+    )
 
 
 def _unused(name: str, taken: Sequence[str]) -> str:

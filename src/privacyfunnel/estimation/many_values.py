@@ -7,7 +7,8 @@ the weights (`inversion`)
 
 J may be singular, or too nearly so to tell. A sliver is added to it, and what comes out is put into :math:`M g = w`: a
 share for which that holds is identified, and :math:`g \cdot \bar h` is an estimate without bias whatever else p is.
-Of the others the outputs' own guarantee is told.
+Of the others the outputs' own guarantee is told. All shares at once are :math:`J^{-1} M E^{-1} \bar h`; records are
+completed by the distribution nearest to them.
 """
 
 from __future__ import annotations
@@ -16,16 +17,25 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privacyfunnel.arrays import BoolArray, FloatArray, Matrix, dense, lean, linalg
+from privacyfunnel.arrays import BoolArray, FloatArray, IntArray, Matrix, dense, lean, linalg
 from privacyfunnel.estimation.intervals import EXACT, interval, spread
+from privacyfunnel.estimation.inversion import on_simplex
 from privacyfunnel.estimation.models import ChannelModel
 from privacyfunnel.estimation.observation import ObservationModel, Observed
 from privacyfunnel.estimation.profile import Guaranteed
+from privacyfunnel.estimation.reading import Reading
 
+MOST_ALGEBRA = 4 * 10**10  # a²(a + k) for a values and k statistics: half a minute of singular values and inverses
 SINGULAR = 1e-12  # beside 1: the sliver
 UNBIASED = 1e-7  # of a share: how far M g may be from w
 STEPS = 100  # of the iterative Bayesian update: only variances depend on where it ends
 AT_ONCE = 1 << 22  # weights that are worked on at a time
+
+
+def are_many(reading: Reading) -> bool:
+    """Whether singular values and profiles would take minutes."""
+    a, k = reading.model.means.shape
+    return not reading.law.members and a * a * (a + k) > MOST_ALGEBRA
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,12 +53,11 @@ def shares_of_many(
     model: ObservationModel, observed: Observed, functions: FloatArray, level: float, *, fixed: bool
 ) -> ManyShares:
     """The shares of each of r sets of values (0-1 `functions`, a × r), in the table (`fixed`) or in a population."""
-    channel = lean(model.means)
-    given, weights = ChannelModel(channel), _Weights.at(channel, _likely(channel, observed))
-    r = functions.shape[1]
+    weights = Weights.near(model, observed)
+    given, r = ChannelModel(weights.channel), functions.shape[1]
     share, error, lower, upper = np.zeros(r), np.zeros(r), np.zeros(r), np.ones(r)
     identified = np.zeros(r, dtype=np.bool_)
-    for some in np.array_split(np.arange(r), 1 + r * channel.shape[1] // AT_ONCE):
+    for some in weights.pieces(r):
         g, told = weights.of(functions[:, some])
         mine, g = some[told], g[:, told]
         around = spread(given, g, weights.p, observed.rows, fixed=fixed)
@@ -66,7 +75,7 @@ def shares_of_many(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Weights:
+class Weights:
     """A channel and the factor of J at some shares."""
 
     channel: Matrix
@@ -75,7 +84,13 @@ class _Weights:
     factor: FloatArray  # L of √p J √p = L Lᵀ
 
     @classmethod
-    def at(cls, channel: Matrix, p: FloatArray) -> _Weights:
+    def near(cls, model: ObservationModel, observed: Observed) -> Weights:
+        """At shares that make what was seen likely."""
+        channel = lean(model.means)
+        return cls.at(channel, _likely(channel, observed))
+
+    @classmethod
+    def at(cls, channel: Matrix, p: FloatArray) -> Weights:
         root, second = np.sqrt(p), p @ channel
         seen = np.divide(1.0, second, out=np.zeros_like(second), where=second > 0)
         scaled = channel * root[:, None] * np.sqrt(seen)
@@ -89,6 +104,20 @@ class _Weights:
         inside = root * linalg.cho_solve((self.factor, True), root * functions, overwrite_b=True)
         g = self.seen[:, None] * (self.channel.T @ inside)
         return g, np.asarray(np.abs(self.channel @ g - functions).max(axis=0) <= UNBIASED)
+
+    def pieces(self, r: int) -> list[IntArray]:
+        """The numbers of r functions, so many of them together as are worked on at a time."""
+        return np.array_split(np.arange(r), 1 + r * self.channel.shape[1] // AT_ONCE)
+
+    def hidden(self) -> int:
+        """How many of all shares are not identified."""
+        every = np.eye(len(self.p))
+        return sum(int((~self.of(every[:, some])[1]).sum()) for some in self.pieces(len(every)))
+
+    def nearest(self, statistics: FloatArray) -> FloatArray:
+        """The distribution nearest to the unbiased estimates of all shares."""
+        root, right = np.sqrt(self.p), self.channel @ (self.seen * statistics)
+        return on_simplex(root * linalg.cho_solve((self.factor, True), root * right))
 
 
 def _likely(channel: Matrix, observed: Observed) -> FloatArray:

@@ -63,7 +63,8 @@ class Reading:
         if law.inputs * law.expanded > LARGEST_CHANNEL:
             raise SizeError(
                 f"Estimates of {' & '.join(wanted)} need a channel of {law.inputs:,} combinations × "
-                f"{law.expanded:,} outputs; at most {LARGEST_CHANNEL:,} entries are worked with. Ask for fewer columns."
+                f"{law.expanded:,} outputs; at most {LARGEST_CHANNEL:,} entries are worked with. Ask for fewer "
+                "columns, or publish coarser values."
             )
         if law.written_out > LARGEST_LISTED:
             raise SizeError(

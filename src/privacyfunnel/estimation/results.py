@@ -44,6 +44,7 @@ class ShareTable:
     cells: tuple[Cell, ...]
     sums: tuple[tuple[tuple[tuple[str, ...], ...], Cell], ...]  # cells that are identified only together, and their sum
     notes: tuple[str, ...]
+    method: str | None = None  # by which it was estimated: ml, projection or inversion; None where it was not
 
     def __iter__(self) -> Iterator[Cell]:
         return iter(self.cells)
@@ -58,10 +59,19 @@ class Estimates:
     """Estimates of original columns from a sanitised table."""
 
     tables: tuple[ShareTable, ...]
-    method: str  # ml, projection or inversion
     level: float
     target: str  # table or population
     notes: tuple[str, ...]  # what holds for all tables
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """By which tables were estimated, each once."""
+        return tuple(dict.fromkeys(table.method for table in self.tables if table.method is not None))
+
+    @property
+    def method(self) -> str:
+        """The same as one word, or as several with commas."""
+        return ", ".join(self.methods)
 
     def __iter__(self) -> Iterator[ShareTable]:
         return iter(self.tables)
@@ -103,6 +113,7 @@ class Estimates:
                     "columns": list(table.columns),
                     "group": dict(table.group),
                     "rows": table.rows,
+                    "method": table.method,
                     "cells": [_cell_to_dict(cell) for cell in table.cells],
                     "sums": [
                         {**_cell_to_dict(cell), "labels": [list(labels) for labels in members]}

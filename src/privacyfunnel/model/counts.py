@@ -5,7 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 from privacyfunnel.errors import DistributionError, ParameterError, TableError
 from privacyfunnel.model.joint import Joint
@@ -49,16 +52,8 @@ def read_table(path: str, lines_are: str, cells_are: str) -> tuple[Labels, Label
 
 def read_cells(path: str | Path, lines_are: str = "secret") -> tuple[list[str], list[list[str]]]:
     """The header of a CSV file with labels on two sides, and its lines, each of which begins with its label."""
-    path = Path(path)
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            lines = _lines(file.read())
-    except FileNotFoundError:
-        raise TableError(f"no file '{path}'. Name a CSV file that exists.") from None
-    except (UnicodeDecodeError, csv.Error):
-        raise TableError(f"'{path}' must be a CSV file in UTF-8; it is not. Save it as one.") from None
-    except OSError as error:
-        raise TableError(f"'{path}' could not be read: {(error.strerror or str(error)).lower()}.") from None
+    with opened_csv(path) as file:
+        lines = _lines(file.read())
     if len(lines) < 2 or len(lines[0]) < 2:
         raise TableError(
             f"'{path}' must hold a header of values and a line per {lines_are}; it has {len(lines)} lines of "
@@ -71,6 +66,20 @@ def read_cells(path: str | Path, lines_are: str = "secret") -> tuple[list[str], 
             f"Every line of '{path}' must have {len(header)} fields like its header; {ragged} have not. Mend them."
         )
     return header, body
+
+
+@contextmanager
+def opened_csv(path: str | Path) -> Iterator[TextIO]:
+    """A CSV file in UTF-8 while it is read; what is none is refused in one sentence."""
+    try:
+        with Path(path).open(encoding="utf-8-sig", newline="") as file:
+            yield file
+    except FileNotFoundError:
+        raise TableError(f"no file '{path}'. Name a CSV file that exists.") from None
+    except (UnicodeDecodeError, csv.Error):
+        raise TableError(f"'{path}' must be a CSV file in UTF-8; it is not. Save it as one.") from None
+    except OSError as error:
+        raise TableError(f"'{path}' could not be read: {(error.strerror or str(error)).lower()}.") from None
 
 
 def _lines(text: str) -> list[list[str]]:

@@ -18,7 +18,7 @@ from privacyfunnel.laws.identified import RowKey
 from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.model.row_order import OrderTells
 from privacyfunnel.release.met import Measured, Met
-from privacyfunnel.release.sending import BLUR, ERROR, Sending, Watch, names
+from privacyfunnel.release.sending import BLUR, ERROR, Sending, Watch, names, told_of_kept
 from privacyfunnel.tables.bins import Bins
 from privacyfunnel.tables.dialect import AS_FOUND, Dialect
 from privacyfunnel.tables.merging import Merge, merges_of
@@ -106,14 +106,7 @@ class Applied:
             )
         if self.strangers.rows and self.sending.unknown == BLUR:
             said.append(f"{self.strangers.rows:,} rows hold what the protocol does not know: {self.blurred}.")
-        if self.kept:
-            said.append(f"Kept as they are, unprotected: {', '.join(self.kept)}.")
-        said += [f"The kept column {column.of_order}." for column in self.kept_columns if column.of_order]
-        if self.kept_order:
-            said.append(
-                "The rows are in the order of the table. Whoever knows how it is ordered, or whose row is which, may "
-                f"learn {secret} from that; the promise does not cover them."
-            )
+        said += told_of_kept(self.kept, self.kept_columns, secret, order=self.kept_order)
         if self.beside:
             said.append(f"Not passed on, for it may hold the secret or names: {', '.join(self.beside)}.")
         twice = (

@@ -16,6 +16,7 @@ from privacyfunnel.model.uses.use import Worth
 from privacyfunnel.release.people import People
 from privacyfunnel.release.private import told_of_design
 from privacyfunnel.release.published_shares import told_of_shares
+from privacyfunnel.release.sending import told_of_kept
 
 if TYPE_CHECKING:
     from privacyfunnel.release.kept import KeptColumn
@@ -113,14 +114,7 @@ class Release:
             )
         if domain.secrets_merged:
             said.append(f"Values of {secret} were merged: nothing is promised that tells those apart that are one now.")
-        if self.kept:
-            said.append(f"Kept as they are, unprotected: {', '.join(self.kept)}.")
-        said += [f"The kept column {column.of_order}." for column in self.kept_columns if column.of_order]
-        if self.kept_order:
-            said.append(
-                "The rows are in the order of the table. Whoever knows how it is ordered, or whose row is which, may "
-                f"learn {secret} from that; the promise does not cover them."
-            )
+        said += told_of_kept(self.kept, self.kept_columns, secret, order=self.kept_order)
         if self.beside:
             said.append(
                 f"Not passed on, for it may hold the secret or names: {', '.join(self.beside)}. "

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from privacyfunnel.errors import ColumnError, ParameterError
 from privacyfunnel.laws.identified import RowKey
+
+if TYPE_CHECKING:
+    from privacyfunnel.release.kept import KeptColumn
 
 ERROR, BLUR, DROP = "error", "blur", "drop"
 UNKNOWN = (ERROR, BLUR, DROP)  # what becomes of rows that hold what the protocol does not know
@@ -65,3 +69,15 @@ def names(columns: str | Sequence[str]) -> tuple[str, ...]:
     (('age',), ('age', 'sex'))
     """
     return (columns,) if isinstance(columns, str) else tuple(columns)
+
+
+def told_of_kept(keep: Sequence[str], columns: Sequence[KeptColumn], secret: str, *, order: bool) -> list[str]:
+    """What nobody should read into kept columns, nor into a kept order: a sentence each."""
+    said = [f"Kept as they are, unprotected: {', '.join(keep)}."] if keep else []
+    said += [f"The kept column {column.of_order}." for column in columns if column.of_order]
+    if order:
+        said.append(
+            "The rows are in the order of the table. Whoever knows how it is ordered, or whose row is which, may "
+            f"learn {secret} from that; the promise does not cover them."
+        )
+    return said

@@ -8,9 +8,8 @@ from typing import Any
 from starlette.responses import FileResponse, Response
 
 from privacyfunnel.errors import ParameterError
-from privacyfunnel.studio.choices import Source
 from privacyfunnel.studio.crew import DONE, Job
-from privacyfunnel.studio.pages.files import given, taken
+from privacyfunnel.studio.pages.files import given, just_published, published, taken
 from privacyfunnel.studio.pages.page import Asked, Form, Page, over
 from privacyfunnel.studio.sessions import Session
 
@@ -20,11 +19,10 @@ MOST_IMPUTED = 20
 
 
 def show(session: Session) -> dict[str, Any]:
-    done = session.known("publish")
     return {
         "protocol": given(session, "protocol"),
         "sanitised": given(session, "sanitised"),
-        "published": done is not None and done.state == DONE,
+        "published": published(session) is not None,
     }
 
 
@@ -37,12 +35,7 @@ def take(session: Session, form: Form) -> None:
 
 def mine(session: Session, form: Form) -> None:
     """What was just published."""
-    job = session.known("publish")
-    if job is None or job.state != DONE:
-        raise ParameterError("Nothing was published in this tab yet. Name the two files instead.")
-    files = [path for path, _ in job.result.files]
-    session.beside["protocol"] = Source(next(path for path in files if path.name == "protocol.json"), "protocol.json")
-    session.beside["sanitised"] = Source(files[0], files[0].name)
+    session.beside["protocol"], session.beside["sanitised"] = just_published(session)
 
 
 def work(session: Session) -> Job | None:

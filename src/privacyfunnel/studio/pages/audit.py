@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from privacyfunnel.errors import ParameterError
-from privacyfunnel.studio.choices import SECRET, Source
-from privacyfunnel.studio.crew import DONE, Job
-from privacyfunnel.studio.pages.files import given, taken
+from privacyfunnel.studio.choices import SECRET
+from privacyfunnel.studio.crew import Job
+from privacyfunnel.studio.pages.files import given, just_published, published, taken
 from privacyfunnel.studio.pages.page import Form, Page
 from privacyfunnel.studio.sessions import Session
 
@@ -15,13 +14,12 @@ SLOTS = ("rules", "original", "drawn")
 
 
 def show(session: Session) -> dict[str, Any]:
-    done = session.known("publish")
     said = session.beside.get("audit", {})
     return {
         **{slot: given(session, slot) for slot in SLOTS},
         "secret": said.get("secret", ""),
         "publish": said.get("publish", ""),
-        "published": done is not None and done.state == DONE,
+        "published": published(session) is not None,
     }
 
 
@@ -33,12 +31,7 @@ def take(session: Session, form: Form) -> None:
 
 def mine(session: Session, form: Form) -> None:
     """What was just published, against the table it came from."""
-    job = session.known("publish")
-    if job is None or job.state != DONE:
-        raise ParameterError("Nothing was published in this tab yet. Name the files instead.")
-    files = [path for path, _ in job.result.files]
-    session.beside["rules"] = Source(next(path for path in files if path.name == "protocol.json"), "protocol.json")
-    session.beside["drawn"] = Source(files[0], files[0].name)
+    session.beside["rules"], session.beside["drawn"] = just_published(session)
     session.beside["original"] = session.choices.table
     session.beside["audit"] = {"secret": ", ".join(session.choices.columns(SECRET)), "publish": ""}
 

@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 
 from privacyfunnel.errors import TableError
+from privacyfunnel.tables.databases.arrow import frames
 from privacyfunnel.tables.databases.failing import broken_off, not_installed, not_understood
 from privacyfunnel.tables.databases.names import quoted
 
@@ -38,15 +39,7 @@ class Duck:
 
     def batches(self, query: str) -> Iterator[pl.DataFrame]:
         with self._asked(query) as answer:
-            reader = answer.to_arrow_reader(BATCH_ROWS)
-            while True:
-                try:
-                    batch = reader.read_next_batch()
-                except StopIteration:
-                    return
-                except Exception:  # its text may quote rows
-                    raise broken_off(f"'{self.path}'") from None
-                yield pl.DataFrame(dict(zip(batch.schema.names, batch.columns, strict=True)))
+            yield from frames(answer.to_arrow_reader(BATCH_ROWS), f"'{self.path}'")
 
     @contextmanager
     def _asked(self, query: str) -> Iterator[Any]:

@@ -12,6 +12,7 @@ import polars as pl
 
 from privacyfunnel.errors import TableError
 from privacyfunnel.tables.databases.address import spoken
+from privacyfunnel.tables.databases.arrow import frames
 from privacyfunnel.tables.databases.failing import broken_off, not_installed, not_reached, not_understood
 from privacyfunnel.tables.databases.names import quoted, refuse_twice
 
@@ -43,7 +44,7 @@ class Postgres:
         with self._answer(
             f"select {kinds} from (select 1) as one left join (select * from ({query}\n) as q limit 0) as given on true"
         ) as reader:
-            row = self._whole(reader)
+            row = pl.concat(frames(reader, spoken(self.where)))
         return {
             name: quoted(name) if row[f"k{i}"][0] in PLAIN else f"{quoted(name)}::text as {quoted(name)}"
             for i, name in enumerate(names)
@@ -51,20 +52,7 @@ class Postgres:
 
     def batches(self, query: str) -> Iterator[pl.DataFrame]:
         with self._answer(query) as reader:
-            yield from self._read(reader)
-
-    def _whole(self, reader: Any) -> pl.DataFrame:
-        return pl.concat(self._read(reader))
-
-    def _read(self, reader: Any) -> Iterator[pl.DataFrame]:
-        while True:
-            try:
-                batch = reader.read_next_batch()
-            except StopIteration:
-                return
-            except Exception:  # its text may quote rows
-                raise broken_off(spoken(self.where)) from None
-            yield pl.DataFrame(dict(zip(batch.schema.names, batch.columns, strict=True)))
+            yield from frames(reader, spoken(self.where))
 
     @contextmanager
     def _answer(self, query: str) -> Iterator[Any]:

@@ -1,0 +1,184 @@
+"""The pages: they answer their readers' questions in true numbers, fetch nothing, and tell the public no secret."""
+
+from __future__ import annotations
+
+import html
+import re
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from privacyfunnel.designs import methods
+from privacyfunnel.designs.curve import Point, line_name
+from privacyfunnel.designs.methods import Design, Method, Options
+from privacyfunnel.errors import SizeError
+from privacyfunnel.laws import law
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.noise import OwnNoise
+from privacyfunnel.model.noisy_counts import NoisyCounts
+from privacyfunnel.model.noisy_priors import SampledWithNoise
+from privacyfunnel.model.promises import LIP, ForPopulation, Population, Promise
+from privacyfunnel.model.uses.use import Information
+from privacyfunnel.release.sanitise import sanitise
+from privacyfunnel.report.page import owner_page, public_page
+from tests.commands import run
+from tests.report.released import HOSTILE, KINDS, OCCASION, QUICK, page, people, released
+
+QUESTIONS = ["promised", "attacker", "analyst", "changed", "not-promised", "repeat"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_release_answers_the_same_questions_in_the_same_order(kind: str) -> None:
+    release, text = released(*KINDS[kind]), page(kind)
+    public = public_page(release, OCCASION)
+    for shown in (text, public):
+        assert re.findall(r'<h2 id="([^"]+)"', shown) == QUESTIONS
+        assert "nats" not in html.unescape(shown[: shown.index('<h2 id="repeat"')])
+        assert "None" not in shown
+        assert "nan" not in re.sub(r"[a-z-]*nan[a-z]+", "", shown)
+        assert all(float(place) <= 100 for place in re.findall(r"(?:left|width):([\d.]+)%", shown))
+    assert f"ε = {release.sealed.promise.epsilon:g}" in text
+    assert "For the owner of the data only" in text
+    assert "looks at the secret" in text or not release.sealed.sees_secret
+    drawn = re.findall(r'<div class="bars".*?</div>', text, flags=re.DOTALL)
+    named = len(release.joint.attributes) if release.joint else 0
+    assert len(drawn) >= (2 if kind == "sets" else 1 + 2 * named)
+
+
+def test_a_promise_of_odds_says_what_holds_and_not_what_another_promise_leaves_open() -> None:
+    text = html.unescape(page("odds"))
+    assert "whatever somebody believes about job beforehand" in text
+    assert "whoever starts from another belief" not in text
+    assert "whoever starts from another belief" in html.unescape(page("one column"))
+
+
+def test_a_public_page_holds_no_count_no_secret_value_and_no_more_digits_than_the_protocol_file() -> None:
+    for kind in KINDS.values():
+        release = released(*kind)
+        public = public_page(release, OCCASION)
+        assert "miner" not in public  # a label of the secret, and no value of a published column
+        assert "4,000" not in public
+        assert "4000" not in public
+        stated = release.sealed.certificate
+        for exact, rounded in (
+            (release.sealed.information, stated.information),
+            (release.sealed.entropy, stated.entropy),
+        ):
+            assert f"{rounded:.4f}" in public
+            assert f"{exact:.6f}" not in public
+        assert '<span class="name">' not in public  # chances from exact counts can tell a secret
+    assert "of all rows" not in public_page(released(*KINDS["one column"]), OCCASION)
+
+
+def test_chances_that_come_from_noisy_counts_are_drawn_for_everybody_in_whole_percents() -> None:
+    release = released(*KINDS["one column"])
+    assert release.joint is not None
+    counts = NoisyCounts.drawn(release.joint.weights, Fraction(1), OwnNoise)
+    promise = ForPopulation(LIP(0.5), Population(SampledWithNoise(counts, Fraction(19, 20)), counts.rows))
+    public = public_page(replace(release, sealed=replace(release.sealed, promise=promise)), OCCASION)
+    widths = re.findall(r'<i class="(?:own|next|third|rest)" style="left:[\d.]+%;width:([\d.]+)%"', public)
+    rows = public.count('<span class="name">')
+    assert rows == len(release.sealed.domain.combos)
+    assert len(widths) >= rows
+    assert "in whole percents" in public
+
+
+def test_nothing_is_fetched_and_nothing_runs() -> None:
+    without_names = page("several").replace("http://www.w3.org", "").replace("https://www.w3.org", "")
+    assert "http" not in without_names
+    assert not re.search(r"<(script|link|iframe|img)\b", without_names)
+
+
+def test_a_hostile_label_shows_as_text() -> None:
+    text = page("several")
+    assert HOSTILE not in text
+    assert "&lt;script&gt;" in text
+    assert "$\\frac" in html.unescape(text)
+
+
+class Unheard(LIP):
+    """A promise that the report has never heard of."""
+
+    def movable(self, prior: float, epsilon: float) -> tuple[float, float]:
+        return 0.0, 1.0
+
+
+def test_a_promise_that_the_report_has_never_heard_of_has_a_report_that_says_no_more_than_it_knows() -> None:
+    release = released(Unheard(0.5), ("city",))
+    text = owner_page(release, OCCASION, effort=QUICK)
+    assert "groups of people that Unheard compares" in text
+    assert "ε (UNHEARD)" in text
+    assert "allowed by the promise" not in text
+    assert "can become" in text  # what its outputs do is known all the same
+    assert "can become at least" not in public_page(release, OCCASION)
+
+
+def test_a_release_and_its_report_make_no_protocol_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[tuple[str, float, bool]] = []
+
+    def noted(method: Method) -> Method:
+        def make(joint: Joint, promise: Promise, options: Options) -> Design:
+            made.append((method.name, promise.epsilon, options.sees_secret))
+            return method.make(joint, promise, options)
+
+        return replace(method, make=make)
+
+    monkeypatch.setattr(methods, "METHODS", {name: noted(method) for name, method in methods.METHODS.items()})
+    monkeypatch.setattr("os.cpu_count", lambda: 1)  # so that all is made in this process
+    for method, sees in (("optimal", True), ("randomised-response", False)):
+        made.clear()
+        asked: dict[str, Any] = {"method": method, "sees_secret": sees, "use": Information(), "effort": QUICK}
+        release = sanitise(people(), secret="job", publish="sex", promise=LIP(0.01), **asked)
+        assert made == [(method, 0.01, sees)]
+        assert release.known == (Point(line_name(method, sees), 0.01, release.information, release.sealed.bound),)
+        owner_page(release, OCCASION, effort=QUICK)
+        assert len(made) > 8
+        assert len(set(made)) == len(made)
+    assert released(*KINDS["values"]).known == ()  # what it keeps is not what the method could keep
+
+
+def test_the_command_draws_both_pages_beside_the_release(tmp_path: Path) -> None:
+    people().write_csv(tmp_path / "people.csv")
+    done = run(
+        "sanitise", "people.csv", "-s", "job", "-p", "city", "-e", 0.5, "--into", "out", "--public-report", cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    owners, public = (
+        (tmp_path / "out" / name).read_text(encoding="utf-8") for name in ("report.html", "public-report.html")
+    )
+    assert "privacyfunnel audit out/protocol.json people.csv --sanitised out/sanitised.csv" in owners
+    assert "For the owner of the data only" not in public
+    assert not (tmp_path / "out" / "report.html").stat().st_mode & 0o077
+
+
+def test_a_column_without_a_name_is_not_an_empty_word() -> None:
+    frame = people().with_columns(pl.Series("", range(4000)).cast(pl.String))
+    release = sanitise(frame, secret="job", publish="sex", promise=LIP(0.5), seed=1, effort=QUICK)
+    assert "Not published: job, city, age, a column without a name." in owner_page(release, OCCASION, effort=QUICK)
+
+
+def test_a_table_too_large_for_the_page_is_left_out_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    release = released(LIP(0.5), ("city", "sex"), "forced-response")
+    assert "too large a table" not in owner_page(release, OCCASION, effort=QUICK)
+
+    def too_large(*_: object) -> None:
+        raise SizeError("too large")
+
+    monkeypatch.setattr(type(release.sealed.law), "with_values", too_large)
+    text = owner_page(release, OCCASION, effort=QUICK)
+    assert "What each value became is too large a table for a page" in text
+    assert "of the rows show the value they had" in text
+
+
+def test_what_publishes_values_as_they_are_needs_no_table_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A forced response of fifty thousand values took twenty gigabytes for it."""
+    monkeypatch.setattr(law, "LARGEST_TABLE", 3)
+    release = sanitise(people(), secret="job", publish="city", promise=LIP(0.5), method="forced-response", seed=1)
+    assert release.codebook is None
+    assert release.joint is not None
+    with pytest.raises(SizeError, match="at most 3 entries"):
+        release.sealed.law.with_values(release.joint)
