@@ -78,9 +78,9 @@ def balanced(asked: Question) -> Optimum:
     known = best.utility if over_sets else best.bound
     extra = _Extra(h_x - use.kept * known, best)
     if best.utility < use.kept * known:
-        raise SolverError(
+        raise ParameterError(
             f"A share of {use.kept:g} of the best information can be asked for where that is known; it is known to "
-            f"{best.utility / best.bound:.1%}. Allow more time, or keep a smaller share."
+            f"{best.utility / best.bound:.1%}. Allow more time (--time-limit), or keep a smaller share (--for balanced:0.9)."
         )
     statistics = of_population(use.statistics) if asked.sees_secret else use.statistics
     return _solved(replace(asked, time_limit=clock.remaining), use, statistics, extra)
