@@ -80,7 +80,8 @@ def balanced(asked: Question) -> Optimum:
     if best.utility < use.kept * known:
         raise ParameterError(
             f"A share of {use.kept:g} of the best information can be asked for where that is known; it is known to "
-            f"{best.utility / best.bound:.1%}. Allow more time (--time-limit), or keep a smaller share (--for balanced:0.9)."
+            f"{best.utility / best.bound:.1%}. Allow more time (--time-limit), or keep a smaller share "
+            "(--for balanced:0.9)."
         )
     statistics = of_population(use.statistics) if asked.sees_secret else use.statistics
     return _solved(replace(asked, time_limit=clock.remaining), use, statistics, extra)
