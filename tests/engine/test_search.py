@@ -14,7 +14,7 @@ from privacyfunnel.engine.polytope import boxed, polytope_of
 from privacyfunnel.engine.problem import Problem
 from privacyfunnel.engine.search import InputsInTurn, InTurn, VertexSearch
 from privacyfunnel.engine.some_inputs import SomeInputsSearch
-from privacyfunnel.engine.vertices import Walks
+from privacyfunnel.engine.vertices import Vertices, Walks
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import SRLIP
 from privacyfunnel.tables.adult import adult_counts
@@ -53,6 +53,17 @@ def test_a_walk_ends_at_vertices_of_the_polytope_and_never_goes_up(seed: int, c:
     assert ((v > 1e-9).sum(axis=1) <= polytope.support).all()
     before, after = (reduced_costs(problem.objective, atoms, prices).min() for atoms in (start.x[:, :a], v))
     assert after <= before + 1e-9
+
+
+def test_a_basis_without_an_inverse_is_no_vertex_and_no_warning() -> None:
+    """An infinite inverse times nothing is no number, of which numpy warns."""
+    problem = lip(1, 4, 6, 0.5)
+    walks, prices = Walks(polytope_of(problem), problem.objective), np.random.default_rng(0).normal(size=6)
+    sound = walks.cheapest(np.eye(6))
+    singular = Vertices(sound.x[:1], np.full_like(sound.basis[:1], sound.basis[0, 0]))
+    for found in (walks.settled(singular), walks.descend(singular, prices), walks.passed(singular, prices, 3)):
+        assert not len(found.x)
+    assert len(walks.descend(singular.joined(sound), prices).x) == len(sound.x)
 
 
 def test_rows_that_cannot_bind_are_left_out() -> None:

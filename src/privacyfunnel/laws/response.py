@@ -184,6 +184,14 @@ class ForcedLaw(Law):
             found.append((np.arange(len(noise))[:, None], truth * np.diag(p) + p[:, None] * noise))
         return tuple(found)
 
+    def shares_shown(self, joint: Joint) -> tuple[tuple[IntArray, FloatArray, FloatArray], ...]:
+        """The same without a table of all pairs, which are too many where values are tens of thousands."""
+        truth, found = self.truth / UNIT, []
+        for j, noise in enumerate(self._noise_by_column):
+            p: FloatArray = np.bincount(self.combos[self.record, j], joint.p_x, len(noise)).astype(np.float64)
+            found.append((np.arange(len(noise))[:, None], p, truth * p + p.sum() * noise))
+        return tuple(found)
+
     def expected_likely(self, likely: Sequence[IntArray], joint: Joint) -> float:
         truth, noise = self._shares
         stated = np.stack([mine[self.combos[:, j], 0] for j, mine in enumerate(likely)], axis=1)
