@@ -40,7 +40,8 @@ MANY_OF_TWO = 1500  # inputs of one number; with more, tables of all pairs are l
 FIRST_BLOCK = 64  # inputs of the first blocks: a tenth of a second each
 LARGEST_BLOCK = 1200  # inputs; the atoms that a master of more knows fill hundreds of megabytes, and nothing is proved
 TOGETHER = 128  # inputs of one walk where a step is a linear programme
-NEIGHBOURS = 64  # the same where rows look at classes: those who share the smallest ones are enough to hide an input
+NEIGHBOURS = 128  # the same where rows look at classes: those who share the smallest ones are enough to hide an input
+FIRST_NEIGHBOURS = 256  # the same for the first atoms: rare inputs that nobody hides cost most, and more can hide them
 BOXES = (0.5, 0.35, 0.65, 0.45, 0.55)  # places of a box within ε under LDP, the most useful first
 WALKS_IN_CLOSED_FORM, WALKS_BY_PROGRAMME = 96, 3  # at once: what a step costs differs a thousandfold
 WALKS_OVER_SETS, PATIENCE_OVER_SETS = 24, 4  # a proof takes so much longer than walks that they come first …
@@ -153,7 +154,7 @@ def _without_proof(problem: Problem, name: str) -> Generation:
 def _by_steps(problem: Problem) -> Search:
     """Walks each step of which is a programme over some inputs."""
     if problem.rows.local:
-        return NeighbourSearch(problem, NEIGHBOURS)
+        return NeighbourSearch(problem, NEIGHBOURS, FIRST_NEIGHBOURS)
     return SomeInputsSearch(problem, TOGETHER)
 
 
