@@ -70,6 +70,23 @@ def test_very_many_values_alike_are_told_apart_at_no_cost() -> None:
     assert told.weights @ told.atoms == pytest.approx(large.prior, abs=1e-12)
 
 
+@given(seed=SEEDS, several=st.integers(1, 40))
+@settings(max_examples=20, deadline=None)
+def test_atoms_that_tell_values_apart_are_hardly_more_than_the_values(seed: int, several: int) -> None:
+    """Each atom over parts names those values of a part that no other one does, but for those at the ends."""
+    random = np.random.default_rng(seed)
+    large = alike(random.dirichlet(np.ones(several), size=4))
+    small = merged(large)
+    found = split(small.problem)
+    told = small.told_apart(found)
+    entries = int(np.count_nonzero(found.atoms))
+    assert len(told.weights) <= large.size + 2 * entries
+    assert told.value == pytest.approx(found.value, abs=1e-9)
+    assert told.weights @ told.atoms == pytest.approx(large.prior, abs=1e-12)
+    assert large.keeps(told.atoms).all()
+    assert np.count_nonzero(told.atoms, axis=1).max() <= np.count_nonzero(found.atoms, axis=1).max()
+
+
 def test_values_that_only_look_alike_to_some_rows_are_not_merged() -> None:
     columns = np.concatenate([FOUR, FOUR[:, :1] + [[1e-9], [-1e-9], [0.0]]], axis=1)
     problem = about(columns, np.append(PRIOR[:3], [0.2, 0.2]), 0.2)
@@ -90,7 +107,7 @@ def test_an_expanded_split_leaves_its_lightest_atoms_whole_when_it_would_grow_to
     monkeypatch: pytest.MonkeyPatch, asked: bool
 ) -> None:
     """By itself for lack of memory, or because whoever asks wants few."""
-    monkeypatch.setattr("privacyfunnel.engine.reductions.MOST_ENTRIES", 0)
+    monkeypatch.setattr("privacyfunnel.engine.telling_apart.MOST_ENTRIES", 0)
     large = alike(np.random.default_rng(0).dirichlet(np.ones(9), size=4))
     cut_short = split(large, time_limit=1e-9, most_atoms=20 if asked else None)
     assert cut_short.weights @ cut_short.atoms == pytest.approx(large.prior, abs=1e-12)

@@ -41,13 +41,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from privacyfunnel.arrays import BoolArray, FloatArray, IntArray, Matrix, dense, filled, sparse
+from privacyfunnel.arrays import FloatArray, IntArray, dense
 from privacyfunnel.engine.objective import Entropy
 from privacyfunnel.engine.problem import Problem, Split
+from privacyfunnel.engine.telling_apart import plain_where_small, told_apart
 from privacyfunnel.model.rows import Rows
 
-PLAIN = 4 * 10**7  # numbers in the atoms of a split up to which they are a plain array: a third of a gigabyte
-MOST_ENTRIES = 2 * 10**7  # numbers in the atoms of a split whose inputs are told apart
 ALIKE = 1e-13  # relative; equal columns that were computed differ by this much at most
 BALANCED = 0.9  # of ε: a block's own prior keeps that much, since on the boundary it could hardly be split
 ROUNDING = 1e-9  # relative: two of one part may differ by this much more than they should
@@ -84,67 +83,11 @@ class Reduced:
         return parts.T
 
     def told_apart(self, split: Split, most_atoms: int | None = None) -> Split:
-        """The split of the large problem, where inputs of a part are alike: every atom names one input of each part.
-
-        The inputs of a part lie side by side on [0, 1], each as wide as its share; a point of [0, 1] picks one in
-        every part of the atom at once.
-        """
-        size = self.whole.size
-        if self.problem.size == size:
-            return replace(split, atoms=_plain_where_small(split.atoms))
-        order = np.argsort(self.part_of, kind="stable")
-        count = np.bincount(self.part_of)
-        members = np.split(order, np.cumsum(count)[:-1])
-        edges = [np.append(np.cumsum(self.share[inputs])[:-1], 1.0) for inputs in members]
-        first = order[np.cumsum(count) - count]  # the only input of a part that has one
-        row, column, entry = filled(split.atoms)
-        ends = np.searchsorted(row, np.arange(1, len(split.weights)))
-        supports, chances = np.split(column, ends), np.split(entry, ends)
-        several = [np.flatnonzero(count[support] > 1) for support in supports]
-        cuts = [
-            np.unique(np.concatenate([[0.0, 1.0], *(edges[support[k]] for k in some)]))
-            for support, some in zip(supports, several, strict=True)
-        ]
-        most = max(MOST_ENTRIES // size, 2 * size) if most_atoms is None else most_atoms
-        left_whole = _left_whole(split.weights, np.array([len(places) - 1 for places in cuts]), most)
-        weights: list[float] = []
-        named: list[IntArray] = []  # the inputs of each atom, and what each of them has
-        having: list[FloatArray] = []
-        for i, (q, support, chance) in enumerate(zip(split.weights, supports, chances, strict=True)):
-            if left_whole[i]:
-                inputs = np.concatenate([members[part] for part in support])
-                weights.append(q)
-                named.append(inputs)
-                having.append(np.repeat(chance, count[support]) * self.share[inputs])
-                continue
-            lefts = cuts[i][:-1]
-            chosen = np.tile(first[support], (len(lefts), 1))
-            for k in several[i]:
-                part = support[k]
-                chosen[:, k] = members[part][np.searchsorted(edges[part], lefts, side="right")]
-            weights.extend(q * np.diff(cuts[i]))
-            named.extend(chosen)
-            having.extend([chance] * len(lefts))
-        of = np.repeat(np.arange(len(named)), [len(inputs) for inputs in named])
-        cells = (of, np.concatenate(named))
-        atoms = sparse.csr_array((np.concatenate(having), cells), shape=(len(named), size))
-        value = float(np.array(weights) @ self.whole.costs(atoms))
-        return Split(np.array(weights), _plain_where_small(atoms), value, split.bound)
-
-
-def _plain_where_small(atoms: Matrix) -> Matrix:
-    return dense(atoms) if atoms.shape[0] * atoms.shape[1] <= PLAIN else atoms
-
-
-def _left_whole(weights: FloatArray, pieces: IntArray, most: int) -> BoolArray:
-    """The atoms that are told no finer: a solve cut short may leave many on very many values each.
-
-    What cutting an atom gains grows with its weight, so the heaviest per piece are cut first.
-    """
-    order = np.argsort(-weights / pieces, kind="stable")
-    whole = np.ones(len(weights), dtype=bool)
-    whole[order] = np.cumsum(pieces[order]) + np.arange(len(order))[::-1] > most
-    return whole
+        """The split of the large problem, where inputs of a part are alike: every atom names one input of each part."""
+        if self.problem.size == self.whole.size:
+            return replace(split, atoms=plain_where_small(split.atoms))
+        named = told_apart(split, self.part_of, self.share, most_atoms)
+        return replace(named, value=float(named.weights @ self.whole.costs(named.atoms)))
 
 
 def merged(problem: Problem) -> Reduced:

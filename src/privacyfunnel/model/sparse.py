@@ -10,14 +10,16 @@ from typing import Protocol as Shape
 
 import numpy as np
 
-from privacyfunnel.arrays import filled, sparse
+from privacyfunnel.arrays import FloatArray, filled, sparse
 from privacyfunnel.errors import DistributionError
 from privacyfunnel.model.comparisons import Comparisons, Leak
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.protocol import Labels, Protocol, checked_size
 from privacyfunnel.model.sets import PriorSets
 
-LIKELIEST = 64  # values, of all of which an average says next to nothing
+LIKELIEST = 64  # values, as many of each secret's likeliest ones, that are enough to say nothing about it
+SMALL = 1 << 20  # chances of a table that may be filled
+LEAST_AVERAGE = 2.0**-10  # of these chances: with less, a sliver would have to be wide
 WORKED_ON = 1 << 22  # entries of P(y | E) that are worked on at a time
 
 
@@ -90,12 +92,24 @@ class SparseProtocol:
         return max(0.0, float(chance @ np.log(chance / joint.p_x[x] / p_xy.sum(axis=0)[y])))
 
     def quieter(self, joint: Joint, sliver: float) -> SparseProtocol:
-        """With chance `sliver` the likeliest values lead to any output, whatever they are: ratios move towards 1."""
+        r"""With chance `sliver` a value leads to what does not depend on the secret: ratios move towards 1.
+
+        Some values, likely ones of each secret, lead to any output as the table does, with chances a of which every
+        secret has the same average κ; in all other cases the output is the likeliest one. With δ = `sliver` / κ
+
+        .. math:: P'(y | s) = (1 - \delta) P(y | s) + \delta \kappa P(y) + \delta (1 - \kappa) [y = y_0],
+
+        while few rows have more than one entry more. Where the table is small every value leads to any output (κ = 1),
+        which is the same for whatever else is compared, beside secrets.
+        """
         p_y = self.joint_with_values(joint).sum(axis=0)
-        likely = np.zeros(joint.a)
-        likely[np.argsort(-joint.p_x, kind="stable")[:LIKELIEST]] = sliver
-        mixed = sparse.diags_array(1 - likely) @ self.channel
-        return replace(self, channel=sparse.csr_array(mixed + sparse.csr_array(likely[:, None]) @ p_y[None, :]))
+        small = self.channel.shape[0] * self.channel.shape[1] <= SMALL
+        like_any, average = (np.ones(joint.a), 1.0) if small else _balanced(joint)
+        share = min(sliver / average, 0.5)
+        likeliest = sparse.csr_array((np.ones(1), ([0], [int(p_y.argmax())])), shape=(1, p_y.size))
+        any_output = sparse.csr_array((share * like_any)[:, None]) @ sparse.csr_array(p_y[None, :])
+        one_output = sparse.csr_array((share * (1 - like_any))[:, None]) @ likeliest
+        return replace(self, channel=sparse.csr_array((1 - share) * self.channel + any_output + one_output))
 
     def beside(self, other: SparseProtocol, most: int) -> SparseProtocol | None:
         """Both, drawn independently: q(y, y' | x) = q(y | x) q'(y' | x); None if more than `most` chances make it up.
@@ -147,3 +161,23 @@ def _worst_among(channel: sparse.csr_array, comparisons: Comparisons, first: int
     at = int(sizes.argmax())
     pair = int(np.searchsorted(one.indptr, at, side="right")) - 1
     return comparisons.leak(float(sizes[at]), pair, first + int(one.indices[at]))
+
+
+def _balanced(joint: Joint) -> tuple[FloatArray, float]:
+    """Chances a(x), few above 0, with the same κ = Σ_x p(x|s) a(x) for every secret, as large as may be; and κ."""
+    from scipy.optimize import linprog  # few protocols need it, and it is slow to import
+
+    given = joint.p_sx / joint.p_s[:, None]
+    order = np.argsort(-given, axis=1, kind="stable")
+    each = max(1, LIKELIEST // joint.c)
+    while True:
+        likely = np.unique(order[:, :each])
+        same = np.column_stack([given[:, likely], -np.ones(joint.c)])
+        found = linprog(np.append(np.zeros(likely.size), -1.0), A_eq=same, b_eq=np.zeros(joint.c), bounds=(0, 1)).x
+        if found is not None and found[-1] > LEAST_AVERAGE:
+            chances = np.zeros(joint.a)
+            chances[likely] = found[:-1]
+            return chances, float(found[-1])
+        if each >= joint.a:
+            return np.ones(joint.a), 1.0
+        each *= 4
