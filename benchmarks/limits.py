@@ -15,11 +15,13 @@ from benchmarks.attributes import adult
 from benchmarks.goals.case import Case, Found, Work, chosen, printed
 from benchmarks.goals.zipf import zipf
 from privacyfunnel.designs.curve import curve
+from privacyfunnel.designs.funnel import funnel
 from privacyfunnel.designs.methods import Effort, Options, method
 from privacyfunnel.designs.optimum import optimal
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.promises import LIP, SRLIP, Promise
+from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
+from privacyfunnel.model.uses.statistics import Statistics
 from privacyfunnel.release.sanitise import sanitise
 from privacyfunnel.report import costs
 from privacyfunnel.report.page import Occasion, owner_page
@@ -58,15 +60,50 @@ def by_product(seconds: float) -> Work:
 
 
 def along_a_curve(seconds: float) -> Work:
-    """Two ε, each with half of the seconds; the larger gap."""
+    """Two ε in the seconds for both; the larger gap."""
     joint = dirichlet(20, 200)
 
     def solve() -> Found:
-        found = curve(joint, epsilons=(0.5, 1.0), methods=["optimal"], effort=Effort(1e-6, seconds / 2))
+        found = curve(joint, epsilons=(0.5, 1.0), methods=["optimal"], within=seconds)
         gaps = [(point.bound or found.entropy) - (point.utility or 0.0) for point in found.points]
         return Found(", ".join(f"I = {p.utility:.3f} nats" for p in found.points), max(gaps) / found.entropy)
 
     return solve
+
+
+def for_statistics(*shape: int) -> Callable[[float], Work]:
+    """The least error of all shares."""
+
+    def work(seconds: float) -> Work:
+        joint = dirichlet(*shape)
+
+        def solve() -> Found:
+            best = optimal(joint, LIP(1.0), Statistics(), time_limit=seconds)
+            gap = (best.value - best.bound) / best.value
+            return Found(f"error {best.value:.3f}, at least {best.bound:.3f}", gap, stopped=best.stopped.value)
+
+        return solve
+
+    return work
+
+
+def along_the_funnel(seconds: float) -> Work:
+    """All points of the classical funnel, and the promises beside it."""
+    joint = dirichlet(60, 60)
+
+    def solve() -> Found:
+        found = funnel(joint, time_limit=seconds)
+        gap = max(point.bound - point.utility for point in found.points) / found.entropy
+        return Found(f"{len(found.points)} points", gap)
+
+    return solve
+
+
+def for_population(seconds: float) -> Work:
+    """Fifty thousand rows of five secrets and two hundred values, promised to the people they are a sample of."""
+    p_sx = dirichlet(5, 200).p_sx
+    joint = Joint.from_counts(np.random.default_rng(0).multinomial(50_000, p_sx.ravel()).reshape(p_sx.shape))
+    return sought(lambda: joint, LIP(1.0).for_population(joint), seconds)
 
 
 def with_a_report(seconds: float) -> Work:
@@ -86,7 +123,7 @@ def with_a_report(seconds: float) -> Work:
 
 
 def cases() -> Iterator[Case]:
-    """A curve is allowed the limit for each of its points, a report what its own curve may take besides."""
+    """A report is allowed what its own curve may take besides."""
     yield Case("limit 60 secrets × 60 values", partial(sought, partial(dirichlet, 60, 60), LIP(1.0)), LIMIT)
     yield Case("limit 2,000 secrets × 30 values", partial(sought, partial(dirichlet, 2000, 30), LIP(1.0)), LIMIT)
     yield Case("limit 30 secrets × 2,000 values", partial(sought, partial(dirichlet, 30, 2000), LIP(1.0)), LIMIT)
@@ -100,7 +137,12 @@ def cases() -> Iterator[Case]:
     yield Case("limit product under SRLIP, (8, 12, 10, 8)", by_product, LIMIT)
     seeing = partial(sought, partial(dirichlet, 12, 40), LIP(1.0), sees_secret=True)
     yield Case("limit sees secret, 12 secrets × 40 values", seeing, LIMIT)
-    yield Case("limit curve of two ε, 20 secrets × 200 values", along_a_curve, 2 * LIMIT)
+    yield Case("limit 10 secrets × 1,000 values, LDP", partial(sought, partial(dirichlet, 10, 1000), LDP(1.0)), LIMIT)
+    yield Case("limit population, 5 secrets × 200 values", for_population, LIMIT)
+    yield Case("limit statistics, 5 secrets × 1,000 values", for_statistics(5, 1000), LIMIT)
+    yield Case("limit statistics, 2,000 secrets × 30 values", for_statistics(2000, 30), LIMIT)
+    yield Case("limit curve of two ε, 20 secrets × 200 values", along_a_curve, LIMIT)
+    yield Case("limit funnel, 60 secrets × 60 values", along_the_funnel, LIMIT)
     yield Case("limit release and report, Adult", with_a_report, LIMIT + costs.SECONDS)
 
 

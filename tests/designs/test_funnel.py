@@ -1,6 +1,7 @@
 """The classical funnel: proved, equal to what a fine grid finds, and to the figures that are known."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,9 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from privacyfunnel.designs.funnel import about_secret, funnel, optimal_on_average
+from privacyfunnel.designs import funnel as room
+from privacyfunnel.designs import optimum
+from privacyfunnel.designs.funnel import SHARES, about_secret, funnel, optimal_on_average
 from privacyfunnel.designs.greedy import greedy_merging
 from privacyfunnel.designs.optimum import optimal
+from privacyfunnel.designs.question import Optimum
 from privacyfunnel.engine.gibbs import AverageCost, GibbsBoxes, greedily
 from privacyfunnel.engine.objective import reduced_costs
 from privacyfunnel.engine.problem import Problem
@@ -18,7 +22,7 @@ from privacyfunnel.engine.walks import Walks
 from privacyfunnel.errors import ParameterError, SizeError
 from privacyfunnel.model.information import entropy, information, surprise
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.promises import LDP, LIP, SRLIP
+from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
 from privacyfunnel.model.rows import Rows
 from privacyfunnel.tables.adult import adult_counts
 from tests.strategies import joints, protocols_for
@@ -166,3 +170,46 @@ def test_the_curve_is_increasing_concave_and_above_greedy_merging_and_every_prom
     assert all(greedy <= point.bound for greedy, point in zip(found.greedy, found.points, strict=True))
     for beside in found.beside:
         assert beside.utility <= optimal_on_average(joint, beside.about_secret, gap=1e-4).bound
+
+
+SMALL = Joint.from_counts([[5, 1, 2, 9], [1, 6, 2, 8], [4, 2, 7, 1], [3, 3, 1, 6]])
+
+
+def test_a_time_limit_is_of_all_points_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, given = [0.0], []
+    monkeypatch.setattr("privacyfunnel.engine.clock.time.monotonic", lambda: now[0])
+
+    def takes_all_it_has(joint: Joint, *about: Any, time_limit: float, **_: Any) -> Any:
+        given.append(time_limit)
+        now[0] += time_limit
+        return best
+
+    best = optimal_on_average(SMALL, 0.01, time_limit=10)
+    for name in ("optimal", "optimal_on_average"):
+        monkeypatch.setattr(room, name, takes_all_it_has)
+    now[0] = 100.0
+    funnel(SMALL, time_limit=30)
+    assert now[0] == pytest.approx(130.0)
+    assert len(given) == len(SHARES) + 8
+    assert given == pytest.approx([2.0] * len(given))
+
+
+def test_the_best_under_a_promise_is_sought_once_and_leaves_time_for_the_average(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given = []
+
+    def noted(joint: Joint, promise: Promise, **asked: Any) -> Optimum:
+        given.append(asked["time_limit"])
+        return optimal(joint, promise, **asked)
+
+    monkeypatch.setattr(room, "optimal", noted)
+    found = optimal_on_average(SMALL, 0.001, LIP(1), time_limit=60)
+    assert found.about_secret <= 0.001
+    assert len(given) == 1
+    assert 0 < given[0] < 30
+
+
+def test_a_promise_too_large_to_be_solved_is_left_out_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(optimum, "MOST_NUMBERS", 4 * 4)  # LIP compares four secrets over four values, LDP six pairs
+    assert {each.promise for each in funnel(SMALL, [0.01]).beside} == {"lip"}

@@ -5,12 +5,15 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from privacyfunnel.designs import choice, statistics
+from privacyfunnel.arrays import dense
+from privacyfunnel.designs import choice, splitting, statistics
 from privacyfunnel.designs.choice import Choice, by_default, choose_method, made
 from privacyfunnel.designs.explicit import randomised_response
 from privacyfunnel.designs.methods import Options, method
 from privacyfunnel.designs.optimum import optimal
 from privacyfunnel.designs.response import error, forced_response
+from privacyfunnel.designs.splitting import problem_of, thinned
+from privacyfunnel.engine import split
 from privacyfunnel.laws.exact import exp_below
 from privacyfunnel.laws.sealing import exact_worst
 from privacyfunnel.model.joint import Joint
@@ -79,3 +82,24 @@ def test_beside_a_chain_that_nobody_asked_for_a_forced_response_is_made(monkeypa
     table = Joint.from_counts(np.arange(1, 37).reshape(3, 4, 3), names=["u", "v"])
     assert choose_method(table, LIP(1.0)) == Choice("chain", choose_method(table, LIP(1.0)).reason, "forced-response")
     assert not choose_method(table, SRLIP(1.0)).unless
+
+
+def test_a_split_of_too_many_entries_for_a_file_is_thinned_and_keeps_the_promise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table = joint(4, 30)
+    problem, _, _ = problem_of(table, LIP(0.5), False)
+    found = split(problem, gap=1e-2)
+    assert thinned(found) is found
+    entries = int(np.count_nonzero(dense(found.atoms)))
+    monkeypatch.setattr(splitting, "MOST_ENTRIES", entries // 2)
+    few = thinned(found)
+    atoms = dense(few.atoms)
+    assert np.count_nonzero(atoms) <= entries // 2 + table.a
+    assert 1 < len(few.weights) < len(found.weights)
+    assert problem.keeps(atoms).all()
+    np.testing.assert_allclose(few.weights @ atoms, problem.prior)
+    best = optimal(table, LIP(0.5), gap=1e-2)
+    assert best.sealed is not None
+    assert best.sealed.epsilon <= 0.5
+    assert best.utility <= best.bound

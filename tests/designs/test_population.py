@@ -6,10 +6,11 @@ import pytest
 from privacyfunnel.designs.explicit import randomised_response
 from privacyfunnel.designs.optimum import optimal
 from privacyfunnel.designs.product.budgets import product_protocol
-from privacyfunnel.errors import ParameterError
+from privacyfunnel.errors import ParameterError, SizeError
 from privacyfunnel.laws.exact import exp_below
 from privacyfunnel.laws.sealing import exact_worst
 from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.priors import ClopperPearson
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
 from privacyfunnel.model.uses.linear import Distance, Values
 from privacyfunnel.model.uses.statistics import Balanced, Statistics
@@ -86,3 +87,21 @@ def test_a_protocol_that_sees_the_secret_is_proved_where_no_pair_is_missing() ->
 
 
 SEEN_IN_PART = Joint.from_counts([[600, 400, 0], [200, 800, 500]])
+
+
+@pytest.mark.parametrize("kind", [LIP, LDP, SRLIP])
+@pytest.mark.parametrize("sees_secret", [False, True])
+def test_how_many_shares_sets_bound_is_known_before_they_are_made(kind: type[Promise], sees_secret: bool) -> None:
+    promise = kind(1.0).for_population(SEVERAL)
+    sets = promise.sets(SEVERAL, sees_secret)
+    assert sets is not None
+    assert promise.shares_bounded(SEVERAL, sees_secret) == sets.high.size
+    assert kind(1.0).shares_bounded(SEVERAL, sees_secret) == 0
+
+
+def test_too_many_shares_are_refused_before_one_of_them_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    joint = Joint.from_counts(np.full((110, 100), 3))
+    promise = LIP(1.0).for_population(joint)
+    monkeypatch.setattr(ClopperPearson, "box", lambda *_: pytest.fail("a share was bounded"))
+    with pytest.raises(SizeError, match=r"at most 20,000 shares .* has 22,000\. Make one secret of several"):
+        optimal(joint, promise)

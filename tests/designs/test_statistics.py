@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 from math import exp
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacyfunnel.arrays import FloatArray
+from privacyfunnel.designs import statistics
 from privacyfunnel.designs.explicit import conditional_reporting, randomised_response
 from privacyfunnel.designs.optimum import optimal
 from privacyfunnel.errors import ColumnError, ParameterError, SizeError
@@ -208,3 +210,10 @@ def test_a_released_protocol_has_no_dust() -> None:
     frequency: FloatArray = adult("marital-status", "relationship").p_x @ best.protocol.channel
     assert len(frequency) <= 21
     assert frequency.min() > 1e-7
+
+
+def test_a_share_of_information_that_is_not_known_yet_is_the_owners_to_mend(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = SimpleNamespace(utility=0.5, bound=1.0)
+    monkeypatch.setattr(statistics, "most_informative", lambda asked: found)
+    with pytest.raises(ParameterError, match=r"it is known to 50\.0%\. Allow more time"):
+        optimal(Joint.from_counts([[5, 1, 2], [1, 5, 2]]), LIP(0.5), "balanced")

@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import strategies as st
 
 from privacyfunnel.arrays import FloatArray
-from privacyfunnel.engine import Problem, split
+from privacyfunnel.engine import Problem
 from privacyfunnel.engine.best_first import BestFirst
-from privacyfunnel.engine.bounding import ByProof, ByRelaxations, Cost, Prover
+from privacyfunnel.engine.bounding import ByProof, ByRelaxations, Prover
 from privacyfunnel.engine.chords import BoxedChords, OpenChords
 from privacyfunnel.engine.classes import ByClasses, class_cones
 from privacyfunnel.engine.generation import Generation, Pace
@@ -17,6 +17,7 @@ from privacyfunnel.engine.objective import Entropy, reduced_costs
 from privacyfunnel.engine.oracle import Oracle
 from privacyfunnel.engine.plan import generation_for
 from privacyfunnel.engine.polytope import polytope_of
+from privacyfunnel.engine.reductions import merged
 from privacyfunnel.engine.search import Search, TangentSearch, VertexSearch
 from privacyfunnel.engine.some_inputs import SomeInputsSearch
 from privacyfunnel.engine.supply import Beginning, WithLoans, WithRest
@@ -140,17 +141,16 @@ def with_loans(problem: Problem, search: Search, prover: Prover) -> Generation:
     return Generation(problem, WithLoans(problem, search), ByProof(problem, prover), Pace(0.0, 1))
 
 
-def easier(problem: Problem, gap: float, seconds: float) -> Cost:
-    """What a simpler problem costs."""
-    found = split(problem, gap=gap, time_limit=seconds)
-    return Cost(found.bound, found.value)
+def begun(problem: Problem) -> Generation:
+    """A run on a simpler problem."""
+    return generation_for(merged(problem).problem)
 
 
 def with_rest(problem: Problem, search: Search, prover: Prover | None, *, by_parts: bool) -> Generation:
     """The loop that begins from a smaller problem, however small this one is."""
     patience = max(1 if prover is not None else 8, search.patience)
     supply = WithRest(problem, search, Beginning(generation_for, 0.4, by_parts), patience)
-    return Generation(problem, supply, ByRelaxations(problem, prover, easier), Pace(0.8, patience))
+    return Generation(problem, supply, ByRelaxations(problem, prover, begun), Pace(0.8, patience))
 
 
 def by_programmes(problem: Problem) -> Generation:

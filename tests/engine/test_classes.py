@@ -11,7 +11,7 @@ from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine import Problem
 from privacyfunnel.engine.best_first import BestFirst
 from privacyfunnel.engine.classes import ByClasses, ClassCones, class_cones
-from privacyfunnel.engine.cones import WIDER, Cone, RayProgramme, cone_of
+from privacyfunnel.engine.cones import WIDER, Cone, RayProgramme, Rays, cone_of
 from privacyfunnel.engine.objective import reduced_costs
 from privacyfunnel.engine.plan import generation_for
 from privacyfunnel.engine.polytope import polytope_of
@@ -193,19 +193,12 @@ def test_three_attributes_are_proved_to_a_thousandth() -> None:
 def test_a_programme_that_cannot_be_met_is_bounded_by_its_penalty() -> None:
     """One ray that breaks the only row: the bound is high, and no atom is made of it."""
     programme = RayProgramme(1, 1)
-    solved = programme.solve(
-        [np.zeros(1)], [np.array([[-1.0]])], (np.zeros(1), np.ones(1)), (np.array([0]),), cutoff=1.0
-    )
+    masses, none = (np.zeros(1), np.ones(1)), np.zeros(1, dtype=np.int64)
+    solved = programme.solve(Rays(np.zeros(1), np.array([[-1.0]]), none), masses, np.array([0]), cutoff=1.0)
     assert solved.bound >= 1.0
     assert solved.weights is None
-    assert solved.reduced[0].shape == (1,)
-    free = programme.solve(
-        [np.array([0.3, 0.2])],
-        [np.array([[1.0], [0.5]])],
-        (np.zeros(1), np.ones(1)),
-        (np.array([0]),),
-        cutoff=1.0,
-    )
+    assert solved.reduced.shape == (1,)
+    rays = Rays(np.array([0.3, 0.2]), np.array([[1.0], [0.5]]), np.zeros(2, dtype=np.int64))
+    free = programme.solve(rays, masses, np.array([0]), cutoff=1.0)
     assert free.bound == pytest.approx(0.2, abs=1e-9)
-    assert free.weights is not None
-    assert free.weights[0] == pytest.approx([0.0, 1.0], abs=1e-9)
+    assert free.weights == pytest.approx([0.0, 1.0], abs=1e-9)

@@ -1,6 +1,7 @@
 """Where the second moment of a split counts: squares are priced right, bounded soundly, and mixed best."""
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,16 +13,25 @@ from scipy.optimize import linprog, minimize
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine import Problem
 from privacyfunnel.engine.best_first import BestFirst
-from privacyfunnel.engine.clock import FOREVER
-from privacyfunnel.engine.conditioning import Conditioning, towards_each
+from privacyfunnel.engine.clock import FOREVER, Clock
+from privacyfunnel.engine.conditioning import Conditioning, Tools, towards_each
 from privacyfunnel.engine.curved import Curved
 from privacyfunnel.engine.interval import Interval
-from privacyfunnel.engine.moment_plan import MOST_MULTIPLIED, MOST_PAIRED, _by_groups, conditioned, conditioning_for
+from privacyfunnel.engine.moment_plan import (
+    MOST_MULTIPLIED,
+    MOST_PAIRED,
+    VERY_MANY_ROWS,
+    _by_groups,
+    _by_programmes,
+    conditioned,
+    conditioning_for,
+)
 from privacyfunnel.engine.moments import Moment, mixture
 from privacyfunnel.engine.objective import costs, reduced_costs
 from privacyfunnel.engine.polytope import polytope_of
 from privacyfunnel.engine.product_programme import BestProducts, ProductProgramme
 from privacyfunnel.engine.products import Products, cone_of
+from privacyfunnel.engine.reductions import Groups
 from privacyfunnel.engine.search import VertexSearch
 from privacyfunnel.engine.sparse_products import SparseProgramme
 from privacyfunnel.engine.squared_chords import EverCloser, SquaredChords, beside
@@ -277,15 +287,42 @@ def test_many_values_are_proved_too() -> None:
     assert 0 < found.value - found.bound <= 0.02 * lost
 
 
-def test_where_products_are_too_many_groups_of_secrets_bound_from_below() -> None:
-    assert conditioning_for(lip(3, 3, MOST_PAIRED + 1, 1.0), shares(lip(3, 3, 5, 1.0))).way.endswith("of secrets")
+@pytest.mark.parametrize("tools", [_by_groups, _by_programmes])
+def test_where_products_are_too_many_groups_of_secrets_bound_from_below(
+    tools: Callable[[Problem, Moment, Clock], Tools],
+) -> None:
     problem = lip(3, 3, 6, 1.0)
-    run = Conditioning(problem, shares(problem), _by_groups(problem, shares(problem)))
+    run = Conditioning(problem, shares(problem), tools(problem, shares(problem), FOREVER))
     run.run(0.01, None)
     found = run.best()
     proved = conditioned(problem, shares(problem))
     assert shares(problem).constant < found.bound <= proved.value
     assert proved.bound <= found.value
+
+
+def test_many_inputs_are_bounded_by_groups_and_many_secrets_searched_by_programmes() -> None:
+    assert conditioning_for(lip(3, 3, MOST_PAIRED + 1, 1.0), shares(lip(3, 3, 5, 1.0))).way.endswith("of secrets")
+    many = lip(3, VERY_MANY_ROWS + 1, 5, 1.0)
+    assert conditioning_for(many, shares(many)).way.endswith("linear programmes")  # no basis of them is inverted
+
+
+def test_no_secret_is_singled_out_once_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = lip(3, 9, 6, 1.0)
+    simpler = _by_groups(problem, shares(problem), FOREVER).simpler
+    singled_out: list[int] = []
+    monkeypatch.setattr(Groups, "singled_out", lambda groups, few: singled_out.extend(few))
+    assert simpler(0.0) == 0.0
+    assert not singled_out
+    simpler(60.0)
+    assert singled_out == list(range(9))
+
+
+def test_what_a_proof_needs_of_the_polytope_is_known_in_time_or_done_without() -> None:
+    problem = lip(3, 3, 6, 1.0)
+    late = Clock.of(0.0)
+    run = conditioning_for(problem, shares(problem), late)
+    run.run(0.01, 60.0)
+    assert run.bound <= conditioned(problem, shares(problem)).value
 
 
 def test_where_nothing_is_lost_the_proof_ends_too() -> None:

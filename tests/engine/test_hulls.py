@@ -1,5 +1,6 @@
 """Sets of priors in the engine: the same optimum as with every vertex of every set written out as a row."""
 
+import time
 from itertools import product as every
 from typing import Any
 
@@ -9,6 +10,7 @@ from scipy.optimize import linprog
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine.actions import bound_by_prices, split_by_actions
+from privacyfunnel.engine.highs import Programme
 from privacyfunnel.engine.hull_products import MissingRows
 from privacyfunnel.engine.hull_simplex import ROW, Bases, solve
 from privacyfunnel.engine.hulls import HullOracle
@@ -226,3 +228,15 @@ def test_rows_that_a_proof_brings_in_are_kept_by_every_allowed_atom() -> None:
         assert ((rows @ v) * v[times] < 0).all()
         broken += len(rows)
     assert broken > 0
+
+
+def test_a_programme_that_is_late_leaves_the_prior_and_a_bound_that_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = chance_problem(1, 4)
+    cost = np.random.default_rng(2).normal(size=(1, 4))
+    least = HullOracle(problem).minimise(cost).lower[0]
+    oracle = HullOracle(problem)
+    monkeypatch.setattr(oracle, "_solved", lambda deadline: False)
+    monkeypatch.setattr(Programme, "late", True)  # by HiGHS's own clock, which may be a moment ahead
+    found = oracle.minimise(cost, time.monotonic() + 60.0)
+    assert (found.atoms[0] == problem.prior).all()
+    assert found.lower[0] <= least

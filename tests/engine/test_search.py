@@ -6,15 +6,17 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.engine.among import Sides
 from privacyfunnel.engine.closing import closed
-from privacyfunnel.engine.neighbours import NeighbourSearch
+from privacyfunnel.engine.neighbours import FROM_NOWHERE, NeighbourSearch
 from privacyfunnel.engine.objective import reduced_costs
-from privacyfunnel.engine.plan import BOXES, NEIGHBOURS, TOGETHER
+from privacyfunnel.engine.plan import BOXES, FIRST_NEIGHBOURS, NEIGHBOURS, TOGETHER
 from privacyfunnel.engine.polytope import boxed, polytope_of
 from privacyfunnel.engine.problem import Problem
+from privacyfunnel.engine.programme import RowsOracle
 from privacyfunnel.engine.search import InputsInTurn, InTurn, VertexSearch
 from privacyfunnel.engine.some_inputs import SomeInputsSearch
-from privacyfunnel.engine.vertices import Walks
+from privacyfunnel.engine.vertices import Vertices, Walks
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import SRLIP
 from privacyfunnel.tables.adult import adult_counts
@@ -53,6 +55,17 @@ def test_a_walk_ends_at_vertices_of_the_polytope_and_never_goes_up(seed: int, c:
     assert ((v > 1e-9).sum(axis=1) <= polytope.support).all()
     before, after = (reduced_costs(problem.objective, atoms, prices).min() for atoms in (start.x[:, :a], v))
     assert after <= before + 1e-9
+
+
+def test_a_basis_without_an_inverse_is_no_vertex_and_no_warning() -> None:
+    """An infinite inverse times nothing is no number, of which numpy warns."""
+    problem = lip(1, 4, 6, 0.5)
+    walks, prices = Walks(polytope_of(problem), problem.objective), np.random.default_rng(0).normal(size=6)
+    sound = walks.cheapest(np.eye(6))
+    singular = Vertices(sound.x[:1], np.full_like(sound.basis[:1], sound.basis[0, 0]))
+    for found in (walks.settled(singular), walks.descend(singular, prices), walks.passed(singular, prices, 3)):
+        assert not len(found.x)
+    assert len(walks.descend(singular.joined(sound), prices).x) == len(sound.x)
 
 
 def test_rows_that_cannot_bind_are_left_out() -> None:
@@ -148,25 +161,73 @@ def test_what_atoms_leave_over_is_closed_to_an_allowed_split(seed: int, epsilon:
 def test_walks_among_neighbours_meet_allowed_atoms_of_these(three_columns: Problem) -> None:
     problem = three_columns
     assert problem.size > NEIGHBOURS
-    search = NeighbourSearch(problem, NEIGHBOURS)
+    search = NeighbourSearch(problem, NEIGHBOURS, FIRST_NEIGHBOURS)
     search.walks = 8
     assert allowed_atoms(search, problem).any()
 
 
 def test_neighbours_are_those_who_share_the_smallest_classes(three_columns: Problem) -> None:
     """By chance anybody may be among them; on average they share more of what the rows look at than others do."""
-    problem, x = three_columns, int(np.argmax(three_columns.prior))
-    search = NeighbourSearch(problem, NEIGHBOURS)
+    problem, x, few = three_columns, int(np.argmax(three_columns.prior)), 40
+    search = NeighbourSearch(problem, few, few)
     members = problem.rows.members[problem.rows.compared].astype(int)
     shared = members[:, x] @ members
     around = [search._around(np.array([x])) for _ in range(20)]
-    assert all(x in inputs and inputs.size == NEIGHBOURS for inputs in around)
+    assert all(x in inputs and inputs.size == few for inputs in around)
     assert np.mean([shared[inputs].mean() for inputs in around]) > 1.3 * shared.mean()
+
+
+def test_walks_begin_between_an_atom_that_has_what_is_missing_and_a_cheap_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    problem = problem_of(Joint.from_counts(adult_counts("income", "education", "relationship", "sex")[0]), SRLIP(1.0))
+    search = NeighbourSearch(problem, 40, 40)
+    known = search.start().any(axis=0)
+    x = int(np.argmin(np.where(known, problem.prior, np.inf)))
+    prices = -np.log(problem.prior)
+    cheap = {atom.tobytes() for atom in search._cheapest(problem.size, prices)}
+    begun, between = [], search._between
+
+    def seen(one: FloatArray, other: FloatArray) -> tuple[FloatArray, IntArray]:
+        begun.append(one[x] > 0 and other.tobytes() in cheap)
+        return between(one, other)
+
+    monkeypatch.setattr(search, "_between", seen)
+    atoms = search.cover(prices, np.eye(1, problem.size, x)[0])
+    assert len(begun) == search.walks - -(-search.walks // FROM_NOWHERE)
+    assert all(begun)
+    assert (atoms[:, x] > 0).any()
+
+
+def test_the_first_atoms_give_each_input_as_much_as_any_among_its_neighbours() -> None:
+    problem = problem_of(random_joint(7, (2, 3, 3), 0.3), SRLIP(0.5))
+    found = NeighbourSearch(problem, 2, problem.size).start()
+    oracle = RowsOracle(problem)
+    most = -oracle.minimise(-np.eye(problem.size)).lower
+    assert found.max(axis=0) == pytest.approx(most, abs=1e-6)
+
+
+@given(seed=SEEDS, shape=SMALL, epsilon=st.floats(0.05, 2), kept=st.floats(0.3, 1))
+@settings(max_examples=40, deadline=None)
+def test_the_cheapest_atom_among_some_inputs_is_that_of_their_own_problem(
+    seed: int, shape: tuple[int, ...], epsilon: float, kept: float
+) -> None:
+    problem = problem_of(random_joint(seed, (*shape, 2), 0.3), SRLIP(epsilon))
+    random = np.random.default_rng(seed)
+    inputs = np.flatnonzero(random.random(problem.size) < kept)
+    assume(inputs.size > 0)
+    among, own = Sides(problem).among(inputs), RowsOracle(problem.among(inputs))
+    for cost in random.normal(size=(3, inputs.size)):
+        v, w = among.cheapest(cost), own.cheapest(cost)
+        assert (v is None) == (w is None)
+        if v is not None and w is not None:
+            assert v.sum() == pytest.approx(1.0)
+            assert cost @ v == pytest.approx(cost @ w, abs=1e-6)
 
 
 def test_the_pool_keeps_what_is_cheapest_however_long_ago_it_was_met() -> None:
     problem = problem_of(random_joint(7, (2, 3, 3)), SRLIP(0.5))
-    search = NeighbourSearch(problem, NEIGHBOURS)
+    search = NeighbourSearch(problem, NEIGHBOURS, FIRST_NEIGHBOURS)
     search.pool = 5
     random = np.random.default_rng(3)
     prices, atoms = random.normal(size=problem.size), random.dirichlet(np.ones(problem.size), 10)

@@ -79,16 +79,6 @@ def test_what_is_drawn_is_found_again_from_the_labels_it_shows(kind: str) -> Non
 
 
 @ANY_KIND
-def test_what_counting_sees_is_what_outputs_and_values_have_together(kind: str) -> None:
-    law = law_of(kind)
-    counted, whole = law.counted(JOINT), law.with_values(JOINT)
-    for (values, p, shown), (same, p_xy) in zip(counted, whole, strict=True):
-        np.testing.assert_array_equal(values, same)
-        np.testing.assert_allclose(p, np.asarray(p_xy.sum(axis=1)).ravel(), atol=1e-15)
-        np.testing.assert_allclose(shown, np.asarray(p_xy.sum(axis=0)).ravel(), atol=1e-15)
-
-
-@ANY_KIND
 def test_labels_that_no_output_shows_together_are_no_output(kind: str) -> None:
     law = law_of(kind)
     every = np.array(list(product(*(range(len(labels)) for labels in law.columns))))

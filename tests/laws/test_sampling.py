@@ -17,7 +17,8 @@ from scipy.stats import chi2
 
 from privacyfunnel.arrays import WordArray
 from privacyfunnel.errors import DistributionError, ParameterError, SizeError
-from privacyfunnel.laws.alias import AliasTables, draw_sets, sample
+from privacyfunnel.laws import alias
+from privacyfunnel.laws.alias import AliasTables, TablesByWidth, draw_sets, sample
 from privacyfunnel.laws.sampling import KeyStream
 
 Row = list[tuple[int, int]]
@@ -66,6 +67,34 @@ def test_all_words_together_make_exactly_the_integers_of_the_channel(data: st.Da
     for x, row in enumerate(rows):
         drawn = tables.draw(np.full(1 << bits, x), every_word)
         assert Counter(drawn.tolist()) == positive(row)
+
+
+@settings(max_examples=50, deadline=None)
+@given(data=st.data(), bits=st.sampled_from([3, 8, 10]))
+def test_rows_of_different_widths_are_dealt_exactly_from_tables_of_their_own(data: st.DataObject, bits: int) -> None:
+    rows = [row for _ in range(3) for row in data.draw(channels(bits))]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(alias, "_SHARED_BUCKETS", 0)
+        tables = TablesByWidth.of(rows, bits=bits)
+    assert isinstance(tables, TablesByWidth)
+    every_word = np.arange(1 << bits, dtype=np.uint64)
+    codes, words = np.repeat(np.arange(len(rows)), 1 << bits), np.tile(every_word, len(rows))
+    drawn = tables.draw(codes, words).reshape(len(rows), -1)
+    for x, row in enumerate(rows):
+        assert Counter(drawn[x].tolist()) == positive(row)
+
+
+def test_one_wide_row_among_many_narrow_ones_does_not_make_their_tables_wide() -> None:
+    half, many = 1 << 63, 1 << 11
+    wide = [(y, (1 << 64) // many) for y in range(many)]
+    tables = TablesByWidth.of([wide, *([[(0, half), (1, half)]] * (1 << 12))])
+    assert isinstance(tables, TablesByWidth)
+    assert sum(group.thresholds.size for group in tables.groups) == many + 2 * (1 << 12)
+
+
+def test_small_tables_are_shared_as_they_always_were() -> None:
+    rows = random_rows(5, 40, seed=3)
+    assert isinstance(TablesByWidth.of(rows), AliasTables)
 
 
 @settings(max_examples=100, deadline=None)

@@ -1,5 +1,6 @@
 """Methods are lines of one table: a new one is released and drawn as a curve without touching anything else."""
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from privacyfunnel.designs import curve as curve_room
 from privacyfunnel.designs import methods
 from privacyfunnel.designs.choice import AUTO
 from privacyfunnel.designs.curve import Point, curve
@@ -153,3 +155,18 @@ def test_a_curve_never_falls_and_its_bounds_never_rise_towards_smaller_promises(
     cut_short = [Point("optimal", 0.5, 0.4, 0.9), Point("optimal", 1.0, 0.3, 0.8)]
     found = curve(joint, epsilons=[0.5, 1.0], methods=["optimal"], known=cut_short).points
     assert [(point.utility, point.bound) for point in found] == [(0.4, 0.8), (0.4, 0.8)]
+
+
+def test_points_of_a_curve_share_the_time_for_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = {}
+
+    def noted(joint: Joint, promise: Promise, method: str, options: Options) -> Point:
+        given[method, promise.epsilon] = options.effort.time_limit
+        return Point(method, promise.epsilon, None, None)
+
+    monkeypatch.setattr(curve_room, "_point", noted)
+    curve(Joint.from_counts([[5, 1], [1, 5]]), epsilons=[0.5, 1.0, 2.0], within=6.0)
+    assert given["optimal", 0.5] == given["optimal", 1.0] == given["optimal", 2.0] == 2.0
+    assert curve_room._each(6.0, 3, 2, Effort()) == 3.0  # two at a time, then one
+    assert curve_room._each(6.0, 3, 2, Effort(time_limit=1.0)) == 1.0
+    assert curve_room._each(math.inf, 3, 2, Effort()) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,7 +20,7 @@ from privacyfunnel.cli.options import (
     PromiseName,
     PromiseOption,
     SeesSecret,
-    TimeLimit,
+    TimeLimitOfAll,
     listed,
     several_epsilons,
 )
@@ -27,7 +28,7 @@ from privacyfunnel.cli.reading import Coarsening, Reading
 from privacyfunnel.cli.spread import spread
 
 if TYPE_CHECKING:
-    from privacyfunnel.designs.curve import Curve
+    from privacyfunnel.designs.curve import Curve, Point
     from privacyfunnel.model.joint import Joint
     from privacyfunnel.tables.sources import Source
 
@@ -50,7 +51,7 @@ def curve(
     sees_secret: SeesSecret = False,
     coarsening: Coarsening,
     gap: Gap = 1e-6,
-    time_limit: TimeLimit = None,
+    time_limit: TimeLimitOfAll = None,
     reading: Reading,
     into: Annotated[
         Path | None, typer.Option("--into", help="A folder for curve.csv, curve.svg and curve.png.")
@@ -80,8 +81,16 @@ def curve(
     if population is not None:
         like = like.for_population(joint, population)
     with work_shown() as (proof, _):
-        effort = Effort(gap, time_limit, proof)
-        found = room.curve(joint, like, epsilons=sizes, sees_secret=sees_secret, use=use, effort=effort, cores=None)
+        found = room.curve(
+            joint,
+            like,
+            epsilons=sizes,
+            sees_secret=sees_secret,
+            use=use,
+            effort=Effort(gap, None, proof),
+            within=math.inf if time_limit is None else time_limit,
+            cores=None,
+        )
     files = []
     if into is not None:
         from privacyfunnel.report.trade_off import write_curve
@@ -99,6 +108,9 @@ def curve(
     what = "I(X;Y) in nats" if use.name == "information" else f"{use.called}, {use.unit},"
     people = "" if population is None else f" for a population, {100 * population:g} % confidence"
     text = f"{what} under {found.promise.upper()}{people}; H(X) = {found.entropy:.4f}\n\n{_told(found)}"
+    several = len({point.name for point in found.points if point.stopped is not None}) > 1
+    cut = words.cut_short((_named(point, several), point.stopped) for point in found.points)
+    text = "\n\n".join([text, *cut])
     if files:
         text += f"\n\nWritten: {', '.join(map(str, files))}"
     answer(as_json, content, text)
@@ -146,6 +158,11 @@ def joint_of_table(
             merges=coarsening.merges,
         ).contingency
     )
+
+
+def _named(point: Point, several: bool) -> str:
+    """What a point is called, with its method where several of them are sought."""
+    return f"ε = {point.epsilon:g} ({point.name})" if several else f"ε = {point.epsilon:g}"
 
 
 def _told(found: Curve) -> str:

@@ -14,7 +14,7 @@ from privacyfunnel.cli.options import Force, QueryOption, TableOrDatabase
 from privacyfunnel.cli.reading import Coarsening, Reading
 from privacyfunnel.cli.release_options import CountsColumn
 from privacyfunnel.cli.spread import spread
-from privacyfunnel.cli.summary import near, promised, served
+from privacyfunnel.cli.summary import near, promised, search, served
 
 if TYPE_CHECKING:
     from privacyfunnel.release.design import Designed
@@ -66,6 +66,9 @@ def content(found: Designed) -> dict[str, Any]:
         "method": found.choice.method,
         "reason": found.choice.reason,
         "seconds": found.seconds,
+        "search_cut": found.short is not None,
+        "stopped": found.worth.stopped,
+        "missing_at_most": found.short,
         "sees_secret": sealed.sees_secret,
         "information_nats": sealed.information,
         "entropy_nats": sealed.entropy,
@@ -105,5 +108,6 @@ def lines(found: Designed) -> list[tuple[str, str]]:
         ("method", f"{found.choice.method}{why}"),
         *near(expected_of_each(sealed, found.joint, found.rows)),
         *served(found.worth, found.options.average),
+        *search(found.worth, found.short),
         ("information", kept if sealed.bound is None else f"{kept}; no protocol keeps more than {sealed.bound:.4f}"),
     ]

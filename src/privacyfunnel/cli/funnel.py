@@ -13,7 +13,7 @@ from privacyfunnel.cli.frame import Json, answer
 from privacyfunnel.cli.options import (
     Force,
     Gap,
-    TimeLimit,
+    TimeLimitOfAll,
     several_averages,
 )
 from privacyfunnel.cli.reading import Coarsening, Reading
@@ -42,7 +42,7 @@ def funnel(
     ] = None,
     coarsening: Coarsening,
     gap: Gap = 1e-5,
-    time_limit: TimeLimit = None,
+    time_limit: TimeLimitOfAll = None,
     reading: Reading,
     into: Annotated[
         Path | None, typer.Option("--into", help="A folder for funnel.csv, funnel.svg and funnel.png.")
@@ -69,7 +69,8 @@ def funnel(
 
         files = write_funnel(found, into, force=force)
     about = f"I(X;Y) in nats; H(X) = {found.entropy:.4f}, I(S;X) = {found.about_secret:.4f}"
-    text = "\n\n".join([about, _told(found), NO_PROMISE])
+    cut = words.cut_short((f"{point.average:.4f}", point.stopped.value) for point in found.points)
+    text = "\n\n".join([about, _told(found), *cut, NO_PROMISE])
     if files:
         text += f"\n\nWritten: {', '.join(map(str, files))}"
     answer(as_json, _content(found, files), text)
@@ -86,6 +87,7 @@ def _content(found: Funnel, files: list[Path]) -> dict[str, Any]:
                 "bound": point.bound,
                 "about_secret": point.about_secret,
                 "worst": dict(point.worst),
+                "stopped": point.stopped.value,
                 "greedy": greedy,
             }
             for point, greedy in zip(found.points, found.greedy, strict=True)

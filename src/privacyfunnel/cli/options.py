@@ -147,6 +147,15 @@ TimeLimit = Annotated[
         metavar="SECONDS",
     ),
 ]
+TimeLimitOfAll = Annotated[
+    float | None,
+    typer.Option(
+        "--time-limit",
+        help="Stop after so many seconds, of all points together, with the best so far; 60 each where left out.",
+        parser=partial(checked_positive, "time limit"),
+        metavar="SECONDS",
+    ),
+]
 Table = Annotated[
     Path,
     typer.Argument(

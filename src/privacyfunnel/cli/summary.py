@@ -99,7 +99,7 @@ def told(release: Release) -> str:
             *_counted(release),
             *served(release.worth, release.average),
             ("information", kept),
-            *_search(release),
+            *search(release.worth, release.short),
             (
                 "unchanged",
                 f"{words.share(release.unchanged, 1)} of rows show {just}the value they had, "
@@ -196,20 +196,20 @@ def _people(release: Release) -> list[tuple[str, str]]:
     return [("population", said), ("", f"for these rows alone it would be {alone.value:.4f} {unit}: --population none")]
 
 
-def _search(release: Release) -> list[tuple[str, str]]:
+def search(worth: Worth, short: float | None) -> list[tuple[str, str]]:
     """What ended the search, where it may have found more."""
-    if release.short is not None:
-        return [("search", _cut(release))]
-    late = release.worth.bound is None and release.worth.stopped == "time"
-    return [("search", words.stopped(release.worth.stopped))] if late else []
+    if short is not None:
+        return [("search", _cut(worth, short))]
+    late = worth.bound is None and worth.stopped == "time"
+    return [("search", words.stopped(worth.stopped))] if late else []
 
 
-def _cut(release: Release) -> str:
+def _cut(worth: Worth, short: float) -> str:
     """That the search was cut short, and what that may have cost."""
-    if release.worth.unproved:
+    if worth.unproved:
         return "ended without a proof: how far this is from the best is not known"
-    unit = "nats" if release.worth.use.name == "information" else release.worth.use.unit
-    return f"cut short: up to {release.short:.2g} {unit} may be missing; {words.stopped(release.worth.stopped)}"
+    unit = "nats" if worth.use.name == "information" else worth.use.unit
+    return f"cut short: up to {short:.2g} {unit} may be missing; {words.stopped(worth.stopped)}"
 
 
 def _why(release: Release) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from privacyfunnel.tables.databases.address import discreet
 
@@ -126,3 +126,16 @@ def stopped(reason: str | None) -> str:
     if reason == "nothing left to try":
         return "nothing was left to try, and more time finds no more"
     return "time was up, and a longer --time-limit may find it"
+
+
+def cut_short(points: Iterable[tuple[str, str | None]]) -> list[str]:
+    """Which points of a curve, by their names, were cut short, and by what; a sentence for each reason.
+
+    >>> cut_short([("ε = 0.5", "gap"), ("ε = 1", "time"), ("ε = 2", "time"), ("ε = 4", None)])
+    ['Cut short at ε = 1, ε = 2: time was up, and a longer --time-limit may find it.']
+    """
+    reasons: dict[str, list[str]] = {}
+    for name, reason in points:
+        if reason not in (None, "gap"):
+            reasons.setdefault(stopped(reason), []).append(name)
+    return [f"Cut short at {', '.join(names)}: {why}." for why, names in reasons.items()]

@@ -75,6 +75,7 @@ def curve(
     effort: Effort | None = None,
     known: Sequence[Point] = (),
     seconds: float = math.inf,
+    within: float = math.inf,
     cores: int | None = 1,
 ) -> Curve:
     """Utility and bound of every method at every ε; with `sees_secret` also of the best that looks at the secret.
@@ -83,8 +84,9 @@ def curve(
 
     The promise is a name, or one of the kind that is meant: those nearest to its own ε are made first. Without
     `methods` all are drawn but those that work column by column. Points that are `known` are not made again, and
-    those that have not begun after so many `seconds` are left out. `cores` says how many points are made at a time;
-    None is as many as there are.
+    those that have not begun after so many `seconds` are left out. The effort's time limit is of one point; where all
+    must be made `within` some seconds, each that is searched for has an equal part. `cores` says how many points are
+    made at a time; None is as many as there are.
     """
     from privacyfunnel.designs.workers import Workers
 
@@ -99,6 +101,8 @@ def curve(
         lines.insert(1, (room.method("optimal"), True))
     solved = {(point.name, point.epsilon): point for point in known}
     effort = effort or Effort()
+    most = 1 if effort.progress else cores or os.cpu_count() or 1  # who watches a proof watches it here
+    effort = replace(effort, time_limit=_each(within, len(epsilons) * sum(m.searches for m, _ in lines), most, effort))
     jobs = [
         (
             joint,
@@ -110,8 +114,7 @@ def curve(
         for method, seeing in lines
         if (line_name(method.name, seeing), epsilon) not in solved
     ]
-    most = min(len(jobs), cores or os.cpu_count() or 1)
-    with Workers(1 if effort.progress else most) as workers:  # who watches a proof watches it here
+    with Workers(min(len(jobs), most)) as workers:
         made = workers.until(time.monotonic() + seconds, _point, jobs).values()
     solved |= {(point.name, point.epsilon): point for point in made}
     points: list[Point] = []
@@ -145,6 +148,12 @@ def never_falling(line: Sequence[Point], less_is_better: bool = False) -> list[P
         replace(point, utility=best.utility, value=best.value, bound=bound)
         for point, best, bound in zip(line, kept, reversed(bounds), strict=True)
     ]
+
+
+def _each(within: float, searches: int, at_a_time: int, effort: Effort) -> float | None:
+    """The seconds of each of so many searches."""
+    limits = [effort.time_limit, within / max(-(-searches // at_a_time), 1)]
+    return min((limit for limit in limits if limit is not None and limit < math.inf), default=None)
 
 
 def _apart(one: float, other: float) -> float:

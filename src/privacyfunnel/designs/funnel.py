@@ -7,16 +7,18 @@ comes with the ε that it would have as LIP and as LDP, and M can be asked for o
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.designs.greedy import greedy_merging
 from privacyfunnel.designs.informative import repaid
-from privacyfunnel.designs.optimum import optimal
+from privacyfunnel.designs.optimum import checked_size, optimal
+from privacyfunnel.designs.question import Optimum, Stop
 from privacyfunnel.designs.skew import naming_skew
 from privacyfunnel.designs.splitting import LARGEST_EPSILON, LARGEST_SLIVER_BITS, identity, problem_of, protocol_of
+from privacyfunnel.engine.clock import Clock
 from privacyfunnel.engine.funnel import Average, Progress, split_on_average
 from privacyfunnel.engine.problem import Problem
 from privacyfunnel.errors import ParameterError, SizeError, SolverError, checked_average
@@ -26,14 +28,18 @@ from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, Promise
 from privacyfunnel.model.protocol import Protocol
 from privacyfunnel.model.rows import Rows
+from privacyfunnel.model.uses.use import Information
 
 SHARES = (0.02, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0)  # of I(S;X): the M at which a curve is drawn
 EPSILONS = (0.25, 0.5, 1.0, 2.0)  # of the promises that are drawn beside it
 LARGEST = 150  # values: beyond, a proof says nothing in a minute
 INSIDE = 1e-9  # of M: by how much less is solved for, so that rounding does not bring what is measured above it
+REACHED = 1e-9  # relative: what rounding may add to a gap that was reached
 ROUNDING = 1e-10  # by how much a measured utility may exceed a bound that it meets
 WIDER = 1e-4  # nats: the gap of what stands beside the curve
 SECONDS = 60.0  # for one point, where nobody said how long it may take
+A_MOMENT = 1e-3  # seconds
+PROMISE_SHARE = 0.4  # of the time, for the best protocol that keeps the promise alone
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,6 +53,7 @@ class OnAverage:
     about_secret: float  # nats, I(S;Y) measured on `protocol`
     worst: Mapping[str, float]  # the ε of each promise; inf where a record gives its secret away without bound
     sealed: SealedProtocol | None = None  # where a promise was kept besides
+    stopped: Stop = Stop.GAP  # what ended the search
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +99,13 @@ def optimal_on_average(
             f"The funnel is solved for at most {LARGEST} values; this table has {joint.a:,}. Publish fewer columns, or "
             "use coarser bins."
         )
-    known = _without_the_average(joint, average, promise, gap, time_limit)
+    clock = Clock.of(SECONDS if time_limit is None else time_limit)
+    alone = _by_the_promise(joint, average, promise, gap, clock)
+    known = _without_the_average(joint, average, promise, alone)
     if known is not None:
         return known
     inside = average * (1 - INSIDE)
-    problem, start, margin = _problem(joint, promise, gap, time_limit)
+    problem, start, margin = _problem(joint, promise, alone)
     owed = repaid(entropy(joint.p_x), margin)
     h_x, h_s, secrets = entropy(joint.p_x), entropy(joint.p_s), joint.p_s_given_x
     found = split_on_average(
@@ -104,43 +113,48 @@ def optimal_on_average(
         Average(secrets, h_s - inside),
         bounded=Average(secrets, h_s - average),
         gap=gap,
-        time_limit=time_limit or SECONDS,
+        time_limit=clock.left,
         progress=None if progress is None else lambda value, bound: progress(h_x - value, min(h_x, h_x - bound)),
         start=start,
     )
     protocol = _within(joint, protocol_of(joint, problem, np.arange(joint.a), found, False), average)
-    return _measured(joint, average, protocol, min(h_x, h_x - found.bound + owed), promise)
+    best = _measured(joint, average, protocol, min(h_x, h_x - found.bound + owed), promise)
+    reached = best.bound - best.utility <= gap + REACHED * (1 + h_x)
+    return replace(best, stopped=Stop.GAP if reached else Stop.TIME if clock.late else Stop.NOTHING)
 
 
-def _without_the_average(
-    joint: Joint, average: float, promise: Promise | None, gap: float, time_limit: float | None
-) -> OnAverage | None:
-    """The answer where M asks for nothing beyond the promise, or for independence, which is LIP(0)."""
+def _by_the_promise(joint: Joint, average: float, promise: Promise | None, gap: float, clock: Clock) -> Optimum | None:
+    """The best protocol that keeps the promise alone, if there is one; independence is LIP(0), which nothing beats."""
     if average == 0:
         if promise is not None and promise.guards_known_attributes:
             raise ParameterError(f"an average of 0 is not solved together with {promise.name}. Ask for more than 0.")
-        best = optimal(joint, LIP(0), gap=gap, time_limit=time_limit)
-    elif promise is None:
+        return optimal(joint, LIP(0), gap=gap, time_limit=_part(clock, 1.0))
+    if promise is None:
+        return None
+    return optimal(joint, promise, gap=gap, time_limit=_part(clock, PROMISE_SHARE))
+
+
+def _without_the_average(
+    joint: Joint, average: float, promise: Promise | None, alone: Optimum | None
+) -> OnAverage | None:
+    """The answer where M asks for nothing beyond the promise, or for independence."""
+    if alone is None:
         as_it_is = identity(joint, False)
         if about_secret(joint, as_it_is) > average:
             return None
         return _measured(joint, average, as_it_is, entropy(joint.p_x), None)
-    else:
-        best = optimal(joint, promise, gap=gap, time_limit=time_limit)
-        if about_secret(joint, best.protocol) > average:
-            return None
-    return _measured(joint, average, best.protocol, best.bound, promise)
+    if average > 0 and about_secret(joint, alone.protocol) > average:
+        return None
+    best = _measured(joint, average, alone.protocol, alone.bound, promise)
+    return replace(best, stopped=alone.stopped)
 
 
-def _problem(
-    joint: Joint, promise: Promise | None, gap: float, time_limit: float | None
-) -> tuple[Problem, FloatArray | None, float]:
+def _problem(joint: Joint, promise: Promise | None, alone: Optimum | None) -> tuple[Problem, FloatArray | None, float]:
     """The engine's problem, atoms to begin with, and by how much its promise is smaller than the one given."""
-    if promise is None or promise.epsilon > LARGEST_EPSILON:
+    if promise is None or alone is None or promise.epsilon > LARGEST_EPSILON:
         return Problem.of_values(joint.p_x, Rows.joined([], joint.a), 1.0), None, 0.0
     problem, _, margin = problem_of(joint, promise, False)
-    best = optimal(joint, promise, gap=gap, time_limit=time_limit).protocol
-    p_xy = best.joint_with_values(joint)
+    p_xy = alone.protocol.joint_with_values(joint)
     atoms = (p_xy / p_xy.sum(axis=0)).T
     return problem, problem.drawn_towards(atoms), margin
 
@@ -180,15 +194,36 @@ def funnel(
 ) -> Funnel:
     """The curve at these M (in nats; shares of I(S;X) where none are given), beside greedy merging, LIP and LDP.
 
-    `gap` and `time_limit` (seconds) are of one point.
+    `gap` is of one point. `time_limit` (seconds) is of all together: each has an equal part of what is left. A promise
+    that is too large to be solved is left out.
     """
+    clock = Clock.of(time_limit)
     whole = about_secret(joint, identity(joint, False))
     wanted = sorted({checked_average(m) for m in averages} or {share * whole for share in SHARES})
-    points = tuple(optimal_on_average(joint, m, gap=gap, time_limit=time_limit, progress=progress) for m in wanted)
-    beside = []
-    for kind in (LIP, LDP):
-        for epsilon in epsilons:
-            best = optimal(joint, kind(epsilon), gap=max(gap, WIDER), time_limit=time_limit or SECONDS)
-            beside.append(Beside(kind.__name__.lower(), epsilon, best.utility, about_secret(joint, best.protocol)))
+    promises = [kind(epsilon) for kind in (LIP, LDP) if _solved_for(joint, kind) for epsilon in epsilons]
+    turns = len(wanted) + len(promises)
+    points, beside = [], []
+    for number, average in enumerate(wanted):
+        seconds = None if time_limit is None else _part(clock, 1 / (turns - number))
+        points.append(optimal_on_average(joint, average, gap=gap, time_limit=seconds, progress=progress))
+    for number, promise in enumerate(promises):
+        seconds = SECONDS if time_limit is None else _part(clock, 1 / (len(promises) - number))
+        best = optimal(joint, promise, gap=max(gap, WIDER), time_limit=seconds)
+        told = about_secret(joint, best.protocol)
+        beside.append(Beside(promise.name.lower(), promise.epsilon, best.utility, told))
     greedy = tuple(greedy_merging(joint, point.average) for point in points)
-    return Funnel(entropy(joint.p_x), whole, points, greedy, tuple(beside))
+    return Funnel(entropy(joint.p_x), whole, tuple(points), greedy, tuple(beside))
+
+
+def _part(clock: Clock, share: float) -> float:
+    """A share of the seconds that are left, and a moment where there are none: something is found even then."""
+    return max(clock.part(share).left, A_MOMENT)
+
+
+def _solved_for(joint: Joint, kind: type[Promise]) -> bool:
+    """Whether the optimum under such a promise is small enough to be computed."""
+    try:
+        checked_size(joint, kind(1.0), False, Information())
+    except SizeError:
+        return False
+    return True

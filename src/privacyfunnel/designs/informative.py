@@ -19,6 +19,7 @@ from privacyfunnel.designs.splitting import (
     protocol_of,
     sparse_identity,
     sparse_protocol_of,
+    thinned,
     without_unseen,
 )
 from privacyfunnel.engine import Problem, split
@@ -33,6 +34,7 @@ from privacyfunnel.model.sparse import SparseProtocol
 
 ROUNDING = 1e-12  # relative: how far the measured utility may exceed a bound that it meets
 SEALED_EACH, SEALING_SHARE = 4e-4, 0.6  # seconds an input that labels and sealing take; at most so much of the time
+NEARLY_ALL = 0.94  # of the time: a search that took more was ended by the clock
 HEAD_START = 5.0  # seconds for the protocol that does not see the secret, from which the one that does begins
 
 
@@ -46,8 +48,9 @@ def most_informative(asked: Question) -> Optimum:
 
     by column generation, until `bound - utility` is at most the gap.
     """
+    clock = Clock.of(asked.time_limit)
     joint, promise, use, sees_secret = asked.joint, asked.promise, asked.use, asked.sees_secret
-    gap, time_limit, progress = asked.gap, asked.time_limit, asked.progress
+    gap, progress = asked.gap, asked.progress
     h_x = entropy(joint.p_x)
     as_it_is: Protocol | SparseProtocol
     if joint.a > LARGEST_PROBLEM:  # values alone
@@ -59,12 +62,12 @@ def most_informative(asked: Question) -> Optimum:
         return Optimum(as_it_is, utility, max(utility, h_x), utility, use)
     problem, inputs, margin = problem_of(joint, promise, sees_secret)
     said = None if progress is None else _in_utility(progress, h_x, margin)
-    clock = Clock.of(time_limit)
-    start = _known_atoms(joint, promise, problem, inputs, gap, time_limit) if sees_secret else None
+    start = _known_atoms(joint, promise, problem, inputs, gap, clock.remaining) if sees_secret else None
     sealing = min(SEALED_EACH * problem.size, SEALING_SHARE * clock.left)
     searching = Clock.of(None if clock.remaining is None else clock.left - sealing)
-    found = split(problem, gap=gap, time_limit=searching.remaining, progress=said, start=start)
-    stopped = Stop.TIME if searching.late else Stop.NOTHING
+    nearly_all = searching.part(NEARLY_ALL)
+    found = thinned(split(problem, gap=gap, time_limit=searching.remaining, progress=said, start=start))
+    stopped = Stop.TIME if nearly_all.late else Stop.NOTHING
     split_up: Protocol | SparseProtocol
     if not sees_secret and problem.sets is None and hardly_filled(found.atoms):
         split_up = sparse_protocol_of(joint, problem, inputs, found)

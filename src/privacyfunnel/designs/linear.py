@@ -5,7 +5,6 @@ Outputs are actions. Action k takes :math:`u_k` of the prior of the inputs and c
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import cast
 
@@ -25,6 +24,7 @@ from privacyfunnel.designs.splitting import (
     unseen,
 )
 from privacyfunnel.engine.actions import bound_by_prices, drawn_actions, split_by_actions
+from privacyfunnel.engine.clock import Clock
 from privacyfunnel.engine.numbers import split_by_numbers
 from privacyfunnel.engine.plan import cone_rows, linear_oracle
 from privacyfunnel.engine.problem import Problem, Split
@@ -46,6 +46,7 @@ ROUNDING = 1e-9  # of the largest cost: how far a value may lie below a bound th
 
 def by_linear_programme(asked: Question) -> Optimum:
     """The protocol of least expected cost."""
+    clock = Clock.of(asked.time_limit)
     use, joint, promise = cast(LinearUse, asked.use), asked.joint, asked.promise
     costs = use.costs(joint)
     as_it_is = identity(joint, asked.sees_secret, promise.anything_else)
@@ -61,12 +62,11 @@ def by_linear_programme(asked: Question) -> Optimum:
     own = drawn_actions(inner, inputs % joint.a, joint.a, shares=use.margin)
     x = use.actions(joint)
     if x is not None:
-        taken, bound = _by_numbers(inner, whole, x[inputs % joint.a], own, asked.time_limit)
+        taken, bound = _by_numbers(inner, whole, x[inputs % joint.a], own, clock.remaining)
     else:
         losses = costs.T[:, inputs % joint.a]  # a row per action
         shares = joint.p_x if use.margin else None
-        deadline = np.inf if asked.time_limit is None else time.monotonic() + asked.time_limit
-        found = split_by_actions(cone_rows(inner), problem.prior, losses, shares, deadline)
+        found = split_by_actions(cone_rows(inner), problem.prior, losses, shares, clock.deadline)
         taken, bound = own, 0.0
         if found is not None:
             taken, bound = found.taken, bound_by_prices(linear_oracle(whole), problem.prior, losses, found, shares)

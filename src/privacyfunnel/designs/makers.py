@@ -65,7 +65,7 @@ def _on_average(joint: Joint, promise: Promise, options: Options, average: float
         joint, average, kept, gap=effort.gap, time_limit=effort.time_limit, progress=effort.progress
     )
     # The bound holds with this average, so that it is none on what the promise alone allows.
-    worth = Worth(options.use, best.utility, best.bound)
+    worth = Worth(options.use, best.utility, best.bound, best.stopped.value)
     return Made(joint, promise, best.protocol, _outputs(best.protocol), sealed=best.sealed, judged=worth)
 
 

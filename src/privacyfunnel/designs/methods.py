@@ -48,6 +48,7 @@ class Method:
     follows: frozenset[str] = frozenset({AS_VALUES})
     uses: tuple[type[Use], ...] = (Information,)  # what it can be made for, or measured by
     looks: bool = False  # at the secret, whether asked to or not
+    searches: bool = False  # for as long as it is told to
     by_column: bool = False  # one column after the other: for tables whose combinations are many
     answers_anything_else: bool = False  # by a row of its own for values that no row of the table has
     trial: Trial | None = None  # about how many nats it keeps, where finding that out by a design would take long
@@ -128,7 +129,12 @@ _ALL_BUT_COLUMNS = frozenset({SEES_SECRET, AS_VALUES})
 _EVERY_USE = (Use,)
 _TABLE = (
     Method(
-        "optimal", makers.by_optimum, follows=_ALL_BUT_COLUMNS | {AVERAGE}, uses=_EVERY_USE, answers_anything_else=True
+        "optimal",
+        makers.by_optimum,
+        follows=_ALL_BUT_COLUMNS | {AVERAGE},
+        uses=_EVERY_USE,
+        searches=True,
+        answers_anything_else=True,
     ),
     Method("randomised-response", makers.by_randomised_response, uses=_EVERY_USE, answers_anything_else=True),
     Method("unary-encoding", makers.by_unary_encoding, follows=frozenset()),
@@ -140,11 +146,12 @@ _TABLE = (
         looks=True,
         answers_anything_else=True,
     ),
-    Method("product", makers.by_product, follows=frozenset({AS_VALUES, BUDGETS}), by_column=True),
+    Method("product", makers.by_product, follows=frozenset({AS_VALUES, BUDGETS}), searches=True, by_column=True),
     Method(
         "chain",
         makers.by_chain,
         follows=frozenset({AS_VALUES, ORDER}),
+        searches=True,
         by_column=True,
         trial=makers.trial_of_chain,
     ),

@@ -22,7 +22,7 @@ __all__ = ["Optimum", "optimal"]
 ROUNDING = 1e-9  # relative: what sealing may add to a gap that was reached
 MOST_COMPARISONS = 2500  # of side channels: with more of them no search finds much in minutes
 MOST_NUMBERS = 5 * 10**7  # in the rows of a promise
-LARGEST_SETS = 20_000  # bounds of sets of priors; each is a row and a column of a linear programme, twice
+LARGEST_SETS = 20_000  # shares that sets of priors bound; each is a row and a column of a linear programme, twice
 
 
 @naming_skew
@@ -70,18 +70,14 @@ def checked_size(joint: Joint, promise: Promise, sees_secret: bool, use: Use) ->
         product = "use --method product, or promise LIP or LDP with"
         other = product if promise.guards_known_attributes else "or use"
         instead = f"Publish fewer columns, use coarser bins, {other} --method chain."
+    if joint.c > joint.a:
+        instead = f'Make one secret of several (--merge-secrets "a,b=other"). {instead}'
     inputs = int(np.count_nonzero(joint.weights)) if sees_secret else joint.a
     divided = use == Information() and not sees_secret and promise.population is None
     most = LARGEST_DIVIDED if divided and not (promise.guards_known_attributes and joint.m > 1) else LARGEST_PROBLEM
     if inputs > most:
         what = "pairs of a secret and a value" if sees_secret else "combinations" if joint.m > 1 else "values"
         raise SizeError(f"The optimum is computed for at most {most:,} {what}; this table has {inputs:,}. {instead}")
-    sets = promise.sets(joint, sees_secret)
-    if sets is not None and sets.high.size > LARGEST_SETS:
-        raise SizeError(
-            f"For a population the optimum is computed for at most {LARGEST_SETS:,} bounds on shares; "
-            f"{len(sets.high):,} events over {sets.inputs:,} inputs have {sets.high.size:,}. {instead}"
-        )
     comparisons = promise.count(joint, sees_secret)
     if promise.guards_known_attributes and joint.m > 1 and comparisons > MOST_COMPARISONS:
         raise SizeError(
@@ -92,4 +88,10 @@ def checked_size(joint: Joint, promise: Promise, sees_secret: bool, use: Use) ->
         raise SizeError(
             f"The optimum under {promise.name} compares {comparisons:,} times over {inputs:,} inputs here, "
             f"{comparisons * inputs:,} numbers; at most {MOST_NUMBERS:,} are worked with. {instead}"
+        )
+    shares = promise.shares_bounded(joint, sees_secret)
+    if shares > LARGEST_SETS:
+        raise SizeError(
+            f"For a population the optimum is computed for at most {LARGEST_SETS:,} shares of values among people with "
+            f"a secret; this table has {shares:,}. {instead}"
         )

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from privacyfunnel.arrays import FloatArray, IntArray, dense, filled, sparse
+from privacyfunnel.arrays import FloatArray, IntArray, dense, filled, hardly_filled, sparse
 from privacyfunnel.engine import Problem, Split
 from privacyfunnel.engine.objective import Entropy
 from privacyfunnel.engine.plan import MANY_INPUTS
@@ -32,7 +32,9 @@ LARGEST_SLIVER_BITS = 0
 LARGEST_EPSILON = 20.0  # what the engine solves for where more is asked: factors beyond e^20 are beyond its floats
 UNSEEN = 1e-7  # the chance of an input that never occurs, where a population may have it …
 UNSEEN_BESIDE = 1e-5  # … and where squares count: products of rows lose the digits of what is much rarer
+TINY = float(np.finfo(np.float64).tiny)
 ALIKE = 9  # digits of posteriors that are the same
+MOST_ENTRIES = 1_600_000  # chances above 0 of a protocol: some 45 of the 64 MB that its file may have
 RAREST_OUTPUT = 1e-9  # outputs rarer than this are merged: they carry no information to speak of
 
 
@@ -108,6 +110,28 @@ def without_unseen(bound: float, joint: Joint, problem: Problem) -> float:
     """
     m = unseen(joint, problem)
     return bound if m <= 0 else (bound + entropy([m, 1 - m])) / (1 - m)
+
+
+def thinned(found: Split) -> Split:
+    """The split with no more entries than a protocol file can hold: the outputs lightest for their entries become one.
+
+    The polytope is convex, so that their average is allowed too; what this costs shows in the gap. A search that was
+    cut short leaves splits of so many entries, of thousands of values.
+    """
+    y, z, chance = filled(found.atoms)
+    entries = np.bincount(y, minlength=len(found.weights))
+    if len(y) <= MOST_ENTRIES:
+        return found
+    order = np.argsort(-found.weights / entries, kind="stable")
+    joined_up = np.zeros(len(order), dtype=bool)
+    joined_up[order[np.cumsum(entries[order]) > MOST_ENTRIES]] = True
+    last = len(order) - int(joined_up.sum())
+    place = np.where(joined_up, last, np.cumsum(~joined_up) - 1)
+    weights = np.bincount(place, found.weights).astype(np.float64)
+    share = np.where(joined_up, found.weights / max(weights[last], TINY), 1.0)
+    cells = (place[y], z)
+    atoms = sparse.csr_array((share[y] * chance, cells), shape=(last + 1, found.atoms.shape[1]))
+    return replace(found, weights=weights, atoms=atoms if hardly_filled(found.atoms) else dense(atoms))
 
 
 def sparse_protocol_of(joint: Joint, problem: Problem, inputs: IntArray, found: Split) -> SparseProtocol:

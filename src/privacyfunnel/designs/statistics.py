@@ -13,7 +13,7 @@ from typing import cast
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray
-from privacyfunnel.designs.informative import most_informative
+from privacyfunnel.designs.informative import NEARLY_ALL, most_informative
 from privacyfunnel.designs.question import Optimum, Progress, Question, Stop
 from privacyfunnel.designs.sizes import BLURRED, CONDITIONED_AT_ALL, MOST_PAIRS
 from privacyfunnel.designs.splitting import (
@@ -45,7 +45,6 @@ INFORMATION_GAP = 1e-4  # of H(X): how well the best information is known before
 ROUGH_GAP, ROUGH_SECONDS = 2e-3, 20.0  # the same for a population; and for how long where there is no time limit
 INFORMATION_TIME = 0.3  # of a time limit
 SEALED_EACH = 2e-3  # seconds an input that labels, sealing and measuring take
-NEARLY_ALL = 0.94  # of the time: a search that took more was ended by the clock, and mixed once more
 PROVED_SOON = 150  # inputs up to which a proof is waited for where there is no time limit
 MANY_SECONDS = 120.0  # for more of them
 NAMED = 3  # values that a sentence names
@@ -67,25 +66,25 @@ def best_conditioned(asked: Question) -> Optimum:
 
 def balanced(asked: Question) -> Optimum:
     """The same among protocols that keep their share of the best information; `sealed.bound` is what any could keep."""
-    use, h_x = cast(Balanced, asked.use), entropy(asked.joint.p_x)
+    use, h_x, clock = cast(Balanced, asked.use), entropy(asked.joint.p_x), Clock.of(asked.time_limit)
     over_sets = asked.promise.sets(asked.joint, asked.sees_secret) is not None
     gap, limit = (ROUGH_GAP, ROUGH_SECONDS) if over_sets else (INFORMATION_GAP, None)
     if asked.time_limit is not None:
         limit = INFORMATION_TIME * asked.time_limit
     question = replace(asked, use=Information(), gap=gap * h_x, time_limit=limit, progress=None)
     best = most_informative(question)
-    rest = None if asked.time_limit is None or limit is None else asked.time_limit - limit
     # Over sets of priors the best information is proved in minutes where it is found in seconds: there a share is one
     # of what was found.
     known = best.utility if over_sets else best.bound
     extra = _Extra(h_x - use.kept * known, best)
     if best.utility < use.kept * known:
-        raise SolverError(
+        raise ParameterError(
             f"A share of {use.kept:g} of the best information can be asked for where that is known; it is known to "
-            f"{best.utility / best.bound:.1%}. Allow more time, or keep a smaller share."
+            f"{best.utility / best.bound:.1%}. Allow more time (--time-limit), or keep a smaller share "
+            "(--for balanced:0.9)."
         )
     statistics = of_population(use.statistics) if asked.sees_secret else use.statistics
-    return _solved(replace(asked, time_limit=rest), use, statistics, extra)
+    return _solved(replace(asked, time_limit=clock.remaining), use, statistics, extra)
 
 
 def _solved(asked: Question, use: Use, statistics: Statistics, extra: _Extra | None) -> Optimum:

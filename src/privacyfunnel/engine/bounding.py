@@ -1,8 +1,7 @@
 """How the bound rises: by proofs at prices, and where those cannot prove enough in time, by simpler problems."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Protocol
 
@@ -10,9 +9,10 @@ import numpy as np
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine.clock import Clock
+from privacyfunnel.engine.left_open import Begin, LeftOpen
 from privacyfunnel.engine.problem import Problem, Proof
-from privacyfunnel.engine.reductions import Groups, Part, at_their_best, grouped_secrets, narrow_parts, nearly_alike
-from privacyfunnel.engine.side_channels import Open, SideChannels
+from privacyfunnel.engine.reductions import Groups, at_their_best, grouped_secrets, narrow_parts, nearly_alike
+from privacyfunnel.engine.side_channels import SideChannels
 
 PROOF_SHARE, SIMPLER_SHARE = 0.4, 0.3  # of a time limit, for proofs; and where simpler problems alone are proved
 CLASSES_SHARE = 0.55  # the same where these are about classes: they take long, and what they leave of it is searched in
@@ -28,10 +28,6 @@ ALIKE = 0.01, 0.004  # … up to these log-ratios: for each secret, and for the 
 TWO_SECRETS_SHARE = 0.7  # of the time left, for the two dearest secrets, where all of them are never branched on …
 TWO_SECRETS_SECONDS = 8.0  # … where that is so much: in less nothing is proved, and the search misses it …
 PARTS_OF_TWO, TWO_SECRETS_GAP = 450, 0.0005  # … over so many parts of inputs, to so much of what the prior costs
-ONE_CHANNEL_SHARE = 0.4  # of the time left, for one side channel: small classes come first, and take little
-WORTH_CLOSER = 0.015  # of what the prior costs, over the inputs of the next class: for such a gain those begun go first
-CLOSER, CLOSEST = 5, 5e-4  # times as well each time; and as well as they ever are
-NEARLY = 2  # times the gap that was asked for: problems solved so well count as solved
 
 
 class Prover(Protocol):
@@ -105,26 +101,14 @@ class NoProof:
         """It never does."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """What every split of a problem costs at least, and what the best one found does."""
-
-    least: float
-    found: float
-
-
-# What a simpler problem costs: called with the problem, a gap and seconds.
-Easier = Callable[[Problem, float, float], Cost]
-
-
 class ByRelaxations:
     """One secret at a time; branching for a while, where it can be done at all; simpler problems; branching again.
 
     Where inputs are so many that problems with fewer rows are no simpler, `one_secret` is all that is relaxed.
     """
 
-    def __init__(self, problem: Problem, prover: Prover | None, easier: Easier, one_secret: bool = False) -> None:
-        self._problem, self._easier = problem, easier
+    def __init__(self, problem: Problem, prover: Prover | None, begin: Begin, one_secret: bool = False) -> None:
+        self._problem, self._begin = problem, begin
         self._branching = None if prover is None else ByProof(problem, prover)
         self.share = PROOF_SHARE if prover is not None else CLASSES_SHARE if problem.rows.local else SIMPLER_SHARE
         self.bound, self.cut_short = 0.0, False
@@ -217,8 +201,7 @@ class ByRelaxations:
         """Raise the bound by what two secrets cost, over parts of inputs at their best."""
         if len(problem.rows) and problem.size > PARTS_OF_TWO and clock.left >= TWO_SECRETS_SECONDS:
             small = at_their_best(problem, narrow_parts(problem, PARTS_OF_TWO))
-            cost = self._easier(small, TWO_SECRETS_GAP * self._problem.worth, clock.left)
-            self.bound = max(self.bound, cost.least)
+            self.bound = max(self.bound, self._least(small, TWO_SECRETS_GAP, clock.left))
             self.tell()
 
     def _alone(self, groups: Groups, secret: int, eta: float, clock: Clock) -> float:
@@ -228,7 +211,7 @@ class ByRelaxations:
             return 0.0
         if problem.size > MANY_ALIKE:
             problem = nearly_alike(problem, eta)
-        cost = self._easier(problem, ONE_SECRET_GAP * self._problem.worth, clock.left).least
+        cost = self._least(problem, ONE_SECRET_GAP, clock.left)
         self.bound = max(self.bound, cost)
         self.tell()
         return cost
@@ -238,55 +221,18 @@ class ByRelaxations:
         groups = grouped_secrets(self._problem)
         if groups is not None and self._dearest:
             for few in range(3, groups.count, 2):
-                few_of_them = groups.singled_out(self._dearest[:few])
-                yield self._cost(few_of_them, deadline, EASIER_GAP * self._problem.worth).least
+                few_of_them, left = groups.singled_out(self._dearest[:few]), deadline - time.monotonic()
+                if few_of_them is not None and left > 0:
+                    yield self._least(few_of_them, EASIER_GAP, left)
 
     def _by_side_channels(self, deadline: float) -> Iterator[float]:
-        """What side channels leave open, taken together: small classes first, and closer wherever that would count.
-
-        Whether it would is seen from what was found: each may turn out to cost as much as that. Those that were not
-        solved in their time are not counted on.
-        """
+        """What side channels leave open, taken together."""
         channels = SideChannels.of(self._problem)
-        if channels is None:
-            return
-        least = np.zeros((len(channels.divisions),) * 2)
-        waiting, solved = channels.open(), dict[Open, tuple[float, float]]()  # to which gap, and what was found
-        while time.monotonic() < deadline:
-            most = least.copy()
-            for at, (_, found) in solved.items():
-                most[at.pair] = max(most[at.pair], found)
-            counts = channels.together(most)[1]
-            gain = {at: counts[at.pair] * (found - least[at.pair]) for at, (_, found) in solved.items()}
-            asked = max(gain, key=lambda at: gain[at], default=None)
-            if waiting and (asked is None or gain[asked] < WORTH_CLOSER * self._problem.worth / waiting[0].inputs):
-                asked, gap = waiting.pop(0), EASIER_GAP
-            elif asked is None or gain[asked] <= 0:
-                return
-            else:
-                gap = solved[asked][0] / CLOSER
-            cost = self._cost_of_parts(channels.parts(asked), _part_of_time(deadline, ONE_CHANNEL_SHARE), gap)
-            least[asked.pair] = max(least[asked.pair], cost.least)
-            solved[asked] = gap, cost.found if gap > CLOSEST else cost.least
-            yield channels.together(least)[0]
+        if channels is not None:
+            yield from LeftOpen(channels, self._begin).bounds(deadline)
 
-    def _cost_of_parts(self, parts: Sequence[Part], deadline: float, gap: float) -> Cost:
-        """What it costs to leave open what is asked of each class."""
-        least = found = allowed = 0.0
-        for number, part in enumerate(sorted(parts, key=lambda part: part.mass)):
-            until = _part_of_time(deadline, 1 / (len(parts) - number))
-            cost = self._cost(part.problem, until, gap * part.problem.worth)
-            least, found = least + part.mass * cost.least, found + part.mass * cost.found
-            allowed += part.mass * NEARLY * gap * part.problem.worth
-        return Cost(least, found if found - least <= allowed else least)
-
-    def _cost(self, problem: Problem | None, deadline: float, gap: float) -> Cost:
-        """What every split of a simpler problem costs at least, and what one does."""
-        left = deadline - time.monotonic()
-        return Cost(0.0, 0.0) if problem is None or left <= 0 else self._easier(problem, gap, left)
-
-
-def _part_of_time(deadline: float, share: float) -> float:
-    """When this share of the time until the deadline is over."""
-    now = time.monotonic()
-    return now + share * (deadline - now)
+    def _least(self, problem: Problem, gap: float, seconds: float) -> float:
+        """What every split of a simpler problem costs at least, as far as that is proved in time."""
+        run = self._begin(problem)
+        run.run(gap * self._problem.worth, seconds)
+        return run.bound

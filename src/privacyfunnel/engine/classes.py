@@ -25,7 +25,7 @@ import numpy as np
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
 from privacyfunnel.engine.best_first import Boxes, Cut
 from privacyfunnel.engine.chords import EMPTY, SLOP
-from privacyfunnel.engine.cones import Cone, RayProgramme, cone_of
+from privacyfunnel.engine.cones import Cone, RayProgramme, Rays, cheapest, cone_of
 from privacyfunnel.engine.objective import Objective, chords
 from privacyfunnel.engine.polytope import Polytope
 from privacyfunnel.model.rows import Rows
@@ -38,7 +38,7 @@ WORTH_CLASSES = 1.5
 ERRS = 1e-12  # nats: an error below this is none
 CLEAR = 1e-10  # a hyperplane keeps at least this far from every ray
 NUDGES = 1e-8 * np.arange(-8, 9)  # where else a hyperplane may go if it would come too near to one
-NEAR = 10  # columns of a box that its halves begin with, beyond those in use
+NEAR = 10  # columns per class that the halves of a box begin with, beyond those in use
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,13 +108,33 @@ def _with_cones(rows: FloatArray, classes: tuple[IntArray, ...]) -> ClassCones |
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Box:
-    """Cones of the classes, ranges of their masses, and columns to begin with, per class."""
+class Piece:
+    """The cone of a class, or what cuts have left of it, with what its rays cost at the prices of the proof."""
 
-    cones: tuple[Cone, ...]
+    cone: Cone
+    costs: FloatArray  # (k,)
+    sides: FloatArray  # (k, n), of the rows across classes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Box:
+    """Pieces of the classes, ranges of their masses, and columns to begin with among all rays."""
+
+    pieces: tuple[Piece, ...]
     low: FloatArray
     high: FloatArray
-    first: tuple[IntArray, ...]
+    first: IntArray
+
+    @property
+    def rays(self) -> Rays:
+        """Those of all pieces."""
+        part = np.repeat(np.arange(len(self.pieces)), [piece.costs.size for piece in self.pieces])
+        costs, sides = ([getattr(piece, name) for piece in self.pieces] for name in ("costs", "sides"))
+        return Rays(np.concatenate(costs), np.concatenate(sides), part)
+
+    def begin_of(self, part: int) -> int:
+        """The number of the first ray of a piece."""
+        return sum(piece.costs.size for piece in self.pieces[:part])
 
     def tightened(self) -> "Box | None":
         """The same box, shrunk by Σ m = 1; None if it is empty."""
@@ -126,11 +146,15 @@ class Box:
             return None
         return replace(self, low=np.clip(low, 0.0, 1.0), high=np.clip(np.maximum(low, high), 0.0, 1.0))
 
-    def with_cone(self, part: int, cone: Cone, first: IntArray) -> "Box":
-        """The box with another cone for one class."""
-        cones, firsts = list(self.cones), list(self.first)
-        cones[part], firsts[part] = cone, first
-        return replace(self, cones=tuple(cones), first=tuple(firsts))
+    def with_piece(self, part: int, piece: Piece, place: IntArray) -> "Box":
+        """The box with another piece of a class; `place` is where in it the rays of the old one are, or -1."""
+        begin, old = self.begin_of(part), self.pieces[part].costs.size
+        kept = place[self.first[(self.first >= begin) & (self.first < begin + old)] - begin]
+        born = np.arange(int((place >= 0).sum()), piece.costs.size)[: 2 * NEAR]
+        after = self.first[self.first >= begin + old] + piece.costs.size - old
+        first = [self.first[self.first < begin], begin + kept[kept >= 0], begin + born, after]
+        pieces = (*self.pieces[:part], piece, *self.pieces[part + 1 :])
+        return replace(self, pieces=pieces, first=np.concatenate(first))
 
 
 class ByClasses:
@@ -147,60 +171,96 @@ class ByClasses:
 
     def roots(self, prices: FloatArray, deadline: float) -> Boxes:
         """All there is."""
-        cones, k = self.cones.cones, len(self.cones.classes)
-        costs = (cone.entropy - cone.rays @ prices[z] for cone, z in zip(cones, self.cones.classes, strict=True))
-        root = Box(cones, np.zeros(k), np.ones(k), tuple(np.argsort(cost)[:NEAR] for cost in costs))
-        return _queued([root], -np.inf)
+        k = len(self.cones.classes)
+        pieces = tuple(self._piece(cone, part, prices) for part, cone in enumerate(self.cones.cones))
+        root = Box(pieces, np.zeros(k), np.ones(k), np.empty(0, dtype=np.int64))
+        return _queued([replace(root, first=cheapest(root.rays.costs, NEAR * k))], -np.inf)
 
     def cut(self, boxes: Boxes, prices: FloatArray, goal: float, deadline: float) -> Cut:
         """Bound the box by the programme over its rays, and cut what errs most at its solution."""
         box: Box = boxes.parts[0][0]
         slope, intercept = chords(self.objective, box.low, box.high)
-        both = list(zip(box.cones, self.cones.classes, strict=True))
-        costs = [cone.entropy - cone.rays @ prices[z] + t for (cone, z), t in zip(both, slope, strict=True)]
-        sides = [cone.rays @ self.cones.across[:, z].T for cone, z in both]
-        constant = float(intercept.sum())
-        solved = self._programme.solve(costs, sides, (box.low, box.high), box.first, goal - constant)
+        rays, constant = box.rays, float(intercept.sum())
+        rays = replace(rays, costs=rays.costs + slope[rays.part])
+        solved = self._programme.solve(rays, (box.low, box.high), box.first, goal - constant)
         bound = max(solved.bound + constant, float(boxes.bound[0]))
         if bound >= goal:
             return Cut(_queued([], bound), goal, np.empty((0, prices.size)))
         if solved.weights is None:
             return Cut(_queued([], bound), bound, np.empty((0, prices.size)))
+        used = np.flatnonzero(solved.weights)
+        box = replace(box, first=np.union1d(used, cheapest(solved.reduced, NEAR * len(box.pieces))))
+        mixtures = [_Mixture.of(box, part, used, solved.weights) for part in np.unique(rays.part[used])]
         atom = np.zeros((1, prices.size))
-        for z, cone, w in zip(self.cones.classes, box.cones, solved.weights, strict=True):
-            atom[0, z] = w @ cone.rays
+        for mixture in mixtures:
+            atom[0, self.cones.classes[mixture.part]] = mixture.mass * mixture.point
         atom /= atom.sum()
-        near = tuple(
-            np.union1d(np.flatnonzero(w > 0), np.argsort(r)[:NEAR])
-            for w, r in zip(solved.weights, solved.reduced, strict=True)
-        )
-        halves = self._halves(replace(box, first=near), solved.weights, slope, intercept)
+        halves = self._halves(box, mixtures, prices, slope, intercept)
         return Cut(_queued(halves or [], bound), goal if halves is not None else bound, atom)
 
     def _halves(
-        self, box: Box, weights: tuple[FloatArray, ...], slope: FloatArray, intercept: FloatArray
+        self, box: Box, mixtures: "list[_Mixture]", prices: FloatArray, slope: FloatArray, intercept: FloatArray
     ) -> list[Box] | None:
         """Two boxes that hold the box; None if it cannot be cut."""
-        mass = np.array([w.sum() for w in weights])
+        mass = np.zeros(len(box.pieces))
+        for mixture in mixtures:
+            mass[mixture.part] = mixture.mass
         error = self.objective.terms(mass) - slope * mass - intercept
         worst = int(np.argmax(error))
-        mixed = [self._mixing(cone, w) for cone, w in zip(box.cones, weights, strict=True)]
+        mixed = [mixture.errors(self.objective) for mixture in mixtures]
         most = [float(e.max()) for e in mixed]
-        part = int(np.argmax(most))
-        if max(error[worst], most[part]) <= ERRS:
+        mixing = int(np.argmax(most))
+        if max(error[worst], most[mixing]) <= ERRS:
             return None
-        if error[worst] >= most[part]:
+        if error[worst] >= most[mixing]:
             return _cut_mass(box, worst, mass[worst])
-        return _cut_cone(box, part, int(np.argmax(mixed[part])), weights[part])
+        return self._cut_cone(box, mixtures[mixing], int(np.argmax(mixed[mixing])), prices)
 
-    def _mixing(self, cone: Cone, weights: FloatArray) -> FloatArray:
-        """By how much each entry of a mixture has more entropy than the rays that are mixed."""
-        used = np.flatnonzero(weights)
-        if not used.size:
-            return np.zeros(cone.rays.shape[1])
-        w, rays = weights[used], cone.rays[used]
-        mass = w.sum()
-        return np.asarray(mass * self.objective.terms(w @ rays / mass) - w @ self.objective.terms(rays))
+    def _cut_cone(self, box: Box, mixture: "_Mixture", z: int, prices: FloatArray) -> list[Box] | None:
+        """Both halves of a cone, cut where entry z has the share that it has in the solution, or as near as is safe."""
+        part = mixture.part
+        entries = box.pieces[part].cone.rays[:, z]
+        share = float(mixture.point[z]) + NUDGES
+        distance = np.abs(entries - share[:, None]).min(axis=1)
+        clear = np.flatnonzero(distance > CLEAR)
+        if not clear.size:
+            return None
+        cut = box.pieces[part].cone.cut(entries - share[clear[np.argmin(np.abs(NUDGES[clear]))]])
+        if cut is None:
+            return None
+        return [box.with_piece(part, self._piece(half.cone, part, prices), half.place) for half in cut]
+
+    def _piece(self, cone: Cone, part: int, prices: FloatArray) -> Piece:
+        z = self.cones.classes[part]
+        return Piece(cone, cone.entropy - cone.rays @ prices[z], cone.rays @ self.cones.across[:, z].T)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Mixture:
+    """What a solution has of the rays of a class."""
+
+    part: int
+    mass: float
+    shares: FloatArray  # of the rays in use, together 1
+    rays: FloatArray
+
+    @classmethod
+    def of(cls, box: Box, part: int, used: IntArray, weights: FloatArray) -> "_Mixture":
+        begin, rays = box.begin_of(part), box.pieces[part].cone.rays
+        own = used[(used >= begin) & (used < begin + len(rays))]
+        mass = float(weights[own].sum())
+        return cls(int(part), mass, weights[own] / mass, rays[own - begin])
+
+    @property
+    def point(self) -> FloatArray:
+        """The mixture, of mass 1."""
+        return np.asarray(self.shares @ self.rays)
+
+    def errors(self, objective: Objective) -> FloatArray:
+        """By how much each entry has more entropy than the rays that are mixed."""
+        if len(self.shares) == 1:
+            return np.zeros(self.rays.shape[1])
+        return np.asarray(self.mass * (objective.terms(self.point) - self.shares @ objective.terms(self.rays)))
 
 
 def _queued(boxes: list[Box], bound: float) -> Boxes:
@@ -217,23 +277,3 @@ def _cut_mass(box: Box, part: int, at: float) -> list[Box]:
     low[part] = high[part] = np.clip(middle, box.low[part], box.high[part])
     halves = [replace(box, high=high), replace(box, low=low)]
     return [half for half in (one.tightened() for one in halves) if half is not None]
-
-
-def _cut_cone(box: Box, part: int, z: int, weights: FloatArray) -> list[Box] | None:
-    """Both halves of a cone, cut where entry z has the share that it has in the solution, or as near as is safe."""
-    cone = box.cones[part]
-    share = float(weights @ cone.rays[:, z] / weights.sum()) + NUDGES
-    distance = np.abs(cone.rays[:, z] - share[:, None]).min(axis=1)
-    clear = np.flatnonzero(distance > CLEAR)
-    if not clear.size:
-        return None
-    value = share[clear[np.argmin(np.abs(NUDGES[clear]))]]
-    cut = cone.cut(cone.rays[:, z] - value)
-    if cut is None:
-        return None
-    boxes = []
-    for half in cut:
-        kept = half.place[box.first[part]]
-        born = np.arange(int((half.place >= 0).sum()), half.cone.entropy.size)
-        boxes.append(box.with_cone(part, half.cone, np.concatenate([kept[kept >= 0], born[: 2 * NEAR]])))
-    return boxes

@@ -24,7 +24,7 @@ CLEAR = 1e-13  # a sign is certain beyond this, relative to the terms of its sum
 WIDER = 1e-11
 EDGES_AT_ONCE = 4096  # pairs of rays that are tested together: they stay in the cache
 PENALTY = 1e3  # for breaking a row while too few columns are known
-PER_ROUND = 12  # columns added per class and round
+PER_ROUND = 48  # columns added per round
 WORTH_ADDING = 1e-8  # reduced cost: a ray that gains less changes nothing
 RAY_ROUNDING = 1e-13  # relative to the multipliers: what their sums may be off by
 MOST_ROUNDS = 40  # of adding rays: the bound holds after any of them
@@ -123,12 +123,21 @@ def cone_of(rows: FloatArray, most: int) -> Cone | None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Rays:
+    """Columns of the programme: the rays of all classes, one class after the other."""
+
+    costs: FloatArray  # (r,)
+    sides: FloatArray  # (r, n), what each row says of each ray
+    part: IntArray  # (r,), its class
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Relaxed:
     """A bound that holds, and where the relaxation has its minimum, unless the bound reached the cutoff before."""
 
     bound: float
-    weights: tuple[FloatArray, ...] | None  # w, an array per class
-    reduced: tuple[FloatArray, ...]  # reduced costs of the rays, an array per class
+    weights: FloatArray | None  # w of every ray
+    reduced: FloatArray  # reduced costs of the rays
 
 
 class RayProgramme:
@@ -148,49 +157,35 @@ class RayProgramme:
         self.rows, self.classes = rows, classes
         self._programme = Programme(simplex_iteration_limit=MOST_STEPS)
 
-    def solve(
-        self,
-        costs: list[FloatArray],
-        sides: list[FloatArray],
-        masses: tuple[FloatArray, FloatArray],
-        first: tuple[IntArray, ...],
-        cutoff: float,
-    ) -> Relaxed:
-        """Bound the programme with ray costs `costs`, row values `sides` ((rays, rows) per class) and masses between.
+    def solve(self, rays: Rays, masses: tuple[FloatArray, FloatArray], first: IntArray, cutoff: float) -> Relaxed:
+        """Bound the programme over these rays with masses between. `first` are the columns to begin with.
 
-        `first` are the columns to begin with. Stops once the bound reaches the cutoff.
+        Stops once the bound reaches the cutoff.
         """
         n = self.rows
         low, high = masses
         self._begin(low, high)
-        columns: list[tuple[int, IntArray]] = []
-        new = list(first)
-        bound, reduced = -np.inf, tuple(costs)
+        columns, new = np.empty(0, dtype=np.int64), first
+        bound, reduced = -np.inf, rays.costs
         for _ in range(MOST_ROUNDS):
-            for part, which in enumerate(new):
-                if which.size:
-                    self._add(part, costs[part][which], sides[part][which])
-                    columns.append((part, which))
+            self._add(rays, new)
+            columns = np.concatenate([columns, new])
             solution = self._run()
             if solution is None:
                 return Relaxed(bound, None, reduced)
             x, duals = solution
             y, s = np.maximum(duals[:n], 0.0), duals[n : n + self.classes]
-            reduced = tuple(c - a @ y - t for c, a, t in zip(costs, sides, s, strict=True))
-            least = min(float(r.min()) for r in reduced)
+            reduced = rays.costs - rays.sides @ y - s[rays.part]
             rounding = RAY_ROUNDING * (1.0 + float(y.sum() + np.abs(s).sum()))
-            bound = max(bound, least + float(np.minimum(s * low, s * high).sum()) - rounding)
+            bound = max(bound, float(reduced.min() + np.minimum(s * low, s * high).sum()) - rounding)
             if bound >= cutoff:
                 return Relaxed(bound, None, reduced)
-            new = [np.argsort(r)[:PER_ROUND] for r in reduced]
-            new = [which[r[which] < duals[-1] - WORTH_ADDING] for which, r in zip(new, reduced, strict=True)]
-            if not any(which.size for which in new):
+            new = cheapest(reduced, PER_ROUND)
+            new = new[reduced[new] < duals[-1] - WORTH_ADDING]
+            if not new.size:
                 break
-        weights = tuple(np.zeros(c.size) for c in costs)
-        at = 2 * (n + self.classes + 1)
-        for part, which in columns:
-            weights[part][which] += np.maximum(x[at : at + which.size], 0.0)
-            at += which.size
+        weights = np.zeros(rays.costs.size)
+        np.add.at(weights, columns, np.maximum(x[2 * (n + self.classes + 1) :], 0.0))
         return Relaxed(bound, weights, reduced)
 
     def _begin(self, low: FloatArray, high: FloatArray) -> None:
@@ -203,11 +198,12 @@ class RayProgramme:
         rows, either = np.tile(np.arange(m), 2), np.repeat([1.0, -1.0], m)
         self._programme.add_columns(np.full(2 * m, PENALTY), np.arange(2 * m), rows, either)
 
-    def _add(self, part: int, costs: FloatArray, sides: FloatArray) -> None:
-        k, n = sides.shape
-        entries = np.concatenate([sides, np.ones((k, 2))], axis=1)
-        index = np.tile(np.append(np.arange(n), [n + part, n + self.classes]), k)
-        self._programme.add_columns(costs, np.arange(k) * (n + 2), index, entries.ravel())
+    def _add(self, rays: Rays, which: IntArray) -> None:
+        k, n = which.size, self.rows
+        entries, index = np.ones((k, n + 2)), np.empty((k, n + 2), dtype=np.int32)
+        entries[:, :n], index[:, :n] = rays.sides[which], np.arange(n)
+        index[:, n], index[:, n + 1] = n + rays.part[which], n + self.classes
+        self._programme.add_columns(rays.costs[which], np.arange(k) * (n + 2), index.ravel(), entries.ravel())
 
     def _run(self) -> tuple[FloatArray, FloatArray] | None:
         """Columns and multipliers at the optimum; None if even a start from nothing does not get there.
@@ -219,3 +215,8 @@ class RayProgramme:
                 return self._programme.columns, self._programme.multipliers
             self._programme.forget()
         return None
+
+
+def cheapest(costs: FloatArray, most: int) -> IntArray:
+    """Which cost least, in no order."""
+    return np.argpartition(costs, most - 1)[:most] if costs.size > most else np.arange(costs.size)

@@ -67,7 +67,9 @@ def split_on_average(
     atoms that are known already.
     """
     first = np.concatenate([problem.prior[None], problem.first_atoms(), *([] if start is None else [start])])
-    return _Funnel(problem, average, bounded or average, first).run(gap, time_limit or SECONDS, progress)
+    return _Funnel(problem, average, bounded or average, first).run(
+        gap, SECONDS if time_limit is None else time_limit, progress
+    )
 
 
 class _Funnel:

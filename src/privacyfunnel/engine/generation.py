@@ -46,6 +46,7 @@ class Generation:
         self.problem, self.supply, self.bounding, self.pace = problem, supply, bounding, pace
         self.way = way  # how it is solved, in words
         self.prices = np.zeros(problem.size)  # at which the search was last called
+        self._begun = False
         self._progress: Progress | None = None
         supply.tell = bounding.tell = self._say
 
@@ -68,7 +69,7 @@ class Generation:
         *,
         proofs: bool = True,
     ) -> None:
-        """Alternate until the gap is reached, time is up, or nothing is left to try.
+        """Alternate until the gap is reached, time is up, or nothing is left to try; again, from where it ended.
 
         Without `proofs` until the search finds nothing that is worth a gap of this size.
         """
@@ -83,7 +84,8 @@ class Generation:
         proving = clock.part(1 - bounding.share) if limited else clock
         if proofs:
             bounding.begin(clock)
-        steady = supply.begin(start, gap, proving)
+        steady = self.prices if self._begun else supply.begin(start, gap, proving)
+        self._begun = True
         while True:
             prices, owed = supply.solve(clock)
             self._say()

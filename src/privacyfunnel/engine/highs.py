@@ -2,11 +2,16 @@
 
 What a solver says is advice: whoever uses a solution checks it, and bounds come from formulas that hold for any
 multipliers.
+
+Where Python waits for a long call it hears no signal. So a solver calls back at every step, and a large programme is
+solved in a thread of its own: what comes before and between the steps, presolving above all, calls nobody.
 """
 
 from __future__ import annotations
 
+import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,13 +28,18 @@ LOOKING_UP = (  # what calls back at every step
     highspy.cb.HighsCallbackType.kCallbackSimplexInterrupt,
     highspy.cb.HighsCallbackType.kCallbackIpmInterrupt,
 )
+LARGE = 50_000  # entries; with fewer, whatever calls nobody back takes some hundredths of a second
+LOOK = 0.1  # seconds between looks for a signal, which may have come to another thread
 
 
-def _look_up(*_: object) -> None:
-    """Do nothing, in Python: there an interrupt is obeyed that came in the midst of a long solve, which it ends.
+def _look_up(kind: object, message: object, said: object, answer: Any, abandoned: threading.Event) -> None:
+    """An interrupt that came in the midst of a solve is obeyed here, for this is Python, and ends it.
 
-    It costs some microseconds a step. A method would hold its programme for ever.
+    So does it end, in a thread of its own, once nobody waits for it. This costs some microseconds a step. A method
+    would hold its programme for ever.
     """
+    if abandoned.is_set():
+        answer.user_interrupt = True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,7 +75,9 @@ class Programme:
         }
         for option, setting in settings.items():
             self.set(option, setting)
-        self._highs.setCallback(_look_up, None)
+        self._entries = 0
+        self._abandoned = threading.Event()
+        self._highs.setCallback(_look_up, self._abandoned)
         for moment in LOOKING_UP:
             self._highs.startCallback(moment)
 
@@ -75,6 +87,7 @@ class Programme:
 
     def clear(self) -> None:
         """Forget the whole programme."""
+        self._entries = 0
         self._highs.clearModel()
 
     def forget(self) -> None:
@@ -108,6 +121,7 @@ class Programme:
     ) -> None:
         """Rows over columns that are there already: the entries of row i, and their columns, begin at starts[i]."""
         k = len(low)
+        self._entries += len(entries)
         self._highs.addRows(
             k, low, high, len(entries), starts[:k].astype(np.int32), index.astype(np.int32), entries.astype(np.float64)
         )
@@ -122,6 +136,7 @@ class Programme:
     ) -> None:
         """Columns of at least 0, or `low`: the entries of column j, and the rows they stand in, begin at starts[j]."""
         k = len(costs)
+        self._entries += len(entries)
         self._highs.addCols(
             k,
             np.asarray(costs, dtype=np.float64),
@@ -152,7 +167,10 @@ class Programme:
         """Solve; whether an optimum was reached, before the clock (time.monotonic) passed the deadline."""
         left = max(deadline - time.monotonic(), 0.0)
         self.set("time_limit", float(self._highs.getRunTime() + left) if np.isfinite(left) else INF)
-        self._highs.run()
+        if self._entries > LARGE and threading.current_thread() is threading.main_thread():
+            _waited_for(self._highs.run, self._abandoned)
+        else:  # signals are answered elsewhere, or soon
+            self._highs.run()
         return bool(self._highs.getModelStatus() == highspy.HighsModelStatus.kOptimal)
 
     @property
@@ -185,3 +203,25 @@ class Programme:
     def multipliers(self) -> FloatArray:
         """Its multipliers, one per row."""
         return np.array(self._highs.getSolution().row_dual)
+
+
+def _waited_for(work: Callable[[], object], abandoned: threading.Event) -> None:
+    """Have the work done in a thread of its own; a signal ends the waiting at once, and the work when it next looks."""
+    failed: list[BaseException] = []
+
+    def done() -> None:
+        try:
+            work()
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=done)
+    try:
+        thread.start()
+        while thread.is_alive():
+            thread.join(LOOK)
+    except BaseException:
+        abandoned.set()
+        raise
+    if failed:
+        raise failed[0]

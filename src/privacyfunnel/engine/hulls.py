@@ -81,15 +81,16 @@ class HullOracle:
 
     def minimise(self, costs: FloatArray, deadline: float = np.inf) -> Cheapest:
         """The cheapest atom for every row of costs; the prior, and what holds of the simplex, where time is up."""
-        found = [
-            self.minimum(cost, *self._open) if time.monotonic() < deadline else self._unsolved(cost) for cost in costs
-        ]
-        if any(one is None for one in found):
+        found = [self._minimum_by(cost, deadline) for cost in costs]
+        return Cheapest(np.array([one.lower for one in found]), np.array([one.atom for one in found]))
+
+    def _minimum_by(self, cost: FloatArray, deadline: float) -> Minimum:
+        found = self.minimum(cost, *self._open, deadline) if time.monotonic() < deadline else None
+        if found is None and time.monotonic() < deadline and not self._programme.late:
             raise SolverError(
                 f"A pricing problem must be solved to optimality; HiGHS said {self._programme.status}. Report this."
             )
-        kept = [one for one in found if one is not None]
-        return Cheapest(np.array([one.lower for one in kept]), np.array([one.atom for one in kept]))
+        return found or self._unsolved(cost)
 
     def _unsolved(self, cost: FloatArray) -> Minimum:
         lower, r, common = self._bounded(cost, *self._open, np.zeros(self._rows))
@@ -102,7 +103,7 @@ class HullOracle:
         lower, value = np.full((2, len(costs)), -np.inf)
         v, reduced, optimal = (low + high) / 2, np.zeros_like(costs), np.zeros(len(costs), dtype=bool)
         for i, cost in enumerate(costs):
-            found = self.minimum(cost, low[i], high[i]) if time.monotonic() < deadline else None
+            found = self.minimum(cost, low[i], high[i], deadline) if time.monotonic() < deadline else None
             if found is not None:
                 lower[i], value[i], v[i], reduced[i], optimal[i] = (
                     found.lower,
@@ -113,14 +114,14 @@ class HullOracle:
                 )
         return Minima(lower, v, reduced, value, bases, optimal)
 
-    def minimum(self, cost: FloatArray, low: FloatArray, high: FloatArray) -> Minimum | None:
-        """The cheapest allowed atom in a box; None where the solver finds none, for whatever reason."""
+    def minimum(self, cost: FloatArray, low: FloatArray, high: FloatArray, deadline: float = np.inf) -> Minimum | None:
+        """The cheapest allowed atom in a box; None where the solver finds none, for whatever reason, or not in time."""
         p = self.problem
         self._programme.confine(low / p.prior, high / p.prior)
         self._programme.charge(cost * p.prior)
         while True:
             self.solves += 1
-            if not self._solved():
+            if not self._solved(deadline):
                 return self._empty(low, high)
             ratio = np.maximum(self._programme.columns[: p.size], 0.0)
             broken = self.rules.broken(ratio)
@@ -138,20 +139,20 @@ class HullOracle:
     def reach(self, deadline: float) -> FloatArray:
         """For every input the largest probability that any allowed atom gives it; 1 where there is no time to see."""
         for z in range(self._seen, self.problem.size if time.monotonic() < deadline else 0):
-            found = self.minimum(-np.eye(self.problem.size)[z], *self._open)
+            found = self.minimum(-np.eye(self.problem.size)[z], *self._open, deadline)
             self._reach[z] = 1.0 if found is None else min(1.0, -found.lower + SAFE)
             self._seen = z + 1
             if time.monotonic() >= deadline:
                 break
         return self._reach
 
-    def _solved(self) -> bool:
-        if self._programme.run():
+    def _solved(self, deadline: float) -> bool:
+        if self._programme.run(deadline):
             return True
-        if self._programme.impossible:
+        if self._programme.impossible or self._programme.late:
             return False
         self._programme.forget()
-        return self._programme.run()
+        return self._programme.run(deadline)
 
     # -- the bound ---------------------------------------------------------------------------------------------
 

@@ -3,7 +3,6 @@
 Every threshold stands here, with its reason; the first line of `MOMENT_PLAN` that fits wins.
 """
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -12,7 +11,7 @@ import numpy as np
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine.best_first import BestFirst
 from privacyfunnel.engine.bounding import Prover
-from privacyfunnel.engine.clock import Clock
+from privacyfunnel.engine.clock import FOREVER, Clock
 from privacyfunnel.engine.conditioning import Conditioning, Tools
 from privacyfunnel.engine.curved import Curved
 from privacyfunnel.engine.generation import Progress
@@ -24,6 +23,7 @@ from privacyfunnel.engine.polytope import Polytope, polytope_of
 from privacyfunnel.engine.problem import Problem, Split
 from privacyfunnel.engine.product_programme import BestProducts, ProductProgramme
 from privacyfunnel.engine.products import Products, cone_of
+from privacyfunnel.engine.programme import RowsOracle
 from privacyfunnel.engine.reductions import grouped_secrets
 from privacyfunnel.engine.search import VertexSearch
 from privacyfunnel.engine.sparse_products import SparseProgramme
@@ -39,6 +39,7 @@ FEW_ROWS = 20  # of five secrets under LDP; atoms then have so few entries that 
 SEARCHED_LONG = 0.6  # of a time limit, where a proof is quick once prices are right, and says little before
 ENDING = 0.05  # of a time limit: for the last mixture, without atoms of no weight
 WALKS_BY_TANGENTS = 8  # at once, where each step is a linear programme
+VERY_MANY_ROWS = 250  # of the polytope; beyond, inverting its bases takes seconds a step, and gigabytes
 
 
 def conditioned(
@@ -55,15 +56,16 @@ def conditioned(
 
     Inputs that the promise cannot tell apart stay apart: which of them are named together counts here.
     """
-    clock, run = Clock.of(time_limit), conditioning_for(problem, moment)
+    clock = Clock.of(time_limit)
+    run = conditioning_for(problem, moment, clock)
     run.run(gap, clock.part(1 - ENDING).remaining, progress, start, absolute=absolute)
     return run.best(clock)
 
 
-def conditioning_for(problem: Problem, moment: Moment) -> Conditioning:
-    """The run that suits the problem where its second moment counts."""
+def conditioning_for(problem: Problem, moment: Moment, clock: Clock = FOREVER) -> Conditioning:
+    """The run that suits the problem where its second moment counts; it must end by the clock."""
     way = next(way for way in MOMENT_PLAN if way.when(problem))
-    return Conditioning(problem, moment, way.made(problem, moment), way.name)
+    return Conditioning(problem, moment, way.made(problem, moment, clock), way.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +74,10 @@ class MomentWay:
 
     name: str
     when: Callable[[Problem], bool]
-    made: Callable[[Problem, Moment], Tools]
+    made: Callable[[Problem, Moment, Clock], Tools]
 
 
-def _pairs(problem: Problem, moment: Moment) -> Tools:
+def _pairs(problem: Problem, moment: Moment, clock: Clock) -> Tools:
     interval = Interval(problem)
 
     def charged(objective: Curved) -> Prover:
@@ -85,27 +87,27 @@ def _pairs(problem: Problem, moment: Moment) -> Tools:
     return Tools(interval, charged)
 
 
-def _by_products(problem: Problem, moment: Moment) -> Tools:
+def _by_products(problem: Problem, moment: Moment, clock: Clock) -> Tools:
     polytope = polytope_of(problem)
     search = VertexSearch(polytope, problem.objective)
-    return Tools(search, _multiplied(problem, polytope, search, ProductProgramme))
+    return Tools(search, _multiplied(problem, polytope, search, ProductProgramme, clock))
 
 
-def _by_some_products(problem: Problem, moment: Moment) -> Tools:
+def _by_some_products(problem: Problem, moment: Moment, clock: Clock) -> Tools:
     """The same where entries and pairs are many: all atoms over two inputs in a table, and few entries looked at."""
     polytope = polytope_of(problem)
     search = WithTwos(VertexSearch(polytope, problem.objective), problem)
-    return Tools(search, _multiplied(problem, polytope, search, SparseProgramme))
+    return Tools(search, _multiplied(problem, polytope, search, SparseProgramme, clock))
 
 
-def _by_chords(problem: Problem, moment: Moment) -> Tools:
+def _by_chords(problem: Problem, moment: Moment, clock: Clock) -> Tools:
     """The same where secrets are few, so that atoms have few entries: boxes of these, and chords of squares."""
     polytope = polytope_of(problem)
     search, reach = WithTwos(VertexSearch(polytope, problem.objective), problem), list[FloatArray]()
 
     def charged(objective: Curved) -> Prover:
         if not reach:
-            reach.append(polytope.reach(np.inf))
+            reach.append(polytope.reach(clock.deadline))
         search.charge(objective)
         return EverCloser(SquaredChords(polytope, objective, reach[0]), search.polished)
 
@@ -113,35 +115,50 @@ def _by_chords(problem: Problem, moment: Moment) -> Tools:
 
 
 def _multiplied(
-    problem: Problem, polytope: Polytope, search: VertexSearch | WithTwos, best_products: type[BestProducts]
+    problem: Problem,
+    polytope: Polytope,
+    search: VertexSearch | WithTwos,
+    best_products: type[BestProducts],
+    clock: Clock,
 ) -> Callable[[Curved], Prover]:
     """Proofs by products of rows."""
     cone, reach = cone_of(problem), list[FloatArray]()
 
     def charged(objective: Curved) -> Prover:
         if not reach:
-            reach.append(np.minimum(cone.image @ polytope.reach(np.inf), 1.0))
+            reach.append(np.minimum(cone.image @ polytope.reach(clock.deadline), 1.0))
         search.charge(objective)
         return BestFirst(Products(cone, objective, reach[0], None, best_products), objective, search.polished)
 
     return charged
 
 
-def _by_groups(problem: Problem, moment: Moment) -> Tools:
+def _by_groups(problem: Problem, moment: Moment, clock: Clock) -> Tools:
     """Searched as before; bounded by each secret against all others, which is proved at once (Theorem 7a)."""
+    return Tools(VertexSearch(polytope_of(problem), problem.objective), None, _one_by_one(problem, moment))
+
+
+def _by_programmes(problem: Problem, moment: Moment, clock: Clock) -> Tools:
+    """Bounded in the same way; a step of a walk is a linear programme, for bases are too large to be inverted."""
+    search = TangentWalks(RowsOracle(problem), problem, WALKS_BY_TANGENTS)
+    return Tools(search, None, _one_by_one(problem, moment))
+
+
+def _one_by_one(problem: Problem, moment: Moment) -> Callable[[float], float]:
+    """A bound by each secret against all others."""
     groups = grouped_secrets(problem)
 
     def simpler(seconds: float) -> float:
-        until, best = time.monotonic() + seconds, 0.0
+        clock, best = Clock.of(seconds), 0.0
         for s in range(0 if groups is None else groups.count):
-            easier, left = groups.singled_out([s]) if groups is not None else None, until - time.monotonic()
-            if easier is not None and left > 0:
-                run = conditioning_for(easier, moment)
-                run.run(SIMPLER_GAP, left)
+            easier = None if groups is None or clock.late else groups.singled_out([s])
+            if easier is not None:
+                run = conditioning_for(easier, moment, clock)
+                run.run(SIMPLER_GAP, clock.remaining)
                 best = max(best, run.bound)
         return best
 
-    return Tools(VertexSearch(polytope_of(problem), problem.objective), None, simpler)
+    return simpler
 
 
 def _has_sets(problem: Problem) -> bool:
@@ -157,27 +174,34 @@ def _has_few_rows(problem: Problem) -> bool:
     return _has_pairs(problem) and len(problem.inequalities) <= FEW_ROWS
 
 
+def _has_very_many_rows(problem: Problem) -> bool:
+    """Rows of its polytope: one per secret where all are compared with everybody, or with each other."""
+    rows = problem.rows
+    compact = rows.against_everybody or rows.each_other is not None
+    return (rows.share.shape[1] if compact else len(problem.inequalities)) > VERY_MANY_ROWS
+
+
 def _is_small(problem: Problem) -> bool:
     return problem.size <= MOST_MULTIPLIED
 
 
-def _products_over_sets(problem: Problem, moment: Moment) -> Tools:
+def _products_over_sets(problem: Problem, moment: Moment, clock: Clock) -> Tools:
     """Walks by tangents, and products of rows; those that sets ask for arrive where a proof misses them."""
     oracle, missing = HullOracle(problem), MissingRows(problem)
     beyond = (problem.objective.value >= len(moment.factor)).astype(np.float64)
-    cone = cone_of(problem, -float(oracle.minimise(-beyond[None, :]).lower[0]) if beyond.any() else 0.0)
+    cone = cone_of(problem, -float(oracle.minimise(-beyond[None, :], clock.deadline).lower[0]) if beyond.any() else 0.0)
     search = TangentWalks(oracle, problem, WALKS_BY_TANGENTS)
     reach: list[FloatArray] = []
 
     def charged(objective: Curved) -> Prover:
         if not reach:
-            reach.append(np.minimum(cone.image @ oracle.reach(np.inf), 1.0))
+            reach.append(np.minimum(cone.image @ oracle.reach(clock.deadline), 1.0))
         return BestFirst(Products(cone, objective, reach[0], missing), objective, search.polished)
 
     return Tools(search, charged, _by_the_table(problem, moment))
 
 
-def _over_sets_without_proof(problem: Problem, moment: Moment) -> Tools:
+def _over_sets_without_proof(problem: Problem, moment: Moment, clock: Clock) -> Tools:
     """The same walks, without a proof of their own."""
     search = TangentWalks(HullOracle(problem), problem, WALKS_BY_TANGENTS)
     return Tools(search, None, _by_the_table(problem, moment))
@@ -187,8 +211,9 @@ def _by_the_table(problem: Problem, moment: Moment) -> Callable[[float], float]:
     """A bound by what the table's own rows allow: the table is a member of its sets."""
 
     def simpler(seconds: float) -> float:
-        run = conditioning_for(_in_the_table(problem, moment), moment)
-        run.run(SIMPLER_GAP, seconds)
+        clock = Clock.of(seconds)
+        run = conditioning_for(_in_the_table(problem, moment), moment, clock)
+        run.run(SIMPLER_GAP, clock.remaining)
         return run.bound
 
     return simpler
@@ -208,6 +233,7 @@ MOMENT_PLAN = (
     MomentWay("sets of priors, products of rows", lambda p: _has_sets(p) and _is_small(p), _products_over_sets),
     MomentWay("sets of priors, bounded by the table's own rows", _has_sets, _over_sets_without_proof),
     MomentWay("one number, all vertices in a table", lambda p: p.objective.plain and p.rows.of_two, _pairs),
+    MomentWay("very many rows, linear programmes", _has_very_many_rows, _by_programmes),
     MomentWay("vertices of the polytope, products of rows", _is_small, _by_products),
     MomentWay("vertices of the polytope, chords of squares", _has_few_rows, _by_chords),
     MomentWay("vertices of the polytope, some products of rows", _has_pairs, _by_some_products),

@@ -6,30 +6,39 @@ among the inputs that share the smallest classes with the one that is wanted: th
 .. math:: \sum_{l \ni x, z} 1 / m_l,
 
 m_l being the mass of class l, with some chance so that everybody has a turn. Few rows say anything about so few.
+
+Where inputs are many, what is missing in the end are rare ones that few atoms can hide. From nowhere a walk hardly
+finds such an atom; most begin between two that are known: one that has the wanted input, and a cheap one near it.
 """
+
+from functools import cached_property
 
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.engine.among import Among, Sides
 from privacyfunnel.engine.clock import FOREVER, Clock
 from privacyfunnel.engine.objective import tangents
 from privacyfunnel.engine.problem import Problem
 from privacyfunnel.engine.search import PREFERENCE
 from privacyfunnel.engine.some_inputs import AmongInputs
 
-SHARPEST, BLUNTEST = -6.0, -1.0  # powers of ten: what entries of a mixture are taken to have at least
+SHARPEST, BLUNTEST = -4.0, -1.0  # powers of ten: what entries of a mixture are taken to have at least
+FROM_NOWHERE = 8  # every so many walks, one begins near the wanted input alone, whatever is known
 
 
 class NeighbourSearch(AmongInputs):
-    """Walks by tangents among the neighbours of what is wanted, and between atoms that are cheap already."""
+    """Walks by tangents among the neighbours of what is wanted, most of them between atoms that are known already."""
 
     walks = 24
-    pool = 1024
+    pool = 2048
     longest = 10
     starting = 0.1  # of the time left, for the first atoms: a programme per input
 
-    def __init__(self, problem: Problem, together: int) -> None:
+    def __init__(self, problem: Problem, together: int, at_first: int) -> None:
+        """Walks look at `together` inputs; the first ones, of a single step, at `at_first`."""
         super().__init__(problem, min(together, problem.size))
+        self._at_first = min(at_first, problem.size)
         members = problem.rows.members[problem.rows.compared].astype(np.float64)
         self._near = (members.T / (members @ problem.prior)) @ members
 
@@ -39,34 +48,56 @@ class NeighbourSearch(AmongInputs):
         for x in np.argsort(-self._problem.prior, kind="stable").tolist():
             if until.late:
                 break
-            met.append(self._walked(self._around(np.array([x])), -np.eye(1, d, x)[0], np.zeros(d), 1, clock))
+            inputs = self._nearest(np.array([x]), self._at_first)
+            met.append(self._walked(inputs, -np.eye(1, d, x)[0], np.zeros(d), 1, clock))
         return self._pooled(met, np.zeros(d))
 
     def cover(self, prices: FloatArray, missing: FloatArray, clock: Clock = FOREVER) -> FloatArray:
-        """What walks pass that begin near what is missing, and every other one between two atoms that are cheap."""
+        """What walks pass that begin between an atom that has what is missing and one near it, both rather cheap."""
         d, met = self._problem.size, []
-        cheap = self._cheapest(4 * self.walks, prices)
+        reduced = self._reduced(prices)
+        likely = self._pool * np.exp(-np.maximum(reduced, 0.0))[:, None]
+        cheap = self._pool[np.argsort(reduced)[:d]]
         for number, wanted in enumerate(self._random.choice(d, self.walks, p=missing / missing.sum())):
             if clock.late:
                 break
-            if number % 2 == 1 and len(cheap):
-                share = self._random.random()
-                one, other = cheap[self._random.choice(len(cheap), 2)]
-                mixed = share * one + (1 - share) * other
-                slopes = tangents(self._problem.objective, mixed[None], 10 ** self._random.uniform(SHARPEST, BLUNTEST))
-                inputs = self._around(np.flatnonzero(mixed))
+            if number % FROM_NOWHERE and likely[:, wanted].any():
+                one = self._pool[self._drawn(likely[:, wanted])]
+                slopes, inputs = self._between(one, cheap[self._drawn(cheap @ (self._near @ one))])
             else:
-                slopes = self._random.exponential(size=(1, d)) * self._random.uniform(0, 2)
-                slopes[0, wanted] -= self._random.uniform(*PREFERENCE)
+                slopes = self._random.exponential(size=d) * self._random.uniform(0, 2)
+                slopes[wanted] -= self._random.uniform(*PREFERENCE)
                 inputs = self._around(np.array([wanted]))
-            met.append(self._walked(inputs, slopes[0], prices, self.longest, clock))
+            met.append(self._walked(inputs, slopes, prices, self.longest, clock))
         return self._pooled(met, prices)
+
+    def _between(self, one: FloatArray, other: FloatArray) -> tuple[FloatArray, IntArray]:
+        """The slopes of the cost somewhere between two atoms, more or less sharp; and their inputs and neighbours."""
+        share = self._random.random()
+        mixed = share * one + (1 - share) * other
+        least = 10 ** self._random.uniform(SHARPEST, BLUNTEST)
+        return tangents(self._problem.objective, mixed[None], least)[0], self._around(np.flatnonzero(mixed))
+
+    def _drawn(self, chances: FloatArray) -> int:
+        """A number drawn with these chances, up to a factor; with equal ones where all are 0."""
+        total = float(chances.sum())
+        return int(self._random.choice(chances.size, p=chances / total if total > 0 else None))
+
+    @cached_property
+    def _sides(self) -> Sides:
+        return Sides(self._problem)
+
+    def _among(self, inputs: IntArray) -> Among:
+        return self._sides.among(inputs)
 
     def _around(self, inputs: IntArray) -> IntArray:
         """These inputs and their neighbours, up to as many as a walk may look at."""
+        return self._nearest(inputs, self._together)
+
+    def _nearest(self, inputs: IntArray, most: int) -> IntArray:
         d = self._problem.size
-        if d <= self._together:
+        if d <= most:
             return np.arange(d)
         near = self._near[inputs].sum(axis=0) * self._random.exponential(size=d)
         near[inputs] = np.inf
-        return np.sort(np.argpartition(-near, self._together)[: max(self._together, inputs.size)])
+        return np.sort(np.argpartition(-near, most)[: max(most, inputs.size)])

@@ -12,7 +12,7 @@ import numpy as np
 from privacyfunnel.arrays import FloatArray, sparse
 from privacyfunnel.engine.best_first import BestFirst, Relaxation
 from privacyfunnel.engine.blocks import ByBlocks, WithinBlock
-from privacyfunnel.engine.bounding import ByProof, ByRelaxations, Cost, NoProof, Prover
+from privacyfunnel.engine.bounding import ByProof, ByRelaxations, NoProof, Prover
 from privacyfunnel.engine.chords import BoxedChords, OpenChords
 from privacyfunnel.engine.classes import ByClasses, class_cones
 from privacyfunnel.engine.generation import Generation, Pace, Progress
@@ -40,7 +40,8 @@ MANY_OF_TWO = 1500  # inputs of one number; with more, tables of all pairs are l
 FIRST_BLOCK = 64  # inputs of the first blocks: a tenth of a second each
 LARGEST_BLOCK = 1200  # inputs; the atoms that a master of more knows fill hundreds of megabytes, and nothing is proved
 TOGETHER = 128  # inputs of one walk where a step is a linear programme
-NEIGHBOURS = 64  # the same where rows look at classes: those who share the smallest ones are enough to hide an input
+NEIGHBOURS = 128  # the same where rows look at classes: those who share the smallest ones are enough to hide an input
+FIRST_NEIGHBOURS = 256  # the same for the first atoms: rare inputs that nobody hides cost most, and more can hide them
 BOXES = (0.5, 0.35, 0.65, 0.45, 0.55)  # places of a box within ε under LDP, the most useful first
 WALKS_IN_CLOSED_FORM, WALKS_BY_PROGRAMME = 96, 3  # at once: what a step costs differs a thousandfold
 WALKS_OVER_SETS, PATIENCE_OVER_SETS = 24, 4  # a proof takes so much longer than walks that they come first …
@@ -153,7 +154,7 @@ def _without_proof(problem: Problem, name: str) -> Generation:
 def _by_steps(problem: Problem) -> Search:
     """Walks each step of which is a programme over some inputs."""
     if problem.rows.local:
-        return NeighbourSearch(problem, NEIGHBOURS)
+        return NeighbourSearch(problem, NEIGHBOURS, FIRST_NEIGHBOURS)
     return SomeInputsSearch(problem, TOGETHER)
 
 
@@ -179,7 +180,7 @@ def _by_blocks(problem: Problem, name: str) -> Generation:
         polytope = polytope_of(problem)
         proof = _proof(problem, BoxedChords(polytope, problem.objective), VertexSearch(polytope, problem.objective))
     blocks = -(-problem.size // FIRST_BLOCK)
-    bounding = ByRelaxations(problem, proof, _easier, one_secret=True)
+    bounding = ByRelaxations(problem, proof, _begun, one_secret=True)
     return Generation(problem, supply, bounding, Pace(0.0, blocks), name)
 
 
@@ -232,16 +233,14 @@ def _with_rest(problem: Problem, name: str, search: Search, proof: Prover | None
     beginning = Beginning(generation_for, share, problem.size > MANY_INPUTS and not problem.rows.local)
     supply = WithRest(problem, search, beginning, patience)
     pace = Pace(STEADY, patience, np.inf if proof is not None else SOUGHT * problem.worth)
-    return Generation(problem, supply, ByRelaxations(problem, proof, _easier), pace, name)
+    return Generation(problem, supply, ByRelaxations(problem, proof, _begun), pace, name)
 
 
-def _easier(problem: Problem, gap: float, seconds: float) -> Cost:
-    """What a simpler problem costs, which is not relaxed further."""
-    small = merged(problem).problem  # what only other rows told apart is alike now
-    run = generation_for(small)
+def _begun(problem: Problem) -> Generation:
+    """A run on a simpler problem, which is not relaxed further."""
+    run = generation_for(merged(problem).problem)  # what only other rows told apart is alike now
     run.bounding.relax_no_further()
-    run.run(gap, seconds)
-    return Cost(run.bound, run.value)
+    return run
 
 
 def _has_very_many_rows(problem: Problem) -> bool:

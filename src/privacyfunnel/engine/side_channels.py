@@ -33,6 +33,7 @@ from privacyfunnel.engine.reductions import Part
 from privacyfunnel.model.information import entropy
 
 MOST_INPUTS = 100  # of a class, for all rows in it: with more, nothing is proved in time
+OF_ITS_CLASS = 4  # times as many inputs: what is asked of a class and not of the inputs comes as late as if it had them
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +72,10 @@ class SideChannels:
     def open(self) -> list[Open]:
         """What can be asked, small classes first; in large ones only of the inputs themselves, by few rows."""
         last, size = len(self.divisions) - 1, [int(np.bincount(division).max()) for division in self.divisions]
-        asked = [Open(i, j, True, size[i]) for i, j in self._finer if size[i] <= MOST_INPUTS]
-        within = sorted({i for i, j in self._finer if j < last})  # in classes of others these are all rows
-        asked += [Open(i, last, False, size[i]) for i in within]
-        return sorted(asked, key=lambda each: (each.inputs, each.deeper))
+        small = [i > 0 and size[i] <= MOST_INPUTS for i in range(last)]  # where nothing is known it is no simpler
+        asked = [Open(i, last, small[i], size[i]) for i in range(last)]
+        asked += [Open(i, j, True, size[i]) for i, j in self._finer if j < last and small[i]]
+        return sorted(asked, key=lambda each: each.inputs * (1 if each.about == last else OF_ITS_CLASS))
 
     def parts(self, asked: Open) -> list[Part]:
         """The problems within the classes of what is known, but for those in which nothing is asked or compared."""
@@ -90,15 +91,23 @@ class SideChannels:
                 parts.append(Part(inputs, mass, own))
         return parts
 
+    def finer(self, known: int) -> list[int]:
+        """The divisions that tell this one, itself first."""
+        return [known, *(j for i, j in self._finer if i == known)]
+
+    def within(self, known: int, part: Part) -> SideChannels:
+        """These as they divide one class of the known one."""
+        own = [np.unique(self.divisions[j][part.inputs], return_inverse=True)[1] for j in self.finer(known)]
+        return SideChannels(part.problem, tuple(division.reshape(-1) for division in own))
+
     @cached_property
     def _finer(self) -> list[tuple[int, int]]:
         """Pairs of divisions of which the second tells the first."""
-        return [(i, j) for i, j in combinations(range(len(self.divisions)), 2) if self._tells((j,), i)]
+        return [(i, j) for i, j in combinations(range(len(self.divisions)), 2) if self._tells(self.divisions[j], i)]
 
-    def _tells(self, these: tuple[int, ...], other: int) -> bool:
-        """Whether whoever knows these classes of an input knows the other."""
-        labels = np.stack([self.divisions[i] for i in (*these, other)])
-        return len(np.unique(labels, axis=1).T) == len(np.unique(labels[:-1], axis=1).T)
+    def _tells(self, division: IntArray, other: int) -> bool:
+        """Whether whoever knows the class of an input in this division knows the other."""
+        return np.unique(division).size == np.unique(_both(division, self.divisions[other])).size
 
     @cached_property
     def _rows(self) -> FloatArray:
@@ -111,7 +120,8 @@ class SideChannels:
         more = []
         for i, j in combinations(range(n), 2):
             if (i, j) not in finer:
-                told = max(k for k in range(n) if self._tells((i, j), k))
+                both = _both(self.divisions[i], self.divisions[j])
+                told = max(k for k in range(n) if self._tells(both, k))
                 shared = max(k for k in range(i) if (k, i) in finer and (k, j) in finer)
                 row = np.zeros(n)
                 np.add.at(row, [i, j, told, shared], [1.0, 1.0, -1.0, -1.0])
@@ -140,6 +150,11 @@ class SideChannels:
         most = [entropy(np.bincount(division, self.problem.prior)) for division in self.divisions[1:]]
         weights[one, other] = multipliers[: len(one)]
         return float(multipliers @ low + rest @ most), weights
+
+
+def _both(one: IntArray, other: IntArray) -> IntArray:
+    """A number for each pair of classes."""
+    return np.asarray(one * (1 + other.max()) + other)
 
 
 def _numbered(members: FloatArray) -> bytes:

@@ -85,11 +85,14 @@ class _Matrices:
 
 
 def inverses(bases: FloatArray) -> FloatArray:
-    """The inverse of every matrix; infinite where there is none, so that one of thousands does not end them all."""
+    """The inverse of every matrix; no numbers where there is none, so that one of thousands does not end them all.
+
+    Infinite ones would do, but for what they are times nothing, of which numpy warns.
+    """
     try:
         return np.asarray(np.linalg.inv(bases), dtype=np.float64)
     except np.linalg.LinAlgError:
-        found = np.full(bases.shape, np.inf)
+        found = np.full(bases.shape, np.nan)
         for i, basis in enumerate(bases):
             with suppress(np.linalg.LinAlgError):
                 found[i] = np.linalg.inv(basis)

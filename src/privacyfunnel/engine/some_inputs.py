@@ -3,15 +3,23 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.engine.clock import FOREVER, Clock
-from privacyfunnel.engine.objective import reduced_costs, tangents
+from privacyfunnel.engine.objective import tangents
 from privacyfunnel.engine.problem import Problem
 from privacyfunnel.engine.programme import RowsOracle
 from privacyfunnel.engine.search import NEAR_ZERO, PREFERENCE, descended, different
+
+
+class Linear(Protocol):
+    """Minimises linear costs over the atoms that have some inputs only."""
+
+    def cheapest(self, cost: FloatArray, deadline: float = np.inf) -> FloatArray | None:
+        """The cheapest atom; none where there is none, or none is found in time."""
 
 
 class AmongInputs(ABC):
@@ -30,9 +38,13 @@ class AmongInputs(ABC):
         self._pool = np.empty((0, problem.size))
 
     @cached_property
-    def _whole(self) -> RowsOracle:
+    def _whole(self) -> Linear:
         """The programme over all inputs, kept from walk to walk."""
-        return RowsOracle(self._problem)
+        return self._among(np.arange(self._problem.size))
+
+    @abstractmethod
+    def _among(self, inputs: IntArray) -> Linear:
+        """The programme over these inputs, some or all."""
 
     @abstractmethod
     def cover(self, prices: FloatArray, missing: FloatArray, clock: Clock = FOREVER) -> FloatArray:
@@ -57,17 +69,21 @@ class AmongInputs(ABC):
 
     def _cheapest(self, most: int, prices: FloatArray) -> FloatArray:
         """So many of the pool, those that cost least now."""
-        return self._pool[np.argsort(reduced_costs(self._problem.objective, self._pool, prices))[:most]]
+        return self._pool[np.argsort(self._reduced(prices))[:most]]
+
+    def _reduced(self, prices: FloatArray) -> FloatArray:
+        """The reduced cost of everything in the pool."""
+        return np.asarray(self._problem.costs(self._pool) - self._pool @ prices)
 
     def _walked(
         self, inputs: IntArray, slopes: FloatArray, prices: FloatArray, longest: int, clock: Clock = FOREVER
     ) -> FloatArray:
         """The atoms on a walk among these inputs; none where these alone make no allowed atom."""
         d = self._problem.size
-        oracle = self._whole if inputs.size == d else RowsOracle(self._problem.among(inputs), once=True)
+        programme = self._whole if inputs.size == d else self._among(inputs)
 
         def cheapest(costs: FloatArray) -> FloatArray:
-            v = oracle.cheapest(costs[0, inputs], clock.deadline)
+            v = programme.cheapest(costs[0, inputs], clock.deadline)
             if v is None:
                 return np.empty((0, d))
             atom = np.zeros((1, d))
@@ -118,6 +134,11 @@ class SomeInputsSearch(AmongInputs):
         if nowhere > self.walks // 2:  # at small ε no atom has few inputs
             self._together = min(2 * self._together, d)
         return self._pooled(met, prices)
+
+    def _among(self, inputs: IntArray) -> RowsOracle:
+        if inputs.size == self._problem.size:
+            return RowsOracle(self._problem)
+        return RowsOracle(self._problem.among(inputs), once=True)
 
     def _around(self, inputs: IntArray) -> IntArray:
         """These inputs and others, up to as many as a walk may look at."""

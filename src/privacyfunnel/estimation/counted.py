@@ -41,7 +41,7 @@ def off_if_counted(sealed: SealedProtocol, joint: Joint) -> Off | None:
     if sealed.outcomes:
         return None
     found = []
-    for part, (values, p, f) in zip(sealed.law.parts, sealed.law.counted(joint), strict=True):
+    for part, (values, p, f) in zip(sealed.law.parts, sealed.law.shares_shown(joint), strict=True):
         for i, j in enumerate(part.attributes):
             column = joint.attributes[j]
             place = {label: v for v, label in enumerate(column.labels)}

@@ -22,6 +22,7 @@ CodeArray = NDArray[np.int32]
 
 _CHUNK = 1 << 16  # small enough for the cache, large enough that numpy's calls cost little
 _MOST_BUCKETS = 1 << 28  # 4 GiB of tables
+_SHARED_BUCKETS = 1 << 22  # 64 MiB: up to here inputs share the bits of the widest row, and are drawn together
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,11 +55,11 @@ class AliasTables:
         SizeError
             If the tables would not fit in memory: they grow with the number of inputs times the widest row.
         """
-        if not len(rows):
-            raise DistributionError("a channel must have at least one input; it has none.")
-        supports = [_support(x, row, bits) for x, row in enumerate(rows)]
-        # One bucket of 2^64 words would not fit a 64-bit capacity: hence at least two.
-        bucket_bits = max(1, (max(map(len, supports)) - 1).bit_length())
+        return cls._dealt(_supports(rows, bits), bits)
+
+    @classmethod
+    def _dealt(cls, supports: list[list[tuple[int, int]]], bits: int) -> "AliasTables":
+        bucket_bits = max(map(_bucket_bits, supports))
         if len(supports) << bucket_bits > _MOST_BUCKETS:
             raise SizeError(
                 f"alias tables hold at most {_MOST_BUCKETS} buckets; {len(supports)} inputs with up to "
@@ -109,7 +110,58 @@ class AliasTables:
         np.take(self.outputs.reshape(-1), index, out=drawn, mode="wrap")
 
 
-def sample(tables: AliasTables, codes: NDArray[np.integer[Any]], words: Words, *, draw: int = 0) -> CodeArray:
+@dataclass(frozen=True, slots=True, eq=False)
+class TablesByWidth:
+    """The same where few rows are much wider than all others: inputs share tables with those that need as many bits.
+
+    A protocol for thousands of values has such rows; with the bits of the widest for each its tables would be a hundred
+    times as large as what they say.
+    """
+
+    groups: tuple[AliasTables, ...]
+    group: IntArray  # of every input
+    place: IntArray  # of every input, among those of its group
+
+    @classmethod
+    def of(cls, rows: Sequence[Iterable[tuple[int, int]]], bits: int = WORD_BITS) -> "AliasTables | TablesByWidth":
+        """The tables of such a channel; those of `AliasTables` while they are small."""
+        supports = _supports(rows, bits)
+        widths = np.array([_bucket_bits(support) for support in supports])
+        if len(supports) << int(widths.max()) <= _SHARED_BUCKETS:
+            return AliasTables._dealt(supports, bits)
+        _, group = np.unique(widths, return_inverse=True)
+        members = [np.flatnonzero(group == number) for number in range(int(group.max()) + 1)]
+        place = np.empty(len(supports), dtype=np.int64)
+        for inputs in members:
+            place[inputs] = np.arange(len(inputs))
+        tables = (AliasTables._dealt([supports[x] for x in inputs], bits) for inputs in members)
+        return cls(tuple(tables), group, place)
+
+    @property
+    def bits(self) -> int:
+        return self.groups[0].bits
+
+    def draw(self, codes: NDArray[np.integer[Any]], words: WordArray) -> CodeArray:
+        """The output code of every input code, chosen by its word below 2^bits."""
+        _check_number(codes, words)
+        return self._draw(codes, lambda start, n: words[start : start + n])
+
+    def _draw(self, codes: NDArray[np.integer[Any]], words_of: Callable[[int, int], WordArray]) -> CodeArray:
+        _check_kind(codes)
+        drawn = np.empty(len(codes), dtype=np.int32)
+        for start in range(0, len(codes), _CHUNK):
+            chunk = codes[start : start + _CHUNK]
+            _check_range(chunk, len(self.group), codes)
+            words, group = words_of(start, len(chunk)), self.group[chunk]
+            for number, tables in enumerate(self.groups):
+                some = np.flatnonzero(group == number)
+                drawn[start + some] = tables.draw(self.place[chunk[some]], words[some])
+        return drawn
+
+
+def sample(
+    tables: AliasTables | TablesByWidth, codes: NDArray[np.integer[Any]], words: Words, *, draw: int = 0
+) -> CodeArray:
     """The output codes of rows whose input codes are `codes`, each by its word in draw number `draw`."""
     if tables.bits != WORD_BITS:
         raise ParameterError(f"the stream has words of {WORD_BITS} bits; these tables need {tables.bits}.")
@@ -182,6 +234,12 @@ def _check_range(chunk: NDArray[np.integer[Any]], inputs: int, codes: NDArray[np
         raise ParameterError(f"codes must lie between 0 and {inputs - 1}; {strangers} of {len(codes)} do not.")
 
 
+def _supports(rows: Sequence[Iterable[tuple[int, int]]], bits: int) -> list[list[tuple[int, int]]]:
+    if not len(rows):
+        raise DistributionError("a channel must have at least one input; it has none.")
+    return [_support(x, row, bits) for x, row in enumerate(rows)]
+
+
 def _support(x: int, row: Iterable[tuple[int, int]], bits: int) -> list[tuple[int, int]]:
     """The outputs of row x with a positive weight, in Python's integers: numpy's would wrap at 2^64."""
     support = []
@@ -200,6 +258,11 @@ def _support(x: int, row: Iterable[tuple[int, int]], bits: int) -> list[tuple[in
             f"each row of the channel must sum to 2^{bits}; row {x} is off by {total - (1 << bits)}."
         )
     return support
+
+
+def _bucket_bits(support: list[tuple[int, int]]) -> int:
+    """The bits that choose among so many outputs; one bucket of 2^64 words would not fit a 64-bit capacity."""
+    return max(1, (len(support) - 1).bit_length())
 
 
 def _fill_buckets(supports: list[list[tuple[int, int]]], bits: int, bucket_bits: int) -> tuple[WordArray, CodeArray]:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privacyfunnel.arrays import HARDLY, SMALL, FloatArray, IntArray, Matrix, dense, filled, matrix, sparse
+from privacyfunnel.arrays import HARDLY, SMALL, FloatArray, IntArray, Matrix, dense, filled, frozen, matrix, sparse
 from privacyfunnel.errors import DistributionError, ProtocolFileError
-from privacyfunnel.laws.alias import AliasTables, sample
+from privacyfunnel.laws.alias import AliasTables, TablesByWidth, sample
 from privacyfunnel.laws.exact import NO_LEAK, WORKED_ON, ExactLeak, worse, worst_ratio
 from privacyfunnel.laws.law import BITS, LARGEST_TABLE, UNIT, Law, Model, Part, Shapes, checked_table
 from privacyfunnel.laws.over_sets import exact_over
@@ -110,10 +111,10 @@ class ChannelLaw(Law):
         dense[self._row_of_entry, self.output] = self._chances
         return dense
 
-    @property
+    @cached_property
     def _chances(self) -> FloatArray:
         """The chance of every entry."""
-        return np.array([int(n) / UNIT for n in self.numerator])
+        return frozen(np.array([n / UNIT for n in self.numerator.tolist()]))
 
     @property
     def protocol(self) -> Protocol | SparseProtocol:
@@ -193,10 +194,10 @@ class ChannelLaw(Law):
         return masses
 
     @cached_property
-    def tables(self) -> AliasTables:
+    def tables(self) -> AliasTables | TablesByWidth:
         """The alias tables that draw from these integers."""
         entries = list(zip(self.output.tolist(), self.numerator.tolist(), strict=True))
-        return AliasTables.of([entries[i:j] for i, j in zip(self.indptr[:-1], self.indptr[1:], strict=True)])
+        return TablesByWidth.of([entries[i:j] for i, j in zip(self.indptr[:-1], self.indptr[1:], strict=True)])
 
     def draw(self, codes: NDArray[Any], words: Words) -> NDArray[Any]:
         drawn = sample(self.tables, codes, words)
@@ -261,10 +262,9 @@ class ChannelLaw(Law):
         return shapes.channel(self.channel)
 
     def to_json(self) -> dict[str, Any]:
-        rows = [
-            [[int(y), str(n)] for y, n in zip(self.output[i:j], self.numerator[i:j], strict=True)]
-            for i, j in zip(self.indptr[:-1], self.indptr[1:], strict=True)
-        ]
+        # Pairs: millions of lists would be looked through for cycles again and again.
+        entries = list(zip(self.output.tolist(), map(str, self.numerator.tolist()), strict=True))
+        rows = [entries[i:j] for i, j in pairwise(self.indptr.tolist())]
         beyond = {"anything_else": rows.pop()} if self.elsewhere else {}
         return {"outputs": [list(labels) for labels in self.outputs], "bits": BITS, "rows": rows, **beyond}
 

@@ -23,6 +23,8 @@ from privacyfunnel.laws.schema import check_form
 FORMAT = "privacyfunnel protocol"
 VERSION = 1  # of the file; a reader refuses others
 MOST_BYTES = 1 << 26  # of a file: 64 MB of JSON take about a gigabyte once they are read
+SEPARATORS = (",", ":")  # where entries are many
+LEVELS = 3  # of objects and lists whose items have a line each: a row of a law has one
 MOST_DIGITS = 18  # of a whole number, all of which are counts of something; larger ones are written as text
 
 
@@ -30,13 +32,35 @@ def to_text(content: Mapping[str, Any]) -> str:
     """The file that holds this content."""
     made_with = {"privacyfunnel": version("privacyfunnel"), "python": platform.python_version()}
     whole = {"format": FORMAT, "version": VERSION, "made_with": made_with, **content}
-    text = json.dumps({**whole, "digest": _digest(whole)}, ensure_ascii=False, indent=1) + "\n"
+    text = _laid_out({**whole, "digest": _digest(whole)}, LEVELS) + "\n"
     if len(text) > MOST_BYTES // 4 and len(text.encode()) > MOST_BYTES:  # what nobody could read again is not written
         raise SizeError(
             f"A protocol file has at most {MOST_BYTES:,} bytes; this one would have more. Publish fewer columns or "
             "merge rare values."
         )
     return text
+
+
+def _laid_out(value: Any, levels: int, line: str = "\n") -> str:
+    """JSON with a line for each item, so many levels deep, where any item holds others; all else stands in a line.
+
+    >>> print(_laid_out({"bits": 64, "rows": [[[0, "1"]], [[0, "1"], [1, "2"]]]}, 2))
+    {
+     "bits": 64,
+     "rows": [
+      [[0,"1"]],
+      [[0,"1"],[1,"2"]]
+     ]
+    }
+    """
+    held = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
+    if not levels or not any(isinstance(item, (dict, list)) for item in held):
+        return json.dumps(value, ensure_ascii=False, separators=SEPARATORS if not levels else None)
+    items = [_laid_out(item, levels - 1, line + " ") for item in held]
+    if isinstance(value, dict):
+        named = (f"{json.dumps(key, ensure_ascii=False)}: {item}" for key, item in zip(value, items, strict=True))
+        return f"{{{line} {f',{line} '.join(named)}{line}}}"
+    return f"[{line} {f',{line} '.join(items)}{line}]"
 
 
 def from_text(text: str, name: str) -> dict[str, Any]:

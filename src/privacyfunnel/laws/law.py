@@ -175,8 +175,8 @@ class Law(ABC):
     def with_values(self, joint: Joint) -> tuple[tuple[IntArray, Matrix], ...]:
         """For each part its values, V × attributes as codes of labels, and p(x, y) of these and its outputs."""
 
-    def counted(self, joint: Joint) -> tuple[tuple[IntArray, FloatArray, FloatArray], ...]:
-        """For each part its values, their shares, and how often each of its outputs is shown."""
+    def shares_shown(self, joint: Joint) -> tuple[tuple[IntArray, FloatArray, FloatArray], ...]:
+        """For each part its values, the share p(x) of each, and the share p(y) of each of its outputs."""
         return tuple(
             (values, np.asarray(p_xy.sum(axis=1)).ravel(), np.asarray(p_xy.sum(axis=0)).ravel())
             for values, p_xy in self.with_values(joint)

@@ -172,18 +172,19 @@ class ForcedLaw(Law):
         truth, noise = self._shares
         return float(joint.p_x @ (truth + noise[self.record]))
 
-    def counted(self, joint: Joint) -> tuple[tuple[IntArray, FloatArray, FloatArray], ...]:
-        truth, found = self.truth / UNIT, []
-        for j, noise in enumerate(self._noise_by_column):
-            p = np.bincount(self.combos[self.record, j], joint.p_x, minlength=len(noise)).astype(np.float64)
-            found.append((np.arange(len(noise))[:, None], p, truth * p + noise))
-        return tuple(found)
-
     def with_values(self, joint: Joint) -> tuple[tuple[IntArray, FloatArray], ...]:
         for labels in self.labels:
             checked_table(len(labels), len(labels))
-        truth, found = self.truth / UNIT, zip(self.counted(joint), self._noise_by_column, strict=True)
+        truth, found = self.truth / UNIT, zip(self.shares_shown(joint), self._noise_by_column, strict=True)
         return tuple((values, truth * np.diag(p) + p[:, None] * noise) for (values, p, _), noise in found)
+
+    def shares_shown(self, joint: Joint) -> tuple[tuple[IntArray, FloatArray, FloatArray], ...]:
+        """The same without a table of all pairs, which are too many where values are tens of thousands."""
+        truth, found = self.truth / UNIT, []
+        for j, noise in enumerate(self._noise_by_column):
+            p: FloatArray = np.bincount(self.combos[self.record, j], joint.p_x, len(noise)).astype(np.float64)
+            found.append((np.arange(len(noise))[:, None], p, truth * p + p.sum() * noise))
+        return tuple(found)
 
     def expected_likely(self, likely: Sequence[IntArray], joint: Joint) -> float:
         truth, noise = self._shares

@@ -52,7 +52,7 @@ def boxed(low: IntArray, high: IntArray) -> tuple[IntArray, IntArray]:
 
 def united(of_groups: BoolArray, groups: BoolArray) -> BoolArray:
     """Groups of groups, as groups of secrets."""
-    return np.asarray(of_groups.astype(np.int64) @ groups.astype(np.int64) > 0)
+    return np.asarray(of_groups.astype(np.float64) @ groups.astype(np.float64) > 0)  # integers multiply slowly
 
 
 def nothing(inputs: int, c: int) -> PriorSets:
@@ -121,6 +121,11 @@ class Events:
     def inputs(self) -> int:
         """How many inputs there are, with anything else as the last one where that is covered."""
         return self.joint.a * (self.joint.c if self.sees_secret else 1) + self.anything_else
+
+    @property
+    def shares(self) -> int:
+        """How many shares sets of them bound."""
+        return len(self.classes) * len(self.held) * self.inputs
 
     def sets(self, beta: Fraction, bounds: Bounds) -> PriorSets:
         """Boxes of all events, whose bounds fail with chance β at most, all together."""

@@ -91,18 +91,23 @@ class SampledWithNoise:
         first = alone[order[:together]].any(axis=0, keepdims=True)
         return np.concatenate([first, alone[np.sort(order[together:])]]) if together > 1 else alone
 
-    def sets(self, asked: Callable[[int], Iterable[Asked]], joint: Joint, sees_secret: bool) -> PriorSets:
-        """The sets of everything that is asked of so many groups of secrets."""
+    def events(self, asked: Callable[[int], Iterable[Asked]], joint: Joint, sees_secret: bool) -> list[Events]:
+        """The events of everything that is asked of so many groups of secrets, question by question."""
         if joint.weights.shape != self.counts.cells.shape:
             raise DistributionError(
                 f"The promise of a private design is about all {self.counts.cells.shape[1]} values and "
                 f"{len(self.counts.cells)} secrets of its domain; this table has {joint.a} and {joint.c}."
             )
         groups = self.groups(joint)
-        each = [Asked(united(one.groups, groups), one.pairs, one.known) for one in asked(len(groups))]
+        each = (Asked(united(one.groups, groups), one.pairs, one.known) for one in asked(len(groups)))
+        return [Events(one, joint, sees_secret) for one in each]
+
+    def sets(self, asked: Callable[[int], Iterable[Asked]], joint: Joint, sees_secret: bool) -> PriorSets:
+        """The sets of these events."""
+        each = self.events(asked, joint, sees_secret)
         part = (1 - self.confidence) / max(len(each), 1)
         inputs = joint.a * (joint.c if sees_secret else 1)
-        made = [_NoisySets(Events(one, joint, sees_secret), self.counts, part).sets(inputs) for one in each]
+        made = [_NoisySets(events, self.counts, part).sets(inputs) for events in each]
         return PriorSets.joined(made) if made else nothing(inputs, joint.c)
 
 

@@ -70,8 +70,11 @@ class Rule(Shape):
     def groups(self, joint: Joint) -> BoolArray:
         """Which secrets are promised together, groups × secrets."""
 
+    def events(self, asked: Callable[[int], Iterable[Asked]], joint: Joint, sees_secret: bool) -> list[Events]:
+        """The events of everything that is asked of so many groups of secrets, question by question."""
+
     def sets(self, asked: Callable[[int], Iterable[Asked]], joint: Joint, sees_secret: bool) -> PriorSets:
-        """The sets of everything that is asked of so many groups of secrets."""
+        """The sets of these events, which take a while."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,12 +154,17 @@ class Sampled:
         first = alone[together].any(axis=0, keepdims=True)
         return np.concatenate([first, np.delete(alone, together, axis=0)]) if len(together) else alone
 
-    def sets(self, asked: Callable[[int], Iterable[Asked]], joint: Joint, sees_secret: bool) -> PriorSets:
-        """The sets of everything that is asked of so many groups of secrets."""
+    def events(self, asked: Callable[[int], Iterable[Asked]], joint: Joint, sees_secret: bool) -> list[Events]:
+        """The events of everything that is asked of so many groups of secrets, question by question."""
         groups = self.groups(joint)
-        each = [Asked(united(one.groups, groups), one.pairs, one.known) for one in asked(len(groups))]
+        each = (Asked(united(one.groups, groups), one.pairs, one.known) for one in asked(len(groups)))
+        return [Events(one, joint, sees_secret, self.anything_else) for one in each]
+
+    def sets(self, asked: Callable[[int], Iterable[Asked]], joint: Joint, sees_secret: bool) -> PriorSets:
+        """The sets of these events."""
+        each = self.events(asked, joint, sees_secret)
         part = self._of_a_grouping(joint) / max(len(each), 1)
-        made = [Events(one, joint, sees_secret, self.anything_else).sets(part, self.bounds) for one in each]
+        made = [events.sets(part, self.bounds) for events in each]
         inputs = joint.a * (joint.c if sees_secret else 1) + self.anything_else
         return PriorSets.joined(made) if made else nothing(inputs, joint.c)
 

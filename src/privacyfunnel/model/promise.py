@@ -82,6 +82,10 @@ class Promise(ABC):
         """The sets of priors that it holds for besides, where all that is known is that these rows are a sample."""
         return None
 
+    def shares_bounded(self, joint: Joint, sees_secret: bool = False) -> int:
+        """How many shares these sets bound, which is known before they are made; 0 where there are none."""
+        return 0
+
     def resized(self, epsilon: float) -> Promise:
         """The same promise of another size."""
         return type(self)(epsilon)
@@ -204,6 +208,9 @@ class ForPriors(Wider, named=False):
     def sets(self, joint: Joint, sees_secret: bool = False) -> PriorSets | None:
         return self.promise.sets(joint, sees_secret)
 
+    def shares_bounded(self, joint: Joint, sees_secret: bool = False) -> int:
+        return self.promise.shares_bounded(joint, sees_secret)
+
     @property
     def anything_else(self) -> bool:
         return self.promise.anything_else
@@ -312,6 +319,11 @@ class ForPopulation(Wider, named=False):
         made = rule.sets(lambda groups: promise.asked(groups, joint.m, sees_secret), joint, sees_secret)
         self._made[id(joint), sees_secret] = (joint, made)
         return made
+
+    def shares_bounded(self, joint: Joint, sees_secret: bool = False) -> int:
+        rule, promise = self.people.rule, self.promise
+        each = rule.events(lambda groups: promise.asked(groups, joint.m, sees_secret), joint, sees_secret)
+        return sum(events.shares for events in each)
 
     def alone(self, joint: Joint, protocol: Comparable) -> tuple[float, ...]:
         """The ε of the population for each secret by itself, however few rows it has, by sets of their own."""

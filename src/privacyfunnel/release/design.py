@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from privacyfunnel.tables.sources import Source
     from privacyfunnel.tables.variables import Contingency
 
+ROUNDING = 1e-9  # relative: gaps that differ by less are the same
 QUICK = Effort(gap=0.01, time_limit=4.0)  # how well a table is solved that is only compared with, in nats and seconds
 
 
@@ -63,6 +64,16 @@ class Designed:
         """How many rows it was designed on."""
         people = self.sealed.promise.population
         return self.joint.total if people is None else people.rows
+
+    @property
+    def short(self) -> float | None:
+        """How far the protocol may be from the best one, if that is more than was asked for."""
+        worth = self.worth
+        if worth.bound is None or self.options.as_values:
+            return None
+        missing = abs(worth.bound - worth.value)
+        asked = worth.use.near_enough(self.options.effort.gap, worth.value)
+        return missing if missing > asked + ROUNDING * (1 + abs(worth.bound)) else None
 
     @property
     def not_promised(self) -> tuple[str, ...]:

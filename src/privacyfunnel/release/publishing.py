@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from privacyfunnel.tables.sources import Source
 
 T = TypeVar("T")
+LOOK = 0.2  # seconds between looks for a signal
 
 
 class Place(Shape):
@@ -95,12 +96,25 @@ def publish(
 
 
 def ahead(batches: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-    """The same batches, each of which is drawn while the one before it is written."""
-    with ThreadPoolExecutor(1) as thread:
+    """The same batches, each of which is drawn while the one before it is written.
+
+    Where that ends early nobody waits for the batch that is being drawn: the first one may take seconds.
+    """
+    thread = ThreadPoolExecutor(1)
+    try:
         coming = thread.submit(next, batches, None)
-        while (batch := coming.result()) is not None:
+        while (batch := _drawn(coming)) is not None:
             coming = thread.submit(next, batches, None)
             yield batch
+    finally:
+        thread.shutdown(wait=False, cancel_futures=True)
+
+
+def _drawn(coming: Future[T]) -> T:
+    """What comes; a signal that another thread receives does not wake this one, so it looks again and again."""
+    while not coming.done():
+        wait([coming], LOOK)
+    return coming.result()
 
 
 class Rows:

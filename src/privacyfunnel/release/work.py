@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from privacyfunnel.release.outgoing import Outgoing
     from privacyfunnel.tables.encoding import Encoding
 
-ROUNDING = 1e-9  # relative: gaps that differ by less are the same
-
 
 class Work:
     """A table on its way out: counted and sealed, and then drawn batch by batch."""
@@ -79,7 +77,7 @@ class Work:
             unchanged=self.outgoing.unchanged,
             unchanged_expected=self.outgoing.way.expected_unchanged(joint),
             worth=found.worth,
-            short=_short(found),
+            short=found.short,
             average=order.average,
             average_only=order.average_only,
             known_values_leak=SRLIP(0).leakage(joint, law.protocol) if law.sees_secret else None,
@@ -100,13 +98,3 @@ class Work:
             kept_columns=self.outgoing.kept_columns(),
             kept_order=order.keep_order,
         )
-
-
-def _short(found: Designed) -> float | None:
-    """How far the protocol may be from the best one, if that is more than was asked for."""
-    worth = found.worth
-    if worth.bound is None or found.options.as_values:
-        return None
-    missing = abs(worth.bound - worth.value)
-    asked = worth.use.near_enough(found.options.effort.gap, worth.value)
-    return missing if missing > asked + ROUNDING * (1 + abs(worth.bound)) else None

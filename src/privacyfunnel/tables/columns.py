@@ -88,7 +88,7 @@ class LabelCoder:
             self._refuse_numbers(self._labels())
             raise ColumnError(
                 f"column '{self.column}' must have at most {MOST_LABELS:,} distinct values to be used; it has more. "
-                f"Publish a prefix (--bin {self.column}=prefix:3) or groups of codes (=map:FILE), or leave it out."
+                f"Use a prefix (--bin {self.column}=prefix:3) or groups of codes (=map:FILE), or leave it out."
             )
         return codes
 
