@@ -4,9 +4,9 @@ python -m benchmarks size                       every case: about half an hour
 python -m benchmarks.size lip growth --seeds 1  the cases whose name has one of these words, with so many tables each
 python -m benchmarks.size --seconds 5           every case with so many seconds, to see that it runs
 
-Names begin with lip, srlip, chain, statistics, population, limit or growth. Each case runs in a process of its own, so
-that its peak memory is its own. Gaps are shares of H(X), for statistics of the error. Seconds are those of the
-processor.
+Names begin with lip, srlip, chain, estimate, statistics, population, limit or growth. Each case runs in a process of
+its own, so that its peak memory is its own. Gaps are shares of H(X), for statistics of the error. Seconds are those of
+the processor.
 """
 
 import argparse
@@ -16,18 +16,26 @@ from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 
+import numpy as np
+import polars as pl
+
 from benchmarks import limits, srlip, uses
 from benchmarks.attributes import EIGHT, adult
 from benchmarks.goals.case import Case, Found, Line, Work, chosen, printed
 from benchmarks.goals.zipf import zipf
 from privacyfunnel.designs.methods import Effort
 from privacyfunnel.designs.optimum import optimal
+from privacyfunnel.designs.response import forced_response
+from privacyfunnel.estimation import estimate, impute
+from privacyfunnel.laws.sampling import KeyStream
+from privacyfunnel.laws.sealing import seal
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.promises import LIP
 from privacyfunnel.release.sanitise import sanitise
 
 GROWTH, GROWTH_GAP, GROWTH_SECONDS = (250, 500, 1000, 2000, 4000), 0.02, 120.0
 CHAIN_SECONDS, CHAIN_GIGABYTES, CHAIN_KEPT = 45.0, 1.0, 0.63  # and the share of H(X) that it keeps, no less
+ESTIMATED, ESTIMATED_SECONDS = (1000, 2000, 4000, 20_000), 10.0
 SEEDS = 3
 
 
@@ -58,6 +66,27 @@ def chained(seconds: float) -> Work:
     return release
 
 
+def estimated(values: int, seconds: float) -> Work:
+    """The shares of very many values with their intervals, and a completed table, from a forced response of them."""
+    joint = zipf(10, values, 0)
+    sealed = seal(forced_response(joint, LIP(1.0)), LIP(1.0), joint)
+    column, codes = joint.attributes[0], np.repeat(np.arange(joint.a), joint.weights.sum(axis=0).astype(np.int64))
+    shown = sealed.law.shown(sealed.sample(codes, KeyStream.from_seed(0)))[:, 0]
+    frame = pl.DataFrame({column.name: pl.Series(column.labels).gather(shown)})
+
+    def tell() -> Found:
+        table = estimate(sealed, frame).table(column.name)
+        impute(sealed, frame, 1)
+        place = {label: x for x, label in enumerate(column.labels)}
+        p = joint.p_x[[place[cell.labels[0]] for cell in table.cells]]
+        told = np.array([(cell.share or 0.0, cell.lower, cell.upper) for cell in table.cells])
+        covered = float(np.mean((told[:, 1] <= p) & (p <= told[:, 2])))
+        off = float(np.abs(told[:, 0] - p).sum())
+        return Found(f"{joint.total:,} rows, {covered:.1%} of intervals hold their share, {off:.4f} off in all")
+
+    return tell
+
+
 def cases(seeds: int = SEEDS) -> Iterator[Case]:
     """The table of goals."""
     for values, seconds, gap in ((1000, 60.0, 0.01), (4000, 60.0, 0.02), (20_000, 120.0, 0.05)):
@@ -65,6 +94,8 @@ def cases(seeds: int = SEEDS) -> Iterator[Case]:
             yield Case(f"lip zipf 10 × {values:,} seed {seed}", partial(solved, 10, values, seed), seconds, gap)
     yield from srlip.cases()
     yield Case("chain of 8 columns, Adult", chained, CHAIN_SECONDS, gigabytes=CHAIN_GIGABYTES)
+    for values in ESTIMATED:
+        yield Case(f"estimate zipf 10 × {values:,}", partial(estimated, values), ESTIMATED_SECONDS, gigabytes=1.0)
     yield from uses.cases(seeds)
     for seed in range(seeds):
         yield Case(f"population zipf 5 × 200 seed {seed}", partial(solved, 5, 200, seed, people=True), 120.0, 0.02)

@@ -54,7 +54,7 @@ def test_estimates_are_as_near_as_expected(method: str, publish: tuple[str, ...]
     told = expected(release.sealed, release.joint, ROWS, tabulated)
     reading = Reading.of(release.sealed, columns=tabulated)
     space = RowSpace.of(reading.model.means)
-    _, functions = reading.cells(tabulated)
+    functions = reading.cells(tabulated).functions
     p = release.joint.onto(list(reading.attributes)).p_x
     assert told.shares == pytest.approx(p @ functions)
     off = []

@@ -122,7 +122,8 @@ def test_intervals_of_a_calibrated_cross_table_cover() -> None:
     sealed = design(PEOPLE, secret="ill", publish=BOTH, epsilon=0.3, use=Information(), with_shares=True)
     reading = Reading.of(sealed)
     model, space, rng = reading.model, RowSpace.of(reading.model.means), np.random.default_rng(0)
-    labels, functions = reading.cells(BOTH)
+    cells = reading.cells(BOTH)
+    labels, functions = cells.labels, cells.functions
     p = np.array([shares(PEOPLE, *BOTH)[value] for value in reading.values])
     tables, covered = 12, np.zeros(len(labels))
     for _ in range(tables):

@@ -8,18 +8,23 @@ from hypothesis import strategies as st
 
 from privacyfunnel.cli.estimate import told
 from privacyfunnel.errors import ParameterError
-from privacyfunnel.estimation import front, impute, many_values, posterior
+from privacyfunnel.estimation import front, impute, models, posterior
 from privacyfunnel.estimation.identification import RowSpace, identify
 from privacyfunnel.estimation.intervals import spread
 from privacyfunnel.estimation.inversion import on_simplex, unbiased_weights
 from privacyfunnel.estimation.many_values import Weights, _likely, shares_of_many
 from privacyfunnel.estimation.models import ChannelModel
+from privacyfunnel.estimation.observation import Cells
 from privacyfunnel.estimation.results import Cell, Estimates, ShareTable
 from privacyfunnel.laws.sealing import seal
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LIP
 from privacyfunnel.model.protocol import Protocol
 from privacyfunnel.release.sanitise import Release, sanitise
+
+
+def each_value(a: int) -> Cells:
+    return Cells(tuple((str(x),) for x in range(a)), np.arange(a))
 
 
 @given(seed=st.integers(0, 10**6), a=st.integers(2, 6), more=st.integers(0, 5))
@@ -36,7 +41,7 @@ def test_estimates_are_those_of_least_variance_and_what_is_not_identified_is_not
     model = ChannelModel(channel)
     chances = random.dirichlet(np.ones(a)) @ channel
     seen = model.observed(random.multinomial(5000, chances / np.nextafter(chances.sum(), 2)))
-    found = shares_of_many(model, seen, np.eye(a), 0.95, fixed=True)
+    found = shares_of_many(Weights.near(model, seen), seen, each_value(a), 0.95, fixed=True)
     space = RowSpace.of(channel)
     known = identify(space, np.eye(a)).identified
     assert not (found.identified & ~known).any()
@@ -55,7 +60,7 @@ def test_estimates_are_those_of_least_variance_and_what_is_not_identified_is_not
 def test_weights_that_are_called_unbiased_are(seed: int) -> None:
     random = np.random.default_rng(seed)
     channel = random.dirichlet(np.full(6, 0.5), 5)
-    g, told = Weights.at(channel, np.full(5, 0.2)).of(np.eye(5))
+    g, told = Weights.at(ChannelModel(channel), np.full(5, 0.2)).of(np.eye(5))
     assert np.abs(channel @ g - np.eye(5))[:, told].max(initial=0.0) <= 1e-6
 
 
@@ -70,7 +75,7 @@ def released() -> Release:
 def test_a_table_of_many_values_is_told_by_one_factorisation_and_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
     release = released()
     usual = front.estimate(release).table("city")
-    monkeypatch.setattr(many_values, "MOST_ALGEBRA", 0)
+    monkeypatch.setattr(models, "MOST_ALGEBRA", 0)
     estimates = front.estimate(release)
     found = estimates.table("city")
     assert estimates.method == found.method == "inversion"
@@ -116,7 +121,7 @@ def test_many_values_are_imputed_by_one_factorisation_as_few_are_by_singular_val
 ) -> None:
     release = released()
     usual, prior = impute(release.sealed, release.table, 8), posterior(release.sealed, release.table).prior
-    monkeypatch.setattr(many_values, "MOST_ALGEBRA", 0)
+    monkeypatch.setattr(models, "MOST_ALGEBRA", 0)
     monkeypatch.setattr(RowSpace, "of", None)  # what would take minutes is not asked
     found, many = impute(release.sealed, release.table, 8), posterior(release.sealed, release.table).prior
     assert many == pytest.approx(prior, abs=1e-3)
@@ -127,7 +132,7 @@ def test_many_values_are_imputed_by_one_factorisation_as_few_are_by_singular_val
 
 
 def test_many_values_some_of_which_are_hidden_are_not_imputed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(many_values, "MOST_ALGEBRA", 0)
+    monkeypatch.setattr(models, "MOST_ALGEBRA", 0)
     joint = Joint.from_counts([[30, 10, 10], [10, 20, 20]], values=["u", "v", "w"])
     sealed = seal(Protocol(np.array([[0.6, 0.4], [0.5, 0.5], [0.5, 0.5]]), (("u",), ("v",))), LIP(1), joint)
     frame = pl.DataFrame({sealed.domain.attributes[0].name: ["u", "v"] * 50})

@@ -12,7 +12,7 @@ from privacyfunnel.designs.chain.order import chain_protocol
 from privacyfunnel.designs.explicit import conditional_reporting, randomised_response, unary_encoding
 from privacyfunnel.designs.optimum import optimal
 from privacyfunnel.designs.response import forced_response
-from privacyfunnel.laws.law import Law
+from privacyfunnel.laws.law import Law, Shapes
 from privacyfunnel.laws.sampling import KeyStream
 from privacyfunnel.laws.sealing import SealedProtocol, seal
 from privacyfunnel.model.joint import Joint
@@ -108,4 +108,7 @@ def chances(law: Law, drawn: NDArray[np.int64]) -> FloatArray:
         coins = np.full((values, values), foreign) + (0.5 - foreign) * np.eye(values)
         return np.array([np.where(row, coins, 1 - coins).prod(axis=1) for row in shown.astype(bool)])
 
-    return law.observation(channel, sets)
+    def forced(truth: float, noise: FloatArray) -> FloatArray:
+        return channel(truth * np.eye(len(noise)) + noise)
+
+    return law.observation(Shapes(channel, sets, forced))

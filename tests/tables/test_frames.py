@@ -41,6 +41,13 @@ def test_frames_of_every_kind_give_the_same_counts_and_get_their_kind_back(kind:
         assert result["n"].tolist() == [3, 1, 2]
 
 
+def test_a_frame_of_polars_is_answered_without_an_object_per_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = FrameTable.of(pl.DataFrame({"n": [3, 1], "c": pl.Series(["u", "v"], dtype=pl.Categorical)}))
+    monkeypatch.setattr(pl.Series, "to_list", lambda _: pytest.fail("listed"))
+    fresh = [pl.Series("x", [None, None], dtype=pl.String), pl.Series("n", ["7", "8"]), pl.Series("c", ["v", "u"])]
+    assert dict(table.like(fresh).schema) == {"x": pl.String, "n": pl.Int64, "c": pl.Categorical}
+
+
 def test_a_frame_is_counted_in_one_call() -> None:
     native = pd.DataFrame({"s": ["u", "v", "u"], "age": [3, 40, 70], "x": ["a", "b", "a"]})
     counted = contingency_of_frame(native, secret="s", publish=["age", "x"], bins=["age=18,65"])

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacyfunnel.arrays import FloatArray, IntArray
-from privacyfunnel.laws.law import Law
+from privacyfunnel.laws.law import Law, Shapes
 from privacyfunnel.laws.sealing import SealedProtocol
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class _Part:
 
     def __init__(self, cover: tuple[int, ...], law: Law, counts: IntArray, way: Published) -> None:
         self.cover, self.way, self._law, self._counts = cover, way, law, counts
-        self._chances: FloatArray = law.observation(lambda channel: channel, _coins)
+        self._chances: FloatArray = law.observation(Shapes(lambda channel: channel, _coins, _forced))
         self._seen = np.zeros(self._chances.shape[1], dtype=np.int64)
         self._rows = self._strange = 0
 
@@ -142,3 +142,8 @@ def _coins(values: int, foreign: float) -> FloatArray:
     chances = np.full((values, values), foreign)
     np.fill_diagonal(chances, 0.5)
     return chances
+
+
+def _forced(truth: float, noise: FloatArray) -> FloatArray:
+    """The chance of each value in the place of each value."""
+    return np.asarray(noise + truth * np.eye(len(noise)))

@@ -2,6 +2,10 @@
 
 observation       what a sanitised record shows, and how that depends on its original value
 models            its two shapes: one of a list, or a set of values
+forced            forced responses, by formula for any number of values
+many_values       thousands of values, each by itself
+precision         how near the best unbiased estimates come
+bayes             the posterior of records
 identification    what can be learned at all, and bounds for the rest
 likelihood        the most likely distribution, with a proved gap
 inversion         unbiased estimates and their exact covariance; projection onto distributions

@@ -1,14 +1,10 @@
 r"""What an analyst will get, before anything is drawn: how near estimates come to the shares of the table.
 
-For the owner, who knows the shares p. Let M be the means of the statistics and E their second moments (`observation`).
-The best unbiased estimate of a share :math:`\theta = w \cdot p` (`inversion`) has, over n rows of a table,
-
-.. math:: n V = w^\top J^{-1} w - \textstyle\sum_x p_x w_x^2, \qquad J = M E^{-1} M^\top,
-
-and lies within :math:`\theta \pm z \sqrt V` with the chance that belongs to z. What outputs guarantee is certain
-besides: on average a share :math:`f_y` of the rows shows y, so that an estimate lies between the rows whose output
-allows nothing else and those whose output allows it at all. Of shares that the protocol does not identify, for which J
-is singular, that alone is known.
+For the owner, who knows the shares p. The best unbiased estimate of a share :math:`\theta = w \cdot p` (`inversion`)
+has a variance V (`precision`), and lies within :math:`\theta \pm z \sqrt V` with the chance that belongs to z. What
+outputs guarantee is certain besides: on average a share :math:`f_y` of the rows shows y, so that an estimate lies
+between the rows whose output allows nothing else and those whose output allows it at all. Of shares that the protocol
+does not identify that alone is known.
 """
 
 from __future__ import annotations
@@ -22,19 +18,15 @@ from typing import Any
 
 import numpy as np
 
-from privacyfunnel.arrays import SMALL, FloatArray, dense, lean, linalg
+from privacyfunnel.arrays import FloatArray
 from privacyfunnel.errors import SizeError
 from privacyfunnel.estimation.front import read_together
-from privacyfunnel.estimation.observation import ObservationModel
-from privacyfunnel.estimation.profile import Guaranteed
 from privacyfunnel.estimation.reading import Reading
 from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.protocol import Labels
 
 LEVEL = 0.95
-SINGULAR = 1e-12  # beside 1: what J is given where it has nothing, so that such errors are huge, and bounds take over
-ROUNDING = 1e-9  # of n V: what is left of nothing
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,41 +96,13 @@ def expected_of_each(sealed: SealedProtocol, joint: Joint, rows: int) -> tuple[E
 
 def _expected(reading: Reading, joint: Joint, rows: int, asked: Sequence[tuple[str, ...]]) -> list[Expected]:
     """Several tables from one look at the channel."""
-    model, p = reading.model, _shares(reading, joint)
-    root = np.sqrt(p)
-    J = _information(model, p)
-    J[np.diag_indices_from(J)] += SINGULAR
-    inverse = _inverse_of_root(J)
-    z, found = NormalDist().inv_cdf((1 + LEVEL) / 2), []
-    for columns in asked:
-        labels, functions = reading.cells(columns)
-        theta = p @ functions  # and Σ p w², what the rows themselves are: no noise
-        # J⁻¹ = L⁻ᵀ L⁻¹, so that w·J⁻¹w is the square of L⁻¹w.
-        whole = np.square(inverse @ lean(root[:, None] * functions)).sum(axis=0)
-        off = z * np.sqrt(np.maximum(whole - theta - ROUNDING, 0.0) / rows)
-        certain = Guaranteed(np.zeros_like(theta), np.ones_like(theta))
-        if not reading.law.members:
-            certain = Guaranteed.of(model.means, p @ model.means, functions)
-        low, high = np.maximum(theta - off, certain.lower), np.minimum(theta + off, certain.upper)
-        found.append(Expected(columns, labels, theta, np.maximum(np.maximum(theta - low, high - theta), 0.0)))
+    p, z, found = _shares(reading, joint), NormalDist().inv_cdf((1 + LEVEL) / 2), []
+    tables = [reading.cells(columns) for columns in asked]
+    for columns, cells, near in zip(asked, tables, reading.model.precision(p, tables), strict=True):
+        theta, off = cells.sums(p), z * np.sqrt(near.variance / rows)
+        low, high = np.maximum(theta - off, near.least), np.minimum(theta + off, near.most)
+        found.append(Expected(columns, cells.labels, theta, np.maximum(np.maximum(theta - low, high - theta), 0.0)))
     return found
-
-
-def _information(model: ObservationModel, p: FloatArray) -> FloatArray:
-    """√p J √p: what one row tells of the shares."""
-    root, second = np.sqrt(p), model.second_moment(p)
-    if second.ndim > 1:
-        scaled = root[:, None] * model.means
-        return np.asarray(scaled @ np.linalg.pinv(second, hermitian=True) @ scaled.T)
-    told = np.divide(1.0, np.sqrt(second), out=np.zeros_like(second), where=second > 0)
-    scaled = lean(model.means) * root[:, None] * told
-    return np.asarray(dense(scaled @ scaled.T))
-
-
-def _inverse_of_root(J: FloatArray) -> FloatArray:
-    """L⁻¹ for J = L Lᵀ. That L is a triangle saves much where it is large, and a library to load where it is small."""
-    L = np.linalg.cholesky(J)
-    return np.linalg.inv(L) if L.size <= SMALL else np.asarray(linalg.lapack.dtrtri(L, lower=1)[0])
 
 
 def _shares(reading: Reading, joint: Joint) -> FloatArray:

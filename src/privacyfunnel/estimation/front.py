@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from privacyfunnel.arrays import BoolArray, FloatArray
+from privacyfunnel.arrays import BoolArray, FloatArray, dense
 from privacyfunnel.errors import ColumnError, ParameterError, SizeError
 from privacyfunnel.estimation.calibration import Margins
 from privacyfunnel.estimation.identification import Identification, RowSpace, identify
 from privacyfunnel.estimation.intervals import FEW_ROWS
-from privacyfunnel.estimation.many_values import are_many, shares_of_many
+from privacyfunnel.estimation.many_values import shares_of_many
 from privacyfunnel.estimation.models import default_method
-from privacyfunnel.estimation.observation import Observed
+from privacyfunnel.estimation.observation import Cells, ManyValues, Observed
 from privacyfunnel.estimation.reading import Group, Reading, covered_by, loaded
 from privacyfunnel.estimation.results import Cell, Estimates, ShareTable
 from privacyfunnel.estimation.shares import Fit, Settings, Shares, calibrated
@@ -79,13 +79,15 @@ def estimate(
             too_large.update(dict.fromkeys(together, error))
             continue
         seen = reading.observed(frame, by, distinct=settings.method == "ml")
-        if are_many(reading):
+        many = reading.model.many
+        if many is not None:
             if shares and sealed.shares is not None:
                 told_of_shares["With so many values the exact shares of the protocol file are not used."] = None
+            cells = {i: reading.cells(asked[i]) for i in together}
             for group, each in seen.items():
                 named = tuple(zip(by, group, strict=True))
-                coarse = {i: _of_many(reading, each, settings, named, asked[i]) for i in together}
-                tables.setdefault(group, {}).update(coarse)
+                singly = {i: _of_many(many, each, settings, named, asked[i], cells[i]) for i in together}
+                tables.setdefault(group, {}).update(singly)
             continue
         space = RowSpace.of(reading.model.means)
         wanted = {i: _Tabulation.of(reading, space, asked[i]) for i in together}
@@ -119,21 +121,32 @@ def read_together(sealed: SealedProtocol, asked: Sequence[tuple[str, ...]]) -> l
 
 
 def _of_many(
-    reading: Reading, seen: Observed, settings: Settings, group: tuple[tuple[str, str], ...], columns: tuple[str, ...]
+    model: ManyValues,
+    seen: Observed,
+    settings: Settings,
+    group: tuple[tuple[str, str], ...],
+    columns: tuple[str, ...],
+    cells: Cells,
 ) -> ShareTable:
-    """The shares of thousands of values, by one factorisation."""
-    a, k = reading.model.means.shape
-    labels, functions = reading.cells(columns)
-    told = shares_of_many(reading.model, seen, functions, settings.level, fixed=settings.fixed)
-    shares = Shares(told.share, told.error, told.lower, told.upper, True)
-    notes = [
-        f"{a:,} values × {k:,} outputs are many: each share is an unbiased estimate by itself, and they need not sum "
-        "to 1; intervals do not use what the others say."
-    ]
+    """The shares of thousands of values: by the method asked for where there is a formula, else each by itself."""
+    unbiased, notes = model.unbiased(seen, settings.method), []
+    told = shares_of_many(unbiased, seen, cells, settings.level, fixed=settings.fixed)
+    share = told.share if settings.method == "inversion" else np.clip(told.share, told.lower, told.upper)
+    if unbiased.fitted is None and settings.method != "inversion":
+        notes.append(
+            f"{model.inputs:,} values × {model.statistics:,} outputs are many: each share is an unbiased estimate by "
+            "itself, and they need not sum to 1; intervals do not use what the others say."
+        )
     untold = int((~told.identified).sum())
     if untold:
-        notes.append(f"{untold:,} of {len(labels):,} shares are not identified; told is what the outputs guarantee.")
-    return ShareTable(columns, group, seen.rows, _cells(labels, shares, told.identified), (), tuple(notes), "inversion")
+        notes.append(f"{untold:,} of {len(cells.labels):,} shares are not identified; told is what outputs guarantee.")
+    if seen.rows < FEW_ROWS:
+        notes.append(_few(seen.rows))
+    shares = Shares(share, told.error, told.lower, told.upper, True)
+    method = "inversion" if unbiased.fitted is None else settings.method
+    return ShareTable(
+        columns, group, seen.rows, _cells(cells.labels, shares, told.identified), (), tuple(notes), method
+    )
 
 
 def _untold(sealed: SealedProtocol, columns: tuple[str, ...], other: ShareTable, why: SizeError) -> ShareTable:
@@ -165,8 +178,9 @@ class _Tabulation:
 
     @classmethod
     def of(cls, reading: Reading, space: RowSpace, columns: tuple[str, ...]) -> _Tabulation:
-        labels, functions = reading.cells(columns)
-        return cls(columns, labels, functions, identify(space, functions))
+        cells = reading.cells(columns)
+        functions = dense(cells.functions)
+        return cls(columns, cells.labels, functions, identify(space, functions))
 
     def table(self, group: tuple[tuple[str, str], ...], fit: Fit) -> ShareTable:
         identified = self.known.identified | fit.known(self.functions)
@@ -202,10 +216,7 @@ class _Tabulation:
             for members in self.known.sums:
                 notes.append(f"Only the sum of {_listed([self.labels[j] for j in members])} is identified.")
         if fit.observed.rows < FEW_ROWS:
-            notes.append(
-                f"There are only {fit.observed.rows} rows: the intervals were widened to hold at any number of rows, "
-                "and say little."
-            )
+            notes.append(_few(fit.observed.rows))
         if not fits:
             notes.append(
                 f"No distribution explains these rows at level {fit.settings.level:g}: they may not come from this "
@@ -225,6 +236,10 @@ def _cells(labels: Sequence[Labels], shares: Shares, identified: BoolArray) -> t
         )
         for j, told in enumerate(identified.tolist())
     )
+
+
+def _few(rows: int) -> str:
+    return f"There are only {rows} rows: the intervals were widened to hold at any number of rows, and say little."
 
 
 def _general_notes(sealed: SealedProtocol, *, grouped: bool) -> tuple[str, ...]:

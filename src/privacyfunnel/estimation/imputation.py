@@ -18,21 +18,17 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
 from privacyfunnel.arrays import FloatArray, special
-from privacyfunnel.errors import ColumnError, ParameterError
+from privacyfunnel.errors import ColumnError, ParameterError, SizeError
+from privacyfunnel.estimation.bayes import posteriors
 from privacyfunnel.estimation.calibration import Margins
 from privacyfunnel.estimation.identification import RowSpace
-from privacyfunnel.estimation.many_values import Weights, are_many
-from privacyfunnel.estimation.observation import ObservationModel, Observed
-from privacyfunnel.estimation.reading import Group, Reading, group_labels
+from privacyfunnel.estimation.observation import ManyValues, ObservationModel, Observed, Unbiased
+from privacyfunnel.estimation.reading import LARGEST_LISTED, Group, Reading, group_labels
 from privacyfunnel.estimation.shares import Fit, Settings, calibrated, fitted
 from privacyfunnel.laws.sealing import SealedProtocol
 from privacyfunnel.tables.dialect import AS_FOUND, Dialect
 from privacyfunnel.tables.picking import named, picked
 from privacyfunnel.tables.sources import as_table
-
-SCALED, MOST_SCALED = 0.1, 500  # of a row: how near completed rows come to shares that are known; rounds for that
-
-LEAST_PRIOR = 1e-12  # what outputs allow nothing else for stays possible
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,8 +51,8 @@ def posterior(protocol: SealedProtocol | str | Path, frame: Any) -> Posterior:
     reading = Reading.of(protocol)
     method = reading.model.default_method
     observed = reading.observed(frame, distinct=method == "ml")[()]
-    if are_many(reading):
-        prior = _complete_of_many(reading, observed).nearest(observed.statistics)
+    if reading.model.many is not None:
+        prior = _complete_of_many(reading.model.many, observed).nearest(observed.statistics)
     else:
         prior = fitted(reading.model, _complete(reading), observed, method)
     table = as_table(frame)
@@ -68,16 +64,12 @@ def posterior(protocol: SealedProtocol | str | Path, frame: Any) -> Posterior:
     ]
     published, total = named(way.names), named([number]).sum()
     outputs = pl.concat(parts).group_by(published).agg(total).sort(published)
+    if len(outputs) * reading.model.inputs > LARGEST_LISTED:
+        raise SizeError(
+            f"A table of posteriors has at most {LARGEST_LISTED:,} entries; {len(outputs):,} outputs × "
+            f"{reading.model.inputs:,} values are more. Complete records instead (--impute), or publish coarser values."
+        )
     return Posterior(outputs, reading.values, posteriors(reading.model, prior, reading.decoded(way, outputs)), prior)
-
-
-def posteriors(model: ObservationModel, prior: FloatArray, outputs: NDArray[Any]) -> FloatArray:
-    """P(X = x | Y = y) for each of n outputs, as n × a. An output that the prior excludes is judged without it."""
-    chance = model.likelihood(Observed(len(outputs), np.zeros(0), outputs, np.ones(len(outputs)))).T
-    joint = chance * prior
-    impossible = joint.sum(axis=1) <= 0
-    joint[impossible] = chance[impossible]
-    return np.asarray(joint / joint.sum(axis=1, keepdims=True))
 
 
 def impute(
@@ -177,13 +169,14 @@ class Imputation:
                 "A protocol that looks at the secret tells nothing certain about groups, so records cannot be imputed "
                 "group by group. Leave out the groups."
             )
-        space = None if are_many(reading) else _complete(reading)
+        many = reading.model.many
         rng = np.random.default_rng([seed, 0])
         method = reading.model.default_method
         seen = reading.observed(source, by, distinct=method == "ml")
-        if space is None:
-            priors = {group: _priors_of_many(reading, each, m, rng) for group, each in seen.items()}
+        if many is not None:
+            priors = {group: _priors_of_many(many, each, m, rng) for group, each in seen.items()}
         else:
+            space = _complete(reading)
             known, of = Margins.of(reading) if shares else None, reading.sealed.shares
             rows = None if of is None else of.rows
             fits = {group: Fit.of(reading.model, space, each, Settings(method)) for group, each in seen.items()}
@@ -216,13 +209,7 @@ class Imputation:
         for group, k in place.items():
             mine = np.flatnonzero(member == k)
             if len(mine):
-                distinct, which = np.unique(outputs[mine], axis=0, return_inverse=True)
-                ends = posteriors(self.reading.model, self.priors[group][i], distinct).cumsum(axis=1)
-                ends[:, -1] = 1.0
-                # All rows at once: output number k owns the stretch from k to k + 1.
-                flat = (ends + np.arange(len(ends))[:, None]).ravel()
-                at = np.searchsorted(flat, which.reshape(-1) + rng.random(len(mine)), side="right")
-                x[mine] = np.minimum(at - which.reshape(-1) * ends.shape[1], ends.shape[1] - 1)
+                x[mine] = self.reading.model.completed(self.priors[group][i], outputs[mine], rng.random(len(mine)))
         return x
 
 
@@ -275,10 +262,10 @@ def _priors(fits: dict[Group, Fit], known: Margins | None, rows: int | None, rng
     return {group: fit.prior for group, fit in again.items()}
 
 
-def _priors_of_many(reading: Reading, observed: Observed, m: int, rng: Generator) -> FloatArray:
+def _priors_of_many(model: ManyValues, observed: Observed, m: int, rng: Generator) -> FloatArray:
     """m priors over thousands of values, of resampled outputs: the distributions nearest to unbiased estimates."""
-    weights = _complete_of_many(reading, observed)
-    seen = (_resampled(reading.model, observed, rng) for _ in range(m))
+    weights = _complete_of_many(model, observed)
+    seen = (_resampled(model, observed, rng) for _ in range(m))
     return np.stack([weights.nearest(each.statistics) for each in seen])
 
 
@@ -305,11 +292,11 @@ def _complete(reading: Reading) -> RowSpace:
     return space
 
 
-def _complete_of_many(reading: Reading, observed: Observed) -> Weights:
-    weights = Weights.near(reading.model, observed)
+def _complete_of_many(model: ManyValues, observed: Observed) -> Unbiased:
+    weights = model.unbiased(observed, model.default_method)
     hidden = weights.hidden()
     if hidden:
-        raise _incomplete(f"{hidden:,} of {reading.model.inputs:,} shares")
+        raise _incomplete(f"{hidden:,} of {model.inputs:,} shares")
     return weights
 
 

@@ -12,15 +12,17 @@ case near the boundary, and covers at its level on both sides of it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from privacyfunnel.arrays import BoolArray, FloatArray, special
-from privacyfunnel.estimation.observation import ObservationModel
+from privacyfunnel.estimation.observation import Moments, ObservationModel
 
 HALVINGS = 40  # of an interval for the end of an interval: a float has no more digits
 EXACT = 1e-12  # shares closer than this are the same
+WHOLE = 1e-3  # of a row: what is nearer to a whole number of rows is one
 FEW_ROWS = 50  # below this the normal law is not trusted, and intervals hold at any number of rows
 
 
@@ -34,13 +36,17 @@ class Spread:
 
 def spread(model: ObservationModel, g: FloatArray, p: FloatArray, rows: int, *, fixed: bool) -> Spread:
     """Variance and κ₃/κ₂ over `rows` rows of the functions g, for originals with shares p (`fixed`) or drawn from p."""
-    given = model.moments(g)
     p = (rows * p + 1 / len(p)) / (rows + 1)  # one more row, from anywhere: what was not seen is not impossible
-    second, third = p @ given.variance, p @ given.third
+    return spread_of(model.moments(g), lambda each: p @ each, rows, fixed=fixed)
+
+
+def spread_of(given: Moments, mean: Callable[[FloatArray], FloatArray], rows: int, *, fixed: bool) -> Spread:
+    """The same from the moments given each original, and what is a mean over the originals."""
+    second, third = mean(given.variance), mean(given.third)
     if not fixed:
-        centred = given.mean - p @ given.mean
-        third = third + 3 * p @ (centred * given.variance) + p @ centred**3
-        second = second + p @ centred**2
+        centred = given.mean - mean(given.mean)
+        third = third + 3 * mean(centred * given.variance) + mean(centred**3)
+        second = second + mean(centred**2)
     slope = np.divide(third, second, out=np.zeros_like(third), where=second > 0)
     return Spread(second / rows, slope / rows)
 
@@ -86,9 +92,7 @@ def _reach(surprise: FloatArray, room: FloatArray) -> FloatArray:
     return np.where(free <= room, free, beyond)
 
 
-def interval_at_any_size(
-    model: ObservationModel, g: FloatArray, estimate: FloatArray, rows: int, level: float
-) -> tuple[FloatArray, FloatArray]:
+def at_any_size(estimate: FloatArray, ranges: FloatArray, rows: int, level: float) -> tuple[FloatArray, FloatArray]:
     r"""Hoeffding's :math:`\hat\theta \pm R \sqrt{\ln(2 / (1 - level)) / 2n}`: it holds for any number of rows."""
-    half = model.ranges(g) * np.sqrt(np.log(2 / (1 - level)) / (2 * rows))
+    half = ranges * np.sqrt(np.log(2 / (1 - level)) / (2 * rows))
     return np.clip(estimate - half, 0.0, 1.0), np.clip(estimate + half, 0.0, 1.0)

@@ -1,7 +1,7 @@
-r"""Estimates over thousands of values, from one factorisation: singular values and profiles would take minutes.
+r"""Estimates over thousands of values, each by itself: singular values and profiles would take minutes.
 
-With M the channel and E the chances of its outputs at some shares p, the unbiased estimate of least variance there has
-the weights (`inversion`)
+A forced response has a formula for them (`forced`); elsewhere they come from one factorisation. With M the channel and
+E the chances of its outputs at some shares p, the unbiased estimate of least variance there (`inversion`) has weights
 
 .. math:: g = E^{-1} M^\top J^{-1} w, \qquad J = M E^{-1} M^\top.
 
@@ -14,28 +14,20 @@ completed by the distribution nearest to them.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from privacyfunnel.arrays import BoolArray, FloatArray, IntArray, Matrix, dense, lean, linalg
-from privacyfunnel.estimation.intervals import EXACT, interval, spread
+from privacyfunnel.arrays import BoolArray, FloatArray, IntArray, Matrix, dense, linalg
+from privacyfunnel.estimation.intervals import FEW_ROWS, WHOLE, Spread, at_any_size, interval, spread
 from privacyfunnel.estimation.inversion import on_simplex
-from privacyfunnel.estimation.models import ChannelModel
-from privacyfunnel.estimation.observation import ObservationModel, Observed
+from privacyfunnel.estimation.observation import Cells, ObservationModel, Observed, Told, Unbiased
 from privacyfunnel.estimation.profile import Guaranteed
-from privacyfunnel.estimation.reading import Reading
 
-MOST_ALGEBRA = 4 * 10**10  # a²(a + k) for a values and k statistics: half a minute of singular values and inverses
 SINGULAR = 1e-12  # beside 1: the sliver
 UNBIASED = 1e-7  # of a share: how far M g may be from w
 STEPS = 100  # of the iterative Bayesian update: only variances depend on where it ends
 AT_ONCE = 1 << 22  # weights that are worked on at a time
-
-
-def are_many(reading: Reading) -> bool:
-    """Whether singular values and profiles would take minutes."""
-    a, k = reading.model.means.shape
-    return not reading.law.members and a * a * (a + k) > MOST_ALGEBRA
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,74 +41,83 @@ class ManyShares:
     identified: BoolArray
 
 
-def shares_of_many(
-    model: ObservationModel, observed: Observed, functions: FloatArray, level: float, *, fixed: bool
-) -> ManyShares:
-    """The shares of each of r sets of values (0-1 `functions`, a × r), in the table (`fixed`) or in a population."""
-    weights = Weights.near(model, observed)
-    given, r = ChannelModel(weights.channel), functions.shape[1]
-    share, error, lower, upper = np.zeros(r), np.zeros(r), np.zeros(r), np.ones(r)
-    identified = np.zeros(r, dtype=np.bool_)
-    for some in weights.pieces(r):
-        g, told = weights.of(functions[:, some])
-        mine, g = some[told], g[:, told]
-        around = spread(given, g, weights.p, observed.rows, fixed=fixed)
-        unbiased = observed.statistics @ g
-        lower[mine], upper[mine] = interval(unbiased, around, level)
-        share[mine], error[mine], identified[mine] = unbiased, np.sqrt(around.variance), True
+def shares_of_many(unbiased: Unbiased, observed: Observed, cells: Cells, level: float, *, fixed: bool) -> ManyShares:
+    """The shares of cells in the table (`fixed`) or in a population; those not identified are only bounded."""
+    rows, told = observed.rows, unbiased.told(cells, observed, fixed=fixed)
+    share = told.share if unbiased.fitted is None else cells.sums(unbiased.fitted)
+    lower, upper = interval(told.share, Spread(told.variance, told.slope), level)
+    if rows < FEW_ROWS:
+        widest = at_any_size(told.share, told.ranges, rows, level)
+        lower, upper = np.minimum(lower, widest[0]), np.maximum(upper, widest[1])
+    if fixed:  # a table holds whole rows
+        lower, upper = np.floor(rows * lower + WHOLE) / rows, np.ceil(rows * upper - WHOLE) / rows
+    inside = np.clip(share, 0.0, 1.0)
+    lower = np.where(told.identified, np.minimum(lower, inside), 0.0)
+    upper = np.where(told.identified, np.maximum(upper, inside), 1.0)
     if fixed:
-        certain = Guaranteed.of(model.likelihood(observed), observed.counts, functions)
-        lower, upper = np.clip(lower, certain.lower, certain.upper), np.clip(upper, certain.lower, certain.upper)
-        lower, upper = (  # a table holds whole rows
-            np.floor(observed.rows * lower + EXACT) / observed.rows,
-            np.ceil(observed.rows * upper - EXACT) / observed.rows,
-        )
-    return ManyShares(np.clip(share, lower, upper), error, lower, upper, identified)
+        lower, upper = np.clip(lower, told.least, told.most), np.clip(upper, told.least, told.most)
+    return ManyShares(share, np.sqrt(told.variance), lower, upper, told.identified)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Weights:
     """A channel and the factor of J at some shares."""
 
-    channel: Matrix
+    model: ObservationModel
     p: FloatArray
     seen: FloatArray  # 1 / E, 0 for outputs that never come
     factor: FloatArray  # L of √p J √p = L Lᵀ
+    fitted: ClassVar[None] = None  # the most likely shares would take minutes
 
     @classmethod
     def near(cls, model: ObservationModel, observed: Observed) -> Weights:
         """At shares that make what was seen likely."""
-        channel = lean(model.means)
-        return cls.at(channel, _likely(channel, observed))
+        return cls.at(model, _likely(model.means, observed))
 
     @classmethod
-    def at(cls, channel: Matrix, p: FloatArray) -> Weights:
-        root, second = np.sqrt(p), p @ channel
+    def at(cls, model: ObservationModel, p: FloatArray) -> Weights:
+        root, second = np.sqrt(p), model.second_moment(p)
         seen = np.divide(1.0, second, out=np.zeros_like(second), where=second > 0)
-        scaled = channel * root[:, None] * np.sqrt(seen)
+        scaled = model.means * root[:, None] * np.sqrt(seen)
         J = np.asarray(dense(scaled @ scaled.T))
         J[np.diag_indices_from(J)] += SINGULAR
-        return cls(channel, p, seen, linalg.cholesky(J, lower=True, overwrite_a=True))
+        return cls(model, p, seen, linalg.cholesky(J, lower=True, overwrite_a=True))
 
     def of(self, functions: FloatArray) -> tuple[FloatArray, BoolArray]:
         """g (k × r), and for which functions w it is unbiased."""
-        root = np.sqrt(self.p)[:, None]
+        root, channel = np.sqrt(self.p)[:, None], self.model.means
         inside = root * linalg.cho_solve((self.factor, True), root * functions, overwrite_b=True)
-        g = self.seen[:, None] * (self.channel.T @ inside)
-        return g, np.asarray(np.abs(self.channel @ g - functions).max(axis=0) <= UNBIASED)
+        g = self.seen[:, None] * (channel.T @ inside)
+        return g, np.asarray(np.abs(channel @ g - functions).max(axis=0) <= UNBIASED)
 
-    def pieces(self, r: int) -> list[IntArray]:
+    def told(self, cells: Cells, observed: Observed, *, fixed: bool) -> Told:
+        functions, r = cells.functions, len(cells.labels)
+        share, variance, slope, ranges, identified = *np.zeros((4, r)), np.zeros(r, dtype=np.bool_)
+        for some in self._pieces(r):
+            g, told = self.of(dense(functions[:, some]))
+            mine, g = some[told], g[:, told]
+            around = spread(self.model, g, self.p, observed.rows, fixed=fixed)
+            variance[mine], slope[mine] = around.variance, around.slope
+            share[mine], ranges[mine], identified[mine] = (
+                observed.statistics @ g,
+                np.ptp(g[self.seen > 0], axis=0),
+                True,
+            )
+        certain = Guaranteed.of(self.model.likelihood(observed), observed.counts, functions)
+        return Told(share, variance, slope, ranges, identified, certain.lower, certain.upper)
+
+    def _pieces(self, r: int) -> list[IntArray]:
         """The numbers of r functions, so many of them together as are worked on at a time."""
-        return np.array_split(np.arange(r), 1 + r * self.channel.shape[1] // AT_ONCE)
+        return np.array_split(np.arange(r), 1 + r * len(self.seen) // AT_ONCE)
 
     def hidden(self) -> int:
         """How many of all shares are not identified."""
         every = np.eye(len(self.p))
-        return sum(int((~self.of(every[:, some])[1]).sum()) for some in self.pieces(len(every)))
+        return sum(int((~self.of(every[:, some])[1]).sum()) for some in self._pieces(len(every)))
 
     def nearest(self, statistics: FloatArray) -> FloatArray:
         """The distribution nearest to the unbiased estimates of all shares."""
-        root, right = np.sqrt(self.p), self.channel @ (self.seen * statistics)
+        root, right = np.sqrt(self.p), self.model.means @ (self.seen * statistics)
         return on_simplex(root * linalg.cho_solve((self.factor, True), root * right))
 
 

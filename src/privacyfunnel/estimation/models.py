@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -11,18 +11,22 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from privacyfunnel.arrays import FloatArray, Matrix
+from privacyfunnel.arrays import FloatArray, IntArray, Matrix, dense, lean
 from privacyfunnel.errors import SizeError
-from privacyfunnel.estimation.observation import Moments, ObservationModel, Observed
+from privacyfunnel.estimation.bayes import completed
+from privacyfunnel.estimation.many_values import Weights
+from privacyfunnel.estimation.observation import Cells, Moments, Observed, Precision, Unbiased
+from privacyfunnel.estimation.precision import variances_at
+from privacyfunnel.estimation.profile import Guaranteed
 
+MOST_ALGEBRA = 4 * 10**10  # a²(a + k) for a values and k statistics: half a minute of singular values and inverses
 LARGEST_LIKELIHOOD = 10**8  # entries of P(seen output | x); 0.8 GB
 ROUNDING = 1e-13  # relative: chances that differ by less are the same
 COUNTED_SETS = 20  # values: up to 2²⁰ distinct sets
 
 
-@dataclass(frozen=True, eq=False)
-class ChannelModel:
-    r"""A channel q(y | x): the statistics are the indicators :math:`h_y = [Y = y]`."""
+class ListedModel:
+    r"""Outputs in a list, by their channel q(y | x): the statistics are the indicators :math:`h_y = [Y = y]`."""
 
     channel: Matrix
 
@@ -33,6 +37,14 @@ class ChannelModel:
     @property
     def inputs(self) -> int:
         return int(self.channel.shape[0])
+
+    @property
+    def statistics(self) -> int:
+        return int(self.channel.shape[1])
+
+    @property
+    def many(self) -> ListedModel | None:
+        return self if self.inputs**2 * (self.inputs + self.statistics) > MOST_ALGEBRA else None
 
     @property
     def means(self) -> FloatArray:
@@ -47,7 +59,7 @@ class ChannelModel:
         return shown[:, 0]
 
     def counting(self, *, distinct: bool) -> ChannelCounting:
-        return ChannelCounting(self, np.zeros(self.channel.shape[1]))
+        return ChannelCounting(self, np.zeros(self.statistics))
 
     def observed(self, counts: NDArray[Any]) -> Observed:
         """A table in which output y was counted counts[y] times."""
@@ -70,12 +82,31 @@ class ChannelModel:
         return np.asarray(drawn.max(axis=0) - drawn.min(axis=0))
 
     def likelihood(self, observed: Observed) -> FloatArray:
-        return np.asarray(self.channel[:, observed.outputs])
+        return dense(self.channel[:, observed.outputs])
+
+    def unbiased(self, observed: Observed, method: str) -> Unbiased:
+        return Weights.near(ChannelModel(lean(self.channel)), observed)
+
+    def precision(self, p: FloatArray, tables: Sequence[Cells]) -> list[Precision]:
+        functions, second = [cells.functions for cells in tables], self.second_moment(p)
+        certain = [Guaranteed.of(self.means, second, each) for each in functions]
+        found = zip(variances_at(self, p, functions), certain, strict=True)
+        return [Precision(variance, sure.lower, sure.upper) for variance, sure in found]
+
+    def completed(self, prior: FloatArray, outputs: NDArray[Any], uniform: FloatArray) -> IntArray:
+        return completed(self, prior, outputs, uniform)
 
     def simulate(self, p: FloatArray, rows: int, rng: Generator, *, fixed: bool) -> Observed:
         if fixed:
             return self.observed(rng.multinomial(whole_counts(p, rows, rng), normalised(self.channel)).sum(axis=0))
         return self.observed(rng.multinomial(rows, normalised(p @ self.channel)))
+
+
+@dataclass(frozen=True, eq=False)
+class ChannelModel(ListedModel):
+    """A channel that is written out."""
+
+    channel: Matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +123,14 @@ class SetsModel:
     @property
     def default_method(self) -> str:
         return default_method(self.inputs)
+
+    @property
+    def statistics(self) -> int:
+        return self.inputs + 1
+
+    @property
+    def many(self) -> None:
+        return None
 
     @property
     def _bits(self) -> FloatArray:
@@ -148,6 +187,13 @@ class SetsModel:
         chance[:, members.sum(axis=0) == 0] = 1.0  # the empty set is as likely for every value, also where t = 0
         return chance
 
+    def precision(self, p: FloatArray, tables: Sequence[Cells]) -> list[Precision]:
+        found = variances_at(self, p, [cells.functions for cells in tables])
+        return [Precision(variance, np.zeros_like(variance), np.ones_like(variance)) for variance in found]
+
+    def completed(self, prior: FloatArray, outputs: NDArray[Any], uniform: FloatArray) -> IntArray:
+        return completed(self, prior, outputs, uniform)
+
     def simulate(self, p: FloatArray, rows: int, rng: Generator, *, fixed: bool) -> Observed:
         own = whole_counts(p, rows, rng) if fixed else rng.multinomial(rows, normalised(p))
         sums = rng.binomial(own, 0.5) + rng.binomial(rows - own, self.foreign)
@@ -158,7 +204,7 @@ class SetsModel:
 class ChannelCounting:
     """How often each output was seen."""
 
-    model: ChannelModel
+    model: ListedModel
     sums: FloatArray
 
     def add(self, outputs: NDArray[Any], counts: NDArray[Any]) -> None:
@@ -193,13 +239,6 @@ class SetsCounting:
         counts = np.bincount(which.reshape(-1), weights=np.concatenate(self.counts))
         sets = np.unpackbits(packed, axis=1, count=self.model.inputs).astype(np.bool_)
         return self.model.observed(self.rows, self.sums, sets, counts)
-
-
-# Of P(y | x), and of so many values in whose sets a foreign one is with that chance: what a law fills in.
-MODELS: tuple[Callable[[FloatArray], ObservationModel], Callable[[int, float], ObservationModel]] = (
-    ChannelModel,
-    SetsModel,
-)
 
 
 def default_method(members: int) -> str:

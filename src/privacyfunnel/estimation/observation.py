@@ -10,14 +10,17 @@ offering the same.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from typing import Protocol as Shape
 
+import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from privacyfunnel.arrays import FloatArray
+from privacyfunnel.arrays import BoolArray, FloatArray, IntArray, Matrix, matrix
+from privacyfunnel.model.protocol import Labels
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,6 +40,63 @@ class Moments:
     mean: FloatArray
     variance: FloatArray
     third: FloatArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cells:
+    """A table whose cells are wanted: what each of r is called, and in which of them each of a inputs is."""
+
+    labels: tuple[Labels, ...]
+    number: IntArray
+
+    @property
+    def functions(self) -> Matrix:
+        """The cells as functions of the inputs: a × r, 0 or 1."""
+        a = len(self.number)
+        return matrix(np.ones(a), np.arange(a), self.number, (a, len(self.labels)))
+
+    def sums(self, of: FloatArray) -> FloatArray:
+        """What inputs have, added up in each cell."""
+        return np.bincount(self.number, of, minlength=len(self.labels)).astype(np.float64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Precision:
+    """The variance of the best unbiased estimate of each of r shares from one row, and what outputs guarantee of it."""
+
+    variance: FloatArray
+    least: FloatArray
+    most: FloatArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Told:
+    """Unbiased estimates of r shares, where they are identified, and what outputs guarantee of each."""
+
+    share: FloatArray
+    variance: FloatArray
+    slope: FloatArray  # how the variance grows with the share
+    ranges: FloatArray  # how far apart two rows can lie
+    identified: BoolArray
+    least: FloatArray
+    most: FloatArray
+
+
+class Unbiased(Shape):
+    """Unbiased estimates of shares, each by itself: what thousands of values are told by."""
+
+    @property
+    def fitted(self) -> FloatArray | None:
+        """The distribution that is told in their stead, by the method asked for; None where they are told."""
+
+    def told(self, cells: Cells, observed: Observed, *, fixed: bool) -> Told:
+        """The shares of cells in the table (`fixed`) or in a population."""
+
+    def hidden(self) -> int:
+        """How many of the shares of single values are not identified."""
+
+    def nearest(self, statistics: FloatArray) -> FloatArray:
+        """The distribution nearest to the unbiased estimates of all shares."""
 
 
 class Counting(Shape):
@@ -59,6 +119,14 @@ class ObservationModel(Shape):
     @property
     def inputs(self) -> int:
         """a: how many original values there are."""
+
+    @property
+    def statistics(self) -> int:
+        """k: how many statistics there are."""
+
+    @property
+    def many(self) -> ManyValues | None:
+        """Itself where singular values and profiles would take minutes, so that shares are told one by one."""
 
     @property
     def means(self) -> FloatArray:
@@ -86,5 +154,18 @@ class ObservationModel(Shape):
     def likelihood(self, observed: Observed) -> FloatArray:
         """P(y | x), up to a factor that depends on y only: a × d."""
 
+    def precision(self, p: FloatArray, tables: Sequence[Cells]) -> list[Precision]:
+        """How near estimates of the cells of each table come at shares p."""
+
+    def completed(self, prior: FloatArray, outputs: NDArray[Any], uniform: FloatArray) -> IntArray:
+        """For each of n outputs the original value at that quantile of what it may have been."""
+
     def simulate(self, p: FloatArray, rows: int, rng: Generator, *, fixed: bool) -> Observed:
         """A sanitised table whose originals have the frequencies p (`fixed`), or are drawn from p."""
+
+
+class ManyValues(ObservationModel, Shape):
+    """What estimation needs of a law with thousands of values."""
+
+    def unbiased(self, observed: Observed, method: str) -> Unbiased:
+        """The best unbiased estimates near what was seen, and the distribution that a method makes of it."""

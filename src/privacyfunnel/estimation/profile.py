@@ -32,7 +32,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privacyfunnel.arrays import BoolArray, FloatArray, filled, lean
+from privacyfunnel.arrays import BoolArray, FloatArray, Matrix, filled, lean
 from privacyfunnel.errors import SolverError
 from privacyfunnel.estimation.likelihood import GAP, maximum_likelihood, tilted_likelihood
 
@@ -60,7 +60,7 @@ class Guaranteed:
     upper: FloatArray
 
     @classmethod
-    def of(cls, likelihood: FloatArray, counts: FloatArray, functions: FloatArray) -> Guaranteed:
+    def of(cls, likelihood: FloatArray, counts: FloatArray, functions: Matrix) -> Guaranteed:
         """From P(y|x) (a × d) of the outputs that were seen, for the 0-1 `functions` (a × r) of the table's shares.
 
         >>> Guaranteed.of(np.array([[1.0, 0.5], [0.0, 0.5]]), np.array([3.0, 1.0]), np.eye(2))

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import ColumnError, ParameterError, SizeError, TableError
-from privacyfunnel.estimation.models import MODELS, ChannelModel
-from privacyfunnel.estimation.observation import Counting, ObservationModel, Observed
-from privacyfunnel.laws.law import Law
+from privacyfunnel.estimation.forced import ForcedModel
+from privacyfunnel.estimation.models import ChannelModel, SetsModel
+from privacyfunnel.estimation.observation import Cells, Counting, ObservationModel, Observed
+from privacyfunnel.laws.law import Law, Shapes
 from privacyfunnel.laws.sealing import SealedProtocol
-from privacyfunnel.model.protocol import Labels
 
 if TYPE_CHECKING:
     import polars as pl
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 Group = tuple[str, ...]  # the label of each kept column
 LARGEST_CHANNEL = 4 * 10**6  # entries: values × outputs; beyond it estimates take minutes
 LARGEST_LISTED = 1 << 25  # of a law that lists its outputs: 0.3 GB, of which estimates hold a few copies
+
+MODELS: Shapes[ObservationModel] = Shapes(ChannelModel, SetsModel, ForcedModel)  # what a law fills in
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,17 +62,8 @@ class Reading:
         wanted = names if columns is None else columns
         attributes = covered_by(sealed, wanted)
         law, inputs = sealed.law.restricted(attributes)
-        if law.inputs * law.expanded > LARGEST_CHANNEL:
-            raise SizeError(
-                f"Estimates of {' & '.join(wanted)} need a channel of {law.inputs:,} combinations × "
-                f"{law.expanded:,} outputs; at most {LARGEST_CHANNEL:,} entries are worked with. Ask for fewer "
-                "columns, or publish coarser values."
-            )
-        if law.written_out > LARGEST_LISTED:
-            raise SizeError(
-                f"Estimates are made from channels of at most {LARGEST_LISTED:,} chances; that of {' & '.join(wanted)} "
-                f"has {law.written_out:,}. Publish fewer columns or merge rare values."
-            )
+        if not law.by_formula:
+            _check_size(law, wanted)
         if law.sees_secret and not grouped:
             if sealed.induced is None:
                 raise ParameterError(
@@ -78,7 +71,7 @@ class Reading:
                     "Make the protocol file again."
                 )
             return cls(sealed, law, ChannelModel(sealed.induced), attributes, domain.combos)
-        model = law.observation(*MODELS)
+        model = law.observation(MODELS)
         combos = domain.combos[inputs % len(domain.combos)][:, attributes]
         repeats = len(domain.secrets) if law.sees_secret else 1
         return cls(sealed, law, model, attributes, combos[: len(combos) // repeats], repeats)
@@ -91,8 +84,8 @@ class Reading:
             tuple(at.labels[code] for at, code in zip(attributes, combo, strict=True)) for combo in self.combos.tolist()
         )
 
-    def cells(self, columns: Sequence[str]) -> tuple[tuple[Labels, ...], FloatArray]:
-        """The cells of a table of some of its columns, and each as a function of the inputs: inputs × cells, 0 or 1.
+    def cells(self, columns: Sequence[str]) -> Cells:
+        """The cells of a table of some of its columns.
 
         Labels stand in the order that the owner has given, else in that of their codes.
         """
@@ -104,10 +97,8 @@ class Reading:
             if name in orders:
                 parts[:, i] = np.array(list(map(known[i].index, attributes[place[name]].labels)))[parts[:, i]]
         found, cell = np.unique(parts, axis=0, return_inverse=True)
-        functions = np.zeros((len(parts), len(found)))
-        functions[np.arange(len(parts)), cell.reshape(-1)] = 1.0
         labels = tuple(tuple(names[code] for names, code in zip(known, codes, strict=True)) for codes in found.tolist())
-        return labels, np.tile(functions, (self.repeats, 1))
+        return Cells(labels, np.tile(cell.reshape(-1), self.repeats))
 
     def way(self, table: Table, by: Sequence[str] = ()) -> Published:
         """How the table shows the outputs; checks that it fits the protocol, and that `by` are other columns of it."""
@@ -168,6 +159,21 @@ def covered_by(sealed: SealedProtocol, columns: Sequence[str]) -> tuple[int, ...
     """The attributes that one reading covers which tells about `columns`."""
     names = [at.name for at in sealed.domain.attributes]
     return sealed.law.covering([names.index(name) for name in columns], len(names))
+
+
+def _check_size(law: Law, wanted: Sequence[str]) -> None:
+    """Refuse a channel that is too large to be worked with, before it is written out."""
+    if law.inputs * law.expanded > LARGEST_CHANNEL:
+        raise SizeError(
+            f"Estimates of {' & '.join(wanted)} need a channel of {law.inputs:,} combinations × "
+            f"{law.expanded:,} outputs; at most {LARGEST_CHANNEL:,} entries are worked with. Ask for fewer "
+            "columns, or publish coarser values."
+        )
+    if law.written_out > LARGEST_LISTED:
+        raise SizeError(
+            f"Estimates are made from channels of at most {LARGEST_LISTED:,} chances; that of {' & '.join(wanted)} "
+            f"has {law.written_out:,}. Publish fewer columns or merge rare values."
+        )
 
 
 def _way_written(sealed: SealedProtocol, table: Table, by: Sequence[str] = ()) -> Published:

@@ -10,7 +10,7 @@ from privacyfunnel.arrays import BoolArray, FloatArray, special
 from privacyfunnel.errors import ParameterError
 from privacyfunnel.estimation.calibration import Calibration, Margins, calibrations
 from privacyfunnel.estimation.identification import RowSpace, bounds
-from privacyfunnel.estimation.intervals import EXACT, FEW_ROWS, Spread, interval, interval_at_any_size, spread
+from privacyfunnel.estimation.intervals import EXACT, FEW_ROWS, WHOLE, Spread, at_any_size, interval, spread
 from privacyfunnel.estimation.inversion import on_simplex, unbiased_weights
 from privacyfunnel.estimation.likelihood import maximum_likelihood
 from privacyfunnel.estimation.observation import ObservationModel, Observed
@@ -23,7 +23,6 @@ UNTOLD = 0.05  # about a standard error, where none is known: a first step of a 
 WORTH = (
     0.9  # of a standard error: what is left of it where groups are calibrated at the cost of a wider kind of interval
 )
-WHOLE = 1e-3  # of a row: what is nearer to a whole number of rows is one
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +152,7 @@ class Fit:
             self._percentiles(functions) if settings.bootstrap else self._intervals(functions, unbiased, around, apart)
         )
         if rows < FEW_ROWS:
-            widest = interval_at_any_size(model, g, alone, rows, settings.level)
+            widest = at_any_size(alone, model.ranges(g), rows, settings.level)
             lower, upper = np.minimum(lower, widest[0]), np.maximum(upper, widest[1])
         if settings.fixed:  # a table holds whole rows
             lower, upper = np.floor(rows * lower + WHOLE) / rows, np.ceil(rows * upper - WHOLE) / rows

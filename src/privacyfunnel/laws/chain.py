@@ -36,7 +36,7 @@ from privacyfunnel.laws.chain_measures import (
 )
 from privacyfunnel.laws.chain_step import BITS, MOST_ENTRIES, UNIT, Step, arrivals, entries_of
 from privacyfunnel.laws.exact import NO_LEAK, ExactLeak, worse
-from privacyfunnel.laws.law import Law, Model
+from privacyfunnel.laws.law import Law, Model, Shapes
 from privacyfunnel.laws.over_sets import outward_over
 from privacyfunnel.laws.sampling import Words
 from privacyfunnel.model.comparisons import Comparisons
@@ -297,9 +297,9 @@ class ChainLaw(Law):
     def expanded(self) -> int:
         return sum(len(self._ends(number)) for number in range(len(self.steps)))
 
-    def observation(self, channel: Callable[[FloatArray], Model], sets: Callable[[int, float], Model]) -> Model:
+    def observation(self, shapes: Shapes[Model]) -> Model:
         """P(y | x) of all whole outputs."""
-        return channel(np.asarray(self.whole_outputs()[1].todense()).T)
+        return shapes.channel(np.asarray(self.whole_outputs()[1].todense()).T)
 
     def observed(self, drawn: NDArray[Any]) -> NDArray[Any]:
         """The whole output that each row's labels are."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -15,7 +15,7 @@ from privacyfunnel.arrays import HARDLY, SMALL, FloatArray, IntArray, Matrix, de
 from privacyfunnel.errors import DistributionError, ProtocolFileError
 from privacyfunnel.laws.alias import AliasTables, TablesByWidth, sample
 from privacyfunnel.laws.exact import NO_LEAK, WORKED_ON, ExactLeak, worse, worst_ratio
-from privacyfunnel.laws.law import BITS, LARGEST_TABLE, UNIT, Law, Model, Part, checked_table
+from privacyfunnel.laws.law import BITS, LARGEST_TABLE, UNIT, Law, Model, Part, Shapes, checked_table
 from privacyfunnel.laws.over_sets import exact_over
 from privacyfunnel.laws.rounding import rounded_rows
 from privacyfunnel.laws.sampling import Words
@@ -258,8 +258,8 @@ class ChannelLaw(Law):
     def written_out(self) -> int:
         return self.inputs * len(self.outputs)
 
-    def observation(self, channel: Callable[[FloatArray], Model], sets: Callable[[int, float], Model]) -> Model:
-        return channel(self.channel)
+    def observation(self, shapes: Shapes[Model]) -> Model:
+        return shapes.channel(self.channel)
 
     def to_json(self) -> dict[str, Any]:
         # Pairs: millions of lists would be looked through for cycles again and again.

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 from typing import Protocol as Shape
 
 import numpy as np
@@ -47,6 +47,14 @@ class Part(NamedTuple):
 
     attributes: tuple[int, ...]
     names: tuple[Labels, ...]
+
+
+class Shapes(NamedTuple, Generic[Model]):
+    """The ways in which outputs depend on the input; a law fills in the one that is its own."""
+
+    channel: Callable[[FloatArray], Model]  # of P(y | input)
+    sets: Callable[[int, float], Model]  # of so many values, each foreign one in the set with that chance
+    forced: Callable[[float, FloatArray], Model]  # of the chance of the truth, and of each value in its stead
 
 
 class Law(ABC):
@@ -198,10 +206,14 @@ class Law(ABC):
         """How many chances `observation` writes out."""
         return self.inputs * self.expanded
 
+    @property
+    def by_formula(self) -> bool:
+        """Whether `observation` writes out no channel, so that one of any size will do."""
+        return False
+
     @abstractmethod
-    def observation(self, channel: Callable[[FloatArray], Model], sets: Callable[[int, float], Model]) -> Model:
-        """How outputs depend on the input: `channel` of P(y | input), or `sets` of so many values, each foreign one in
-        the set with that chance."""
+    def observation(self, shapes: Shapes[Model]) -> Model:
+        """How outputs depend on the input."""
 
     def observed(self, drawn: NDArray[Any]) -> NDArray[Any]:
         """What drawn rows are in `observation`: n × 1 numbers of outputs, or n × values sets; −1 where nothing."""

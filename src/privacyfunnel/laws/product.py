@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
@@ -18,7 +18,7 @@ from privacyfunnel.errors import ProtocolFileError, SizeError
 from privacyfunnel.laws.alias import sample
 from privacyfunnel.laws.channel import ChannelLaw
 from privacyfunnel.laws.exact import NO_LEAK, ExactLeak, exact_leak, worse
-from privacyfunnel.laws.law import Law, Model, checked_table
+from privacyfunnel.laws.law import Law, Model, Shapes, checked_table
 from privacyfunnel.laws.over_sets import exact_over
 from privacyfunnel.laws.sampling import Words
 from privacyfunnel.laws.tally import ChannelTally
@@ -182,10 +182,12 @@ class ProductLaw(Law):
     def expanded(self) -> int:
         return math.prod(len(factor.outputs) for factor in self.factors)
 
-    def observation(self, channel: Callable[[FloatArray], Model], sets: Callable[[int, float], Model]) -> Model:
+    def observation(self, shapes: Shapes[Model]) -> Model:
         """Row by row the products of the columns' own chances, outputs in C order."""
         rows = [factor.channel[self.combos[:, j]] for j, factor in enumerate(self.factors)]
-        return channel(reduce(lambda one, other: (one[:, :, None] * other[:, None, :]).reshape(len(one), -1), rows))
+        return shapes.channel(
+            reduce(lambda one, other: (one[:, :, None] * other[:, None, :]).reshape(len(one), -1), rows)
+        )
 
     def observed(self, drawn: NDArray[Any]) -> NDArray[Any]:
         known = (drawn >= 0).all(axis=1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -14,7 +14,7 @@ from privacyfunnel.arrays import FloatArray, IntArray, sparse
 from privacyfunnel.errors import ProtocolFileError
 from privacyfunnel.laws.alias import AliasTables, sample
 from privacyfunnel.laws.exact import ExactLeak, worst_ratio
-from privacyfunnel.laws.law import BITS, UNIT, Law, Model, checked_table
+from privacyfunnel.laws.law import BITS, UNIT, Law, Model, Shapes, checked_table
 from privacyfunnel.laws.over_sets import forced_over
 from privacyfunnel.laws.sampling import Words
 from privacyfunnel.laws.tally import ChannelTally
@@ -150,10 +150,7 @@ class ForcedLaw(Law):
     @property
     def _channel(self) -> FloatArray:
         checked_table(len(self.record), len(self.noise))
-        truth, noise = self._shares
-        channel = np.tile(noise, (len(self.record), 1))
-        channel[np.arange(len(self.record)), self.record] += truth
-        return channel
+        return self.protocol.channel
 
     def recovered(self, shown: NDArray[Any]) -> NDArray[Any]:
         return np.where((self._numbers(shown) >= 0)[:, None], shown, -1)
@@ -176,13 +173,10 @@ class ForcedLaw(Law):
         return float(joint.p_x @ (truth + noise[self.record]))
 
     def with_values(self, joint: Joint) -> tuple[tuple[IntArray, FloatArray], ...]:
-        truth, found = self.truth / UNIT, []
         for labels in self.labels:
             checked_table(len(labels), len(labels))
-        for j, noise in enumerate(self._noise_by_column):
-            p = np.bincount(self.combos[self.record, j], joint.p_x, minlength=len(noise))
-            found.append((np.arange(len(noise))[:, None], truth * np.diag(p) + p[:, None] * noise))
-        return tuple(found)
+        truth, found = self.truth / UNIT, zip(self.shares_shown(joint), self._noise_by_column, strict=True)
+        return tuple((values, truth * np.diag(p) + p[:, None] * noise) for (values, p, _), noise in found)
 
     def shares_shown(self, joint: Joint) -> tuple[tuple[IntArray, FloatArray, FloatArray], ...]:
         """The same without a table of all pairs, which are too many where values are tens of thousands."""
@@ -216,8 +210,12 @@ class ForcedLaw(Law):
     def expanded(self) -> int:
         return len(self.noise)
 
-    def observation(self, channel: Callable[[FloatArray], Model], sets: Callable[[int, float], Model]) -> Model:
-        return channel(self._channel)
+    @property
+    def by_formula(self) -> bool:
+        return np.array_equal(self.record, np.arange(len(self.noise)))
+
+    def observation(self, shapes: Shapes[Model]) -> Model:
+        return shapes.forced(*self._shares) if self.by_formula else shapes.channel(self._channel)
 
     def observed(self, drawn: NDArray[Any]) -> NDArray[Any]:
         return self._numbers(drawn)[:, None]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -15,7 +15,7 @@ from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.errors import ProtocolFileError
 from privacyfunnel.laws.alias import draw_sets
 from privacyfunnel.laws.exact import NO_LEAK, ExactLeak, exact_leak, worse
-from privacyfunnel.laws.law import BITS, UNIT, Law, Model, Part, checked_table
+from privacyfunnel.laws.law import BITS, UNIT, Law, Model, Part, Shapes, checked_table
 from privacyfunnel.laws.over_sets import encoded_over
 from privacyfunnel.laws.sampling import Words
 from privacyfunnel.laws.tally import SetsTally
@@ -142,9 +142,9 @@ class SetsLaw(Law):
     def written_out(self) -> int:
         return len(self.values) ** 2
 
-    def observation(self, channel: Callable[[FloatArray], Model], sets: Callable[[int, float], Model]) -> Model:
+    def observation(self, shapes: Shapes[Model]) -> Model:
         checked_table(len(self.values), len(self.values))
-        return sets(len(self.values), self.t / UNIT)
+        return shapes.sets(len(self.values), self.t / UNIT)
 
     def observed(self, drawn: NDArray[Any]) -> NDArray[Any]:
         return drawn

@@ -50,6 +50,13 @@ class ForcedResponse:
         np.add.at(held.T, self.record, p.T)
         return self.truth * held + self.noise
 
+    @property
+    def channel(self) -> FloatArray:
+        """q written out: inputs × records."""
+        channel = np.tile(self.noise, (len(self.record), 1))
+        channel[np.arange(len(self.record)), self.record] += self.truth
+        return channel
+
     def worst(self, comparisons: Comparisons) -> Leak:
         """The output and pair of events with the largest log-ratio."""
         if comparisons.inputs != len(self.record):

@@ -55,6 +55,7 @@ def _of_part(outcome: Outcome, values: IntArray, p_xy: Matrix, joint: Joint, cod
             number = values[x, outcome.attributes.index(j)].astype(np.uint32)
             columns[at.name] = pl.Series(at.labels, dtype=pl.String).gather(number)
         else:
-            columns[at.name] = pl.Series([None] * len(x), dtype=pl.String)
-    columns[chance] = pl.Series([float(f"{p:.{DIGITS}g}") for p in posterior], dtype=pl.Float64)
+            columns[at.name] = pl.repeat(None, len(x), dtype=pl.String, eager=True)
+    rounded = (float(f"{p:.{DIGITS}g}") for p in posterior)
+    columns[chance] = pl.Series(np.fromiter(rounded, np.float64, len(x)))
     return pl.DataFrame(columns)

@@ -111,9 +111,15 @@ class FrameTable:
         secret, or names.
         """
         index = nw.maybe_get_index(self.frame) if indexed else None
-        fresh = {column.name: self._as_own(column).to_list() for column in columns}
-        frame = nw.from_dict(fresh, backend=self.frame.implementation)
-        frame = frame.with_columns(nw.col(name).cast(nw.Categorical()) for name in fresh if self._is_category(name))
+        fresh = [self._as_own(column) for column in columns]
+        frame: nw.DataFrame[Any]
+        if self.frame.implementation.is_polars():  # in lists every entry would be an object of its own
+            frame = nw.from_native(pl.DataFrame(fresh), eager_only=True)
+        else:
+            listed = {column.name: column.to_list() for column in fresh}
+            frame = nw.from_dict(listed, backend=self.frame.implementation)
+        categories = [column.name for column in fresh if self._is_category(column.name)]
+        frame = frame.with_columns(nw.col(name).cast(nw.Categorical()) for name in categories)
         if keep:
             kept = self.frame[list(keep)].with_columns(*(_without_categories(self.frame[name]) for name in keep))
             kept = kept if order is None else kept[order]
