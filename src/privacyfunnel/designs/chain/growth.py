@@ -6,8 +6,10 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privacyfunnel.arrays import FloatArray, IntArray, sparse
 from privacyfunnel.designs.chain.band import Band
@@ -201,7 +203,7 @@ def _solved(
     return step, mass, np.maximum(information, 0.0)
 
 
-def _numbered(keys: IntArray, size: int) -> tuple[IntArray, IntArray]:
+def _numbered(keys: IntArray, size: int) -> tuple[IntArray, NDArray[np.integer[Any]]]:
     """The different ones among these keys, all below `size`, in their order, and which one each is."""
     if size > len(keys):  # a place for every possible key would be longer than sorting takes
         different, which = np.unique(keys, return_inverse=True)
