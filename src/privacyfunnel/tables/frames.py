@@ -111,8 +111,13 @@ class FrameTable:
         secret, or names.
         """
         index = nw.maybe_get_index(self.frame) if indexed else None
-        fresh = {column.name: self._as_own(column).to_list() for column in columns}
-        frame = nw.from_dict(fresh, backend=self.frame.implementation)
+        backend = self.frame.implementation
+        # One by one: as Python's objects a long codebook fills more memory than all else together.
+        fresh = {
+            column.name: nw.new_series(column.name, self._as_own(column).to_list(), backend=backend)
+            for column in columns
+        }
+        frame = nw.from_dict(fresh, backend=backend)
         frame = frame.with_columns(nw.col(name).cast(nw.Categorical()) for name in fresh if self._is_category(name))
         if keep:
             kept = self.frame[list(keep)].with_columns(*(_without_categories(self.frame[name]) for name in keep))
