@@ -135,8 +135,9 @@ def cases() -> Iterator[Case]:
         "limit SRLIP at ε = 1e-3, (3, 5, 5, 4)", partial(sought, partial(dirichlet, 3, 5, 5, 4), SRLIP(1e-3)), LIMIT
     )
     yield Case("limit product under SRLIP, (8, 12, 10, 8)", by_product, LIMIT)
-    seeing = partial(sought, partial(dirichlet, 12, 40), LIP(1.0), sees_secret=True)
-    yield Case("limit sees secret, 12 secrets × 40 values", seeing, LIMIT)
+    for c, a in ((12, 40), (60, 60)):
+        seeing = partial(sought, partial(dirichlet, c, a), LIP(1.0), sees_secret=True)
+        yield Case(f"limit sees secret, {c} secrets × {a} values", seeing, LIMIT)
     yield Case("limit 10 secrets × 1,000 values, LDP", partial(sought, partial(dirichlet, 10, 1000), LDP(1.0)), LIMIT)
     yield Case("limit population, 5 secrets × 200 values", for_population, LIMIT)
     yield Case("limit statistics, 5 secrets × 1,000 values", for_statistics(5, 1000), LIMIT)

@@ -24,6 +24,7 @@ from privacyfunnel.designs.choice import choose_method
 from privacyfunnel.designs.optimum import optimal
 from privacyfunnel.errors import GuaranteeError, ParameterError, ProtocolFileError, SizeError
 from privacyfunnel.laws import chain as chain_law
+from privacyfunnel.laws import chain_measures
 from privacyfunnel.laws.chain import ChainLaw
 from privacyfunnel.laws.chain_step import UNIT, arrivals
 from privacyfunnel.laws.exact import exp_below
@@ -247,7 +248,27 @@ def test_a_chain_of_few_contexts_is_whole_and_keeps_its_promise_on_every_output(
     tally = law.tally()
     tally.add(codes, drawn)
     assert tally.impossible == 0
-    assert sum(p_xy.sum() for _, p_xy in law.with_values(joint)) == pytest.approx(3)
+    # What is measured along contexts alone is what whole outputs say.
+    p_xy = joint.p_x[:, None] * chances
+    information = float((p_xy * np.log(chances / (joint.p_x @ chances), where=chances > 0, out=0 * p_xy)).sum())
+    assert law.protocol.mutual_information(joint) == pytest.approx(information, abs=1e-12)
+    for j, (values, with_labels) in enumerate(law.with_values(joint)):
+        expected = np.zeros_like(with_labels)
+        np.add.at(expected, (joint.combos[:, j, None], shown[None, :, j]), p_xy)
+        np.testing.assert_allclose(with_labels, expected, atol=1e-12)
+        assert (values[:, 0] == np.arange(len(joint.attributes[j].labels))).all()
+    random = np.random.default_rng(joint.total)
+    told = [
+        random.integers(len(at.labels), size=(len(labels), 1))
+        for at, labels in zip(joint.attributes, law.columns, strict=True)
+    ]
+    guesses = np.column_stack([label[shown[:, j], 0] for j, label in enumerate(told)])
+    right = (guesses[None] == joint.combos[:, None]).all(axis=2)
+    assert law.expected_likely(told, joint) == pytest.approx(float(p_xy[right].sum()), abs=1e-12)
+    own = shown[random.integers(len(shown), size=joint.a)]
+    own[0] = -1  # a value that has no label
+    alike = (shown[None] == own[:, None]).all(axis=2)
+    assert law.expected_unchanged(own, joint) == pytest.approx(float(p_xy[alike].sum()), abs=1e-12)
 
 
 @settings(max_examples=20, deadline=None)
@@ -256,13 +277,14 @@ def test_a_chain_says_the_same_whatever_is_looked_at_at_a_time_and_in_whatever_o
     joint: Joint, rows: float, seed: int
 ) -> None:
     law = checked_chain(joint, LIP(0.7), ((0,), (1,), (2,)), 0.6).grow(rows).law
-    other = shuffled(law, seed)
+    other, with_labels = shuffled(law, seed), law.with_values(joint)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(chain_law, "AT_ONCE", 3)
+        patch.setattr(chain_measures, "AT_ONCE", 3)
         for mine in (law, other):
             assert certify(mine, LIP(0.7), joint) == pytest.approx(certify(law, LIP(0.7), joint), abs=1e-12)
             assert mine.protocol.mutual_information(joint) == pytest.approx(law.protocol.mutual_information(joint))
-            for (_, one), (_, two) in zip(mine.with_values(joint), law.with_values(joint), strict=True):
+            for (_, one), (_, two) in zip(mine.with_values(joint), with_labels, strict=True):
                 np.testing.assert_allclose(one, two, atol=1e-12)
             by_output = [
                 dict(zip(map(tuple, shown.tolist()), chances.toarray(), strict=True))
@@ -316,15 +338,18 @@ def test_when_time_is_up_the_rarest_contexts_say_nothing_and_the_promise_stands(
     monkeypatch.setattr(growth, "time", Clock)
     monkeypatch.setattr(workers, "time", Clock)
     monkeypatch.setattr(workers.Workers, "_ready", lambda self, jobs: None)  # in this process, one after the other
-    kept = []
-    for deadline in (0.0, 3.0, 6.0, math.inf):
+    kept, contexts = [], []
+    for deadline in (0.0, 3.0, 6.0, 12.0, math.inf):
         ticks = itertools.count()
         found = replace(whole, deadline=deadline).grown()
         assert found.seal().epsilon <= 1.0
         kept.append(found.information)
+        contexts.append(found.grown.contexts)
         assert found.worth.stopped == ("time" if math.isfinite(deadline) else "nothing left to try")
     assert 0 < kept[0] < kept[-1]  # the first step is always solved
     assert kept == sorted(kept)
+    assert contexts == sorted(contexts)  # none are listed for which there is no time
+    assert contexts[0] < contexts[2] < contexts[-1]
     assert kept[-1] == pytest.approx(whole.grow().nats)
 
 

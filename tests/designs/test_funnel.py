@@ -1,5 +1,6 @@
 """The classical funnel: proved, equal to what a fine grid finds, and to the figures that are known."""
 
+import itertools
 import math
 from typing import Any
 
@@ -9,12 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
+from privacyfunnel.arrays import FloatArray
 from privacyfunnel.designs import funnel as room
 from privacyfunnel.designs import optimum
 from privacyfunnel.designs.funnel import SHARES, about_secret, funnel, optimal_on_average
-from privacyfunnel.designs.greedy import greedy_merging
+from privacyfunnel.designs.greedy import PRICES, greedy_merging
 from privacyfunnel.designs.optimum import optimal
 from privacyfunnel.designs.question import Optimum
+from privacyfunnel.engine.clock import Clock
 from privacyfunnel.engine.gibbs import AverageCost, GibbsBoxes, greedily
 from privacyfunnel.engine.objective import reduced_costs
 from privacyfunnel.engine.problem import Problem
@@ -65,7 +68,8 @@ def test_the_average_is_kept_and_the_optimum_is_proved(joint: Joint, share: floa
     assert best.about_secret <= average
     assert best.utility <= best.bound <= best.utility + 1.1e-4
     assert best.worst["lip"] == LIP(0).leakage(joint, best.protocol)
-    assert best.utility >= greedy_merging(joint, average) - 1.1e-4
+    (merged,) = greedy_merging(joint, [average])
+    assert best.utility >= merged.kept - 1.1e-4
 
 
 @given(joint=joints(max_c=3, max_a=3, min_c=2, min_a=2), share=st.floats(0.05, 0.95))
@@ -170,6 +174,46 @@ def test_the_curve_is_increasing_concave_and_above_greedy_merging_and_every_prom
     assert all(greedy <= point.bound for greedy, point in zip(found.greedy, found.points, strict=True))
     for beside in found.beside:
         assert beside.utility <= optimal_on_average(joint, beside.about_secret, gap=1e-4).bound
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), c=st.integers(2, 4), a=st.integers(2, 7), share=st.floats(0.01, 0.9))
+def test_greedy_merging_is_what_it_says_and_the_best_begins_there_however_short_the_time(
+    seed: int, c: int, a: int, share: float
+) -> None:
+    p_sx = np.random.default_rng(seed).dirichlet(np.ones(c * a)).reshape(c, a)  # no two merges are alike
+    joint = Joint.from_probabilities(p_sx)
+    averages = [share * information(joint.p_sx), 0.1 * share * information(joint.p_sx)]
+    for average, merged in zip(averages, greedy_merging(joint, averages), strict=True):
+        p_sy = np.stack([joint.p_sx[:, merged.output == y].sum(axis=1) for y in np.unique(merged.output)], axis=1)
+        assert information(p_sy) <= average + 1e-12
+        assert merged.kept == pytest.approx(entropy(p_sy.sum(axis=0)), abs=1e-12)
+        assert merged.kept == pytest.approx(max(naively(joint.p_sx, average, price) for price in PRICES), abs=1e-12)
+        hasty = optimal_on_average(joint, average, time_limit=1e-9, merged=merged)
+        assert hasty.about_secret <= average
+        assert hasty.utility >= merged.kept - 1e-6
+
+
+def naively(p_sy: FloatArray, average: float, price: float) -> float:
+    """What is kept by merging two outputs at a time until no more than the average is told."""
+    best = 0.0
+    while True:
+        told, kept = information(p_sy), entropy(p_sy.sum(axis=0))
+        if told <= average or p_sy.shape[1] == 1:
+            return max(best, kept if told <= average else 0.0)
+        tries = [
+            np.column_stack([np.delete(p_sy, pair, axis=1), p_sy[:, pair].sum(axis=1)])
+            for pair in map(list, itertools.combinations(range(p_sy.shape[1]), 2))
+        ]
+        after = [(information(each), entropy(each.sum(axis=0))) for each in tries]
+        best = max([best, *(k for t, k in after if t <= average)])
+        p_sy = tries[int(np.argmax([told - t - price * (kept - k) for t, k in after]))]
+
+
+def test_greedy_merging_that_is_late_says_nothing() -> None:
+    (merged,) = greedy_merging(SMALL, [0.01], Clock.of(0.0))
+    assert merged.kept == 0.0
+    assert merged.posteriors(SMALL) == pytest.approx(SMALL.p_x[None])
 
 
 SMALL = Joint.from_counts([[5, 1, 2, 9], [1, 6, 2, 8], [4, 2, 7, 1], [3, 3, 1, 6]])

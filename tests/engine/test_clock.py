@@ -5,7 +5,10 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from privacyfunnel.arrays import FloatArray
 from privacyfunnel.designs.optimum import optimal
 from privacyfunnel.designs.question import Stop
 from privacyfunnel.designs.splitting import problem_of
@@ -13,14 +16,16 @@ from privacyfunnel.engine import plan
 from privacyfunnel.engine.clock import FOREVER, Clock, TimeUpError
 from privacyfunnel.engine.master import Loans, Master
 from privacyfunnel.engine.oracle import Oracle
-from privacyfunnel.engine.plan import generation_for
+from privacyfunnel.engine.plan import generation_for, split
 from privacyfunnel.engine.polytope import polytope_of
 from privacyfunnel.engine.problem import Problem
 from privacyfunnel.engine.programme import RowsOracle
 from privacyfunnel.engine.search import Search, TangentSearch, VertexSearch
 from privacyfunnel.engine.some_inputs import SomeInputsSearch
+from privacyfunnel.engine.supply import WithLoans
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LIP
+from tests.engine.problems import SEEDS
 
 RUNG = Clock(time.monotonic() - 2.0, time.monotonic() - 1.0)  # time was up before anything began
 
@@ -64,6 +69,51 @@ def test_a_master_that_is_late_says_so(problem: Problem) -> None:
     with pytest.raises(TimeUpError):
         master.solve(RUNG)
     assert master.solve()[2] < 1e-9  # and goes on where there is time
+
+
+@pytest.mark.parametrize("sees_secret", [False, True])
+@pytest.mark.parametrize("rounds", [0, 3])
+def test_what_is_handed_out_late_is_a_split_and_no_worse_than_what_was_known(rounds: int, sees_secret: bool) -> None:
+    """A solve in the end took as long as it took: 27 s of a limit of 5."""
+    problem = problem_of(counts(3, 5), LIP(0.3), sees_secret)[0]
+    known = split(problem, gap=0.1)
+    generation = generation_for(problem)
+    supply = generation.supply
+    assert isinstance(supply, WithLoans)
+    supply.begin(known.atoms, 1e-6, FOREVER)
+    for _ in range(rounds):
+        prices, _ = supply.solve(FOREVER)
+        atoms = problem.cleaned(supply.search(prices, FOREVER))
+        supply.add(atoms, problem.costs(atoms))
+    met = supply.value if rounds else known.value
+    late, whole = generation.best(RUNG), generation.best()
+    assert late.weights @ late.atoms == pytest.approx(problem.prior, abs=1e-12)
+    assert problem.keeps(late.atoms).all()
+    assert late.value == pytest.approx(float(late.weights @ problem.costs(late.atoms)), abs=1e-12)
+    assert late.value <= met + 1e-6
+    assert whole.value <= late.value + 1e-9  # nothing was forgotten
+
+
+@given(seed=SEEDS, rarest=st.floats(-8, -1))
+@settings(max_examples=20, deadline=None)
+def test_rough_weights_that_are_not_refined_in_time_are_closed_to_a_split(seed: int, rarest: float) -> None:
+    random = np.random.default_rng(seed)
+    p_sx = random.dirichlet(np.full(3, 0.5), 12).T * 10 ** random.uniform(rarest, 0, 12)
+    problem = problem_of(Joint.from_probabilities(p_sx / p_sx.sum()), LIP(0.3), False)[0]
+    generation = generation_for(problem)
+    generation.run(1e-3, proofs=False)
+    solve = Master.solve
+
+    def rough(master: Master, clock: Clock) -> tuple[FloatArray, FloatArray, float]:
+        weights, prices, owed = solve(master)
+        return weights * random.uniform(1 - 1e-7, 1 + 1e-7, len(weights)), prices, owed
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Master, "solve", rough)
+        late = generation.best(RUNG)
+    assert late.value <= generation.value + 1e-5
+    assert late.weights @ late.atoms / problem.prior == pytest.approx(np.ones(problem.size), abs=1e-12)
+    assert problem.keeps(late.atoms).all()
 
 
 def test_very_many_secrets_are_solved_by_programmes_and_proved() -> None:

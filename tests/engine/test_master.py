@@ -36,6 +36,20 @@ def test_an_atom_that_is_known_already_is_not_added_again() -> None:
     assert len(master.atoms) == len(master.costs) == 2
 
 
+def test_many_atoms_are_learned_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    prior = np.full(3, 1 / 3)
+    atoms = np.random.default_rng(0).dirichlet(np.ones(3), 8).repeat(2, axis=0)  # each twice
+    found = []
+    for together in (1 << 20, 15, 1):
+        monkeypatch.setattr("privacyfunnel.engine.master.AT_ONCE", together)
+        master = Master(prior, Loans(prior, 1.0))
+        assert master.add(atoms, np.arange(16.0)).tolist() == list(range(0, 16, 2))
+        assert (master.atoms == atoms[::2]).all()
+        assert master.costs.tolist() == list(range(0, 16, 2))
+        found.append(master.solve()[0].tolist())
+    assert found[0] == found[1] == found[2]
+
+
 def test_a_master_that_cannot_be_solved_raises() -> None:
     master = Master(np.array([0.5, 0.5]), Loans(np.array([0.5, 0.5]), 1.0))
     master.add(np.array([[1.0, 0.0]]), np.array([0.0]))

@@ -5,6 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from privacyfunnel.arrays import sparse
+from privacyfunnel.engine import objective as objectives
 from privacyfunnel.engine.objective import Entropy, chords, costs, image, reduced_costs, tangents
 from privacyfunnel.model.information import surprise
 from tests.engine.problems import SEEDS
@@ -43,6 +45,10 @@ def test_the_cost_is_the_entropy_of_what_belongs_together(seed: int, inputs: int
     sums = np.array([[atom[group == g].sum() for g in np.unique(group)] for atom in atoms])
     np.testing.assert_allclose(image(objective, atoms), sums, atol=1e-15)
     np.testing.assert_allclose(costs(objective, atoms), surprise(sums).sum(axis=1), atol=1e-14)
+    np.testing.assert_allclose(costs(objective, sparse.csr_array(atoms)), surprise(sums).sum(axis=1), atol=1e-14)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(objectives, "AT_ONCE", 2 * inputs)  # the last atom by itself
+        np.testing.assert_allclose(costs(objective, atoms), surprise(sums).sum(axis=1), atol=1e-14)
     prices = random.normal(size=inputs)
     expected = surprise(sums).sum(axis=1) - atoms @ prices
     np.testing.assert_allclose(reduced_costs(objective, atoms, prices), expected, atol=1e-13)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray
-from privacyfunnel.designs.greedy import greedy_merging
+from privacyfunnel.designs.greedy import Merged, greedy_merging
 from privacyfunnel.designs.informative import repaid
 from privacyfunnel.designs.optimum import checked_size, optimal
 from privacyfunnel.designs.question import Optimum, Stop
@@ -39,6 +39,7 @@ ROUNDING = 1e-10  # by how much a measured utility may exceed a bound that it me
 WIDER = 1e-4  # nats: the gap of what stands beside the curve
 SECONDS = 60.0  # for one point, where nobody said how long it may take
 A_MOMENT = 1e-3  # seconds
+GREEDY_SHARE = 0.2  # of the time, for greedy merging, where the search begins
 PROMISE_SHARE = 0.4  # of the time, for the best protocol that keeps the promise alone
 
 
@@ -86,12 +87,14 @@ def optimal_on_average(
     gap: float = 1e-5,
     time_limit: float | None = None,
     progress: Progress | None = None,
+    merged: Merged | None = None,
 ) -> OnAverage:
     r"""The most informative protocol with :math:`I(S;Y) \le M`, which keeps a promise besides where one is given.
 
     .. math:: \max I(X;Y) \quad\text{s.t.}\quad I(S;Y) \le M
 
-    By column generation with one row more (docs/theory.md, Theorem 43), until `bound - utility` is at most `gap`.
+    By column generation with one row more (docs/theory.md, Theorem 43), until `bound - utility` is at most `gap`. It
+    begins from greedy merging, unless that is given as `merged`.
     """
     average = checked_average(average)
     if joint.a > LARGEST:
@@ -105,7 +108,9 @@ def optimal_on_average(
     if known is not None:
         return known
     inside = average * (1 - INSIDE)
-    problem, start, margin = _problem(joint, promise, alone)
+    if merged is None:
+        (merged,) = greedy_merging(joint, [average], clock.part(GREEDY_SHARE))
+    problem, start, margin = _problem(joint, promise, alone, merged.posteriors(joint))
     owed = repaid(entropy(joint.p_x), margin)
     h_x, h_s, secrets = entropy(joint.p_x), entropy(joint.p_s), joint.p_s_given_x
     found = split_on_average(
@@ -149,14 +154,16 @@ def _without_the_average(
     return replace(best, stopped=alone.stopped)
 
 
-def _problem(joint: Joint, promise: Promise | None, alone: Optimum | None) -> tuple[Problem, FloatArray | None, float]:
+def _problem(
+    joint: Joint, promise: Promise | None, alone: Optimum | None, merged: FloatArray
+) -> tuple[Problem, FloatArray, float]:
     """The engine's problem, atoms to begin with, and by how much its promise is smaller than the one given."""
     if promise is None or alone is None or promise.epsilon > LARGEST_EPSILON:
-        return Problem.of_values(joint.p_x, Rows.joined([], joint.a), 1.0), None, 0.0
+        return Problem.of_values(joint.p_x, Rows.joined([], joint.a), 1.0), merged, 0.0
     problem, _, margin = problem_of(joint, promise, False)
     p_xy = alone.protocol.joint_with_values(joint)
     atoms = (p_xy / p_xy.sum(axis=0)).T
-    return problem, problem.drawn_towards(atoms), margin
+    return problem, problem.drawn_towards(np.concatenate([atoms, merged])), margin
 
 
 def about_secret(joint: Joint, protocol: Protocol) -> float:
@@ -203,16 +210,16 @@ def funnel(
     promises = [kind(epsilon) for kind in (LIP, LDP) if _solved_for(joint, kind) for epsilon in epsilons]
     turns = len(wanted) + len(promises)
     points, beside = [], []
-    for number, average in enumerate(wanted):
+    greedy = greedy_merging(joint, wanted, clock.part(GREEDY_SHARE))
+    for number, (average, merged) in enumerate(zip(wanted, greedy, strict=True)):
         seconds = None if time_limit is None else _part(clock, 1 / (turns - number))
-        points.append(optimal_on_average(joint, average, gap=gap, time_limit=seconds, progress=progress))
+        points.append(optimal_on_average(joint, average, gap=gap, time_limit=seconds, progress=progress, merged=merged))
     for number, promise in enumerate(promises):
         seconds = SECONDS if time_limit is None else _part(clock, 1 / (len(promises) - number))
         best = optimal(joint, promise, gap=max(gap, WIDER), time_limit=seconds)
         told = about_secret(joint, best.protocol)
         beside.append(Beside(promise.name.lower(), promise.epsilon, best.utility, told))
-    greedy = tuple(greedy_merging(joint, point.average) for point in points)
-    return Funnel(entropy(joint.p_x), whole, tuple(points), greedy, tuple(beside))
+    return Funnel(entropy(joint.p_x), whole, tuple(points), tuple(each.kept for each in greedy), tuple(beside))
 
 
 def _part(clock: Clock, share: float) -> float:

@@ -21,8 +21,7 @@ from privacyfunnel.engine.clock import FOREVER, Clock
 from privacyfunnel.engine.closing import closed
 from privacyfunnel.engine.problem import Problem, Split
 from privacyfunnel.engine.reductions import Part, balanced, block_among
-from privacyfunnel.engine.search import Search
-from privacyfunnel.engine.supply import OWED, Supply, WithLoans
+from privacyfunnel.engine.supply import Supply, WithLoans
 
 BLOCK_GAP = 0.002  # of what the prior costs: how well blocks are solved
 SECONDS_EACH = 0.02  # that a block has at least: its first atoms, and one programme over them
@@ -45,25 +44,13 @@ class Smaller(Protocol):
         proofs: bool,
     ) -> None: ...
 
-    def best(self) -> Split: ...
+    def best(self, clock: Clock) -> Split: ...
 
 
 class WithinBlock(WithLoans):
     """A master of one block, whose best split is handed out as the solver left it, to be begun from again."""
 
-    def __init__(self, problem: Problem, search: Search) -> None:
-        super().__init__(problem, search)
-        self._weights = np.empty(0)  # of the best split that took no loan
-
-    def solve(self, clock: Clock) -> tuple[FloatArray, float]:
-        """Mix again; a solution without a loan is a split."""
-        weights, prices, owed = self.master.solve(clock)
-        value = float(self.master.costs @ weights)
-        if owed <= OWED and value < self.value:
-            self.value, self._weights, self._paid = value, weights[weights > 0], self.master.used(weights)
-        return prices, owed
-
-    def best(self) -> tuple[FloatArray, FloatArray]:
+    def best(self, clock: Clock) -> tuple[FloatArray, FloatArray]:
         """The best split, closed to rounding; where there was no time for any, one of the first atoms."""
         if not self._weights.size:
             self.master.forbid_debt()
@@ -124,7 +111,7 @@ class ByBlocks:
         run = self._smaller(part.problem)
         seconds = None if clock.remaining is None else max(clock.remaining, SECONDS_EACH)
         run.run(self._gap, seconds, None, start, proofs=False)
-        found = run.best()
+        found = run.best(clock)
         return self._block(part, found.weights, found.atoms, found.value, run.prices)
 
     def _named(self, part: Part) -> Block:
@@ -199,12 +186,12 @@ class ByBlocks:
         """Where the search ends anyway."""
         return 0.0 if self._whole is None else self._whole.dearer_from(gap)
 
-    def best(self) -> tuple[FloatArray, Matrix]:
+    def best(self, clock: Clock) -> tuple[FloatArray, Matrix]:
         """The splits of all blocks, each with its mass; or what is better."""
         blocks, value = self._blocks, self._cost()
         if self._known is not None and self._known.value < value:
             blocks, value = [self._known], self._known.value
         if self._whole is not None and self._whole.value < value:
-            return self._whole.best()
+            return self._whole.best(clock)
         weights = np.concatenate([block.part.mass * block.weights for block in blocks])
         return weights, sparse.csr_array(sparse.vstack([block.atoms for block in blocks]))

@@ -12,7 +12,7 @@ import numpy as np
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine.bounding import Bounding
-from privacyfunnel.engine.clock import Clock, TimeUpError
+from privacyfunnel.engine.clock import FOREVER, Clock, TimeUpError
 from privacyfunnel.engine.problem import Problem, Split
 from privacyfunnel.engine.supply import OWED, SEARCHED_TO, Supply
 
@@ -129,7 +129,7 @@ class Generation:
         if self._progress is not None:
             self._progress(self.value, self.bound)
 
-    def best(self) -> Split:
-        """The best split so far, with its bound."""
-        weights, atoms = self.supply.best()
+    def best(self, clock: Clock = FOREVER) -> Split:
+        """The best split so far, with its bound; to rounding, whether there is time to refine it or not."""
+        weights, atoms = self.supply.best(clock)
         return Split(weights, atoms, float(self.problem.costs(atoms) @ weights), self.bound)

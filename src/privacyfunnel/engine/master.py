@@ -14,6 +14,7 @@ hardly average to p, and prices would be wild; so part of the prior may be had o
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
@@ -31,6 +32,9 @@ NEARLY_FREE = 1e-7  # reduced cost: atoms that may complete a split at no cost t
 ALIKE_TO = 1e-12  # atoms that differ by less are one
 ALIKE = 1e-6  # weights computed afresh may differ by this much from the solver's
 EXACT = 1e-14  # relative: what rounding may leave missing of an input
+LEAST_SQUARES = 1e-9  # seconds per input and pair of atoms, about
+AT_ONCE = 1 << 20  # entries of atoms that are added at a time: what is told of each place fills 40 MB
+KEY = 16  # bytes by which atoms are told apart
 REFINEMENTS = 3  # each gains as many digits as the solver's tolerance has
 FARTHEST = 1e6  # on the scale of what is missing: how far a weight may fall
 RETRIES: tuple[tuple[str, object], ...] = (
@@ -150,11 +154,16 @@ class Master:
 
     def add(self, atoms: FloatArray, costs: FloatArray) -> IntArray:
         """Add the atoms that are new; which were."""
+        rows = max(1, AT_ONCE // self.prior.size)
+        firsts = range(0, max(len(atoms), 1), rows)
+        return np.concatenate([i + self._learn(atoms[i : i + rows], costs[i : i + rows]) for i in firsts])
+
+    def _learn(self, atoms: FloatArray, costs: FloatArray) -> IntArray:
         fresh = []
         row, index = np.nonzero(atoms > ALIKE_TO / 2)
         entries, ends = np.round(atoms[row, index], 12), np.searchsorted(row, np.arange(len(atoms) + 1))
         for i, (first, end) in enumerate(pairwise(ends.tolist())):
-            key = index[first:end].tobytes() + entries[first:end].tobytes()
+            key = blake2b(index[first:end].tobytes() + entries[first:end].tobytes(), digest_size=KEY).digest()
             if key not in self._seen:
                 self._seen.add(key)
                 fresh.append(i)
@@ -203,14 +212,16 @@ class Master:
         said = self._programme.status
         raise SolverError(f"The master problem must be solved to optimality; HiGHS said {said}. Report this.")
 
-    def refined(self, weights: FloatArray, prices: FloatArray, secure: int) -> FloatArray:
+    def refined(self, weights: FloatArray, prices: FloatArray, secure: int, clock: Clock = FOREVER) -> FloatArray:
         """Weights that average to the prior to rounding, where the solver's do so to its tolerance.
 
         First by least squares over the atoms in use; they may be too few for that. What is still missing is solved for
         again, on a scale of its own, over the atoms that cost next to nothing at these prices and the first ones,
-        `secure` many, which reach into every direction: each time some digits more.
+        `secure` many, which reach into every direction: each time some digits more, while there is time.
         """
-        weights = self._by_least_squares(weights)
+        used = weights > 0
+        weights = weights.copy()
+        weights[used] = by_least_squares(self.prior, weights[used], self.used(weights), clock)
         free = (weights > 0) | (self.costs - self.atoms @ prices < NEARLY_FREE)
         free[:secure] = True
         near = np.flatnonzero(free)
@@ -220,28 +231,16 @@ class Master:
         for _ in range(REFINEMENTS):
             missing = 1.0 - q @ atoms / self.prior
             scale = float(np.abs(missing).max())
-            if scale <= EXACT:
+            if scale <= EXACT or clock.late:
                 break
             programme = Programme()
             programme.add_rows(missing / scale, missing / scale)
             programme.add_columns(cost, starts, index, entries, low=np.maximum(-q / scale, -FARTHEST))
-            if not programme.run():
+            if not programme.run(clock.deadline):
                 break
             q = np.maximum(q + scale * programme.columns, 0.0)
         found = np.zeros_like(weights)
         found[near] = q
-        return found
-
-    def _by_least_squares(self, weights: FloatArray) -> FloatArray:
-        used = np.flatnonzero(weights > 0)
-        # Divided by p, so that rare inputs get back their whole probability to the same relative precision.
-        ratios = (self.atoms[used] / self.prior).T
-        largest = ratios.max(axis=0)
-        exact = np.asarray(np.linalg.lstsq(ratios / largest, np.ones(len(ratios)))[0] / largest)
-        if not ((exact >= 0).all() and np.abs(exact - weights[used]).max() < ALIKE):
-            return weights
-        found = np.zeros_like(weights)
-        found[used] = exact
         return found
 
     def dearer(self) -> None:
@@ -252,3 +251,14 @@ class Master:
     def forbid_debt(self) -> None:
         """From now on every solution is a split of atoms."""
         self._programme.forbid(np.arange(self._first))
+
+
+def by_least_squares(prior: FloatArray, weights: FloatArray, atoms: FloatArray, clock: Clock) -> FloatArray:
+    """The weights of these atoms that average to the prior to rounding, where such are near, and there is time."""
+    if LEAST_SQUARES * atoms.size * len(atoms) > clock.left:
+        return weights
+    # Divided by p, so that rare inputs get back their whole probability to the same relative precision.
+    ratios = (atoms / prior).T
+    largest = ratios.max(axis=0)
+    exact = np.asarray(np.linalg.lstsq(ratios / largest, np.ones(len(ratios)))[0] / largest)
+    return exact if (exact >= 0).all() and np.abs(exact - weights).max() < ALIKE else weights

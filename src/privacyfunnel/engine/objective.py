@@ -18,6 +18,8 @@ import numpy as np
 from privacyfunnel.arrays import FloatArray, IntArray, Matrix, filled
 from privacyfunnel.model.information import surprise
 
+AT_ONCE = 1 << 20  # entries that are summed at a time: their places fill 8 MB
+
 
 class Objective(Protocol):
     """A sum of concave terms of T v."""
@@ -94,7 +96,13 @@ def image(objective: Objective, atoms: FloatArray) -> FloatArray:
 
 
 def costs(objective: Objective, atoms: Matrix) -> FloatArray:
-    """The cost of every row. Atoms have few non-zero entries, so only those are looked at."""
+    """The cost of every row. Atoms have few non-zero entries, so only those are looked at, unless inputs are summed."""
+    if isinstance(atoms, np.ndarray) and not objective.plain:
+        separate = np.empty(len(atoms))
+        for first in range(0, len(atoms), rows := max(1, AT_ONCE // atoms.shape[1])):
+            some = slice(first, first + rows)
+            separate[some] = objective.terms(image(objective, atoms[some])).sum(axis=1)
+        return separate - squares(objective, atoms)
     row, z, entries = filled(atoms)
     if not objective.plain:
         cell, where = np.unique(row * objective.values + objective.value[z], return_inverse=True)

@@ -15,6 +15,7 @@ from privacyfunnel.engine.blocks import ByBlocks, WithinBlock
 from privacyfunnel.engine.bounding import ByProof, ByRelaxations, NoProof, Prover
 from privacyfunnel.engine.chords import BoxedChords, OpenChords
 from privacyfunnel.engine.classes import ByClasses, class_cones
+from privacyfunnel.engine.clock import Clock
 from privacyfunnel.engine.generation import Generation, Pace, Progress
 from privacyfunnel.engine.hull_chords import HullChords
 from privacyfunnel.engine.hull_cone import extended_cone
@@ -52,6 +53,7 @@ STEADY = 0.8  # weight of past prices where many splits cost the same; 0 where a
 PATIENCE = 8  # searches in vain where no proof says that there is nothing to be found …
 SOUGHT = 3e-4  # … worth this much of what the prior costs, however wide the gap: while it is open, prices are rough
 COARSE_SHARE, SHORT_COARSE_SHARE = 0.6, 0.3  # of the time to search, for the smaller problem; less where none is proved
+REFINING_SHARE, REFINING_SECONDS = 0.1, 0.5  # of a time limit, and at least so many, to make a split exact in the end
 VERY_MANY_SECRETS = 250  # rows of LIP and LDP beyond which inverting their bases takes seconds a step
 
 
@@ -84,10 +86,16 @@ def split(
     `start` are allowed atoms that are known already; the split is never worse than the best one of these.
     Inputs that the promise cannot tell apart are told apart as far as `most_atoms` allow, in the end.
     """
+    clock = Clock.of(time_limit)
     small = merged(problem)
     generation = generation_for(small.problem)
     generation.run(gap, time_limit, progress, None if start is None else small.lifted(start))
-    return small.told_apart(generation.best(), most_atoms)
+    return small.told_apart(generation.best(_afterwards(clock)), most_atoms)
+
+
+def _afterwards(clock: Clock) -> Clock:
+    """What may pass until the best split is refined, beyond the limit too."""
+    return Clock(clock.begun, clock.deadline + max(REFINING_SHARE * (clock.deadline - clock.begun), REFINING_SECONDS))
 
 
 def cone_rows(problem: Problem) -> sparse.csr_array:

@@ -6,15 +6,16 @@ and near these prices the master is held while it learns atoms.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray, Matrix
-from privacyfunnel.engine.clock import Clock
+from privacyfunnel.engine.clock import Clock, TimeUpError
 from privacyfunnel.engine.closing import Closed, closed
-from privacyfunnel.engine.master import TOLL, Loans, Master, Rest
+from privacyfunnel.engine.master import TOLL, Loans, Master, Rest, by_least_squares
 from privacyfunnel.engine.problem import Problem, Split
 from privacyfunnel.engine.reductions import coarse, merged
 from privacyfunnel.engine.search import Search
@@ -24,6 +25,7 @@ OWED = 1e-12  # of the prior: less than this is rounding
 SEARCHED_TO = 0.25  # of the gap: below this the search finds nothing worth having
 FEWEST_PARTS, INPUTS_PER_PART = 64, 8  # of the coarse problem
 COARSE_GAP = 0.02  # of what the prior costs: how well the smaller problem is solved
+HURRY = 0.5  # seconds, for weights that average to the prior once time is up
 FIRST_SEARCHES = 5  # at the first prices, before the master is asked
 
 
@@ -36,7 +38,7 @@ class Smaller(Protocol):
         self, gap: float, time_limit: float | None, progress: Callable[[float, float], None] | None, *, proofs: bool
     ) -> None: ...
 
-    def best(self) -> Split: ...
+    def best(self, clock: Clock) -> Split: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +74,8 @@ class Supply(Protocol):
     def dearer_from(self, gap: float) -> float:
         """Debt becomes dearer once no reduced cost is known to be further below 0 than this."""
 
-    def best(self) -> tuple[FloatArray, Matrix]:
-        """Weights and atoms of the best split so far."""
+    def best(self, clock: Clock) -> tuple[FloatArray, Matrix]:
+        """Weights and atoms of the best split so far, made better only while there is time."""
 
 
 class WithLoans:
@@ -81,29 +83,34 @@ class WithLoans:
 
     def __init__(self, problem: Problem, search: Search) -> None:
         self.problem, self._search = problem, search
-        self.master = Master(problem.prior, Loans(problem.prior, 1.0 + float(np.log(problem.size))))
+        self.master = self._borrowing()
         self.value = problem.worth
         self.tell: Callable[[], None] = lambda: None
         self._secure = problem.prior[None, :]  # atoms that average to the prior
-        self._paid = self._secure[:0]  # those of the best split that took no loan
+        self._known = self._secure  # those of them that there were before
+        self._weights, self._paid = np.empty(0), self._secure[:0]  # the best split that took no loan
 
     def begin(self, start: FloatArray | None, gap: float, clock: Clock) -> None:
         """The prior, what is known already, the prior drawn towards every input, and what the search starts with."""
-        known = self._secure[:0] if start is None else start
-        self._secure = np.concatenate([self._secure, known, self.problem.first_atoms()])
+        if start is not None:
+            self._known = np.concatenate([self._known, start])
+        self._secure = np.concatenate([self._known, self.problem.first_atoms()])
         self.master.add(self._secure, self.problem.costs(self._secure))
         atoms = self.problem.cleaned(self._search.start(clock))
         self.master.add(atoms, self.problem.costs(atoms))
 
     def solve(self, clock: Clock) -> tuple[FloatArray, float]:
-        """Mix again; a solution without a loan is a split."""
-        weights, prices, owed = self.master.solve(clock)
-        if owed <= OWED:
-            value = float(self.master.costs @ weights)
-            if value < self.value:
-                self._paid = self.master.used(weights)
-            self.value = min(self.value, value)
+        """Mix again."""
+        _, prices, owed = self._mixed(clock)
         return prices, owed
+
+    def _mixed(self, clock: Clock) -> tuple[FloatArray, FloatArray, float]:
+        """Weights, prices, and what is owed; a solution without a loan is a split."""
+        weights, prices, owed = self.master.solve(clock)
+        value = float(self.master.costs @ weights)
+        if owed <= OWED and value < self.value:
+            self.value, self._weights, self._paid = value, weights[weights > 0], self.master.used(weights)
+        return weights, prices, owed
 
     def search(self, prices: FloatArray, clock: Clock) -> FloatArray:
         """Where long walks end."""
@@ -121,20 +128,39 @@ class WithLoans:
         """Where the search ends anyway."""
         return SEARCHED_TO * gap
 
-    def best(self) -> tuple[FloatArray, FloatArray]:
-        """The atoms in use. Their weights are computed afresh, to rounding rather than to the solver's tolerance."""
+    def best(self, clock: Clock) -> tuple[FloatArray, FloatArray]:
+        """The atoms in use. Their weights are computed afresh, to rounding rather than to the solver's tolerance.
+
+        Where there is no time for that, the best split met, closed to rounding; or that of the atoms known before.
+        """
+        with suppress(TimeUpError):
+            weights, atoms = self._refined(clock)
+            return closed(self.problem, weights, atoms).listed() if clock.late else (weights, atoms)
+        if not self._weights.size:
+            master = self._borrowing()
+            master.add(self._known, self.problem.costs(self._known))
+            weights, _, _ = master.solve()
+            self._weights, self._paid = weights[weights > 0], master.used(weights)
+        weights = by_least_squares(self.problem.prior, self._weights, self._paid, Clock.of(HURRY))
+        return closed(self.problem, weights, self._paid).listed()
+
+    def _refined(self, clock: Clock) -> tuple[FloatArray, FloatArray]:
         master = self.master
-        weights, prices, owed = master.solve()
+        weights, prices, owed = self._mixed(clock)
         if owed > OWED or float(master.costs @ weights) > self.value + OWED:
+            clock.look()
             # Only the atoms in use, those of the best split and those known to average to p: all of them could take
             # very long.
             pool = np.concatenate([self._secure, self._paid, master.used(weights)])
-            master = Master(self.problem.prior, Loans(self.problem.prior, 1.0))
+            master = self._borrowing()
             master.add(pool, self.problem.costs(pool))
             master.forbid_debt()
-            weights, prices, _ = master.solve()
-        weights = master.refined(weights, prices, len(self._secure))
+            weights, prices, _ = master.solve(clock)
+        weights = master.refined(weights, prices, len(self._secure), clock)
         return weights[weights > 0], master.used(weights)
+
+    def _borrowing(self) -> Master:
+        return Master(self.problem.prior, Loans(self.problem.prior, 1.0 + float(np.log(self.problem.size))))
 
 
 class WithRest:
@@ -156,13 +182,13 @@ class WithRest:
         limit = None if np.isinf(clock.deadline) else self._beginning.share * (clock.deadline - clock.begun)
         if start is not None:
             self._secure = np.concatenate([self._secure, start])
-        prices = self._begin_coarse(gap, limit) if self._beginning.by_parts else self._begin_simple(limit)
+        prices = self._begin_coarse(gap, limit, clock) if self._beginning.by_parts else self._begin_simple(limit)
         self._learn(self._search.start(clock))
         for _ in range(FIRST_SEARCHES):
             self._learn(self._search.cover(prices, self.problem.prior, clock))
         return prices
 
-    def _begin_coarse(self, gap: float, limit: float | None) -> FloatArray:
+    def _begin_coarse(self, gap: float, limit: float | None, clock: Clock) -> FloatArray:
         """From a split over parts of alike inputs, and its prices."""
         small = coarse(self.problem, max(FEWEST_PARTS, self.problem.size // INPUTS_PER_PART))
         below = self._beginning.smaller(small.problem)
@@ -173,7 +199,7 @@ class WithRest:
             self.tell()
 
         below.run(max(gap, COARSE_GAP * self.problem.worth), limit, say, proofs=False)
-        found = below.best()
+        found = below.best(clock)
         atoms = small.expanded(found.atoms)
         prices = below.prices[small.part_of]
         self._settle(atoms, prices)
@@ -248,6 +274,6 @@ class WithRest:
         """Where half of the toll is worth no atom any more."""
         return max(SEARCHED_TO * gap, TOLL / 2)
 
-    def best(self) -> tuple[FloatArray, FloatArray]:
+    def best(self, clock: Clock) -> tuple[FloatArray, FloatArray]:
         """The best split met."""
         return self._split.listed()

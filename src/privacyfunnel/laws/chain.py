@@ -138,10 +138,7 @@ class ChainLaw(Law):
         for first, last in pairwise(np.unique(np.append(np.minimum(cuts, path.shape[0]), [0, path.shape[0]])).tolist()):
             some = sparse.coo_array(path[first:last])
             node, combo = some.coords
-            rows = step.rows_of(node.astype(np.int64) + first, values[combo])
-            if (rows < 0).any():
-                raise ProtocolFileError("Every context must have a row for every value that it can hold; one has not.")
-            pair, entry = step.spread(rows)
+            pair, entry = step.spread(step.sure_rows_of(node.astype(np.int64) + first, values[combo]))
             chance = some.data[pair] * (step.numerator[entry] / UNIT)
             cells = (step.output[entry] - ends[first], combo[pair])
             shape = (int(ends[last] - ends[first]), len(self.combos))
@@ -220,10 +217,7 @@ class ChainLaw(Law):
         drawn = np.repeat(self._silent[None, :], len(codes), axis=0)
         node, on = np.zeros(len(codes), dtype=np.int64), np.arange(len(codes))  # rows of which there is more to say
         for number, (step, values) in enumerate(zip(self.steps, self._values, strict=True)):
-            row = step.rows_of(node, values[codes[on]])
-            if (row < 0).any():
-                raise ProtocolFileError("Every context must have a row for every value that it can hold; one has not.")
-            output = step.draw(row, words.word(number)[on])
+            output = step.draw(step.sure_rows_of(node, values[codes[on]]), words.word(number)[on])
             drawn[on[:, None], list(step.attributes)] = step.labels[output]
             if number + 1 < len(self.steps):
                 node = arrivals(self.steps[number + 1].came_by, output)
@@ -263,19 +257,13 @@ class ChainLaw(Law):
         return self.whole(most)
 
     def expected_unchanged(self, own: NDArray[Any], joint: Joint) -> float:
-        return expected_same(self, lambda shown: shown, own, joint)
+        return expected_same(self, [np.arange(len(labels)) for labels in self.columns], own, joint)
 
     def with_values(self, joint: Joint) -> tuple[tuple[IntArray, FloatArray], ...]:
         return with_values(self, joint)
 
     def expected_likely(self, likely: Sequence[IntArray], joint: Joint) -> float:
-        stated = [label[:, 0] for label in likely]
-        return expected_same(
-            self,
-            lambda shown: np.column_stack([label[shown[:, j]] for j, label in enumerate(stated)]),
-            joint.combos,
-            joint,
-        )
+        return expected_same(self, [label[:, 0] for label in likely], joint.combos, joint)
 
     def covering(self, wanted: Sequence[int], attributes: int) -> tuple[int, ...]:
         """Those of the first steps, up to the last that publishes one of them."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacyfunnel.arrays import FloatArray, IntArray, sparse
-from privacyfunnel.laws.chain_step import UNIT, Step
+from privacyfunnel.laws.chain_step import UNIT, Step, arrivals
 from privacyfunnel.laws.exact import NO_LEAK, ExactLeak, exact_leak
 from privacyfunnel.laws.tally import Pooled
 from privacyfunnel.model.comparisons import Comparisons, Leak
@@ -21,6 +21,7 @@ from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.protocol import Labels
 from privacyfunnel.model.sets import PriorSets
 
+AT_ONCE = 1 << 18  # pairs of a context and an input that it may be, on the way to the next contexts
 ROUNDED = 1e-12  # a chance that is rounding alone
 
 
@@ -83,16 +84,14 @@ class ReachedChain:
     def mutual_information(self, joint: Joint) -> float:
         """I(X;Y) in nats: what each step adds in each context, H(p) − Σ_y q_y H(v_y), times the context's chance."""
         total = 0.0
-        for number, first, chances in self.law.paths():
-            step = self.law.steps[number]
-            output, value, p_yx = _by_value(self.law, number, chances, joint.p_x)
-            context, size = step.context_of_output[output + first] - step.context_of_output[first], len(step.values)
-            cell = context * size + value
-            p_cx = np.bincount(cell, p_yx, minlength=(1 + context.max(initial=0)) * size)
-            p_c = p_cx.reshape(-1, size).sum(axis=1)
-            p_y = np.bincount(output, p_yx, minlength=chances.shape[0])
-            # Σ p(x,y) ln p(x,y) p(c) / (p(x,c) p(y)), over these contexts c of the step
-            total += float((p_yx * np.log(p_yx * p_c[context] / (p_cx[cell] * p_y[output]))).sum())
+        for step, p_cx in zip(self.law.steps, _met(self.law, joint), strict=True):
+            row, p_yx = _entries(step, p_cx)
+            met = p_yx > 0  # a file may list contexts that this table never comes to
+            row, output, p_yx = row[met], step.output[met], p_yx[met]
+            context = step.context_of_output[output]
+            p_c, p_y = np.bincount(context, p_yx), np.bincount(output, p_yx)
+            # Σ p(x,y) ln p(x,y) p(c) / (p(x,c) p(y)), over all contexts c of the step
+            total += float((p_yx * np.log(p_yx * p_c[context] / (p_cx[row] * p_y[output]))).sum())
         return max(0.0, total)
 
 
@@ -176,39 +175,81 @@ def with_values(law: Tree, joint: Joint) -> tuple[tuple[IntArray, FloatArray], .
     """p(x, y) of each column and the labels it shows, over all contexts: a label may stand for others in each."""
     sizes = [len(at.labels) for at in joint.attributes]
     found = [np.zeros((size, len(labels))) for size, labels in zip(sizes, law.columns, strict=True)]
-    said = [np.zeros(len(step.values)) for step in law.steps]  # the chance that a step says something of each value
-    for number, first, chances in law.paths():
-        step = law.steps[number]
-        output, value, p_yx = _by_value(law, number, chances, joint.p_x)
-        said[number] += np.bincount(value, p_yx, minlength=len(step.values))
-        for i, j in enumerate(step.attributes):
-            np.add.at(found[j], (step.values[value, i], step.labels[output + first, i]), p_yx)
-    for number, step in enumerate(law.steps):
-        silent = np.bincount(law.values_of(number), joint.p_x, minlength=len(step.values)) - said[number]
+    for number, (step, p_cx) in enumerate(zip(law.steps, _met(law, joint), strict=True)):
+        _, p_yx = _entries(step, p_cx)
+        said = np.bincount(step.value, p_yx, minlength=len(step.values))  # that the step says something of each value
+        silent = np.bincount(law.values_of(number), joint.p_x, minlength=len(step.values)) - said
         silent = np.where(silent > ROUNDED, silent, 0.0)
         for i, j in enumerate(step.attributes):
+            np.add.at(found[j], (step.values[step.value, i], step.labels[step.output, i]), p_yx)
             np.add.at(found[j][:, step.otherwise[i]], step.values[:, i], silent)
     return tuple((np.arange(size)[:, None], p_xy) for size, p_xy in zip(sizes, found, strict=True))
 
 
-def _by_value(
-    law: Tree, number: int, chances: sparse.csr_array, p_x: FloatArray
-) -> tuple[IntArray, IntArray, FloatArray]:
-    """p(y, x) of some outputs of a step and the values of that step: outputs, values, and probabilities above 0."""
-    values = law.values_of(number)
-    sums = sparse.coo_array((p_x, (np.arange(len(values)), values)), shape=(len(values), len(law.steps[number].values)))
-    listed = sparse.coo_array(chances @ sparse.csr_array(sums))
-    output, value = (each.astype(np.int64) for each in listed.coords)
-    return output, value, listed.data
+def _met(law: Tree, joint: Joint) -> Iterator[FloatArray]:
+    """For each step p(context, value), row by row of its channels.
+
+    Only contexts are followed, of which there are far fewer than outputs.
+    """
+    node, combo, chance = np.zeros(joint.a, dtype=np.int64), np.arange(joint.a), joint.p_x
+    for number, step in enumerate(law.steps):
+        row = step.sure_rows_of(node, law.values_of(number)[combo])
+        yield np.bincount(row, chance, minlength=len(step.cells)).astype(np.float64)
+        if number + 1 == len(law.steps):
+            return
+        came_by = law.steps[number + 1].came_by
+        context = np.full(len(step.context_of_output), -1)
+        context[came_by] = np.arange(len(came_by))
+        parts = [(node[:0], combo[:0], chance[:0])]
+        for output, of, p in _published(step, row, combo, chance):
+            goes = context[output] >= 0
+            parts.append((context[output[goes]], of[goes], p[goes]))
+        node, combo, chance = map(np.concatenate, zip(*parts, strict=True))
 
 
-def expected_same(law: Tree, told: Callable[[IntArray], IntArray], own: NDArray[Any], joint: Joint) -> float:
-    """The chance that what whole outputs tell, by the codes of their labels, is a row's own."""
-    place = {row: x for x, row in enumerate(map(tuple, own.tolist()))}
+def _published(
+    step: Step, row: IntArray, combo: IntArray, chance: FloatArray
+) -> Iterator[tuple[IntArray, IntArray, FloatArray]]:
+    """What rows of channels publish to which inputs come with a chance, some at a time: outputs, inputs, chances."""
+    for first in range(0, len(row), AT_ONCE):
+        pair, entry = step.spread(row[first : first + AT_ONCE])
+        pair += first
+        yield step.output[entry], combo[pair], chance[pair] * (step.numerator[entry] / UNIT)
+
+
+def _entries(step: Step, p_cx: FloatArray) -> tuple[IntArray, FloatArray]:
+    """The row of each entry of a step's channels, and p(context, value, output) from p(context, value)."""
+    row = np.repeat(np.arange(len(p_cx)), np.diff(step.cell_starts))
+    return row, p_cx[row] * (step.numerator / UNIT)
+
+
+def expected_same(law: Tree, told: Sequence[IntArray], own: NDArray[Any], joint: Joint) -> float:
+    """The chance that what a row's labels tell, by column and code, is its own in every column.
+
+    Whoever shows anything else in one step is followed no further.
+    """
     total = 0.0
-    for _, shown, chances in law.ended():
-        combo = np.array([place.get(row, -1) for row in map(tuple, told(shown).tolist())], dtype=np.int64)
-        output = np.flatnonzero(combo >= 0)
-        mine = sparse.csr_array((joint.p_x[combo[output]], (output, combo[output])), shape=chances.shape)
-        total += float(chances.multiply(mine).sum())
+    node, combo, chance = np.zeros(joint.a, dtype=np.int64), np.arange(joint.a), joint.p_x
+    for number, step in enumerate(law.steps):
+        later = law.steps[number + 1 :]
+        silent = np.ones(joint.a, dtype=bool)  # whether nothing more said tells the rest
+        for other in later:
+            silent &= _tells(told, own, other, other.otherwise[None, :], slice(None))
+        parts = [(node[:0], combo[:0], chance[:0])]
+        row = step.sure_rows_of(node, law.values_of(number)[combo])
+        for output, of, p in _published(step, row, combo, chance):
+            same = _tells(told, own, step, step.labels[output], of)
+            context = arrivals(later[0].came_by, output) if later else np.full(len(output), -1)
+            ends, goes = same & (context < 0) & silent[of], same & (context >= 0)
+            total += float(p[ends].sum())
+            parts.append((context[goes], of[goes], p[goes]))
+        node, combo, chance = map(np.concatenate, zip(*parts, strict=True))
     return total
+
+
+def _tells(
+    told: Sequence[IntArray], own: NDArray[Any], step: Step, labels: IntArray, of: IntArray | slice
+) -> NDArray[np.bool_]:
+    """Whether these labels of a step tell what the inputs have in its columns."""
+    same = [told[j][labels[:, i]] == own[of, j] for i, j in enumerate(step.attributes)]
+    return np.asarray(np.logical_and.reduce(same))

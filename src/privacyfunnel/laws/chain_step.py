@@ -110,6 +110,13 @@ class Step:
         row = np.minimum(np.searchsorted(cells, wanted), len(cells) - 1)
         return np.where((context >= 0) & (cells[row] == wanted), row, -1)
 
+    def sure_rows_of(self, context: IntArray, value: IntArray) -> IntArray:
+        """The same, where each pair must have one."""
+        row = self.rows_of(context, value)
+        if (row < 0).any():
+            raise ProtocolFileError("Every context must have a row for every value that it can hold; one has not.")
+        return row
+
     def showing(self, context: IntArray, labels: IntArray) -> IntArray:
         """The output by which each context shows these labels (n × attributes); −1 where none does."""
         # Context and labels become one number column by column; ranks in between keep it small, however many there are.

@@ -111,13 +111,13 @@ class FrameTable:
         secret, or names.
         """
         index = nw.maybe_get_index(self.frame) if indexed else None
-        fresh = [self._as_own(column) for column in columns]
+        backend, fresh = self.frame.implementation, [self._as_own(column) for column in columns]
         frame: nw.DataFrame[Any]
-        if self.frame.implementation.is_polars():  # in lists every entry would be an object of its own
+        if backend.is_polars():  # as objects of Python's a long codebook fills more memory than all else together …
             frame = nw.from_native(pl.DataFrame(fresh), eager_only=True)
-        else:
-            listed = {column.name: column.to_list() for column in fresh}
-            frame = nw.from_dict(listed, backend=self.frame.implementation)
+        else:  # … and elsewhere a column at a time
+            series = {column.name: nw.new_series(column.name, column.to_list(), backend=backend) for column in fresh}
+            frame = nw.from_dict(series, backend=backend)
         categories = [column.name for column in fresh if self._is_category(column.name)]
         frame = frame.with_columns(nw.col(name).cast(nw.Categorical()) for name in categories)
         if keep:

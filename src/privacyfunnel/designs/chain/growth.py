@@ -6,8 +6,10 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privacyfunnel.arrays import FloatArray, IntArray, sparse
 from privacyfunnel.designs.chain.band import Band
@@ -26,7 +28,9 @@ MOST_VALUES = 8  # where there are more contexts, rare values of a context beyon
 ALIKE = 12  # digits in which two contexts must agree to share a channel
 LARGEST_GROWTH = 4 * 10**7  # pairs of a context and a combination it may be; about 1 GB. The likeliest go first
 ANY = "(any)"  # the label of an output that says nothing
-NOBODY = 0.0  # rows for which a step has but the one context that every step has
+LISTED = 10  # times as long as weighing a pair takes what comes of listing it: going there, tables, labels
+TICK = 1e-6  # seconds, of a clock that may stand still
+LISTING_SHARE = 0.5  # of the time left, for that; the rest is for channels
 PART = 1 << 18  # such pairs that are worked on at a time; each may lead to ten outputs
 
 
@@ -52,6 +56,7 @@ class _Reach:
     combo: IntArray
     chance: FloatArray
     came_by: IntArray  # the output of the step before that led to each context
+    cut: bool = False  # whether likely outputs are missing, for which there is no time
 
 
 def grow(
@@ -73,12 +78,14 @@ def grow(
     original values, and the contexts of the next are those. A `trial` stands for a growth with more rows: contexts
     after the first step are solved as if there were many. Nothing but the joint decides what becomes of it, unless the
     clock shows the deadline: then contexts that are not solved yet say nothing, the rarest first, and no more are
-    listed. `workers` are as many as there are cores, unless told otherwise.
+    listed than there is time to go to, as far as can be told. `workers` are as many as there are cores, unless told
+    otherwise.
     """
     labels = _LabelCodes(joint)
     reach = _Reach(np.zeros(joint.a, np.int64), np.arange(joint.a), np.ones(joint.a), np.zeros(1, np.int64))
     total = 0.0
     grown: list[Step] = []
+    late = False
     with Crew(workers) as crew:
         for number, (attributes, band) in enumerate(zip(steps, bands, strict=True)):
             until = deadline if number else math.inf  # one context: without it nothing would be said at all
@@ -92,8 +99,9 @@ def grow(
             grown.append(step)
             total += float(mass @ information)
             if number + 1 < len(steps):
-                reach = _onward(joint, step, reach, of_combo, rows if time.monotonic() < deadline else NOBODY)
-        late = time.monotonic() >= deadline
+                reach = _onward(joint, step, reach, of_combo, rows, deadline)
+                late = late or reach.cut
+        late = late or time.monotonic() >= deadline
     whole: list[Step] = []
     ended = False  # whether there are outputs after which nothing more is said
     for number, step in enumerate(grown):
@@ -128,8 +136,8 @@ def _solved(
 ) -> tuple[Step, FloatArray, FloatArray]:
     """The step's channels, the probability of each of its contexts, and what the step adds in each, in nats."""
     V = len(values)
-    cells, at = np.unique(reach.of * V + of_combo[reach.combo], return_inverse=True)
-    masses = sparse.coo_array((reach.chance, (at.reshape(-1), reach.combo)), shape=(len(cells), joint.a))
+    cells, at = _numbered(reach.of * V + of_combo[reach.combo], len(reach.came_by) * V)
+    masses = sparse.coo_array((reach.chance, (at, reach.combo)), shape=(len(cells), joint.a))
     p_cell_s = np.asarray(sparse.csr_array(masses) @ joint.p_sx.T)
     p_cell = p_cell_s.sum(axis=1)
     context = cells // V
@@ -151,7 +159,7 @@ def _solved(
         tables, groups = [table for table, _ in small], [group for _, group in small]
         shared: dict[bytes, int] = {}
         which = [shared.setdefault(np.round(table, ALIKE).tobytes(), len(shared)) for table in tables]
-        different = [tables[which.index(i)] for i in range(len(shared))] if len(shared) < len(tables) else tables
+        different = [tables[i] for i in np.unique(which, return_index=True)[1]]
         rounds = THOROUGH if len(different) <= few else ROUNDS if len(different) <= MANY else FEWEST_ROUNDS
         found = crew.channels(different, band, rounds, deadline)
         solved = {k: found[i].spread(g) for k, i, g in zip(hard.tolist(), which, groups, strict=True)}
@@ -195,8 +203,22 @@ def _solved(
     return step, mass, np.maximum(information, 0.0)
 
 
-def _onward(joint: Joint, step: Step, reach: _Reach, of_combo: IntArray, expected: float) -> _Reach:
-    """The contexts that likely outputs are, and which combinations each may be."""
+def _numbered(keys: IntArray, size: int) -> tuple[IntArray, NDArray[np.integer[Any]]]:
+    """The different ones among these keys, all below `size`, in their order, and which one each is."""
+    if size > len(keys):  # a place for every possible key would be longer than sorting takes
+        different, which = np.unique(keys, return_inverse=True)
+        return different, which.reshape(-1)
+    held = np.zeros(size, dtype=bool)
+    held[keys] = True
+    return np.flatnonzero(held), (np.cumsum(held, dtype=np.int32) - 1)[keys]
+
+
+def _onward(joint: Joint, step: Step, reach: _Reach, of_combo: IntArray, expected: float, deadline: float) -> _Reach:
+    """The contexts that likely outputs are, and which combinations each may be: no more than there is time for.
+
+    How long that takes is told from how long it takes to weigh outputs, on the way.
+    """
+    begun = time.monotonic()
     channel_row = step.rows_of(reach.of, of_combo[reach.combo])
     p_output = np.zeros(len(step.context_of_output))
     pairs = np.zeros(len(p_output), dtype=np.int64)
@@ -206,8 +228,13 @@ def _onward(joint: Joint, step: Step, reach: _Reach, of_combo: IntArray, expecte
         p_output += np.bincount(step.output[entry], chance, minlength=len(p_output))
         pairs += np.bincount(step.output[entry], minlength=len(p_output))
     likely = np.argsort(-p_output, kind="stable")
-    fits = np.cumsum(pairs[likely]) <= LARGEST_GROWTH
-    wanted = fits & (p_output[likely] * expected >= 1.0)
+    now = time.monotonic()
+    each = LISTED * max(now - begun, TICK) / pairs.sum()
+    so_far = np.cumsum(pairs[likely])
+    wanted = (so_far <= LARGEST_GROWTH) & (p_output[likely] * expected >= 1.0)
+    in_time = so_far * each <= LISTING_SHARE * (deadline - now)
+    cut = bool((wanted & ~in_time).any())
+    wanted &= in_time
     wanted[0] = True  # a step has a context
     reached = np.sort(likely[wanted])
     context = np.full(len(p_output), -1)
@@ -220,7 +247,7 @@ def _onward(joint: Joint, step: Step, reach: _Reach, of_combo: IntArray, expecte
         of.append(context[step.output[entry]])
         combo.append(reach.combo[place])
         chances.append(reach.chance[place] * (step.numerator[entry] / UNIT))
-    return _Reach(np.concatenate(of), np.concatenate(combo), np.concatenate(chances), reached)
+    return _Reach(np.concatenate(of), np.concatenate(combo), np.concatenate(chances), reached, cut)
 
 
 class _LabelCodes:
