@@ -29,6 +29,7 @@ from privacyfunnel.engine.moment_plan import (
 from privacyfunnel.engine.moments import Moment, mixture
 from privacyfunnel.engine.objective import costs, reduced_costs
 from privacyfunnel.engine.polytope import polytope_of
+from privacyfunnel.engine.problem import Proof
 from privacyfunnel.engine.product_programme import BestProducts, ProductProgramme
 from privacyfunnel.engine.products import Products, cone_of
 from privacyfunnel.engine.reductions import Groups
@@ -103,6 +104,22 @@ def test_a_proof_by_chords_of_squares_never_claims_more_than_every_vertex_keeps(
     assert least - 1e-3 - 1e-9 <= tight.bound <= least + 1e-9
     nothing = EverCloser(relaxation, lambda atoms, prices: atoms[:0])
     assert nothing.prove(prices, -least - 0.02, time.monotonic() + 0.15).bound <= least + 1e-9
+
+
+@pytest.mark.parametrize("target", [0.3, 0.01, 1e-9, 0.0, -0.2])
+def test_a_proof_ever_closer_comes_to_its_target_also_below_0(target: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = made(LIP, 5, 3, 4, 0.5)
+    objective, prices = charged(problem, 5, 0.3)
+    ever_closer, goals = EverCloser(SquaredChords(polytope_of(problem), objective), lambda atoms, prices: atoms), []
+
+    def proved(prices: FloatArray, goal: float, deadline: float) -> Proof:
+        goals.append(goal)
+        return Proof(-goal, np.empty((0, prices.size)))
+
+    monkeypatch.setattr(ever_closer._proof, "prove", proved)
+    assert ever_closer.prove(prices, target, np.inf).bound == -target
+    assert goals == sorted(goals, reverse=True)
+    assert len(goals) < 12
 
 
 @given(seed=SEEDS, size=st.integers(2, 9))

@@ -26,6 +26,7 @@ from privacyfunnel.engine.problem import Proof
 
 HALVINGS = 30  # rounds in which d falls
 LOOSEST, CLOSER = 0.05, 4  # of the whole value: the first excess that is proved; and by how much the next is smaller
+TIGHTEST = 1e-6  # the last one before a target that is smaller, or below 0, which no smaller ones would ever reach
 
 
 class SquaredChords(BoxedChords):
@@ -87,4 +88,4 @@ class EverCloser:
             bound = max(bound, proof.bound)
             if goal == target or len(proof.atoms) or time.monotonic() >= deadline:
                 return Proof(bound, proof.atoms)
-            goal = max(goal / CLOSER, target)
+            goal = goal / CLOSER if goal / CLOSER > max(target, TIGHTEST) else target
