@@ -251,7 +251,7 @@ def test_ids_and_columns_that_cannot_be_are_refused(df: Any, sealed: Any, people
 
 def test_a_key_is_in_no_plan_log_setting_or_file(df: Any, disk: Path, people: pl.DataFrame) -> None:
     asked: dict[str, Any] = {"secret": "job", "promise": LIP(0.7), **ASKED["chain"]}
-    large = privacyfunnel.design(people, **asked)
+    large = privacyfunnel.design(people, **asked | {"bins": {"the.age": [0, 15, 30, 45, 60, 75]}})
     assert len(large.to_text()) > 2048
     key = RowKey.fresh()
     drawn = spark.apply(large, df, row_id="id", key=key)
