@@ -32,7 +32,12 @@ def told_apart(split: Split, part_of: IntArray, share: FloatArray, most_atoms: i
     ends = np.searchsorted(row, np.arange(1, len(split.weights)))
     supports, chances = np.split(column, ends), np.split(entry, ends)
     stretches = np.split(_side_by_side(column, split.weights[row] * entry), ends)
-    cuts = [_cuts([edges[part] for part in support], of) for support, of in zip(supports, stretches, strict=True)]
+    first = order[np.cumsum(count) - count]  # the only input of a part that has one
+    several = [np.flatnonzero(count[support] > 1) for support in supports]
+    cuts = [
+        _cuts([edges[part] for part in support[some]], of[some])
+        for support, of, some in zip(supports, stretches, several, strict=True)
+    ]
     size = len(part_of)
     most = max(MOST_ENTRIES // size, 2 * size) if most_atoms is None else most_atoms
     left_whole = _left_whole(split.weights, np.array([len(places) - 1 for places in cuts]), most)
@@ -41,8 +46,9 @@ def told_apart(split: Split, part_of: IntArray, share: FloatArray, most_atoms: i
     having: list[FloatArray] = []
     for i, (q, support, chance) in enumerate(zip(split.weights, supports, chances, strict=True)):
         width, middle = np.diff(cuts[i]), (cuts[i][:-1] + cuts[i][1:]) / 2
-        chosen = np.empty((len(width), len(support)), dtype=np.int64)
-        for k, (part, (begin, end)) in enumerate(zip(support, stretches[i], strict=True)):
+        chosen = np.tile(first[support], (len(width), 1))
+        for k in several[i]:
+            part, (begin, end) = support[k], stretches[i][k]
             place = np.searchsorted(edges[part], begin + middle * (end - begin), side="right")
             chosen[:, k] = members[part][np.minimum(place, count[part] - 1)]
         if left_whole[i]:
@@ -74,6 +80,8 @@ def _side_by_side(part: IntArray, mass: FloatArray) -> FloatArray:
 
 def _cuts(edges: list[FloatArray], stretches: FloatArray) -> FloatArray:
     """The places of [0, 1] at which an atom goes on to another input of some part."""
+    if not edges:
+        return np.array([0.0, 1.0])
     places = [np.array([0.0, 1.0])]
     for of_part, (begin, end) in zip(edges, stretches, strict=True):
         inside = of_part[(of_part > begin) & (of_part < end)]
