@@ -23,8 +23,6 @@ from privacyfunnel.designs.chain.order import chain_protocol
 from privacyfunnel.designs.choice import choose_method
 from privacyfunnel.designs.optimum import optimal
 from privacyfunnel.errors import GuaranteeError, ParameterError, ProtocolFileError, SizeError
-from privacyfunnel.laws import chain as chain_law
-from privacyfunnel.laws import chain_measures
 from privacyfunnel.laws.chain import ChainLaw
 from privacyfunnel.laws.chain_step import UNIT, arrivals
 from privacyfunnel.laws.exact import exp_below
@@ -34,7 +32,6 @@ from privacyfunnel.model.information import entropy, surprise
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.product import ProductProtocol
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
-from privacyfunnel.release.advice import sparseness
 from privacyfunnel.tables.adult import adult_counts
 from tests.strategies import joints
 
@@ -221,98 +218,6 @@ def test_outputs_that_integers_cannot_follow_join_others() -> None:
     assert rounded(table, np.eye(2), Band(math.log(1.2)))[0].numerator.tolist() == [UNIT, UNIT]  # silent: none allowed
 
 
-@settings(max_examples=30, deadline=None)
-@given(
-    joint=joints(max_c=3, max_a=3, attributes=3, min_c=2),
-    rows=st.sampled_from([1.0, 3.0, 9.0, 1e9]),
-    as_values=st.booleans(),
-)
-def test_a_chain_of_few_contexts_is_whole_and_keeps_its_promise_on_every_output(
-    joint: Joint, rows: float, as_values: bool
-) -> None:
-    law = checked_chain(joint, LIP(0.7), ((0,), (1,), (2,)), 0.6, as_values=as_values).grow(rows).law
-    shown, paths = law.whole_outputs()
-    chances = paths.toarray().T
-    assert chances.sum(axis=1) == pytest.approx(1, abs=1e-12)
-    assert len(np.unique(shown, axis=0)) == len(shown)
-    p_sy = joint.p_sx @ chances
-    ratio = p_sy / joint.p_s[:, None] / p_sy.sum(axis=0)
-    assert np.abs(np.log(ratio)).max() <= certify(law, LIP(0.7), joint) + 1e-12
-    # Whatever rows come, they are drawn, and what they show is found again: as the law and as nothing else.
-    codes = np.tile(np.arange(joint.a), 200)
-    drawn = law.draw(codes, KeyStream.from_seed(1).rows(0, len(codes)))
-    output = law.observed(drawn)[:, 0]
-    assert (output >= 0).all()
-    assert (shown[output] == drawn).all()
-    assert (chances[codes, output] > 0).all()
-    tally = law.tally()
-    tally.add(codes, drawn)
-    assert tally.impossible == 0
-    # What is measured along contexts alone is what whole outputs say.
-    p_xy = joint.p_x[:, None] * chances
-    information = float((p_xy * np.log(chances / (joint.p_x @ chances), where=chances > 0, out=0 * p_xy)).sum())
-    assert law.protocol.mutual_information(joint) == pytest.approx(information, abs=1e-12)
-    for j, (values, with_labels) in enumerate(law.with_values(joint)):
-        expected = np.zeros_like(with_labels)
-        np.add.at(expected, (joint.combos[:, j, None], shown[None, :, j]), p_xy)
-        np.testing.assert_allclose(with_labels, expected, atol=1e-12)
-        assert (values[:, 0] == np.arange(len(joint.attributes[j].labels))).all()
-    random = np.random.default_rng(joint.total)
-    told = [
-        random.integers(len(at.labels), size=(len(labels), 1))
-        for at, labels in zip(joint.attributes, law.columns, strict=True)
-    ]
-    guesses = np.column_stack([label[shown[:, j], 0] for j, label in enumerate(told)])
-    right = (guesses[None] == joint.combos[:, None]).all(axis=2)
-    assert law.expected_likely(told, joint) == pytest.approx(float(p_xy[right].sum()), abs=1e-12)
-    own = shown[random.integers(len(shown), size=joint.a)]
-    own[0] = -1  # a value that has no label
-    alike = (shown[None] == own[:, None]).all(axis=2)
-    assert law.expected_unchanged(own, joint) == pytest.approx(float(p_xy[alike].sum()), abs=1e-12)
-
-
-@settings(max_examples=20, deadline=None)
-@given(joint=joints(max_c=3, max_a=3, attributes=3, min_c=2), rows=st.sampled_from([3.0, 1e9]), seed=st.integers(0, 99))
-def test_a_chain_says_the_same_whatever_is_looked_at_at_a_time_and_in_whatever_order_contexts_stand(
-    joint: Joint, rows: float, seed: int
-) -> None:
-    law = checked_chain(joint, LIP(0.7), ((0,), (1,), (2,)), 0.6).grow(rows).law
-    other, with_labels = shuffled(law, seed), law.with_values(joint)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(chain_law, "AT_ONCE", 3)
-        patch.setattr(chain_measures, "AT_ONCE", 3)
-        for mine in (law, other):
-            assert certify(mine, LIP(0.7), joint) == pytest.approx(certify(law, LIP(0.7), joint), abs=1e-12)
-            assert mine.protocol.mutual_information(joint) == pytest.approx(law.protocol.mutual_information(joint))
-            for (_, one), (_, two) in zip(mine.with_values(joint), with_labels, strict=True):
-                np.testing.assert_allclose(one, two, atol=1e-12)
-            by_output = [
-                dict(zip(map(tuple, shown.tolist()), chances.toarray(), strict=True))
-                for shown, chances in (mine.whole_outputs(), law.whole_outputs())
-            ]
-            assert by_output[0].keys() == by_output[1].keys()
-            for labels, chances in by_output[0].items():
-                np.testing.assert_allclose(chances, by_output[1][labels], atol=1e-12)
-
-
-def shuffled(law: ChainLaw, seed: int) -> ChainLaw:
-    """The same law with the contexts of its last step in another order."""
-    step = law.steps[-1]
-    order = np.random.default_rng(seed).permutation(len(step.came_by))
-    outputs = np.argsort(np.argsort(order)[step.context_of_output], kind="stable")
-    entries = np.lexsort((np.argsort(outputs)[step.output], step.value, np.argsort(order)[step.context]))
-    moved = replace(
-        step,
-        came_by=step.came_by[order],
-        context_of_output=np.argsort(order)[step.context_of_output][outputs],
-        labels=step.labels[outputs],
-        value=step.value[entries],
-        output=np.argsort(outputs)[step.output][entries],
-        numerator=step.numerator[entries],
-    )
-    return replace(law, steps=(*law.steps[:-1], moved))
-
-
 def test_a_chain_follows_from_counts_alone_and_few_contexts_keep_little_less() -> None:
     joint = adult("occupation", "education", "relationship", "sex")
     chain = checked_chain(joint, LIP(1.0), ((0,), (1,), (2,)), 0.6)
@@ -433,30 +338,6 @@ def test_the_choice_is_joint_while_small_and_chain_beyond_and_says_why() -> None
     assert choose_method(wide, LDP(1.0)).method == "chain"
     with pytest.raises(SizeError, match=r"6,000 combinations.*LIP or LDP with the method chain"):
         choose_method(wide, SRLIP(1.0))
-
-
-def test_sparseness_says_how_many_rows_their_combination_gives_away() -> None:
-    joint = Joint.from_counts([[[1, 0], [4, 3]], [[0, 2], [4, 3]]], names=["place", "day"])
-    found = sparseness(joint)
-    assert found.once == pytest.approx(1 / 4)
-    assert found.told == pytest.approx(3 / 17)
-    assert [other.told for other in found.smaller] == [0, 0]
-    assert "18% of the rows have a combination that tells the secret. Without place it would be 0%." in str(found)
-
-
-def test_sparseness_says_what_fewer_columns_and_coarser_bins_would_keep() -> None:
-    counts = np.zeros((2, 4, 2), dtype=int)
-    counts[0], counts[1] = [[5, 0], [0, 5], [5, 5], [5, 5]], [[0, 5], [5, 0], [5, 5], [5, 5]]
-    labels = ["< 10", "[10, 20)", "[20, 30)", ">= 30"]
-    joint = Joint.from_counts(counts, values=[labels, ["f", "m"]], names=["age", "sex"])
-    found = sparseness(joint, {"age": (10.0, 20.0, 30.0)}, lambda table: optimal(table, LIP(0.1)).utility)
-    assert found.told == pytest.approx(20 / 60)
-    changes = {other.change: other for other in found.smaller}
-    assert set(changes) == {"without age", "without sex", "with --bin age=20"}
-    coarser = changes["with --bin age=20"]
-    assert (coarser.combinations, coarser.told) == (4, 0)
-    assert coarser.kept == pytest.approx(coarser.entropy)  # what is left says nothing about the secret
-    assert "With --bin age=20 it would be 0%, and about 1.33 of 1.33 nats (100%) would be kept." in str(found)
 
 
 def test_a_product_and_a_chain_fit_only_their_own_table() -> None:

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privacyfunnel.engine.master import Loans, Master, Rest
+from privacyfunnel.engine.clock import FOREVER
+from privacyfunnel.engine.master import Loans, Master, Rest, by_least_squares
 from privacyfunnel.errors import SolverError
 from privacyfunnel.model.promises import SRLIP, Promise
 from tests.engine.problems import KINDS, SEEDS, entropies, excess, problem_of, random_joint, vertices_of
@@ -48,6 +49,18 @@ def test_many_atoms_are_learned_some_at_a_time(monkeypatch: pytest.MonkeyPatch) 
         assert master.costs.tolist() == list(range(0, 16, 2))
         found.append(master.solve()[0].tolist())
     assert found[0] == found[1] == found[2]
+
+
+@given(seed=SEEDS, atoms=st.integers(2, 12))
+@settings(max_examples=30, deadline=None)
+def test_weights_are_refined_to_rounding_by_next_to_nothing_however_many_atoms(seed: int, atoms: int) -> None:
+    random = np.random.default_rng(seed)
+    known, exact = random.dirichlet(np.ones(4), atoms), random.dirichlet(np.full(atoms, 5.0))
+    prior = exact @ known
+    off = exact * (1 + 1e-8 * random.normal(size=atoms))
+    refined = by_least_squares(prior, off, known, FOREVER)
+    assert refined @ known == pytest.approx(prior, rel=1e-13)
+    assert refined == pytest.approx(off, abs=1e-6)
 
 
 def test_a_master_that_cannot_be_solved_raises() -> None:

@@ -61,6 +61,7 @@ def test_every_ratio_moves_towards_1_also_that_of_a_secret_which_few_have(
         patched.setattr(sparse_protocols, "LIKELIEST", 12 if few_values else 60)
         quieter = protocol.quieter(joint, sliver)
     assert quieter.channel.sum(axis=1) == pytest.approx(np.ones(values))
+    assert quieter.channel.data.min() >= 0
     given_secret = joint.p_sx / joint.p_s[:, None]
     before, after = (
         np.log((given_secret @ each.channel.toarray()) / (joint.p_x @ each.channel.toarray()))

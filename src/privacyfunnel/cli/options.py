@@ -138,23 +138,19 @@ Gap = Annotated[
         metavar="NATS",
     ),
 ]
+
+
+def _time_limit(told: str) -> Any:
+    return typer.Option("--time-limit", help=told, parser=partial(checked_positive, "time limit"), metavar="SECONDS")
+
+
 TimeLimit = Annotated[
     float | None,
-    typer.Option(
-        "--time-limit",
-        help="Stop after so many seconds with the best so far and its bound; 60 where left out.",
-        parser=partial(checked_positive, "time limit"),
-        metavar="SECONDS",
-    ),
+    _time_limit("Stop after so many seconds with the best so far and its bound; 60 where left out."),
 ]
 TimeLimitOfAll = Annotated[
     float | None,
-    typer.Option(
-        "--time-limit",
-        help="Stop after so many seconds, of all points together, with the best so far; 60 each where left out.",
-        parser=partial(checked_positive, "time limit"),
-        metavar="SECONDS",
-    ),
+    _time_limit("Stop after so many seconds, of all points together, with the best so far; 60 each where left out."),
 ]
 Table = Annotated[
     Path,

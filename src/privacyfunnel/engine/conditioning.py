@@ -23,6 +23,7 @@ from privacyfunnel.engine.bounding import Prover
 from privacyfunnel.engine.clock import FOREVER, Clock, TimeUpError
 from privacyfunnel.engine.curved import Curved
 from privacyfunnel.engine.highs import Programme
+from privacyfunnel.engine.master import by_least_squares
 from privacyfunnel.engine.moments import LEFT, Mixture, Moment, mixture
 from privacyfunnel.engine.objective import reduced_costs
 from privacyfunnel.engine.problem import Problem, Split
@@ -47,6 +48,7 @@ SPARE = 1e-3  # … unless it costs less than this of the value
 ROUGH, CLOSER, FINE = 1e-3, 0.1, 0.02  # how well a master is solved: at first; of what was last improved by; of the gap
 MOVED, FARTHEST = 5.0, 0.3  # of what it improves by: how far the mixture moves towards a split; and at most
 LEAST_SHARE = 1e-12  # of an input in a mix with the prior
+REFINED = 0.5  # seconds, for weights that average to the prior to rounding and not to a solver's tolerance
 NO_WEIGHT = 1e-8  # of the largest: atoms of less are dropped in the end
 LEAST_GAP = 1e-9  # relative: no proof reaches less where nothing is lost, so that a gap of nothing would be asked for
 LONGEST = 60.0  # seconds for simpler problems where there is no time limit
@@ -226,7 +228,9 @@ class Conditioning:
                     atoms, weights = few, found.weights
                     break
         some = weights > NO_WEIGHT * 1e-2 * weights.max()
-        return Split(weights[some], atoms[some], self.value, self.bound)
+        refining = Clock.of(min(REFINED, clock.left))
+        weights, atoms = by_least_squares(self.problem.prior, weights[some], atoms[some], refining), atoms[some]
+        return Split(weights, atoms, self.value, self.bound)
 
     def _thinned(self, atoms: FloatArray, weights: FloatArray) -> FloatArray:
         """Weights of a vertex of all mixtures with the same M and prior: no more atoms than M has entries."""

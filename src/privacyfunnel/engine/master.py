@@ -260,5 +260,6 @@ def by_least_squares(prior: FloatArray, weights: FloatArray, atoms: FloatArray, 
     # Divided by p, so that rare inputs get back their whole probability to the same relative precision.
     ratios = (atoms / prior).T
     largest = ratios.max(axis=0)
-    exact = np.asarray(np.linalg.lstsq(ratios / largest, np.ones(len(ratios)))[0] / largest)
+    missing = 1.0 - ratios @ weights  # of that alone, for atoms may be so many that other weights would do as well
+    exact = weights + np.linalg.lstsq(ratios / largest, missing)[0] / largest
     return exact if (exact >= 0).all() and np.abs(exact - weights).max() < ALIKE else weights

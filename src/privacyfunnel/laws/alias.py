@@ -7,6 +7,7 @@ one that is close to it.
 """
 
 import operator
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,8 +26,23 @@ _MOST_BUCKETS = 1 << 28  # 4 GiB of tables
 _SHARED_BUCKETS = 1 << 22  # 64 MiB: up to here inputs share the bits of the widest row, and are drawn together
 
 
+class Drawing(ABC):
+    """Draws an output for every input, chunk by chunk."""
+
+    __slots__ = ()
+
+    def draw(self, codes: NDArray[np.integer[Any]], words: WordArray) -> CodeArray:
+        """The output code of every input code, chosen by its word below 2^bits."""
+        _check_number(codes, words)
+        return self._draw(codes, lambda start, n: words[start : start + n])
+
+    @abstractmethod
+    def _draw(self, codes: NDArray[np.integer[Any]], words_of: Callable[[int, int], WordArray]) -> CodeArray:
+        """The same with words that are made when their chunk comes."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class AliasTables:
+class AliasTables(Drawing):
     r"""One alias table per input, exact in integers.
 
     The :math:`2^b` words are dealt into :math:`2^k` buckets of :math:`2^{b-k}` by their low :math:`k` bits. A bucket
@@ -74,11 +90,6 @@ class AliasTables:
     def inputs(self) -> int:
         return len(self.thresholds)
 
-    def draw(self, codes: NDArray[np.integer[Any]], words: WordArray) -> CodeArray:
-        """The output code of every input code, chosen by its word below 2^bits."""
-        _check_number(codes, words)
-        return self._draw(codes, lambda start, n: words[start : start + n])
-
     def _draw(self, codes: NDArray[np.integer[Any]], words_of: Callable[[int, int], WordArray]) -> CodeArray:
         """Chunk by chunk, in memory that the next chunk uses again."""
         _check_kind(codes)
@@ -111,7 +122,7 @@ class AliasTables:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TablesByWidth:
+class TablesByWidth(Drawing):
     """The same where few rows are much wider than all others: inputs share tables with those that need as many bits.
 
     A protocol for thousands of values has such rows; with the bits of the widest for each its tables would be a hundred
@@ -140,11 +151,6 @@ class TablesByWidth:
     @property
     def bits(self) -> int:
         return self.groups[0].bits
-
-    def draw(self, codes: NDArray[np.integer[Any]], words: WordArray) -> CodeArray:
-        """The output code of every input code, chosen by its word below 2^bits."""
-        _check_number(codes, words)
-        return self._draw(codes, lambda start, n: words[start : start + n])
 
     def _draw(self, codes: NDArray[np.integer[Any]], words_of: Callable[[int, int], WordArray]) -> CodeArray:
         _check_kind(codes)

@@ -176,8 +176,8 @@ def _balanced(joint: Joint) -> tuple[FloatArray, float]:
         found = linprog(np.append(np.zeros(likely.size), -1.0), A_eq=same, b_eq=np.zeros(joint.c), bounds=(0, 1)).x
         if found is not None and found[-1] > LEAST_AVERAGE:
             chances = np.zeros(joint.a)
-            chances[likely] = found[:-1]
-            return chances, float(found[-1])
+            chances[likely] = np.clip(found[:-1], 0.0, 1.0)  # a solver's numbers; what is drawn is checked exactly
+            return chances, float((given @ chances).min())
         if each >= joint.a:
             return np.ones(joint.a), 1.0
         each *= 4
