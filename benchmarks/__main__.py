@@ -13,6 +13,7 @@ import benchmarks
 
 # What must be asked for by name, and why.
 BY_NAME = {
+    "ablation": "takes hours",
     "cluster": "needs Java",
     "defaults": "needs tables to be downloaded",
     "limits": "part of size",

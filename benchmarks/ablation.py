@@ -1,0 +1,1157 @@
+"""What each strategy of the engine is worth: every instance solved with every strategy switched off.
+
+python -m benchmarks.ablation                               every instance and strategy: some hours
+python -m benchmarks.ablation --quick                       the instances that take few seconds
+python -m benchmarks.ablation --only interval,product_proofs --instances lip,census
+python -m benchmarks.ablation --table                       print the table of what was measured, measure nothing
+python -m benchmarks.ablation --fresh                       measure again what is known
+
+A strategy is in the engine because some row of this table needs it. A row is defended where, without the strategy, the
+value is worse, the gap wider or the work longer than the limits below allow; "better without" is the opposite. A
+strategy that no row defends can be deleted.
+
+Each pair runs in a process of its own. Its clock is the processor's, so that other programs disturb neither limits nor
+seconds, and its work is counted: linear programmes and their iterations (HiGHS), pivots of programmes that are solved
+in batches, boxes of branch and bound, and atoms that masters learned. A first run of each instance notes which
+functions of the engine it enters: strategies of which it enters none are "unused" there, and not measured.
+
+Results are kept in a CSV file, which a later run goes on from. Seconds differ by some per cent from run to run; "again"
+measures the engine as it is a second time, and so shows how much.
+"""
+
+import argparse
+import csv
+import inspect
+import math
+import multiprocessing
+import os
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, fields, replace
+from functools import cache, partial
+from multiprocessing.connection import Connection
+from pathlib import Path
+from types import CodeType, FrameType, FunctionType, ModuleType, SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+
+from benchmarks.attributes import FOUR, adult_joint
+from benchmarks.goals.zipf import zipf
+from privacyfunnel.arrays import FloatArray
+from privacyfunnel.designs.funnel import optimal_on_average
+from privacyfunnel.designs.methods import Effort, Options, method
+from privacyfunnel.designs.optimum import optimal
+from privacyfunnel.engine import (
+    best_first,
+    blocks,
+    bounding,
+    chords,
+    classes,
+    closing,
+    conditioning,
+    cones,
+    gibbs,
+    highs,
+    hull_chords,
+    hull_corners,
+    hull_products,
+    hull_simplex,
+    interval,
+    lazily,
+    left_open,
+    master,
+    moment_plan,
+    neighbours,
+    numbers,
+    oracle,
+    plan,
+    polytope,
+    product_programme,
+    products,
+    programme,
+    reductions,
+    search,
+    side_channels,
+    simplex,
+    some_inputs,
+    sparse_products,
+    squared_chords,
+    steepest,
+    supply,
+    tableau,
+    tangent_walks,
+    telling_apart,
+    twos,
+    walks,
+)
+from privacyfunnel.engine.clock import FOREVER, Clock
+from privacyfunnel.engine.generation import Generation, Pace
+from privacyfunnel.engine.moments import Moment
+from privacyfunnel.engine.objective import Objective
+from privacyfunnel.engine.problem import Problem, Split
+from privacyfunnel.model.information import entropy, information
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
+from privacyfunnel.model.uses.use import Information
+
+FILE = Path(__file__).parent / "goals" / "ablation.csv"
+WORSE_VALUE = 0.005  # of the scale of an instance: a value that is worse by more defends a strategy …
+WORSE_GAP = 0.005  # … and so does a gap that is wider by more
+WORSE_WORK, LEAST_SECONDS = 0.10, 0.3  # … and work that is longer by this share, and by so many processor seconds
+QUICK = 4.0  # seconds: instances of --quick have no more
+PATIENCE = 8.0  # times its limit, by the clock: a process that takes longer is ended
+BASE, AGAIN = "base", "again"
+THREADS = "OPENBLAS_NUM_THREADS"
+UNUSED, PENDING, FAILED = "unused", "pending", "failed"
+
+
+# -- what is solved --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came of an instance; scale is what differences of value and bound are divided by."""
+
+    value: float
+    bound: float
+    scale: float
+    outputs: int = 0
+    upwards: bool = True  # whether more is better
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """A table and what is asked of it, with the processor seconds it may take. Making the table does not count."""
+
+    name: str
+    seconds: float
+    table: Callable[[], Joint]
+    solve: Callable[[Joint, float], Answer]
+
+
+def ask(
+    promise: Callable[[Joint], Promise], use: str = Information.name, gap: float = 1e-3, *, sees_secret: bool = False
+) -> Callable[[Joint, float], Answer]:
+    """The best protocol for a use; the gap is a share of H(X) for information, else in the use's own unit."""
+
+    def solve(joint: Joint, seconds: float) -> Answer:
+        about = use == Information.name
+        h_x = entropy(joint.p_x)
+        asked = gap * h_x if about else gap
+        best = optimal(joint, promise(joint), use, sees_secret=sees_secret, gap=asked, time_limit=seconds)
+        return Answer(best.value, best.bound, h_x if about else abs(best.value), len(best.made.outputs), about)
+
+    return solve
+
+
+def average(share: float, promise: Promise | None = None) -> Callable[[Joint, float], Answer]:
+    """The classical funnel: so much of I(S;X) may be told on average."""
+
+    def solve(joint: Joint, seconds: float) -> Answer:
+        most = share * information(joint.p_sx)
+        best = optimal_on_average(joint, most, promise, gap=1e-4, time_limit=seconds)
+        return Answer(best.utility, best.bound, entropy(joint.p_x), len(best.protocol.outputs))
+
+    return solve
+
+
+def by_method(name: str, promise: Promise) -> Callable[[Joint, float], Answer]:
+    """A method that solves many small problems; nothing bounds what it keeps but H(X)."""
+
+    def solve(joint: Joint, seconds: float) -> Answer:
+        made = method(name).design(joint, promise, Options(effort=Effort(1e-4, seconds)))
+        return Answer(made.information, made.information, entropy(joint.p_x))
+
+    return solve
+
+
+@cache
+def dirichlet(*shape: int) -> Joint:
+    """p ~ Dirichlet(½), with integer counts."""
+    p = np.random.default_rng(0).dirichlet(np.full(int(np.prod(shape)), 0.5)).reshape(shape)
+    return Joint.from_probabilities(p)
+
+
+@cache
+def uniform(*shape: int) -> Joint:
+    """Uniform random p."""
+    p = np.random.default_rng(0).random(shape)
+    return Joint.from_probabilities(p / p.sum())
+
+
+@cache
+def skewed(secrets: int, values: int) -> Joint:
+    """Values of Zipf's sizes."""
+    return zipf(secrets, values, 0)
+
+
+@cache
+def sparse_counts(secrets: int, values: int) -> Joint:
+    """Counts of 0 to 2: many values have the same distribution of the secret."""
+    counts = np.random.default_rng(0).integers(0, 3, (secrets, values))
+    return Joint.from_counts(counts[:, counts.sum(axis=0) > 0])
+
+
+@cache
+def sample(rows: int, secrets: int, values: int) -> Joint:
+    """A table of few records, which sets of priors are wide for."""
+    counts = np.random.default_rng(0).multinomial(rows, skewed(secrets, values).p_sx.ravel())
+    counts = counts.reshape(secrets, -1)
+    return Joint.from_counts(counts[:, counts.sum(axis=0) > 0])
+
+
+def always(promise: Promise) -> Callable[[Joint], Promise]:
+    """The same promise, whatever the table."""
+    return lambda joint: promise
+
+
+def for_people(kind: type[Promise]) -> Callable[[Joint], Promise]:
+    """ε = 1 for the population that the table is a sample of."""
+    return lambda joint: kind(1.0).for_population(joint, 0.95)
+
+
+def instances() -> Iterator[Instance]:
+    """Every promise, use and size class."""
+    yield from about_information()
+    yield from about_attributes()
+    yield from about_statistics()
+    yield from about_others()
+
+
+def census() -> Joint:
+    """15 secrets, 16 values."""
+    return adult_joint("occupation", "education")
+
+
+def about_information() -> Iterator[Instance]:
+    """LIP and LDP, by the size of the table."""
+    lip, ldp = always(LIP(1.0)), always(LDP(1.0))
+    yield Instance("lip-2x1000", 4, partial(skewed, 2, 1000), ask(lip, gap=1e-5))
+    yield Instance("lip-2x4000", 8, partial(skewed, 2, 4000), ask(lip))
+    yield Instance("lip-5x16", 4, partial(dirichlet, 5, 16), ask(lip, gap=1e-6))
+    yield Instance("ldp-5x16", 4, partial(dirichlet, 5, 16), ask(ldp, gap=1e-6))
+    yield Instance("lip-census", 4, census, ask(lip, gap=1e-6))
+    yield Instance("ldp-census", 6, census, ask(always(LDP(0.5)), gap=1e-5))
+    yield Instance("lip-10x50", 4, partial(skewed, 10, 50), ask(lip, gap=1e-5))
+    yield Instance("ldp-10x50", 6, partial(skewed, 10, 50), ask(ldp, gap=1e-4))
+    yield Instance("lip-10x200", 8, partial(skewed, 10, 200), ask(lip))
+    yield Instance("ldp-10x200", 10, partial(skewed, 10, 200), ask(ldp))
+    yield Instance("lip-10x300", 10, partial(dirichlet, 10, 300), ask(lip))
+    yield Instance("lip-10x1000", 12, partial(skewed, 10, 1000), ask(lip))
+    yield Instance("ldp-10x1000", 12, partial(skewed, 10, 1000), ask(ldp))
+    yield Instance("lip-10x4000", 40, partial(skewed, 10, 4000), ask(lip))
+    yield Instance("lip-300x30", 8, partial(skewed, 300, 30), ask(lip))
+    yield Instance("lip-300x200", 10, partial(skewed, 300, 200), ask(lip))
+    yield Instance("lip-alike-3x400", 4, partial(sparse_counts, 3, 400), ask(lip))
+
+
+def about_attributes() -> Iterator[Instance]:
+    """SRLIP of several columns, protocols that see the secret, and sets of priors."""
+    lip, ldp, srlip = always(LIP(1.0)), always(LDP(1.0)), always(SRLIP(1.0))
+    yield Instance("srlip-2-columns", 6, partial(uniform, 3, 5, 6), ask(srlip))
+    yield Instance("srlip-3-columns", 8, partial(uniform, 2, 3, 3, 4), ask(srlip))
+    yield Instance("srlip-3-skewed", 8, partial(dirichlet, 3, 3, 3, 3), ask(always(SRLIP(0.5))))
+    three = partial(adult_joint, "income", "relationship", "race", "sex")
+    yield Instance("srlip-3-census", 10, three, ask(srlip))
+    yield Instance("srlip-3-occupation", 20, partial(adult_joint, "occupation", *FOUR[1:]), ask(srlip))
+    yield Instance("srlip-4-census", 30, partial(adult_joint, "income", *FOUR), ask(srlip))
+    yield Instance("sees-lip", 6, partial(adult_joint, "occupation", "race"), ask(lip, gap=1e-4, sees_secret=True))
+    sees = partial(adult_joint, "marital-status", "relationship")
+    yield Instance("sees-ldp", 6, sees, ask(ldp, gap=1e-4, sees_secret=True))
+    yield Instance("sees-srlip", 6, sees, ask(srlip, gap=1e-4, sees_secret=True))
+    few = partial(adult_joint, "income", "education")
+    people = for_people(LIP)
+    yield Instance("population-lip", 10, few, ask(people))
+    yield Instance("population-ldp", 10, partial(sample, 5000, 4, 12), ask(for_people(LDP)))
+    yield Instance("population-5x60", 15, partial(sample, 50_000, 5, 60), ask(people))
+
+
+def about_statistics() -> Iterator[Instance]:
+    """The error of all shares."""
+    lip, ldp, srlip, people = always(LIP(1.0)), always(LDP(1.0)), always(SRLIP(1.0)), for_people(LIP)
+    sees = partial(adult_joint, "marital-status", "relationship")
+    few = partial(adult_joint, "income", "education")
+    yield Instance("statistics-2x60", 4, partial(skewed, 2, 60), ask(lip, "statistics"))
+    yield Instance("statistics-lip-census", 8, census, ask(lip, "statistics"))
+    yield Instance("statistics-ldp-census", 10, census, ask(ldp, "statistics"))
+    yield Instance("statistics-lip-5x100", 10, partial(skewed, 5, 100), ask(lip, "statistics"))
+    yield Instance("statistics-ldp-5x100", 12, partial(skewed, 5, 100), ask(ldp, "statistics"))
+    yield Instance("statistics-lip-15x100", 12, partial(skewed, 15, 100), ask(lip, "statistics"))
+    yield Instance("statistics-300x30", 10, partial(skewed, 300, 30), ask(lip, "statistics"))
+    yield Instance("statistics-srlip", 8, partial(uniform, 2, 4, 5), ask(srlip, "statistics"))
+    yield Instance("statistics-sees", 8, sees, ask(lip, "statistics", sees_secret=True))
+    yield Instance("statistics-population", 12, few, ask(people, "statistics"))
+    yield Instance("statistics-population-5x80", 12, partial(sample, 50_000, 5, 80), ask(people, "statistics"))
+    yield Instance("balanced-census", 12, census, ask(lip, "balanced"))
+
+
+def about_others() -> Iterator[Instance]:
+    """Linear uses, averages, and methods that solve many small problems."""
+    lip, ldp = always(LIP(1.0)), always(LDP(1.0))
+    yield Instance("values-census", 4, census, ask(lip, "values", gap=1e-6))
+    yield Instance("distance-census", 8, partial(dirichlet, 5, 16), ask(ldp, "distance:squared", gap=1e-6))
+    yield Instance("average-5x16", 8, partial(dirichlet, 5, 16), average(0.25))
+    yield Instance("average-lip-5x12", 8, partial(dirichlet, 5, 12), average(0.25, LIP(1.0)))
+    yield Instance("product-3-columns", 8, partial(uniform, 2, 3, 3, 4), by_method("product", SRLIP(1.0)))
+    yield Instance("chain-4-columns", 12, partial(adult_joint, "income", *FOUR), by_method("chain", LIP(1.0)))
+
+
+# -- what is switched off --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """A part of the engine: what it consists of, and how a process does without it."""
+
+    name: str
+    instead: str  # what is done in its place
+    parts: tuple[object, ...]  # modules, classes and functions
+    switch_off: Callable[[], None]
+
+    @property
+    def lines(self) -> int:
+        """Lines of source, with their comments."""
+        return sum(len(inspect.getsourcelines(cast(Any, part))[0]) for part in self.parts)
+
+    @property
+    def codes(self) -> set[CodeType]:
+        """The code of its functions; making an object is no use of it yet."""
+        return {code for part in self.parts for code in codes_of(part) if code.co_name != "__init__"}
+
+
+STRATEGIES: dict[str, Strategy] = {}
+
+
+def without(*parts: object) -> Callable[[Callable[[], None]], Callable[[], None]]:
+    """Enter a strategy, called as its function is; the function's docstring says what is done in its place."""
+
+    def enter(switch_off: Callable[[], None]) -> Callable[[], None]:
+        name = switch_off.__name__
+        STRATEGIES[name] = Strategy(name, (switch_off.__doc__ or "").strip(), parts, switch_off)
+        return switch_off
+
+    return enter
+
+
+def codes_of(part: object) -> Iterator[CodeType]:
+    """The code of a function, or of all functions of a class or a module."""
+    if isinstance(part, FunctionType):
+        yield part.__code__
+    elif isinstance(part, property) and isinstance(part.fget, FunctionType):
+        yield part.fget.__code__
+    elif isinstance(part, staticmethod | classmethod):
+        yield from codes_of(part.__func__)
+    elif isinstance(part, type | ModuleType):
+        own = part.__name__ if isinstance(part, ModuleType) else part.__module__
+        for each in vars(part).values():
+            if getattr(each, "__module__", own) == own and not isinstance(each, ModuleType):
+                yield from codes_of(each)
+
+
+def put(holder: object, thing: Any, other: object) -> None:
+    """Have another thing stand in a module or class where this one does."""
+    if not hasattr(holder, thing.__name__):
+        raise LookupError(f"A strategy can be replaced where it is used; {holder} does not use {thing.__name__}.")
+    setattr(holder, thing.__name__, other)
+
+
+def replace_way(made: object, other: Callable[[Problem, str], Generation] | None = None) -> None:
+    """Solve another way what this line of the plan would: the next that fits, where none is named."""
+
+    def chosen(problem: Problem) -> Generation:
+        way = next(way for way in plan.PLAN if way.when(problem) and (way.made is not made or other is not None))
+        return other(problem, way.name) if other is not None and way.made is made else way.made(problem, way.name)
+
+    put(plan, plan.generation_for, chosen)
+
+
+def drop_moment_ways(*made: object) -> None:
+    """Solve with the next line of the plan for second moments that fits."""
+
+    def chosen(problem: Problem, moment: Moment, clock: Clock = FOREVER) -> Any:
+        way = next(way for way in moment_plan.MOMENT_PLAN if way.when(problem) and way.made not in made)
+        return conditioning.Conditioning(problem, moment, way.made(problem, moment, clock), way.name)
+
+    put(moment_plan, moment_plan.conditioning_for, chosen)
+
+
+def nothing_simpler(*_: object) -> Callable[[float], float]:
+    """No bound by a simpler problem."""
+    return lambda seconds: 0.0
+
+
+class AnyWalks(tangent_walks.TangentWalks):
+    """Walks by tangents from directions by chance, with what other searches have."""
+
+    patience = 1
+
+    def cover(self, prices: FloatArray, missing: FloatArray, clock: Clock = FOREVER) -> FloatArray:
+        """The same as downhill."""
+        return self.downhill(prices, clock)
+
+
+class PolytopeWalks(AnyWalks):
+    """The same over a polytope, in place of walks over its vertices."""
+
+    def __init__(self, polytope: polytope.Polytope, objective: Objective) -> None:
+        shape = SimpleNamespace(objective=objective, size=polytope.inputs)
+        super().__init__(polytope, cast(Problem, shape), search.VertexSearch.starts)
+
+
+# Those in doubt come first: this is the order in which they are measured.
+
+
+@without(search.InTurn)
+def boxes_in_turn() -> None:
+    """LDP: walks over the polytope itself, none over boxes of fixed place"""
+    put(plan, search.InTurn, lambda searches: searches[-1])
+
+
+@without(classes, cones)
+def class_cones() -> None:
+    """SRLIP: chords over boxes of entries prove, as they do elsewhere"""
+    put(plan, classes.class_cones, lambda rows, polytope: None)
+
+
+@without(sparse_products, twos)
+def sparse_product_proofs() -> None:
+    """statistics of many values: bounded by groups of secrets, searched by walks alone"""
+    drop_moment_ways(moment_plan._by_some_products)
+
+
+@without(twos)
+def pair_table() -> None:
+    """statistics: walks alone, without a table of all atoms over two inputs"""
+    put(moment_plan, twos.WithTwos, lambda search, problem: search)
+
+
+@without(sparse_products)
+def sparse_product_programme() -> None:
+    """statistics: all entries of the form in the programme from the beginning"""
+    put(moment_plan, sparse_products.SparseProgramme, product_programme.ProductProgramme)
+
+
+@without(product_programme.ProductProgramme)
+def full_product_programme() -> None:
+    """statistics: entries of the form arrive as they are needed (not over sets of priors)"""
+    put(moment_plan, product_programme.ProductProgramme, sparse_products.SparseProgramme)
+
+
+@without(supply.WithRest, closing, reductions.coarse, reductions._parts)
+def many_inputs_at_350() -> None:
+    """a master with loans up to 350 inputs (MANY_INPUTS)"""
+    plan.MANY_INPUTS = 350
+
+
+@without(supply.WithRest, closing, reductions.coarse, reductions._parts, master.Rest)
+def rest_master() -> None:
+    """a master with loans, however many inputs there are, wherever something is proved"""
+
+    def with_loans(problem: Problem, name: str, search: Any, proof: Any) -> Generation:
+        bound = bounding.ByRelaxations(problem, proof, plan._begun)
+        return Generation(problem, supply.WithLoans(problem, search), bound, Pace(plan.STEADY, 1), name)
+
+    put(plan, plan._with_rest, with_loans)
+
+
+@without(telling_apart)
+def alike_inputs_apart() -> None:
+    """inputs that no row tells apart stay mixed in every atom"""
+
+    def mixed(self: reductions.Reduced, split: Split, most_atoms: int | None = None) -> Split:
+        atoms = self.expanded(np.asarray(split.atoms))
+        return replace(split, atoms=atoms, value=float(split.weights @ self.whole.costs(atoms)))
+
+    put(reductions.Reduced, reductions.Reduced.told_apart, mixed)
+
+
+@without(reductions.merged)
+def alike_inputs_merged() -> None:
+    """inputs that no row tells apart are inputs of their own"""
+
+    def unmerged(problem: Problem) -> reductions.Reduced:
+        return reductions.Reduced(problem, problem, np.arange(problem.size), np.ones(problem.size))
+
+    put(plan, reductions.merged, unmerged)
+    put(supply, reductions.merged, unmerged)
+
+
+@without(steepest.Steepest)
+def steepest_rounds() -> None:
+    """statistics: one programme and one search, in place of turns until nothing is found"""
+    steepest.ROUNDS = 1
+
+
+@without(search.TangentSearch)
+def tangent_search() -> None:
+    """walks by tangents as they are for statistics (TangentWalks) wherever TangentSearch walks"""
+    put(plan, search.TangentSearch, AnyWalks)
+
+
+@without(hull_chords)
+def credal_chords() -> None:
+    """sets of priors: chords over the whole polytope (OpenChords), not over boxes"""
+    put(plan, hull_chords.HullChords, chords.OpenChords)
+
+
+@without(chords.BoxedChords)
+def boxed_chords() -> None:
+    """chords over the whole polytope (OpenChords), not over boxes"""
+    put(plan, chords.BoxedChords, chords.OpenChords)
+
+
+@without(hull_corners, hull_simplex)
+def credal_simplex() -> None:
+    """sets of priors over few inputs: one programme of HiGHS after the other, as over many"""
+    plan.FEW_INPUTS = 0
+
+
+@without(products, product_programme)
+def product_proofs() -> None:
+    """statistics of few values: chords of squares, or products with few entries, or groups of secrets"""
+    drop_moment_ways(moment_plan._by_products)
+
+
+@without(squared_chords)
+def squared_chord_proofs() -> None:
+    """statistics of many values and few secrets: products with few entries"""
+    drop_moment_ways(moment_plan._by_chords)
+
+
+@without(squared_chords.EverCloser)
+def ever_closer() -> None:
+    """one proof of the target itself, in place of ever smaller ones"""
+
+    def at_once(relaxation: Any, polish: Any) -> best_first.BestFirst:
+        return best_first.BestFirst(relaxation, relaxation.objective, polish)
+
+    put(moment_plan, squared_chords.EverCloser, at_once)
+
+
+@without(hull_products)
+def credal_product_rows() -> None:
+    """statistics over sets of priors: proofs by the table's own rows"""
+    put(moment_plan, hull_products.MissingRows, lambda problem: None)
+
+
+@without(moment_plan._products_over_sets, hull_products)
+def credal_product_proofs() -> None:
+    """statistics over sets of priors: bounded by the table's own rows alone"""
+    drop_moment_ways(moment_plan._products_over_sets)
+
+
+@without(moment_plan._by_the_table)
+def bound_by_the_table() -> None:
+    """statistics over sets of priors: no bound by the table's own rows"""
+    put(moment_plan, moment_plan._by_the_table, nothing_simpler)
+
+
+@without(moment_plan._one_by_one)
+def moment_bound_by_groups() -> None:
+    """statistics: no bound by one secret against the others"""
+    put(moment_plan, moment_plan._one_by_one, nothing_simpler)
+
+
+@without(products.Products.roots)
+def floor_parts() -> None:
+    """statistics under LDP: one box for the whole range of the floor"""
+    products.FLOORS = 1
+
+
+@without(conditioning.Conditioning._thinned)
+def thinner_mixtures() -> None:
+    """statistics: all atoms of the last mixture are outputs"""
+    put(conditioning.Conditioning, conditioning.Conditioning._thinned, lambda self, atoms, weights: weights)
+
+
+@without(gibbs.GibbsBoxes._bounds)
+def gibbs_steps() -> None:
+    """average: one linear bound of a box, at the place of the box it came from"""
+    gibbs.STEPS = 1
+
+
+@without(walks)
+def funnel_walks() -> None:
+    """average: mixtures of known atoms and chance ones as they are"""
+    put(walks.Walks, walks.Walks.walked, lambda self, v, prices, mu, steps: v)
+
+
+@without(numbers)
+def number_line() -> None:
+    """squared distance: one programme, with the values themselves as actions"""
+    numbers.MOST_ROUNDS = 1
+
+
+@without(some_inputs.SomeInputsSearch)
+def some_inputs_search() -> None:
+    """walks over all inputs where each step is a linear programme"""
+
+    def over_all(problem: Problem, together: int) -> search.TangentSearch:
+        return search.TangentSearch(programme.RowsOracle(problem), problem, plan.WALKS_BY_PROGRAMME)
+
+    put(plan, some_inputs.SomeInputsSearch, over_all)
+
+
+@without(neighbours)
+def neighbour_search() -> None:
+    """SRLIP of many rows: walks among inputs by chance, not among neighbours"""
+    put(
+        plan,
+        neighbours.NeighbourSearch,
+        lambda problem, together, first: some_inputs.SomeInputsSearch(problem, together),
+    )
+
+
+@without(search.InputsInTurn)
+def inputs_in_turn() -> None:
+    """blocks: walks from chance starts, not around each input in turn"""
+    put(plan, search.InputsInTurn, search.VertexSearch)
+
+
+@without(bounding.ByRelaxations._one_by_one)
+def one_secret_bounds() -> None:
+    """no bound by each secret against the others"""
+    put(bounding.ByRelaxations, bounding.ByRelaxations._one_by_one, lambda self, clock: [])
+
+
+@without(bounding.ByRelaxations._two, reductions.narrow_parts, reductions.at_their_best)
+def two_secret_bounds() -> None:
+    """no bound by the two dearest secrets over parts of inputs"""
+    put(bounding.ByRelaxations, bounding.ByRelaxations._two, lambda self, problem, clock: None)
+
+
+@without(bounding.ByRelaxations._by_secrets)
+def more_secret_bounds() -> None:
+    """no bounds by ever more secrets singled out"""
+    put(bounding.ByRelaxations, bounding.ByRelaxations._by_secrets, lambda self, deadline: iter(()))
+
+
+@without(reductions.nearly_alike)
+def nearly_alike_inputs() -> None:
+    """one secret against the others: all inputs, not those nearly alike as one"""
+    bounding.MANY_ALIKE = 10**9
+
+
+@without(left_open, side_channels)
+def side_channel_bounds() -> None:
+    """SRLIP: no bound by what side channels leave open"""
+    put(bounding.ByRelaxations, bounding.ByRelaxations._by_side_channels, lambda self, deadline: iter(()))
+
+
+@without(left_open.LeftOpen._floor)
+def finer_side_channels() -> None:
+    """SRLIP: parts of side channels begin from no bound"""
+    put(left_open.LeftOpen, left_open.LeftOpen._floor, lambda self, asked, part: 0.0)
+
+
+@without(side_channels.one_side_channel)
+def one_side_channel() -> None:
+    """SRLIP of many rows: begun from the first atoms, not from the problem with fewer rows"""
+    put(supply, side_channels.one_side_channel, lambda problem: None)
+
+
+@without(bounding.ByRelaxations)
+def relaxations() -> None:
+    """proofs at prices alone, wherever there is something that proves"""
+
+    def by_proof(problem: Problem, prover: Any, begin: Any, one_secret: bool = False) -> object:
+        return bounding.NoProof() if prover is None else bounding.ByProof(problem, prover)
+
+    put(plan, bounding.ByRelaxations, by_proof)
+
+
+@without(supply.WithRest._begin_coarse, reductions.coarse, reductions._parts)
+def coarse_beginning() -> None:
+    """many inputs: begun from the first atoms and no prices"""
+
+    def plainly(self: supply.WithRest, gap: float, limit: float | None, clock: Clock) -> FloatArray:
+        prices = np.zeros(self.problem.size)
+        self._settle(self.problem.first_atoms(), prices)
+        return prices
+
+    put(supply.WithRest, supply.WithRest._begin_coarse, plainly)
+
+
+@without(closing._input_by_input, closing.Named)
+def named_inputs() -> None:
+    """what atoms leave over is one atom more, never named input by input"""
+    put(closing, closing._input_by_input, lambda *_: None)
+
+
+@without(blocks)
+def input_blocks() -> None:
+    """very many inputs: one master of all, as for hundreds"""
+    replace_way(plan._by_blocks, plan._by_vertices)
+
+
+@without(blocks.ByBlocks._joined)
+def joined_blocks() -> None:
+    """blocks of inputs stay as they were solved first"""
+    put(blocks.ByBlocks, blocks.ByBlocks.search, lambda self, prices, clock: np.empty((0, self.problem.size)))
+
+
+@without(interval)
+def interval_table() -> None:
+    """two secrets: vertices of the polytope, as for more"""
+    replace_way(plan._by_interval)
+    drop_moment_ways(moment_plan._pairs)
+
+
+@without(oracle.SecretBox)
+def secret_box() -> None:
+    """seeing the secret under LIP: linear programmes, not the closed form"""
+    replace_way(plan._seeing_secret_in_a_box)
+
+
+@without(search.VertexSearch, search.InputsInTurn)
+def vertex_search() -> None:
+    """walks by tangents over the same polytope, never from vertex to vertex"""
+    for module in (plan, moment_plan):
+        put(module, search.VertexSearch, PolytopeWalks)
+    put(plan, search.InputsInTurn, PolytopeWalks)
+
+
+@without(plan._by_vertices)
+def batched_simplex() -> None:
+    """the polytope's programmes by HiGHS, one after the other"""
+    replace_way(plan._by_vertices, plan._by_programmes)
+
+
+@without(plan._by_programmes)
+def very_many_secrets() -> None:
+    """hundreds of secrets: vertices of the polytope, as for fewer (VERY_MANY_SECRETS, VERY_MANY_ROWS)"""
+    plan.VERY_MANY_SECRETS = 10**9
+    moment_plan.VERY_MANY_ROWS = 10**9
+
+
+@without(plan._without_proof)
+def most_proved() -> None:
+    """SRLIP of very many rows: branched all the same (MOST_PROVED)"""
+    plan.MOST_PROVED = 10**9
+
+
+@without(neighbours, some_inputs)
+def many_rows() -> None:
+    """SRLIP of many rows: walks over vertices, as for few (MANY_ROWS)"""
+    plan.MANY_ROWS = 10**9
+    plan.MOST_PROVED = 10**9
+
+
+@without(plan._by_blocks)
+def most_branched_at_1500() -> None:
+    """blocks from 1,500 inputs on (MOST_BRANCHED)"""
+    plan.MOST_BRANCHED = 1500
+
+
+@without(polytope._floors)
+def compact_floor() -> None:
+    """LDP: a row for every pair of secrets, no floor"""
+
+    def in_full(problem: Problem) -> polytope.Polytope:
+        if problem.rows.each_other is None:
+            return polytope.polytope_of(problem)
+        A = problem.inequalities
+        none = np.zeros(A.shape[0])
+        return polytope._assembled(A, none, A.max(axis=1, initial=0.0), problem.prior, problem.size)
+
+    for module in (plan, moment_plan):
+        put(module, polytope.polytope_of, in_full)
+
+
+@without(polytope._not_implied)
+def implied_rows() -> None:
+    """rows that another one implies stay"""
+    put(polytope, polytope._not_implied, lambda A: np.arange(len(A)))
+
+
+@without(chords.trimmed, chords.BoxedChords._worthwhile)
+def trimmed_boxes() -> None:
+    """boxes are cut, and never trimmed by reduced costs"""
+    put(chords, chords.trimmed, lambda low, high, reduced, room: (low, high))
+    put(hull_chords, chords.trimmed, lambda low, high, reduced, room: (low, high))
+
+
+@without(best_first.BestFirst._worth_having)
+def polished_solutions() -> None:
+    """proofs hand back no atoms that walks from a relaxation's solutions find"""
+    put(
+        plan,
+        plan._proof,
+        lambda problem, relaxation, search: best_first.BestFirst(
+            relaxation, problem.objective, lambda atoms, prices: atoms[:0]
+        ),
+    )
+
+
+@without(search.VertexSearch._nearest)
+def vertex_pool() -> None:
+    """walks over vertices begin by chance alone, never at vertices that were met"""
+    put(search.VertexSearch, search.VertexSearch._nearest, lambda self, prices: self._pool[np.empty(0, dtype=np.int64)])
+
+
+@without(plan._with_rest, plan._seeing_secret_in_a_box)
+def steady_prices() -> None:
+    """searches at the master's own prices, not at a running average (STEADY)"""
+    plan.STEADY = 0.0
+
+
+@without(lazily.ListedRows)
+def lazy_rows() -> None:
+    """products: all rows from the beginning"""
+    put(lazily.ListedRows, lazily.ListedRows.first, lambda self: self.problem)
+
+
+# -- measuring -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What was measured of an instance without a strategy."""
+
+    instance: str
+    strategy: str
+    outcome: str = ""  # empty where it was solved
+    value: float = math.nan
+    bound: float = math.nan
+    scale: float = math.nan
+    upwards: bool = True
+    seconds: float = math.nan  # of the processor
+    outputs: int = 0
+    programmes: int = 0  # of HiGHS
+    iterations: int = 0
+    pivots: int = 0  # of programmes in batches
+    boxes: int = 0
+    atoms: int = 0
+
+    @property
+    def gap(self) -> float:
+        """Between value and bound, a share."""
+        return abs(self.bound - self.value) / self.scale
+
+    @property
+    def measured(self) -> bool:
+        """Whether there are numbers."""
+        return not self.outcome
+
+
+@dataclass(slots=True)
+class Work:
+    """Counts of one process."""
+
+    programmes: int = 0
+    iterations: int = 0
+    pivots: int = 0
+    boxes: int = 0
+    atoms: int = 0
+
+
+def count_work() -> Work:
+    """Have this process count what it does from now on."""
+    work = Work()
+    run, prove, add = highs.Programme.run, best_first.BestFirst.prove, master.Master.add
+
+    def counted_run(self: highs.Programme, deadline: float = np.inf) -> bool:
+        solved = run(self, deadline)
+        work.programmes += 1
+        work.iterations += max(int(self._highs.getInfo().simplex_iteration_count), 0)
+        return solved
+
+    def counted_prove(self: best_first.BestFirst, *asked: Any) -> Any:
+        before = self.visited
+        proof = prove(self, *asked)
+        work.boxes += self.visited - before
+        return proof
+
+    def counted_add(self: master.Master, atoms: FloatArray, costs: FloatArray) -> Any:
+        new = add(self, atoms, costs)
+        work.atoms += len(new)
+        return new
+
+    def counted(pivot: Callable[..., None]) -> Callable[..., None]:
+        def step(self: object, leave: Any, *rest: Any) -> None:
+            work.pivots += len(leave)
+            pivot(self, leave, *rest)
+
+        return step
+
+    put(highs.Programme, run, counted_run)
+    put(best_first.BestFirst, prove, counted_prove)
+    put(master.Master, add, counted_add)
+    for holder, pivot in (
+        (simplex._Live, simplex._Live.pivot),
+        (hull_simplex._Live, hull_simplex._Live.pivot),
+        (tableau.Tableaus, tableau.Tableaus.exchange),
+    ):
+        put(holder, pivot, counted(pivot))
+    return work
+
+
+def measure(instance: Instance, joint: Joint, strategy: Strategy | None, name: str) -> Row:
+    """One row; called in a process of its own."""
+    work = count_work()
+    if strategy is not None:
+        strategy.switch_off()
+    begun = time.process_time()
+    found = instance.solve(joint, instance.seconds)
+    seconds = time.process_time() - begun
+    return Row(
+        instance.name,
+        name,
+        "",
+        found.value,
+        found.bound,
+        found.scale,
+        found.upwards,
+        seconds,
+        found.outputs,
+        **asdict(work),
+    )
+
+
+def entered(instance: Instance, joint: Joint) -> set[str]:
+    """The strategies that an instance comes by; called in a process of its own."""
+    met: set[CodeType] = set()
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call":
+            met.add(frame.f_code)
+
+    sys.setprofile(note)
+    try:
+        instance.solve(joint, instance.seconds)
+    finally:
+        sys.setprofile(None)
+    return {name for name, strategy in STRATEGIES.items() if strategy.codes & met}
+
+
+def alone(work: Callable[[], object], seconds: float) -> object:
+    """What the work answers in a process of its own, by the processor's clock; a text where it fails."""
+    processes = multiprocessing.get_context("fork")
+    mine, theirs = processes.Pipe(duplex=False)
+
+    def run(answer: Connection) -> None:
+        most = int(PATIENCE * seconds) + 60
+        resource.setrlimit(resource.RLIMIT_CPU, (most, most + 5))
+        put(time, time.monotonic, time.process_time)
+        try:
+            answer.send(work())
+        except Exception as error:  # whatever it is, it is what came of it
+            answer.send(f"{type(error).__name__}: {error}"[:200])
+
+    child = processes.Process(target=run, args=(theirs,))
+    child.start()
+    theirs.close()
+    try:
+        return mine.recv() if mine.poll(3 * PATIENCE * seconds + 180) else "no answer in time"
+    except EOFError:
+        return "ended without an answer"
+    finally:
+        child.terminate()
+        child.join()
+
+
+class Results:
+    """Rows by instance and strategy, kept in a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.rows: dict[tuple[str, str], Row] = {}
+        if path.exists():
+            with path.open(encoding="utf-8", newline="") as file:
+                for line in csv.DictReader(file):
+                    row = _read(line)
+                    self.rows[row.instance, row.strategy] = row
+
+    def put(self, *rows: Row) -> None:
+        """Have these, and write all."""
+        self.rows |= {(row.instance, row.strategy): row for row in rows}
+        with self.path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow([field.name for field in fields(Row)])
+            writer.writerows([_written(value) for value in asdict(row).values()] for row in self.rows.values())
+
+    def missing(self, instance: str, strategy: str) -> bool:
+        """Whether it is to be measured."""
+        row = self.rows.get((instance, strategy))
+        return row is None or row.outcome == PENDING
+
+
+def _written(value: object) -> object:
+    return f"{value:.7g}" if isinstance(value, float) else value
+
+
+def _read(line: Mapping[str, str]) -> Row:
+    kinds: dict[str, Callable[[str], object]] = {"float": float, "int": int, "bool": str(True).__eq__, "str": str}
+    values: dict[str, Any] = {}
+    for field in fields(Row):
+        kind = field.type if isinstance(field.type, str) else field.type.__name__
+        values[field.name] = kinds[kind](line[field.name])
+    return Row(**values)
+
+
+def measure_all(results: Results, chosen: Sequence[Instance], names: Sequence[str]) -> None:
+    """Measure what is missing: all instances as they are, strategy by strategy, and all instances again."""
+    for instance in chosen:
+        if results.missing(instance.name, BASE):
+            results.put(_row(instance, BASE))
+        if any((instance.name, name) not in results.rows for name in names):
+            joint, half = instance.table(), replace(instance, seconds=instance.seconds / 2)
+            used = alone(partial(entered, half, joint), instance.seconds)
+            met = used if isinstance(used, set) else set(STRATEGIES)
+            new = [name for name in STRATEGIES if (instance.name, name) not in results.rows]
+            results.put(*(Row(instance.name, name, PENDING if name in met else UNUSED) for name in new))
+    for name in (*names, AGAIN):
+        for instance in chosen:
+            if results.missing(instance.name, name):
+                results.put(_row(instance, name))
+
+
+def _row(instance: Instance, name: str) -> Row:
+    joint, begun = instance.table(), time.perf_counter()
+    found = alone(partial(measure, instance, joint, STRATEGIES.get(name), name), instance.seconds)
+    row = found if isinstance(found, Row) else Row(instance.name, name, f"{FAILED}: {found}")
+    said = f"{row.seconds:.1f} s, gap {row.gap:.2%}" if row.measured else row.outcome
+    print(
+        f"{instance.name:<28} {name:<26} {said} ({time.perf_counter() - begun:.0f} s by the clock)",
+        file=sys.stderr,
+        flush=True,
+    )
+    return row
+
+
+# -- what is said of it ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What became of an instance without a strategy: shares of its scale, and of its seconds."""
+
+    instance: str
+    value: float  # by how much the value is worse
+    gap: float  # by how much the gap is wider
+    work: float  # by what share it took longer
+    failed: str = ""
+
+    @property
+    def worse(self) -> bool:
+        """Whether the strategy is needed here."""
+        return bool(self.failed) or self.value > WORSE_VALUE or self.gap > WORSE_GAP or self._slower
+
+    @property
+    def better(self) -> bool:
+        """Whether the strategy does harm here."""
+        if self.failed or self.worse:
+            return False
+        return self.value < -WORSE_VALUE or self.gap < -WORSE_GAP or self.work < -WORSE_WORK
+
+    @property
+    def _slower(self) -> bool:
+        return self.work > WORSE_WORK and self.gap > -WORSE_GAP
+
+    def __str__(self) -> str:
+        if self.failed:
+            return f"{self.instance} ({self.failed})"
+        return f"{self.instance} (value {-self.value:+.2%}, gap {self.gap:+.2%}, time {self.work:+.0%})"
+
+
+def change(base: Sequence[Row], row: Row) -> Change | None:
+    """How a row differs from the runs with all strategies; None where nothing was measured."""
+    if row.outcome.startswith(FAILED):
+        return Change(row.instance, math.nan, math.nan, math.nan, row.outcome)
+    if not row.measured or not base:
+        return None
+    sign = 1.0 if row.upwards else -1.0
+    scale = base[0].scale
+
+    def from_one(one: Row) -> tuple[float, float, float]:
+        took = row.seconds - one.seconds
+        share = took / one.seconds if abs(took) > LEAST_SECONDS else 0.0
+        return sign * (one.value - row.value) / scale, row.gap - one.gap, share
+
+    # Of two runs the one that is nearer: what lies between them is chance.
+    differences = zip(*(from_one(one) for one in base), strict=True)
+    value, gap, work = (min(several, key=abs) for several in differences)
+    return Change(row.instance, value, gap, work)
+
+
+def print_table(results: Results, chosen: Iterable[Instance], names: Iterable[str]) -> None:
+    """Every instance as the engine solves it; then every strategy, with the instances that need it."""
+    asked = list(chosen)
+    print(f"{'instance':<28} {'value':>10} {'bound':>10} {'gap':>8} {'seconds':>8}  counted work")
+    for instance in asked:
+        row = results.rows.get((instance.name, BASE))
+        if row is None or not row.measured:
+            print(f"{instance.name:<28} {'not measured' if row is None else row.outcome}")
+            continue
+        print(
+            f"{row.instance:<28} {row.value:>10.5g} {row.bound:>10.5g} {row.gap:>8.2%} {row.seconds:>8.2f}  "
+            f"{row.programmes:,} programmes, {row.iterations:,} iterations, {row.pivots:,} pivots, "
+            f"{row.boxes:,} boxes, {row.atoms:,} atoms"
+        )
+    for name in names:
+        print(verdict(results, asked, STRATEGIES[name]), flush=True)
+
+
+def verdict(results: Results, chosen: Sequence[Instance], strategy: Strategy) -> str:
+    """Lines about one strategy."""
+    found = []
+    unused = pending = 0
+    for instance in chosen:
+        row = results.rows.get((instance.name, strategy.name))
+        base = [results.rows.get((instance.name, name)) for name in (BASE, AGAIN)]
+        unused += row is not None and row.outcome == UNUSED
+        pending += row is None or row.outcome == PENDING
+        one = None if row is None else change([each for each in base if each is not None and each.measured], row)
+        if one is not None:
+            found.append(one)
+    worse, better = [one for one in found if one.worse], [one for one in found if one.better]
+    said = "not defended" if not worse else "defended by: " + ", ".join(one.instance for one in worse)
+    if pending and not worse:
+        said = "not defended so far"
+    lines = [
+        f"\n{strategy.name}: {strategy.lines} lines; without: {strategy.instead}",
+        f"  {said}  [{len(found)} measured, {unused} unused, {pending} to be measured]",
+    ]
+    lines += [f"    worse without   {one}" for one in worse]
+    lines += [f"    better without  {one}" for one in better]
+    return "\n".join(lines)
+
+
+def main(words: list[str] | None = None) -> None:
+    """Measure what is asked for, and print the table."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.ablation", description="What each strategy is worth.")
+    parser.add_argument("--quick", action="store_true", help=f"instances of at most {QUICK:g} s")
+    parser.add_argument("--only", help="strategies, by their names with commas between")
+    parser.add_argument("--instances", help="those whose name has one of these words, with commas between")
+    parser.add_argument("--file", type=Path, default=FILE, help="where results are kept")
+    parser.add_argument("--table", action="store_true", help="measure nothing")
+    parser.add_argument("--fresh", action="store_true", help="measure again what is known")
+    asked = parser.parse_args(words)
+    names = asked.only.split(",") if asked.only else list(STRATEGIES)
+    unknown = [name for name in names if name not in STRATEGIES]
+    if unknown:
+        sys.exit(f"There is no strategy '{unknown[0]}'. There are: {', '.join(STRATEGIES)}.")
+    chosen = [each for each in instances() if not asked.quick or each.seconds <= QUICK]
+    if asked.instances:
+        chosen = [each for each in chosen if any(word in each.name for word in asked.instances.split(","))]
+    results = Results(asked.file)
+    if asked.fresh:
+        for each in chosen:
+            for name in (BASE, AGAIN, *names):
+                results.rows.pop((each.name, name), None)
+    if not asked.table:
+        with suppress(KeyboardInterrupt):
+            measure_all(results, chosen, names)
+    print_table(results, chosen, names)
+
+
+if __name__ == "__main__":
+    if os.environ.get(THREADS) != "1":  # threads would count as work
+        os.execve(
+            sys.executable, [sys.executable, "-m", "benchmarks.ablation", *sys.argv[1:]], os.environ | {THREADS: "1"}
+        )
+    main(sys.argv[1:])
