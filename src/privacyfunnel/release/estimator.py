@@ -29,9 +29,10 @@ from privacyfunnel.tables.frames import FrameTable, with_column
 class Sanitiser:
     """`fit(X, s)` designs a protocol for the columns of X and the secret s; `transform(X)` draws rows with it.
 
-    X is a frame of any library that narwhals reads, s a column or a list of as many entries. Rows come back in their
-    order, as what stands beside them in a pipeline does: whoever publishes them shuffles them. `promise` is LIP(1)
-    where none is given; all else is as for `design` and `apply`.
+    X is a frame of any library that narwhals reads, s a column or a list of as many entries, the i-th of which belongs
+    to the i-th row of X, whatever an index says. Rows come back in their order, as what stands beside them in a
+    pipeline does, and are numbered from 0: an index may hold the secret. Whoever publishes them shuffles them.
+    `promise` is LIP(1) where none is given; all else is as for `design` and `apply`.
     """
 
     def __init__(

@@ -131,7 +131,11 @@ class FrameTable:
 
 
 def with_column(native: Any, entries: Any) -> tuple[Any, str]:
-    """A frame with one more column, a series or a list of as many entries; and what that column is called there."""
+    """A frame with one more column, a series or a list of as many entries; and what that column is called there.
+
+    Entry i belongs to row i, whatever an index of either says: rows that were shuffled, filtered or cut keep the labels
+    that they had, and a column that is joined by these would give people the entries of others.
+    """
     frame = FrameTable.of(native).frame
     called = str(getattr(entries, "name", None) or SECRET)
     try:
@@ -144,7 +148,7 @@ def with_column(native: Any, entries: Any) -> tuple[Any, str]:
     name = unlike(called, frame.columns)
     backend = frame.implementation
     more = nw.new_series(name, [None if entry is None else str(entry) for entry in listed], backend=backend)
-    return frame.with_columns(nw.maybe_align_index(more, frame)).to_native(), name
+    return nw.maybe_reset_index(frame).with_columns(more).to_native(), name
 
 
 def _without_categories(series: "nw.Series[Any]") -> "nw.Series[Any]":
