@@ -42,57 +42,43 @@ import numpy as np
 from benchmarks.attributes import FOUR, adult_joint
 from benchmarks.goals.zipf import zipf
 from privacyfunnel.arrays import FloatArray
-from privacyfunnel.designs.funnel import optimal_on_average
-from privacyfunnel.designs.methods import Effort, Options, method
-from privacyfunnel.designs.optimum import optimal
-from privacyfunnel.engine import (
-    best_first,
-    blocks,
-    bounding,
+from privacyfunnel.designs.methods import Effort, Options, find_method
+from privacyfunnel.designs.optimal.optimum import optimal
+from privacyfunnel.designs.optimal.privacy_funnel import optimal_on_average
+from privacyfunnel.engine import moment_driver, moment_plan, plan
+from privacyfunnel.engine.bounds import conditional_entropy, dual_bounds, side_channel_relaxation
+from privacyfunnel.engine.clock import FOREVER, Clock
+from privacyfunnel.engine.driver import ColumnGeneration, Pace
+from privacyfunnel.engine.linear_uses import line
+from privacyfunnel.engine.lp import batched_simplex, credal_simplex, highs, tableau
+from privacyfunnel.engine.masters import blocks, repair, restricted_master, slack_masters
+from privacyfunnel.engine.masters.moment import Moment
+from privacyfunnel.engine.objective import Objective
+from privacyfunnel.engine.oracles import constraint_oracle, credal_batch, interval, oracle, polytope
+from privacyfunnel.engine.problem import Problem, Split
+from privacyfunnel.engine.proofs import (
+    branch_and_bound,
     chords,
-    classes,
-    closing,
-    conditioning,
-    cones,
-    gibbs,
-    highs,
-    hull_chords,
-    hull_corners,
-    hull_products,
-    hull_simplex,
-    interval,
-    lazily,
-    left_open,
-    master,
-    moment_plan,
-    neighbours,
-    numbers,
-    oracle,
-    plan,
-    polytope,
+    class_cones,
+    credal_chords,
+    credal_products,
+    entropic,
+    extreme_rays,
     product_programme,
     products,
-    programme,
-    reductions,
-    search,
-    side_channels,
-    simplex,
-    some_inputs,
     sparse_products,
     squared_chords,
-    steepest,
-    supply,
-    tableau,
-    tangent_walks,
-    telling_apart,
-    twos,
-    walks,
 )
-from privacyfunnel.engine.clock import FOREVER, Clock
-from privacyfunnel.engine.generation import Generation, Pace
-from privacyfunnel.engine.moments import Moment
-from privacyfunnel.engine.objective import Objective
-from privacyfunnel.engine.problem import Problem, Split
+from privacyfunnel.engine.reductions import lazy_constraints, reduced_problems, refinement
+from privacyfunnel.engine.search import (
+    average_descent,
+    class_subspace,
+    direction,
+    pair_atoms,
+    searches,
+    subspace,
+    tangent,
+)
 from privacyfunnel.model.information import entropy, information
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
@@ -163,7 +149,7 @@ def by_method(name: str, promise: Promise) -> Callable[[Joint, float], Answer]:
     """A method that solves many small problems; nothing bounds what it keeps but H(X)."""
 
     def solve(joint: Joint, seconds: float) -> Answer:
-        made = method(name).design(joint, promise, Options(effort=Effort(1e-4, seconds)))
+        made = find_method(name).design(joint, promise, Options(effort=Effort(1e-4, seconds)))
         return Answer(made.information, made.information, entropy(joint.p_x))
 
     return solve
@@ -359,24 +345,24 @@ def put(holder: object, thing: Any, other: object) -> None:
     setattr(holder, thing.__name__, other)
 
 
-def replace_way(made: object, other: Callable[[Problem, str], Generation] | None = None) -> None:
+def replace_way(made: object, other: Callable[[Problem, str], ColumnGeneration] | None = None) -> None:
     """Solve another way what this line of the plan would: the next that fits, where none is named."""
 
-    def chosen(problem: Problem) -> Generation:
-        way = next(way for way in plan.PLAN if way.when(problem) and (way.made is not made or other is not None))
-        return other(problem, way.name) if other is not None and way.made is made else way.made(problem, way.name)
+    def chosen(problem: Problem) -> ColumnGeneration:
+        way = next(way for way in plan.PLAN if way.when(problem) and (way.build is not made or other is not None))
+        return other(problem, way.name) if other is not None and way.build is made else way.build(problem, way.name)
 
-    put(plan, plan.generation_for, chosen)
+    put(plan, plan.choose_generation, chosen)
 
 
 def drop_moment_ways(*made: object) -> None:
     """Solve with the next line of the plan for second moments that fits."""
 
     def chosen(problem: Problem, moment: Moment, clock: Clock = FOREVER) -> Any:
-        way = next(way for way in moment_plan.MOMENT_PLAN if way.when(problem) and way.made not in made)
-        return conditioning.Conditioning(problem, moment, way.made(problem, moment, clock), way.name)
+        way = next(way for way in moment_plan.MOMENT_PLAN if way.when(problem) and way.build not in made)
+        return moment_driver.MomentGeneration(problem, moment, way.build(problem, moment, clock), way.name)
 
-    put(moment_plan, moment_plan.conditioning_for, chosen)
+    put(moment_plan, moment_plan.choose_moment_generation, chosen)
 
 
 def nothing_simpler(*_: object) -> Callable[[float], float]:
@@ -384,14 +370,14 @@ def nothing_simpler(*_: object) -> Callable[[float], float]:
     return lambda seconds: 0.0
 
 
-class AnyWalks(tangent_walks.TangentWalks):
+class AnyWalks(tangent.MomentTangentSearch):
     """Walks by tangents from directions by chance, with what other searches have."""
 
     patience = 1
 
     def cover(self, prices: FloatArray, missing: FloatArray, clock: Clock = FOREVER) -> FloatArray:
         """The same as downhill."""
-        return self.downhill(prices, clock)
+        return self.descend(prices, clock)
 
 
 class PolytopeWalks(AnyWalks):
@@ -399,113 +385,121 @@ class PolytopeWalks(AnyWalks):
 
     def __init__(self, polytope: polytope.Polytope, objective: Objective) -> None:
         shape = SimpleNamespace(objective=objective, size=polytope.inputs)
-        super().__init__(polytope, cast(Problem, shape), search.VertexSearch.starts)
+        super().__init__(polytope, cast(Problem, shape), searches.VertexSearch.starts)
 
 
 # Those in doubt come first: this is the order in which they are measured.
 
 
-@without(search.InTurn)
+@without(searches.AlternatingSearch)
 def boxes_in_turn() -> None:
     """LDP: walks over the polytope itself, none over boxes of fixed place"""
-    put(plan, search.InTurn, lambda searches: searches[-1])
+    put(plan, searches.AlternatingSearch, lambda searches: searches[-1])
 
 
-@without(classes, cones)
-def class_cones() -> None:
+@without(class_cones, extreme_rays)
+def class_cone_boxes() -> None:
     """SRLIP: chords over boxes of entries prove, as they do elsewhere"""
-    put(plan, classes.class_cones, lambda rows, polytope: None)
+    put(plan, class_cones.class_cones, lambda rows, polytope: None)
 
 
-@without(sparse_products, twos)
+@without(sparse_products, pair_atoms)
 def sparse_product_proofs() -> None:
     """statistics of many values: bounded by groups of secrets, searched by walks alone"""
-    drop_moment_ways(moment_plan._by_some_products)
+    drop_moment_ways(moment_plan._build_sparse_products)
 
 
-@without(twos)
+@without(pair_atoms)
 def pair_table() -> None:
     """statistics: walks alone, without a table of all atoms over two inputs"""
-    put(moment_plan, twos.WithTwos, lambda search, problem: search)
+    put(moment_plan, pair_atoms.PairAtomSearch, lambda search, problem: searches)
 
 
 @without(sparse_products)
 def sparse_product_programme() -> None:
     """statistics: all entries of the form in the programme from the beginning"""
-    put(moment_plan, sparse_products.SparseProgramme, product_programme.ProductProgramme)
+    put(moment_plan, sparse_products.SparseProductProgramme, product_programme.ProductProgramme)
 
 
 @without(product_programme.ProductProgramme)
 def full_product_programme() -> None:
     """statistics: entries of the form arrive as they are needed (not over sets of priors)"""
-    put(moment_plan, product_programme.ProductProgramme, sparse_products.SparseProgramme)
+    put(moment_plan, product_programme.ProductProgramme, sparse_products.SparseProductProgramme)
 
 
-@without(supply.WithRest, closing, reductions.coarse, reductions._parts)
+@without(slack_masters.ResidualMaster, repair, reduced_problems.coarsen, reduced_problems._parts)
 def many_inputs_at_350() -> None:
     """a master with loans up to 350 inputs (MANY_INPUTS)"""
     plan.MANY_INPUTS = 350
 
 
-@without(supply.WithRest, closing, reductions.coarse, reductions._parts, master.Rest)
+@without(
+    slack_masters.ResidualMaster,
+    repair,
+    reduced_problems.coarsen,
+    reduced_problems._parts,
+    restricted_master.ResidualSlack,
+)
 def rest_master() -> None:
     """a master with loans, however many inputs there are, wherever something is proved"""
 
-    def with_loans(problem: Problem, name: str, search: Any, proof: Any) -> Generation:
-        bound = bounding.ByRelaxations(problem, proof, plan._begun)
-        return Generation(problem, supply.WithLoans(problem, search), bound, Pace(plan.STEADY, 1), name)
+    def with_loans(problem: Problem, name: str, search: Any, proof: Any) -> ColumnGeneration:
+        bound = dual_bounds.RelaxationBound(problem, proof, plan._start_relaxation)
+        return ColumnGeneration(
+            problem, slack_masters.PenalisedMaster(problem, search), bound, Pace(plan.STEADY, 1), name
+        )
 
-    put(plan, plan._with_rest, with_loans)
+    put(plan, plan._build_residual, with_loans)
 
 
-@without(telling_apart)
+@without(refinement)
 def alike_inputs_apart() -> None:
     """inputs that no row tells apart stay mixed in every atom"""
 
-    def mixed(self: reductions.Reduced, split: Split, most_atoms: int | None = None) -> Split:
-        atoms = self.expanded(np.asarray(split.atoms))
-        return replace(split, atoms=atoms, value=float(split.weights @ self.whole.costs(atoms)))
+    def mixed(self: reduced_problems.ReducedProblem, split: Split, most_atoms: int | None = None) -> Split:
+        atoms = self.expand(np.asarray(split.atoms))
+        return replace(split, atoms=atoms, value=float(split.weights @ self.original.costs(atoms)))
 
-    put(reductions.Reduced, reductions.Reduced.told_apart, mixed)
+    put(reduced_problems.ReducedProblem, reduced_problems.ReducedProblem.refine, mixed)
 
 
-@without(reductions.merged)
+@without(reduced_problems.merge_equal)
 def alike_inputs_merged() -> None:
     """inputs that no row tells apart are inputs of their own"""
 
-    def unmerged(problem: Problem) -> reductions.Reduced:
-        return reductions.Reduced(problem, problem, np.arange(problem.size), np.ones(problem.size))
+    def unmerged(problem: Problem) -> reduced_problems.ReducedProblem:
+        return reduced_problems.ReducedProblem(problem, problem, np.arange(problem.size), np.ones(problem.size))
 
-    put(plan, reductions.merged, unmerged)
-    put(supply, reductions.merged, unmerged)
+    put(plan, reduced_problems.merge_equal, unmerged)
+    put(slack_masters, reduced_problems.merge_equal, unmerged)
 
 
-@without(steepest.Steepest)
+@without(direction.SteepestDirection)
 def steepest_rounds() -> None:
     """statistics: one programme and one search, in place of turns until nothing is found"""
-    steepest.ROUNDS = 1
+    direction.ROUNDS = 1
 
 
-@without(search.TangentSearch)
+@without(searches.TangentSearch)
 def tangent_search() -> None:
     """walks by tangents as they are for statistics (TangentWalks) wherever TangentSearch walks"""
-    put(plan, search.TangentSearch, AnyWalks)
+    put(plan, searches.TangentSearch, AnyWalks)
 
 
-@without(hull_chords)
-def credal_chords() -> None:
+@without(credal_chords)
+def credal_chord_boxes() -> None:
     """sets of priors: chords over the whole polytope (OpenChords), not over boxes"""
-    put(plan, hull_chords.HullChords, chords.OpenChords)
+    put(plan, credal_chords.CredalChords, chords.ImageChords)
 
 
 @without(chords.BoxedChords)
 def boxed_chords() -> None:
     """chords over the whole polytope (OpenChords), not over boxes"""
-    put(plan, chords.BoxedChords, chords.OpenChords)
+    put(plan, chords.BoxedChords, chords.ImageChords)
 
 
-@without(hull_corners, hull_simplex)
-def credal_simplex() -> None:
+@without(credal_batch, credal_simplex)
+def credal_simplex_kernel() -> None:
     """sets of priors over few inputs: one programme of HiGHS after the other, as over many"""
     plan.FEW_INPUTS = 0
 
@@ -513,235 +507,239 @@ def credal_simplex() -> None:
 @without(products, product_programme)
 def product_proofs() -> None:
     """statistics of few values: chords of squares, or products with few entries, or groups of secrets"""
-    drop_moment_ways(moment_plan._by_products)
+    drop_moment_ways(moment_plan._build_products)
 
 
 @without(squared_chords)
 def squared_chord_proofs() -> None:
     """statistics of many values and few secrets: products with few entries"""
-    drop_moment_ways(moment_plan._by_chords)
+    drop_moment_ways(moment_plan._build_chords)
 
 
-@without(squared_chords.EverCloser)
+@without(squared_chords.TighteningProof)
 def ever_closer() -> None:
     """one proof of the target itself, in place of ever smaller ones"""
 
-    def at_once(relaxation: Any, polish: Any) -> best_first.BestFirst:
-        return best_first.BestFirst(relaxation, relaxation.objective, polish)
+    def at_once(relaxation: Any, polish: Any) -> branch_and_bound.BranchAndBound:
+        return branch_and_bound.BranchAndBound(relaxation, relaxation.objective, polish)
 
-    put(moment_plan, squared_chords.EverCloser, at_once)
+    put(moment_plan, squared_chords.TighteningProof, at_once)
 
 
-@without(hull_products)
+@without(credal_products)
 def credal_product_rows() -> None:
     """statistics over sets of priors: proofs by the table's own rows"""
-    put(moment_plan, hull_products.MissingRows, lambda problem: None)
+    put(moment_plan, credal_products.CredalProductCuts, lambda problem: None)
 
 
-@without(moment_plan._products_over_sets, hull_products)
+@without(moment_plan._build_credal_products, credal_products)
 def credal_product_proofs() -> None:
     """statistics over sets of priors: bounded by the table's own rows alone"""
-    drop_moment_ways(moment_plan._products_over_sets)
+    drop_moment_ways(moment_plan._build_credal_products)
 
 
-@without(moment_plan._by_the_table)
+@without(moment_plan._table_bound)
 def bound_by_the_table() -> None:
     """statistics over sets of priors: no bound by the table's own rows"""
-    put(moment_plan, moment_plan._by_the_table, nothing_simpler)
+    put(moment_plan, moment_plan._table_bound, nothing_simpler)
 
 
-@without(moment_plan._one_by_one)
+@without(moment_plan._single_secret_bound)
 def moment_bound_by_groups() -> None:
     """statistics: no bound by one secret against the others"""
-    put(moment_plan, moment_plan._one_by_one, nothing_simpler)
+    put(moment_plan, moment_plan._single_secret_bound, nothing_simpler)
 
 
-@without(products.Products.roots)
+@without(products.ProductRelaxation.roots)
 def floor_parts() -> None:
     """statistics under LDP: one box for the whole range of the floor"""
     products.FLOORS = 1
 
 
-@without(conditioning.Conditioning._thinned)
+@without(moment_driver.MomentGeneration._thin)
 def thinner_mixtures() -> None:
     """statistics: all atoms of the last mixture are outputs"""
-    put(conditioning.Conditioning, conditioning.Conditioning._thinned, lambda self, atoms, weights: weights)
+    put(moment_driver.MomentGeneration, moment_driver.MomentGeneration._thin, lambda self, atoms, weights: weights)
 
 
-@without(gibbs.GibbsBoxes._bounds)
+@without(entropic.GibbsBoxes._bounds)
 def gibbs_steps() -> None:
     """average: one linear bound of a box, at the place of the box it came from"""
-    gibbs.STEPS = 1
+    entropic.STEPS = 1
 
 
-@without(walks)
+@without(average_descent)
 def funnel_walks() -> None:
     """average: mixtures of known atoms and chance ones as they are"""
-    put(walks.Walks, walks.Walks.walked, lambda self, v, prices, mu, steps: v)
+    put(average_descent.AverageDescent, average_descent.AverageDescent.descend, lambda self, v, prices, mu, steps: v)
 
 
-@without(numbers)
+@without(line)
 def number_line() -> None:
     """squared distance: one programme, with the values themselves as actions"""
-    numbers.MOST_ROUNDS = 1
+    line.MOST_ROUNDS = 1
 
 
-@without(some_inputs.SomeInputsSearch)
+@without(subspace.RandomSubspaceSearch)
 def some_inputs_search() -> None:
     """walks over all inputs where each step is a linear programme"""
 
-    def over_all(problem: Problem, together: int) -> search.TangentSearch:
-        return search.TangentSearch(programme.RowsOracle(problem), problem, plan.WALKS_BY_PROGRAMME)
+    def over_all(problem: Problem, together: int) -> searches.TangentSearch:
+        return searches.TangentSearch(constraint_oracle.ConstraintOracle(problem), problem, plan.WALKS_BY_PROGRAMME)
 
-    put(plan, some_inputs.SomeInputsSearch, over_all)
+    put(plan, subspace.RandomSubspaceSearch, over_all)
 
 
-@without(neighbours)
+@without(class_subspace)
 def neighbour_search() -> None:
     """SRLIP of many rows: walks among inputs by chance, not among neighbours"""
     put(
         plan,
-        neighbours.NeighbourSearch,
-        lambda problem, together, first: some_inputs.SomeInputsSearch(problem, together),
+        class_subspace.ClassSubspaceSearch,
+        lambda problem, together, first: subspace.RandomSubspaceSearch(problem, together),
     )
 
 
-@without(search.InputsInTurn)
+@without(searches.RoundRobinSearch)
 def inputs_in_turn() -> None:
     """blocks: walks from chance starts, not around each input in turn"""
-    put(plan, search.InputsInTurn, search.VertexSearch)
+    put(plan, searches.RoundRobinSearch, searches.VertexSearch)
 
 
-@without(bounding.ByRelaxations._one_by_one)
+@without(dual_bounds.RelaxationBound._bound_single_secrets)
 def one_secret_bounds() -> None:
     """no bound by each secret against the others"""
-    put(bounding.ByRelaxations, bounding.ByRelaxations._one_by_one, lambda self, clock: [])
+    put(dual_bounds.RelaxationBound, dual_bounds.RelaxationBound._bound_single_secrets, lambda self, clock: [])
 
 
-@without(bounding.ByRelaxations._two, reductions.narrow_parts, reductions.at_their_best)
+@without(dual_bounds.RelaxationBound._bound_secret_pair, reduced_problems.narrow_parts, reduced_problems.relax_parts)
 def two_secret_bounds() -> None:
     """no bound by the two dearest secrets over parts of inputs"""
-    put(bounding.ByRelaxations, bounding.ByRelaxations._two, lambda self, problem, clock: None)
+    put(dual_bounds.RelaxationBound, dual_bounds.RelaxationBound._bound_secret_pair, lambda self, problem, clock: None)
 
 
-@without(bounding.ByRelaxations._by_secrets)
+@without(dual_bounds.RelaxationBound._secret_group_bounds)
 def more_secret_bounds() -> None:
     """no bounds by ever more secrets singled out"""
-    put(bounding.ByRelaxations, bounding.ByRelaxations._by_secrets, lambda self, deadline: iter(()))
+    put(dual_bounds.RelaxationBound, dual_bounds.RelaxationBound._secret_group_bounds, lambda self, deadline: iter(()))
 
 
-@without(reductions.nearly_alike)
+@without(reduced_problems.merge_similar)
 def nearly_alike_inputs() -> None:
     """one secret against the others: all inputs, not those nearly alike as one"""
-    bounding.MANY_ALIKE = 10**9
+    dual_bounds.MANY_ALIKE = 10**9
 
 
-@without(left_open, side_channels)
+@without(conditional_entropy, side_channel_relaxation)
 def side_channel_bounds() -> None:
     """SRLIP: no bound by what side channels leave open"""
-    put(bounding.ByRelaxations, bounding.ByRelaxations._by_side_channels, lambda self, deadline: iter(()))
+    put(dual_bounds.RelaxationBound, dual_bounds.RelaxationBound._side_channel_bounds, lambda self, deadline: iter(()))
 
 
-@without(left_open.LeftOpen._floor)
+@without(conditional_entropy.ConditionalEntropyBound._initial_bound)
 def finer_side_channels() -> None:
     """SRLIP: parts of side channels begin from no bound"""
-    put(left_open.LeftOpen, left_open.LeftOpen._floor, lambda self, asked, part: 0.0)
+    put(
+        conditional_entropy.ConditionalEntropyBound,
+        conditional_entropy.ConditionalEntropyBound._initial_bound,
+        lambda self, asked, part: 0.0,
+    )
 
 
-@without(side_channels.one_side_channel)
+@without(side_channel_relaxation.one_side_channel)
 def one_side_channel() -> None:
     """SRLIP of many rows: begun from the first atoms, not from the problem with fewer rows"""
-    put(supply, side_channels.one_side_channel, lambda problem: None)
+    put(slack_masters, side_channel_relaxation.one_side_channel, lambda problem: None)
 
 
-@without(bounding.ByRelaxations)
+@without(dual_bounds.RelaxationBound)
 def relaxations() -> None:
     """proofs at prices alone, wherever there is something that proves"""
 
     def by_proof(problem: Problem, prover: Any, begin: Any, one_secret: bool = False) -> object:
-        return bounding.NoProof() if prover is None else bounding.ByProof(problem, prover)
+        return dual_bounds.NoBound() if prover is None else dual_bounds.ProofBound(problem, prover)
 
-    put(plan, bounding.ByRelaxations, by_proof)
+    put(plan, dual_bounds.RelaxationBound, by_proof)
 
 
-@without(supply.WithRest._begin_coarse, reductions.coarse, reductions._parts)
+@without(slack_masters.ResidualMaster._begin_coarse, reduced_problems.coarsen, reduced_problems._parts)
 def coarse_beginning() -> None:
     """many inputs: begun from the first atoms and no prices"""
 
-    def plainly(self: supply.WithRest, gap: float, limit: float | None, clock: Clock) -> FloatArray:
+    def plainly(self: slack_masters.ResidualMaster, gap: float, limit: float | None, clock: Clock) -> FloatArray:
         prices = np.zeros(self.problem.size)
-        self._settle(self.problem.first_atoms(), prices)
+        self._build_master(self.problem.first_atoms(), prices)
         return prices
 
-    put(supply.WithRest, supply.WithRest._begin_coarse, plainly)
+    put(slack_masters.ResidualMaster, slack_masters.ResidualMaster._begin_coarse, plainly)
 
 
-@without(closing._input_by_input, closing.Named)
+@without(repair._repair_by_input, repair.InputAtoms)
 def named_inputs() -> None:
     """what atoms leave over is one atom more, never named input by input"""
-    put(closing, closing._input_by_input, lambda *_: None)
+    put(repair, repair._repair_by_input, lambda *_: None)
 
 
 @without(blocks)
 def input_blocks() -> None:
     """very many inputs: one master of all, as for hundreds"""
-    replace_way(plan._by_blocks, plan._by_vertices)
+    replace_way(plan._build_blocks, plan._build_vertices)
 
 
-@without(blocks.ByBlocks._joined)
+@without(blocks.BlockMaster._join)
 def joined_blocks() -> None:
     """blocks of inputs stay as they were solved first"""
-    put(blocks.ByBlocks, blocks.ByBlocks.search, lambda self, prices, clock: np.empty((0, self.problem.size)))
+    put(blocks.BlockMaster, blocks.BlockMaster.search, lambda self, prices, clock: np.empty((0, self.problem.size)))
 
 
 @without(interval)
 def interval_table() -> None:
     """two secrets: vertices of the polytope, as for more"""
-    replace_way(plan._by_interval)
-    drop_moment_ways(moment_plan._pairs)
+    replace_way(plan._build_interval)
+    drop_moment_ways(moment_plan._build_interval)
 
 
 @without(oracle.SecretBox)
 def secret_box() -> None:
     """seeing the secret under LIP: linear programmes, not the closed form"""
-    replace_way(plan._seeing_secret_in_a_box)
+    replace_way(plan._build_secret_box)
 
 
-@without(search.VertexSearch, search.InputsInTurn)
+@without(searches.VertexSearch, searches.RoundRobinSearch)
 def vertex_search() -> None:
     """walks by tangents over the same polytope, never from vertex to vertex"""
     for module in (plan, moment_plan):
-        put(module, search.VertexSearch, PolytopeWalks)
-    put(plan, search.InputsInTurn, PolytopeWalks)
+        put(module, searches.VertexSearch, PolytopeWalks)
+    put(plan, searches.RoundRobinSearch, PolytopeWalks)
 
 
-@without(plan._by_vertices)
-def batched_simplex() -> None:
+@without(plan._build_vertices)
+def batched_simplex_kernel() -> None:
     """the polytope's programmes by HiGHS, one after the other"""
-    replace_way(plan._by_vertices, plan._by_programmes)
+    replace_way(plan._build_vertices, plan._build_linear_programmes)
 
 
-@without(plan._by_programmes)
+@without(plan._build_linear_programmes)
 def very_many_secrets() -> None:
     """hundreds of secrets: vertices of the polytope, as for fewer (VERY_MANY_SECRETS, VERY_MANY_ROWS)"""
     plan.VERY_MANY_SECRETS = 10**9
     moment_plan.VERY_MANY_ROWS = 10**9
 
 
-@without(plan._without_proof)
+@without(plan._build_search_only)
 def most_proved() -> None:
     """SRLIP of very many rows: branched all the same (MOST_PROVED)"""
     plan.MOST_PROVED = 10**9
 
 
-@without(neighbours, some_inputs)
+@without(class_subspace, subspace)
 def many_rows() -> None:
     """SRLIP of many rows: walks over vertices, as for few (MANY_ROWS)"""
     plan.MANY_ROWS = 10**9
     plan.MOST_PROVED = 10**9
 
 
-@without(plan._by_blocks)
+@without(plan._build_blocks)
 def most_branched_at_1500() -> None:
     """blocks from 1,500 inputs on (MOST_BRANCHED)"""
     plan.MOST_BRANCHED = 1500
@@ -752,57 +750,61 @@ def compact_floor() -> None:
     """LDP: a row for every pair of secrets, no floor"""
 
     def in_full(problem: Problem) -> polytope.Polytope:
-        if problem.rows.each_other is None:
-            return polytope.polytope_of(problem)
+        if problem.constraints.mutual_functionals is None:
+            return polytope.build_polytope(problem)
         A = problem.inequalities
         none = np.zeros(A.shape[0])
-        return polytope._assembled(A, none, A.max(axis=1, initial=0.0), problem.prior, problem.size)
+        return polytope._assemble(A, none, A.max(axis=1, initial=0.0), problem.prior, problem.size)
 
     for module in (plan, moment_plan):
-        put(module, polytope.polytope_of, in_full)
+        put(module, polytope.build_polytope, in_full)
 
 
-@without(polytope._not_implied)
+@without(polytope._essential_constraints)
 def implied_rows() -> None:
     """rows that another one implies stay"""
-    put(polytope, polytope._not_implied, lambda A: np.arange(len(A)))
+    put(polytope, polytope._essential_constraints, lambda A: np.arange(len(A)))
 
 
-@without(chords.trimmed, chords.BoxedChords._worthwhile)
+@without(chords.trim_boxes, chords.BoxedChords._trim)
 def trimmed_boxes() -> None:
     """boxes are cut, and never trimmed by reduced costs"""
-    put(chords, chords.trimmed, lambda low, high, reduced, room: (low, high))
-    put(hull_chords, chords.trimmed, lambda low, high, reduced, room: (low, high))
+    put(chords, chords.trim_boxes, lambda low, high, reduced, room: (low, high))
+    put(credal_chords, chords.trim_boxes, lambda low, high, reduced, room: (low, high))
 
 
-@without(best_first.BestFirst._worth_having)
+@without(branch_and_bound.BranchAndBound._select_atoms)
 def polished_solutions() -> None:
     """proofs hand back no atoms that walks from a relaxation's solutions find"""
     put(
         plan,
         plan._proof,
-        lambda problem, relaxation, search: best_first.BestFirst(
+        lambda problem, relaxation, search: branch_and_bound.BranchAndBound(
             relaxation, problem.objective, lambda atoms, prices: atoms[:0]
         ),
     )
 
 
-@without(search.VertexSearch._nearest)
+@without(searches.VertexSearch._cheapest)
 def vertex_pool() -> None:
     """walks over vertices begin by chance alone, never at vertices that were met"""
-    put(search.VertexSearch, search.VertexSearch._nearest, lambda self, prices: self._pool[np.empty(0, dtype=np.int64)])
+    put(
+        searches.VertexSearch,
+        searches.VertexSearch._cheapest,
+        lambda self, prices: self._pool[np.empty(0, dtype=np.int64)],
+    )
 
 
-@without(plan._with_rest, plan._seeing_secret_in_a_box)
+@without(plan._build_residual, plan._build_secret_box)
 def steady_prices() -> None:
     """searches at the master's own prices, not at a running average (STEADY)"""
     plan.STEADY = 0.0
 
 
-@without(lazily.ListedRows)
+@without(lazy_constraints.ConstraintList)
 def lazy_rows() -> None:
     """products: all rows from the beginning"""
-    put(lazily.ListedRows, lazily.ListedRows.first, lambda self: self.problem)
+    put(lazy_constraints.ConstraintList, lazy_constraints.ConstraintList.initial_problem, lambda self: self.problem)
 
 
 # -- measuring -------------------------------------------------------------------------------------------------------
@@ -852,7 +854,7 @@ class Work:
 def count_work() -> Work:
     """Have this process count what it does from now on."""
     work = Work()
-    run, prove, add = highs.Programme.run, best_first.BestFirst.prove, master.Master.add
+    run, prove, add = highs.Programme.run, branch_and_bound.BranchAndBound.prove, restricted_master.RestrictedMaster.add
 
     def counted_run(self: highs.Programme, deadline: float = np.inf) -> bool:
         solved = run(self, deadline)
@@ -860,13 +862,13 @@ def count_work() -> Work:
         work.iterations += max(int(self._highs.getInfo().simplex_iteration_count), 0)
         return solved
 
-    def counted_prove(self: best_first.BestFirst, *asked: Any) -> Any:
+    def counted_prove(self: branch_and_bound.BranchAndBound, *asked: Any) -> Any:
         before = self.visited
         proof = prove(self, *asked)
         work.boxes += self.visited - before
         return proof
 
-    def counted_add(self: master.Master, atoms: FloatArray, costs: FloatArray) -> Any:
+    def counted_add(self: restricted_master.RestrictedMaster, atoms: FloatArray, costs: FloatArray) -> Any:
         new = add(self, atoms, costs)
         work.atoms += len(new)
         return new
@@ -879,11 +881,11 @@ def count_work() -> Work:
         return step
 
     put(highs.Programme, run, counted_run)
-    put(best_first.BestFirst, prove, counted_prove)
-    put(master.Master, add, counted_add)
+    put(branch_and_bound.BranchAndBound, prove, counted_prove)
+    put(restricted_master.RestrictedMaster, add, counted_add)
     for holder, pivot in (
-        (simplex._Live, simplex._Live.pivot),
-        (hull_simplex._Live, hull_simplex._Live.pivot),
+        (batched_simplex._ActiveBatch, batched_simplex._ActiveBatch.pivot),
+        (credal_simplex._CredalBatch, credal_simplex._CredalBatch.pivot),
         (tableau.Tableaus, tableau.Tableaus.exchange),
     ):
         put(holder, pivot, counted(pivot))

@@ -22,13 +22,13 @@ from fractions import Fraction
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray
-from privacyfunnel.designs.optimum import optimal
-from privacyfunnel.laws.sealing import seal
+from privacyfunnel.designs.optimal.optimum import optimal
+from privacyfunnel.mechanisms.sealing import seal
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.noise import NOISES
-from privacyfunnel.model.noisy_counts import NoisyCounts
 from privacyfunnel.model.promises import LIP, Promise
-from privacyfunnel.tables.adult import adult_counts
+from privacyfunnel.model.published.noise import NOISES
+from privacyfunnel.model.published.noisy_counts import NoisyCounts
+from privacyfunnel.tables.readers.adult import adult_counts
 
 TABLES, ROWS, VALUES = 30, 16, 3  # of the small tables of attack (a)
 PEOPLE, DRAWS = 12, 3000  # of attack (b): whom it is tried on, and how often noise is drawn for each
@@ -170,7 +170,7 @@ def everybodys_values(small: Small, file: File) -> Guess:
 def everybodys_values_with_noise(small: Small, epsilon: Fraction) -> Guess:
     """Attack (a) on a private design, whose file may hold the noisy counts themselves."""
     tables, chances = _listed(small, everybody_alike=True)
-    return _told(small, tables, chances, likelihoods(NoisyCounts.drawn(small.counts, epsilon, NOISES["own"]), tables))
+    return _told(small, tables, chances, likelihoods(NoisyCounts.draw(small.counts, epsilon, NOISES["own"]), tables))
 
 
 def _listed(small: Small, *, everybody_alike: bool) -> tuple[list[IntArray], FloatArray]:
@@ -218,7 +218,7 @@ def all_other_rows_with_noise(counts: IntArray, secret: int, value: int, epsilon
     """Attack (b) on private designs of one table: only the counts of that value and the totals matter."""
     rest = np.delete(counts, value, axis=1).sum(axis=1)
     tables = candidates(np.stack([counts[:, value], rest], axis=1), secret, 0)
-    drawn = (NoisyCounts.drawn(tables[secret], epsilon, NOISES["own"]) for _ in range(draws))
+    drawn = (NoisyCounts.draw(tables[secret], epsilon, NOISES["own"]) for _ in range(draws))
     return [judged(likelihoods(seen, tables), secret) for seen in drawn]
 
 

@@ -16,18 +16,18 @@ import polars as pl
 from rich.console import Console
 from rich.table import Table
 
-from privacyfunnel.audits.measurement import measured
-from privacyfunnel.designs.chain.order import chain_protocol
-from privacyfunnel.designs.optimum import optimal
+from privacyfunnel.audits.leakage_measurement import measure_leakage
+from privacyfunnel.designs.chain.step_order import chain_protocol
+from privacyfunnel.designs.optimal.optimum import optimal
 from privacyfunnel.designs.product.budgets import product_protocol
-from privacyfunnel.laws.sealing import seal
+from privacyfunnel.mechanisms.sealing import seal
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.product import ProductProtocol
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
-from privacyfunnel.model.protocol import Protocol
+from privacyfunnel.model.protocols.channel_protocol import Protocol
+from privacyfunnel.model.protocols.product_protocol import ProductProtocol
 from privacyfunnel.release.sanitise import sanitise
-from privacyfunnel.tables.adult import ADULT_COLUMNS, write_adult_csv
+from privacyfunnel.tables.readers.adult import ADULT_COLUMNS, write_adult_csv
 
 TABLES = 10
 FOUR = ("education", "relationship", "race", "sex")
@@ -105,7 +105,7 @@ def side_channels(seconds: float) -> str:
         labels = tuple((label,) for label in attribute.labels)
         factors.append(Protocol((np.eye(n) * (np.exp(0.3) - 1) + 1) / (n - 1 + np.exp(0.3)), labels))
     product = ProductProtocol(tuple(factors), joint.combos)
-    found = measured(joint, SRLIP(0), product, seconds)
+    found = measure_leakage(joint, SRLIP(0), product, seconds)
     return f"ε between {found.leak.epsilon:.4f} and {found.bound:.4f}: {product.describe(found.leak, joint)}"
 
 

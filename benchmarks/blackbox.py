@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 
 from privacyfunnel import SealedProtocol
-from privacyfunnel.audits.blackbox import drawn_from_outside, events_of
-from privacyfunnel.audits.outside import FALSE_ALARM, Rows, Verdict, judged
-from privacyfunnel.tables.adult import write_adult_csv
+from privacyfunnel.audits.black_box_audit import compared_events, draw_black_box
+from privacyfunnel.audits.black_box_tests import FALSE_ALARM, PublishedRows, Verdict, judge_rows
+from privacyfunnel.tables.readers.adult import write_adult_csv
 
 DRAWS = 300_000
 LEAKS = (0.0, 0.01, 0.02, 0.05, 0.1)
@@ -33,17 +33,17 @@ RELEASES = (
 )
 
 
-def leaking(rows: Rows, values: int, share: float, lot: np.random.Generator) -> Rows:
+def leaking(rows: PublishedRows, values: int, share: float, lot: np.random.Generator) -> PublishedRows:
     """The same rows, some of which show an output that their secret alone decides."""
     outputs = np.unique(rows.shown, axis=0)
     told = lot.random(len(rows.inputs)) < share
     shown = np.where(told[:, None], outputs[(rows.inputs // values) % len(outputs)], rows.shown)
-    return Rows(rows.inputs, shown, rows.place)
+    return PublishedRows(rows.inputs, shown, rows.place)
 
 
 def shown(verdict: Verdict) -> str:
     """What a test is sure of, marked where that breaks the promise."""
-    return f"{verdict.sure_of:.3f}{'!' if verdict.rejects else ' '}"
+    return f"{verdict.epsilon_lower_bound:.3f}{'!' if verdict.rejects else ' '}"
 
 
 def main() -> None:
@@ -62,9 +62,11 @@ def main() -> None:
             )
             sealed = SealedProtocol.load(into / "protocol.json")
             begun = time.process_time()
-            joint, rows = drawn_from_outside(sealed, people, DRAWS, method=method, lot=lot)
-            blocks = list(events_of(sealed, joint))
-            found = [judged(leaking(rows, joint.a, leak, lot), blocks, sealed.promise.epsilon, lot) for leak in LEAKS]
+            joint, rows = draw_black_box(sealed, people, DRAWS, method=method, lot=lot)
+            blocks = list(compared_events(sealed, joint))
+            found = [
+                judge_rows(leaking(rows, joint.a, leak, lot), blocks, sealed.promise.epsilon, lot) for leak in LEAKS
+            ]
             line = "  ".join(
                 f"{leak:.0%} {shown(one)}/{shown(other)}" for leak, (one, other) in zip(LEAKS, found, strict=True)
             )

@@ -22,7 +22,7 @@ import polars as pl
 from privacyfunnel import LIP, Effort, SealedProtocol, apply_file, spark
 from privacyfunnel import design as designed_here
 from privacyfunnel.release.sending import Sending
-from privacyfunnel.tables.adult import write_adult_csv
+from privacyfunnel.tables.readers.adult import write_adult_csv
 
 ROWS = int(os.environ.get("ROWS", "10000000"))
 TURNS = 3

@@ -18,16 +18,16 @@ import polars as pl
 from benchmarks.attributes import EIGHT, FOUR, adult_joint
 from benchmarks.defaults import _csv
 from privacyfunnel.arrays import FloatArray
-from privacyfunnel.designs.choice import AUTO, by_default, settled
-from privacyfunnel.designs.methods import Options, method
-from privacyfunnel.designs.response import largest_shares
-from privacyfunnel.estimation.expected import expected_of_each
-from privacyfunnel.laws.response import ForcedLaw
-from privacyfunnel.laws.sampling import KeyStream
-from privacyfunnel.laws.sealing import SealedProtocol, seal
-from privacyfunnel.model.forced_response import ForcedResponse
+from privacyfunnel.designs.forced_response_design import largest_shares
+from privacyfunnel.designs.method_selection import AUTO, apply_default_use, resolve_method
+from privacyfunnel.designs.methods import Options, find_method
+from privacyfunnel.estimation.expected_precision import expected_precision_by_column
+from privacyfunnel.mechanisms.forced_mechanism import ForcedResponseMechanism
+from privacyfunnel.mechanisms.sampling import KeyStream
+from privacyfunnel.mechanisms.sealing import SealedProtocol, seal
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, Promise
+from privacyfunnel.model.protocols.forced_response import ForcedResponse
 
 DRAWS = 20
 PROMISES: tuple[Promise, ...] = (LIP(0.25), LIP(0.5), LIP(1.0), LIP(2.0), LDP(1.0))
@@ -97,19 +97,21 @@ def classic(joint: Joint, promise: Promise) -> SealedProtocol:
 
 def default(joint: Joint, promise: Promise) -> tuple[str, SealedProtocol]:
     """What `sanitise` makes where nobody says how, and for what."""
-    choice, options = settled(AUTO, joint, promise, Options())
-    choice, options = by_default(choice, joint, promise, options)
-    return choice.method, method(choice.method).design(joint, promise, options).seal()
+    choice, options = resolve_method(AUTO, joint, promise, Options())
+    choice, options = apply_default_use(choice, joint, promise, options)
+    return choice.method, find_method(choice.method).design(joint, promise, options).seal()
 
 
 def told(sealed: SealedProtocol, joint: Joint) -> str:
     """What is said beforehand."""
-    return _points(np.concatenate([each.within for each in expected_of_each(sealed, joint, joint.total)]))
+    return _points(
+        np.concatenate([each.half_widths for each in expected_precision_by_column(sealed, joint, joint.total)])
+    )
 
 
 def drawn(sealed: SealedProtocol, joint: Joint) -> str:
     """The same, measured."""
-    if not isinstance(sealed.law, ForcedLaw):
+    if not isinstance(sealed.law, ForcedResponseMechanism):
         return ""
     codes = np.repeat(np.arange(joint.a), joint.weights.sum(axis=0).astype(np.int64))
     protocol, off = sealed.law.protocol, []

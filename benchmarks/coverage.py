@@ -18,14 +18,14 @@ import numpy as np
 import polars as pl
 
 from privacyfunnel.arrays import FloatArray
-from privacyfunnel.audits.found import Found
+from privacyfunnel.audits.matched_table import MatchedTable
 from privacyfunnel.estimation import estimate
-from privacyfunnel.laws.sealing import SealedProtocol
-from privacyfunnel.model.uses.statistics import Statistics
+from privacyfunnel.mechanisms.sealing import SealedProtocol
+from privacyfunnel.model.uses.statistics_use import Statistics
 from privacyfunnel.release.apply import apply
 from privacyfunnel.release.design import design
-from privacyfunnel.tables.adult import write_adult_csv
-from privacyfunnel.tables.frames import FrameTable
+from privacyfunnel.tables.readers.adult import write_adult_csv
+from privacyfunnel.tables.readers.eager_frames import FrameTable
 
 DRAWS = 200
 CASES = (("marital-status", ("education",)), ("income", ("education", "sex")), ("occupation", ("relationship", "race")))
@@ -73,7 +73,7 @@ def _covered(
 
 def _shares(sealed: SealedProtocol, people: pl.DataFrame, columns: tuple[str, ...]) -> dict[tuple[str, ...], float]:
     """The true shares, of the labels that the protocol has."""
-    joint = Found.of(FrameTable.of(people), sealed, ()).joint
+    joint = MatchedTable.match(FrameTable.from_native(people), sealed, ()).joint
     place = {at.name: j for j, at in enumerate(joint.attributes)}
     shares: dict[tuple[str, ...], float] = {}
     for labels, share in zip(joint.values, joint.p_x.tolist(), strict=True):

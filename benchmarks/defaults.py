@@ -28,16 +28,16 @@ import numpy as np
 import polars as pl
 
 from privacyfunnel.arrays import FloatArray, IntArray
-from privacyfunnel.designs.explicit import randomised_response
-from privacyfunnel.designs.optimum import optimal
+from privacyfunnel.designs.baselines import randomised_response
+from privacyfunnel.designs.optimal.optimum import optimal
 from privacyfunnel.errors import PrivacyFunnelError
 from privacyfunnel.estimation.likelihood import maximum_likelihood
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, Promise
-from privacyfunnel.model.protocol import Protocol
-from privacyfunnel.model.uses.statistics import Balanced, Statistics
+from privacyfunnel.model.protocols.channel_protocol import Protocol
+from privacyfunnel.model.uses.statistics_use import Balanced, Statistics
 from privacyfunnel.model.uses.use import Information, Use
-from privacyfunnel.tables.adult import adult_counts
+from privacyfunnel.tables.readers.adult import adult_counts
 
 FOLDER = Path(os.environ.get("PRIVACYFUNNEL_TABLES", "tables"))
 DRAWS = 20

@@ -14,19 +14,19 @@ import polars as pl
 
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.designs.methods import Options
-from privacyfunnel.designs.methods import method as method_called
+from privacyfunnel.designs.methods import find_method as method_called
 from privacyfunnel.estimation import estimate
 from privacyfunnel.estimation.identification import RowSpace
 from privacyfunnel.estimation.likelihood import GAP, maximum_likelihood
-from privacyfunnel.estimation.models import ChannelModel, SetsModel, whole_counts
-from privacyfunnel.estimation.observation import Observed
-from privacyfunnel.estimation.reading import Reading
-from privacyfunnel.estimation.shares import Fit, Settings, fitted
-from privacyfunnel.laws.channel import ChannelLaw
-from privacyfunnel.laws.sealing import SealedProtocol
+from privacyfunnel.estimation.observation import Observations
+from privacyfunnel.estimation.observation_models import ChannelModel, SetsModel, round_counts
+from privacyfunnel.estimation.output_reader import OutputReader
+from privacyfunnel.estimation.share_estimates import EstimationSettings, Fit, fit_shares
+from privacyfunnel.mechanisms.channel import ChannelMechanism
+from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LIP
-from privacyfunnel.tables.adult import adult_counts
+from privacyfunnel.tables.readers.adult import adult_counts
 
 EPSILONS = (0.5, 1.0, 2.0)
 TABLES = 300
@@ -55,10 +55,10 @@ def sealed_protocol(joint: Joint, name: str, epsilon: float) -> SealedProtocol:
 
 def table_of(joint: Joint, rows: int, rng: np.random.Generator) -> IntArray:
     """Counts of secret × value that sum to `rows`, with the joint's shares."""
-    return whole_counts(joint.p_sx.ravel(), rows, rng).reshape(joint.c, joint.a)
+    return round_counts(joint.p_sx.ravel(), rows, rng).reshape(joint.c, joint.a)
 
 
-def drawn(reading: Reading, table: IntArray, rng: np.random.Generator) -> Observed:
+def drawn(reading: OutputReader, table: IntArray, rng: np.random.Generator) -> Observations:
     """The sanitised version of a table of counts."""
     model, law = reading.model, reading.sealed.law
     own, rows = table.sum(axis=0), int(table.sum())
@@ -66,15 +66,15 @@ def drawn(reading: Reading, table: IntArray, rng: np.random.Generator) -> Observ
         return _with_sets(model, own, rng)
     if isinstance(model, SetsModel):
         sums = rng.binomial(own, 0.5) + rng.binomial(rows - own, model.foreign)
-        return model.observed(rows, sums, np.zeros((0, model.inputs), dtype=np.bool_), np.zeros(0))
-    assert isinstance(law, ChannelLaw)
+        return model.observe(rows, sums, np.zeros((0, model.inputs), dtype=np.bool_), np.zeros(0))
+    assert isinstance(law, ChannelMechanism)
     assert isinstance(model, ChannelModel)
     channel = law.channel / law.channel.sum(axis=1, keepdims=True)
-    return model.observed(rng.multinomial(table.ravel() if law.sees_secret else own, channel).sum(axis=0))
+    return model.observe(rng.multinomial(table.ravel() if law.sees_secret else own, channel).sum(axis=0))
 
 
 def coverage(
-    joint: Joint, name: str, epsilon: float, rows: int, settings: Settings, *, tables: int = TABLES
+    joint: Joint, name: str, epsilon: float, rows: int, settings: EstimationSettings, *, tables: int = TABLES
 ) -> tuple[FloatArray, float]:
     """How often the interval of each value covers, and how wide it is on average; values told exactly are left out.
 
@@ -83,12 +83,12 @@ def coverage(
     rng = np.random.default_rng(rows)
     fixed = table_of(joint, rows, rng)
     owner = replace(joint, weights=fixed) if settings.fixed else joint
-    reading = Reading.of(sealed_protocol(owner, name, epsilon))
-    space = RowSpace.of(reading.model.means)
+    reading = OutputReader.from_protocol(sealed_protocol(owner, name, epsilon))
+    space = RowSpace.from_means(reading.model.means)
     covered, widths = np.zeros(joint.a), np.zeros(joint.a)
     for _ in range(tables):
         table = fixed if settings.fixed else rng.multinomial(rows, joint.p_sx.ravel()).reshape(joint.c, joint.a)
-        fit = Fit.of(reading.model, space, drawn(reading, table, rng), settings)
+        fit = Fit.from_observed(reading.model, space, drawn(reading, table, rng), settings)
         shares = fit.shares(np.eye(joint.a), np.ones(joint.a, dtype=np.bool_))
         covered += (shares.lower <= owner.p_x + 1e-12) & (owner.p_x <= shares.upper + 1e-12)
         widths += shares.upper - shares.lower
@@ -106,7 +106,7 @@ def print_coverage(joint: Joint) -> None:
             line = []
             for rows in (10**4, 10**6):
                 for target in ("table", "population"):
-                    found, width = coverage(joint, name, epsilon, rows, Settings("ml", target=target))
+                    found, width = coverage(joint, name, epsilon, rows, EstimationSettings("ml", target=target))
                     line.append(f"{found.mean():.3f} ({found.min():.2f}–{found.max():.2f}) {width:.5f}")
             print(
                 f"   {name:<16} ε {epsilon:<4} n 10⁴ table {line[0]}  population {line[1]}"
@@ -119,7 +119,7 @@ def print_bootstrap(joint: Joint) -> None:
     """The parametric bootstrap beside the default."""
     print("   the same at n 10⁴, target table, by percentiles of 200 redrawn tables (60 tables)")
     for name in ("GRR", "optimal"):
-        found, width = coverage(joint, name, 0.5, 10**4, Settings("ml", bootstrap=200), tables=60)
+        found, width = coverage(joint, name, 0.5, 10**4, EstimationSettings("ml", bootstrap=200), tables=60)
         print(f"   {name:<16} ε 0.5  {found.mean():.3f} ({found.min():.2f}–{found.max():.2f}) {width:.4f}", flush=True)
 
 
@@ -135,7 +135,7 @@ def print_errors(joint: Joint) -> None:
     print("   protocol               ε     inversion  projection  ml")
     for name in PROTOCOLS:
         for epsilon in EPSILONS:
-            reading = Reading.of(sealed_protocol(joint, name, epsilon))
+            reading = OutputReader.from_protocol(sealed_protocol(joint, name, epsilon))
             errors = _errors(joint, reading, rows)
             print(
                 f"   {name:<20} {epsilon:>4}     {errors[0]:.4f}     {errors[1]:.4f}      {errors[2]:.4f}", flush=True
@@ -165,29 +165,31 @@ def print_errors(joint: Joint) -> None:
         print(f"   OUE, X-LDP           {epsilon:>4}     {errors[2]:.4f}     {errors[3]:.4f}", flush=True)
 
 
-def _errors(joint: Joint, reading: Reading, rows: int) -> FloatArray:
+def _errors(joint: Joint, reading: OutputReader, rows: int) -> FloatArray:
     rng = np.random.default_rng(9)
-    space = RowSpace.of(reading.model.means)
+    space = RowSpace.from_means(reading.model.means)
     eye, everything = np.eye(joint.a), np.ones(joint.a, dtype=np.bool_)
     errors = np.zeros(3)
     for _ in range(ERROR_TABLES):
         table = table_of(joint, rows, rng)
         truth = table.sum(axis=0) / rows
         seen = drawn(reading, table, rng)
-        raw = Fit.of(reading.model, space, seen, Settings("inversion")).shares(eye, everything).share
+        raw = (
+            Fit.from_observed(reading.model, space, seen, EstimationSettings("inversion")).shares(eye, everything).share
+        )
         errors[0] += total_variation(raw, truth)
-        errors[1] += total_variation(fitted(reading.model, space, seen, "projection"), truth)
-        errors[2] += total_variation(fitted(reading.model, space, seen, "ml"), truth)
+        errors[1] += total_variation(fit_shares(reading.model, space, seen, "projection"), truth)
+        errors[2] += total_variation(fit_shares(reading.model, space, seen, "ml"), truth)
     return errors / ERROR_TABLES
 
 
-def _with_sets(model: SetsModel, own: IntArray, rng: np.random.Generator) -> Observed:
+def _with_sets(model: SetsModel, own: IntArray, rng: np.random.Generator) -> Observations:
     """Distinct sets and their counts, for the likelihood."""
     x = np.repeat(np.arange(model.inputs), own)
     held = rng.random((len(x), model.inputs)) < model.foreign
     held[np.arange(len(x)), x] = rng.random(len(x)) < 0.5
     sets, counts = np.unique(held, axis=0, return_counts=True)
-    return model.observed(len(x), held.sum(axis=0), sets, counts)
+    return model.observe(len(x), held.sum(axis=0), sets, counts)
 
 
 def print_speed(joint: Joint) -> None:
@@ -195,7 +197,7 @@ def print_speed(joint: Joint) -> None:
     rows = 10**7
     sealed = sealed_protocol(joint, "optimal", 1.0)
     law = sealed.law
-    assert isinstance(law, ChannelLaw)
+    assert isinstance(law, ChannelMechanism)
     rng = np.random.default_rng(1)
     y = sealed.sample(rng.choice(joint.a, p=joint.p_x, size=rows))[:, 0]
     labels = pl.Series("education", [label for (label,) in law.outputs])

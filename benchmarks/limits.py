@@ -15,16 +15,16 @@ from benchmarks.attributes import adult
 from benchmarks.goals.case import Case, Found, Work, chosen, printed
 from benchmarks.goals.zipf import zipf
 from privacyfunnel.designs.curve import curve
-from privacyfunnel.designs.funnel import funnel
-from privacyfunnel.designs.methods import Effort, Options, method
-from privacyfunnel.designs.optimum import optimal
+from privacyfunnel.designs.methods import Effort, Options, find_method
+from privacyfunnel.designs.optimal.optimum import optimal
+from privacyfunnel.designs.optimal.privacy_funnel import funnel
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
-from privacyfunnel.model.uses.statistics import Statistics
+from privacyfunnel.model.uses.statistics_use import Statistics
 from privacyfunnel.release.sanitise import sanitise
-from privacyfunnel.report import costs
-from privacyfunnel.report.page import Occasion, owner_page
+from privacyfunnel.report import cost_picture
+from privacyfunnel.report.release_page import Occasion, owner_page
 
 LIMIT = 5.0
 LARGEST = 10.0  # for twenty thousand values, of which merely the table takes a second
@@ -53,7 +53,7 @@ def by_product(seconds: float) -> Work:
     joint = dirichlet(8, 12, 10, 8)
 
     def solve() -> Found:
-        made = method("product").design(joint, SRLIP(1.0), Options(effort=Effort(1e-6, seconds)))
+        made = find_method("product").design(joint, SRLIP(1.0), Options(effort=Effort(1e-6, seconds)))
         return Found(f"I = {made.information:.3f} nats", stopped=made.worth.stopped)
 
     return solve
@@ -112,7 +112,7 @@ def with_a_report(seconds: float) -> Work:
 
     def solve() -> Found:
         columns = ["education", "race", "sex"]
-        effort = Effort(1e-6, max(1.0, seconds - costs.SECONDS))
+        effort = Effort(1e-6, max(1.0, seconds - cost_picture.SECONDS))
         release = sanitise(people, secret="occupation", publish=columns, epsilon=1.0, use="information", effort=effort)
         page = owner_page(release, Occasion(datetime.now(UTC), "adult.csv", "a benchmark"))
         bound = release.sealed.bound
@@ -144,7 +144,7 @@ def cases() -> Iterator[Case]:
     yield Case("limit statistics, 2,000 secrets × 30 values", for_statistics(2000, 30), LIMIT)
     yield Case("limit curve of two ε, 20 secrets × 200 values", along_a_curve, LIMIT)
     yield Case("limit funnel, 60 secrets × 60 values", along_the_funnel, LIMIT)
-    yield Case("limit release and report, Adult", with_a_report, LIMIT + costs.SECONDS)
+    yield Case("limit release and report, Adult", with_a_report, LIMIT + cost_picture.SECONDS)
 
 
 def main(words: list[str] | None = None) -> None:

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from privacyfunnel.tables.adult import write_adult_csv
-from privacyfunnel.tables.files import write_table
+from privacyfunnel.tables.readers.adult import write_adult_csv
+from privacyfunnel.tables.readers.table_files import write_table
 
 ROWS = int(os.environ.get("ROWS", "5000000"))
 BATCH = 500_000
@@ -23,14 +23,14 @@ GOAL = 1.0
 CHILD = """
 import re, sys, time
 from pathlib import Path
-from privacyfunnel.tables import encoding
-from privacyfunnel.tables.files import open_table, write_table
+from privacyfunnel.tables.coding import encoding
+from privacyfunnel.tables.readers.table_files import open_table, write_table
 
 source, target, encoding.KEPT_BYTES = sys.argv[1], sys.argv[2], int(sys.argv[3])
 start = time.perf_counter()
 code = encoding.encode(open_table(source), secret=["occupation"], publish=["education"])
 labels = code.contingency.published.labels
-rows = write_table(target, (encoding.labelled({"education": (labels, chunk.published)}) for chunk in code.chunks()))
+rows = write_table(target, (encoding.label_frame({"education": (labels, chunk.published)}) for chunk in code.chunks()))
 seconds = time.perf_counter() - start
 # Not ru_maxrss, which begins with what the parent used.
 peak = re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())

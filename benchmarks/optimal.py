@@ -12,12 +12,12 @@ from functools import cache, partial
 
 import numpy as np
 
-from privacyfunnel.designs.optimum import optimal
-from privacyfunnel.experiments.enumeration import available, enumerated, ldp_conditions
+from privacyfunnel.designs.optimal.optimum import optimal
+from privacyfunnel.experiments.enumeration import enumerate_vertices, is_available, ldp_conditions
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
-from privacyfunnel.tables.adult import adult_counts
+from privacyfunnel.tables.readers.adult import adult_counts
 
 ENUMERATION_LIMIT = 900.0
 SLACK = 1.01  # what sealing may cost on top of the gap that was asked for
@@ -132,7 +132,7 @@ def against_delta() -> None:
     best = optimal(joint, promise, gap=1e-6)
     ours = time.perf_counter() - begun
     print(f"Δ occupation × education, LIP(0.1): ours {ours:.2f} s, gap {best.bound - best.utility:.1e}", flush=True)
-    if not available():
+    if not is_available():
         print("   cddlib is not installed; `make bench` installs it")
         return
     import cdd
@@ -158,10 +158,10 @@ def against_gamma() -> None:
         best = optimal(joint, promise, gap=1e-9)
         ours = min(ours, time.perf_counter() - begun)
     print(f"Γ a = 5, c = 2, LDP(0.5): ours {ours * 1e3:.1f} ms, gap {best.bound - best.utility:.1e}", flush=True)
-    if not available():
+    if not is_available():
         print("   cddlib is not installed; `make bench` installs it")
         return
-    listed = enumerated(ldp_conditions(joint, promise.epsilon), joint.p_x, ENUMERATION_LIMIT)
+    listed = enumerate_vertices(ldp_conditions(joint, promise.epsilon), joint.p_x, ENUMERATION_LIMIT)
     if listed is None:
         print(f"   cddlib did not finish in {ENUMERATION_LIMIT:.0f} s")
         return

@@ -11,10 +11,10 @@ import sys
 import time
 
 from benchmarks.uses import SECONDS, adult
-from privacyfunnel.designs.optimum import optimal
+from privacyfunnel.designs.optimal.optimum import optimal
 from privacyfunnel.model.promises import LDP, LIP, Promise
-from privacyfunnel.model.uses.linear import ABSOLUTE, SQUARED, Distance, LinearUse, Values
-from privacyfunnel.model.uses.statistics import Balanced, Statistics
+from privacyfunnel.model.uses.linear_use import ABSOLUTE, SQUARED, Distance, LinearUse, Values
+from privacyfunnel.model.uses.statistics_use import Balanced, Statistics
 from privacyfunnel.model.uses.use import Information, Use
 
 SECRETS, PUBLISHED = ("marital-status", "occupation"), ("education", "relationship", "race", "sex")

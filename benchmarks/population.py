@@ -22,15 +22,15 @@ from pathlib import Path
 import numpy as np
 
 from privacyfunnel.arrays import IntArray
-from privacyfunnel.designs.optimum import Optimum, optimal
-from privacyfunnel.laws.sealing import seal
-from privacyfunnel.model.binomial import SCALE, lower, upper
+from privacyfunnel.designs.optimal.optimum import Optimum, optimal
+from privacyfunnel.mechanisms.sealing import seal
+from privacyfunnel.model.credal.clopper_pearson import SCALE, exact_lower_bound, exact_upper_bound
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, Promise
-from privacyfunnel.model.uses.statistics import Statistics
-from privacyfunnel.release.people import people, upwards
-from privacyfunnel.tables.adult import adult_counts
+from privacyfunnel.model.uses.statistics_use import Statistics
+from privacyfunnel.release.findings.population import format_epsilon_upward, population_bound
+from privacyfunnel.tables.readers.adult import adult_counts
 
 TABLES, SECONDS = 1000, 20.0
 GAP = 0.04  # of H(X) from the optimum, where the truth is what is asked about: proofs change nothing there
@@ -73,8 +73,8 @@ def in_groups(truth: Joint, sampled: Joint, promise: Promise) -> Joint:
 def interval(some: int, of: int) -> str:
     """A 95 % interval for a share, exact."""
     level = Fraction(25, 1000)
-    low = lower(some, of, level) if some else 0
-    high = upper(some, of, level) if some < of else SCALE
+    low = exact_lower_bound(some, of, level) if some else 0
+    high = exact_upper_bound(some, of, level) if some < of else SCALE
     return f"{100 * low / SCALE:.1f}–{100 * high / SCALE:.1f} %"
 
 
@@ -180,8 +180,8 @@ def _cost(joint: Joint, promise: Promise, budget: Budget) -> str:
 
 def _of_people(joint: Joint, promise: Promise, best: Optimum) -> str:
     sealed = seal(best.protocol, promise, joint) if best.sealed is None else best.sealed
-    found = people(sealed.law, promise, joint)
-    return "people not measured" if found is None else f"people ≤ {upwards(found.epsilon)}"
+    found = population_bound(sealed.law, promise, joint)
+    return "people not measured" if found is None else f"people ≤ {format_epsilon_upward(found.epsilon)}"
 
 
 def _for_people(joint: Joint, promise: Promise, budget: Budget, **rule: int) -> tuple[Optimum, float]:

@@ -14,7 +14,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple
 
-from privacyfunnel.tables.adult import write_adult_csv
+from privacyfunnel.tables.readers.adult import write_adult_csv
 
 ROWS = int(os.environ.get("ROWS", "10000000"))
 SECRET, PUBLISH = "occupation", "education"

@@ -18,8 +18,8 @@ from multi_freq_ldpy.pure_frequency_oracles.GRR import GRR_Client
 from rich.console import Console
 from rich.table import Table
 
-from privacyfunnel.laws.alias import AliasTables, draw_sets, sample
-from privacyfunnel.laws.sampling import KeyStream
+from privacyfunnel.mechanisms.alias_tables import AliasTables, draw_sets, sample
+from privacyfunnel.mechanisms.sampling import KeyStream
 
 VALUES = 16
 EPSILON = 1.0
@@ -79,8 +79,8 @@ def response_rows(values: int, epsilon: float) -> list[list[tuple[int, int]]]:
 
 
 def lines() -> list[Line]:
-    stream = KeyStream.fresh()
-    tables = AliasTables.of(response_rows(VALUES, EPSILON))
+    stream = KeyStream.generate()
+    tables = AliasTables.from_rows(response_rows(VALUES, EPSILON))
     rng = np.random.default_rng(1)
     codes = rng.integers(0, VALUES, ROWS, dtype=np.int32)
     codes_64 = codes.astype(np.int64)

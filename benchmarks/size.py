@@ -23,12 +23,12 @@ from benchmarks import limits, srlip, uses
 from benchmarks.attributes import EIGHT, adult
 from benchmarks.goals.case import Case, Found, Line, Work, chosen, printed
 from benchmarks.goals.zipf import zipf
+from privacyfunnel.designs.forced_response_design import forced_response
 from privacyfunnel.designs.methods import Effort
-from privacyfunnel.designs.optimum import optimal
-from privacyfunnel.designs.response import forced_response
+from privacyfunnel.designs.optimal.optimum import optimal
 from privacyfunnel.estimation import estimate, impute
-from privacyfunnel.laws.sampling import KeyStream
-from privacyfunnel.laws.sealing import seal
+from privacyfunnel.mechanisms.sampling import KeyStream
+from privacyfunnel.mechanisms.sealing import seal
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.promises import LIP
 from privacyfunnel.release.sanitise import sanitise
@@ -71,7 +71,7 @@ def estimated(values: int, seconds: float) -> Work:
     joint = zipf(10, values, 0)
     sealed = seal(forced_response(joint, LIP(1.0)), LIP(1.0), joint)
     column, codes = joint.attributes[0], np.repeat(np.arange(joint.a), joint.weights.sum(axis=0).astype(np.int64))
-    shown = sealed.law.shown(sealed.sample(codes, KeyStream.from_seed(0)))[:, 0]
+    shown = sealed.law.label_codes(sealed.sample(codes, KeyStream.from_seed(0)))[:, 0]
     frame = pl.DataFrame({column.name: pl.Series(column.labels).gather(shown)})
 
     def tell() -> Found:

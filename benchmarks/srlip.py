@@ -10,7 +10,7 @@ from functools import partial
 
 from benchmarks.attributes import FOUR, adult_joint
 from benchmarks.goals.case import Case, Found, Work, chosen, printed
-from privacyfunnel.designs.optimum import optimal
+from privacyfunnel.designs.optimal.optimum import optimal
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.promises import SRLIP
 

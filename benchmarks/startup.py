@@ -7,7 +7,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from privacyfunnel.tables.adult import write_adult_csv
+from privacyfunnel.tables.readers.adult import write_adult_csv
 
 RUNS = 10
 GOALS = {"--help": 0.3, "sanitise --help": 0.3, "sanitise --no-report": 0.8, "sanitise": 2.5}  # seconds, quiet machine

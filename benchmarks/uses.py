@@ -21,14 +21,14 @@ import numpy as np
 from benchmarks.goals.case import Case, Found, Work, printed
 from benchmarks.goals.zipf import zipf
 from privacyfunnel.arrays import FloatArray
-from privacyfunnel.designs.explicit import conditional_reporting, randomised_response, unary_encoding
-from privacyfunnel.designs.optimum import optimal
-from privacyfunnel.designs.response import error, forced_response
+from privacyfunnel.designs.baselines import conditional_reporting, randomised_response, unary_encoding
+from privacyfunnel.designs.forced_response_design import forced_response, total_squared_error
+from privacyfunnel.designs.optimal.optimum import optimal
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
-from privacyfunnel.model.protocol import Protocol
-from privacyfunnel.model.uses.statistics import Balanced, Statistics
-from privacyfunnel.tables.adult import adult_counts
+from privacyfunnel.model.protocols.channel_protocol import Protocol
+from privacyfunnel.model.uses.statistics_use import Balanced, Statistics
+from privacyfunnel.tables.readers.adult import adult_counts
 
 GAP, SECONDS = 1e-3, 20.0  # what each row is to reach
 HARD = ("occupation", "education", LDP(0.5)), 0.05, 120.0
@@ -173,7 +173,7 @@ def solved(values: int, seed: int, promise: Promise, seconds: float) -> Work:
     """How far the best is proved, and how much better it is than randomised and forced response."""
     joint = zipf(5, values, seed)
     classic = ALL.value(joint, randomised_response(joint, promise))
-    forced = error(joint, forced_response(joint, promise), ALL)
+    forced = total_squared_error(joint, forced_response(joint, promise), ALL)
 
     def solve() -> Found:
         best = optimal(joint, promise, ALL, time_limit=seconds)

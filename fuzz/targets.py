@@ -14,16 +14,16 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from privacyfunnel.cli.options import listed
+from privacyfunnel.cli.options import parse_names
 from privacyfunnel.errors import InputError
-from privacyfunnel.laws.sealing import SealedProtocol
-from privacyfunnel.tables.asking import parse_bin
-from privacyfunnel.tables.bins import Bins, bin_labels
-from privacyfunnel.tables.encoding import encode
-from privacyfunnel.tables.files import open_table
-from privacyfunnel.tables.frames import FrameTable
-from privacyfunnel.tables.merging import MergeRare, parse_rare, parse_secrets
-from privacyfunnel.tables.quantiles import QuantileSummary
+from privacyfunnel.mechanisms.sealing import SealedProtocol
+from privacyfunnel.tables.coding.bin_syntax import parse_bin
+from privacyfunnel.tables.coding.bins import Bins, bin_labels
+from privacyfunnel.tables.coding.encoding import encode
+from privacyfunnel.tables.coding.merges import MergeRare, parse_merge_rare, parse_merge_secrets
+from privacyfunnel.tables.coding.quantiles import QuantileSummary
+from privacyfunnel.tables.readers.eager_frames import FrameTable
+from privacyfunnel.tables.readers.table_files import open_table
 
 ROWS = 3  # rows drawn from a protocol that was read
 
@@ -55,7 +55,7 @@ def table(data: bytes) -> None:
 def options(data: bytes) -> None:
     """What is typed as bins, rules of merging and lists of columns: a refusal, or what holds."""
     text = data.decode("utf-8", "replace")
-    for read in (parse_rare, lambda typed: parse_secrets([typed]), lambda typed: listed([typed])):
+    for read in (parse_merge_rare, lambda typed: parse_merge_secrets([typed]), lambda typed: parse_names([typed])):
         with suppress(InputError):
             read(text)
     with suppress(InputError):
@@ -77,7 +77,7 @@ def numbers(data: bytes) -> None:
     assert all(low < high for low, high in pairwise(edges))
     if edges:
         with suppress(InputError):
-            rows = FrameTable.of(pl.DataFrame({"s": ["u"] * len(found), "x": found}))
+            rows = FrameTable.from_native(pl.DataFrame({"s": ["u"] * len(found), "x": found}))
             asked = encode(rows, secret=["s"], publish=["x"], bins=[Bins("x", edges=edges)], merges=[MergeRare(2)])
             coding = asked.contingency.published.codings[0]
             counts = asked.contingency.weights.sum(axis=0)

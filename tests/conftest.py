@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from privacyfunnel.release.ledger import NAME
-from privacyfunnel.tables.adult import write_adult_csv
+from privacyfunnel.release.ledger.ledger_file import NAME
+from privacyfunnel.tables.readers.adult import write_adult_csv
 
 # The command is started some hundred times: its compiled modules are kept beside pytest's own cache, wherever the
 # environment would keep none.

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.protocol import Protocol
+from privacyfunnel.model.protocols.channel_protocol import Protocol
 
 
 @st.composite

@@ -17,19 +17,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privacyfunnel.audits.protocol import audit
-from privacyfunnel.designs.explicit import EXPLICIT
-from privacyfunnel.designs.optimum import optimal
+from privacyfunnel.audits.protocol_audit import audit
+from privacyfunnel.designs.baselines import BASELINES
+from privacyfunnel.designs.optimal.optimum import optimal
 from privacyfunnel.designs.product.budgets import product_protocol
 from privacyfunnel.errors import GuaranteeError
 from privacyfunnel.estimation import estimate
-from privacyfunnel.laws.exact import exp_below
-from privacyfunnel.laws.sealing import SealedProtocol, seal
-from privacyfunnel.model.comparisons import Comparisons, compared
+from privacyfunnel.mechanisms.exact_arithmetic import exp_below
+from privacyfunnel.mechanisms.sealing import SealedProtocol, seal
+from privacyfunnel.model.comparisons import Comparisons, compare_groups
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.product import ProductProtocol
 from privacyfunnel.model.promises import LDP, PROMISES, Promise
-from privacyfunnel.model.protocol import Protocol
+from privacyfunnel.model.protocols.channel_protocol import Protocol
+from privacyfunnel.model.protocols.product_protocol import ProductProtocol
 from privacyfunnel.release.order import Order
 from privacyfunnel.release.sanitise import sanitise_file
 from tests.enumeration import best_over_posteriors
@@ -43,7 +43,7 @@ class EveryoneElse(Promise, named=False):
         c = joint.c
         if c > 1:
             one = np.eye(c, dtype=bool)
-            yield compared(joint, sees_secret, np.concatenate([one, ~one]), [[s, c + s] for s in range(c)])
+            yield compare_groups(joint, sees_secret, np.concatenate([one, ~one]), [[s, c + s] for s in range(c)])
 
 
 @pytest.fixture(autouse=True)
@@ -98,10 +98,10 @@ def test_protocols_that_see_the_secret_keep_it_too(joint: Joint, epsilon: float)
     assert best.bound >= optimal(joint, EveryoneElse(epsilon), gap=1e-5).utility - 1e-9
 
 
-@pytest.mark.parametrize("name", EXPLICIT)
+@pytest.mark.parametrize("name", BASELINES)
 def test_explicit_protocols_are_calibrated_to_it(name: str) -> None:
     joint = Joint.from_counts([[9, 1, 4], [2, 7, 5], [3, 3, 3]])
-    sealed = seal(EXPLICIT[name](joint, EveryoneElse(0.5)), EveryoneElse(0.5), joint)
+    sealed = seal(BASELINES[name](joint, EveryoneElse(0.5)), EveryoneElse(0.5), joint)
     assert 0.4999 < sealed.epsilon <= 0.5
 
 

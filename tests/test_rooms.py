@@ -12,10 +12,10 @@ ROOT = Path(privacyfunnel.__file__).parent
 
 # A room may import from rooms before its own line, from its own line's rooms never, and from itself always.
 FLOW: tuple[tuple[str, ...], ...] = (
-    ("arrays", "errors", "shown"),
+    ("arrays", "errors", "notebook_html"),
     ("tables",),
     ("model",),
-    ("engine", "laws"),
+    ("engine", "mechanisms"),
     ("designs",),
     ("release",),
     ("audits", "estimation", "spark"),
@@ -24,13 +24,13 @@ FLOW: tuple[tuple[str, ...], ...] = (
     ("cli",),
     ("__main__",),
 )
-PROMISES = {"LIP", "LDP", "SRLIP", "ForPriors", "Promise"}
+PROMISES = {"LIP", "LDP", "SRLIP", "PriorsPromise", "Promise"}
 RANK = {room: rank for rank, rooms in enumerate(FLOW) for room in rooms}
 HEAVY = {
     "highspy": {"engine"},
     "polars": {"tables", "release", "estimation", "audits", "spark"},
     "narwhals": {"tables"},
-    "cryptography": {"laws"},
+    "cryptography": {"mechanisms"},
     "matplotlib": {"report", "experiments"},
     "jinja2": {"report", "studio"},
     "starlette": {"studio"},

@@ -82,8 +82,8 @@ def test_the_reference_documents_what_can_be_imported(site: dict[Path, Links]) -
     reference = next(found for page, found in site.items() if page.name == "reference.html")
     for name in (
         "release.sanitise.sanitise",
-        "estimation.front.estimate",
-        "designs.optimum.optimal",
+        "estimation.tabulation.estimate",
+        "designs.optimal.optimum.optimal",
         "errors.InputError",
     ):
         assert f"privacyfunnel.{name}" in reference.places

@@ -17,11 +17,11 @@ import pytest
 
 import privacyfunnel
 from privacyfunnel import LIP, spark
-from privacyfunnel.cli.cluster import CALLED, commands
-from privacyfunnel.cli.frame import main
+from privacyfunnel.cli.application import main
+from privacyfunnel.cli.spark_commands import PROGRAM_NAME, commands
 from privacyfunnel.errors import ColumnError, GuaranteeError, OutputError, ParameterError, TableError
-from privacyfunnel.laws.identified import RowKey
-from privacyfunnel.spark.once import check_attempts
+from privacyfunnel.mechanisms.row_keys import RowKey
+from privacyfunnel.spark.single_draw import check_attempts
 
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
 ROWS = 3000
@@ -119,7 +119,7 @@ def test_spark_designs_and_draws_what_one_machine_does(law: str, df: Any, people
     asked: dict[str, Any] = {"secret": "job", "promise": LIP(0.7), **ASKED[law]}
     sealed = spark.design(df, **asked)
     assert sealed.to_text() == privacyfunnel.design(people, **asked).to_text()
-    key = RowKey.fresh()
+    key = RowKey.generate()
     here = privacyfunnel.apply(sealed, people, row_id="id", key=key, keep="id", keep_order=True)
     there = spark.apply(sealed, df, row_id="id", key=key, keep="id", keep_order=law != "channel")
     assert _rows(there) == sorted(here.table.rows())
@@ -134,7 +134,7 @@ def sealed(people: pl.DataFrame) -> Any:
 def test_cut_otherwise_and_with_workers_that_die_rows_are_the_same(
     df: Any, sealed: Any, people: pl.DataFrame, tmp_path: Path
 ) -> None:
-    key = RowKey.fresh()
+    key = RowKey.generate()
     few = df.select("id", "town")
     cut = few.repartition(2).mapInArrow(Dying(tmp_path), few.schema)
     again = spark.apply(sealed, cut, row_id="id", key=key, keep="id")
@@ -221,7 +221,7 @@ def test_what_a_protocol_does_not_know_is_refused_blurred_or_dropped(df: Any, pe
     with pytest.raises(TableError, match=f"{strange:,} of {ROWS:,} do not .{strange:,} in town"):
         spark.apply(sealed, df, row_id="id")
     for fate in ("blur", "drop"):
-        key = RowKey.fresh()
+        key = RowKey.generate()
         there = _rows(spark.apply(sealed, df, row_id="id", key=key, keep="id", unknown=fate))
         here = privacyfunnel.apply(sealed, people, row_id="id", key=key, keep="id", unknown=fate)
         assert there == sorted(here.table.rows())
@@ -253,15 +253,15 @@ def test_a_key_is_in_no_plan_log_setting_or_file(df: Any, disk: Path, people: pl
     asked: dict[str, Any] = {"secret": "job", "promise": LIP(0.7), **ASKED["chain"]}
     large = privacyfunnel.design(people, **asked | {"bins": {"the.age": [0, 15, 30, 45, 60, 75]}})
     assert len(large.to_text()) > 2048
-    key = RowKey.fresh()
+    key = RowKey.generate()
     drawn = spark.apply(large, df, row_id="id", key=key)
     drawn.collect()
-    words = key.for_protocol(large.digest, "id")
+    words = key.derive_words(large.digest, "id")
     told = drawn._jdf.queryExecution().toString() + repr(df.sparkSession.sparkContext.getConf().getAll())
     written = [path for path in disk.rglob("*") if path.is_file()]
     assert any("events" in path.name for path in written)
     assert any("Job" in path.read_text("utf-8", "replace") for path in written if "events" in path.name)
-    for secret in (key._key, words._tagging, words._wording):
+    for secret in (key._key, words._tag_key, words._word_key):
         forms = [secret, secret.hex().encode(), base64.b64encode(secret)[:40], repr(secret)[2:-1].encode()]
         assert not [form for form in forms if form in told.encode()]
         assert not [path for path in written for form in forms if form in path.read_bytes()]
@@ -276,7 +276,7 @@ def test_over_spark_connect_rows_are_the_same(
     remote = SparkSession.builder.remote(f"sc://127.0.0.1:{getattr(service, 'MODULE$').localPort()}").create()
     df = remote.createDataFrame(_arrow(people))
     assert spark.design(df, secret="job", publish="town", promise=LIP(0.5)).to_text() == sealed.to_text()
-    key = RowKey.fresh()
+    key = RowKey.generate()
     here = privacyfunnel.apply(sealed, people, row_id="id", key=key, keep="id")
     there = spark.apply(sealed, df, row_id="id", key=key, keep="id")
     assert _rows(there) == sorted(here.table.rows())
@@ -291,7 +291,7 @@ def told(session: Any, capsys: pytest.CaptureFixture[str]) -> Any:
 
     def run(*asked: object) -> tuple[int, str, str]:
         capsys.readouterr()
-        code = main([str(word) for word in asked], commands, CALLED)
+        code = main([str(word) for word in asked], commands, PROGRAM_NAME)
         return (code, *capsys.readouterr())
 
     return run
@@ -305,7 +305,7 @@ def test_the_command_designs_applies_and_sanitises(told: Any, people: pl.DataFra
     assert code == 0
     assert "designed on 3,000 rows; nothing was drawn" in said
     assert "next          python -m privacyfunnel.spark apply" in said
-    key = RowKey.fresh()
+    key = RowKey.generate()
     key.save(tmp_path / "key")
     ids = ["--row-id", "id", "--key-file", tmp_path / "key", "--keep", "id", "--format", "csv"]
     code, said, _ = told("apply", protocol, table, *ids, "--into", tmp_path / "rows")

@@ -19,17 +19,16 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from privacyfunnel import errors
-    from privacyfunnel.audits.matrix import audit_matrix
-    from privacyfunnel.designs.chain.order import chain_protocol
+    from privacyfunnel.audits.matrix_audit import audit_matrix
+    from privacyfunnel.designs.baselines import conditional_reporting, randomised_response, unary_encoding
+    from privacyfunnel.designs.chain.step_order import chain_protocol
     from privacyfunnel.designs.curve import Curve, curve
-    from privacyfunnel.designs.explicit import conditional_reporting, randomised_response, unary_encoding
-    from privacyfunnel.designs.funnel import Funnel, OnAverage, funnel, optimal_on_average
     from privacyfunnel.designs.methods import Effort
-    from privacyfunnel.designs.optimum import Optimum, optimal
+    from privacyfunnel.designs.optimal.optimum import Optimum, optimal
+    from privacyfunnel.designs.optimal.privacy_funnel import Funnel, OnAverage, funnel, optimal_on_average
     from privacyfunnel.designs.product.budgets import product_protocol
     from privacyfunnel.errors import GuaranteeError, InputError, PrivacyFunnelError
     from privacyfunnel.estimation import Estimates, combine, impute_file, posterior
-    from privacyfunnel.laws.sealing import SealedProtocol, seal
     from privacyfunnel.library.doors import (
         apply,
         apply_file,
@@ -43,42 +42,43 @@ if TYPE_CHECKING:
         scan,
     )
     from privacyfunnel.library.release import Release
+    from privacyfunnel.mechanisms.sealing import SealedProtocol, seal
     from privacyfunnel.model.information import entropy, mutual_information
     from privacyfunnel.model.joint import Joint
     from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
-    from privacyfunnel.model.protocol import Protocol
-    from privacyfunnel.model.unary_encoding import UnaryEncoding
-    from privacyfunnel.model.uses.linear import Distance, Values
-    from privacyfunnel.model.uses.statistics import Balanced, Statistics, Workload
+    from privacyfunnel.model.protocols.channel_protocol import Protocol
+    from privacyfunnel.model.protocols.unary_encoding import UnaryEncoding
+    from privacyfunnel.model.uses.linear_use import Distance, Values
+    from privacyfunnel.model.uses.statistics_use import Balanced, Statistics, Workload
     from privacyfunnel.model.uses.use import Information, Use
     from privacyfunnel.release.apply import Applied
     from privacyfunnel.release.estimator import Sanitiser
     from privacyfunnel.release.order import Order
-    from privacyfunnel.tables.bins import Bins
+    from privacyfunnel.tables.coding.bins import Bins
+    from privacyfunnel.tables.coding.merges import MergeRare, MergeSecrets
     from privacyfunnel.tables.databases.query import Query
-    from privacyfunnel.tables.dialect import Dialect
-    from privacyfunnel.tables.merging import MergeRare, MergeSecrets
+    from privacyfunnel.tables.readers.dialect import Dialect
 
 __version__ = "0.1.0"
 
 # Where each public name is at home.
-_ROOMS = {
-    "audit_matrix": "audits.matrix",
+_MODULES = {
+    "audit_matrix": "audits.matrix_audit",
     "audit": "library.doors",
     "scan": "library.doors",
-    "chain_protocol": "designs.chain.order",
+    "chain_protocol": "designs.chain.step_order",
     "Curve": "designs.curve",
     "curve": "designs.curve",
-    "conditional_reporting": "designs.explicit",
-    "randomised_response": "designs.explicit",
-    "unary_encoding": "designs.explicit",
-    "Funnel": "designs.funnel",
-    "OnAverage": "designs.funnel",
-    "funnel": "designs.funnel",
-    "optimal_on_average": "designs.funnel",
+    "conditional_reporting": "designs.baselines",
+    "randomised_response": "designs.baselines",
+    "unary_encoding": "designs.baselines",
+    "Funnel": "designs.optimal.privacy_funnel",
+    "OnAverage": "designs.optimal.privacy_funnel",
+    "funnel": "designs.optimal.privacy_funnel",
+    "optimal_on_average": "designs.optimal.privacy_funnel",
     "Effort": "designs.methods",
-    "Optimum": "designs.optimum",
-    "optimal": "designs.optimum",
+    "Optimum": "designs.optimal.optimum",
+    "optimal": "designs.optimal.optimum",
     "product_protocol": "designs.product.budgets",
     "GuaranteeError": "errors",
     "InputError": "errors",
@@ -89,8 +89,8 @@ _ROOMS = {
     "impute": "library.doors",
     "impute_file": "estimation",
     "posterior": "estimation",
-    "SealedProtocol": "laws.sealing",
-    "seal": "laws.sealing",
+    "SealedProtocol": "mechanisms.sealing",
+    "seal": "mechanisms.sealing",
     "entropy": "model.information",
     "mutual_information": "model.information",
     "Joint": "model.joint",
@@ -98,13 +98,13 @@ _ROOMS = {
     "LIP": "model.promises",
     "SRLIP": "model.promises",
     "Promise": "model.promises",
-    "Protocol": "model.protocol",
-    "UnaryEncoding": "model.unary_encoding",
-    "Distance": "model.uses.linear",
-    "Values": "model.uses.linear",
-    "Balanced": "model.uses.statistics",
-    "Statistics": "model.uses.statistics",
-    "Workload": "model.uses.statistics",
+    "Protocol": "model.protocols.channel_protocol",
+    "UnaryEncoding": "model.protocols.unary_encoding",
+    "Distance": "model.uses.linear_use",
+    "Values": "model.uses.linear_use",
+    "Balanced": "model.uses.statistics_use",
+    "Statistics": "model.uses.statistics_use",
+    "Workload": "model.uses.statistics_use",
     "Information": "model.uses.use",
     "Use": "model.uses.use",
     "Applied": "release.apply",
@@ -117,11 +117,11 @@ _ROOMS = {
     "Release": "library.release",
     "sanitise": "library.doors",
     "sanitise_file": "library.doors",
-    "Bins": "tables.bins",
-    "Dialect": "tables.dialect",
+    "Bins": "tables.coding.bins",
+    "Dialect": "tables.readers.dialect",
     "Query": "tables.databases.query",
-    "MergeRare": "tables.merging",
-    "MergeSecrets": "tables.merging",
+    "MergeRare": "tables.coding.merges",
+    "MergeSecrets": "tables.coding.merges",
 }
 
 __all__ = [
@@ -191,9 +191,9 @@ __all__ = [
 def __getattr__(name: str) -> object:
     if name == "errors":
         return import_module("privacyfunnel.errors")
-    if name not in _ROOMS:
+    if name not in _MODULES:
         raise AttributeError(f"module 'privacyfunnel' has no attribute '{name}'")
-    return getattr(import_module(f"privacyfunnel.{_ROOMS[name]}"), name)
+    return getattr(import_module(f"privacyfunnel.{_MODULES[name]}"), name)
 
 
 def __dir__() -> list[str]:

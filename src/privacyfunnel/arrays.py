@@ -20,13 +20,13 @@ __all__ = [
     "Matrix",
     "WordArray",
     "dense",
-    "filled",
-    "frozen",
-    "hardly_filled",
-    "lean",
+    "freeze",
+    "is_hardly_filled",
     "linalg",
     "matrix",
+    "nonzero_entries",
     "sparse",
+    "sparsify",
     "special",
 ]
 
@@ -40,7 +40,7 @@ HARDLY = 1 / 16  # of a matrix: entries cost a dozen times as much one by one
 SMALL = 1 << 20  # entries up to which a matrix is a plain array: 8 MB, and no library to load
 
 
-def frozen(array: NDArray[Any]) -> NDArray[Any]:
+def freeze(array: NDArray[Any]) -> NDArray[Any]:
     """`array` as a read-only view, so that a value object stays the value it was."""
     view = array.view()
     view.flags.writeable = False
@@ -61,7 +61,7 @@ def dense(table: Matrix) -> NDArray[Any]:
     return table if isinstance(table, np.ndarray) else np.asarray(table.toarray())
 
 
-def filled(table: Matrix) -> tuple[IntArray, IntArray, NDArray[Any]]:
+def nonzero_entries(table: Matrix) -> tuple[IntArray, IntArray, NDArray[Any]]:
     """Row, column and value of every entry that is not 0, row by row."""
     if isinstance(table, np.ndarray):
         row, column = np.nonzero(table)
@@ -72,18 +72,18 @@ def filled(table: Matrix) -> tuple[IntArray, IntArray, NDArray[Any]]:
     return row[some], entries.indices[some].astype(np.int64), entries.data[some]
 
 
-def hardly_filled(table: Matrix) -> bool:
+def is_hardly_filled(table: Matrix) -> bool:
     """Whether a matrix is large, and so few of its entries differ from 0 that working on these alone is quicker."""
     entries = int(np.count_nonzero(table)) if isinstance(table, np.ndarray) else table.nnz
     return bool(table.shape[0] * table.shape[1] > SMALL and entries < HARDLY * table.shape[0] * table.shape[1])
 
 
-def lean(table: NDArray[Any]) -> Matrix:
+def sparsify(table: NDArray[Any]) -> Matrix:
     """The same matrix, sparse where it is hardly filled."""
-    return sparse.csr_array(table) if hardly_filled(table) else table
+    return sparse.csr_array(table) if is_hardly_filled(table) else table
 
 
-class _WhenUsed:
+class _LazyModule:
     """A module that is loaded when something of it is first asked for, by whichever thread."""
 
     def __init__(self, name: str) -> None:
@@ -95,4 +95,4 @@ class _WhenUsed:
 
 if not TYPE_CHECKING:
     # A release of one column needs none of these, and loading them takes a third of its time.
-    linalg, sparse, special = (_WhenUsed(f"scipy.{name}") for name in ("linalg", "sparse", "special"))
+    linalg, sparse, special = (_LazyModule(f"scipy.{name}") for name in ("linalg", "sparse", "special"))

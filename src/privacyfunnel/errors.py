@@ -78,53 +78,53 @@ class SolverError(PrivacyFunnelError):
     """A solver stopped without a usable answer. This is a fault of the library, not of the input."""
 
 
-def checked_epsilon(epsilon: float | str) -> float:
+def check_epsilon(epsilon: float | str) -> float:
     """ε as a float, or one sentence that says why it is none.
 
-    >>> checked_epsilon(1)
+    >>> check_epsilon(1)
     1.0
-    >>> checked_epsilon(-1)
+    >>> check_epsilon(-1)
     Traceback (most recent call last):
     ...
     privacyfunnel.errors.ParameterError: ε must be a finite number of at least 0; it is -1.
     """
-    return _checked("ε", epsilon, "a finite number of at least 0", lambda x: x >= 0)
+    return _check_number("ε", epsilon, "a finite number of at least 0", lambda x: x >= 0)
 
 
-def checked_factor(factor: float | str) -> float:
+def check_factor(factor: float | str) -> float:
     """A factor by which a belief may move, at least 1.
 
-    >>> checked_factor(0.5)
+    >>> check_factor(0.5)
     Traceback (most recent call last):
     ...
     privacyfunnel.errors.ParameterError: a factor must be a finite number of at least 1; it is 0.5.
     """
-    return _checked("a factor", factor, "a finite number of at least 1", lambda x: x >= 1)
+    return _check_number("a factor", factor, "a finite number of at least 1", lambda x: x >= 1)
 
 
-def checked_average(average: float | str) -> float:
+def check_average(average: float | str) -> float:
     """An amount of information on average as a float, or one sentence that says why it is none.
 
-    >>> checked_average(-1)
+    >>> check_average(-1)
     Traceback (most recent call last):
     ...
     privacyfunnel.errors.ParameterError: an average must be a finite number of nats, at least 0; it is -1.
     """
-    return _checked("an average", average, "a finite number of nats, at least 0", lambda x: x >= 0)
+    return _check_number("an average", average, "a finite number of nats, at least 0", lambda x: x >= 0)
 
 
-def checked_positive(name: str, value: float | str) -> float:
+def check_positive(name: str, value: float | str) -> float:
     """`value` as a float greater than 0, or one sentence that says why it is not.
 
-    >>> checked_positive("gap", 0)
+    >>> check_positive("gap", 0)
     Traceback (most recent call last):
     ...
     privacyfunnel.errors.ParameterError: gap must be a finite number above 0; it is 0.
     """
-    return _checked(name, value, "a finite number above 0", lambda x: x > 0)
+    return _check_number(name, value, "a finite number above 0", lambda x: x > 0)
 
 
-def _checked(name: str, value: float | str, must: str, holds: Callable[[float], bool]) -> float:
+def _check_number(name: str, value: float | str, must: str, holds: Callable[[float], bool]) -> float:
     try:
         number = math.nan if "_" in str(value) else float(value)  # 1_0 is ten to Python, and a slip to everybody else
     except (TypeError, ValueError):

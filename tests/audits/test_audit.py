@@ -11,14 +11,14 @@ import pytest
 from scipy.stats import kstest
 
 from privacyfunnel import LDP, LIP, SRLIP, SealedProtocol
-from privacyfunnel.audits.draws import FALSE_ALARM, chi_square
-from privacyfunnel.audits.protocol import audit
+from privacyfunnel.audits.draw_tests.draw_agreement import FALSE_ALARM, chi_square
+from privacyfunnel.audits.protocol_audit import audit
 from privacyfunnel.errors import ColumnError, GuaranteeError, TableError
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.uses.use import Information
 from privacyfunnel.release.order import Order
 from privacyfunnel.release.sanitise import sanitise_file
-from privacyfunnel.tables.bins import Bins
+from privacyfunnel.tables.coding.bins import Bins
 
 METHODS = ["optimal", "randomised-response", "conditional-reporting", "unary-encoding"]
 

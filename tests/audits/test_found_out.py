@@ -12,15 +12,15 @@ import polars as pl
 import pytest
 from scipy.stats import binom
 
-from privacyfunnel.audits.draws import chi_square
-from privacyfunnel.audits.following import BySecret, bernstein
+from privacyfunnel.audits.draw_tests.draw_agreement import chi_square
+from privacyfunnel.audits.draw_tests.secret_dependence import SecretTallies, bernstein
 from privacyfunnel.cli import main
-from privacyfunnel.laws.sampling import KeyStream
-from privacyfunnel.laws.tally import Pooled
-from privacyfunnel.release.ledger import ledger_of
+from privacyfunnel.mechanisms.draw_tally import PooledCounts
+from privacyfunnel.mechanisms.sampling import KeyStream
+from privacyfunnel.release.ledger.ledger_file import ledger_path
 from tests.commands import found_by, said, turned_down
-from tests.laws.kinds import JOINT, MAKERS, SECRETS, VALUES, codes_for, sealed_of
-from tests.laws.test_file import redigested
+from tests.mechanisms.kinds import JOINT, MAKERS, SECRETS, VALUES, codes_for, sealed_of
+from tests.mechanisms.test_file import redigested
 
 METHODS = ["randomised-response", "optimal", "conditional-reporting", "unary-encoding"]
 
@@ -143,9 +143,9 @@ def test_true_draws_are_called_false_no_more_often_than_stated(kind: str) -> Non
             secrets = np.array([rng.choice(JOINT.c, p=JOINT.p_s_given_x[:, x]) for x in range(JOINT.a)])[VALUES]
         else:
             drawn, secrets = law.draw(inputs, KeyStream.from_seed(100 + seed).rows(0, len(inputs))), SECRETS
-        counts = BySecret(tally, np.bincount(secrets, minlength=JOINT.c))
+        counts = SecretTallies(tally, np.bincount(secrets, minlength=JOINT.c))
         counts.add(secrets, inputs, drawn)
-        small += counts.judged(chi_square).p_value < 0.05
+        small += counts.judge(chi_square).p_value < 0.05
     assert binom.sf(small - 1, runs, 0.05) > 1e-6
 
 
@@ -154,16 +154,16 @@ def test_bernsteins_bound_holds_for_rare_outputs() -> None:
     chance = rng.uniform(0, 0.02, 300)
     draws = (rng.random((4000, 300)) < chance).sum(axis=1)
     variance = np.array([(chance * (1 - chance)).sum()])
-    called = np.array([bernstein([Pooled(np.array([d - chance.sum()]), variance)])[0] for d in draws])
+    called = np.array([bernstein([PooledCounts(np.array([d - chance.sum()]), variance)])[0] for d in draws])
     for level in (0.1, 0.01):
         assert binom.sf((called < np.log(level)).sum() - 1, len(draws), level) > 1e-6
 
 
 def test_secrets_are_counted_together_only_where_they_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     tally = sealed_of("channel").law.tally()
-    monkeypatch.setattr("privacyfunnel.audits.following.MOST_COUNTS", 3 * tally.size)
-    assert len(BySecret(tally, np.array([5, 9, 1, 7, 2]))._tallies) == 3
-    assert BySecret(tally, np.array([5, 9, 1, 7, 2]))._group.tolist() == [2, 0, 2, 1, 2]
+    monkeypatch.setattr("privacyfunnel.audits.draw_tests.secret_dependence.MOST_COUNTS", 3 * tally.size)
+    assert len(SecretTallies(tally, np.array([5, 9, 1, 7, 2]))._tallies) == 3
+    assert SecretTallies(tally, np.array([5, 9, 1, 7, 2]))._group.tolist() == [2, 0, 2, 1, 2]
 
 
 # Another secret, a seed, a bound.
@@ -207,13 +207,13 @@ def test_a_seed_is_found_out_by_whoever_does_not_know_the_order(
     words = ["sanitise", people, "-s", "ill", "-p", "town", "-e", 0.7, "--no-report", "--again", *order]
     found_by(capsys, *words, "--seed", 42, "--into", tmp_path / "out")
     altered = rewritten(tmp_path / "out", lambda c: c.update(for_publication=True))
-    ledger_of(people).unlink()
+    ledger_path(people).unlink()
     table = tmp_path / "out" / "sanitised.csv"
     sentence = turned_down(capsys, "audit", altered, people, "--sanitised", table)
     assert "it was drawn from a seed that anybody can guess" in sentence
     found_by(capsys, *words, "--into", tmp_path / "fresh")
     fresh = ["audit", tmp_path / "fresh" / "protocol.json", people, "--sanitised", tmp_path / "fresh" / "sanitised.csv"]
-    ledger_of(people).unlink()
+    ledger_path(people).unlink()
     draw = found_by(capsys, *fresh)["draw"]
     assert (draw["row_by_row"], draw["no_guessed_seed"]) == (False, True)
 

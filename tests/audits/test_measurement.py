@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from privacyfunnel.audits.measurement import measured
+from privacyfunnel.audits.leakage_measurement import measure_leakage
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.product import ProductProtocol, bounds_of_pairs
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
-from privacyfunnel.model.protocol import Protocol
-from privacyfunnel.model.sparse import SparseProtocol
+from privacyfunnel.model.protocols.channel_protocol import Protocol
+from privacyfunnel.model.protocols.product_protocol import ProductProtocol, pair_bounds
+from privacyfunnel.model.protocols.sparse_protocol import SparseProtocol
 from tests.strategies import joints, protocols_for
 
 
@@ -22,7 +22,7 @@ from tests.strategies import joints, protocols_for
 @given(data=st.data(), joint=joints(max_c=3, max_a=3, attributes=2))
 def test_a_sparse_table_is_measured_like_a_full_one(promise: Promise, data: st.DataObject, joint: Joint) -> None:
     protocol = data.draw(protocols_for(joint))
-    found = measured(joint, promise, SparseProtocol(csr_array(protocol.channel)))
+    found = measure_leakage(joint, promise, SparseProtocol(csr_array(protocol.channel)))
     assert found.leak.epsilon == pytest.approx(promise.leakage(joint, protocol), abs=1e-12)
     assert found.bound == found.leak.epsilon
 
@@ -37,31 +37,31 @@ def test_what_is_not_looked_at_in_time_is_bounded(joint: Joint, seed: int) -> No
         factors.append(Protocol(channel / channel.sum(axis=1, keepdims=True)))
     product = ProductProtocol(tuple(factors), joint.combos)
     truth = SRLIP(0).leakage(joint, product)
-    whole, none = measured(joint, SRLIP(0), product), measured(joint, SRLIP(0), product, seconds=0.0)
+    whole, none = measure_leakage(joint, SRLIP(0), product), measure_leakage(joint, SRLIP(0), product, seconds=0.0)
     assert whole.leak.epsilon == whole.bound == pytest.approx(truth, abs=1e-12)
     assert none.leak.output is None
     assert none.bound >= truth
     for block in SRLIP(0).comparisons(joint, False):
-        assert bounds_of_pairs(product.channels, product.combos, block).max() >= product.worst(block).epsilon
+        assert pair_bounds(product.channels, product.combos, block).max() >= product.worst(block).epsilon
 
 
 def test_a_sparse_table_is_looked_at_in_parts_and_says_when_time_was_up(monkeypatch: pytest.MonkeyPatch) -> None:
     joint = Joint.from_counts(np.random.default_rng(0).integers(1, 9, size=(3, 4, 3)))
     channel = SparseProtocol(csr_array(np.random.default_rng(1).dirichlet(np.ones(7), size=joint.a)))
-    whole = measured(joint, SRLIP(0), channel)
-    monkeypatch.setattr("privacyfunnel.model.sparse.WORKED_ON", 10)
-    parts = measured(joint, SRLIP(0), channel)
+    whole = measure_leakage(joint, SRLIP(0), channel)
+    monkeypatch.setattr("privacyfunnel.model.protocols.sparse_protocol.WORKED_ON", 10)
+    parts = measure_leakage(joint, SRLIP(0), channel)
     assert (parts.leak.epsilon, parts.bound) == pytest.approx((whole.leak.epsilon, whole.bound))
-    assert measured(joint, SRLIP(0), channel, seconds=0).bound == math.inf
+    assert measure_leakage(joint, SRLIP(0), channel, seconds=0).bound == math.inf
 
 
 def test_publishing_as_it_is_gives_the_secret_away_and_names_who_learns_it() -> None:
     joint = Joint.from_counts(
         [[[2, 1], [3, 0]], [[1, 1], [2, 2]]], ["ill", "well"], [["f", "m"], ["old", "young"]], names=["sex", "age"]
     )
-    found = measured(joint, SRLIP(0), SparseProtocol(csr_array(np.eye(joint.a))))
+    found = measure_leakage(joint, SRLIP(0), SparseProtocol(csr_array(np.eye(joint.a))))
     assert found.leak.epsilon == math.inf
     assert found.leak.describe(joint, "m, young").startswith("someone who knows ")
-    leak, whole = SparseProtocol(csr_array(np.ones((joint.a, 1)))).look(next(iter(LIP(0).comparisons(joint, False))))
+    leak, whole = SparseProtocol(csr_array(np.ones((joint.a, 1)))).measure(next(iter(LIP(0).comparisons(joint, False))))
     assert whole
     assert leak.epsilon < 1e-15

@@ -11,9 +11,9 @@ import pytest
 from scipy.stats import binom
 
 from privacyfunnel import LDP, LIP, Joint
-from privacyfunnel.audits import outside
-from privacyfunnel.audits.outside import Rows, judged, lower_end, upper_end
-from privacyfunnel.designs.explicit import randomised_response
+from privacyfunnel.audits import black_box_tests
+from privacyfunnel.audits.black_box_tests import PublishedRows, judge_rows, lower_end, upper_end
+from privacyfunnel.designs.baselines import randomised_response
 from privacyfunnel.model.promises import Promise
 from tests.commands import refused, run, told
 
@@ -24,7 +24,7 @@ DRAWS = 300_000
 
 def rows_of(
     promise: Promise, n: int, rng: np.random.Generator, leak: float = 0.0, *, sorted_by_secret: bool = False
-) -> Rows:
+) -> PublishedRows:
     """Rows of the least private protocol that keeps the promise, some of them telling their secret."""
     q = randomised_response(JOINT, promise).channel
     inputs = rng.choice(JOINT.c * JOINT.a, size=n, p=JOINT.p_sx.reshape(-1))
@@ -34,7 +34,7 @@ def rows_of(
     place = rng.permutation(n)
     if sorted_by_secret:
         place[np.argsort(s, kind="stable")] = np.arange(n)
-    return Rows(inputs, y[:, None], place)
+    return PublishedRows(inputs, y[:, None], place)
 
 
 @pytest.mark.parametrize("promise", [LIP(0.3), LDP(1)])
@@ -42,27 +42,27 @@ def test_both_tests_accept_the_least_private_honest_rows_and_reject_a_leak_of_fi
     rng = np.random.default_rng(6)
     for leak in (0.0, LEAK):
         rows = rows_of(promise, DRAWS, rng, leak)
-        found = judged(rows, promise.comparisons(JOINT, True), promise.epsilon, rng)
+        found = judge_rows(rows, promise.comparisons(JOINT, True), promise.epsilon, rng)
         assert [verdict.rejects for verdict in found] == [bool(leak)] * 2
 
 
 def test_the_classifier_finds_an_order_that_tells_and_what_is_spread_over_columns() -> None:
     rng = np.random.default_rng(7)
     sorted_rows = rows_of(LDP(1), 20_000, rng, sorted_by_secret=True)
-    intervals, classifier = judged(sorted_rows, LDP(1).comparisons(JOINT, True), 1.0, rng)
+    intervals, classifier = judge_rows(sorted_rows, LDP(1).comparisons(JOINT, True), 1.0, rng)
     assert (intervals.rejects, classifier.rejects) == (False, True)
     # Thirty columns that say a little each: no output occurs twice, and none of the columns breaks the promise.
     inputs = rng.integers(0, 8, 20_000)
     many = (rng.random((20_000, 30)) < np.where(inputs < 4, 0.4, 0.6)[:, None]).astype(np.int64)
-    spread = Rows(inputs, many, rng.permutation(20_000))
-    intervals, classifier = judged(spread, LDP(1).comparisons(JOINT, True), 1.0, rng)
+    spread = PublishedRows(inputs, many, rng.permutation(20_000))
+    intervals, classifier = judge_rows(spread, LDP(1).comparisons(JOINT, True), 1.0, rng)
     assert (intervals.rejects, classifier.rejects) == (False, True)
 
 
 def test_honest_rows_are_rejected_no_more_often_than_stated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outside, "FALSE_ALARM", 0.1)
+    monkeypatch.setattr(black_box_tests, "FALSE_ALARM", 0.1)
     rng, runs = np.random.default_rng(8), 60
-    found = [judged(rows_of(LDP(1), 4000, rng), LDP(1).comparisons(JOINT, True), 1.0, rng) for _ in range(runs)]
+    found = [judge_rows(rows_of(LDP(1), 4000, rng), LDP(1).comparisons(JOINT, True), 1.0, rng) for _ in range(runs)]
     for verdicts in zip(*found, strict=True):
         assert binom.sf(sum(verdict.rejects for verdict in verdicts) - 1, runs, 0.1) > 1e-6
 

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacyfunnel.audits.pram import decimals, read_matrix, write_matrix
-from privacyfunnel.designs.explicit import conditional_reporting, randomised_response, unary_encoding
+from privacyfunnel.designs.baselines import conditional_reporting, randomised_response, unary_encoding
 from privacyfunnel.errors import DistributionError, ParameterError, TableError
-from privacyfunnel.laws.channel import ChannelLaw
-from privacyfunnel.laws.sealing import seal
+from privacyfunnel.mechanisms.channel import ChannelMechanism
+from privacyfunnel.mechanisms.sealing import seal
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LIP
 
@@ -23,7 +23,7 @@ def test_a_matrix_comes_back_as_it_went(tmp_path: Path) -> None:
     sealed = seal(randomised_response(JOINT, LIP(0.3)), LIP(0.3), JOINT)
     write_matrix(sealed, tmp_path / "pram.csv")
     back = read_matrix(tmp_path / "pram.csv", JOINT)
-    assert isinstance(sealed.law, ChannelLaw)
+    assert isinstance(sealed.law, ChannelMechanism)
     np.testing.assert_allclose(back.channel, sealed.law.channel, atol=1e-16)
     assert back.outputs == JOINT.values
     assert LIP(0).leakage(JOINT, back) == pytest.approx(0.3)

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privacyfunnel import LDP, LIP, SRLIP, scan
-from privacyfunnel.audits import scan as room
-from privacyfunnel.tables.frames import FrameTable
-from privacyfunnel.tables.looking import look_together
+from privacyfunnel.audits.scans import scan as room
+from privacyfunnel.tables.coding.cross_tabulation import tabulate_groups
+from privacyfunnel.tables.readers.eager_frames import FrameTable
 from tests.commands import run, told
 
 
@@ -183,7 +183,7 @@ def test_a_pair_leaks_what_publishing_it_as_one_value_leaks(tmp_path: Path, prom
 @given(rows=st.lists(st.tuples(*[st.integers(0, 3)] * 3), min_size=1, max_size=40))
 def test_decided_and_lonely_rows_are_counted_as_by_hand(rows: list[tuple[int, int, int]]) -> None:
     frame = pl.DataFrame(rows, schema=["s", "a", "b"], orient="row")
-    found = look_together(FrameTable.of(frame), secret=["s"], groups=[("a",), ("a", "b")])
+    found = tabulate_groups(FrameTable.from_native(frame), secret=["s"], groups=[("a",), ("a", "b")])
     for group, counted in found.items():
         seen = defaultdict(list)
         for s, a, b in rows:

@@ -15,13 +15,13 @@ from tests.children import serve
 
 # Where each part of the work can be interrupted: a function that it calls.
 PLACES = {
-    "counting": "privacyfunnel.tables.tally:Tally.add",
-    "solving": "privacyfunnel.release.design:checked_joint",
-    "drawing": "privacyfunnel.release.write:Published.columns",
+    "counting": "privacyfunnel.tables.coding.cell_counts:CellCounter.add",
+    "solving": "privacyfunnel.release.design:check_joint",
+    "drawing": "privacyfunnel.release.output_layout:OutputLayout.columns",
     "writing": "pathlib:Path.write_text",
-    "report": "privacyfunnel.report.page:owner_page",
+    "report": "privacyfunnel.report.release_page:owner_page",
     "renaming": "os:link",
-    "folder": "privacyfunnel.tables.whole_folder:_appear",
+    "folder": "privacyfunnel.tables.writers.atomic_folder:_publish_folder",
 }
 SIGNALS = {"kill": signal.SIGKILL, "term": signal.SIGTERM, "int": signal.SIGINT}
 
@@ -42,9 +42,9 @@ def fault(kind: str, asked: dict[str, Any]) -> None:
     elif kind == "changed":
         os.replace(asked["other"], asked["table"])  # noqa: PTH105 - as in any program that saves a file
     elif kind == "second":
-        from privacyfunnel.tables.whole import whole_files
+        from privacyfunnel.tables.writers.atomic_files import atomic_files
 
-        with whole_files(Path(asked["into"])) as parts:
+        with atomic_files(Path(asked["into"])) as parts:
             for name in ("sanitised.csv", "protocol.json"):
                 parts.begin(name).write_text("another run's")
 

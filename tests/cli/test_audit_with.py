@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from privacyfunnel import LIP, Joint, SealedProtocol
-from privacyfunnel.audits.composition import audit_together, composed
+from privacyfunnel.audits.composition_audit import audit_composition, composition_leak
 from tests.commands import found_by, refused, run, sanitise, told, turned_down
 
 
@@ -57,11 +57,11 @@ def test_a_column_released_again_says_more_than_the_sum(adult: Path, tmp_path: P
 def test_releases_of_different_columns_are_counted_together(some: Path, tmp_path: Path) -> None:
     one = released(some, tmp_path / "one", secret="income", publish="race", epsilon=0.2)
     two = released(some, tmp_path / "two", secret="income", publish="sex", epsilon=0.3)
-    found = audit_together([one, two], some, secret=("income",))
+    found = audit_composition([one, two], some, secret=("income",))
     frame = pl.read_csv(some, infer_schema=False)
     joint = Joint.from_table(frame, secret="income", publish=["race", "sex"])
-    laws = [SealedProtocol.load(file).law.among(joint.combos[:, j]) for j, file in enumerate([one, two])]
-    assert found.composed == composed(joint, LIP(0.2), laws)
+    laws = [SealedProtocol.load(file).law.restrict_inputs(joint.combos[:, j]) for j, file in enumerate([one, two])]
+    assert found.composed == composition_leak(joint, LIP(0.2), laws)
     assert found.rows == 800
     assert max(one.epsilon for one in found.alone) < found.composed.epsilon < math.inf
 
@@ -70,7 +70,7 @@ def test_a_protocol_that_sees_the_secret_composes_with_one_that_does_not(some: P
     asked = {"secret": "income", "publish": "race", "epsilon": 0.2}
     seeing = released(some, tmp_path / "seeing", **{**asked, "method": "conditional-reporting"})
     plain = released(some, tmp_path / "plain", **asked)
-    one, other = (audit_together(files, some) for files in ([seeing, plain], [plain, seeing]))
+    one, other = (audit_composition(files, some) for files in ([seeing, plain], [plain, seeing]))
     assert one.composed.epsilon == pytest.approx(other.composed.epsilon, abs=1e-12)
     assert one.composed.epsilon > 0.2
 
@@ -78,7 +78,7 @@ def test_a_protocol_that_sees_the_secret_composes_with_one_that_does_not(some: P
 def test_a_release_that_protected_another_secret_counts_too(some: Path, tmp_path: Path) -> None:
     one = released(some, tmp_path / "one", secret="income", publish="race", epsilon=0.2)
     two = released(some, tmp_path / "two", secret="sex", publish="education", epsilon=1)
-    found = audit_together([one, two], some, secret=("income",))
+    found = audit_composition([one, two], some, secret=("income",))
     assert (found.secret, found.promise) == ("income", LIP(0.2))
     assert found.composed.epsilon > found.alone[1].epsilon > 0.2
 

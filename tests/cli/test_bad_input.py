@@ -359,7 +359,9 @@ def test_counts_that_are_no_joint_are_refused(tmp_path: Path, case: str) -> None
 def test_a_fault_of_ours_exits_with_1_and_says_how_to_see_more(tmp_path: Path) -> None:
     path = tmp_path / "counts.csv"
     path.write_text("s,a,b\n1,1,2\n2,2,1\n")
-    broken = "import privacyfunnel.model.counts as c; c.read_counts = None; from privacyfunnel.cli import main; "
+    broken = (
+        "import privacyfunnel.model.contingency_csv as c; c.read_counts = None; from privacyfunnel.cli import main; "
+    )
     command = [sys.executable, "-c", broken + f"raise SystemExit(main(['solve', '{path}', '--epsilon', '1']))"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ})
     assert done.returncode == 1

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privacyfunnel import LDP, LIP
-from privacyfunnel.cli.beliefs import log_of
+from privacyfunnel.cli.epsilon_meaning import epsilon_of_factor
 from tests.commands import found_by, said, turned_down
 
 
@@ -27,9 +27,9 @@ def people(tmp_path: Path) -> Path:
 def test_the_epsilon_of_a_factor_never_allows_more(factor: float) -> None:
     from fractions import Fraction
 
-    from privacyfunnel.laws.exact import exp_below
+    from privacyfunnel.mechanisms.exact_arithmetic import exp_below
 
-    assert exp_below(log_of(factor)) <= Fraction(factor)
+    assert exp_below(epsilon_of_factor(factor)) <= Fraction(factor)
 
 
 def test_a_factor_stands_for_its_logarithm_and_only_one_of_both_is_given(

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from privacyfunnel.cli.called import called
-from privacyfunnel.designs.choice import DEFAULT_METHOD
-from privacyfunnel.designs.curve import drawn_by_default
+from privacyfunnel.cli.program_name import program_name
+from privacyfunnel.designs.curve import default_methods
+from privacyfunnel.designs.method_selection import DEFAULT_METHOD
 from privacyfunnel.designs.methods import METHODS
-from privacyfunnel.tables.adult import adult_counts
+from privacyfunnel.tables.readers.adult import adult_counts
 from tests.commands import refused, run, sanitise, told
 
 ROOT = Path(__file__).parents[2]
@@ -220,20 +220,20 @@ def test_commands_that_are_proposed_begin_as_the_program_was_called(
     script.chmod(0o755)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", [str(script)])
-    assert called() == ".venv/bin/privacyfunnel"
+    assert program_name() == ".venv/bin/privacyfunnel"
     monkeypatch.setenv("PATH", str(script.parent))
-    assert called() == "privacyfunnel"
+    assert program_name() == "privacyfunnel"
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     monkeypatch.setenv("PATH", "/nowhere")
-    assert called() == str(script)
+    assert program_name() == str(script)
 
 
 def test_a_curve_is_a_table_and_three_files(tmp_path: Path) -> None:
     path = counts_file(tmp_path / "counts.csv", "occupation", "race")
     into = tmp_path / "curve"
     found = told("curve", path, "--epsilons", "0.5,1", "--into", into)
-    assert {point["name"].removesuffix(", sees secret") for point in found["points"]} == set(drawn_by_default())
+    assert {point["name"].removesuffix(", sees secret") for point in found["points"]} == set(default_methods())
     best = {p["epsilon"]: p for p in found["points"] if p["name"] == "optimal"}
     for point in found["points"]:
         if not point["name"].endswith("sees secret"):

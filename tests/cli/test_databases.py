@@ -12,10 +12,10 @@ import polars as pl
 import pytest
 
 from privacyfunnel.errors import TableError
-from privacyfunnel.release.ledger import NAME
+from privacyfunnel.release.ledger.ledger_file import NAME
+from privacyfunnel.tables.coding.encoding import encode
 from privacyfunnel.tables.databases.query import Query
-from privacyfunnel.tables.dialect import AS_FOUND
-from privacyfunnel.tables.encoding import encode
+from privacyfunnel.tables.readers.dialect import AUTO_DETECT
 from tests.cli.postgres import SPELT, Server, server
 from tests.commands import found_by, said, turned_down
 
@@ -199,7 +199,7 @@ def test_a_server_that_does_not_give_all_rows_is_one_sentence_and_nothing_is_wri
     words = ["sanitise", postgres.address(**address), "--query", query, *ASKED, *bins, "--into", "out"]
     assert (part or "it broke off") in turned_down(capsys, *words)
     assert list(Path().iterdir()) == []
-    (left,) = Query(places["postgres"], "select count(*) as n from people").open(AS_FOUND).batches(["n"])
+    (left,) = Query(places["postgres"], "select count(*) as n from people").open(AUTO_DETECT).batches(["n"])
     assert left["n"].item() == ROWS
 
 
@@ -229,7 +229,7 @@ def test_rows_that_change_between_count_and_draw_are_refused(
 
 def test_an_update_between_count_and_draw_is_noticed(places: dict[str, str], postgres: Server) -> None:
     postgres.do("create table moving as select * from people")
-    table = Query(places["postgres"], "select * from moving").open(AS_FOUND)
+    table = Query(places["postgres"], "select * from moving").open(AUTO_DETECT)
     counted = encode(table, secret=["job"], publish=["town"], keep=["age"])
     assert sum(len(chunk.published) for chunk in counted.chunks(["age"])) == ROWS
     postgres.do("update moving set age = 1 where id = 5")
@@ -251,10 +251,10 @@ def test_whatever_type_a_column_has_comes_as_what_the_database_writes(postgres: 
         "7::bigint": "7",
     }
     query = ", ".join(f'{value} as "the ""{i}"""' for i, value in enumerate(texts))
-    table = Query(postgres.address(), f"select {query}").open(AS_FOUND)
+    table = Query(postgres.address(), f"select {query}").open(AUTO_DETECT)
     rows = pl.concat(table.batches(table.columns))
     assert rows.cast(pl.String).row(0) == tuple(texts.values())
     with duckdb.connect(tmp_path / "odd.duckdb") as duck:
         duck.execute("create table odd as select 'a'::enum('a', 'b') as e, interval 1 day as i, 170::hugeint as h")
-    table = Query(str(tmp_path / "odd.duckdb"), "from odd select *").open(AS_FOUND)
+    table = Query(str(tmp_path / "odd.duckdb"), "from odd select *").open(AUTO_DETECT)
     assert pl.concat(table.batches(table.columns)).row(0) == ("a", "1 day", "170")

@@ -12,10 +12,10 @@ import polars as pl
 import pytest
 
 from privacyfunnel.cli import main
-from privacyfunnel.laws.sealing import seal
+from privacyfunnel.mechanisms.sealing import seal
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LIP
-from privacyfunnel.model.protocol import Protocol
+from privacyfunnel.model.protocols.channel_protocol import Protocol
 from privacyfunnel.release.order import Order
 from privacyfunnel.release.sanitise import sanitise_file
 from tests.commands import run, told

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from privacyfunnel.laws.sealing import SealedProtocol, exact_worst
-from privacyfunnel.model.counts import read_counts
+from privacyfunnel.mechanisms.sealing import SealedProtocol, exact_worst_leak
+from privacyfunnel.model.contingency_csv import read_counts
 from privacyfunnel.model.promises import LIP
 from tests.commands import refused, run, said, sanitise, told
 
@@ -126,13 +126,13 @@ def test_a_curve_is_drawn_for_a_population(counts: Path, capsys: pytest.CaptureF
 
 
 def test_the_sealed_optimum_keeps_it_exactly(counts: Path) -> None:
-    from privacyfunnel.designs.optimum import optimal
+    from privacyfunnel.designs.optimal.optimum import optimal
 
     joint = read_counts(counts)
     promise = LIP(1.0).for_population(joint)
     sealed = optimal(joint, promise, gap=1e-3).sealed
     assert sealed is not None
-    ratio = exact_worst(sealed.law, promise, joint).ratio
+    ratio = exact_worst_leak(sealed.law, promise, joint).ratio
     assert ratio is not None
     assert math.exp(0.99) < ratio <= math.e
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from privacyfunnel.cli.manual import manual
-from privacyfunnel.cli.spoken import commands
+from privacyfunnel.cli.command_descriptions import commands
+from privacyfunnel.cli.manual_page import manual
 from tests.commands import run, told
 
 MANUAL = Path(__file__).parents[2] / "man" / "privacyfunnel.1"

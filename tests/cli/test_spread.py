@@ -10,8 +10,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from privacyfunnel.cli.frame import app
-from privacyfunnel.cli.spread import spread
+from privacyfunnel.cli.application import app
+from privacyfunnel.cli.option_groups import expand_groups
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +25,7 @@ class Box(Size):
     depth: Annotated[int, typer.Option("--depth")] = 3
 
 
-@spread
+@expand_groups
 def packed(name: str, *, box: Box, often: Annotated[int, typer.Option("--often")] = 1) -> None:
     print(name, box, often)
 

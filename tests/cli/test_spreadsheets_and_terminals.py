@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from privacyfunnel.cli.words import printable
+from privacyfunnel.cli.text_format import make_printable
 from tests.commands import found_by, said, turned_down
 
 LABELS = ["=cmd|' /C calc'!A0", "+x", "-x", "-5", "@SUM(1)", "\ttab", "plain", "'quoted"]
@@ -122,7 +122,7 @@ def _texts(value: object) -> list[str]:
 
 
 def test_joiners_that_spell_words_stay() -> None:
-    assert printable("می\u200cخواهم é \u3000 \U0001f600") == "می\u200cخواهم é \u3000 \U0001f600"
+    assert make_printable("می\u200cخواهم é \u3000 \U0001f600") == "می\u200cخواهم é \u3000 \U0001f600"
 
 
 @pytest.mark.parametrize(
@@ -149,9 +149,9 @@ def test_a_stream_that_is_closed_or_full_is_no_fault_of_ours(words: str, closed:
 def test_a_library_that_prints_does_not_write_into_the_table(tmp_path: Path) -> None:
     path = table(tmp_path)
     printing = (
-        "import os, privacyfunnel.release.write as w; from privacyfunnel.cli import program\n"
-        "def loud(self, drawn, columns=w.Published.columns): os.write(1, b'LOUD'); return columns(self, drawn)\n"
-        "w.Published.columns = loud; program()"
+        "import os, privacyfunnel.release.output_layout as w; from privacyfunnel.cli import program\n"
+        "def loud(self, drawn, columns=w.OutputLayout.columns): os.write(1, b'LOUD'); return columns(self, drawn)\n"
+        "w.OutputLayout.columns = loud; program()"
     )
     asked = " ".join(map(str, words(path, tmp_path / "out", "--method", "randomised-response")))
     command = f'exec "$0" -c "$1" {asked} >&-'

@@ -6,7 +6,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from privacyfunnel.laws.sealing import SealedProtocol
+from privacyfunnel.mechanisms.sealing import SealedProtocol
 from tests.commands import found_by, refused, said, sanitise, told, turned_down
 
 COUNTS = "S,1,2,3,4\na,10,20,5,6\nb,3,8,20,30\n"

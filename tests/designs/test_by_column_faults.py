@@ -17,15 +17,15 @@ import numpy as np
 import polars as pl
 import pytest
 
-from privacyfunnel.cli import words
-from privacyfunnel.designs.chain import order
-from privacyfunnel.designs.chain.order import chain_protocol
-from privacyfunnel.designs.product import budgets, factors
+from privacyfunnel.cli import text_format
+from privacyfunnel.designs.chain import step_order
+from privacyfunnel.designs.chain.step_order import chain_protocol
+from privacyfunnel.designs.product import budgets, product_factors
 from privacyfunnel.engine.clock import Clock
-from privacyfunnel.engine.lazily import split_lazily
-from privacyfunnel.engine.simplex import Programmes, solve
+from privacyfunnel.engine.lp.batched_simplex import Programmes, solve
+from privacyfunnel.engine.reductions.lazy_constraints import split_with_lazy_constraints
 from privacyfunnel.errors import ParameterError
-from privacyfunnel.laws.sealing import seal
+from privacyfunnel.mechanisms.sealing import seal
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LIP, SRLIP
@@ -154,7 +154,7 @@ def test_what_would_take_hours_is_refused_with_its_size_and_what_to_do(
     assert not into.exists()
 
 
-@pytest.mark.parametrize(("method", "room"), [("product", budgets), ("chain", order)])
+@pytest.mark.parametrize(("method", "room"), [("product", budgets), ("chain", step_order)])
 def test_a_time_limit_is_handed_to_the_search_for_a_product_or_a_chain(
     some: Path,
     tmp_path: Path,
@@ -185,7 +185,7 @@ class Looks:
         self._looks = seconds
 
     @classmethod
-    def of(cls, seconds: float) -> "Looks":
+    def from_limit(cls, seconds: float) -> "Looks":
         return cls(seconds)
 
     def part(self, share: float) -> "Looks":
@@ -199,14 +199,14 @@ class Looks:
 
 def test_the_search_for_a_product_ends_with_its_seconds(some: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a clock on which every look takes a second, what is tried is what the seconds leave."""
-    judged, tries = budgets._judged, itertools.count()
+    judged, tries = budgets._measure, itertools.count()
 
     def counted(*words: Any) -> Any:
         next(tries)
         return judged(*words)
 
     monkeypatch.setattr(budgets, "Clock", Looks)
-    monkeypatch.setattr(budgets, "_judged", counted)
+    monkeypatch.setattr(budgets, "_measure", counted)
     joint = Joint.from_table(pl.read_csv(some), secret="income", publish=["relationship", "sex"])
     tried = []
     for seconds in (1.0, 20.0, 1e6):
@@ -223,13 +223,13 @@ def test_a_factor_gets_a_part_of_the_time_that_is_left(monkeypatch: pytest.Monke
 
     def split(source: Any, *, gap: float, time_limit: float) -> Any:
         given.append(time_limit)
-        return split_lazily(source, gap=gap, time_limit=time_limit)
+        return split_with_lazy_constraints(source, gap=gap, time_limit=time_limit)
 
-    monkeypatch.setattr(factors, "split_lazily", split)
+    monkeypatch.setattr(product_factors, "split_with_lazy_constraints", split)
     joint = Joint.from_counts(np.random.default_rng(0).integers(1, 9, (2, 3, 3)))
     for left, expected in ((np.inf, 5.0), (2.0, 0.2)):
-        clock = Clock.of(left)
-        factors.Factors(joint, SRLIP(1.0), clock).alone(0, 0.5)
+        clock = Clock.from_limit(left)
+        product_factors.Factors(joint, SRLIP(1.0), clock).solve_alone(0, 0.5)
         assert given.pop() == pytest.approx(expected, abs=0.1)
 
 
@@ -288,9 +288,9 @@ def test_workers_end_when_only_their_parent_is_killed_and_nothing_is_left(
 
 
 def test_an_epsilon_just_below_a_power_of_ten_is_written_as_that_power() -> None:
-    assert words.epsilon(9.999e-7) == "1e-06"
-    assert words.epsilon(9.99e-7) == "9.99e-07"
-    assert float(words.epsilon(9.9901e-5)) >= 9.9901e-5
+    assert text_format.format_epsilon(9.999e-7) == "1e-06"
+    assert text_format.format_epsilon(9.99e-7) == "9.99e-07"
+    assert float(text_format.format_epsilon(9.9901e-5)) >= 9.9901e-5
 
 
 def test_a_method_that_does_not_exist_is_answered_with_all_that_do(some: Path, tmp_path: Path) -> None:

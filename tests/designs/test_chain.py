@@ -15,24 +15,24 @@ from privacyfunnel.arrays import IntArray
 from privacyfunnel.designs import workers
 from privacyfunnel.designs.chain import growth
 from privacyfunnel.designs.chain.band import Band
-from privacyfunnel.designs.chain.chain import chain_steps, checked_chain
-from privacyfunnel.designs.chain.channel import lumped, rounded
+from privacyfunnel.designs.chain.chain_design import make_chain, parse_steps
+from privacyfunnel.designs.chain.context_channel import lump_rare, round_channel
 from privacyfunnel.designs.chain.contexts import split_contexts, split_in_two
-from privacyfunnel.designs.chain.first_step import first_channel, largest_first
-from privacyfunnel.designs.chain.order import chain_protocol
-from privacyfunnel.designs.choice import choose_method
-from privacyfunnel.designs.optimum import optimal
+from privacyfunnel.designs.chain.first_step import first_attributes, first_channel
+from privacyfunnel.designs.chain.step_order import chain_protocol
+from privacyfunnel.designs.method_selection import choose_method
+from privacyfunnel.designs.optimal.optimum import optimal
 from privacyfunnel.errors import GuaranteeError, ParameterError, ProtocolFileError, SizeError
-from privacyfunnel.laws.chain import ChainLaw
-from privacyfunnel.laws.chain_step import UNIT, arrivals
-from privacyfunnel.laws.exact import exp_below
-from privacyfunnel.laws.sampling import KeyStream
-from privacyfunnel.laws.sealing import SealedProtocol, certify
-from privacyfunnel.model.information import entropy, surprise
+from privacyfunnel.mechanisms.chain import ChainMechanism
+from privacyfunnel.mechanisms.chain_step import UNIT, next_contexts
+from privacyfunnel.mechanisms.exact_arithmetic import exp_below
+from privacyfunnel.mechanisms.sampling import KeyStream
+from privacyfunnel.mechanisms.sealing import SealedProtocol, certify
+from privacyfunnel.model.information import entropy, entropy_terms
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.product import ProductProtocol
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
-from privacyfunnel.tables.adult import adult_counts
+from privacyfunnel.model.protocols.product_protocol import ProductProtocol
+from privacyfunnel.tables.readers.adult import adult_counts
 from tests.strategies import joints
 
 
@@ -43,7 +43,7 @@ def rows_of(joint: Joint, at_most: int = 400) -> IntArray:
 
 
 def largest_ratio_published(
-    law: ChainLaw, joint: Joint, codes: IntArray, seed: int, *, two_secrets: bool = False
+    law: ChainMechanism, joint: Joint, codes: IntArray, seed: int, *, two_secrets: bool = False
 ) -> Fraction:
     """max P(y|s)/P(y) or its inverse, or P(y|s)/P(y|s'), over the outputs that were published, in fractions.
 
@@ -56,11 +56,11 @@ def largest_ratio_published(
     on = np.arange(len(codes))
     for number, step in enumerate(law.steps):
         words = stream.words(0, len(codes), draw=number)[on]
-        output = step.draw(step.rows_of(node, values[number][codes[on]]), words)
+        output = step.draw(step.row_numbers(node, values[number][codes[on]]), words)
         for i, o in zip(on.tolist(), output.tolist(), strict=True):
             paths[i].append((number, o))
         if number + 1 < len(law.steps):
-            node = arrivals(law.steps[number + 1].came_by, output)
+            node = next_contexts(law.steps[number + 1].parent_output, output)
             on, node = on[node >= 0], node[node >= 0]
     for published in {tuple(path) for path in paths}:
         mass = [Fraction(0)] * joint.c
@@ -91,25 +91,27 @@ def test_a_chain_keeps_its_promise_exactly_on_every_published_path_and_never_bea
     joint: Joint, epsilon: float, kind: type[Promise], as_values: bool
 ) -> None:
     codes, promise = rows_of(joint), kind(epsilon)
-    chain = checked_chain(joint, promise, ((0,), (1, 2)), 0.7, as_values=as_values)
-    found = chain.grown()
-    sealed, grown = found.seal(), found.grown
+    chain = make_chain(joint, promise, ((0,), (1, 2)), 0.7, as_values=as_values)
+    found = chain.solve()
+    sealed, grown = found.seal(), found.growth
     assert (sealed.promise, sealed.epsilon <= epsilon) == (promise, True)
-    assert largest_ratio_published(grown.law, joint, codes, 3, two_secrets=kind is LDP) <= exp_below(sealed.epsilon)
-    reached = grown.law.protocol.mutual_information(joint)
+    assert largest_ratio_published(grown.mechanism, joint, codes, 3, two_secrets=kind is LDP) <= exp_below(
+        sealed.epsilon
+    )
+    reached = grown.mechanism.protocol.mutual_information(joint)
     assert reached <= optimal(joint, promise, gap=1e-4).bound + 1e-9
     assert reached == pytest.approx(grown.nats, abs=1e-9)
 
 
 def test_a_chain_of_identities_is_refused_where_the_table_tells_the_secret() -> None:
     joint = Joint.from_counts(np.random.default_rng(0).integers(1, 30, size=(2, 3, 3)))
-    loud = checked_chain(joint, LIP(9.0), ((0,), (1,)), 1.0).grow()
+    loud = make_chain(joint, LIP(9.0), ((0,), (1,)), 1.0).grow()
     assert loud.nats == pytest.approx(entropy(joint.p_x), abs=1e-9)
-    assert certify(loud.law, LIP(9.0), joint) == pytest.approx(
+    assert certify(loud.mechanism, LIP(9.0), joint) == pytest.approx(
         float(np.abs(np.log(joint.p_s_given_x / joint.p_s[:, None])).max()), abs=1e-9
     )
     with pytest.raises(GuaranteeError, match=r"promised ε = 0\.1"):
-        certify(loud.law, LIP(0.1), joint)
+        certify(loud.mechanism, LIP(0.1), joint)
 
 
 def adult(secret: str, *columns: str) -> Joint:
@@ -121,35 +123,35 @@ def adult(secret: str, *columns: str) -> Joint:
 @pytest.mark.parametrize("column", ["relationship", "sex"])
 def test_one_step_of_a_chain_is_the_optimum_of_one_column(promise: Promise, column: str) -> None:
     joint = adult("occupation", column)
-    grown = checked_chain(joint, promise, ((0,),), 1.0).grow()
+    grown = make_chain(joint, promise, ((0,),), 1.0).grow()
     assert grown.nats == pytest.approx(optimal(joint, promise).utility, abs=4e-3)
 
 
 def test_a_chain_under_ldp_keeps_more_than_one_of_half_its_size_under_lip_which_would_keep_the_promise_too() -> None:
     joint = adult("occupation", "relationship", "race", "sex")
     steps = ((0,), (1, 2))
-    half, whole = (checked_chain(joint, promise, steps, 0.7).grow() for promise in (LIP(0.5), LDP(1.0)))
-    assert certify(half.law, LDP(1.0), joint) <= 1.0
-    assert certify(whole.law, LDP(1.0), joint) == pytest.approx(1.0, abs=1e-6)
+    half, whole = (make_chain(joint, promise, steps, 0.7).grow() for promise in (LIP(0.5), LDP(1.0)))
+    assert certify(half.mechanism, LDP(1.0), joint) <= 1.0
+    assert certify(whole.mechanism, LDP(1.0), joint) == pytest.approx(1.0, abs=1e-6)
     assert whole.nats > 1.02 * half.nats
     with pytest.raises(GuaranteeError, match=r"LIP promised ε = 0\.5"):
-        certify(whole.law, LIP(0.5), joint)
+        certify(whole.mechanism, LIP(0.5), joint)
 
 
 def test_a_chain_for_lip_is_refused_where_ldp_of_its_size_was_promised() -> None:
     joint = adult("occupation", "relationship", "sex")
-    grown = checked_chain(joint, LIP(1.0), ((0,), (1,)), 0.8).grow()
-    assert certify(grown.law, LIP(1.0), joint) <= 1.0
+    grown = make_chain(joint, LIP(1.0), ((0,), (1,)), 0.8).grow()
+    assert certify(grown.mechanism, LIP(1.0), joint) <= 1.0
     with pytest.raises(GuaranteeError, match=r"LDP promised ε = 1; this protocol leaks 0\.\d+ more"):
-        certify(grown.law, LDP(1.0), joint)
+        certify(grown.mechanism, LDP(1.0), joint)
 
 
 def test_a_chain_on_adult_is_certified_shared_out_in_columns_and_survives_its_file(tmp_path: Path) -> None:
     joint = adult("occupation", "education", "relationship", "sex")
     codes = rows_of(joint, 2000)
-    chain = checked_chain(joint, LIP(1.0), chain_steps(joint, ["education", ["relationship", "sex"]]), 0.6)
-    found = chain.grown()
-    sealed, grown = found.seal(), found.grown
+    chain = make_chain(joint, LIP(1.0), parse_steps(joint, ["education", ["relationship", "sex"]]), 0.6)
+    found = chain.solve()
+    sealed, grown = found.seal(), found.growth
     assert 0.5 < sealed.epsilon <= 1.0
     assert 0.6 * entropy(joint.p_x) < grown.nats < entropy(joint.p_x)
     sealed.save(tmp_path / "protocol.json")
@@ -162,7 +164,7 @@ def test_a_chain_on_adult_is_certified_shared_out_in_columns_and_survives_its_fi
 def test_a_chain_of_values_publishes_values_as_often_as_they_are() -> None:
     joint = adult("income", "relationship", "sex")
     codes = np.repeat(np.arange(joint.a), joint.weights.sum(axis=0).astype(np.int64))
-    groups, values = (checked_chain(joint, LIP(0.5), ((0,), (1,)), 0.7, as_values=how).seal() for how in (False, True))
+    groups, values = (make_chain(joint, LIP(0.5), ((0,), (1,)), 0.7, as_values=how).seal() for how in (False, True))
     for attribute, labels in zip(joint.attributes, values.law.columns, strict=True):
         assert set(labels) <= set(attribute.labels)
     assert 0 < values.information < groups.information
@@ -178,22 +180,22 @@ def test_a_chain_of_values_publishes_values_as_often_as_they_are() -> None:
 def test_a_large_first_step_keeps_its_promise_and_more_than_small_ones(promise: Promise) -> None:
     joint = adult("occupation", "relationship", "race", "sex")
     codes = rows_of(joint, 2000)
-    small = checked_chain(joint, promise, ((0,), (1,), (2,)), 0.6).grow()
-    whole = checked_chain(joint, promise, ((0, 1, 2),), 1.0)
+    small = make_chain(joint, promise, ((0,), (1,), (2,)), 0.6).grow()
+    whole = make_chain(joint, promise, ((0, 1, 2),), 1.0)
     whole = replace(whole, first=first_channel(joint, (0, 1, 2), whole.bands[0], seconds=4.0))
-    found = whole.grown()
-    sealed, grown = found.seal(), found.grown
+    found = whole.solve()
+    sealed, grown = found.seal(), found.growth
     assert grown.nats > small.nats
     two_secrets = isinstance(promise, LDP)
-    assert largest_ratio_published(grown.law, joint, codes[:50], 1, two_secrets=two_secrets) <= exp_below(1.0)
+    assert largest_ratio_published(grown.mechanism, joint, codes[:50], 1, two_secrets=two_secrets) <= exp_below(1.0)
     assert sealed.epsilon <= 1.0
 
 
 def test_a_large_first_step_uses_all_of_ldp_where_the_secret_has_two_values() -> None:
     joint = adult("income", "relationship", "race", "sex")
-    found = chain_protocol(joint, LDP(1.0), seconds=4.0).grown()
-    sealed, grown = found.seal(), found.grown
-    assert len(grown.law.steps) == 1
+    found = chain_protocol(joint, LDP(1.0), seconds=4.0).solve()
+    sealed, grown = found.seal(), found.growth
+    assert len(grown.mechanism.steps) == 1
     assert sealed.epsilon == pytest.approx(1.0, abs=1e-5)
     best = optimal(joint, LDP(1.0)).utility
     assert 0.99 * best < grown.nats <= best + 1e-6
@@ -201,32 +203,35 @@ def test_a_large_first_step_uses_all_of_ldp_where_the_secret_has_two_values() ->
 
 def test_as_many_columns_go_first_as_are_solved_together() -> None:
     joint = adult("occupation", "education", "relationship", "race", "sex", "income")
-    first = largest_first(joint)
+    first = first_attributes(joint)
     assert 40 < joint.onto(first).a <= 650
     for j in set(range(joint.m)) - set(first):
         assert joint.onto([*first, j]).a > 650
-    assert largest_first(adult("income", "relationship", "sex")) == (0, 1)
+    assert first_attributes(adult("income", "relationship", "sex")) == (0, 1)
 
 
 def test_outputs_that_integers_cannot_follow_join_others() -> None:
     table = np.array([[0.5, 0.5], [1.5, 0.5], [0.5, 1.5]])  # p(x), then p(s|x)/p(s) for two secrets
     faint = 2.0**-41  # below what is drawn: the output would stand for the first value alone
     chances = np.array([[0.5, 0.5 - faint, faint], [0.5, 0.5 - 2 * faint, 2 * faint]])
-    channel, outputs = rounded(table, chances, Band(math.log(1.2)))
+    channel, outputs = round_channel(table, chances, Band(math.log(1.2)))
     assert outputs.tolist() == [0, 1]
     assert sum(channel.numerator.tolist()) == 2 * UNIT
-    assert rounded(table, np.eye(2), Band(math.log(1.2)))[0].numerator.tolist() == [UNIT, UNIT]  # silent: none allowed
+    assert round_channel(table, np.eye(2), Band(math.log(1.2)))[0].numerator.tolist() == [
+        UNIT,
+        UNIT,
+    ]  # silent: none allowed
 
 
 def test_a_chain_follows_from_counts_alone_and_few_contexts_keep_little_less() -> None:
     joint = adult("occupation", "education", "relationship", "sex")
-    chain = checked_chain(joint, LIP(1.0), ((0,), (1,), (2,)), 0.6)
+    chain = make_chain(joint, LIP(1.0), ((0,), (1,), (2,)), 0.6)
     one, other = chain.seal(), chain.seal()
     assert one.to_text() == other.to_text()
     few = chain.grow(200)
     assert few.contexts < chain.grow().contexts
     assert 0.9 * one.information < few.nats < one.information
-    assert certify(few.law, LIP(1.0), joint) <= 1.0
+    assert certify(few.mechanism, LIP(1.0), joint) <= 1.0
 
 
 def test_when_time_is_up_the_rarest_contexts_say_nothing_and_the_promise_stands(
@@ -234,7 +239,7 @@ def test_when_time_is_up_the_rarest_contexts_say_nothing_and_the_promise_stands(
 ) -> None:
     """On a clock on which every look takes a second."""
     joint = adult("occupation", "education", "relationship", "sex")
-    whole = checked_chain(joint, LIP(1.0), ((0,), (1,), (2,)), 0.6)
+    whole = make_chain(joint, LIP(1.0), ((0,), (1,), (2,)), 0.6)
     ticks = itertools.count()
 
     class Clock:
@@ -242,14 +247,14 @@ def test_when_time_is_up_the_rarest_contexts_say_nothing_and_the_promise_stands(
 
     monkeypatch.setattr(growth, "time", Clock)
     monkeypatch.setattr(workers, "time", Clock)
-    monkeypatch.setattr(workers.Workers, "_ready", lambda self, jobs: None)  # in this process, one after the other
+    monkeypatch.setattr(workers.Workers, "_open_pool", lambda self, jobs: None)  # in this process, one after the other
     kept, contexts = [], []
     for deadline in (0.0, 3.0, 6.0, 12.0, math.inf):
         ticks = itertools.count()
-        found = replace(whole, deadline=deadline).grown()
+        found = replace(whole, deadline=deadline).solve()
         assert found.seal().epsilon <= 1.0
         kept.append(found.information)
-        contexts.append(found.grown.contexts)
+        contexts.append(found.growth.contexts)
         assert found.worth.stopped == ("time" if math.isfinite(deadline) else "nothing left to try")
     assert 0 < kept[0] < kept[-1]  # the first step is always solved
     assert kept == sorted(kept)
@@ -260,8 +265,8 @@ def test_when_time_is_up_the_rarest_contexts_say_nothing_and_the_promise_stands(
 
 def test_altered_integers_are_noticed() -> None:
     joint = adult("occupation", "relationship", "sex")
-    grown = checked_chain(joint, LIP(1.0), ((0,), (1,)), 0.8).grow()
-    step = grown.law.steps[0]
+    grown = make_chain(joint, LIP(1.0), ((0,), (1,)), 0.8).grow()
+    step = grown.mechanism.steps[0]
     lighter = step.numerator.copy()
     lighter[0] -= 1
     with pytest.raises(ProtocolFileError, match=r"sum to 2\^62; 1 of"):
@@ -271,11 +276,11 @@ def test_altered_integers_are_noticed() -> None:
     with pytest.raises(ProtocolFileError, match="within bounds"):
         replace(step, value=moved)
     # A context without a row for a value that it may hold says nothing about that value: refused, not ignored.
-    last = grown.law.steps[1]
+    last = grown.mechanism.steps[1]
     kept = last.cell != last.cell[-1]
     hole = replace(last, value=last.value[kept], output=last.output[kept], numerator=last.numerator[kept])
     with pytest.raises(ProtocolFileError, match="a row for every value"):
-        certify(ChainLaw((step, hole), grown.law.columns, grown.law.combos), LIP(1.0), joint)
+        certify(ChainMechanism((step, hole), grown.mechanism.columns, grown.mechanism.combos), LIP(1.0), joint)
 
 
 @settings(max_examples=25, deadline=None)
@@ -291,12 +296,12 @@ def test_two_values_are_split_alike_by_interval_and_by_columns(seed: int, epsilo
     (q, v), (r, w) = split_in_two(table, band)[0], split_contexts(padded, band)[0]
     assert q @ v == pytest.approx(p_x)
     assert r @ w[:, :2] == pytest.approx(p_x)
-    assert q @ surprise(v).sum(axis=1) == pytest.approx(r @ surprise(w).sum(axis=1), abs=1e-6)
+    assert q @ entropy_terms(v).sum(axis=1) == pytest.approx(r @ entropy_terms(w).sum(axis=1), abs=1e-6)
 
 
 def test_lumping_keeps_the_likeliest_values_and_every_total() -> None:
     table = np.vstack([[0.1, 0.4, 0.2, 0.3], [1.0, 0.5, 2.0, 1.0]])
-    small, group = lumped(table, 3)
+    small, group = lump_rare(table, 3)
     assert group.tolist() == [2, 0, 2, 1]
     assert small[0] == pytest.approx([0.4, 0.3, 0.3])
     assert small[1] @ small[0] == pytest.approx(table[1] @ table[0])
@@ -342,7 +347,7 @@ def test_the_choice_is_joint_while_small_and_chain_beyond_and_says_why() -> None
 
 def test_a_product_and_a_chain_fit_only_their_own_table() -> None:
     joint = adult("income", "relationship", "sex")
-    grown = checked_chain(joint, LIP(1.0), ((0,), (1,)), 0.8).grow()
+    grown = make_chain(joint, LIP(1.0), ((0,), (1,)), 0.8).grow()
     with pytest.raises(ProtocolFileError, match="a row per input"):
-        certify(grown.law, LIP(1.0), adult("income", "sex"))
+        certify(grown.mechanism, LIP(1.0), adult("income", "sex"))
     assert not ProductProtocol.sees_secret

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privacyfunnel.designs.chain.chain import checked_chain
-from privacyfunnel.laws import chain as chain_law
-from privacyfunnel.laws import chain_measures
-from privacyfunnel.laws.chain import ChainLaw
-from privacyfunnel.laws.sampling import KeyStream
-from privacyfunnel.laws.sealing import certify
+from privacyfunnel.designs.chain.chain_design import make_chain
+from privacyfunnel.mechanisms import chain as chain_law
+from privacyfunnel.mechanisms import chain_measures
+from privacyfunnel.mechanisms.chain import ChainMechanism
+from privacyfunnel.mechanisms.sampling import KeyStream
+from privacyfunnel.mechanisms.sealing import certify
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LIP
 from tests.strategies import joints
@@ -27,7 +27,7 @@ from tests.strategies import joints
 def test_a_chain_of_few_contexts_is_whole_and_keeps_its_promise_on_every_output(
     joint: Joint, rows: float, as_values: bool
 ) -> None:
-    law = checked_chain(joint, LIP(0.7), ((0,), (1,), (2,)), 0.6, as_values=as_values).grow(rows).law
+    law = make_chain(joint, LIP(0.7), ((0,), (1,), (2,)), 0.6, as_values=as_values).grow(rows).mechanism
     shown, paths = law.whole_outputs()
     chances = paths.toarray().T
     assert chances.sum(axis=1) == pytest.approx(1, abs=1e-12)
@@ -38,7 +38,7 @@ def test_a_chain_of_few_contexts_is_whole_and_keeps_its_promise_on_every_output(
     # Whatever rows come, they are drawn, and what they show is found again: as the law and as nothing else.
     codes = np.tile(np.arange(joint.a), 200)
     drawn = law.draw(codes, KeyStream.from_seed(1).rows(0, len(codes)))
-    output = law.observed(drawn)[:, 0]
+    output = law.observation_codes(drawn)[:, 0]
     assert (output >= 0).all()
     assert (shown[output] == drawn).all()
     assert (chances[codes, output] > 0).all()
@@ -49,7 +49,7 @@ def test_a_chain_of_few_contexts_is_whole_and_keeps_its_promise_on_every_output(
     p_xy = joint.p_x[:, None] * chances
     information = float((p_xy * np.log(chances / (joint.p_x @ chances), where=chances > 0, out=0 * p_xy)).sum())
     assert law.protocol.mutual_information(joint) == pytest.approx(information, abs=1e-12)
-    for j, (values, with_labels) in enumerate(law.with_values(joint)):
+    for j, (values, with_labels) in enumerate(law.value_joint(joint)):
         expected = np.zeros_like(with_labels)
         np.add.at(expected, (joint.combos[:, j, None], shown[None, :, j]), p_xy)
         np.testing.assert_allclose(with_labels, expected, atol=1e-12)
@@ -61,11 +61,11 @@ def test_a_chain_of_few_contexts_is_whole_and_keeps_its_promise_on_every_output(
     ]
     guesses = np.column_stack([label[shown[:, j], 0] for j, label in enumerate(told)])
     right = (guesses[None] == joint.combos[:, None]).all(axis=2)
-    assert law.expected_likely(told, joint) == pytest.approx(float(p_xy[right].sum()), abs=1e-12)
+    assert law.likely_probability(told, joint) == pytest.approx(float(p_xy[right].sum()), abs=1e-12)
     own = shown[random.integers(len(shown), size=joint.a)]
     own[0] = -1  # a value that has no label
     alike = (shown[None] == own[:, None]).all(axis=2)
-    assert law.expected_unchanged(own, joint) == pytest.approx(float(p_xy[alike].sum()), abs=1e-12)
+    assert law.unchanged_probability(own, joint) == pytest.approx(float(p_xy[alike].sum()), abs=1e-12)
 
 
 @settings(max_examples=20, deadline=None)
@@ -73,15 +73,15 @@ def test_a_chain_of_few_contexts_is_whole_and_keeps_its_promise_on_every_output(
 def test_a_chain_says_the_same_whatever_is_looked_at_at_a_time_and_in_whatever_order_contexts_stand(
     joint: Joint, rows: float, seed: int
 ) -> None:
-    law = checked_chain(joint, LIP(0.7), ((0,), (1,), (2,)), 0.6).grow(rows).law
-    other, with_labels = shuffled(law, seed), law.with_values(joint)
+    law = make_chain(joint, LIP(0.7), ((0,), (1,), (2,)), 0.6).grow(rows).mechanism
+    other, with_labels = shuffled(law, seed), law.value_joint(joint)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(chain_law, "AT_ONCE", 3)
         patch.setattr(chain_measures, "AT_ONCE", 3)
         for mine in (law, other):
             assert certify(mine, LIP(0.7), joint) == pytest.approx(certify(law, LIP(0.7), joint), abs=1e-12)
             assert mine.protocol.mutual_information(joint) == pytest.approx(law.protocol.mutual_information(joint))
-            for (_, one), (_, two) in zip(mine.with_values(joint), with_labels, strict=True):
+            for (_, one), (_, two) in zip(mine.value_joint(joint), with_labels, strict=True):
                 np.testing.assert_allclose(one, two, atol=1e-12)
             by_output = [
                 dict(zip(map(tuple, shown.tolist()), chances.toarray(), strict=True))
@@ -92,15 +92,15 @@ def test_a_chain_says_the_same_whatever_is_looked_at_at_a_time_and_in_whatever_o
                 np.testing.assert_allclose(chances, by_output[1][labels], atol=1e-12)
 
 
-def shuffled(law: ChainLaw, seed: int) -> ChainLaw:
+def shuffled(law: ChainMechanism, seed: int) -> ChainMechanism:
     """The same law with the contexts of its last step in another order."""
     step = law.steps[-1]
-    order = np.random.default_rng(seed).permutation(len(step.came_by))
+    order = np.random.default_rng(seed).permutation(len(step.parent_output))
     outputs = np.argsort(np.argsort(order)[step.context_of_output], kind="stable")
     entries = np.lexsort((np.argsort(outputs)[step.output], step.value, np.argsort(order)[step.context]))
     moved = replace(
         step,
-        came_by=step.came_by[order],
+        parent_output=step.parent_output[order],
         context_of_output=np.argsort(order)[step.context_of_output][outputs],
         labels=step.labels[outputs],
         value=step.value[entries],

@@ -8,16 +8,16 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from privacyfunnel.arrays import FloatArray
-from privacyfunnel.designs.explicit import EXPLICIT, conditional_reporting, randomised_response, unary_encoding
+from privacyfunnel.designs.baselines import BASELINES, conditional_reporting, randomised_response, unary_encoding
 from privacyfunnel.errors import DistributionError, GuaranteeError, ParameterError, SizeError
-from privacyfunnel.model import unary_encoding as unary_room
 from privacyfunnel.model.comparisons import Comparisons, Leak, log_ratio
 from privacyfunnel.model.information import entropy, information, mutual_information
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
-from privacyfunnel.model.protocol import Protocol
-from privacyfunnel.model.unary_encoding import LARGEST_ALPHA, UnaryEncoding
-from privacyfunnel.tables.adult import adult_counts
+from privacyfunnel.model.protocols import unary_encoding as unary_room
+from privacyfunnel.model.protocols.channel_protocol import Protocol
+from privacyfunnel.model.protocols.unary_encoding import LARGEST_ALPHA, UnaryEncoding
+from privacyfunnel.tables.readers.adult import adult_counts
 from tests.strategies import joints
 
 KINDS = (LIP, LDP, SRLIP)
@@ -154,7 +154,7 @@ def test_members_are_the_matrices_of_the_paper(joint: Joint, epsilon: float) -> 
 @given(joint=joints(max_c=3, max_a=4, attributes=2), epsilon=epsilons, kind=st.sampled_from(KINDS))
 @settings(max_examples=80, deadline=None)
 def test_every_family_keeps_every_promise_without_tolerance(joint: Joint, epsilon: float, kind: type[Promise]) -> None:
-    for name, family in EXPLICIT.items():
+    for name, family in BASELINES.items():
         try:
             protocol = family(joint, kind(epsilon))
         except GuaranteeError:
@@ -168,7 +168,7 @@ def test_every_family_keeps_every_promise_without_tolerance(joint: Joint, epsilo
     joint=joints(max_c=3, max_a=4, min_c=2, min_a=2),
     epsilon=st.floats(0.01, 4),
     kind=st.sampled_from(KINDS),
-    family=st.sampled_from(list(EXPLICIT.values())),
+    family=st.sampled_from(list(BASELINES.values())),
 )
 @settings(max_examples=120, deadline=None)
 def test_a_hair_less_random_breaks_the_promise(
@@ -280,7 +280,7 @@ def test_where_even_the_identity_keeps_the_promise_it_is_returned() -> None:
     joint = Joint.from_counts([[4, 6], [6, 4]])
     for kind in KINDS:
         leaks = kind(1).leakage(joint, Protocol(np.eye(2)))
-        for family in EXPLICIT.values():
+        for family in BASELINES.values():
             assert family(joint, kind(leaks)).alpha == math.inf
             if not (kind is SRLIP and family is conditional_reporting):
                 below = family(joint, kind(leaks * (1 - 1e-9))).alpha
@@ -318,7 +318,7 @@ def test_a_tiny_epsilon_is_kept() -> None:
 def test_one_secret_value_or_one_published_value_is_published_as_it_is(counts: list[list[int]]) -> None:
     joint = Joint.from_counts(counts)
     for kind in KINDS:
-        for family in EXPLICIT.values():
+        for family in BASELINES.values():
             protocol = family(joint, kind(0))
             assert protocol.alpha == math.inf
             assert kind(0).leakage(joint, protocol) == 0

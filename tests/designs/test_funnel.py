@@ -11,23 +11,23 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from privacyfunnel.arrays import FloatArray
-from privacyfunnel.designs import funnel as room
-from privacyfunnel.designs import optimum
-from privacyfunnel.designs.funnel import SHARES, about_secret, funnel, optimal_on_average
-from privacyfunnel.designs.greedy import PRICES, greedy_merging
-from privacyfunnel.designs.optimum import optimal
-from privacyfunnel.designs.question import Optimum
+from privacyfunnel.designs.optimal import optimum
+from privacyfunnel.designs.optimal import privacy_funnel as room
+from privacyfunnel.designs.optimal.greedy_merging import PRICES, greedy_merging
+from privacyfunnel.designs.optimal.optimum import optimal
+from privacyfunnel.designs.optimal.privacy_funnel import SHARES, funnel, optimal_on_average, secret_information
+from privacyfunnel.designs.optimal.solver_interface import Optimum
 from privacyfunnel.engine.clock import Clock
-from privacyfunnel.engine.gibbs import AverageCost, GibbsBoxes, greedily
 from privacyfunnel.engine.objective import reduced_costs
 from privacyfunnel.engine.problem import Problem
-from privacyfunnel.engine.walks import Walks
+from privacyfunnel.engine.proofs.entropic import AverageObjective, GibbsBoxes, minimise_greedily
+from privacyfunnel.engine.search.average_descent import AverageDescent
 from privacyfunnel.errors import ParameterError, SizeError
-from privacyfunnel.model.information import entropy, information, surprise
+from privacyfunnel.model.constraints import LinearConstraints
+from privacyfunnel.model.information import entropy, entropy_terms, information
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
-from privacyfunnel.model.rows import Rows
-from privacyfunnel.tables.adult import adult_counts
+from privacyfunnel.tables.readers.adult import adult_counts
 from tests.strategies import joints, protocols_for
 
 GAP = 1e-5
@@ -69,7 +69,7 @@ def test_the_average_is_kept_and_the_optimum_is_proved(joint: Joint, share: floa
     assert best.utility <= best.bound <= best.utility + 1.1e-4
     assert best.worst["lip"] == LIP(0).leakage(joint, best.protocol)
     (merged,) = greedy_merging(joint, [average])
-    assert best.utility >= merged.kept - 1.1e-4
+    assert best.utility >= merged.information - 1.1e-4
 
 
 @given(joint=joints(max_c=3, max_a=3, min_c=2, min_a=2), share=st.floats(0.05, 0.95))
@@ -79,9 +79,9 @@ def test_it_equals_a_programme_over_a_fine_grid_of_posteriors(joint: Joint, shar
     counts = np.stack(np.meshgrid(*[np.arange(steps + 1)] * joint.a), axis=-1).reshape(-1, joint.a)
     atoms = np.concatenate([counts[counts.sum(axis=1) == steps] / steps, joint.p_x[None]])
     average = share * information(joint.p_sx)
-    left_open = surprise(atoms @ joint.p_s_given_x.T).sum(axis=1)
+    left_open = entropy_terms(atoms @ joint.p_s_given_x.T).sum(axis=1)
     found = linprog(
-        surprise(atoms).sum(axis=1),
+        entropy_terms(atoms).sum(axis=1),
         A_eq=atoms.T,
         b_eq=joint.p_x,
         A_ub=-left_open[None],
@@ -98,7 +98,7 @@ def test_it_equals_a_programme_over_a_fine_grid_of_posteriors(joint: Joint, shar
 @settings(max_examples=10, deadline=None)
 def test_no_protocol_beats_the_bound_at_what_it_tells_itself(joint: Joint, data: st.DataObject) -> None:
     other = data.draw(protocols_for(joint))
-    told = about_secret(joint, other)
+    told = secret_information(joint, other)
     if told > 1e-4:
         bound = optimal_on_average(joint, told, gap=1e-3, time_limit=3).bound
         assert other.mutual_information(joint) <= bound + 1e-9
@@ -109,16 +109,16 @@ def test_no_protocol_beats_the_bound_at_what_it_tells_itself(joint: Joint, data:
 def test_a_walk_never_goes_up_and_a_box_never_lies_above_what_it_holds(joint: Joint, mu: float, seed: int) -> None:
     rng = np.random.default_rng(seed)
     prices, starts = rng.normal(size=joint.a), rng.dirichlet(np.ones(joint.a), 8)
-    problem = Problem.of_values(joint.p_x, Rows.joined([], joint.a), 1.0)
-    cost = AverageCost(np.arange(joint.a), joint.p_s_given_x, mu)
-    walks = Walks(problem, joint.p_s_given_x)
+    problem = Problem.from_values(joint.p_x, LinearConstraints.concatenate([], joint.a), 1.0)
+    cost = AverageObjective(np.arange(joint.a), joint.p_s_given_x, mu)
+    walks = AverageDescent(problem, joint.p_s_given_x)
     before = reduced_costs(cost, starts, prices)
     for _ in range(5):
-        starts = walks.walked(starts, prices, mu, 1)
+        starts = walks.descend(starts, prices, mu, 1)
         after = reduced_costs(cost, starts, prices)
         assert (after <= before + 1e-9).all()
         before = after
-    boxes = GibbsBoxes(cost, greedily, joint.a, np.ones(joint.a))
+    boxes = GibbsBoxes(cost, minimise_greedily, joint.a, np.ones(joint.a))
     roots = boxes.roots(prices, math.inf)
     everything = roots
     for _ in range(3):
@@ -136,7 +136,7 @@ def test_a_walk_never_goes_up_and_a_box_never_lies_above_what_it_holds(joint: Jo
 def test_an_average_beside_a_promise_keeps_both(kind: type, known: float | None) -> None:
     joint, promise = adult("marital-status", "relationship"), kind(1.0)
     alone = optimal(joint, promise)
-    average = about_secret(joint, alone.protocol) / 2
+    average = secret_information(joint, alone.protocol) / 2
     both = optimal_on_average(joint, average, promise, gap=1e-4)
     assert both.about_secret <= average
     assert promise.leakage(joint, both.protocol) <= 1.0
@@ -187,11 +187,13 @@ def test_greedy_merging_is_what_it_says_and_the_best_begins_there_however_short_
     for average, merged in zip(averages, greedy_merging(joint, averages), strict=True):
         p_sy = np.stack([joint.p_sx[:, merged.output == y].sum(axis=1) for y in np.unique(merged.output)], axis=1)
         assert information(p_sy) <= average + 1e-12
-        assert merged.kept == pytest.approx(entropy(p_sy.sum(axis=0)), abs=1e-12)
-        assert merged.kept == pytest.approx(max(naively(joint.p_sx, average, price) for price in PRICES), abs=1e-12)
+        assert merged.information == pytest.approx(entropy(p_sy.sum(axis=0)), abs=1e-12)
+        assert merged.information == pytest.approx(
+            max(naively(joint.p_sx, average, price) for price in PRICES), abs=1e-12
+        )
         hasty = optimal_on_average(joint, average, time_limit=1e-9, merged=merged)
         assert hasty.about_secret <= average
-        assert hasty.utility >= merged.kept - 1e-6
+        assert hasty.utility >= merged.information - 1e-6
 
 
 def naively(p_sy: FloatArray, average: float, price: float) -> float:
@@ -211,8 +213,8 @@ def naively(p_sy: FloatArray, average: float, price: float) -> float:
 
 
 def test_greedy_merging_that_is_late_says_nothing() -> None:
-    (merged,) = greedy_merging(SMALL, [0.01], Clock.of(0.0))
-    assert merged.kept == 0.0
+    (merged,) = greedy_merging(SMALL, [0.01], Clock.from_limit(0.0))
+    assert merged.information == 0.0
     assert merged.posteriors(SMALL) == pytest.approx(SMALL.p_x[None])
 
 

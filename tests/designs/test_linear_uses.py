@@ -7,17 +7,17 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from privacyfunnel.designs.explicit import randomised_response
-from privacyfunnel.designs.optimum import optimal
+from privacyfunnel.designs.baselines import randomised_response
+from privacyfunnel.designs.optimal.optimum import optimal
 from privacyfunnel.errors import InputError, ParameterError, SizeError
 from privacyfunnel.model.joint import Attribute, Joint
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
-from privacyfunnel.model.protocol import Protocol
-from privacyfunnel.model.uses.costs import CostTable
-from privacyfunnel.model.uses.linear import Distance, LinearUse, Values, values_published
-from privacyfunnel.model.uses.order import checked_orders, places, range_labels
+from privacyfunnel.model.protocols.channel_protocol import Protocol
+from privacyfunnel.model.uses.cost_table import CostTable
+from privacyfunnel.model.uses.linear_use import Distance, LinearUse, Values, resolve_value_use
+from privacyfunnel.model.uses.ordinal_scale import check_orders, range_labels, scale_positions
 from privacyfunnel.model.uses.use import Information
-from privacyfunnel.tables.adult import adult_counts
+from privacyfunnel.tables.readers.adult import adult_counts
 from tests.enumeration import cheapest_split, posteriors
 from tests.strategies import identity, joints, protocols_for
 
@@ -137,11 +137,11 @@ def test_a_table_of_costs_is_read_by_labels_and_may_charge_one_side_more() -> No
     joint = Joint.from_counts([[5, 3, 1], [2, 2, 9]], values=["low", "mid", "high"])
     cells = ((0.0, 1.0, 9.0), (2.0, 0.0, 1.0), (9.0, 2.0, 0.0))
     costs = CostTable("costs", ("high", "mid", "low"), ("high", "mid", "low"), cells)
-    assert costs.of(joint).tolist() == [[0, 2, 9], [1, 0, 2], [9, 1, 0]]
+    assert costs.align(joint).tolist() == [[0, 2, 9], [1, 0, 2], [9, 1, 0]]
     best = optimal(joint, LIP(0.4), Distance("costs", costs))
     assert best.value - best.bound < 1e-9
     nothing = Protocol(np.ones((3, 1)))
-    assert best.value < best.use.value(joint, nothing) == pytest.approx((joint.p_x @ costs.of(joint)).min())
+    assert best.value < best.use.value(joint, nothing) == pytest.approx((joint.p_x @ costs.align(joint)).min())
 
 
 @pytest.mark.parametrize("cell", [-1.0, np.inf, np.nan])
@@ -173,16 +173,16 @@ def test_more_values_than_a_programme_holds_are_refused_at_once() -> None:
 
 def test_published_values_serve_their_use_and_others_keep_the_margin() -> None:
     joint, schools = adult("marital-status", "race"), adult("marital-status", "education")
-    assert values_published(Information(), joint) == Values(margin=True)
-    near = values_published(Information(), schools)
+    assert resolve_value_use(Information(), joint) == Values(margin=True)
+    near = resolve_value_use(Information(), schools)
     assert near == Distance("nearby", margin=True)  # numbers stand on a line
     assert near.costs(schools)[0, :3] == pytest.approx([0, 1.02, 1.04])
     by_value, by_place = (optimal(schools, LIP(1), use).protocol for use in (Values(margin=True), near))
     right, off = Values(margin=True), Distance(margin=True)
     assert right.value(schools, by_place) == pytest.approx(right.value(schools, by_value), abs=1e-3)
     assert off.value(schools, by_place) < 0.9 * off.value(schools, by_value)
-    assert values_published(Values(), schools) == Values(published=True)
-    squared = values_published(Distance("squared"), schools)
+    assert resolve_value_use(Values(), schools) == Values(published=True)
+    squared = resolve_value_use(Distance("squared"), schools)
     assert squared == Distance("squared", published=True)
     assert squared.value(schools, identity(schools)) == 0
     best = optimal(joint, LIP(0.5), Values(published=True))
@@ -210,11 +210,11 @@ def test_columns_that_stand_on_a_line_are_ordered_by_numbers_by_bins_or_as_the_o
     assert Distance().costs(commas)[0].tolist() == [0, 1]
     for order in (("S", "M", "L"), ("S", "M", "L", "L"), ("S", "M", "L", "XXL")):
         with pytest.raises(InputError, match="each of the 4 values of 'size' once"):
-            checked_orders((("size", order),), words)
+            check_orders((("size", order),), words)
     with pytest.raises(InputError, match=r"'sise' is none\. Did you mean 'size'"):
-        checked_orders((("sise", ()),), words)
+        check_orders((("sise", ()),), words)
     with pytest.raises(InputError, match="have an order of their own; some of 'size' are neither"):
-        checked_orders((("size", ()),), words)
+        check_orders((("size", ()),), words)
     with pytest.raises(InputError, match="each of the 4 values of 'size' once"):
         Distance(orders=(("size", ("S", "M")),)).refuse(words)
 
@@ -225,7 +225,7 @@ def test_outputs_that_hold_neighbours_are_called_by_their_range() -> None:
     assert any("–" in label for label in called)
     age = Attribute("age", ("< 18", "[18, 30)", "[30, 65)", ">= 65"))
     held = [np.array(values) for values in ([0, 1], [1, 2], [2, 3], [0, 1, 2, 3], [0, 2])]
-    where = places(age)
+    where = scale_positions(age)
     assert where is not None
     assert range_labels(age, where, held) == ["< 30", "[18, 65)", ">= 30", "all", None]
 

@@ -5,15 +5,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privacyfunnel.designs.explicit import randomised_response
-from privacyfunnel.designs.optimum import optimal
-from privacyfunnel.designs.sizes import LARGEST_DIVIDED
+from privacyfunnel.designs.baselines import randomised_response
+from privacyfunnel.designs.optimal.optimum import optimal
+from privacyfunnel.designs.size_limits import LARGEST_DIVIDED
 from privacyfunnel.errors import ParameterError, SizeError
 from privacyfunnel.model.information import entropy, mutual_information
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
-from privacyfunnel.model.uses.linear import Values
-from privacyfunnel.tables.adult import adult_counts
+from privacyfunnel.model.uses.linear_use import Values
+from privacyfunnel.tables.readers.adult import adult_counts
 from tests.enumeration import best_over_gamma, best_over_posteriors
 from tests.strategies import joints
 

@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privacyfunnel.designs.explicit import conditional_reporting
-from privacyfunnel.designs.optimum import optimal
+from privacyfunnel.designs.baselines import conditional_reporting
+from privacyfunnel.designs.optimal.optimum import optimal
 from privacyfunnel.engine import Split, split
 from privacyfunnel.errors import SizeError, SolverError
-from privacyfunnel.laws.sealing import SMALLEST_EPSILON, seal
+from privacyfunnel.mechanisms.sealing import SMALLEST_EPSILON, seal
 from privacyfunnel.model.information import mutual_information
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
-from privacyfunnel.tables.adult import adult_counts
+from privacyfunnel.tables.readers.adult import adult_counts
 from tests.strategies import joints
 
 EPSILONS = st.floats(0.05, 2)
@@ -84,7 +84,7 @@ def test_a_bound_below_the_utility_is_an_error_not_an_answer(monkeypatch: pytest
         found = split(*args, **options)  # type: ignore[arg-type]
         return Split(found.weights, found.atoms, found.value, found.value + 0.01)
 
-    monkeypatch.setattr(import_module("privacyfunnel.designs.informative"), "split", boastful)
+    monkeypatch.setattr(import_module("privacyfunnel.designs.optimal.information_solver"), "split", boastful)
     with pytest.raises(SolverError, match="bound"):
         optimal(Joint.from_counts([[5, 1, 3], [2, 7, 1]]), LIP(0.2))
 

@@ -3,17 +3,17 @@
 import numpy as np
 import pytest
 
-from privacyfunnel.designs.explicit import randomised_response
-from privacyfunnel.designs.optimum import optimal
+from privacyfunnel.designs.baselines import randomised_response
+from privacyfunnel.designs.optimal.optimum import optimal
 from privacyfunnel.designs.product.budgets import product_protocol
 from privacyfunnel.errors import ParameterError, SizeError
-from privacyfunnel.laws.exact import exp_below
-from privacyfunnel.laws.sealing import exact_worst
+from privacyfunnel.mechanisms.exact_arithmetic import exp_below
+from privacyfunnel.mechanisms.sealing import exact_worst_leak
+from privacyfunnel.model.credal.sample_rule import ClopperPearson
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.priors import ClopperPearson
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
-from privacyfunnel.model.uses.linear import Distance, Values
-from privacyfunnel.model.uses.statistics import Balanced, Statistics
+from privacyfunnel.model.uses.linear_use import Distance, Values
+from privacyfunnel.model.uses.statistics_use import Balanced, Statistics
 from privacyfunnel.model.uses.use import Use
 
 SEVERAL = Joint.from_counts([[[500, 300], [200, 400]], [[300, 100], [250, 700]]])
@@ -25,7 +25,7 @@ def test_a_pair_never_seen_is_an_input_that_the_population_may_have(kind: type[P
     promise = kind(1.0).for_population(joint)
     best = optimal(joint, promise, sees_secret=True, gap=1e-2, time_limit=20)
     assert best.sealed is not None
-    ratio = exact_worst(best.sealed.law, promise, joint).ratio
+    ratio = exact_worst_leak(best.sealed.law, promise, joint).ratio
     assert ratio is not None
     assert ratio <= exp_below(1.0)
     assert 0 < best.utility <= best.bound <= optimal(joint, kind(1.0), sees_secret=True).bound + 1e-4
@@ -41,7 +41,7 @@ def test_products_and_the_optimum_of_several_columns_keep_it(kind: type[Promise]
     product = product_protocol(SEVERAL, promise, seconds=5)
     for sealed in (best.sealed, product.seal()):
         assert sealed is not None
-        ratio = exact_worst(sealed.law, promise, SEVERAL).ratio
+        ratio = exact_worst_leak(sealed.law, promise, SEVERAL).ratio
         assert ratio is not None
         assert ratio <= exp_below(1.0)
     assert 0 < product.information <= best.bound + 1e-9
@@ -63,7 +63,7 @@ def test_every_use_is_kept_for_the_people_and_proved(kind: type[Promise], use: U
     promise = kind(1.0).for_population(PEOPLE)
     best = optimal(PEOPLE, promise, use, time_limit=20)
     assert best.sealed is not None
-    ratio = exact_worst(best.sealed.law, promise, PEOPLE).ratio
+    ratio = exact_worst_leak(best.sealed.law, promise, PEOPLE).ratio
     assert ratio is not None
     assert ratio <= exp_below(1.0)
     assert best.value == use.value(PEOPLE, best.protocol)

@@ -10,19 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privacyfunnel.designs.optimum import optimal
+from privacyfunnel.designs.optimal.optimum import optimal
 from privacyfunnel.designs.product.budgets import Product, product_protocol
-from privacyfunnel.designs.product.factors import Factors
+from privacyfunnel.designs.product.product_factors import Factors
 from privacyfunnel.errors import GuaranteeError, ParameterError
-from privacyfunnel.laws.channel import ChannelLaw
-from privacyfunnel.laws.product import ProductLaw
-from privacyfunnel.laws.sampling import KeyStream
-from privacyfunnel.laws.sealing import SealedProtocol, exact_worst, seal
+from privacyfunnel.mechanisms.channel import ChannelMechanism
+from privacyfunnel.mechanisms.product import ProductMechanism
+from privacyfunnel.mechanisms.sampling import KeyStream
+from privacyfunnel.mechanisms.sealing import SealedProtocol, exact_worst_leak, seal
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.product import ProductProtocol, worst_leak
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
-from privacyfunnel.model.protocol import Protocol
-from privacyfunnel.tables.adult import adult_counts
+from privacyfunnel.model.protocols.channel_protocol import Protocol
+from privacyfunnel.model.protocols.product_protocol import ProductProtocol, worst_leak
+from privacyfunnel.tables.readers.adult import adult_counts
 from tests.strategies import joints
 
 
@@ -61,7 +61,7 @@ def test_a_product_is_measured_like_the_table_it_stands_for(promise: Promise, jo
 @given(joint=joints(max_c=3, max_a=2, attributes=3), seed=st.integers(0, 99))
 def test_the_exact_check_of_a_product_agrees_with_fractions_over_all_outputs(joint: Joint, seed: int) -> None:
     product = random_product(joint, seed)
-    law = ProductLaw.of(product)
+    law = ProductMechanism.from_protocol(product)
     numerators = [_table(factor) for factor in law.factors]
     largest = Fraction(1)
     for block in SRLIP(0).comparisons(joint, False):
@@ -79,10 +79,10 @@ def test_the_exact_check_of_a_product_agrees_with_fractions_over_all_outputs(joi
                     )
                     p.append(Fraction(mass, int(block.weight[mine].sum())))
                 largest = max(largest, p[0] / p[1], p[1] / p[0])
-    assert exact_worst(law, SRLIP(0), joint).ratio == largest
+    assert exact_worst_leak(law, SRLIP(0), joint).ratio == largest
 
 
-def _table(factor: ChannelLaw) -> list[list[int]]:
+def _table(factor: ChannelMechanism) -> list[list[int]]:
     table = [[0] * len(factor.outputs) for _ in range(factor.inputs)]
     for x in range(factor.inputs):
         for k in range(factor.indptr[x], factor.indptr[x + 1]):
@@ -103,7 +103,7 @@ def test_two_copies_of_a_fair_bit_leak_ln_5_where_the_theorem_says_ln_4() -> Non
     joint = Joint.from_counts(counts)
     product = ProductProtocol((symmetric(1 / 4), symmetric(1 / 4)), joint.combos)
     assert worst_leak(joint, SRLIP(0), product).epsilon == pytest.approx(math.log(5), abs=1e-12)
-    assert exact_worst(ProductLaw.of(product), SRLIP(0), joint).ratio == 5
+    assert exact_worst_leak(ProductMechanism.from_protocol(product), SRLIP(0), joint).ratio == 5
     with pytest.raises(GuaranteeError, match=r"promised ε = 1\.386.*leaks 0\.22 more"):
         seal(product, SRLIP(math.log(4)), joint)
 
@@ -119,7 +119,7 @@ def test_two_bits_whose_budgets_are_nothing_reveal_their_xor() -> None:
         assert LIP(0).leakage(Joint.from_counts(counts.sum(axis=1)), alone) == 0
     product = ProductProtocol((first, second), joint.combos)
     assert worst_leak(joint, SRLIP(0), product).epsilon == math.inf
-    assert exact_worst(ProductLaw.of(product), SRLIP(0), joint).ratio is None
+    assert exact_worst_leak(ProductMechanism.from_protocol(product), SRLIP(0), joint).ratio is None
 
 
 def test_two_copies_of_a_rare_value_leak_three_times_what_the_theorem_says() -> None:
@@ -179,7 +179,7 @@ def test_factors_chosen_after_one_another_keep_the_sum_of_their_budgets(seed: in
     factors = Factors(joint, SRLIP(sum(budgets.values())))
     chosen: dict[int, Protocol] = {}
     for j in order:
-        chosen[j] = factors.after(j, chosen, budgets[j])
+        chosen[j] = factors.solve_after(j, chosen, budgets[j])
     product = factors.product(tuple(chosen[j] for j in range(joint.m)))
     assert seal(product, factors.promise, joint).epsilon <= sum(budgets.values())
 
@@ -188,10 +188,10 @@ def test_where_the_sum_fails_for_factors_alone_it_holds_for_factors_after_one_an
     joint = Joint.from_counts([[[1, 0], [0, 0]], [[0, 0], [0, 1]]])  # one fair bit, three times
     budget = math.log(2)
     factors = Factors(joint, SRLIP(2 * budget))
-    alone = factors.product((factors.alone(0, budget), factors.alone(1, budget)))
+    alone = factors.product((factors.solve_alone(0, budget), factors.solve_alone(1, budget)))
     assert worst_leak(joint, SRLIP(0), alone).epsilon > 2 * budget + 0.2
-    first = factors.alone(0, budget)
-    after = factors.product((first, factors.after(1, {0: first}, budget)))
+    first = factors.solve_alone(0, budget)
+    after = factors.product((first, factors.solve_after(1, {0: first}, budget)))
     assert worst_leak(joint, SRLIP(0), after).epsilon <= 2 * budget
     assert after.mutual_information(joint) > 0
 
@@ -223,7 +223,7 @@ def test_a_sealed_product_draws_each_column_and_survives_its_file(tmp_path: Path
     codes = np.random.default_rng(0).integers(0, joint.a, 4000)
     drawn = sealed.sample(codes, KeyStream.from_seed(7))
     assert (again.sample(codes, KeyStream.from_seed(7)) == drawn).all()
-    assert exact_worst(again.law, SRLIP(0), joint).ratio == exact_worst(sealed.law, SRLIP(0), joint).ratio
+    assert exact_worst_leak(again.law, SRLIP(0), joint).ratio == exact_worst_leak(sealed.law, SRLIP(0), joint).ratio
     for j, channel in enumerate(product.channels):
         for x in range(len(channel)):
             mine = drawn[joint.combos[codes, j] == x, j]

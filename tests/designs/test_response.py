@@ -7,21 +7,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privacyfunnel.designs.explicit import randomised_response
-from privacyfunnel.designs.methods import Options, method
-from privacyfunnel.designs.response import error, forced_response, responded
+from privacyfunnel.designs.baselines import randomised_response
+from privacyfunnel.designs.forced_response_design import assess_forced_response, forced_response, total_squared_error
+from privacyfunnel.designs.methods import Options, find_method
 from privacyfunnel.errors import ParameterError
-from privacyfunnel.estimation.expected import expected
-from privacyfunnel.laws.exact import exp_below
-from privacyfunnel.laws.response import ForcedLaw
-from privacyfunnel.laws.sampling import KeyStream
-from privacyfunnel.laws.sealing import seal
-from privacyfunnel.model.forced_response import ForcedResponse
+from privacyfunnel.estimation.expected_precision import expected_precision
+from privacyfunnel.mechanisms.exact_arithmetic import exp_below
+from privacyfunnel.mechanisms.forced_mechanism import ForcedResponseMechanism
+from privacyfunnel.mechanisms.sampling import KeyStream
+from privacyfunnel.mechanisms.sealing import seal
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
-from privacyfunnel.model.protocol import Protocol
-from privacyfunnel.model.uses.linear import Values
-from privacyfunnel.model.uses.statistics import Statistics
+from privacyfunnel.model.protocols.channel_protocol import Protocol
+from privacyfunnel.model.protocols.forced_response import ForcedResponse
+from privacyfunnel.model.uses.linear_use import Values
+from privacyfunnel.model.uses.statistics_use import Statistics
 from tests.strategies import joints
 
 PROMISES = st.builds(
@@ -58,7 +58,7 @@ def test_a_forced_response_keeps_its_promise_and_no_noise_allows_more_truth(
 def test_the_integers_keep_the_promise_in_fractions(joint: Joint, epsilon: float) -> None:
     sealed = seal(forced_response(joint, LIP(epsilon)), LIP(epsilon), joint)
     law = sealed.law
-    assert isinstance(law, ForcedLaw)
+    assert isinstance(law, ForcedResponseMechanism)
     assert law.truth + sum(law.noise.tolist()) == 2**64
     w, limit = joint.weights.tolist(), exp_below(sealed.epsilon) * (1 + Fraction(1, 10**15))
     for y in range(joint.a):
@@ -88,10 +88,12 @@ def test_its_error_is_that_of_the_written_out_channel_and_at_most_that_of_random
     found = forced_response(joint, promise)
     for use in (Statistics(), Statistics(columns=("X1",)), Statistics(population=True)):
         if found.truth > 1e-3:
-            assert error(joint, found, use) == pytest.approx(use.value(joint, written_out(found)), rel=1e-6, abs=1e-6)
+            assert total_squared_error(joint, found, use) == pytest.approx(
+                use.value(joint, written_out(found)), rel=1e-6, abs=1e-6
+            )
     classic = Statistics().value(joint, randomised_response(joint, promise))
     most = joint.a / (joint.a - 1) * classic if joint.a > 1 else classic
-    assert error(joint, found, Statistics()) <= most * (1 + 1e-6) + 1e-6
+    assert total_squared_error(joint, found, Statistics()) <= most * (1 + 1e-6) + 1e-6
 
 
 @settings(max_examples=30, deadline=None)
@@ -109,24 +111,24 @@ def large() -> Joint:
 
 def test_columns_of_a_forced_response_are_one_and_estimates_are_as_near_as_was_said() -> None:
     joint = large()
-    sealed = responded(joint, LIP(1.0), Statistics()).seal()
-    law, _ = sealed.law.restricted([1])
-    assert isinstance(law, ForcedLaw)
-    told = expected(sealed, joint, joint.total, [joint.attributes[1].name])
+    sealed = assess_forced_response(joint, LIP(1.0), Statistics()).seal()
+    law, _ = sealed.law.restrict_attributes([1])
+    assert isinstance(law, ForcedResponseMechanism)
+    told = expected_precision(sealed, joint, joint.total, [joint.attributes[1].name])
     codes = np.repeat(np.arange(joint.a), joint.weights.sum(axis=0).astype(np.int64))
     truth, off = np.bincount(joint.combos[codes, 1]) / len(codes), []
     for seed in range(200):
-        shown = law.observed(sealed.sample(codes, KeyStream.from_seed(seed))[:, [1]])[:, 0]
+        shown = law.observation_codes(sealed.sample(codes, KeyStream.from_seed(seed))[:, [1]])[:, 0]
         seen = np.bincount(shown, minlength=4) / len(codes)
         noise = np.array([int(n) for n in law.noise]) / 2**64
         off.append((seen - noise) / (law.truth / 2**64) - truth)
     spread = 1.96 * np.sqrt(np.mean(np.square(off), axis=0))
-    assert spread == pytest.approx(told.within, rel=0.2)  # 200 draws: four standard errors
+    assert spread == pytest.approx(told.half_widths, rel=0.2)  # 200 draws: four standard errors
 
 
 def test_what_it_is_not_made_for_is_refused() -> None:
     joint = large()
     with pytest.raises(ParameterError, match="forced-response is not made for 'values'"):
-        method("forced-response").design(joint, LIP(1.0), Options(use=Values()))
+        find_method("forced-response").design(joint, LIP(1.0), Options(use=Values()))
     with pytest.raises(ParameterError, match="a promise for a population was asked"):
         forced_response(joint, LIP(1.0).for_population(joint, 0.95))

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from privacyfunnel.designs.skew import naming_skew
+from privacyfunnel.designs.optimal.count_skew import explain_skew
 from privacyfunnel.errors import SizeError, SolverError
 from privacyfunnel.model.joint import Joint
 from tests.commands import said
@@ -23,7 +23,7 @@ def test_counts_so_skewed_that_the_solver_fails_are_named(tmp_path: Path, capsys
 
 @pytest.mark.parametrize(("rarest", "kind"), [(1, SizeError), (2, SolverError)])
 def test_a_solver_that_fails_on_ordinary_counts_is_our_fault(rarest: int, kind: type[Exception]) -> None:
-    @naming_skew
+    @explain_skew
     def fails(joint: Joint) -> None:
         raise SolverError("it failed")
 

@@ -10,18 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacyfunnel.arrays import FloatArray
-from privacyfunnel.designs import statistics
-from privacyfunnel.designs.explicit import conditional_reporting, randomised_response
-from privacyfunnel.designs.optimum import optimal
+from privacyfunnel.designs.baselines import conditional_reporting, randomised_response
+from privacyfunnel.designs.optimal import statistics_solver
+from privacyfunnel.designs.optimal.optimum import optimal
 from privacyfunnel.errors import ColumnError, ParameterError, SizeError
-from privacyfunnel.laws.exact import exp_below
-from privacyfunnel.laws.sealing import exact_worst
+from privacyfunnel.mechanisms.exact_arithmetic import exp_below
+from privacyfunnel.mechanisms.sealing import exact_worst_leak
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
-from privacyfunnel.model.protocol import Protocol
-from privacyfunnel.model.uses.statistics import Balanced, Statistics, Workload
+from privacyfunnel.model.protocols.channel_protocol import Protocol
+from privacyfunnel.model.uses.statistics_use import Balanced, Statistics, Workload
 from privacyfunnel.model.uses.use import Information
-from privacyfunnel.tables.adult import adult_counts
+from privacyfunnel.tables.readers.adult import adult_counts
 from tests.strategies import joints, protocols_for
 
 EPSILONS = st.floats(0.3, 2)
@@ -35,7 +35,7 @@ def adult(secret: str, publish: str) -> Joint:
 
 def kept(joint: Joint, promise: Promise, protocol_sealed: object) -> None:
     """On the integers that are drawn, in fractions."""
-    worst = exact_worst(protocol_sealed.law, promise, joint)  # type: ignore[attr-defined]
+    worst = exact_worst_leak(protocol_sealed.law, promise, joint)  # type: ignore[attr-defined]
     assert not worst.exceeds(Fraction(exp_below(promise.epsilon)))
 
 
@@ -214,6 +214,6 @@ def test_a_released_protocol_has_no_dust() -> None:
 
 def test_a_share_of_information_that_is_not_known_yet_is_the_owners_to_mend(monkeypatch: pytest.MonkeyPatch) -> None:
     found = SimpleNamespace(utility=0.5, bound=1.0)
-    monkeypatch.setattr(statistics, "most_informative", lambda asked: found)
+    monkeypatch.setattr(statistics_solver, "maximise_information", lambda asked: found)
     with pytest.raises(ParameterError, match=r"it is known to 50\.0%\. Allow more time"):
         optimal(Joint.from_counts([[5, 1, 2], [1, 5, 2]]), LIP(0.5), "balanced")

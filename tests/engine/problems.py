@@ -7,24 +7,24 @@ from hypothesis import strategies as st
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine import Problem
-from privacyfunnel.engine.best_first import BestFirst
-from privacyfunnel.engine.bounding import ByProof, ByRelaxations, Prover
-from privacyfunnel.engine.chords import BoxedChords, OpenChords
-from privacyfunnel.engine.classes import ByClasses, class_cones
-from privacyfunnel.engine.generation import Generation, Pace
-from privacyfunnel.engine.interval import Interval
+from privacyfunnel.engine.bounds.dual_bounds import ProofBound, Prover, RelaxationBound
+from privacyfunnel.engine.driver import ColumnGeneration, Pace
+from privacyfunnel.engine.masters.slack_masters import CoarseStart, PenalisedMaster, ResidualMaster
 from privacyfunnel.engine.objective import Entropy, reduced_costs
-from privacyfunnel.engine.oracle import Oracle
-from privacyfunnel.engine.plan import generation_for
-from privacyfunnel.engine.polytope import polytope_of
-from privacyfunnel.engine.reductions import merged
-from privacyfunnel.engine.search import Search, TangentSearch, VertexSearch
-from privacyfunnel.engine.some_inputs import SomeInputsSearch
-from privacyfunnel.engine.supply import Beginning, WithLoans, WithRest
-from privacyfunnel.model.information import surprise
+from privacyfunnel.engine.oracles.interval import IntervalOracle
+from privacyfunnel.engine.oracles.oracle import Oracle
+from privacyfunnel.engine.oracles.polytope import build_polytope
+from privacyfunnel.engine.plan import choose_generation
+from privacyfunnel.engine.proofs.branch_and_bound import BranchAndBound
+from privacyfunnel.engine.proofs.chords import BoxedChords, ImageChords
+from privacyfunnel.engine.proofs.class_cones import ClassRelaxation, class_cones
+from privacyfunnel.engine.reductions.reduced_problems import merge_equal
+from privacyfunnel.engine.search.searches import Search, TangentSearch, VertexSearch
+from privacyfunnel.engine.search.subspace import RandomSubspaceSearch
+from privacyfunnel.model.constraints import LinearConstraints
+from privacyfunnel.model.information import entropy_terms
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.promises import LDP, LIP, Promise, against_everybody, each_other
-from privacyfunnel.model.rows import Rows
+from privacyfunnel.model.promises import LDP, LIP, Promise, pairs_with_everybody, secret_pairs
 from tests.enumeration import best_split, corners
 
 SEEDS = st.integers(0, 10**6)
@@ -43,10 +43,10 @@ def problem_of(joint: Joint, promise: Promise, *, sees_secret: bool = False) -> 
     """What the engine is asked for a joint and a promise."""
     rows = promise.rows(joint, sees_secret)
     if not sees_secret:
-        return Problem.of_values(joint.p_x, rows, promise.epsilon)
+        return Problem.from_values(joint.p_x, rows, promise.epsilon)
     p_z = joint.p_sx.ravel()
     inputs = np.flatnonzero(p_z)
-    return Problem(p_z[inputs], rows, promise.epsilon, Entropy.of(inputs % joint.a), inputs // joint.a)
+    return Problem(p_z[inputs], rows, promise.epsilon, Entropy.from_groups(inputs % joint.a), inputs // joint.a)
 
 
 def lip(seed: int, c: int, a: int, epsilon: float) -> Problem:
@@ -68,13 +68,13 @@ def about(ratio: FloatArray, prior: FloatArray, epsilon: float, *, pairs: bool =
     """LIP, or LDP, of secrets given by P(s|z)/P(s) for every input."""
     c = len(ratio)
     share = np.full(c, 1 / c)
-    rows = Rows.about_secrets(ratio, share, *(each_other(c) if pairs else against_everybody(c)))
-    return Problem.of_values(prior, rows, epsilon)
+    rows = LinearConstraints.from_groups(ratio, share, *(secret_pairs(c) if pairs else pairs_with_everybody(c)))
+    return Problem.from_values(prior, rows, epsilon)
 
 
 def signed(problem: Problem) -> FloatArray:
     """Every inequality as G with G v <= 0, as the contract states them, without those that say nothing."""
-    n, d = problem.rows.dense
+    n, d = problem.constraints.dense
     e = np.exp(problem.epsilon)
     G = np.concatenate([n - e * d, d - e * n])
     return np.asarray(G[G.max(axis=1) > 0])
@@ -93,7 +93,7 @@ def vertices_of(problem: Problem) -> FloatArray:
 
 def entropies(atoms: FloatArray) -> FloatArray:
     """H of every row."""
-    return np.asarray(surprise(atoms).sum(axis=1))
+    return np.asarray(entropy_terms(atoms).sum(axis=1))
 
 
 def cheapest(problem: Problem) -> float:
@@ -109,50 +109,50 @@ def least_reduced(problem: Problem, prices: FloatArray) -> float:
 # -- ways ------------------------------------------------------------------------------------------------------------
 
 
-def by_vertices(problem: Problem) -> tuple[VertexSearch, BestFirst]:
+def by_vertices(problem: Problem) -> tuple[VertexSearch, BranchAndBound]:
     """Walks over vertices, proofs by boxes of entries: fits every problem of few rows whose inputs are values."""
-    polytope = polytope_of(problem)
+    polytope = build_polytope(problem)
     search = VertexSearch(polytope, problem.objective)
-    return search, BestFirst(BoxedChords(polytope, problem.objective), problem.objective, search.polished)
+    return search, BranchAndBound(BoxedChords(polytope, problem.objective), problem.objective, search.polish)
 
 
-def by_oracle(problem: Problem, oracle: Oracle, starts: int) -> tuple[TangentSearch, BestFirst]:
+def by_oracle(problem: Problem, oracle: Oracle, starts: int) -> tuple[TangentSearch, BranchAndBound]:
     """Walks by tangents, proofs by open chords, over any oracle."""
     search = TangentSearch(oracle, problem, starts)
-    return search, BestFirst(OpenChords(oracle, problem.objective), problem.objective, search.polished)
+    return search, BranchAndBound(ImageChords(oracle, problem.objective), problem.objective, search.polish)
 
 
 def every_way(problem: Problem) -> list[tuple[Search, Prover]]:
     """Search and proof by vertices, and by whatever else the structure of the rows allows."""
     search, proof = by_vertices(problem)
     ways: list[tuple[Search, Prover]] = [(search, proof)]
-    if problem.rows.of_two:
-        interval = Interval(problem)
+    if problem.constraints.is_one_dimensional:
+        interval = IntervalOracle(problem)
         ways.append((interval, interval))
-    cones = class_cones(problem.rows, polytope_of(problem))
+    cones = class_cones(problem.constraints, build_polytope(problem))
     if cones is not None:
         objective = problem.objective
-        ways.append((search, BestFirst(ByClasses(cones, objective), objective, search.polished)))
+        ways.append((search, BranchAndBound(ClassRelaxation(cones, objective), objective, search.polish)))
     return ways
 
 
-def with_loans(problem: Problem, search: Search, prover: Prover) -> Generation:
+def with_loans(problem: Problem, search: Search, prover: Prover) -> ColumnGeneration:
     """The plain loop."""
-    return Generation(problem, WithLoans(problem, search), ByProof(problem, prover), Pace(0.0, 1))
+    return ColumnGeneration(problem, PenalisedMaster(problem, search), ProofBound(problem, prover), Pace(0.0, 1))
 
 
-def begun(problem: Problem) -> Generation:
+def begun(problem: Problem) -> ColumnGeneration:
     """A run on a simpler problem."""
-    return generation_for(merged(problem).problem)
+    return choose_generation(merge_equal(problem).problem)
 
 
-def with_rest(problem: Problem, search: Search, prover: Prover | None, *, by_parts: bool) -> Generation:
+def with_rest(problem: Problem, search: Search, prover: Prover | None, *, by_parts: bool) -> ColumnGeneration:
     """The loop that begins from a smaller problem, however small this one is."""
     patience = max(1 if prover is not None else 8, search.patience)
-    supply = WithRest(problem, search, Beginning(generation_for, 0.4, by_parts), patience)
-    return Generation(problem, supply, ByRelaxations(problem, prover, begun), Pace(0.8, patience))
+    supply = ResidualMaster(problem, search, CoarseStart(choose_generation, 0.4, by_parts), patience)
+    return ColumnGeneration(problem, supply, RelaxationBound(problem, prover, begun), Pace(0.8, patience))
 
 
-def by_programmes(problem: Problem) -> Generation:
+def by_programmes(problem: Problem) -> ColumnGeneration:
     """What very many rows would get, however few there are."""
-    return with_rest(problem, SomeInputsSearch(problem, 128), None, by_parts=False)
+    return with_rest(problem, RandomSubspaceSearch(problem, 128), None, by_parts=False)

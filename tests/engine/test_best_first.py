@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine import Proof
-from privacyfunnel.engine.bounding import Prover
+from privacyfunnel.engine.bounds.dual_bounds import Prover
 from privacyfunnel.engine.objective import reduced_costs
-from privacyfunnel.engine.polytope import polytope_of
+from privacyfunnel.engine.oracles.polytope import build_polytope
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import SRLIP, Promise
-from privacyfunnel.tables.adult import adult_counts
+from privacyfunnel.tables.readers.adult import adult_counts
 from tests.engine.problems import (
     KINDS,
     SEEDS,
@@ -43,7 +43,7 @@ def test_search_and_proof_find_and_prove_the_best_vertex(
         assert proof.bound <= least + 1e-9
         assert proof.bound >= least - 1.1e-6
         search.start()
-        found = np.concatenate([search.downhill(prices) for _ in range(3)])
+        found = np.concatenate([search.descend(prices) for _ in range(3)])
         assert reduced_costs(problem.objective, found, prices).min() >= least - 1e-8
 
 
@@ -77,7 +77,7 @@ def test_a_proof_over_hundreds_of_rows_ends_with_its_time() -> None:
     bound = prover.prove(-np.log(problem.prior), 0.1, begun + 0.5).bound
     assert time.monotonic() < begun + 45  # a single step is long on a busy machine
     assert bound <= -0.1
-    assert (polytope_of(problem).reach(begun) == 1.0).all()
+    assert (build_polytope(problem).reach(begun) == 1.0).all()
 
 
 class Overconfident:

@@ -8,11 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacyfunnel.arrays import dense
-from privacyfunnel.engine import Problem, bounding, plan, split
-from privacyfunnel.engine.blocks import ByBlocks
+from privacyfunnel.engine import Problem, plan, split
+from privacyfunnel.engine.bounds import dual_bounds
 from privacyfunnel.engine.clock import Clock
-from privacyfunnel.engine.plan import generation_for
-from privacyfunnel.engine.reductions import at_their_best, balanced, grouped_secrets, narrow_parts, nearly_alike
+from privacyfunnel.engine.masters.blocks import BlockMaster
+from privacyfunnel.engine.plan import choose_generation
+from privacyfunnel.engine.reductions.reduced_problems import (
+    balance_blocks,
+    group_secrets,
+    merge_similar,
+    narrow_parts,
+    relax_parts,
+)
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LIP
 from tests.engine.problems import excess, ldp, lip, problem_of
@@ -22,11 +29,11 @@ from tests.engine.problems import excess, ldp, lip, problem_of
 @settings(max_examples=20, deadline=None)
 def test_blocks_divide_the_inputs_and_each_prior_is_allowed(seed: int, epsilon: float, kind: type) -> None:
     problem = kind(seed, 3, 40, epsilon)
-    blocks = balanced(problem, 8)
+    blocks = balance_blocks(problem, 8)
     assert sorted(np.concatenate([block.inputs for block in blocks])) == list(range(40))
     together = np.zeros(40)
     for block in blocks:
-        assert block.problem.keeps(block.problem.prior[None, :]).all()
+        assert block.problem.is_feasible(block.problem.prior[None, :]).all()
         together[block.inputs] += block.mass * block.problem.prior
     assert together == pytest.approx(problem.prior)
 
@@ -40,8 +47,8 @@ def test_splits_of_blocks_are_a_split_however_short_the_time(
     monkeypatch.setattr(plan, "FIRST_BLOCK", 8)
     monkeypatch.setattr(plan, "LARGEST_BLOCK", 20)
     problem = kind(3, 3, 40, 0.5)
-    run = generation_for(problem)
-    assert isinstance(run.supply, ByBlocks)
+    run = choose_generation(problem)
+    assert isinstance(run.master, BlockMaster)
     run.run(1e-3, seconds)
     found = run.best()
     atoms = dense(found.atoms)
@@ -56,12 +63,12 @@ def test_joined_blocks_cost_less_until_one_master_has_all(monkeypatch: pytest.Mo
     best = split(problem, gap=1e-6)
     monkeypatch.setattr(plan, "MOST_BRANCHED", 30)
     monkeypatch.setattr(plan, "FIRST_BLOCK", 5)
-    supply = generation_for(problem).supply
-    supply.begin(None, 1e-6, Clock.of(None))
+    supply = choose_generation(problem).master
+    supply.begin(None, 1e-6, Clock.from_limit(None))
     values = [supply.value]
     for _ in range(7):
-        supply.search(problem.prior, Clock.of(None))
-        supply.solve(Clock.of(None))
+        supply.search(problem.prior, Clock.from_limit(None))
+        supply.solve(Clock.from_limit(None))
         values.append(supply.value)
     assert all(later <= sooner for sooner, later in pairwise(values))
     assert values[-1] < values[0]
@@ -84,23 +91,23 @@ def test_a_split_that_is_known_is_never_made_worse(monkeypatch: pytest.MonkeyPat
 @settings(max_examples=30, deadline=None)
 def test_what_is_allowed_is_allowed_where_inputs_nearly_alike_are_one(seed: int, eta: float, kind: type) -> None:
     problem: Problem = kind(seed, 3, 30, 0.7)
-    fewer = nearly_alike(problem, eta)
+    fewer = merge_similar(problem, eta)
     atoms = problem.first_atoms()  # each on the boundary
     rho = np.exp(-0.7 - eta)
-    L = dense(problem.rows.functionals[np.unique(problem.rows.pairs)])
+    L = dense(problem.constraints.functionals[np.unique(problem.constraints.pairs)])
     cells = np.floor(np.log1p(L / rho) / eta)
     part_of = np.unique(cells, axis=1, return_inverse=True)[1].reshape(-1)
     parts = np.zeros((len(atoms), fewer.size))
     np.add.at(parts.T, part_of, atoms.T)
     assert fewer.prior == pytest.approx(np.bincount(part_of, problem.prior))
-    assert fewer.keeps(parts).all()
+    assert fewer.is_feasible(parts).all()
 
 
 def test_inputs_nearly_alike_bound_what_all_of_them_cost() -> None:
     problem = lip(6, 2, 60, 0.5)
     best = split(problem, gap=1e-7)
     for eta in (0.2, 0.02, 0.002):
-        easier = split(nearly_alike(problem, eta), gap=1e-7)
+        easier = split(merge_similar(problem, eta), gap=1e-7)
         assert easier.bound <= best.value + 1e-9
     assert easier.bound > 0.95 * best.value
 
@@ -111,26 +118,29 @@ def test_inputs_at_their_best_keep_just_the_better_side_of_every_row(seed: int, 
     problem = lip(seed, 3, 30, epsilon)
     random = np.random.default_rng(seed)
     part_of = np.unique(random.integers(parts, size=30), return_inverse=True)[1]
-    fewer = at_their_best(problem, part_of)
+    fewer = relax_parts(problem, part_of)
     assert fewer.prior == pytest.approx(np.bincount(part_of, problem.prior))
     atoms = problem.first_atoms()  # each on the boundary
     allowed = np.zeros((len(atoms), fewer.size))
     np.add.at(allowed.T, part_of, atoms.T)
-    assert fewer.keeps(allowed).all()
-    L, inside = dense(problem.rows.functionals[problem.rows.pairs[:, 0]]), np.arange(fewer.size)[:, None] == part_of
+    assert fewer.is_feasible(allowed).all()
+    L, inside = (
+        dense(problem.constraints.functionals[problem.constraints.pairs[:, 0]]),
+        np.arange(fewer.size)[:, None] == part_of,
+    )
     least, most = (np.array([end(L[:, part], axis=1) for part in inside]).T for end in (np.min, np.max))
     anything = random.dirichlet(np.full(fewer.size, 0.3), 50)
     kept = (anything @ least.T <= np.exp(epsilon)).all(axis=1) & (anything @ most.T >= np.exp(-epsilon)).all(axis=1)
-    assert (fewer.keeps(anything) == kept).all()
+    assert (fewer.is_feasible(anything) == kept).all()
 
 
 def test_two_secrets_over_parts_at_their_best_bound_what_all_cost() -> None:
     problem = lip(6, 3, 60, 0.5)
-    best, groups = split(problem, gap=1e-5), grouped_secrets(problem)
+    best, groups = split(problem, gap=1e-5), group_secrets(problem)
     assert groups is not None
-    two = groups.only([0, 1])
-    assert len(two.rows) == 2
-    bounds = [split(at_their_best(two, narrow_parts(two, most)), gap=1e-4).bound for most in (10, 30, 60)]
+    two = groups.restrict_to([0, 1])
+    assert len(two.constraints) == 2
+    bounds = [split(relax_parts(two, narrow_parts(two, most)), gap=1e-4).bound for most in (10, 30, 60)]
     assert all(bound <= best.value + 1e-9 for bound in bounds)
     assert bounds[0] < bounds[1] < bounds[2]
 
@@ -141,7 +151,7 @@ def test_two_secrets_raise_the_bound_where_all_are_never_branched_on(monkeypatch
     monkeypatch.setattr(plan, "MOST_BRANCHED", 50)
     monkeypatch.setattr(plan, "LARGEST_BLOCK", 50)
     alone = split(problem, gap=1e-3).bound
-    monkeypatch.setattr(bounding, "PARTS_OF_TWO", 40)
+    monkeypatch.setattr(dual_bounds, "PARTS_OF_TWO", 40)
     assert alone < split(problem, gap=1e-3).bound <= best.value + 1e-9
 
 
@@ -150,7 +160,7 @@ def test_blocks_that_lack_a_rare_secret_are_joined_to_few_others() -> None:
     p_x, p_s = 1.0 / np.arange(1, 641), np.array([0.01, 0.29, 0.7])
     given = random.dirichlet(20 * p_s, 640).T + 1e-6  # most values hardly have the first secret
     problem = problem_of(Joint.from_probabilities(given * p_x / (given * p_x).sum()), LIP(0.7))
-    blocks = balanced(problem, 16)
+    blocks = balance_blocks(problem, 16)
     assert max(block.inputs.size for block in blocks) <= 64
     for block in blocks:
-        assert block.problem.keeps(block.problem.prior[None, :]).all()
+        assert block.problem.is_feasible(block.problem.prior[None, :]).all()

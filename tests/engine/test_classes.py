@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine import Problem
-from privacyfunnel.engine.best_first import BestFirst
-from privacyfunnel.engine.classes import ByClasses, ClassCones, class_cones
-from privacyfunnel.engine.cones import WIDER, Cone, RayProgramme, Rays, cone_of
 from privacyfunnel.engine.objective import reduced_costs
-from privacyfunnel.engine.plan import generation_for
-from privacyfunnel.engine.polytope import polytope_of
+from privacyfunnel.engine.oracles.polytope import build_polytope
+from privacyfunnel.engine.plan import choose_generation
+from privacyfunnel.engine.proofs.branch_and_bound import BranchAndBound
+from privacyfunnel.engine.proofs.class_cones import ClassCones, ClassRelaxation, class_cones
+from privacyfunnel.engine.proofs.extreme_rays import WIDER, RayColumns, RayCone, RayProgramme, build_ray_cone
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
 from tests.engine.problems import (
     SEEDS,
@@ -37,21 +37,21 @@ def problem_for(seed: int, shape: tuple[int, ...], promise: Promise) -> Problem:
 
 def in_classes(problem: Problem, classes: int) -> ClassCones:
     """The problem seen through the classes of its first attribute, however few rays the whole has."""
-    polytope = polytope_of(problem)
+    polytope = build_polytope(problem)
     rows = polytope.matrix[1:, : polytope.inputs]
     parts = tuple(np.array_split(np.arange(polytope.inputs), classes))
     cones, across = [], np.ones(len(rows), dtype=bool)
     for z in parts:
         within = (np.delete(rows, z, axis=1) == 0).all(axis=1)
         across &= ~within
-        cone = cone_of(rows[within][:, z], 5000)
+        cone = build_ray_cone(rows[within][:, z], 5000)
         assert cone is not None
         cones.append(cone)
     return ClassCones(parts, tuple(cones), rows[across])
 
 
 def seen(problem: Problem) -> ClassCones | None:
-    return class_cones(problem.rows, polytope_of(problem))
+    return class_cones(problem.constraints, build_polytope(problem))
 
 
 def same_points(one: FloatArray, other: FloatArray, tolerance: float) -> bool:
@@ -63,7 +63,7 @@ def same_points(one: FloatArray, other: FloatArray, tolerance: float) -> bool:
 @settings(max_examples=40, deadline=None)
 def test_a_cone_has_the_rays_that_enumeration_finds(seed: int, k: int, n: int) -> None:
     rows = np.random.default_rng(seed).normal(size=(n, k)) + 0.2
-    cone = cone_of(rows, 10_000)
+    cone = build_ray_cone(rows, 10_000)
     expected = corners(-rows)
     assume(len(expected) > 0)
     assert cone is not None
@@ -76,7 +76,7 @@ def test_a_cone_has_the_rays_that_enumeration_finds(seed: int, k: int, n: int) -
 def test_both_halves_of_a_cone_have_the_rays_of_their_own_inequalities(seed: int, k: int, n: int, cuts: int) -> None:
     random = np.random.default_rng(seed)
     rows = random.normal(size=(n, k)) + 0.3
-    cone = cone_of(rows, 10_000)
+    cone = build_ray_cone(rows, 10_000)
     assume(cone is not None)
     assert cone is not None
     for _ in range(cuts):
@@ -96,17 +96,17 @@ def test_both_halves_of_a_cone_have_the_rays_of_their_own_inequalities(seed: int
 
 def test_a_cone_of_too_many_rays_or_too_many_rows_is_given_up() -> None:
     rows = np.random.default_rng(0).normal(size=(6, 6)) + 0.6
-    whole = cone_of(rows, 10_000)
+    whole = build_ray_cone(rows, 10_000)
     assert whole is not None
-    assert cone_of(rows, whole.entropy.size) is not None
-    assert cone_of(rows, 3) is None
-    assert cone_of(np.ones((60, 5)), 10_000) is None
+    assert build_ray_cone(rows, whole.entropy.size) is not None
+    assert build_ray_cone(rows, 3) is None
+    assert build_ray_cone(np.ones((60, 5)), 10_000) is None
 
 
 def test_rows_that_meet_by_accident_are_told_apart_on_the_safe_side() -> None:
     """Three rows through one ray: the widened cone holds it, and no sign was left to rounding."""
     rows = np.array([[1.0, -1.0, 0.0], [0.0, 1.0, -1.0], [1.0, 0.0, -1.0]])
-    cone = cone_of(rows, 100)
+    cone = build_ray_cone(rows, 100)
     assert cone is not None
     assert same_points(cone.rays, corners(-rows), 10 * WIDER)
     centre = np.full(3, 1 / 3)
@@ -114,7 +114,7 @@ def test_rows_that_meet_by_accident_are_told_apart_on_the_safe_side() -> None:
 
 
 def test_a_cone_without_a_free_bit_is_not_cut() -> None:
-    cone = Cone(np.eye(2), np.array([2**64 - 2, 2**64 - 3], dtype=np.uint64), np.zeros(2))
+    cone = RayCone(np.eye(2), np.array([2**64 - 2, 2**64 - 3], dtype=np.uint64), np.zeros(2))
     assert cone.cut(np.array([1.0, -1.0])) is None
 
 
@@ -153,12 +153,12 @@ def test_the_proof_by_classes_finds_the_least_vertex_and_never_claims_more(
     seed: int, shape: tuple[int, ...], epsilon: float, classes: int
 ) -> None:
     problem = problem_for(seed, shape, SRLIP(epsilon))
-    assume(polytope_of(problem).matrix.shape[0] > 1)
+    assume(build_polytope(problem).matrix.shape[0] > 1)
     prices = np.random.default_rng(seed).normal(size=problem.size)
     least = least_reduced(problem, prices)
     cones = in_classes(problem, shape[1] if classes == 2 else 1)
     objective = problem.objective
-    prover = BestFirst(ByClasses(cones, objective), objective, by_vertices(problem)[0].polished)
+    prover = BranchAndBound(ClassRelaxation(cones, objective), objective, by_vertices(problem)[0].polish)
     for slack in (1e-5, 0.2):
         proof = prover.prove(prices, -least + slack, time.monotonic() + 60)
         assert -1.01 * slack <= proof.bound - least <= 1e-9
@@ -184,21 +184,21 @@ def test_with_classes_and_with_boxes_the_optimum_is_the_same(seed: int, shape: t
 def test_three_attributes_are_proved_to_a_thousandth() -> None:
     """Chords on 36 entries alone take far longer."""
     problem = problem_for(3, (2, 3, 3, 4), SRLIP(1.5))
-    generation = generation_for(problem)
+    generation = choose_generation(problem)
     generation.run(1e-3, 60.0)
     assert generation.value - generation.bound <= 1e-3
-    assert problem.keeps(generation.best().atoms).all()
+    assert problem.is_feasible(generation.best().atoms).all()
 
 
 def test_a_programme_that_cannot_be_met_is_bounded_by_its_penalty() -> None:
     """One ray that breaks the only row: the bound is high, and no atom is made of it."""
     programme = RayProgramme(1, 1)
     masses, none = (np.zeros(1), np.ones(1)), np.zeros(1, dtype=np.int64)
-    solved = programme.solve(Rays(np.zeros(1), np.array([[-1.0]]), none), masses, np.array([0]), cutoff=1.0)
+    solved = programme.solve(RayColumns(np.zeros(1), np.array([[-1.0]]), none), masses, np.array([0]), cutoff=1.0)
     assert solved.bound >= 1.0
     assert solved.weights is None
     assert solved.reduced.shape == (1,)
-    rays = Rays(np.array([0.3, 0.2]), np.array([[1.0], [0.5]]), np.zeros(2, dtype=np.int64))
+    rays = RayColumns(np.array([0.3, 0.2]), np.array([[1.0], [0.5]]), np.zeros(2, dtype=np.int64))
     free = programme.solve(rays, masses, np.array([0]), cutoff=1.0)
     assert free.bound == pytest.approx(0.2, abs=1e-9)
     assert free.weights == pytest.approx([0.0, 1.0], abs=1e-9)

@@ -12,32 +12,32 @@ from scipy.optimize import linprog, minimize
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine import Problem
-from privacyfunnel.engine.best_first import BestFirst
 from privacyfunnel.engine.clock import FOREVER, Clock
-from privacyfunnel.engine.conditioning import Conditioning, Tools, towards_each
-from privacyfunnel.engine.curved import Curved
-from privacyfunnel.engine.interval import Interval
+from privacyfunnel.engine.masters.moment import Moment, solve_mixture
+from privacyfunnel.engine.masters.moment_objective import MomentObjective
+from privacyfunnel.engine.moment_driver import MomentGeneration, MomentTools, split_by_forced_response
 from privacyfunnel.engine.moment_plan import (
     MOST_MULTIPLIED,
     MOST_PAIRED,
     VERY_MANY_ROWS,
-    _by_groups,
-    _by_programmes,
-    conditioned,
-    conditioning_for,
+    _build_groups,
+    _build_linear_programmes,
+    choose_moment_generation,
+    split_by_moment,
 )
-from privacyfunnel.engine.moments import Moment, mixture
 from privacyfunnel.engine.objective import costs, reduced_costs
-from privacyfunnel.engine.polytope import polytope_of
+from privacyfunnel.engine.oracles.interval import IntervalOracle
+from privacyfunnel.engine.oracles.polytope import build_polytope
 from privacyfunnel.engine.problem import Proof
-from privacyfunnel.engine.product_programme import BestProducts, ProductProgramme
-from privacyfunnel.engine.products import Products, cone_of
-from privacyfunnel.engine.reductions import Groups
-from privacyfunnel.engine.search import VertexSearch
-from privacyfunnel.engine.sparse_products import SparseProgramme
-from privacyfunnel.engine.squared_chords import EverCloser, SquaredChords, beside
-from privacyfunnel.engine.steepest import Steepest
-from privacyfunnel.engine.twos import WithTwos
+from privacyfunnel.engine.proofs.branch_and_bound import BranchAndBound
+from privacyfunnel.engine.proofs.product_programme import ProductProgramme, ProductSolver
+from privacyfunnel.engine.proofs.products import ProductRelaxation, build_constraint_cone
+from privacyfunnel.engine.proofs.sparse_products import SparseProductProgramme
+from privacyfunnel.engine.proofs.squared_chords import SquaredChords, TighteningProof, off_diagonal_bound
+from privacyfunnel.engine.reductions.reduced_problems import SecretGroups
+from privacyfunnel.engine.search.direction import SteepestDirection
+from privacyfunnel.engine.search.pair_atoms import PairAtomSearch
+from privacyfunnel.engine.search.searches import VertexSearch
 from privacyfunnel.errors import SolverError
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, Promise
@@ -45,7 +45,7 @@ from tests.engine.problems import KINDS, SEEDS, lip, made
 from tests.enumeration import best_split, corners
 
 EPSILONS = st.floats(0.2, 2)
-PROGRAMMES = st.sampled_from([ProductProgramme, SparseProgramme])
+PROGRAMMES = st.sampled_from([ProductProgramme, SparseProductProgramme])
 WEIGHTS = st.sampled_from([0.0, 0.3])  # of entropy
 
 
@@ -54,11 +54,11 @@ def vertices(problem: Problem) -> FloatArray:
     return corners(-problem.inequalities)
 
 
-def charged(problem: Problem, seed: int, weight: float) -> tuple[Curved, FloatArray]:
+def charged(problem: Problem, seed: int, weight: float) -> tuple[MomentObjective, FloatArray]:
     """A square and prices at random."""
     random = np.random.default_rng(seed)
     square = random.normal(size=(problem.size, 3))
-    return Curved(problem.objective, weight, square), random.normal(size=problem.size)
+    return MomentObjective(problem.objective, weight, square), random.normal(size=problem.size)
 
 
 def polytope_shape(search: VertexSearch) -> tuple[int, int]:
@@ -76,17 +76,17 @@ def shares(problem: Problem) -> Moment:
 @given(seed=SEEDS, kind=KINDS, epsilon=EPSILONS, weight=WEIGHTS, programme=PROGRAMMES)
 @settings(max_examples=30, deadline=None)
 def test_a_proof_by_products_never_claims_more_than_every_vertex_keeps(
-    seed: int, kind: type[Promise], epsilon: float, weight: float, programme: type[BestProducts]
+    seed: int, kind: type[Promise], epsilon: float, weight: float, programme: type[ProductSolver]
 ) -> None:
     problem = made(kind, seed, 3, 4, epsilon)
     objective, prices = charged(problem, seed, weight)
     least = reduced_costs(objective, vertices(problem), prices).min()
-    search = VertexSearch(polytope_of(problem), objective)
-    relaxation = Products(cone_of(problem), objective, np.ones(problem.size), None, programme)
-    tight = BestFirst(relaxation, objective, search.polished).prove(prices, -least + 1e-3, np.inf)
+    search = VertexSearch(build_polytope(problem), objective)
+    relaxation = ProductRelaxation(build_constraint_cone(problem), objective, np.ones(problem.size), None, programme)
+    tight = BranchAndBound(relaxation, objective, search.polish).prove(prices, -least + 1e-3, np.inf)
     assert least - 1e-3 - 1e-9 <= tight.bound <= least
     # Asked for more than there is, and never told of an atom that shows it, it must not claim it.
-    nothing = BestFirst(relaxation, objective, lambda atoms, prices: atoms[:0])
+    nothing = BranchAndBound(relaxation, objective, lambda atoms, prices: atoms[:0])
     assert nothing.prove(prices, -least - 0.02, time.monotonic() + 0.15).bound <= least + 1e-9
 
 
@@ -98,11 +98,11 @@ def test_a_proof_by_chords_of_squares_never_claims_more_than_every_vertex_keeps(
     problem = made(kind, seed, 3, 4, epsilon)
     objective, prices = charged(problem, seed, weight)
     least = reduced_costs(objective, vertices(problem), prices).min()
-    search = VertexSearch(polytope_of(problem), objective)
-    relaxation = SquaredChords(polytope_of(problem), objective)
-    tight = EverCloser(relaxation, search.polished).prove(prices, -least + 1e-3, np.inf)
+    search = VertexSearch(build_polytope(problem), objective)
+    relaxation = SquaredChords(build_polytope(problem), objective)
+    tight = TighteningProof(relaxation, search.polish).prove(prices, -least + 1e-3, np.inf)
     assert least - 1e-3 - 1e-9 <= tight.bound <= least + 1e-9
-    nothing = EverCloser(relaxation, lambda atoms, prices: atoms[:0])
+    nothing = TighteningProof(relaxation, lambda atoms, prices: atoms[:0])
     assert nothing.prove(prices, -least - 0.02, time.monotonic() + 0.15).bound <= least + 1e-9
 
 
@@ -110,7 +110,10 @@ def test_a_proof_by_chords_of_squares_never_claims_more_than_every_vertex_keeps(
 def test_a_proof_ever_closer_comes_to_its_target_also_below_0(target: float, monkeypatch: pytest.MonkeyPatch) -> None:
     problem = made(LIP, 5, 3, 4, 0.5)
     objective, prices = charged(problem, 5, 0.3)
-    ever_closer, goals = EverCloser(SquaredChords(polytope_of(problem), objective), lambda atoms, prices: atoms), []
+    ever_closer, goals = (
+        TighteningProof(SquaredChords(build_polytope(problem), objective), lambda atoms, prices: atoms),
+        [],
+    )
 
     def proved(prices: FloatArray, goal: float, deadline: float) -> Proof:
         goals.append(goal)
@@ -126,7 +129,7 @@ def test_a_proof_ever_closer_comes_to_its_target_also_below_0(target: float, mon
 @settings(max_examples=30, deadline=None)
 def test_numbers_beside_a_form_are_as_large_as_asked_and_no_larger_than_its_rows(seed: int, size: int) -> None:
     B = np.random.default_rng(seed).normal(size=(size, size))
-    D, d = B @ B.T, beside(B @ B.T)
+    D, d = B @ B.T, off_diagonal_bound(B @ B.T)
     off = ~np.eye(size, dtype=bool)
     assert (0.5 * (d[:, None] + d) >= D - 1e-12)[off].all()
     assert (d <= np.where(off, D, -np.inf).max(axis=1) + 1e-9).all()
@@ -139,7 +142,7 @@ def test_a_step_to_the_best_neighbour_goes_down_where_a_square_counts(
 ) -> None:
     problem = made(kind, seed, 3, 6, 0.7)
     objective, prices = charged(problem, seed, weight)
-    search = VertexSearch(polytope_of(problem), objective)
+    search = VertexSearch(build_polytope(problem), objective)
     d = problem.size
     start = search.walks.cheapest(np.random.default_rng(seed).normal(size=(20, d)))
     better, x, _ = search.walks._best_neighbours(start.x, start.basis, prices)
@@ -154,7 +157,7 @@ def test_a_step_to_the_best_neighbour_goes_down_where_a_square_counts(
         np.add.at(moved, start.basis[k], -np.abs(step[k, j]) * W[k, :, j])
         moved[j] += step[k, j]
         expected[k, j] = (((start.x[k] + moved)[:d] @ objective.square) ** 2).sum()
-    assert np.allclose(search.walks._squares(objective.products, start.x, start.basis, W, step), expected)
+    assert np.allclose(search.walks._squares(objective.gram_matrix, start.x, start.basis, W, step), expected)
     ends = search.walks.descend(start, prices)
     assert reduced_costs(objective, ends.x[:, :d], prices).min() >= (
         reduced_costs(objective, vertices(problem), prices).min() - 1e-8
@@ -168,8 +171,8 @@ def test_with_two_secrets_pairs_are_priced_to_the_last(
 ) -> None:
     problem = made(kind, seed, 2, 5, epsilon)
     objective, prices = charged(problem, seed, weight)
-    interval = Interval(problem)
-    interval.charge(objective)
+    interval = IntervalOracle(problem)
+    interval.set_objective(objective)
     proof = interval.prove(prices, 0.0, np.inf)
     least = reduced_costs(objective, vertices(problem), prices).min()
     assert abs(proof.bound - least) < 1e-9
@@ -186,19 +189,19 @@ def test_the_best_split_is_what_all_vertices_together_give(
     moment = shares(problem)
     everything = vertices(problem)
     if entropy:
-        plain = mixture(problem, moment, everything)
+        plain = solve_mixture(problem, moment, everything)
         used = float(plain.weights @ problem.costs(everything))
         least = best_split(everything, problem.prior)
         moment = Moment(moment.factor, moment.ridge, (used + least) / 2, moment.constant)
         if used - least < 0.002:  # nothing to choose between
             with pytest.raises(SolverError, match="leaves open"):
-                conditioned(problem, Moment(moment.factor, moment.ridge, least - 0.01, moment.constant))
+                split_by_moment(problem, Moment(moment.factor, moment.ridge, least - 0.01, moment.constant))
             return
-    found = conditioned(problem, moment, gap=1e-4)
+    found = split_by_moment(problem, moment, gap=1e-4)
     slowly = by_slsqp(problem, moment, everything, found.weights, found.atoms)
     assert found.bound <= slowly * (1 + 1e-7)
     assert found.value <= slowly + 1e-4 * (slowly - moment.constant) + 1e-7 * slowly
-    assert problem.keeps(found.atoms).all()
+    assert problem.is_feasible(found.atoms).all()
     assert np.abs(found.weights @ found.atoms / problem.prior - 1).max() < 1e-9
 
 
@@ -240,10 +243,10 @@ def test_no_split_has_more_of_the_gradient_than_the_steepest(
 ) -> None:
     problem = made(kind, seed, 3, 4, epsilon)
     objective, _ = charged(problem, seed, weight)
-    steepest = Steepest(problem, VertexSearch(polytope_of(problem), problem.objective))
+    steepest = SteepestDirection(problem, VertexSearch(build_polytope(problem), problem.objective))
     everything = vertices(problem)
     least = float(linprog(costs(objective, everything), A_eq=everything.T, b_eq=problem.prior).fun or 0.0)
-    found = steepest.found(objective, np.zeros(problem.size), problem.first_atoms(), -least, 1e-9, FOREVER)
+    found = steepest.find(objective, np.zeros(problem.size), problem.first_atoms(), -least, 1e-9, FOREVER)
     assert found.weights @ costs(objective, found.atoms) == pytest.approx(least, abs=1e-6)
     assert found.most == pytest.approx(-least, abs=1e-6)
     assert np.abs(found.weights @ found.atoms - problem.prior).max() < 1e-8
@@ -254,8 +257,8 @@ def test_no_split_has_more_of_the_gradient_than_the_steepest(
 def test_a_bound_holds_at_any_prices(seed: int, kind: type[Promise], epsilon: float) -> None:
     problem = made(kind, seed, 3, 4, epsilon)
     moment, everything = shares(problem), vertices(problem)
-    best = mixture(problem, moment, everything)
-    rough = mixture(problem, moment, problem.first_atoms())
+    best = solve_mixture(problem, moment, everything)
+    rough = solve_mixture(problem, moment, problem.first_atoms())
     for mixed in (best, rough):
         objective, prices = mixed.costs(problem)
         other = prices * np.random.default_rng(seed).uniform(0.8, 1.2, prices.size)
@@ -269,12 +272,12 @@ def test_a_bound_holds_at_any_prices(seed: int, kind: type[Promise], epsilon: fl
 
 def test_where_time_is_up_at_once_the_forced_response_is_what_is_left() -> None:
     problem = lip(3, 3, 12, 0.7)
-    begun = towards_each(problem)
+    begun = split_by_forced_response(problem)
     assert np.abs(begun.weights @ begun.atoms / problem.prior - 1).max() < 1e-9
     second = (begun.atoms * begun.weights[:, None]).T @ begun.atoms
-    found = conditioned(problem, shares(problem), time_limit=1e-6)
-    assert found.value <= shares(problem).of(second, problem.prior) * (1 + 1e-9)
-    assert problem.keeps(found.atoms).all()
+    found = split_by_moment(problem, shares(problem), time_limit=1e-6)
+    assert found.value <= shares(problem).evaluate(second, problem.prior) * (1 + 1e-9)
+    assert problem.is_feasible(found.atoms).all()
     assert np.abs(found.weights @ found.atoms / problem.prior - 1).max() < 1e-9
 
 
@@ -282,10 +285,10 @@ def test_where_time_is_up_at_once_the_forced_response_is_what_is_left() -> None:
 def test_the_table_of_pairs_has_the_cheapest_atom_over_two_inputs(kind: type[Promise], weight: float) -> None:
     problem = made(kind, 4, 3, 7, 0.6)
     objective, prices = charged(problem, 4, weight)
-    search = WithTwos(VertexSearch(polytope_of(problem), problem.objective), problem)
-    search.charge(objective)
-    found = search.downhill(prices)
-    assert problem.keeps(problem.cleaned(found)).all()
+    search = PairAtomSearch(VertexSearch(build_polytope(problem), problem.objective), problem)
+    search.set_objective(objective)
+    found = search.descend(prices)
+    assert problem.is_feasible(problem.clean(found)).all()
     two = vertices(problem)
     two = two[(two > 1e-9).sum(axis=1) <= 2]
     assert len(two) > 0
@@ -298,37 +301,41 @@ def test_many_values_are_proved_too() -> None:
     p_x, p_s = 1 / np.arange(1, MOST_MULTIPLIED + 7), np.array([0.5, 0.3, 0.2])
     p_sx = random.dirichlet(20 * p_s, p_x.size).T * p_x / p_x.sum()
     joint = Joint.from_counts(np.maximum(np.round(p_sx * 10**6), 1).astype(np.int64))
-    problem = Problem.of_values(joint.p_x, LIP(1.0).rows(joint), 1.0)
-    found = conditioned(problem, shares(problem), gap=0.02, time_limit=60)
-    assert problem.keeps(found.atoms).all()
+    problem = Problem.from_values(joint.p_x, LIP(1.0).rows(joint), 1.0)
+    found = split_by_moment(problem, shares(problem), gap=0.02, time_limit=60)
+    assert problem.is_feasible(found.atoms).all()
     lost = found.value - shares(problem).constant
     assert 0 < found.value - found.bound <= 0.02 * lost
 
 
-@pytest.mark.parametrize("tools", [_by_groups, _by_programmes])
+@pytest.mark.parametrize("tools", [_build_groups, _build_linear_programmes])
 def test_where_products_are_too_many_groups_of_secrets_bound_from_below(
-    tools: Callable[[Problem, Moment, Clock], Tools],
+    tools: Callable[[Problem, Moment, Clock], MomentTools],
 ) -> None:
     problem = lip(3, 3, 6, 1.0)
-    run = Conditioning(problem, shares(problem), tools(problem, shares(problem), FOREVER))
+    run = MomentGeneration(problem, shares(problem), tools(problem, shares(problem), FOREVER))
     run.run(0.01, None)
     found = run.best()
-    proved = conditioned(problem, shares(problem))
+    proved = split_by_moment(problem, shares(problem))
     assert shares(problem).constant < found.bound <= proved.value
     assert proved.bound <= found.value
 
 
 def test_many_inputs_are_bounded_by_groups_and_many_secrets_searched_by_programmes() -> None:
-    assert conditioning_for(lip(3, 3, MOST_PAIRED + 1, 1.0), shares(lip(3, 3, 5, 1.0))).way.endswith("of secrets")
+    assert choose_moment_generation(lip(3, 3, MOST_PAIRED + 1, 1.0), shares(lip(3, 3, 5, 1.0))).strategy.endswith(
+        "of secrets"
+    )
     many = lip(3, VERY_MANY_ROWS + 1, 5, 1.0)
-    assert conditioning_for(many, shares(many)).way.endswith("linear programmes")  # no basis of them is inverted
+    assert choose_moment_generation(many, shares(many)).strategy.endswith(
+        "linear programmes"
+    )  # no basis of them is inverted
 
 
 def test_no_secret_is_singled_out_once_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = lip(3, 9, 6, 1.0)
-    simpler = _by_groups(problem, shares(problem), FOREVER).simpler
+    simpler = _build_groups(problem, shares(problem), FOREVER).relaxation_bound
     singled_out: list[int] = []
-    monkeypatch.setattr(Groups, "singled_out", lambda groups, few: singled_out.extend(few))
+    monkeypatch.setattr(SecretGroups, "single_out", lambda groups, few: singled_out.extend(few))
     assert simpler(0.0) == 0.0
     assert not singled_out
     simpler(60.0)
@@ -337,14 +344,14 @@ def test_no_secret_is_singled_out_once_time_is_up(monkeypatch: pytest.MonkeyPatc
 
 def test_what_a_proof_needs_of_the_polytope_is_known_in_time_or_done_without() -> None:
     problem = lip(3, 3, 6, 1.0)
-    late = Clock.of(0.0)
-    run = conditioning_for(problem, shares(problem), late)
+    late = Clock.from_limit(0.0)
+    run = choose_moment_generation(problem, shares(problem), late)
     run.run(0.01, 60.0)
-    assert run.bound <= conditioned(problem, shares(problem)).value
+    assert run.bound <= split_by_moment(problem, shares(problem)).value
 
 
 def test_where_nothing_is_lost_the_proof_ends_too() -> None:
     """A gap relative to an error of 0 would be 0, below all rounding."""
     problem = made(LIP, 1, 3, 4, 8.0)  # so large that every value may be told
-    found = conditioned(problem, shares(problem), gap=1e-4)
+    found = split_by_moment(problem, shares(problem), gap=1e-4)
     assert found.value - found.bound <= 1e-8 * found.value

@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacyfunnel.engine import Problem, split
-from privacyfunnel.engine.bounding import ByRelaxations
-from privacyfunnel.engine.plan import generation_for
+from privacyfunnel.engine.bounds.dual_bounds import RelaxationBound
+from privacyfunnel.engine.plan import choose_generation
+from privacyfunnel.model.constraints import LinearConstraints
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import SRLIP, Promise
-from privacyfunnel.model.rows import Rows
-from privacyfunnel.tables.adult import adult_counts
+from privacyfunnel.tables.readers.adult import adult_counts
 from tests.engine.problems import (
     KINDS,
     SEEDS,
@@ -39,7 +39,7 @@ def test_a_split_averages_to_the_prior_and_its_value_is_its_entropy(seed: int, c
     assert (found.weights > 0).all()
     assert found.value == pytest.approx(float(found.weights @ entropies(found.atoms)), abs=1e-12)
     assert -1e-9 <= found.value - found.bound <= 1e-6
-    assert problem.keeps(found.atoms).all()
+    assert problem.is_feasible(found.atoms).all()
 
 
 @given(seed=SEEDS, kind=KINDS, epsilon=st.floats(0.1, 1.5))
@@ -94,13 +94,13 @@ def test_an_interrupt_ends_the_solve_and_hands_nothing_out(at: int) -> None:
 def test_when_time_is_short_the_best_split_so_far_is_handed_out(limit: float) -> None:
     joint = Joint.from_counts(adult_counts("income", "education", "relationship", "race")[0])
     problem = problem_of(joint, SRLIP(1.0))
-    generation = generation_for(problem)
-    assert isinstance(generation.bounding, ByRelaxations)
+    generation = choose_generation(problem)
+    assert isinstance(generation.dual_bound, RelaxationBound)
     generation.run(1e-6, limit)
     best = generation.best()
     assert best.value <= generation.value + 1e-7
     assert best.weights @ best.atoms == pytest.approx(problem.prior, abs=1e-9)
-    assert problem.keeps(best.atoms).all()
+    assert problem.is_feasible(best.atoms).all()
 
 
 def test_what_no_proof_can_mend_ends_by_itself() -> None:
@@ -108,7 +108,7 @@ def test_what_no_proof_can_mend_ends_by_itself() -> None:
     problem = problem_of(random_joint(2, (3, 2, 3)), SRLIP(0.7))
     generation = by_programmes(problem)
     generation.run(1e-9)
-    assert generation.bounding.proved_all
+    assert generation.dual_bound.is_exhausted
     assert 1e-9 < generation.value - generation.bound < 0.5
 
 
@@ -117,11 +117,11 @@ def test_rows_of_which_none_can_be_spared_are_searched_as_they_are() -> None:
     secrets = np.random.default_rng(4).dirichlet(np.ones(20), size=70)
     prior = secrets.mean(axis=0)
     L = secrets / prior
-    problem = Problem.of_values(prior, Rows.of_pairs(L, np.roll(L, -1, axis=0)), 0.3)
-    generation = generation_for(problem)
-    assert isinstance(generation.bounding, ByRelaxations)
+    problem = Problem.from_values(prior, LinearConstraints.from_pairs(L, np.roll(L, -1, axis=0)), 0.3)
+    generation = choose_generation(problem)
+    assert isinstance(generation.dual_bound, RelaxationBound)
     generation.run(0.05, proofs=False)
     best = generation.best()
-    assert problem.keeps(best.atoms).all()
+    assert problem.is_feasible(best.atoms).all()
     assert best.weights @ best.atoms == pytest.approx(prior, abs=1e-9)
-    assert best.value < 0.999 * problem.worth
+    assert best.value < 0.999 * problem.prior_cost

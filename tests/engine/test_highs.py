@@ -11,12 +11,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from privacyfunnel.engine import highs
-from privacyfunnel.engine.highs import INF, Programme
+from privacyfunnel.engine.lp import highs
+from privacyfunnel.engine.lp.highs import INF, Programme
 
 LONG = """
 import numpy as np
-from privacyfunnel.engine.highs import INF, Programme
+from privacyfunnel.engine.lp.highs import INF, Programme
 
 random, rows, columns = np.random.default_rng(0), 900, 1800
 A = random.random((columns, rows)) * (random.random((columns, rows)) < 0.5)
@@ -55,7 +55,7 @@ def test_an_interrupt_does_not_wait_for_a_solver_that_calls_nobody_back() -> Non
     before = signal.signal(signal.SIGUSR1, signal.default_int_handler)  # as Ctrl-C is answered
     try:
         with pytest.raises(KeyboardInterrupt):
-            highs._waited_for(solve, abandoned)
+            highs._run_in_thread(solve, abandoned)
     finally:
         signal.signal(signal.SIGUSR1, before)
     assert not solved.is_set()
@@ -65,10 +65,10 @@ def test_an_interrupt_does_not_wait_for_a_solver_that_calls_nobody_back() -> Non
 
 def test_a_solver_for_which_nobody_waits_is_told_to_end() -> None:
     abandoned, answer = threading.Event(), SimpleNamespace(user_interrupt=False)
-    highs._look_up(None, None, None, answer, abandoned)
+    highs._stop_if_abandoned(None, None, None, answer, abandoned)
     assert not answer.user_interrupt
     abandoned.set()
-    highs._look_up(None, None, None, answer, abandoned)
+    highs._stop_if_abandoned(None, None, None, answer, abandoned)
     assert answer.user_interrupt
 
 
@@ -77,7 +77,7 @@ def test_what_fails_in_the_thread_of_a_solver_fails_here() -> None:
         raise MemoryError
 
     with pytest.raises(MemoryError):
-        highs._waited_for(solve, threading.Event())
+        highs._run_in_thread(solve, threading.Event())
 
 
 @pytest.mark.parametrize("large", [False, True])
@@ -87,13 +87,13 @@ def test_a_large_programme_has_a_thread_of_its_own_and_the_same_answer(
     threads: list[bool] = []
     monkeypatch.setattr(highs, "LARGE", 3 if large else 4)
     monkeypatch.setattr(
-        highs, "_look_up", lambda *_: threads.append(threading.current_thread() is threading.main_thread())
+        highs, "_stop_if_abandoned", lambda *_: threads.append(threading.current_thread() is threading.main_thread())
     )
     programme = Programme()
     programme.add_rows(np.array([1.0, 2.0]), np.array([INF, INF]))
     entries = np.array([1.0, 1.0, 0.0, 2.0])
     programme.add_columns(np.array([1.0, 3.0]), np.array([0, 2]), np.array([0, 1, 0, 1]), entries)
     assert programme.run()
-    assert programme.columns.tolist() == [2.0, 0.0]
+    assert programme.solution.tolist() == [2.0, 0.0]
     assert threads
     assert not any(threads) if large else all(threads)

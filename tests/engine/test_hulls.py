@@ -9,20 +9,20 @@ import pytest
 from scipy.optimize import linprog
 
 from privacyfunnel.arrays import FloatArray
-from privacyfunnel.engine.actions import bound_by_prices, split_by_actions
-from privacyfunnel.engine.highs import Programme
-from privacyfunnel.engine.hull_products import MissingRows
-from privacyfunnel.engine.hull_simplex import ROW, Bases, solve
-from privacyfunnel.engine.hulls import HullOracle
-from privacyfunnel.engine.moment_plan import conditioned
-from privacyfunnel.engine.moments import Moment
+from privacyfunnel.engine.linear_uses.actions import bound_by_prices, split_by_actions
+from privacyfunnel.engine.lp.credal_simplex import ROW, Bases, solve
+from privacyfunnel.engine.lp.highs import Programme
+from privacyfunnel.engine.masters.moment import Moment
+from privacyfunnel.engine.moment_plan import split_by_moment
 from privacyfunnel.engine.objective import Entropy
-from privacyfunnel.engine.plan import cone_rows, generation_for, linear_oracle, split
+from privacyfunnel.engine.oracles.credal import CredalOracle
+from privacyfunnel.engine.oracles.credal_constraints import CredalConstraints
+from privacyfunnel.engine.plan import choose_generation, cone_constraints, linear_oracle, split
 from privacyfunnel.engine.problem import Problem
-from privacyfunnel.engine.rules import Rules
-from privacyfunnel.model.binomial import SCALE
-from privacyfunnel.model.rows import Rows
-from privacyfunnel.model.sets import PriorSets
+from privacyfunnel.engine.proofs.credal_products import CredalProductCuts
+from privacyfunnel.model.constraints import LinearConstraints
+from privacyfunnel.model.credal.clopper_pearson import SCALE
+from privacyfunnel.model.credal.credal_sets import CredalSets
 
 GAP = 1e-5
 
@@ -51,14 +51,14 @@ def chance_problem(seed: int, d: int, epsilon: float = 0.7) -> Problem:
     high = np.minimum(np.ceil(given * (1 + width) * SCALE + 0.01 * SCALE), SCALE).astype(np.int64)
     pairs = np.array([(e, f) for e in range(3) for f in range(3) if e != f])
     share = random.integers(0, SCALE // 4, len(pairs)) * (seed % 2)
-    sets = PriorSets(low, high, np.eye(3, dtype=bool), ((),) * 3, pairs, share)
-    nothing = Rows.of_pairs(np.empty((0, d)), np.empty((0, d)))
-    return Problem(prior, nothing, epsilon, Entropy.of(np.arange(d)), sets=sets)
+    sets = CredalSets(low, high, np.eye(3, dtype=bool), ((),) * 3, pairs, share)
+    nothing = LinearConstraints.from_pairs(np.empty((0, d)), np.empty((0, d)))
+    return Problem(prior, nothing, epsilon, Entropy.from_groups(np.arange(d)), credal_sets=sets)
 
 
 def written_out(problem: Problem) -> Problem:
     """The same with a row for every pair of vertices."""
-    sets = problem.sets
+    sets = problem.credal_sets
     assert sets is not None
     corners = [vertices(low / SCALE, high / SCALE) for low, high in zip(sets.low, sets.high, strict=True)]
     one, other = [], []
@@ -66,7 +66,9 @@ def written_out(problem: Problem) -> Problem:
         for P, R in every(corners[e], corners[f]):
             one.append(P / problem.prior)
             other.append((share * P + (1 - share) * R) / problem.prior)
-    return Problem.of_values(problem.prior, Rows.of_pairs(np.array(one), np.array(other)), problem.epsilon)
+    return Problem.from_values(
+        problem.prior, LinearConstraints.from_pairs(np.array(one), np.array(other)), problem.epsilon
+    )
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -77,28 +79,28 @@ def test_the_optimum_is_the_one_with_every_vertex_written_out(seed: int) -> None
     assert listed.bound <= found.value + 1e-9
     assert found.value - found.bound <= GAP
     assert np.allclose(found.weights @ found.atoms, problem.prior, atol=1e-12)
-    assert written_out(problem).keeps(found.atoms[found.weights > 0]).all()
+    assert written_out(problem).is_feasible(found.atoms[found.weights > 0]).all()
 
 
 def test_what_is_drawn_in_is_allowed_and_no_further_than_needed() -> None:
     problem = chance_problem(5, 3)
     far = np.eye(3)
-    needed, listed = problem.drawn_in(far), written_out(problem).drawn_in(far)
+    needed, listed = problem.prior_share(far), written_out(problem).prior_share(far)
     assert np.allclose(needed, listed, rtol=1e-9)
-    assert problem.keeps(problem.drawn_towards(far)).all()
+    assert problem.is_feasible(problem.mix_with_prior(far)).all()
 
 
 def listed_rows(problem: Problem) -> FloatArray:
     """Every pair of vertices as a row with row·v <= 0."""
-    n, d = written_out(problem).rows.dense
-    return np.concatenate([n - problem.loud * d, d - problem.loud * n])
+    n, d = written_out(problem).constraints.dense
+    return np.concatenate([n - problem.exp_epsilon * d, d - problem.exp_epsilon * n])
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_a_bound_holds_whatever_the_multipliers_are(seed: int) -> None:
     random = np.random.default_rng(seed)
     problem = chance_problem(seed, 3)
-    oracle = HullOracle(problem)
+    oracle = CredalOracle(problem)
     low, high = np.zeros(3), np.ones(3)
     cost = random.normal(size=3)
     found = oracle.minimum(cost, low, high)
@@ -110,19 +112,19 @@ def test_a_bound_holds_whatever_the_multipliers_are(seed: int) -> None:
     right = oracle._programme.multipliers
     for _ in range(20):
         wrong = right * random.normal(1, 1, right.size) + random.normal(0, 0.3, right.size)
-        assert oracle._bounded(cost, low, high, wrong)[0] <= best + 1e-9
+        assert oracle._lower_bound(cost, low, high, wrong)[0] <= best + 1e-9
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_minima_and_empty_boxes_are_those_with_every_vertex_written_out(seed: int) -> None:
     random = np.random.default_rng(seed)
     problem = chance_problem(seed, 4)
-    rows, rules = listed_rows(problem), Rules.of(problem)
+    rows, rules = listed_rows(problem), CredalConstraints.from_problem(problem)
     cost, middle = random.normal(size=(30, 4)), random.dirichlet(np.full(4, 0.4), 30)
     low, high = np.maximum(middle - 0.1, 0), np.minimum(middle + 0.1, 1)
-    first = Bases.first(cost.argmin(axis=1), 4)
+    first = Bases.initial(cost.argmin(axis=1), 4)
     found = solve(rules, cost, low, high, first)
-    written = HullOracle(problem).within(cost, low, high, first, np.full(30, np.inf), np.inf)
+    written = CredalOracle(problem).minimise_in_boxes(cost, low, high, first, np.full(30, np.inf), np.inf)
     assert written.lower == pytest.approx(found.lower, abs=1e-8)
     linear: Any = linprog
     for i in range(30):
@@ -140,10 +142,10 @@ def test_minima_and_empty_boxes_are_those_with_every_vertex_written_out(seed: in
 def test_a_bound_holds_however_early_a_programme_ends_and_the_next_goes_on_from_there(seed: int, most: int) -> None:
     random = np.random.default_rng(seed)
     problem = chance_problem(seed, 4)
-    rules, cost = Rules.of(problem), random.normal(size=(20, 4))
+    rules, cost = CredalConstraints.from_problem(problem), random.normal(size=(20, 4))
     low, high = np.zeros((20, 4)), np.ones((20, 4))
-    best = solve(rules, cost, low, high, Bases.first(cost.argmin(axis=1), 4)).lower
-    bases = Bases.first(cost.argmin(axis=1), 4)
+    best = solve(rules, cost, low, high, Bases.initial(cost.argmin(axis=1), 4)).lower
+    bases = Bases.initial(cost.argmin(axis=1), 4)
     for _ in range(100):
         found = solve(rules, cost, low, high, bases, most=most)
         assert (found.lower <= best + 1e-9).all()
@@ -155,13 +157,13 @@ def test_a_bound_holds_however_early_a_programme_ends_and_the_next_goes_on_from_
 
 def test_a_bound_holds_from_any_basis_of_rows_that_atoms_keep() -> None:
     problem = chance_problem(1, 4)
-    random, rules = np.random.default_rng(7), Rules.of(problem)
+    random, rules = np.random.default_rng(7), CredalConstraints.from_problem(problem)
     cost, low, high = random.normal(size=(20, 4)), np.zeros((20, 4)), np.ones((20, 4))
-    best = solve(rules, cost, low, high, Bases.first(cost.argmin(axis=1), 4)).lower
+    best = solve(rules, cost, low, high, Bases.initial(cost.argmin(axis=1), 4)).lower
     for _ in range(10):
-        wrong = Bases.first(cost.argmin(axis=1), 4)
+        wrong = Bases.initial(cost.argmin(axis=1), 4)
         wrong.kinds[:, :2][wrong.kinds[:, :2] >= 0] = ROW
-        wrong.rows[:] = [rules.worst(random.normal(size=((kinds == ROW).sum(), 4))) for kinds in wrong.kinds]
+        wrong.rows[:] = [rules.worst_constraint(random.normal(size=((kinds == ROW).sum(), 4))) for kinds in wrong.kinds]
         found = solve(rules, cost, low, high, wrong)
         assert (found.lower <= best + 1e-9).all()
         # What a singular basis ended begins anew.
@@ -170,19 +172,19 @@ def test_a_bound_holds_from_any_basis_of_rows_that_atoms_keep() -> None:
 
 def test_the_worst_row_is_kept_by_every_allowed_atom_and_broken_by_every_other() -> None:
     problem = chance_problem(3, 4)
-    random, rules = np.random.default_rng(2), Rules.of(problem)
-    allowed = problem.drawn_towards(random.dirichlet(np.full(4, 0.3), 200))
+    random, rules = np.random.default_rng(2), CredalConstraints.from_problem(problem)
+    allowed = problem.mix_with_prior(random.dirichlet(np.full(4, 0.3), 200))
     others = random.dirichlet(np.full(4, 0.2), 50)
-    assert (allowed @ rules.worst(others).T >= 0).all()
-    broken = np.einsum("ij,ij->i", rules.worst(others), others) < 0
-    assert broken.tolist() == (~problem.keeps(others)).tolist()
+    assert (allowed @ rules.worst_constraint(others).T >= 0).all()
+    broken = np.einsum("ij,ij->i", rules.worst_constraint(others), others) < 0
+    assert broken.tolist() == (~problem.is_feasible(others)).tolist()
 
 
 def test_the_plan_takes_sets_of_priors_to_linear_programmes() -> None:
     problem = chance_problem(3, 4, epsilon=3.0)
-    run = generation_for(problem)
+    run = choose_generation(problem)
     run.run(1e-3)
-    assert run.way == "sets of priors, linear programmes"
+    assert run.strategy == "sets of priors, linear programmes"
     assert run.value - run.bound <= 1e-3
 
 
@@ -194,13 +196,13 @@ def test_actions_are_as_cheap_as_with_every_vertex_written_out(seed: int, kept: 
     np.fill_diagonal(losses, 0.0)
     shares = problem.prior if kept else None
     found, listed = (
-        split_by_actions(cone_rows(each), each.prior, losses, shares) for each in (problem, written_out(problem))
+        split_by_actions(cone_constraints(each), each.prior, losses, shares) for each in (problem, written_out(problem))
     )
     assert found is not None
     assert listed is not None
-    assert (found.taken * losses).sum() == pytest.approx((listed.taken * losses).sum(), abs=1e-8)
+    assert (found.masses * losses).sum() == pytest.approx((listed.masses * losses).sum(), abs=1e-8)
     bound = bound_by_prices(linear_oracle(problem), problem.prior, losses, found, shares)
-    assert (found.taken * losses).sum() == pytest.approx(bound, abs=1e-7)
+    assert (found.masses * losses).sum() == pytest.approx(bound, abs=1e-7)
 
 
 @pytest.mark.parametrize(("seed", "informative"), [(0, False), (1, False), (2, True), (5, True)])
@@ -209,9 +211,11 @@ def test_second_moments_are_as_good_as_with_every_vertex_written_out(seed: int, 
     most, start = None, None
     if informative:
         least = split(problem, gap=1e-3)
-        most, start = least.value + 0.1 * (problem.worth - least.value), least.atoms
+        most, start = least.value + 0.1 * (problem.prior_cost - least.value), least.atoms
     moment = Moment(np.diag(p) - np.outer(p, p), np.zeros((3, 0)), most, constant=float(1 - p @ p))
-    found, listed = (conditioned(each, moment, time_limit=20, start=start) for each in (problem, written_out(problem)))
+    found, listed = (
+        split_by_moment(each, moment, time_limit=20, start=start) for each in (problem, written_out(problem))
+    )
     assert found.bound <= listed.value * (1 + 1e-9)
     assert listed.bound <= found.value * (1 + 1e-9)
     assert found.value - found.bound <= 2e-3 * found.value
@@ -220,8 +224,8 @@ def test_second_moments_are_as_good_as_with_every_vertex_written_out(seed: int, 
 def test_rows_that_a_proof_brings_in_are_kept_by_every_allowed_atom() -> None:
     problem = chance_problem(3, 4)
     random = np.random.default_rng(2)
-    atoms = problem.drawn_towards(random.dirichlet(np.full(4, 0.3), 200))
-    missing, broken = MissingRows(problem), 0
+    atoms = problem.mix_with_prior(random.dirichlet(np.full(4, 0.3), 200))
+    missing, broken = CredalProductCuts(problem), 0
     for v in random.dirichlet(np.full(4, 0.2), 20):
         rows, times = missing(np.outer(v, v), np.eye(4))
         assert (atoms @ rows.T >= 0).all()
@@ -233,9 +237,9 @@ def test_rows_that_a_proof_brings_in_are_kept_by_every_allowed_atom() -> None:
 def test_a_programme_that_is_late_leaves_the_prior_and_a_bound_that_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = chance_problem(1, 4)
     cost = np.random.default_rng(2).normal(size=(1, 4))
-    least = HullOracle(problem).minimise(cost).lower[0]
-    oracle = HullOracle(problem)
-    monkeypatch.setattr(oracle, "_solved", lambda deadline: False)
+    least = CredalOracle(problem).minimise(cost).lower[0]
+    oracle = CredalOracle(problem)
+    monkeypatch.setattr(oracle, "_solve", lambda deadline: False)
     monkeypatch.setattr(Programme, "late", True)  # by HiGHS's own clock, which may be a moment ahead
     found = oracle.minimise(cost, time.monotonic() + 60.0)
     assert (found.atoms[0] == problem.prior).all()

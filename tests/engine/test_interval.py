@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacyfunnel.engine import Problem
-from privacyfunnel.engine.interval import Interval, coordinate, ends
+from privacyfunnel.engine.oracles.interval import IntervalOracle, coordinate, ends
+from privacyfunnel.model.constraints import LinearConstraints
 from privacyfunnel.model.promises import LIP, Promise
-from privacyfunnel.model.rows import Rows
 from tests.engine.problems import KINDS, SEEDS, by_vertices, made, problem_of, random_joint, vertices_of, with_loans
 
 
@@ -18,8 +18,8 @@ def test_with_two_secrets_the_table_and_the_general_way_agree(
     seed: int, kind: type[Promise], a: int, epsilon: float
 ) -> None:
     problem = made(kind, seed, 2, a, epsilon)
-    assert problem.rows.of_two
-    interval = Interval(problem)
+    assert problem.constraints.is_one_dimensional
+    interval = IntervalOracle(problem)
     table, general = with_loans(problem, interval, interval), with_loans(problem, *by_vertices(problem))
     table.run(1e-7, 20.0)
     general.run(1e-7, 20.0)
@@ -43,8 +43,8 @@ def test_two_inputs_need_no_structure() -> None:
     """Whatever the rows are about: an atom over two inputs is one number."""
     random = np.random.default_rng(0)
     N, D = random.uniform(0.5, 2, (2, 5, 2))
-    problem = Problem.of_values(np.array([0.4, 0.6]), Rows.of_pairs(N, D), 1.5)
-    assert problem.rows.of_two
+    problem = Problem.from_values(np.array([0.4, 0.6]), LinearConstraints.from_pairs(N, D), 1.5)
+    assert problem.constraints.is_one_dimensional
     low, high = ends(problem, coordinate(problem))
     at = vertices_of(problem)[:, 1]
     assert (at.min(), at.max()) == pytest.approx((low, high), abs=1e-9)
@@ -52,6 +52,8 @@ def test_two_inputs_need_no_structure() -> None:
 
 def test_three_secrets_need_more_than_one_number() -> None:
     joint = random_joint(0, (3, 6))
-    assert not problem_of(joint, LIP(0.5)).rows.of_two
+    assert not problem_of(joint, LIP(0.5)).constraints.is_one_dimensional
     two = random_joint(0, (2, 6))
-    assert not problem_of(two, LIP(0.5).for_priors([random_joint(1, (2, 6))])).rows.of_two  # nor do two priors
+    assert not problem_of(
+        two, LIP(0.5).for_priors([random_joint(1, (2, 6))])
+    ).constraints.is_one_dimensional  # nor do two priors

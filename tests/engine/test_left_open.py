@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacyfunnel.engine import Problem, split
-from privacyfunnel.engine.left_open import CLOSEST, LeftOpen, PartRun, Run
-from privacyfunnel.engine.reductions import Part
-from privacyfunnel.engine.side_channels import SideChannels
+from privacyfunnel.engine.bounds.conditional_entropy import CLOSEST, ConditionalEntropyBound, PartRun, Run
+from privacyfunnel.engine.bounds.side_channel_relaxation import SideChannels
+from privacyfunnel.engine.reductions.reduced_problems import InputPart
 from privacyfunnel.model.promises import SRLIP
 from tests.engine.problems import SEEDS, begun, by_vertices, problem_of, random_joint, with_loans
 
@@ -20,7 +20,7 @@ SHAPES = st.sampled_from([(2, 2, 3), (3, 2, 2), (2, 2, 2, 2), (2, 2, 2, 3)])
 
 
 def channels_of(problem: Problem) -> SideChannels:
-    found = SideChannels.of(problem)
+    found = SideChannels.from_problem(problem)
     assert found is not None
     return found
 
@@ -48,7 +48,7 @@ class Made:
 
     def __call__(self, problem: Problem) -> Run:
         cost, turns = (0.9, 10**9) if self.hopeless(problem) else (0.5, 2)
-        self.runs.append((problem, Known(cost * problem.worth, turns)))
+        self.runs.append((problem, Known(cost * problem.prior_cost, turns)))
         return self.runs[-1][1]
 
 
@@ -57,7 +57,7 @@ class Made:
 def test_no_bound_is_above_what_the_best_split_costs(seed: int, shape: tuple[int, ...], epsilon: float) -> None:
     problem = problem_of(random_joint(seed, shape), SRLIP(epsilon))
     best = split(problem, gap=1e-5, time_limit=60.0)
-    said = list(LeftOpen(channels_of(problem), begun).bounds(time.monotonic() + 60.0))
+    said = list(ConditionalEntropyBound(channels_of(problem), begun).bounds(time.monotonic() + 60.0))
     assert (np.diff(said) >= -1e-12).all()
     assert said[-1] <= best.value + 1e-9
 
@@ -65,43 +65,45 @@ def test_no_bound_is_above_what_the_best_split_costs(seed: int, shape: tuple[int
 def halves(channels: SideChannels, solved: Callable[[Problem], bool]) -> float:
     """What half of what each part is worth proves, where it is solved."""
     exact = np.zeros((len(channels.divisions),) * 2)
-    for each in channels.open():
-        half = sum(part.mass * 0.5 * part.problem.worth for part in channels.parts(each) if solved(part.problem))
-        exact[each.pair] = max(exact[each.pair], half)
-    return channels.together(exact)[0]
+    for each in channels.division_pairs():
+        half = sum(part.mass * 0.5 * part.problem.prior_cost for part in channels.parts(each) if solved(part.problem))
+        exact[each.indices] = max(exact[each.indices], half)
+    return channels.combine_bounds(exact)[0]
 
 
 def test_everything_is_asked_and_solved_where_there_is_time() -> None:
     channels = channels_of(problem_of(random_joint(4, (2, 2, 2, 3)), SRLIP(0.4)))
     made = Made()
-    said = list(LeftOpen(channels, made).bounds(time.monotonic() + 60.0))
-    assert len(made.runs) == sum(len(channels.parts(each)) for each in channels.open())
+    said = list(ConditionalEntropyBound(channels, made).bounds(time.monotonic() + 60.0))
+    assert len(made.runs) == sum(len(channels.parts(each)) for each in channels.division_pairs())
     bound = halves(channels, lambda problem: True)
-    assert bound - 4 * CLOSEST * channels.problem.worth <= said[-1] <= bound + 1e-12
+    assert bound - 4 * CLOSEST * channels.problem.prior_cost <= said[-1] <= bound + 1e-12
 
 
 def test_a_part_that_is_never_solved_leaves_the_others_their_turns() -> None:
     channels = channels_of(problem_of(random_joint(4, (2, 2, 2, 3)), SRLIP(0.4)))
-    largest = max(part.problem.size for each in channels.open() if each.deeper for part in channels.parts(each))
+    largest = max(
+        part.problem.size for each in channels.division_pairs() if each.all_constraints for part in channels.parts(each)
+    )
     made = Made(lambda problem: problem.size == largest)
-    said = list(LeftOpen(channels, made).bounds(time.monotonic() + 60.0))
+    said = list(ConditionalEntropyBound(channels, made).bounds(time.monotonic() + 60.0))
     assert max(run.turns for problem, run in made.runs if problem.size == largest) > 2
     bound = halves(channels, lambda problem: problem.size < largest)
-    assert bound > 0.1 * channels.problem.worth
-    assert bound - 4 * CLOSEST * channels.problem.worth <= said[-1]
+    assert bound > 0.1 * channels.problem.prior_cost
+    assert bound - 4 * CLOSEST * channels.problem.prior_cost <= said[-1]
 
 
 def test_finer_side_channels_bound_a_part_before_it_is_begun() -> None:
     problem = problem_of(random_joint(3, (2, 2, 2, 3)), SRLIP(0.3))
     channels = channels_of(problem)
-    left_open = LeftOpen(channels, begun)
-    finer_first = channels.open()
+    left_open = ConditionalEntropyBound(channels, begun)
+    finer_first = channels.division_pairs()
     for asked in finer_first[:-1]:
-        left_open._ask(asked, time.monotonic() + 60.0)
+        left_open._start_parts(asked, time.monotonic() + 60.0)
     floors = 0
-    for asked in (each for each in finer_first if each.deeper and each.about == len(channels.divisions) - 1):
+    for asked in (each for each in finer_first if each.all_constraints and each.finer == len(channels.divisions) - 1):
         for part in channels.parts(asked):
-            floor = left_open._floor(asked, part)
+            floor = left_open._initial_bound(asked, part)
             exact = split(part.problem, gap=1e-6, time_limit=60.0)
             assert floor <= exact.value + 1e-9
             floors += floor > 0.1 * exact.value
@@ -111,24 +113,24 @@ def test_finer_side_channels_bound_a_part_before_it_is_begun() -> None:
 def test_a_part_is_forgotten_once_it_is_as_close_as_it_ever_gets() -> None:
     problem = problem_of(random_joint(1, (2, 2, 3)), SRLIP(0.5))
     made = Made()
-    part = PartRun(Part(np.arange(problem.size), 0.5, problem), made, 0.0)
+    part = PartRun(InputPart(np.arange(problem.size), 0.5, problem), made, 0.0)
     gains = [part.gain]
     while part.gain > 0:
-        part.go_on(time.monotonic() + 60.0)
+        part.advance(time.monotonic() + 60.0)
         gains.append(part.gain)
         assert len(gains) < 10
-    assert gains[0] == pytest.approx(0.5 * problem.worth)
-    assert part.found - part.least <= CLOSEST * problem.worth
+    assert gains[0] == pytest.approx(0.5 * problem.prior_cost)
+    assert part.value - part.lower_bound <= CLOSEST * problem.prior_cost
     assert len(made.runs) == 1
 
 
 def test_late_nothing_is_begun() -> None:
     problem = problem_of(random_joint(1, (2, 2, 3)), SRLIP(0.5))
     made = Made()
-    part = PartRun(Part(np.arange(problem.size), 1.0, problem), made, 0.1)
-    part.go_on(time.monotonic() - 1.0)
+    part = PartRun(InputPart(np.arange(problem.size), 1.0, problem), made, 0.1)
+    part.advance(time.monotonic() - 1.0)
     assert not made.runs
-    assert part.least == 0.1
+    assert part.lower_bound == 0.1
 
 
 def test_a_run_goes_on_from_where_it_ended(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,8 +138,8 @@ def test_a_run_goes_on_from_where_it_ended(monkeypatch: pytest.MonkeyPatch) -> N
     problem = problem_of(random_joint(1, (3, 2, 3)), SRLIP(0.7))
     run = with_loans(problem, *by_vertices(problem))
     run.run(0.2)
-    first, begun_again = run.bound, Mock(wraps=run.supply.begin)
-    monkeypatch.setattr(run.supply, "begin", begun_again)
+    first, begun_again = run.bound, Mock(wraps=run.master.begin)
+    monkeypatch.setattr(run.master, "begin", begun_again)
     run.run(1e-5)
     assert not begun_again.called
     assert run.bound >= first

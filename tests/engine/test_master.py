@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacyfunnel.engine.clock import FOREVER
-from privacyfunnel.engine.master import Loans, Master, Rest, by_least_squares
+from privacyfunnel.engine.masters.restricted_master import PenaltySlack, ResidualSlack, RestrictedMaster, refit_weights
 from privacyfunnel.errors import SolverError
 from privacyfunnel.model.promises import SRLIP, Promise
 from tests.engine.problems import KINDS, SEEDS, entropies, excess, problem_of, random_joint, vertices_of
@@ -17,20 +17,22 @@ from tests.engine.problems import KINDS, SEEDS, entropies, excess, problem_of, r
 def test_every_solution_with_a_rest_is_a_split(seed: int, kind: type[Promise], epsilon: float) -> None:
     problem = problem_of(random_joint(seed, (2, 2, 2) if kind is SRLIP else (3, 5)), kind(epsilon))
     random = np.random.default_rng(seed)
-    master = Master(problem.prior, Rest(problem.prior, problem.cone(), random.normal(size=problem.size)))
+    master = RestrictedMaster(
+        problem.prior, ResidualSlack(problem.prior, problem.cone(), random.normal(size=problem.size))
+    )
     vertices = vertices_of(problem)
     vertices = vertices[random.permutation(len(vertices))[:6]]
     master.add(vertices, entropies(vertices))
     for _ in range(8):
         weights, _, rest = master.solve()
-        assert weights @ master.atoms + master.owed == pytest.approx(problem.prior, abs=1e-8)
-        assert excess(problem, master.owed[None, :]) <= 1e-7
-        assert rest == pytest.approx(master.owed.sum())
-        master.dearer()
+        assert weights @ master.atoms + master.slack_used == pytest.approx(problem.prior, abs=1e-8)
+        assert excess(problem, master.slack_used[None, :]) <= 1e-7
+        assert rest == pytest.approx(master.slack_used.sum())
+        master.raise_slack_price()
 
 
 def test_an_atom_that_is_known_already_is_not_added_again() -> None:
-    master = Master(np.array([0.5, 0.5]), Loans(np.array([0.5, 0.5]), 1.0))
+    master = RestrictedMaster(np.array([0.5, 0.5]), PenaltySlack(np.array([0.5, 0.5]), 1.0))
     atoms = np.array([[1.0, 0.0], [0.2, 0.8], [1.0, 1e-14]])
     assert master.add(atoms, np.zeros(3)).tolist() == [0, 1]
     assert master.add(atoms, np.zeros(3)).tolist() == []
@@ -42,8 +44,8 @@ def test_many_atoms_are_learned_some_at_a_time(monkeypatch: pytest.MonkeyPatch) 
     atoms = np.random.default_rng(0).dirichlet(np.ones(3), 8).repeat(2, axis=0)  # each twice
     found = []
     for together in (1 << 20, 15, 1):
-        monkeypatch.setattr("privacyfunnel.engine.master.AT_ONCE", together)
-        master = Master(prior, Loans(prior, 1.0))
+        monkeypatch.setattr("privacyfunnel.engine.masters.restricted_master.AT_ONCE", together)
+        master = RestrictedMaster(prior, PenaltySlack(prior, 1.0))
         assert master.add(atoms, np.arange(16.0)).tolist() == list(range(0, 16, 2))
         assert (master.atoms == atoms[::2]).all()
         assert master.costs.tolist() == list(range(0, 16, 2))
@@ -58,14 +60,14 @@ def test_weights_are_refined_to_rounding_by_next_to_nothing_however_many_atoms(s
     known, exact = random.dirichlet(np.ones(4), atoms), random.dirichlet(np.full(atoms, 5.0))
     prior = exact @ known
     off = exact * (1 + 1e-8 * random.normal(size=atoms))
-    refined = by_least_squares(prior, off, known, FOREVER)
+    refined = refit_weights(prior, off, known, FOREVER)
     assert refined @ known == pytest.approx(prior, rel=1e-13)
     assert refined == pytest.approx(off, abs=1e-6)
 
 
 def test_a_master_that_cannot_be_solved_raises() -> None:
-    master = Master(np.array([0.5, 0.5]), Loans(np.array([0.5, 0.5]), 1.0))
+    master = RestrictedMaster(np.array([0.5, 0.5]), PenaltySlack(np.array([0.5, 0.5]), 1.0))
     master.add(np.array([[1.0, 0.0]]), np.array([0.0]))
-    master.forbid_debt()
+    master.forbid_slack()
     with pytest.raises(SolverError, match="must be solved to optimality"):
         master.solve()

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from privacyfunnel.arrays import sparse
 from privacyfunnel.engine import objective as objectives
 from privacyfunnel.engine.objective import Entropy, chords, costs, image, reduced_costs, tangents
-from privacyfunnel.model.information import surprise
+from privacyfunnel.model.information import entropy_terms
 from tests.engine.problems import SEEDS
 
-ONE = Entropy.of(np.zeros(1, dtype=np.int64))
+ONE = Entropy.from_groups(np.zeros(1, dtype=np.int64))
 
 
 @given(low=st.floats(0, 1), width=st.floats(0, 1), at=st.floats(0, 1))
@@ -19,7 +19,7 @@ def test_a_chord_lies_below_the_entropy(low: float, width: float, at: float) -> 
     high = min(1.0, low + width)
     slope, intercept = chords(ONE, np.array([low]), np.array([high]))
     t = np.array([low + at * (high - low)])
-    assert slope * t + intercept <= surprise(t) + 1e-12
+    assert slope * t + intercept <= entropy_terms(t) + 1e-12
 
 
 @given(seed=SEEDS, inputs=st.integers(1, 7), values=st.integers(1, 4))
@@ -28,7 +28,7 @@ def test_a_tangent_lies_above_the_cost_of_every_atom_and_meets_it_at_its_own(
     seed: int, inputs: int, values: int
 ) -> None:
     random = np.random.default_rng(seed)
-    objective = Entropy.of(random.integers(values, size=inputs))
+    objective = Entropy.from_groups(random.integers(values, size=inputs))
     one, other = random.dirichlet(np.ones(inputs), size=2)
     (slopes,) = tangents(objective, one[None], 1e-12)
     assert slopes @ one == pytest.approx(costs(objective, one[None])[0], abs=1e-12)
@@ -40,21 +40,21 @@ def test_a_tangent_lies_above_the_cost_of_every_atom_and_meets_it_at_its_own(
 def test_the_cost_is_the_entropy_of_what_belongs_together(seed: int, inputs: int, values: int) -> None:
     random = np.random.default_rng(seed)
     group = 3 * random.integers(values, size=inputs) + 5  # numbers with holes
-    objective = Entropy.of(group)
+    objective = Entropy.from_groups(group)
     atoms = random.dirichlet(np.ones(inputs), size=3) * (random.random((3, inputs)) < 0.6)
     sums = np.array([[atom[group == g].sum() for g in np.unique(group)] for atom in atoms])
     np.testing.assert_allclose(image(objective, atoms), sums, atol=1e-15)
-    np.testing.assert_allclose(costs(objective, atoms), surprise(sums).sum(axis=1), atol=1e-14)
-    np.testing.assert_allclose(costs(objective, sparse.csr_array(atoms)), surprise(sums).sum(axis=1), atol=1e-14)
+    np.testing.assert_allclose(costs(objective, atoms), entropy_terms(sums).sum(axis=1), atol=1e-14)
+    np.testing.assert_allclose(costs(objective, sparse.csr_array(atoms)), entropy_terms(sums).sum(axis=1), atol=1e-14)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(objectives, "AT_ONCE", 2 * inputs)  # the last atom by itself
-        np.testing.assert_allclose(costs(objective, atoms), surprise(sums).sum(axis=1), atol=1e-14)
+        np.testing.assert_allclose(costs(objective, atoms), entropy_terms(sums).sum(axis=1), atol=1e-14)
     prices = random.normal(size=inputs)
-    expected = surprise(sums).sum(axis=1) - atoms @ prices
+    expected = entropy_terms(sums).sum(axis=1) - atoms @ prices
     np.testing.assert_allclose(reduced_costs(objective, atoms, prices), expected, atol=1e-13)
 
 
 def test_only_inputs_that_are_all_values_of_their_own_are_plain() -> None:
-    assert Entropy.of(np.array([4, 7, 9])).plain
-    assert not Entropy.of(np.array([4, 7, 4])).plain
-    assert Entropy.of(np.array([4, 7, 4])).among(np.array([0, 1])).plain
+    assert Entropy.from_groups(np.array([4, 7, 9])).is_identity
+    assert not Entropy.from_groups(np.array([4, 7, 4])).is_identity
+    assert Entropy.from_groups(np.array([4, 7, 4])).restrict(np.array([0, 1])).is_identity

@@ -9,11 +9,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from privacyfunnel.arrays import IntArray
-from privacyfunnel.designs.optimum import optimal
+from privacyfunnel.designs.optimal.optimum import optimal
 from privacyfunnel.engine import split
-from privacyfunnel.laws.channel import ChannelLaw
-from privacyfunnel.laws.exact import exp_below
-from privacyfunnel.laws.sealing import seal
+from privacyfunnel.mechanisms.channel import ChannelMechanism
+from privacyfunnel.mechanisms.exact_arithmetic import exp_below
+from privacyfunnel.mechanisms.sealing import seal
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LIP, SRLIP
@@ -44,7 +44,7 @@ def odd_table(kind: str, shape: tuple[int, ...], seed: int) -> IntArray:
     return counts
 
 
-def largest_ratio(joint: Joint, law: ChannelLaw) -> Fraction | None:
+def largest_ratio(joint: Joint, law: ChannelMechanism) -> Fraction | None:
     """The largest P(y | s, x^J) / P(y | x^J), or its inverse, by definition and in fractions; None if infinite."""
     numbers = np.zeros((joint.a, len(law.outputs)), dtype=object)
     numbers[np.repeat(np.arange(joint.a), np.diff(law.indptr)), law.output] = law.numerator
@@ -75,7 +75,7 @@ def test_what_is_sealed_in_a_hurry_leaks_no_more_in_fractions(kind: str, epsilon
     assert promise.count(joint) > 150  # each makes two rows
     found = optimal(joint, promise, time_limit=0.3)
     law = seal(found.protocol, promise, joint).law
-    assert isinstance(law, ChannelLaw)
+    assert isinstance(law, ChannelMechanism)
     largest = largest_ratio(joint, law)
     assert largest is not None
     assert largest <= exp_below(epsilon)

@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 
 from privacyfunnel import engine
-from privacyfunnel.designs.optimum import optimal
+from privacyfunnel.designs.optimal.optimum import optimal
 from privacyfunnel.engine import Problem, plan
-from privacyfunnel.engine.blocks import ByBlocks
-from privacyfunnel.engine.bounding import ByProof, ByRelaxations
+from privacyfunnel.engine.bounds.dual_bounds import ProofBound, RelaxationBound
 from privacyfunnel.engine.clock import FOREVER
-from privacyfunnel.engine.generation import Generation
-from privacyfunnel.engine.plan import PLAN, generation_for
-from privacyfunnel.engine.supply import WithLoans, WithRest
+from privacyfunnel.engine.driver import ColumnGeneration
+from privacyfunnel.engine.masters.blocks import BlockMaster
+from privacyfunnel.engine.masters.slack_masters import PenalisedMaster, ResidualMaster
+from privacyfunnel.engine.plan import PLAN, choose_generation
+from privacyfunnel.model.constraints import LinearConstraints
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, SRLIP
-from privacyfunnel.model.rows import Rows
-from privacyfunnel.tables.adult import adult_counts
+from privacyfunnel.tables.readers.adult import adult_counts
 from tests.engine.problems import excess, ldp, lip, problem_of, random_joint
 
 TABLE, OTHER = (Joint.from_counts(np.random.default_rng(seed).integers(1, 99, (3, 5))) for seed in (0, 1))
@@ -29,12 +29,12 @@ def without_structure(rows: int) -> Problem:
     """Pairs of which nothing is known but their numbers; each makes two rows."""
     L = np.random.default_rng(1).uniform(0.5, 2, (rows + 1, 4))
     L /= L.mean(axis=1, keepdims=True)  # at the prior all are 1
-    return Problem.of_values(np.full(4, 0.25), Rows.of_pairs(L[:-1], L[1:]), 0.2)
+    return Problem.from_values(np.full(4, 0.25), LinearConstraints.from_pairs(L[:-1], L[1:]), 0.2)
 
 
 PROBLEMS = {
     "sets of priors, linear programmes": replace(
-        problem_of(TABLE, LIP(0.5)), sets=LIP(0.5).for_population(TABLE, rare=0).sets(TABLE)
+        problem_of(TABLE, LIP(0.5)), credal_sets=LIP(0.5).for_population(TABLE, rare=0).sets(TABLE)
     ),
     "seeing the secret, closed form": problem_of(TABLE, LIP(0.5), sees_secret=True),
     "seeing the secret, linear programmes": problem_of(TABLE, SRLIP(0.5), sees_secret=True),
@@ -48,48 +48,51 @@ PROBLEMS = {
 
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_every_way_is_chosen_by_the_problem_that_it_is_for(name: str) -> None:
-    assert generation_for(PROBLEMS[name]).way == name
+    assert choose_generation(PROBLEMS[name]).strategy == name
     assert [way.name for way in PLAN] == list(PROBLEMS)
 
 
 def test_what_is_known_of_the_rows_decides_and_not_their_numbers() -> None:
     """The same numbers without their structure are solved in the general way, to the same value."""
     problem = PROBLEMS["one number, all vertices in a table"]
-    bare = problem.easier(Rows.of_pairs(*problem.rows.dense))
-    with_table, general = generation_for(problem), generation_for(bare)
-    assert general.way == "vertices of the polytope"
+    bare = problem.replace_constraints(LinearConstraints.from_pairs(*problem.constraints.dense))
+    with_table, general = choose_generation(problem), choose_generation(bare)
+    assert general.strategy == "vertices of the polytope"
     with_table.run(1e-7)
     general.run(1e-7)
     assert general.value == pytest.approx(with_table.value, abs=2e-7)
     for other in (LDP(0.5), SRLIP(0.5), LIP(0.5).for_priors([OTHER])):
-        assert generation_for(problem_of(TABLE, other, sees_secret=True)).way == "seeing the secret, linear programmes"
+        assert (
+            choose_generation(problem_of(TABLE, other, sees_secret=True)).strategy
+            == "seeing the secret, linear programmes"
+        )
 
 
-def supplied(generation: Generation) -> tuple[type, type]:
-    return type(generation.supply), type(generation.bounding)
+def supplied(generation: ColumnGeneration) -> tuple[type, type]:
+    return type(generation.master), type(generation.dual_bound)
 
 
 def test_thresholds_move_the_choice(monkeypatch: pytest.MonkeyPatch) -> None:
     many, rows = lip(0, 3, 12, 0.5), without_structure(20)
-    assert supplied(generation_for(many)) == (WithLoans, ByProof)
-    assert supplied(generation_for(rows)) == (WithLoans, ByProof)
+    assert supplied(choose_generation(many)) == (PenalisedMaster, ProofBound)
+    assert supplied(choose_generation(rows)) == (PenalisedMaster, ProofBound)
     with monkeypatch.context() as patch:
         patch.setattr(plan, "MANY_INPUTS", 11)
-        assert supplied(generation_for(many)) == (WithRest, ByRelaxations)
-        assert not generation_for(many).bounding.proved_all
+        assert supplied(choose_generation(many)) == (ResidualMaster, RelaxationBound)
+        assert not choose_generation(many).dual_bound.is_exhausted
         patch.setattr(plan, "MOST_BRANCHED", 11)
-        assert supplied(generation_for(many)) == (ByBlocks, ByRelaxations)
-        assert not generation_for(many).bounding.proved_all
+        assert supplied(choose_generation(many)) == (BlockMaster, RelaxationBound)
+        assert not choose_generation(many).dual_bound.is_exhausted
         patch.setattr(plan, "LARGEST_BLOCK", 11)
-        last = generation_for(many)
-        last.bounding.begin(FOREVER)
-        assert last.bounding.proved_all  # one secret at a time is all there is
+        last = choose_generation(many)
+        last.dual_bound.begin(FOREVER)
+        assert last.dual_bound.is_exhausted  # one secret at a time is all there is
     with monkeypatch.context() as patch:
         patch.setattr(plan, "MANY_ROWS", 5)
-        assert supplied(generation_for(rows)) == (WithRest, ByRelaxations)
+        assert supplied(choose_generation(rows)) == (ResidualMaster, RelaxationBound)
     with monkeypatch.context() as patch:
         patch.setattr(plan, "MOST_PROVED", 10)
-        assert generation_for(rows).way == "very many rows, searched without branching"
+        assert choose_generation(rows).strategy == "very many rows, searched without branching"
 
 
 def test_thresholds_stand_in_the_plan_and_nobody_else_asks_it() -> None:
@@ -116,12 +119,12 @@ def _set(node: ast.AST) -> list[ast.Name]:
 
 def test_many_inputs_under_ldp_are_searched_in_boxes() -> None:
     problem = ldp(1, 4, 160, 0.8)
-    generation = generation_for(problem)
+    generation = choose_generation(problem)
     assert generation.pace.patience == len(plan.BOXES) + 1  # one search of each box, one of the polytope's own
     generation.run(0.05, 3.0)
     best = generation.best()
     assert excess(problem, best.atoms) <= 1e-9
-    assert best.value < 0.7 * problem.worth
+    assert best.value < 0.7 * problem.prior_cost
     assert best.value >= best.bound - 1e-9
 
 
@@ -135,4 +138,4 @@ def test_an_occupation_and_three_columns_are_not_given_up() -> None:
 
 def test_three_attributes_are_branched_by_classes() -> None:
     problem = problem_of(random_joint(3, (2, 3, 3, 4)), SRLIP(1.0))
-    assert supplied(generation_for(problem)) == (WithLoans, ByProof)
+    assert supplied(choose_generation(problem)) == (PenalisedMaster, ProofBound)

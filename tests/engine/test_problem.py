@@ -25,10 +25,10 @@ def test_an_atom_that_breaks_tight_rows_by_a_solvers_tolerance_is_brought_back_w
     atoms = vertices_of(problem)
     noise = 1 + ROUGH * np.random.default_rng(seed).uniform(-1, 1, atoms.shape)
     rough = atoms * noise / (atoms * noise).sum(axis=1, keepdims=True)
-    clean = problem.cleaned(rough)
+    clean = problem.clean(rough)
     assert len(clean) == len(rough)
-    assert problem.keeps(clean).all()
-    order = np.argsort(~problem.keeps(rough), kind="stable")  # those that were good come first
+    assert problem.is_feasible(clean).all()
+    order = np.argsort(~problem.is_feasible(rough), kind="stable")  # those that were good come first
     assert np.abs(clean - rough[order]).max() <= 1e3 * ROUGH
     assert np.abs(problem.costs(clean) - problem.costs(rough)[order]).max() <= 1e4 * ROUGH
 
@@ -44,10 +44,10 @@ def test_at_a_small_epsilon_it_is_mended_where_drawing_it_in_would_lose_it(seed:
     atoms = vertices_of(problem)
     noise = 1 + ROUGH * np.random.default_rng(seed).uniform(-1, 1, atoms.shape)
     rough = atoms * noise / (atoms * noise).sum(axis=1, keepdims=True)
-    clean = problem.cleaned(rough)
+    clean = problem.clean(rough)
     assert len(clean) == len(rough)
-    assert problem.keeps(clean).all()
-    order = np.argsort(~problem.keeps(rough), kind="stable")
+    assert problem.is_feasible(clean).all()
+    order = np.argsort(~problem.is_feasible(rough), kind="stable")
     assert np.abs(clean - rough[order]).max(initial=0.0) <= 1e3 * ROUGH
 
 
@@ -58,34 +58,34 @@ def test_rows_about_rare_classes_are_mended_as_well(seed: int, shape: tuple[int,
     counts = np.random.default_rng(seed).integers(1, 100, shape)
     counts[:, 0] *= 10**6
     problem = problem_of(Joint.from_counts(counts), SRLIP(epsilon))
-    drawn = problem.drawn_towards(np.eye(problem.size))
+    drawn = problem.mix_with_prior(np.eye(problem.size))
     noise = 1 + ROUGH * np.random.default_rng(seed).uniform(-1, 1, drawn.shape)
-    clean = problem.cleaned(drawn * noise)
+    clean = problem.clean(drawn * noise)
     assert len(clean) == len(drawn)
-    assert problem.keeps(clean).all()
+    assert problem.is_feasible(clean).all()
 
 
 def test_dust_in_one_secret_only_is_mixed_with_as_much_of_the_prior_to_all_digits() -> None:
     """An entry of 1e-12 beside a 0 makes an infinite ratio; what mends it is a share of 1e-12 of the prior."""
     joint = Joint.from_counts(np.random.default_rng(0).integers(1, 1000, (2, 15)))
     problem = problem_of(joint, SRLIP(1.0), sees_secret=True)
-    atom = (problem.prior * (problem.objective.value >= 5))[None]  # ten of the values, as likely as they are
+    atom = (problem.prior * (problem.objective.image_index >= 5))[None]  # ten of the values, as likely as they are
     atom /= atom.sum()
-    assert problem.keeps(atom).all()
+    assert problem.is_feasible(atom).all()
     atom[0, 1] = 2.6e-12 * problem.prior[1]
-    assert not problem.keeps(atom).all()
-    clean = problem.cleaned(atom)
+    assert not problem.is_feasible(atom).all()
+    clean = problem.clean(atom)
     assert len(clean) == 1
-    assert problem.keeps(clean).all()
+    assert problem.is_feasible(clean).all()
     assert np.abs(clean - atom / atom.sum()).max() <= 1e-9
 
 
 def test_atoms_far_out_are_no_atoms() -> None:
     problem = lip(0, 3, 5, 0.1)
     far = np.eye(5)
-    assert (problem.drawn_in(far) > FARTHEST_OUT).all()
-    assert problem.cleaned(far).shape == (0, 5)
-    assert problem.cleaned(problem.prior[None]).shape == (1, 5)
+    assert (problem.prior_share(far) > FARTHEST_OUT).all()
+    assert problem.clean(far).shape == (0, 5)
+    assert problem.clean(problem.prior[None]).shape == (1, 5)
 
 
 @given(seed=SEEDS, kind=st.sampled_from([LIP, LDP, SRLIP]), sees_secret=st.booleans(), epsilon=st.floats(0, 1))
@@ -95,9 +95,9 @@ def test_drawn_towards_is_as_far_as_is_allowed_and_no_farther(
 ) -> None:
     problem = problem_of(random_joint(seed, (3, 2, 2)), kind(epsilon), sees_secret=sees_secret)
     towards = np.random.default_rng(seed).dirichlet(np.full(problem.size, 0.3), size=8)
-    needed = problem.drawn_in(towards)
-    drawn = problem.drawn_towards(towards)
-    assert problem.keeps(drawn).all()
+    needed = problem.prior_share(towards)
+    drawn = problem.mix_with_prior(towards)
+    assert problem.is_feasible(drawn).all()
     further = (1 - 0.99 * needed[:, None]) * towards + 0.99 * needed[:, None] * problem.prior
     G = signed(problem)
     broken = (G @ further.T).max(axis=0, initial=-np.inf) > 0
@@ -110,8 +110,8 @@ def test_every_shape_of_the_polytope_allows_the_same_atoms(seed: int, kind: type
     """The inequalities, and the cone with its own columns, say what the pairs say."""
     problem = problem_of(random_joint(seed, (3, 2, 2)), kind(epsilon))
     random = np.random.default_rng(seed)
-    points = np.concatenate([problem.drawn_towards(np.eye(4)), random.dirichlet(np.ones(4), size=6)])
-    allowed = problem.keeps(points)
+    points = np.concatenate([problem.mix_with_prior(np.eye(4)), random.dirichlet(np.ones(4), size=6)])
+    allowed = problem.is_feasible(points)
     np.testing.assert_array_equal((points @ problem.inequalities.T >= -1e-9).all(axis=1), allowed)
     cone, d = problem.cone(), problem.size
     for point, inside in zip(points, allowed, strict=True):
@@ -130,9 +130,9 @@ def _lies_in_the_cone(cone: FloatArray, point: FloatArray, d: int) -> bool:
 def test_first_atoms_are_allowed_and_average_to_the_prior(seed: int, sees_secret: bool, epsilon: float) -> None:
     problem = problem_of(random_joint(seed, (2, 4)), LIP(epsilon), sees_secret=sees_secret)
     atoms = problem.first_atoms()
-    assert problem.keeps(atoms).all()
+    assert problem.is_feasible(atoms).all()
     own = atoms[: problem.size]
-    needed = problem.drawn_in(np.eye(problem.size))
+    needed = problem.prior_share(np.eye(problem.size))
     weights = problem.prior / np.maximum(1 - needed, 1e-300)
     if epsilon > 0.05:  # drawn towards every input, in what proportion undoes the drawing
         mean = weights @ own / weights.sum()
@@ -141,9 +141,9 @@ def test_first_atoms_are_allowed_and_average_to_the_prior(seed: int, sees_secret
 
 def test_rounding_is_no_breach_and_more_is() -> None:
     problem = lip(0, 3, 4, 0.3)
-    corners = np.eye(4)[problem.drawn_in(np.eye(4)) > 0]
-    edge = problem.drawn_towards(corners)
+    corners = np.eye(4)[problem.prior_share(np.eye(4)) > 0]
+    edge = problem.mix_with_prior(corners)
     assert len(edge) > 1
-    assert problem.keeps(edge).all()
+    assert problem.is_feasible(edge).all()
     beyond = edge + 1e3 * ROW_ROUNDING * (corners - edge)
-    assert not problem.keeps(beyond).any()
+    assert not problem.is_feasible(beyond).any()

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine import Problem, split
-from privacyfunnel.engine.reductions import coarse, merged
+from privacyfunnel.engine.reductions.reduced_problems import coarsen, merge_equal
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.promises import SRLIP, Promise
 from tests.engine.problems import KINDS, SEEDS, SMALL, about, entropies, excess, lip, made, problem_of, random_joint
@@ -25,15 +25,15 @@ def alike(shares: FloatArray) -> Problem:
 @settings(max_examples=25, deadline=None)
 def test_a_split_over_parts_is_a_split_over_inputs(seed: int, kind: type[Promise], parts: int, epsilon: float) -> None:
     problem = made(kind, seed, 3, 9, epsilon)
-    small = coarse(problem, parts)
+    small = coarsen(problem, parts)
     assert small.problem.size <= parts
     found = split(small.problem, gap=1e-4)
-    atoms = small.expanded(found.atoms)
+    atoms = small.expand(found.atoms)
     assert found.weights @ atoms == pytest.approx(problem.prior, abs=1e-9)
     assert excess(problem, atoms) <= 1e-9
     within = entropy(problem.prior) - entropy(small.problem.prior)
     assert found.weights @ entropies(atoms) == pytest.approx(found.value + within, abs=1e-8)
-    np.testing.assert_allclose(small.lifted(atoms), found.atoms, atol=1e-12)
+    np.testing.assert_allclose(small.aggregate(atoms), found.atoms, atol=1e-12)
 
 
 @given(seed=SEEDS, shape=SMALL, parts=st.integers(2, 4), epsilon=st.floats(0.1, 1))
@@ -43,9 +43,9 @@ def test_parts_of_inputs_that_attributes_tell_apart_make_splits_too(
 ) -> None:
     """A part may lie half in a class; what the rows then see is seen right, and nothing is taken for LIP."""
     problem = problem_of(random_joint(seed, shape), SRLIP(epsilon))
-    small = coarse(problem, parts)
+    small = coarsen(problem, parts)
     found = split(small.problem, gap=1e-3)
-    atoms = small.expanded(found.atoms)
+    atoms = small.expand(found.atoms)
     assert found.weights @ atoms == pytest.approx(problem.prior, abs=1e-9)
     assert excess(problem, atoms) <= 1e-9
 
@@ -55,8 +55,8 @@ def test_parts_of_inputs_that_attributes_tell_apart_make_splits_too(
 def test_values_alike_are_merged_and_split_again_at_no_cost(seed: int, parts: int) -> None:
     small = about(FOUR, PRIOR, 0.2)
     large = alike(np.random.default_rng(seed).dirichlet(np.ones(parts), size=4))
-    assert merged(small).problem is small
-    assert merged(large).problem.size == 4
+    assert merge_equal(small).problem is small
+    assert merge_equal(large).problem.size == 4
     one, other = split(small), split(large)
     assert other.value == pytest.approx(one.value, abs=2e-6)
     assert other.weights @ other.atoms == pytest.approx(large.prior, abs=1e-12)
@@ -76,27 +76,27 @@ def test_atoms_that_tell_values_apart_are_hardly_more_than_the_values(seed: int,
     """Each atom over parts names those values of a part that no other one does, but for those at the ends."""
     random = np.random.default_rng(seed)
     large = alike(random.dirichlet(np.ones(several), size=4))
-    small = merged(large)
+    small = merge_equal(large)
     found = split(small.problem)
-    told = small.told_apart(found)
+    told = small.refine(found)
     entries = int(np.count_nonzero(found.atoms))
     assert len(told.weights) <= large.size + 2 * entries
     assert told.value == pytest.approx(found.value, abs=1e-9)
     assert told.weights @ told.atoms == pytest.approx(large.prior, abs=1e-12)
-    assert large.keeps(told.atoms).all()
+    assert large.is_feasible(told.atoms).all()
     assert np.count_nonzero(told.atoms, axis=1).max() <= np.count_nonzero(found.atoms, axis=1).max()
 
 
 def test_values_that_only_look_alike_to_some_rows_are_not_merged() -> None:
     columns = np.concatenate([FOUR, FOUR[:, :1] + [[1e-9], [-1e-9], [0.0]]], axis=1)
     problem = about(columns, np.append(PRIOR[:3], [0.2, 0.2]), 0.2)
-    assert merged(problem).problem is problem
+    assert merge_equal(problem).problem is problem
 
 
 def test_where_nothing_is_compared_everything_is_told() -> None:
     problem = lip(0, 3, 5, 0.5)
-    free = problem.easier(problem.rows.some(np.zeros(0, dtype=np.int64)))
-    assert merged(free).problem.size == 1
+    free = problem.replace_constraints(problem.constraints.select_pairs(np.zeros(0, dtype=np.int64)))
+    assert merge_equal(free).problem.size == 1
     found = split(free)
     assert found.value == pytest.approx(0.0, abs=1e-12)
     assert found.weights @ found.atoms == pytest.approx(free.prior, abs=1e-12)
@@ -107,7 +107,7 @@ def test_an_expanded_split_leaves_its_lightest_atoms_whole_when_it_would_grow_to
     monkeypatch: pytest.MonkeyPatch, asked: bool
 ) -> None:
     """By itself for lack of memory, or because whoever asks wants few."""
-    monkeypatch.setattr("privacyfunnel.engine.telling_apart.MOST_ENTRIES", 0)
+    monkeypatch.setattr("privacyfunnel.engine.reductions.refinement.MOST_ENTRIES", 0)
     large = alike(np.random.default_rng(0).dirichlet(np.ones(9), size=4))
     cut_short = split(large, time_limit=1e-9, most_atoms=20 if asked else None)
     assert cut_short.weights @ cut_short.atoms == pytest.approx(large.prior, abs=1e-12)

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from privacyfunnel.arrays import dense
 from privacyfunnel.engine import Problem, split
-from privacyfunnel.engine.bounding import ByRelaxations
+from privacyfunnel.engine.bounds.dual_bounds import RelaxationBound
 from privacyfunnel.engine.clock import Clock
-from privacyfunnel.engine.plan import generation_for
-from privacyfunnel.engine.reductions import grouped_secrets
+from privacyfunnel.engine.plan import choose_generation
+from privacyfunnel.engine.reductions.reduced_problems import group_secrets
+from privacyfunnel.model.constraints import LinearConstraints
 from privacyfunnel.model.promises import Promise
-from privacyfunnel.model.rows import Rows
 from tests.engine.problems import (
     KINDS,
     SEEDS,
@@ -26,11 +26,11 @@ from tests.engine.problems import (
 )
 
 
-def relaxed(problem: Problem, seconds: float) -> ByRelaxations:
+def relaxed(problem: Problem, seconds: float) -> RelaxationBound:
     """The bound that simpler problems alone give in about so many seconds."""
-    bounding = ByRelaxations(problem, None, begun)
+    bounding = RelaxationBound(problem, None, begun)
     now = time.monotonic()
-    dear = np.full(problem.size, 2 * problem.worth)  # at these prices no bound would be enough
+    dear = np.full(problem.size, 2 * problem.prior_cost)  # at these prices no bound would be enough
     while not bounding.relaxed:
         bounding.prove(dear, 1e-6, Clock(now - seconds, now + seconds))
     return bounding
@@ -40,15 +40,15 @@ def relaxed(problem: Problem, seconds: float) -> ByRelaxations:
 @settings(max_examples=15, deadline=None)
 def test_grouped_secrets_never_cost_more(seed: int, kind: type[Promise], c: int, a: int, epsilon: float) -> None:
     problem = made(kind, seed, c, a, epsilon)
-    groups = grouped_secrets(problem)
+    groups = group_secrets(problem)
     assert groups is not None
     assert groups.count == c
     order = np.random.default_rng(seed).permutation(c).tolist()
     least, vertices = cheapest(problem), vertices_of(problem)
     for few in (order[:1], order[:2], order[: c - 1]):
-        simpler = groups.singled_out(few)
+        simpler = groups.single_out(few)
         assert simpler is not None
-        assert simpler.rows.of_two == (len(few) == 1)
+        assert simpler.constraints.is_one_dimensional == (len(few) == 1)
         assert excess(simpler, vertices) <= 1e-9
         assert split(simpler, gap=1e-3).bound <= least + 1e-9
     assert relaxed(problem, 5.0).bound <= least + 1e-9
@@ -56,15 +56,15 @@ def test_grouped_secrets_never_cost_more(seed: int, kind: type[Promise], c: int,
 
 def test_rows_that_compare_no_secrets_are_not_grouped() -> None:
     problem = lip(0, 4, 6, 0.5)
-    L = dense(problem.rows.functionals)
-    assert grouped_secrets(problem.easier(Rows.of_pairs(L[[0, 1]], L[[1, 2]]))) is None
-    assert grouped_secrets(lip(0, 2, 6, 0.5)) is None  # two secrets cannot be grouped
+    L = dense(problem.constraints.functionals)
+    assert group_secrets(problem.replace_constraints(LinearConstraints.from_pairs(L[[0, 1]], L[[1, 2]]))) is None
+    assert group_secrets(lip(0, 2, 6, 0.5)) is None  # two secrets cannot be grouped
 
 
 def test_the_bound_from_groups_is_used_where_branching_takes_too_long() -> None:
     problem = lip(1, 6, 160, 0.5)
-    generation = generation_for(problem)
-    assert isinstance(generation.bounding, ByRelaxations)
+    generation = choose_generation(problem)
+    assert isinstance(generation.dual_bound, RelaxationBound)
     generation.run(0.1, None, None, proofs=False)
     assert generation.bound == 0.0
     assert 0.0 < relaxed(problem, 3.0).bound <= generation.value

@@ -6,20 +6,20 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from privacyfunnel.arrays import FloatArray, IntArray
-from privacyfunnel.engine.among import Sides
-from privacyfunnel.engine.closing import closed
-from privacyfunnel.engine.neighbours import FROM_NOWHERE, NeighbourSearch
+from privacyfunnel.engine.masters.repair import repair_split
 from privacyfunnel.engine.objective import reduced_costs
+from privacyfunnel.engine.oracles.constraint_oracle import ConstraintOracle
+from privacyfunnel.engine.oracles.polytope import build_box, build_polytope
+from privacyfunnel.engine.oracles.subspace_oracle import RatioConstraints
 from privacyfunnel.engine.plan import BOXES, FIRST_NEIGHBOURS, NEIGHBOURS, TOGETHER
-from privacyfunnel.engine.polytope import boxed, polytope_of
 from privacyfunnel.engine.problem import Problem
-from privacyfunnel.engine.programme import RowsOracle
-from privacyfunnel.engine.search import InputsInTurn, InTurn, VertexSearch
-from privacyfunnel.engine.some_inputs import SomeInputsSearch
-from privacyfunnel.engine.vertices import Vertices, Walks
+from privacyfunnel.engine.search.class_subspace import FROM_NOWHERE, ClassSubspaceSearch
+from privacyfunnel.engine.search.searches import AlternatingSearch, RoundRobinSearch, VertexSearch
+from privacyfunnel.engine.search.subspace import RandomSubspaceSearch
+from privacyfunnel.engine.search.vertices import VertexWalks, Vertices
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import SRLIP
-from privacyfunnel.tables.adult import adult_counts
+from privacyfunnel.tables.readers.adult import adult_counts
 from tests.engine.problems import (
     SEEDS,
     SMALL,
@@ -44,10 +44,10 @@ def three_columns() -> Problem:
 @settings(max_examples=40, deadline=None)
 def test_a_walk_ends_at_vertices_of_the_polytope_and_never_goes_up(seed: int, c: int, a: int, epsilon: float) -> None:
     problem = lip(seed, c, a, epsilon)
-    polytope = polytope_of(problem)
+    polytope = build_polytope(problem)
     random = np.random.default_rng(seed)
     prices = random.normal(size=a)
-    walks = Walks(polytope, problem.objective)
+    walks = VertexWalks(polytope, problem.objective)
     start = walks.cheapest(random.normal(size=(7, a)))
     v = walks.descend(start, prices).x[:, :a]
     assert (np.abs(v.sum(axis=1) - 1) < 1e-9).all()
@@ -60,17 +60,17 @@ def test_a_walk_ends_at_vertices_of_the_polytope_and_never_goes_up(seed: int, c:
 def test_a_basis_without_an_inverse_is_no_vertex_and_no_warning() -> None:
     """An infinite inverse times nothing is no number, of which numpy warns."""
     problem = lip(1, 4, 6, 0.5)
-    walks, prices = Walks(polytope_of(problem), problem.objective), np.random.default_rng(0).normal(size=6)
+    walks, prices = VertexWalks(build_polytope(problem), problem.objective), np.random.default_rng(0).normal(size=6)
     sound = walks.cheapest(np.eye(6))
     singular = Vertices(sound.x[:1], np.full_like(sound.basis[:1], sound.basis[0, 0]))
-    for found in (walks.settled(singular), walks.descend(singular, prices), walks.passed(singular, prices, 3)):
+    for found in (walks.recompute(singular), walks.descend(singular, prices), walks.trace(singular, prices, 3)):
         assert not len(found.x)
-    assert len(walks.descend(singular.joined(sound), prices).x) == len(sound.x)
+    assert len(walks.descend(singular.concatenate(sound), prices).x) == len(sound.x)
 
 
 def test_rows_that_cannot_bind_are_left_out() -> None:
-    assert polytope_of(lip(0, 4, 6, 50.0)).matrix.shape == (1, 6)
-    assert polytope_of(ldp(0, 4, 6, 50.0)).matrix.shape[0] == 1
+    assert build_polytope(lip(0, 4, 6, 50.0)).matrix.shape == (1, 6)
+    assert build_polytope(ldp(0, 4, 6, 50.0)).matrix.shape[0] == 1
 
 
 @given(seed=SEEDS, shape=SMALL, epsilon=st.floats(0.1, 1.5))
@@ -87,25 +87,25 @@ def test_walks_by_programmes_meet_allowed_atoms_and_end_near_the_optimum(
     assert generation.bound <= reference.value + 1e-6
     best = generation.best()
     assert best.weights @ best.atoms == pytest.approx(problem.prior, abs=1e-9)
-    assert problem.keeps(best.atoms).all()
+    assert problem.is_feasible(best.atoms).all()
     assert reference.value - 1e-6 <= best.value <= reference.value + 2e-2
 
 
-def allowed_atoms(search: SomeInputsSearch | NeighbourSearch, problem: Problem) -> FloatArray:
+def allowed_atoms(search: RandomSubspaceSearch | ClassSubspaceSearch, problem: Problem) -> FloatArray:
     """What walks that cover the inputs meet, once it is seen that these are atoms and allowed."""
     atoms = np.concatenate([search.cover(-np.log(problem.prior), problem.prior) for _ in range(2)])
     assert len(atoms) > 3
     assert atoms.sum(axis=1) == pytest.approx(np.ones(len(atoms)))
-    clean = problem.cleaned(atoms)
+    clean = problem.clean(atoms)
     assert len(clean) >= 0.9 * len(atoms)
-    assert problem.keeps(clean).all()
+    assert problem.is_feasible(clean).all()
     return atoms
 
 
 def test_walks_among_some_inputs_meet_allowed_atoms_of_these(three_columns: Problem) -> None:
     problem = three_columns
     assert problem.size > TOGETHER
-    search = SomeInputsSearch(problem, TOGETHER)
+    search = RandomSubspaceSearch(problem, TOGETHER)
     assert not search.start().size
     atoms = allowed_atoms(search, problem)
     assert (np.count_nonzero(atoms, axis=1) <= TOGETHER).all()
@@ -115,10 +115,12 @@ def test_walks_among_some_inputs_meet_allowed_atoms_of_these(three_columns: Prob
 @settings(max_examples=15, deadline=None)
 def test_atoms_of_every_box_keep_the_ratio_of_any_two_secrets(seed: int, c: int, epsilon: float) -> None:
     problem = ldp(seed, c, 12, epsilon)
-    functionals = problem.rows.each_other
+    functionals = problem.constraints.mutual_functionals
     assert functionals is not None
-    boxes = [boxed(problem.prior, functionals, -place * epsilon, (1 - place) * epsilon) for place in BOXES]
-    search = InTurn([VertexSearch(polytope, problem.objective) for polytope in (*boxes, polytope_of(problem))])
+    boxes = [build_box(problem.prior, functionals, -place * epsilon, (1 - place) * epsilon) for place in BOXES]
+    search = AlternatingSearch(
+        [VertexSearch(polytope, problem.objective) for polytope in (*boxes, build_polytope(problem))]
+    )
     assert search.patience == len(BOXES) + 1
     prices = np.random.default_rng(seed).normal(size=12)
     found = [search.cover(prices, problem.prior) for _ in range(len(BOXES) + 1)]
@@ -130,17 +132,17 @@ def test_atoms_of_every_box_keep_the_ratio_of_any_two_secrets(seed: int, c: int,
 
 def test_every_input_has_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = lip(5, 3, 200, 0.5)
-    search = InputsInTurn(polytope_of(problem), problem.objective)
+    search = RoundRobinSearch(build_polytope(problem), problem.objective)
     wanted: list[int] = []
-    preferring = search._preferring
+    preferring = search._bias_slopes
 
     def noted(some: IntArray) -> FloatArray:
         wanted.extend(some.tolist())
         return preferring(some)
 
-    monkeypatch.setattr(search, "_preferring", noted)
-    met = np.concatenate([search.downhill(np.full(200, 0.5)) for _ in range(search.patience)])
-    assert problem.keeps(problem.cleaned(met)).all()
+    monkeypatch.setattr(search, "_bias_slopes", noted)
+    met = np.concatenate([search.descend(np.full(200, 0.5)) for _ in range(search.patience)])
+    assert problem.is_feasible(problem.clean(met)).all()
     assert set(wanted) == set(range(200))
 
 
@@ -150,18 +152,18 @@ def test_what_atoms_leave_over_is_closed_to_an_allowed_split(seed: int, epsilon:
     problem = lip(seed, 3, 8, epsilon)
     atoms = problem.first_atoms()
     weights = share * np.random.default_rng(seed).dirichlet(np.ones(len(atoms)))
-    found = closed(problem, weights, atoms)
-    q, v = found.listed()
+    found = repair_split(problem, weights, atoms)
+    q, v = found.to_arrays()
     assert q @ v == pytest.approx(problem.prior, abs=1e-12)
-    assert problem.keeps(v).all()
+    assert problem.is_feasible(v).all()
     assert found.value == pytest.approx(float(q @ problem.costs(v)), abs=1e-9)
-    assert found.value <= problem.worth + 1e-9
+    assert found.value <= problem.prior_cost + 1e-9
 
 
 def test_walks_among_neighbours_meet_allowed_atoms_of_these(three_columns: Problem) -> None:
     problem = three_columns
     assert problem.size > NEIGHBOURS
-    search = NeighbourSearch(problem, NEIGHBOURS, FIRST_NEIGHBOURS)
+    search = ClassSubspaceSearch(problem, NEIGHBOURS, FIRST_NEIGHBOURS)
     search.walks = 8
     assert allowed_atoms(search, problem).any()
 
@@ -169,10 +171,10 @@ def test_walks_among_neighbours_meet_allowed_atoms_of_these(three_columns: Probl
 def test_neighbours_are_those_who_share_the_smallest_classes(three_columns: Problem) -> None:
     """By chance anybody may be among them; on average they share more of what the rows look at than others do."""
     problem, x, few = three_columns, int(np.argmax(three_columns.prior)), 40
-    search = NeighbourSearch(problem, few, few)
-    members = problem.rows.members[problem.rows.compared].astype(int)
+    search = ClassSubspaceSearch(problem, few, few)
+    members = problem.constraints.members[problem.constraints.compared_classes].astype(int)
     shared = members[:, x] @ members
-    around = [search._around(np.array([x])) for _ in range(20)]
+    around = [search._neighbourhood(np.array([x])) for _ in range(20)]
     assert all(x in inputs and inputs.size == few for inputs in around)
     assert np.mean([shared[inputs].mean() for inputs in around]) > 1.3 * shared.mean()
 
@@ -181,18 +183,18 @@ def test_walks_begin_between_an_atom_that_has_what_is_missing_and_a_cheap_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     problem = problem_of(Joint.from_counts(adult_counts("income", "education", "relationship", "sex")[0]), SRLIP(1.0))
-    search = NeighbourSearch(problem, 40, 40)
+    search = ClassSubspaceSearch(problem, 40, 40)
     known = search.start().any(axis=0)
     x = int(np.argmin(np.where(known, problem.prior, np.inf)))
     prices = -np.log(problem.prior)
     cheap = {atom.tobytes() for atom in search._cheapest(problem.size, prices)}
-    begun, between = [], search._between
+    begun, between = [], search._start_between
 
     def seen(one: FloatArray, other: FloatArray) -> tuple[FloatArray, IntArray]:
         begun.append(one[x] > 0 and other.tobytes() in cheap)
         return between(one, other)
 
-    monkeypatch.setattr(search, "_between", seen)
+    monkeypatch.setattr(search, "_start_between", seen)
     atoms = search.cover(prices, np.eye(1, problem.size, x)[0])
     assert len(begun) == search.walks - -(-search.walks // FROM_NOWHERE)
     assert all(begun)
@@ -201,8 +203,8 @@ def test_walks_begin_between_an_atom_that_has_what_is_missing_and_a_cheap_one(
 
 def test_the_first_atoms_give_each_input_as_much_as_any_among_its_neighbours() -> None:
     problem = problem_of(random_joint(7, (2, 3, 3), 0.3), SRLIP(0.5))
-    found = NeighbourSearch(problem, 2, problem.size).start()
-    oracle = RowsOracle(problem)
+    found = ClassSubspaceSearch(problem, 2, problem.size).start()
+    oracle = ConstraintOracle(problem)
     most = -oracle.minimise(-np.eye(problem.size)).lower
     assert found.max(axis=0) == pytest.approx(most, abs=1e-6)
 
@@ -216,7 +218,7 @@ def test_the_cheapest_atom_among_some_inputs_is_that_of_their_own_problem(
     random = np.random.default_rng(seed)
     inputs = np.flatnonzero(random.random(problem.size) < kept)
     assume(inputs.size > 0)
-    among, own = Sides(problem).among(inputs), RowsOracle(problem.among(inputs))
+    among, own = RatioConstraints(problem).restrict(inputs), ConstraintOracle(problem.restrict(inputs))
     for cost in random.normal(size=(3, inputs.size)):
         v, w = among.cheapest(cost), own.cheapest(cost)
         assert (v is None) == (w is None)
@@ -227,11 +229,11 @@ def test_the_cheapest_atom_among_some_inputs_is_that_of_their_own_problem(
 
 def test_the_pool_keeps_what_is_cheapest_however_long_ago_it_was_met() -> None:
     problem = problem_of(random_joint(7, (2, 3, 3)), SRLIP(0.5))
-    search = NeighbourSearch(problem, NEIGHBOURS, FIRST_NEIGHBOURS)
+    search = ClassSubspaceSearch(problem, NEIGHBOURS, FIRST_NEIGHBOURS)
     search.pool = 5
     random = np.random.default_rng(3)
     prices, atoms = random.normal(size=problem.size), random.dirichlet(np.ones(problem.size), 10)
     by_cost = atoms[np.argsort(reduced_costs(problem.objective, atoms, prices))]
-    search._pooled([by_cost[:5]], prices)
-    assert len(search._pooled([by_cost[5:]], prices)) == 5
+    search._add_to_pool([by_cost[:5]], prices)
+    assert len(search._add_to_pool([by_cost[5:]], prices)) == 5
     np.testing.assert_array_equal(search._pool, by_cost[:5])

@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from privacyfunnel.arrays import FloatArray, IntArray
-from privacyfunnel.designs.optimum import optimal
+from privacyfunnel.designs.optimal.optimum import optimal
 from privacyfunnel.engine import Problem
-from privacyfunnel.engine.bounding import Prover
+from privacyfunnel.engine.bounds.dual_bounds import Prover
 from privacyfunnel.engine.objective import Entropy, reduced_costs
-from privacyfunnel.engine.oracle import Oracle, cheapest_in_box, is_secret_box, secret_box
-from privacyfunnel.engine.programme import RowsOracle
-from privacyfunnel.engine.search import Search
+from privacyfunnel.engine.oracles.constraint_oracle import ConstraintOracle
+from privacyfunnel.engine.oracles.oracle import Oracle, cheapest_in_box, is_secret_box, secret_box
+from privacyfunnel.engine.search.searches import Search
+from privacyfunnel.model.constraints import LinearConstraints
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
-from privacyfunnel.model.rows import Rows
-from privacyfunnel.tables.adult import adult_counts
+from privacyfunnel.tables.readers.adult import adult_counts
 from tests.engine.problems import by_oracle, problem_of
 
 FAR = math.inf
@@ -34,7 +34,7 @@ def problem_for(counts: IntArray, promise: Promise) -> Problem:
 
 def oracle_for(problem: Problem) -> Oracle:
     """The closed form where there is one."""
-    return secret_box(problem) if is_secret_box(problem) else RowsOracle(problem)
+    return secret_box(problem) if is_secret_box(problem) else ConstraintOracle(problem)
 
 
 def searched(problem: Problem, oracle: Oracle | None = None) -> tuple[Search, Prover]:
@@ -84,7 +84,7 @@ def lip_corners(counts: IntArray, epsilon: float) -> FloatArray:
 
 def inequalities(problem: Problem) -> FloatArray:
     """A with A v >= 0 for allowed v, as the engine's contract states them, scaled to largest entry 1."""
-    N, D = problem.rows.dense
+    N, D = problem.constraints.dense
     loud = math.exp(problem.epsilon)
     A = np.concatenate([loud * D - N, loud * N - D, np.eye(problem.size)])
     A = A[np.abs(A).max(axis=1) > 1e-12]
@@ -124,7 +124,7 @@ def assert_prices_right(
         refuted = reduced_costs(problem.objective, proof.atoms, price).min(initial=np.inf) < -target
         assert proof.bound >= -target or refuted
     assert prover.prove(price, -least, time.monotonic() - 1).bound <= least
-    found = search.downhill(price)
+    found = search.descend(price)
     assert_allowed(problem, found)
     assert reduced_costs(problem.objective, found, price).min() >= least - close
 
@@ -150,7 +150,7 @@ def test_under_any_promise_bounds_never_exceed_the_cheapest_corner(
     price = data.draw(prices(problem.size))
     corners = corners_of(problem)
     blur = 1e-9 * (1 + np.abs(price).max())  # of corners that come out of a linear solver
-    assert_prices_right(problem, searched(problem, RowsOracle(problem)), corners, price, blur)
+    assert_prices_right(problem, searched(problem, ConstraintOracle(problem)), corners, price, blur)
     assert_prices_right(problem, searched(problem), corners, price, blur)
 
 
@@ -160,11 +160,11 @@ def test_multipliers_of_any_quality_give_a_bound_that_holds(
     data: st.DataObject, counts: IntArray, epsilon: float
 ) -> None:
     problem = problem_for(counts, SRLIP(epsilon))
-    oracle = RowsOracle(problem)
+    oracle = ConstraintOracle(problem)
     price = data.draw(prices(problem.size))
     random = np.random.default_rng(data.draw(st.integers(0, 99)))
-    N, D = problem.rows.dense
-    sides = [int(says.any(axis=1).sum()) for says in (problem.loud * N < D, problem.loud * D < N)]
+    N, D = problem.constraints.dense
+    sides = [int(says.any(axis=1).sum()) for says in (problem.exp_epsilon * N < D, problem.exp_epsilon * D < N)]
     below, above = (random.exponential(size=(50, k)) * random.random((50, 1)) ** 4 for k in sides)
     least = (oracle.minimise(price[None]).atoms @ price).item()
     assert oracle.bound(np.tile(price, (50, 1)), below, above).max() <= least + 1e-9 * (1 + np.abs(price).max())
@@ -175,7 +175,7 @@ def test_multipliers_of_any_quality_give_a_bound_that_holds(
 def test_closed_form_and_linear_solver_agree_on_lip(data: st.DataObject, counts: IntArray, epsilon: float) -> None:
     problem = problem_for(counts, LIP(epsilon))
     cost = data.draw(prices(problem.size))[None]
-    one, other = secret_box(problem).minimise(cost), RowsOracle(problem).minimise(cost)
+    one, other = secret_box(problem).minimise(cost), ConstraintOracle(problem).minimise(cost)
     close = 1e-7 * (1 + np.abs(cost).max())
     assert abs(one.lower.item() - other.lower.item()) <= close
     for cheapest in (one, other):
@@ -206,7 +206,7 @@ COUNTS = np.array([[5, 3, 0], [2, 7, 4], [1, 1, 8]])
 
 def test_the_box_is_that_of_the_secrets_in_any_order_and_with_repeats() -> None:
     problem = problem_for(COUNTS, LIP(0.7))
-    other = problem.easier(problem.rows.some(np.array([2, 0, 1, 0])))
+    other = problem.replace_constraints(problem.constraints.select_pairs(np.array([2, 0, 1, 0])))
     assert is_secret_box(problem)
     assert is_secret_box(other)
     one, two = secret_box(problem), secret_box(other)
@@ -227,15 +227,19 @@ def test_anything_but_lip_for_one_prior_is_not_taken_for_it(promise: Promise) ->
 
 def test_rows_that_miss_a_secret_or_see_values_only_are_not_taken_for_lip() -> None:
     problem = problem_for(COUNTS, LIP(0.7))
-    assert not is_secret_box(problem.easier(problem.rows.some(np.array([1, 2]))))
-    assert not is_secret_box(problem.easier(Rows.of_pairs(*problem.rows.dense)))
+    assert not is_secret_box(problem.replace_constraints(problem.constraints.select_pairs(np.array([1, 2]))))
+    assert not is_secret_box(problem.replace_constraints(LinearConstraints.from_pairs(*problem.constraints.dense)))
     assert not is_secret_box(problem_of(Joint.from_counts(COUNTS), LIP(0.7)))
 
 
 def test_two_inputs_of_one_secret_and_value_are_left_to_linear_programmes() -> None:
     problem = problem_for(COUNTS, LIP(0.7))
     one_value = Problem(
-        problem.prior, problem.rows, 0.7, Entropy.of(np.zeros(problem.size, dtype=np.int64)), problem.secret
+        problem.prior,
+        problem.constraints,
+        0.7,
+        Entropy.from_groups(np.zeros(problem.size, dtype=np.int64)),
+        problem.secret,
     )
     assert not is_secret_box(one_value)
 
@@ -243,12 +247,16 @@ def test_two_inputs_of_one_secret_and_value_are_left_to_linear_programmes() -> N
 def test_lip_for_two_priors_is_priced_within_both() -> None:
     other = Joint.from_counts(np.array([[1, 3, 0], [2, 7, 9], [1, 1, 8]]))
     problem = problem_for(COUNTS, LIP(0.3).for_priors([other]))
-    both = problem.easier(Rows.joined([problem.rows, SRLIP(0.3).rows(Joint.from_counts(COUNTS), sees_secret=True)]))
+    both = problem.replace_constraints(
+        LinearConstraints.concatenate(
+            [problem.constraints, SRLIP(0.3).rows(Joint.from_counts(COUNTS), sees_secret=True)]
+        )
+    )
     price = np.random.default_rng(3).normal(size=problem.size)
     wide, narrow = searched(problem), searched(both)
-    assert_allowed(both, narrow[0].downhill(price))
+    assert_allowed(both, narrow[0].descend(price))
     least = wide[1].prove(price, 5.0, FAR).bound
-    best = [reduced_costs(problem.objective, way[0].downhill(price), price).min() for way in (wide, narrow)]
+    best = [reduced_costs(problem.objective, way[0].descend(price), price).min() for way in (wide, narrow)]
     assert least <= best[0] <= best[1] + 1e-9
 
 
@@ -273,7 +281,7 @@ def solved(problem: Problem, gap: float) -> tuple[float, float]:
         master = linprog(cost, A_eq=scaled, b_eq=np.ones(p.size), method="highs-ds")
         assert master.x is not None
         price = master.eqlin.marginals / p
-        new = search.downhill(price)
+        new = search.descend(price)
         new = new[reduced_costs(problem.objective, new, price) < -gap / 4]
         if not new.shape[0]:
             proof = prover.prove(price, gap / 2, FAR)
@@ -281,7 +289,7 @@ def solved(problem: Problem, gap: float) -> tuple[float, float]:
             new = proof.atoms
         value = float(cost @ master.x)
         if value - bound <= gap:
-            return problem.worth - value, problem.worth - bound
+            return problem.prior_cost - value, problem.prior_cost - bound
         atoms = np.concatenate([atoms, new])
 
 

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine import Problem, split
+from privacyfunnel.engine.bounds.side_channel_relaxation import DivisionPair, SideChannels, one_side_channel
 from privacyfunnel.engine.objective import Entropy, costs
-from privacyfunnel.engine.reductions import Part
-from privacyfunnel.engine.side_channels import Open, SideChannels, one_side_channel
+from privacyfunnel.engine.reductions.reduced_problems import InputPart
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import SRLIP
 from tests.engine.problems import SEEDS, SMALL, by_programmes, lip, problem_of, random_joint
@@ -18,7 +18,7 @@ SHAPES = SMALL | st.just((2, 2, 2, 2))  # c, and values of two or three attribut
 
 
 def channels_of(problem: Problem) -> SideChannels:
-    found = SideChannels.of(problem)
+    found = SideChannels.from_problem(problem)
     assert found is not None
     return found
 
@@ -29,14 +29,14 @@ def cost_of(problem: Problem) -> float:
     return found.bound
 
 
-def parts_of(channels: SideChannels, known: int, *, deeper: bool) -> list[Part]:
+def parts_of(channels: SideChannels, known: int, *, deeper: bool) -> list[InputPart]:
     """The problems about the inputs themselves within the classes of what is known."""
-    return channels.parts(Open(known, len(channels.divisions) - 1, deeper, channels.problem.size))
+    return channels.parts(DivisionPair(known, len(channels.divisions) - 1, deeper, channels.problem.size))
 
 
 def left_open(channels: SideChannels, atoms: FloatArray, weights: FloatArray) -> FloatArray:
     """h of every division."""
-    return np.array([weights @ costs(Entropy.of(division), atoms) for division in channels.divisions])
+    return np.array([weights @ costs(Entropy.from_groups(division), atoms) for division in channels.divisions])
 
 
 @given(seed=SEEDS, shape=SHAPES, epsilon=st.floats(0.1, 1.5))
@@ -48,13 +48,13 @@ def test_no_split_leaves_less_open_than_each_side_channel_costs(
     channels, best = channels_of(problem), split(problem, gap=1e-6, time_limit=60.0)
     h = left_open(channels, np.asarray(best.atoms), best.weights)
     least = np.zeros((len(h), len(h)))
-    for asked in channels.open():
+    for asked in channels.division_pairs():
         parts = channels.parts(asked)
         assert sum(part.mass for part in parts) <= 1 + 1e-12
         cost = sum(part.mass * cost_of(part.problem) for part in parts)
-        assert cost <= h[asked.about] - h[asked.known] + 1e-9
-        least[asked.known, asked.about] = max(least[asked.known, asked.about], cost)
-    bound, _ = channels.together(least)
+        assert cost <= h[asked.finer] - h[asked.known] + 1e-9
+        least[asked.known, asked.finer] = max(least[asked.known, asked.finer], cost)
+    bound, _ = channels.combine_bounds(least)
     assert least[:, -1].max() - 1e-9 <= bound <= best.value + 1e-9
 
 
@@ -66,11 +66,13 @@ def test_entropies_of_any_atoms_are_allowed_by_the_programme(seed: int, shape: t
     channels, random = channels_of(problem), np.random.default_rng(seed)
     atoms = random.dirichlet(np.full(problem.size, 0.3), 3)
     weights = random.dirichlet(np.ones(3))
-    channels = SideChannels(Problem.of_values(weights @ atoms, problem.rows, 0.5), channels.divisions)
+    channels = SideChannels(Problem.from_values(weights @ atoms, problem.constraints, 0.5), channels.divisions)
     h = left_open(channels, atoms, weights)
-    assert (channels._rows @ h >= -1e-12).all()
+    assert (channels._entropy_constraints @ h >= -1e-12).all()
     for share in (1.0, 0.7):
-        bound, _ = channels.together(share * np.maximum(h - h[:, None], 0.0) * random.integers(0, 2, (len(h), len(h))))
+        bound, _ = channels.combine_bounds(
+            share * np.maximum(h - h[:, None], 0.0) * random.integers(0, 2, (len(h), len(h)))
+        )
         assert bound <= h[-1] + 1e-9
 
 
@@ -82,7 +84,7 @@ def test_what_each_attribute_leaves_open_beside_all_others_adds_up() -> None:
     assert len(pairs) == 3
     least = np.zeros((last + 1, last + 1))
     least[pairs, last] = [0.1, 0.02, 0.3]
-    bound, counts = channels.together(least)
+    bound, counts = channels.combine_bounds(least)
     assert bound == pytest.approx(0.42)
     np.testing.assert_allclose(counts[pairs, last], 1.0)
 
@@ -92,7 +94,7 @@ def test_which_class_and_which_input_of_it_add_up() -> None:
     channels = channels_of(problem_of(random_joint(1, (2, 2, 3)), SRLIP(0.5)))
     least = np.zeros((4, 4))
     least[0, 1], least[1, 3], least[0, 3] = 0.2, 0.3, 0.4
-    assert channels.together(least)[0] == pytest.approx(0.5)
+    assert channels.combine_bounds(least)[0] == pytest.approx(0.5)
 
 
 def test_divisions_are_what_somebody_may_know_of_an_input() -> None:
@@ -103,8 +105,10 @@ def test_divisions_are_what_somebody_may_know_of_an_input() -> None:
         parts = parts_of(channels, known, deeper=False)
         assert len(parts) == classes
         for part in parts:
-            assert part.problem.rows.against_everybody  # within a class each secret is compared with everybody
-            assert np.abs(part.problem.rows.dense[1] - 1).max() <= 1e-12
+            assert (
+                part.problem.constraints.compares_with_everybody
+            )  # within a class each secret is compared with everybody
+            assert np.abs(part.problem.constraints.dense[1] - 1).max() <= 1e-12
             np.testing.assert_allclose(part.problem.prior * part.mass, channels.problem.prior[part.inputs])
 
 
@@ -117,7 +121,7 @@ def test_deeper_rows_are_those_of_the_promise_within_the_class() -> None:
     for part in (part for known in one for part in parts_of(channels, known, deeper=True)):
         own = Joint.from_probabilities(joint.p_sx[:, part.inputs].reshape(2, 2, 2) / joint.p_sx[:, part.inputs].sum())
         expected = problem_of(own, SRLIP(0.3))
-        assert len(part.problem.rows) == len(expected.rows)
+        assert len(part.problem.constraints) == len(expected.constraints)
         np.testing.assert_allclose(part.problem.prior, expected.prior)
         np.testing.assert_allclose(part.problem.inequalities, expected.inequalities, atol=1e-12)
 
@@ -130,11 +134,11 @@ def test_a_class_that_two_side_channels_share_is_one() -> None:
     known = next(i for i, division in enumerate(channels.divisions) if np.bincount(division).tolist() == [3, 6])
     part = parts_of(channels, known, deeper=False)[0]
     assert part.problem.size == 3
-    assert part.problem.rows.of_two
+    assert part.problem.constraints.is_one_dimensional
 
 
 def test_without_side_channels_there_is_nothing_to_divide() -> None:
-    assert SideChannels.of(lip(0, 3, 6, 0.5)) is None
+    assert SideChannels.from_problem(lip(0, 3, 6, 0.5)) is None
     assert one_side_channel(lip(0, 3, 6, 0.5)) is None
 
 

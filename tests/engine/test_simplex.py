@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from privacyfunnel.engine.simplex import Programmes, Solved, inverses, solve
+from privacyfunnel.engine.lp.batched_simplex import BatchSolution, Programmes, inverses, solve
 from tests.engine.problems import SEEDS
 
 
-def assert_as_highs_says(programmes: Programmes, solved: Solved) -> None:
+def assert_as_highs_says(programmes: Programmes, solved: BatchSolution) -> None:
     for k, cost in enumerate(programmes.cost):
         matrix, rhs = programmes.matrix, programmes.rhs
         if programmes.which is not None:

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from privacyfunnel.engine.tableau import Tableaus, cheapest
+from privacyfunnel.engine.lp.tableau import Tableaus, minimise_tableaus
 from tests.engine.problems import SEEDS
 
 
@@ -18,10 +18,10 @@ def test_programmes_of_many_rows_are_solved_as_highs_solves_them(seed: int, m: i
     rows = random.normal(size=(5, m, d))
     low = np.hstack([random.uniform(-1, 0, (5, d)), np.full((5, m), -0.5)])
     high = low + random.choice([0.0, 0.3, 1.0], size=low.shape)
-    at = Tableaus.of_rows(rows)
+    at = Tableaus.from_rows(rows)
     for _ in range(3):
         cost = np.hstack([random.normal(size=(5, d)), random.choice([0.0, 1.0], size=(5, m))])
-        ended = cheapest(at, cost, low, high)
+        ended = minimise_tableaus(at, cost, low, high)
         for k in range(5):
             # In the unknowns alone: rows are what they are.
             A = np.vstack([rows[k], -rows[k]])
@@ -34,13 +34,13 @@ def test_programmes_of_many_rows_are_solved_as_highs_solves_them(seed: int, m: i
                 assert rows[k] @ ended.x[k, :d] == pytest.approx(ended.x[k, d:], abs=1e-8)
                 assert (ended.x[k] >= low[k] - 1e-8).all()
                 assert (ended.x[k] <= high[k] + 1e-8).all()
-        at = ended.at
+        at = ended.tableaus
 
 
 def test_programmes_leave_the_tables_they_begin_with_as_they_are() -> None:
     rows = np.random.default_rng(0).normal(size=(4, 6, 3))
-    start = Tableaus.of_rows(rows.copy())
-    cheapest(start, np.ones((4, 9)), np.full((4, 9), -1.0), np.full((4, 9), 1.0))
+    start = Tableaus.from_rows(rows.copy())
+    minimise_tableaus(start, np.ones((4, 9)), np.full((4, 9), -1.0), np.full((4, 9), 1.0))
     np.testing.assert_array_equal(start.table, rows)
     assert (start.basic == np.arange(3, 9)).all()
 
@@ -52,7 +52,7 @@ def test_where_reduced_costs_are_nothing_whoever_leaves_stays_at_the_bound_it_br
     x = np.hstack([v, np.matmul(rows, v[:, :, None])[:, :, 0]])
     low = x - random.choice([0.0, 0.3, 1.0], size=x.shape)
     high = x + random.choice([0.0, 0.3, 1.0], size=x.shape) + 0.1
-    ended = cheapest(Tableaus.of_rows(rows), np.zeros(x.shape), low, high)
+    ended = minimise_tableaus(Tableaus.from_rows(rows), np.zeros(x.shape), low, high)
     assert ended.optimal.all()
     assert (ended.x >= low - 1e-9).all()
     assert (ended.x <= high + 1e-9).all()

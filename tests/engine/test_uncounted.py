@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privacyfunnel.engine.moments import Mixture, Moment
+from privacyfunnel.engine.masters.moment import Mixture, Moment
 from privacyfunnel.engine.problem import Problem
-from privacyfunnel.model.rows import Rows
+from privacyfunnel.model.constraints import LinearConstraints
 
 
 @given(
@@ -34,7 +34,7 @@ def test_a_bound_never_lies_above_the_split_that_its_prices_fit(
     v = np.concatenate([(1 - share) * t, share * f[:, None]], axis=1) / size[:, None]
     prior = np.append((1 - share) * p, share)
     square = np.append(B, np.zeros((1, values)), axis=0)
-    problem = Problem.of_values(prior, Rows.of_pairs(np.empty((0, atoms)), np.empty((0, atoms))), 1.0)
+    problem = Problem.from_values(prior, LinearConstraints.from_pairs(np.empty((0, atoms)), np.empty((0, atoms))), 1.0)
     # Prices at which all of these atoms, the only ones that are allowed here, cost nothing; or nearly.
     prices = np.linalg.lstsq(v, beta * problem.costs(v) - ((v @ square) ** 2).sum(axis=1))[0]
     reduced = beta * problem.costs(v) - ((v @ square) ** 2).sum(axis=1) - v @ prices
@@ -46,7 +46,9 @@ def test_a_bound_never_lies_above_the_split_that_its_prices_fit(
 
 
 def test_what_does_not_count_is_the_last_entries_of_the_image() -> None:
-    problem = Problem.of_values(np.array([0.5, 0.3, 0.2]), Rows.of_pairs(np.empty((0, 3)), np.empty((0, 3))), 1.0)
+    problem = Problem.from_values(
+        np.array([0.5, 0.3, 0.2]), LinearConstraints.from_pairs(np.empty((0, 3)), np.empty((0, 3))), 1.0
+    )
     moment = Moment(np.eye(2), np.zeros((2, 0)))
-    assert moment.uncounted(problem) == pytest.approx(0.2)
-    assert moment.counted(problem, np.eye(3)).tolist() == [[1, 0], [0, 1], [0, 0]]
+    assert moment.uncounted_share(problem) == pytest.approx(0.2)
+    assert moment.moment_image(problem, np.eye(3)).tolist() == [[1, 0], [0, 1], [0, 0]]

@@ -11,13 +11,13 @@ from scipy.stats import binom
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.errors import ParameterError, SizeError
-from privacyfunnel.estimation.identification import RowSpace, bounds, identify
+from privacyfunnel.estimation.identification import RowSpace, identify, share_bounds
 from privacyfunnel.estimation.intervals import Spread, interval
-from privacyfunnel.estimation.inversion import covariance, on_simplex, unbiased_weights
+from privacyfunnel.estimation.inversion import covariance, project_on_simplex, unbiased_weights
 from privacyfunnel.estimation.likelihood import GAP, accelerated_em, maximum_likelihood
-from privacyfunnel.estimation.models import ChannelModel, SetsModel, whole_counts
-from privacyfunnel.estimation.observation import Observed
-from privacyfunnel.estimation.shares import Fit, Settings
+from privacyfunnel.estimation.observation import Observations
+from privacyfunnel.estimation.observation_models import ChannelModel, SetsModel, round_counts
+from privacyfunnel.estimation.share_estimates import EstimationSettings, Fit
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -32,8 +32,8 @@ def response(a: int, truth: float) -> FloatArray:
     return truth * np.eye(a) + (1 - truth) / a
 
 
-def seen_sets(model: SetsModel, sets: FloatArray, counts: FloatArray) -> Observed:
-    return model.observed(int(counts.sum()), counts @ sets, sets.astype(np.bool_), counts)
+def seen_sets(model: SetsModel, sets: FloatArray, counts: FloatArray) -> Observations:
+    return model.observe(int(counts.sum()), counts @ sets, sets.astype(np.bool_), counts)
 
 
 # -- inversion -----------------------------------------------------------------------------------------------------
@@ -45,7 +45,7 @@ def test_inversion_is_unbiased_with_its_exact_covariance_by_enumeration(seed: in
     rng = np.random.default_rng(seed)
     q, b, rows = channel(rng, a, a + more), a + more, 3
     model, p = ChannelModel(q), rng.dirichlet(np.ones(a))
-    space = RowSpace.of(q)
+    space = RowSpace.from_means(q)
     g = unbiased_weights(model, space, np.eye(a), rng.dirichlet(np.ones(a)))
     table = rng.integers(a, size=rows)  # for a fixed table
     for fixed in (True, False):
@@ -67,7 +67,7 @@ def test_inversion_is_unbiased_with_its_exact_covariance_by_enumeration(seed: in
 def test_sets_are_inverted_without_bias_with_their_exact_covariance(fixed: bool) -> None:
     t, a = 0.2, 3
     model, p = SetsModel(a, t), np.array([0.5, 0.25, 0.25])
-    g = unbiased_weights(model, RowSpace.of(model.means), np.eye(a), np.full(a, 1 / a))
+    g = unbiased_weights(model, RowSpace.from_means(model.means), np.eye(a), np.full(a, 1 / a))
     sets = np.array(list(product([0, 1], repeat=a)))
     chance = np.array(
         [[np.prod([abs(1 - s[k] - (0.5 if k == x else t)) for k in range(a)]) for s in sets] for x in range(a)]
@@ -104,7 +104,7 @@ def test_conditional_moments_of_a_channel_are_those_of_its_rows(seed: int) -> No
 def test_projection_is_the_nearest_distribution(seed: int, a: int) -> None:
     rng = np.random.default_rng(seed)
     p = rng.normal(size=a)
-    nearest = on_simplex(p)
+    nearest = project_on_simplex(p)
     assert nearest.min() >= 0
     assert nearest.sum() == pytest.approx(1)
     # Nearest iff (p − nearest) · (v − nearest) ≤ 0 for every corner v of the simplex.
@@ -159,12 +159,12 @@ def test_maximum_likelihood_is_inversion_where_that_is_inside(seed: int, a: int)
     model = ChannelModel(response(a, 0.7))
     p = 0.5 * rng.dirichlet(np.ones(a)) + 0.5 / a
     counts = np.round(10**6 * (p @ model.channel))
-    observed = model.observed(counts)
+    observed = model.observe(counts)
     inverse = np.linalg.solve(model.channel.T, observed.statistics)
     assert inverse.min() > 0
     likely = maximum_likelihood(model.likelihood(observed), observed.counts).p
     np.testing.assert_allclose(likely, inverse, atol=1e-4)
-    space = RowSpace.of(model.means)
+    space = RowSpace.from_means(model.means)
     weights = unbiased_weights(model, space, np.eye(a), np.full(a, 1 / a))
     np.testing.assert_allclose(observed.statistics @ weights, inverse, atol=1e-9)
 
@@ -183,7 +183,7 @@ def test_the_likelihood_of_sets_is_that_of_all_their_bits() -> None:
 
 def test_a_likelihood_that_would_not_fit_in_memory_is_refused() -> None:
     model = SetsModel(20_000, 0.1)
-    observed = Observed(10_000, np.zeros(0), np.zeros((10_000, 0)), np.ones(10_000))
+    observed = Observations(10_000, np.zeros(0), np.zeros((10_000, 0)), np.ones(10_000))
     with pytest.raises(SizeError, match="projection"):
         model.likelihood(observed)
 
@@ -194,13 +194,13 @@ BLURRED = np.array([[1, 0, 0.0], [0, 0.5, 0.5], [0, 0.5, 0.5], [0, 0.2, 0.8]])
 
 
 def test_values_with_the_same_outputs_are_told_only_together() -> None:
-    found = identify(RowSpace.of(BLURRED[:3]), np.eye(3))
+    found = identify(RowSpace.from_means(BLURRED[:3]), np.eye(3))
     assert found.identified.tolist() == [True, False, False]
     assert found.sums == ((1, 2),)
 
 
 def test_a_constant_protocol_identifies_nothing() -> None:
-    found = identify(RowSpace.of(np.full((3, 2), 0.5)), np.eye(3))
+    found = identify(RowSpace.from_means(np.full((3, 2), 0.5)), np.eye(3))
     assert not found.identified.any()
     assert found.sums == ()
 
@@ -214,7 +214,7 @@ def test_identified_shares_do_not_move_in_hidden_directions_and_sums_do_not_eith
     q[1] = q[0]
     if rng.random() < 0.5:
         q = np.block([[q, np.zeros((a, 2))], [np.zeros((2, b)), np.eye(2)]])
-    space = RowSpace.of(q)
+    space = RowSpace.from_means(q)
     found = identify(space, np.eye(len(q)))
     assert np.linalg.matrix_rank(q) == space.shown.shape[1]
     np.testing.assert_allclose(q.T @ space.hidden, 0, atol=1e-12)
@@ -226,8 +226,8 @@ def test_identified_shares_do_not_move_in_hidden_directions_and_sums_do_not_eith
 
 def test_bounds_hold_the_truth_and_close_on_all_that_fits() -> None:
     model, p = ChannelModel(BLURRED), np.array([0.4, 0.3, 0.2, 0.1])
-    observed = model.observed(np.round(10**8 * (p @ BLURRED)))
-    found = bounds(model, observed, np.eye(4), 0.95)
+    observed = model.observe(np.round(10**8 * (p @ BLURRED)))
+    found = share_bounds(model, observed, np.eye(4), 0.95)
     assert found.fits
     assert (found.lower <= p).all()
     assert (p <= found.upper).all()
@@ -238,16 +238,16 @@ def test_bounds_hold_the_truth_and_close_on_all_that_fits() -> None:
 
 def test_rows_that_no_distribution_explains_are_called_so_and_bounded_still() -> None:
     model = ChannelModel(np.array([[0.5, 0.5], [0.6, 0.4], [0.55, 0.45]]))
-    found = bounds(model, model.observed(np.array([9_900.0, 100.0])), np.eye(3), 0.95)
+    found = share_bounds(model, model.observe(np.array([9_900.0, 100.0])), np.eye(3), 0.95)
     assert not found.fits
     assert found.upper[1] == pytest.approx(1, abs=1e-4)
 
 
 def test_estimates_of_what_is_not_identified_are_bounds_and_of_the_rest_numbers() -> None:
     model = ChannelModel(BLURRED[:3])
-    observed = model.observed(np.array([400, 290, 310]))
-    space = RowSpace.of(model.means)
-    fit = Fit.of(model, space, observed, Settings("ml"))
+    observed = model.observe(np.array([400, 290, 310]))
+    space = RowSpace.from_means(model.means)
+    fit = Fit.from_observed(model, space, observed, EstimationSettings("ml"))
     shares = fit.shares(np.eye(3), identify(space, np.eye(3)).identified)
     assert shares.share[0] == pytest.approx(0.4)
     assert shares.lower[0] == pytest.approx(shares.upper[0])  # the output of value 0 is certain
@@ -279,12 +279,12 @@ def test_intervals_cover_what_they_are_said_to_cover(target: str, kind: str) -> 
     rng = np.random.default_rng(7)
     p = np.array([0.6, 0.3, 0.09, 0.01])
     model = ChannelModel(response(4, 0.5)) if kind == "channel" else SetsModel(4, 0.25)
-    space, rows, tables = RowSpace.of(model.means), 2000, 120
-    chosen = Settings(model.default_method, target=target)
+    space, rows, tables = RowSpace.from_means(model.means), 2000, 120
+    chosen = EstimationSettings(model.default_method, target=target)
     covered = 0
     for _ in range(tables):
-        truth = whole_counts(p, rows, rng) / rows if chosen.fixed else p
-        fit = Fit.of(model, space, model.simulate(truth, rows, rng, fixed=chosen.fixed), chosen)
+        truth = round_counts(p, rows, rng) / rows if chosen.fixed else p
+        fit = Fit.from_observed(model, space, model.simulate(truth, rows, rng, fixed=chosen.fixed), chosen)
         shares = fit.shares(np.eye(4), np.ones(4, dtype=np.bool_))
         covered += int(((shares.lower <= truth) & (truth <= shares.upper)).sum())
     # The four shares of one table depend on each other, so their mean coverage varies at most like that of one: with
@@ -294,10 +294,12 @@ def test_intervals_cover_what_they_are_said_to_cover(target: str, kind: str) -> 
 
 def test_the_tables_own_shares_are_known_better_than_the_populations() -> None:
     model = ChannelModel(response(3, 0.9))
-    observed = model.observed(np.array([500, 300, 200]))
+    observed = model.observe(np.array([500, 300, 200]))
     widths = []
     for target in ("table", "population"):
-        fit = Fit.of(model, RowSpace.of(model.means), observed, Settings("ml", target=target))
+        fit = Fit.from_observed(
+            model, RowSpace.from_means(model.means), observed, EstimationSettings("ml", target=target)
+        )
         shares = fit.shares(np.eye(3), np.ones(3, dtype=np.bool_))
         widths.append(shares.upper - shares.lower)
     assert (widths[0] < 0.8 * widths[1]).all()
@@ -305,10 +307,12 @@ def test_the_tables_own_shares_are_known_better_than_the_populations() -> None:
 
 def test_a_bootstrap_agrees_with_the_formula_away_from_the_boundary() -> None:
     model = ChannelModel(response(3, 0.5))
-    observed = model.observed(np.array([5000, 3000, 2000]))
+    observed = model.observe(np.array([5000, 3000, 2000]))
     ends = []
     for replicates in (0, 1000):
-        fit = Fit.of(model, RowSpace.of(model.means), observed, Settings("ml", bootstrap=replicates))
+        fit = Fit.from_observed(
+            model, RowSpace.from_means(model.means), observed, EstimationSettings("ml", bootstrap=replicates)
+        )
         shares = fit.shares(np.eye(3), np.ones(3, dtype=np.bool_))
         ends.append(np.array([shares.lower, shares.upper]))
     # The end of a 95 % interval from 1000 replicates has a standard error of about 0.09 of the estimate's own.
@@ -318,9 +322,9 @@ def test_a_bootstrap_agrees_with_the_formula_away_from_the_boundary() -> None:
 @pytest.mark.parametrize("counts", [[1, 0, 0], [0, 2, 1]])
 def test_a_handful_of_rows_gives_wide_intervals_and_never_nan(counts: list[int]) -> None:
     model = ChannelModel(response(3, 0.3))
-    observed = model.observed(np.array(counts))
+    observed = model.observe(np.array(counts))
     for method in ("ml", "projection", "inversion"):
-        fit = Fit.of(model, RowSpace.of(model.means), observed, Settings(method))
+        fit = Fit.from_observed(model, RowSpace.from_means(model.means), observed, EstimationSettings(method))
         shares = fit.shares(np.eye(3), np.ones(3, dtype=np.bool_))
         assert np.isfinite([shares.share, shares.standard_error, shares.lower, shares.upper]).all()
         assert (shares.upper - shares.lower > 0.9).all()
@@ -337,7 +341,7 @@ def test_a_handful_of_rows_gives_wide_intervals_and_never_nan(counts: list[int])
 )
 def test_settings_that_cannot_be_are_refused(wrong: dict[str, Any], says: str) -> None:
     with pytest.raises(ParameterError, match=says):
-        Settings(**wrong)
+        EstimationSettings(**wrong)
 
 
 @given(seeds, st.integers(1, 6), st.integers(0, 50))
@@ -345,6 +349,6 @@ def test_settings_that_cannot_be_are_refused(wrong: dict[str, Any], says: str) -
 def test_whole_counts_sum_up_and_are_rounded_either_way(seed: int, a: int, rows: int) -> None:
     rng = np.random.default_rng(seed)
     p = rng.dirichlet(np.ones(a))
-    counts = whole_counts(p, rows, rng)
+    counts = round_counts(p, rows, rng)
     assert counts.sum() == rows
     assert (np.abs(counts - rows * p) < 1 + 1e-9).all()

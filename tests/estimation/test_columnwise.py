@@ -7,20 +7,20 @@ import numpy as np
 import polars as pl
 import pytest
 
-from privacyfunnel.designs.chain.chain import Chain, GrownChain
-from privacyfunnel.designs.chain.order import chain_protocol
+from privacyfunnel.designs.chain.chain_design import Chain, SolvedChain
+from privacyfunnel.designs.chain.step_order import chain_protocol
 from privacyfunnel.designs.product.budgets import product_protocol
 from privacyfunnel.errors import SizeError, TableError
-from privacyfunnel.estimation import estimate, impute, reading
+from privacyfunnel.estimation import estimate, impute, output_reader
 from privacyfunnel.estimation.identification import frequency_band
-from privacyfunnel.laws.chain import ChainLaw
-from privacyfunnel.laws.chain_step import UNIT
-from privacyfunnel.laws.product import ProductLaw
-from privacyfunnel.laws.sampling import KeyStream
-from privacyfunnel.laws.sealing import SealedProtocol, seal
+from privacyfunnel.mechanisms.chain import ChainMechanism
+from privacyfunnel.mechanisms.chain_step import UNIT
+from privacyfunnel.mechanisms.product import ProductMechanism
+from privacyfunnel.mechanisms.sampling import KeyStream
+from privacyfunnel.mechanisms.sealing import SealedProtocol, seal
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LIP, SRLIP
-from privacyfunnel.release.write import published
+from privacyfunnel.release.output_layout import output_layout
 
 ROWS = 3000
 NAMES = ("colour", "size", "age")
@@ -58,7 +58,7 @@ def released(method: str, seed: int = 1) -> tuple[SealedProtocol, pl.DataFrame]:
     stream = KeyStream.from_seed(seed)
     sealed = product_sealed() if method == "product" else chained().seal()
     drawn = sealed.law.draw(CODES, stream.rows(0, ROWS))
-    return sealed, pl.DataFrame(published(sealed).columns(drawn))
+    return sealed, pl.DataFrame(output_layout(sealed).columns(drawn))
 
 
 def shares(*columns: str) -> dict[tuple[str, ...], float]:
@@ -68,15 +68,15 @@ def shares(*columns: str) -> dict[tuple[str, ...], float]:
 def test_the_channel_of_some_columns_of_a_product_is_the_product_of_theirs() -> None:
     sealed = released("product")[0]
     law = sealed.law
-    assert isinstance(law, ProductLaw)
-    part = reading.Reading.of(sealed, columns=("age", "colour"))
+    assert isinstance(law, ProductMechanism)
+    part = output_reader.OutputReader.from_protocol(sealed, columns=("age", "colour"))
     assert [NAMES[j] for j in part.attributes] == ["colour", "age"]
     for i, (x, z) in enumerate(part.combos.tolist()):
         by_hand = np.outer(law.factors[0].channel[x], law.factors[2].channel[z]).ravel()
         np.testing.assert_allclose(part.model.means[i], by_hand)
 
 
-def path_chance(law: ChainLaw, x: int, shown: dict[int, int]) -> float:
+def path_chance(law: ChainMechanism, x: int, shown: dict[int, int]) -> float:
     """P(y | x) followed context by context, in Python's own way."""
     chance, context = 1.0, 0
     for number, step in enumerate(law.steps):
@@ -91,12 +91,12 @@ def path_chance(law: ChainLaw, x: int, shown: dict[int, int]) -> float:
         entry = (step.output == outputs[0]) & (step.value == law.values_of(number)[x])
         chance *= float(step.numerator[entry].sum()) / UNIT
         if number + 1 < len(law.steps):
-            reached = np.flatnonzero(law.steps[number + 1].came_by == outputs[0])
+            reached = np.flatnonzero(law.steps[number + 1].parent_output == outputs[0])
             if not len(reached):  # nothing more is said
                 silent = all(
                     shown.get(j, code) == code
                     for step in law.steps[number + 1 :]
-                    for j, code in zip(step.attributes, step.otherwise.tolist(), strict=True)
+                    for j, code in zip(step.attributes, step.default_labels.tolist(), strict=True)
                 )
                 return chance if silent else 0.0
             context = int(reached[0])
@@ -106,12 +106,12 @@ def path_chance(law: ChainLaw, x: int, shown: dict[int, int]) -> float:
 @pytest.mark.parametrize("rows", [ROWS, 1])
 def test_the_channel_of_a_chain_follows_its_paths_and_leaves_nothing_out(rows: int) -> None:
     chain = chained()
-    sealed = GrownChain(chain, chain.grow(rows)).seal()
+    sealed = SolvedChain(chain, chain.grow(rows)).seal()
     law = sealed.law
-    assert isinstance(law, ChainLaw)
+    assert isinstance(law, ChainMechanism)
     assert len(law.steps) == 2
-    part = reading.Reading.of(sealed)
-    channel, way = part.model.means, published(sealed).restricted(part.law, part.attributes)
+    part = output_reader.OutputReader.from_protocol(sealed)
+    channel, way = part.model.means, output_layout(sealed).restrict(part.mechanism, part.attributes)
     np.testing.assert_allclose(channel.sum(axis=1), 1)
     assert {tuple(row) for row in part.combos.tolist()} == {
         tuple(law.combos[i, list(part.attributes)].tolist()) for i in range(len(law.combos))
@@ -119,7 +119,7 @@ def test_the_channel_of_a_chain_follows_its_paths_and_leaves_nothing_out(rows: i
     seen = 0
     for codes in product(*(range(len(labels)) for labels in law.columns)):
         row = pl.DataFrame({name: [law.columns[j][codes[j]]] for j, name in enumerate(NAMES)})
-        output = int(part.law.observed(way.drawn(row))[0, 0])
+        output = int(part.mechanism.observation_codes(way.recover_codes(row))[0, 0])
         for i, combo in enumerate(part.combos.tolist()):
             x = int(np.flatnonzero((law.combos[:, list(part.attributes)] == combo).all(axis=1))[0])
             by_hand = path_chance(law, x, dict(enumerate(codes)))
@@ -146,8 +146,8 @@ def test_intervals_from_columnwise_protocols_cover(method: str) -> None:
 def test_contexts_that_the_file_of_a_chain_does_not_hold_identify_nothing() -> None:
     stream = KeyStream.from_seed(1)
     chain = chained()
-    sealed = GrownChain(chain, chain.grow(4)).seal()
-    frame = pl.DataFrame(published(sealed).columns(sealed.law.draw(CODES[:4], stream.rows(0, 4))))
+    sealed = SolvedChain(chain, chain.grow(4)).seal()
+    frame = pl.DataFrame(output_layout(sealed).columns(sealed.law.draw(CODES[:4], stream.rows(0, 4))))
     found = estimate(sealed, frame)
     assert all(cell.identified for cell in found.table("colour"))
     assert not any(cell.identified for cell in found.table("size"))
@@ -157,16 +157,16 @@ def test_contexts_that_the_file_of_a_chain_does_not_hold_identify_nothing() -> N
 def test_columns_beyond_the_size_that_is_worked_with_are_said_to_be_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     sealed, frame = released("chain")
     law = sealed.law
-    assert isinstance(law, ChainLaw)
+    assert isinstance(law, ChainMechanism)
     first = [NAMES[j] for j in law.steps[0].attributes]
-    monkeypatch.setattr(reading, "LARGEST_CHANNEL", 30)
+    monkeypatch.setattr(output_reader, "LARGEST_CHANNEL", 30)
     found = estimate(sealed, frame)
     for name in NAMES:
         table = found.table(name)
         assert table.rows == ROWS
         assert all(cell.identified == (name in first) for cell in table)
         assert name in first or table.notes[0].startswith("Not estimated: ")
-    monkeypatch.setattr(reading, "LARGEST_CHANNEL", 1)
+    monkeypatch.setattr(output_reader, "LARGEST_CHANNEL", 1)
     for ask in (
         lambda: estimate(sealed, frame),
         lambda: estimate(sealed, frame, columns=[NAMES]),

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from privacyfunnel.designs.methods import Options, method
-from privacyfunnel.estimation.counted import off_if_counted
-from privacyfunnel.laws.law import Law
-from privacyfunnel.laws.sampling import KeyStream
+from privacyfunnel.designs.methods import Options, find_method
+from privacyfunnel.estimation.counting_bias import largest_counting_bias
+from privacyfunnel.mechanisms.mechanism import Mechanism
+from privacyfunnel.mechanisms.sampling import KeyStream
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LIP
 
@@ -16,15 +16,17 @@ JOINT = Joint.from_counts(COUNTS, names=["town", "work"])
 
 @pytest.mark.parametrize("name", ["forced-response", "randomised-response"])
 def test_counts_of_published_values_are_off_by_what_is_said(name: str) -> None:
-    sealed = method(name).design(JOINT, LIP(0.3)).seal()
-    found = off_if_counted(sealed, JOINT)
+    sealed = find_method(name).design(JOINT, LIP(0.3)).seal()
+    found = largest_counting_bias(sealed, JOINT)
     assert found is not None
     codes = np.repeat(np.arange(JOINT.a), 3000 * JOINT.weights.sum(axis=0).astype(np.int64))
     drawn = sealed.sample(codes, KeyStream.from_seed(1))
     shown = np.stack(
         [
             np.array([at.labels.index(label) for label in labels])[codes]
-            for at, labels, codes in zip(JOINT.attributes, sealed.law.columns, sealed.law.shown(drawn).T, strict=True)
+            for at, labels, codes in zip(
+                JOINT.attributes, sealed.law.columns, sealed.law.label_codes(drawn).T, strict=True
+            )
         ],
         axis=1,
     )
@@ -38,17 +40,19 @@ def test_counts_of_published_values_are_off_by_what_is_said(name: str) -> None:
 
 
 def test_where_the_margin_is_kept_or_codes_are_published_there_is_nothing_to_say() -> None:
-    kept = method("optimal").design(JOINT, LIP(0.3), Options(as_values=True)).seal()
-    coded = method("optimal").design(JOINT, LIP(0.3)).seal()
-    assert off_if_counted(kept, JOINT) is None
-    assert off_if_counted(coded, JOINT) is None
+    kept = find_method("optimal").design(JOINT, LIP(0.3), Options(as_values=True)).seal()
+    coded = find_method("optimal").design(JOINT, LIP(0.3)).seal()
+    assert largest_counting_bias(kept, JOINT) is None
+    assert largest_counting_bias(coded, JOINT) is None
 
 
 def test_a_forced_response_of_tens_of_thousands_of_values_is_told_without_a_table_of_all_pairs() -> None:
     """The release stood, and the command failed on its way to say so."""
-    sealed = method("forced-response").design(JOINT, LIP(0.3)).seal()
-    for one, other in zip(sealed.law.shares_shown(JOINT), Law.shares_shown(sealed.law, JOINT), strict=True):
+    sealed = find_method("forced-response").design(JOINT, LIP(0.3)).seal()
+    for one, other in zip(sealed.law.output_shares(JOINT), Mechanism.output_shares(sealed.law, JOINT), strict=True):
         for mine, by_table in zip(one, other, strict=True):
             np.testing.assert_allclose(mine, by_table, atol=1e-15)
     many = Joint.from_counts(np.random.default_rng(0).integers(1, 9, (2, 20_000)))
-    assert off_if_counted(method("forced-response").design(many, LIP(0.3)).seal(), many) is None  # each is rare
+    assert (
+        largest_counting_bias(find_method("forced-response").design(many, LIP(0.3)).seal(), many) is None
+    )  # each is rare

@@ -6,14 +6,14 @@ import numpy as np
 import polars as pl
 import pytest
 
-from privacyfunnel.estimation.expected import expected, expected_of_each
+from privacyfunnel.estimation.expected_precision import expected_precision, expected_precision_by_column
 from privacyfunnel.estimation.identification import RowSpace
-from privacyfunnel.estimation.reading import Reading
-from privacyfunnel.estimation.shares import fitted
-from privacyfunnel.laws.sealing import seal
+from privacyfunnel.estimation.output_reader import OutputReader
+from privacyfunnel.estimation.share_estimates import fit_shares
+from privacyfunnel.mechanisms.sealing import seal
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LIP
-from privacyfunnel.model.protocol import Protocol
+from privacyfunnel.model.protocols.channel_protocol import Protocol
 from privacyfunnel.release.sanitise import Release, sanitise
 
 ROWS, DRAWS = 2000, 100
@@ -51,17 +51,17 @@ def test_estimates_are_as_near_as_expected(method: str, publish: tuple[str, ...]
     """Of 100 tables at least 88 where 95 are told, and a tenth more than half as far off: it is not told too wide."""
     release, random = released(method, publish), np.random.default_rng(5)
     assert release.joint is not None
-    told = expected(release.sealed, release.joint, ROWS, tabulated)
-    reading = Reading.of(release.sealed, columns=tabulated)
-    space = RowSpace.of(reading.model.means)
+    told = expected_precision(release.sealed, release.joint, ROWS, tabulated)
+    reading = OutputReader.from_protocol(release.sealed, columns=tabulated)
+    space = RowSpace.from_means(reading.model.means)
     functions = reading.cells(tabulated).functions
     p = release.joint.onto(list(reading.attributes)).p_x
     assert told.shares == pytest.approx(p @ functions)
     off = []
     for _ in range(DRAWS):
         drawn = reading.model.simulate(p, ROWS, random, fixed=True)
-        off.append(np.abs(fitted(reading.model, space, drawn, "projection") @ functions - told.shares))
-    relative = np.array(off) / told.within
+        off.append(np.abs(fit_shares(reading.model, space, drawn, "projection") @ functions - told.shares))
+    relative = np.array(off) / told.half_widths
     assert (relative <= 1).mean(axis=0).min() >= 0.88
     assert (relative > 0.5).mean() >= 0.1
 
@@ -70,15 +70,15 @@ def test_what_outputs_guarantee_is_not_forgotten() -> None:
     """Half of the rows of a show a itself, b and c are never told apart."""
     joint = Joint.from_counts([[100, 50, 30], [100, 50, 70]], values=["a", "b", "c"])
     blurred = Protocol(np.array([[0.5, 0.5], [0.0, 1.0], [0.0, 1.0]]), (("a",), ("a | b | c",)))
-    (told,) = expected_of_each(seal(blurred, LIP(3.0), joint), joint, 400)
+    (told,) = expected_precision_by_column(seal(blurred, LIP(3.0), joint), joint, 400)
     assert told.shares == pytest.approx([0.5, 0.25, 0.25])
-    assert told.within[0] == pytest.approx(1.96 * np.sqrt(0.5 / 400), rel=0.01)  # n a / 2 of a binomial, doubled
-    assert told.within[1:] == pytest.approx([0.5, 0.5])  # all that the second output may be
+    assert told.half_widths[0] == pytest.approx(1.96 * np.sqrt(0.5 / 400), rel=0.01)  # n a / 2 of a binomial, doubled
+    assert told.half_widths[1:] == pytest.approx([0.5, 0.5])  # all that the second output may be
     assert str(told) == "each share of X within ±36 points on average; worst: b ±50"
 
 
 def test_what_is_published_as_it_is_is_simply_counted() -> None:
     joint = Joint.from_counts([[30, 10], [30, 10]])
-    (told,) = expected_of_each(seal(Protocol(np.eye(2)), LIP(0.1), joint), joint, 80)
-    assert told.within.max() == 0
+    (told,) = expected_precision_by_column(seal(Protocol(np.eye(2)), LIP(0.1), joint), joint, 80)
+    assert told.half_widths.max() == 0
     assert "within ±0 points" in str(told)

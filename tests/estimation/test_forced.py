@@ -7,22 +7,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacyfunnel.arrays import FloatArray, dense
-from privacyfunnel.designs.response import forced_response
+from privacyfunnel.designs.forced_response_design import forced_response
 from privacyfunnel.errors import SizeError
-from privacyfunnel.estimation import bayes, estimate, forced, impute, posterior
-from privacyfunnel.estimation.counted import off_if_counted
-from privacyfunnel.estimation.expected import expected_of_each
-from privacyfunnel.estimation.forced import ByFormula, ForcedModel
+from privacyfunnel.estimation import bayes, estimate, forced_response_model, impute, posterior
+from privacyfunnel.estimation.counting_bias import largest_counting_bias
+from privacyfunnel.estimation.expected_precision import expected_precision_by_column
+from privacyfunnel.estimation.forced_response_model import ForcedModel, ForcedResponseEstimator
 from privacyfunnel.estimation.identification import RowSpace
 from privacyfunnel.estimation.intervals import spread
 from privacyfunnel.estimation.inversion import unbiased_weights
-from privacyfunnel.estimation.many_values import Weights, shares_of_many
-from privacyfunnel.estimation.models import ChannelModel
+from privacyfunnel.estimation.many_values import Weights, estimate_many_shares
 from privacyfunnel.estimation.observation import Cells
-from privacyfunnel.estimation.profile import Guaranteed
-from privacyfunnel.estimation.shares import Fit, Settings
-from privacyfunnel.laws.sampling import KeyStream
-from privacyfunnel.laws.sealing import seal
+from privacyfunnel.estimation.observation_models import ChannelModel
+from privacyfunnel.estimation.profile import CertainBounds
+from privacyfunnel.estimation.share_estimates import EstimationSettings, Fit
+from privacyfunnel.mechanisms.sampling import KeyStream
+from privacyfunnel.mechanisms.sealing import seal
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LIP
 from privacyfunnel.release.sanitise import Release, sanitise
@@ -59,11 +59,11 @@ def test_estimates_and_their_spread_are_those_of_the_channel_written_out(seed: i
     model = response(random)
     channel, cells, p = written_out(model), some_cells(random, model.inputs), shares(random, model.inputs)
     seen = channel.simulate(p, 5000, random, fixed=False)
-    found = ByFormula(model.truth, model.noise, p).told(cells, seen, fixed=fixed)
+    found = ForcedResponseEstimator(model.truth, model.noise, p).estimate(cells, seen, fixed=fixed)
     functions = dense(cells.functions)
-    g = unbiased_weights(channel, RowSpace.of(channel.means), functions, (p + 0.1) / (p + 0.1).sum())
+    g = unbiased_weights(channel, RowSpace.from_means(channel.means), functions, (p + 0.1) / (p + 0.1).sum())
     around = spread(channel, g, p, seen.rows, fixed=fixed)
-    certain = Guaranteed.of(channel.likelihood(seen), seen.counts, functions)
+    certain = CertainBounds.from_likelihood(channel.likelihood(seen), seen.counts, functions)
     assert found.identified.all()
     assert found.share == pytest.approx(seen.statistics @ g, abs=1e-10)
     assert found.variance == pytest.approx(around.variance, rel=1e-10, abs=1e-16)
@@ -71,7 +71,7 @@ def test_estimates_and_their_spread_are_those_of_the_channel_written_out(seed: i
     assert found.ranges == pytest.approx(channel.ranges(g), rel=1e-10, abs=1e-10)
     assert found.least == pytest.approx(certain.lower, abs=1e-12)
     assert found.most == pytest.approx(certain.upper, abs=1e-12)
-    factorised = Weights.at(channel, (p + 1e-3) / (p + 1e-3).sum()).told(cells, seen, fixed=fixed)
+    factorised = Weights.from_shares(channel, (p + 1e-3) / (p + 1e-3).sum()).estimate(cells, seen, fixed=fixed)
     assert found.share == pytest.approx(factorised.share, abs=1e-6)
 
 
@@ -82,10 +82,10 @@ def test_tables_are_those_of_the_channel_written_out(seed: int, method: str, row
     model = response(random)
     channel, cells = written_out(model), some_cells(random, model.inputs)
     seen = channel.simulate(shares(random, model.inputs), rows, random, fixed=True)
-    usual = Fit.of(channel, RowSpace.of(channel.means), seen, Settings(method)).shares(
+    usual = Fit.from_observed(channel, RowSpace.from_means(channel.means), seen, EstimationSettings(method)).shares(
         dense(cells.functions), np.ones(len(cells.labels), dtype=np.bool_)
     )
-    found = shares_of_many(model.unbiased(seen, method), seen, cells, 0.95, fixed=True)
+    found = estimate_many_shares(model.unbiased_estimator(seen, method), seen, cells, 0.95, fixed=True)
     share = found.share if method == "inversion" else np.clip(found.share, found.lower, found.upper)
     assert share == pytest.approx(usual.share, abs=1e-10)
     assert found.error == pytest.approx(usual.standard_error, rel=1e-8, abs=1e-10)
@@ -99,7 +99,7 @@ def test_no_shares_make_what_was_seen_likelier_than_those_called_most_likely(see
     random = np.random.default_rng(seed)
     model = response(random)
     seen = written_out(model).simulate(shares(random, model.inputs), 50, random, fixed=False)
-    p = model.unbiased(seen, "ml").fitted
+    p = model.unbiased_estimator(seen, "ml").fitted_shares
     assert p is not None
     assert (p >= 0).all()
     assert p.sum() == pytest.approx(1.0)
@@ -118,8 +118,8 @@ def test_records_are_completed_as_by_the_channel_written_out(seed: int) -> None:
     prior[0] += 1e-3
     prior /= prior.sum()
     outputs, uniform = random.integers(0, model.inputs, size=400), random.random(400)
-    found = model.completed(prior, outputs, uniform)
-    assert (found == bayes.completed(written_out(model), prior, outputs, uniform)).all()
+    found = model.impute_values(prior, outputs, uniform)
+    assert (found == bayes.posterior_quantiles(written_out(model), prior, outputs, uniform)).all()
 
 
 @given(seed=SEEDS)
@@ -136,14 +136,16 @@ def test_how_near_estimates_come_is_as_by_the_channel_written_out(seed: int) -> 
 
 def test_without_truth_nothing_is_told_but_that_all_cells_are_everything() -> None:
     model = ForcedModel(0.0, np.array([0.2, 0.3, 0.5]))
-    seen = model.observed(np.array([2000, 3000, 5000]))
+    seen = model.observe(np.array([2000, 3000, 5000]))
     apart, whole = Cells((("u",), ("v",)), np.array([0, 1, 1])), Cells((("all",),), np.zeros(3, dtype=np.int64))
-    found = shares_of_many(model.unbiased(seen, "ml"), seen, apart, 0.95, fixed=True)
+    found = estimate_many_shares(model.unbiased_estimator(seen, "ml"), seen, apart, 0.95, fixed=True)
     assert not found.identified.any()
     assert found.lower.tolist() == [0, 0]
     assert found.upper.tolist() == [1, 1]
-    assert shares_of_many(model.unbiased(seen, "ml"), seen, whole, 0.95, fixed=True).lower.tolist() == [1]
-    assert model.unbiased(seen, "ml").hidden() == 3
+    assert estimate_many_shares(model.unbiased_estimator(seen, "ml"), seen, whole, 0.95, fixed=True).lower.tolist() == [
+        1
+    ]
+    assert model.unbiased_estimator(seen, "ml").hidden_count() == 3
     (near,) = model.precision(np.full(3, 1 / 3), [apart])
     assert np.isinf(near.variance).all()
 
@@ -163,7 +165,7 @@ def test_a_release_is_estimated_and_completed_by_formula_as_by_its_channel(
     release, asked = released(), ["city", ("city", "sex")]
     usual = estimate(release, columns=asked, method=method)
     records, prior = impute(release.sealed, release.table, 4), posterior(release.sealed, release.table)
-    monkeypatch.setattr(forced, "MANY", 0)
+    monkeypatch.setattr(forced_response_model, "MANY", 0)
     monkeypatch.setattr(ForcedModel, "channel", property(lambda _: pytest.fail("written out")))
     found = estimate(release, columns=asked, method=method)
     assert found.methods == usual.methods == (method,)
@@ -190,16 +192,16 @@ def test_a_column_of_thousands_of_values_is_told_without_its_channel(monkeypatch
     joint = Joint.from_counts(1 + random.multinomial(300_000, p).reshape(2, values))
     sealed = seal(forced_response(joint, LIP(0.5)), LIP(0.5), joint)
     name, labels = joint.attributes[0].name, np.array(joint.attributes[0].labels)
-    counting = off_if_counted(sealed, joint)
+    counting = largest_counting_bias(sealed, joint)
     assert counting is not None
     assert counting.column == name
-    (near,) = expected_of_each(sealed, joint, joint.total)
+    (near,) = expected_precision_by_column(sealed, joint, joint.total)
     codes = np.repeat(np.arange(joint.a), joint.weights.sum(axis=0).astype(np.int64))
-    shown = pl.DataFrame({name: labels[sealed.law.shown(sealed.sample(codes, KeyStream.from_seed(1)))[:, 0]]})
+    shown = pl.DataFrame({name: labels[sealed.law.label_codes(sealed.sample(codes, KeyStream.from_seed(1)))[:, 0]]})
     table = estimate(sealed, shown).table(name)
     share, lower, upper = np.array([(cell.share, cell.lower, cell.upper) for cell in table.cells]).T
     held, told = (
-        dict(zip(of, p.tolist(), strict=True)) for of, p in ((joint.values, joint.p_x), (near.labels, near.within))
+        dict(zip(of, p.tolist(), strict=True)) for of, p in ((joint.values, joint.p_x), (near.labels, near.half_widths))
     )
     p, within = (np.array([of[cell.labels] for cell in table.cells]) for of in (held, told))
     assert table.method == "ml"

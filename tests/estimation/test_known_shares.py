@@ -8,17 +8,17 @@ import numpy as np
 import polars as pl
 import pytest
 
-from privacyfunnel.audits.protocol import audit
+from privacyfunnel.audits.protocol_audit import audit
 from privacyfunnel.errors import GuaranteeError, ProtocolFileError
 from privacyfunnel.estimation import estimate, impute
-from privacyfunnel.estimation.calibration import Margins, calibrations
+from privacyfunnel.estimation.calibration import KnownMargins, calibrate_groups
 from privacyfunnel.estimation.identification import RowSpace
 from privacyfunnel.estimation.inversion import covariance, unbiased_weights
-from privacyfunnel.estimation.reading import Reading
-from privacyfunnel.estimation.shares import Fit, Settings, calibrated
-from privacyfunnel.laws.file import to_text
-from privacyfunnel.laws.sealing import SealedProtocol
-from privacyfunnel.laws.shares import KnownShares
+from privacyfunnel.estimation.output_reader import OutputReader
+from privacyfunnel.estimation.share_estimates import EstimationSettings, Fit, calibrate_fits
+from privacyfunnel.mechanisms.column_shares import ColumnShares
+from privacyfunnel.mechanisms.protocol_file import to_text
+from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.uses.use import Information
 from privacyfunnel.release.apply import apply
 from privacyfunnel.release.design import design
@@ -99,19 +99,19 @@ def test_the_calibrated_estimate_is_the_best_of_all_linear_ones(seed: int) -> No
     """Gauss and Markov: no estimate g'·h + β·t that is unbiased where margins are t has a smaller variance."""
     rng = np.random.default_rng(seed)
     sealed = design(PEOPLE, secret="ill", publish=BOTH, epsilon=0.3, use=Information(), with_shares=True)
-    reading = Reading.of(sealed)
-    model, space = reading.model, RowSpace.of(reading.model.means)
-    margins = Margins.of(reading)
+    reading = OutputReader.from_protocol(sealed)
+    model, space = reading.model, RowSpace.from_means(reading.model.means)
+    margins = KnownMargins.from_reader(reading)
     assert margins is not None
     p = np.array([shares(PEOPLE, *BOTH)[value] for value in reading.values])
     observed = model.simulate(p, len(PEOPLE), rng, fixed=True)
-    fit = Fit.of(model, space, observed, Settings("ml"))
-    found = calibrations(margins, space, model, {(): (observed, fit.p)})
+    fit = Fit.from_observed(model, space, observed, EstimationSettings("ml"))
+    found = calibrate_groups(margins, space, model, {(): (observed, fit.p)})
     assert found is not None
     w = np.eye(model.inputs)[:, :1]
     g = unbiased_weights(model, space, w, fit.p)
-    _, spread = found[()].calibrated(model, g, observed, fit.p)
-    told = margins.told_by(space)
+    _, spread = found[()].estimate(model, g, observed, fit.p)
+    told = margins.select_identified(space)
     for _ in range(20):
         other = w + told.functions @ rng.normal(scale=0.5, size=(told.shares.size, 1))
         variance = covariance(model, unbiased_weights(model, space, other, fit.p), fit.p, observed.rows, fixed=True)
@@ -120,15 +120,19 @@ def test_the_calibrated_estimate_is_the_best_of_all_linear_ones(seed: int) -> No
 
 def test_intervals_of_a_calibrated_cross_table_cover() -> None:
     sealed = design(PEOPLE, secret="ill", publish=BOTH, epsilon=0.3, use=Information(), with_shares=True)
-    reading = Reading.of(sealed)
-    model, space, rng = reading.model, RowSpace.of(reading.model.means), np.random.default_rng(0)
+    reading = OutputReader.from_protocol(sealed)
+    model, space, rng = reading.model, RowSpace.from_means(reading.model.means), np.random.default_rng(0)
     cells = reading.cells(BOTH)
     labels, functions = cells.labels, cells.functions
     p = np.array([shares(PEOPLE, *BOTH)[value] for value in reading.values])
     tables, covered = 12, np.zeros(len(labels))
     for _ in range(tables):
         observed = model.simulate(p, len(PEOPLE), rng, fixed=True)
-        fits, said = calibrated({(): Fit.of(model, space, observed, Settings("ml"))}, Margins.of(reading), len(PEOPLE))
+        fits, said = calibrate_fits(
+            {(): Fit.from_observed(model, space, observed, EstimationSettings("ml"))},
+            KnownMargins.from_reader(reading),
+            len(PEOPLE),
+        )
         assert any("Calibrated" in note for note in said)
         found = fits[()].shares(functions, np.ones(len(labels), dtype=np.bool_))
         covered += (found.lower <= p @ functions + 1e-12) & (p @ functions <= found.upper + 1e-12)
@@ -159,11 +163,11 @@ def test_shares_survive_the_file_and_false_ones_are_found(release: Release, tmp_
     known = SealedProtocol.load(path).shares
     assert known is not None
     assert release.joint is not None
-    assert known.same_as(KnownShares.of(release.joint))
+    assert known.equals(ColumnShares.from_joint(release.joint))
     assert audit(path, table).rows == len(PEOPLE)
     counts = known.counts[0].copy()
     counts[:2] += [1, -1]
-    replace(release.sealed, shares=KnownShares((counts, *known.counts[1:]))).save(path, force=True)
+    replace(release.sealed, shares=ColumnShares((counts, *known.counts[1:]))).save(path, force=True)
     with pytest.raises(GuaranteeError, match="it states others"):
         audit(path, table)
 

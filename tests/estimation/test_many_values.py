@@ -6,20 +6,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privacyfunnel.cli.estimate import told
+from privacyfunnel.cli.estimate_command import format_summary
 from privacyfunnel.errors import ParameterError
-from privacyfunnel.estimation import front, impute, models, posterior
+from privacyfunnel.estimation import impute, observation_models, posterior, tabulation
 from privacyfunnel.estimation.identification import RowSpace, identify
 from privacyfunnel.estimation.intervals import spread
-from privacyfunnel.estimation.inversion import on_simplex, unbiased_weights
-from privacyfunnel.estimation.many_values import Weights, _likely, shares_of_many
-from privacyfunnel.estimation.models import ChannelModel
+from privacyfunnel.estimation.inversion import project_on_simplex, unbiased_weights
+from privacyfunnel.estimation.many_values import Weights, _likely_shares, estimate_many_shares
 from privacyfunnel.estimation.observation import Cells
+from privacyfunnel.estimation.observation_models import ChannelModel
 from privacyfunnel.estimation.results import Cell, Estimates, ShareTable
-from privacyfunnel.laws.sealing import seal
+from privacyfunnel.mechanisms.sealing import seal
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LIP
-from privacyfunnel.model.protocol import Protocol
+from privacyfunnel.model.protocols.channel_protocol import Protocol
 from privacyfunnel.release.sanitise import Release, sanitise
 
 
@@ -40,15 +40,15 @@ def test_estimates_are_those_of_least_variance_and_what_is_not_identified_is_not
     channel /= channel.sum(axis=1, keepdims=True)
     model = ChannelModel(channel)
     chances = random.dirichlet(np.ones(a)) @ channel
-    seen = model.observed(random.multinomial(5000, chances / np.nextafter(chances.sum(), 2)))
-    found = shares_of_many(Weights.near(model, seen), seen, each_value(a), 0.95, fixed=True)
-    space = RowSpace.of(channel)
+    seen = model.observe(random.multinomial(5000, chances / np.nextafter(chances.sum(), 2)))
+    found = estimate_many_shares(Weights.from_observed(model, seen), seen, each_value(a), 0.95, fixed=True)
+    space = RowSpace.from_means(channel)
     known = identify(space, np.eye(a)).identified
     assert not (found.identified & ~known).any()
     # The other way round rounding may hide what is all but hidden.
     clear = known & (np.linalg.svd(channel)[1].min() > 1e-3 if space.complete else False)
     assert found.identified[clear].all()
-    p = _likely(channel, seen)
+    p = _likely_shares(channel, seen)
     g = unbiased_weights(model, space, np.eye(a)[:, found.identified], p)
     expected = np.sqrt(spread(model, g, p, seen.rows, fixed=True).variance)
     assert found.error[found.identified] == pytest.approx(expected, rel=1e-3, abs=1e-6)
@@ -60,7 +60,7 @@ def test_estimates_are_those_of_least_variance_and_what_is_not_identified_is_not
 def test_weights_that_are_called_unbiased_are(seed: int) -> None:
     random = np.random.default_rng(seed)
     channel = random.dirichlet(np.full(6, 0.5), 5)
-    g, told = Weights.at(ChannelModel(channel), np.full(5, 0.2)).of(np.eye(5))
+    g, told = Weights.from_shares(ChannelModel(channel), np.full(5, 0.2)).solve(np.eye(5))
     assert np.abs(channel @ g - np.eye(5))[:, told].max(initial=0.0) <= 1e-6
 
 
@@ -74,12 +74,12 @@ def released() -> Release:
 
 def test_a_table_of_many_values_is_told_by_one_factorisation_and_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
     release = released()
-    usual = front.estimate(release).table("city")
-    monkeypatch.setattr(models, "MOST_ALGEBRA", 0)
-    estimates = front.estimate(release)
+    usual = tabulation.estimate(release).table("city")
+    monkeypatch.setattr(observation_models, "MOST_ALGEBRA", 0)
+    estimates = tabulation.estimate(release)
     found = estimates.table("city")
     assert estimates.method == found.method == "inversion"
-    assert "Shares in the original table, by inversion, with 95 % intervals" in told(estimates, [])
+    assert "Shares in the original table, by inversion, with 95 % intervals" in format_summary(estimates, [])
     assert "unbiased estimate by itself" in found.notes[0]
     for one, other in zip(found.cells, usual.cells, strict=True):
         if one.share is not None and other.share is not None:
@@ -92,7 +92,7 @@ def test_tables_that_are_estimated_by_different_methods_each_say_by_which() -> N
     one, other = (
         ShareTable((name,), (), 9, cells, (), (), method) for name, method in (("x", "ml"), ("y", "inversion"))
     )
-    text = told(Estimates((one, other), 0.95, "table", ()), [])
+    text = format_summary(Estimates((one, other), 0.95, "table", ()), [])
     assert "by maximum likelihood and inversion, with" in text
     assert "9 rows, by maximum likelihood" in text
     assert "9 rows, by inversion" in text
@@ -107,13 +107,13 @@ def test_records_of_many_values_are_completed_by_the_distribution_nearest_to_the
     channel = 0.7 * np.eye(a, a + more) + 0.3 * random.dirichlet(np.ones(a + more), a)
     model = ChannelModel(channel)
     chances = random.dirichlet(np.ones(a)) @ channel
-    seen = model.observed(random.multinomial(300, chances / np.nextafter(chances.sum(), 2)))
-    weights = Weights.near(model, seen)
-    assert weights.hidden() == 0
-    g = unbiased_weights(model, RowSpace.of(channel), np.eye(a), weights.p)
-    assert weights.nearest(seen.statistics) == pytest.approx(on_simplex(seen.statistics @ g), abs=1e-9)
+    seen = model.observe(random.multinomial(300, chances / np.nextafter(chances.sum(), 2)))
+    weights = Weights.from_observed(model, seen)
+    assert weights.hidden_count() == 0
+    g = unbiased_weights(model, RowSpace.from_means(channel), np.eye(a), weights.p)
+    assert weights.project(seen.statistics) == pytest.approx(project_on_simplex(seen.statistics @ g), abs=1e-9)
     hiding = np.vstack([channel, channel[:1]])
-    assert Weights.near(ChannelModel(hiding), seen).hidden() == 2
+    assert Weights.from_observed(ChannelModel(hiding), seen).hidden_count() == 2
 
 
 def test_many_values_are_imputed_by_one_factorisation_as_few_are_by_singular_values(
@@ -121,8 +121,8 @@ def test_many_values_are_imputed_by_one_factorisation_as_few_are_by_singular_val
 ) -> None:
     release = released()
     usual, prior = impute(release.sealed, release.table, 8), posterior(release.sealed, release.table).prior
-    monkeypatch.setattr(models, "MOST_ALGEBRA", 0)
-    monkeypatch.setattr(RowSpace, "of", None)  # what would take minutes is not asked
+    monkeypatch.setattr(observation_models, "MOST_ALGEBRA", 0)
+    monkeypatch.setattr(RowSpace, "from_means", None)  # what would take minutes is not asked
     found, many = impute(release.sealed, release.table, 8), posterior(release.sealed, release.table).prior
     assert many == pytest.approx(prior, abs=1e-3)
     for city in "uvw":
@@ -132,7 +132,7 @@ def test_many_values_are_imputed_by_one_factorisation_as_few_are_by_singular_val
 
 
 def test_many_values_some_of_which_are_hidden_are_not_imputed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(models, "MOST_ALGEBRA", 0)
+    monkeypatch.setattr(observation_models, "MOST_ALGEBRA", 0)
     joint = Joint.from_counts([[30, 10, 10], [10, 20, 20]], values=["u", "v", "w"])
     sealed = seal(Protocol(np.array([[0.6, 0.4], [0.5, 0.5], [0.5, 0.5]]), (("u",), ("v",))), LIP(1), joint)
     frame = pl.DataFrame({sealed.domain.attributes[0].name: ["u", "v"] * 50})

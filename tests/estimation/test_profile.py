@@ -10,15 +10,15 @@ from scipy.optimize import minimize
 from scipy.stats import binom
 
 from privacyfunnel.arrays import FloatArray
-from privacyfunnel.designs.optimum import optimal
+from privacyfunnel.designs.optimal.optimum import optimal
 from privacyfunnel.estimation.identification import RowSpace, identify
 from privacyfunnel.estimation.likelihood import maximum_likelihood
-from privacyfunnel.estimation.models import ChannelModel, whole_counts
-from privacyfunnel.estimation.profile import CLOSE, Guaranteed, Profile
-from privacyfunnel.estimation.shares import Fit, Settings
+from privacyfunnel.estimation.observation_models import ChannelModel, round_counts
+from privacyfunnel.estimation.profile import CLOSE, CertainBounds, Profile
+from privacyfunnel.estimation.share_estimates import EstimationSettings, Fit
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LIP
-from privacyfunnel.tables.adult import adult_counts
+from privacyfunnel.tables.readers.adult import adult_counts
 
 Z = 1.959963984540054
 
@@ -70,7 +70,7 @@ def test_the_tilted_solve_is_the_profile_of_the_tables_rate(seed: int) -> None:
     least = least_rate(q, c, members, None)
     _, held = mine._start(members[None, :])
     for tilt in (0.05, -0.05, 0.2):
-        share, surprise = mine._tilted(members[None, :], np.array([tilt]), held, fixed=True)
+        share, surprise = mine._tilt(members[None, :], np.array([tilt]), held, fixed=True)
         expected = 2 * counts.sum() * (least_rate(q, c, members, float(share[0])) - least)
         assert surprise[0] ** 2 == pytest.approx(expected, abs=2e-2 + 2e-3 * expected)
 
@@ -92,13 +92,15 @@ def test_what_outputs_guarantee_holds_the_table_and_intervals_stay_inside(seed: 
     rng = np.random.default_rng(seed)
     q = channel(rng, a, d, holes=True)
     model = ChannelModel(q)
-    truth = whole_counts(rng.dirichlet(np.full(a, 0.5)), rows, rng) / rows
+    truth = round_counts(rng.dirichlet(np.full(a, 0.5)), rows, rng) / rows
     observed = model.simulate(truth, rows, rng, fixed=True)
-    certain = Guaranteed.of(model.likelihood(observed), observed.counts, np.eye(a))
+    certain = CertainBounds.from_likelihood(model.likelihood(observed), observed.counts, np.eye(a))
     assert (certain.lower <= truth + 1e-12).all()
     assert (truth <= certain.upper + 1e-12).all()
-    space = RowSpace.of(model.means)
-    shares = Fit.of(model, space, observed, Settings("ml")).shares(np.eye(a), identify(space, np.eye(a)).identified)
+    space = RowSpace.from_means(model.means)
+    shares = Fit.from_observed(model, space, observed, EstimationSettings("ml")).shares(
+        np.eye(a), identify(space, np.eye(a)).identified
+    )
     assert (certain.lower - 1e-12 <= shares.lower).all()
     assert (shares.lower <= shares.upper).all()
     assert (shares.upper <= certain.upper + 1e-12).all()
@@ -120,12 +122,12 @@ def regular() -> tuple[FloatArray, FloatArray]:
 def test_intervals_cover_every_single_value(target: str, case: Any) -> None:
     p, q = case()
     rng, tables, rows = np.random.default_rng(5), 60, 4000
-    model, chosen = ChannelModel(q), Settings("ml", target=target)
-    space, a = RowSpace.of(q), len(p)
+    model, chosen = ChannelModel(q), EstimationSettings("ml", target=target)
+    space, a = RowSpace.from_means(q), len(p)
     covered, width = np.zeros(a), np.zeros(a)
     for _ in range(tables):
-        truth = whole_counts(p, rows, rng) / rows if chosen.fixed else p
-        fit = Fit.of(model, space, model.simulate(truth, rows, rng, fixed=chosen.fixed), chosen)
+        truth = round_counts(p, rows, rng) / rows if chosen.fixed else p
+        fit = Fit.from_observed(model, space, model.simulate(truth, rows, rng, fixed=chosen.fixed), chosen)
         shares = fit.shares(np.eye(a), np.ones(a, dtype=np.bool_))
         covered += (shares.lower <= truth + 1e-12) & (truth <= shares.upper + 1e-12)
         width += shares.upper - shares.lower
@@ -143,12 +145,12 @@ def test_intervals_of_several_columns_hold_in_each_of_them() -> None:
     model, tables, rows = ChannelModel(q), 50, 1500
     first, second = np.repeat(np.eye(3), 4, axis=0), np.tile(np.eye(4), (3, 1))
     functions = np.hstack([first, second])
-    space = RowSpace.of(q)
+    space = RowSpace.from_means(q)
     known = identify(space, functions).identified
     covered = np.zeros(7)
     for _ in range(tables):
-        truth = whole_counts(p, rows, rng) / rows
-        fit = Fit.of(model, space, model.simulate(truth, rows, rng, fixed=True), Settings("ml"))
+        truth = round_counts(p, rows, rng) / rows
+        fit = Fit.from_observed(model, space, model.simulate(truth, rows, rng, fixed=True), EstimationSettings("ml"))
         shares = fit.shares(functions, known)
         inside = (shares.lower <= truth @ functions + 1e-12) & (truth @ functions <= shares.upper + 1e-12)
         covered += inside
@@ -158,9 +160,9 @@ def test_intervals_of_several_columns_hold_in_each_of_them() -> None:
 def test_a_share_that_is_not_identified_gets_an_interval_that_holds_all_that_fits() -> None:
     q = np.array([[0.8, 0.2, 0.0], [0.1, 0.5, 0.4], [0.1, 0.5, 0.4]])
     model, rows = ChannelModel(q), 10**6
-    observed = model.observed(np.round(rows * (np.array([0.5, 0.3, 0.2]) @ q)))
-    space = RowSpace.of(q)
-    shares = Fit.of(model, space, observed, Settings("ml", target="population")).shares(
+    observed = model.observe(np.round(rows * (np.array([0.5, 0.3, 0.2]) @ q)))
+    space = RowSpace.from_means(q)
+    shares = Fit.from_observed(model, space, observed, EstimationSettings("ml", target="population")).shares(
         np.eye(3), identify(space, np.eye(3)).identified
     )
     assert shares.lower[1:].max() < 1e-6

@@ -12,11 +12,11 @@ import pytest
 
 from privacyfunnel.errors import ColumnError, ParameterError, TableError
 from privacyfunnel.estimation import combine, estimate, impute, posterior
-from privacyfunnel.laws.channel import ChannelLaw
-from privacyfunnel.laws.sealing import SealedProtocol, seal
+from privacyfunnel.mechanisms.channel import ChannelMechanism
+from privacyfunnel.mechanisms.sealing import SealedProtocol, seal
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LIP
-from privacyfunnel.model.protocol import Protocol
+from privacyfunnel.model.protocols.channel_protocol import Protocol
 from privacyfunnel.release.sanitise import sanitise
 
 ROWS = 6000
@@ -226,7 +226,7 @@ def test_the_posterior_of_a_record_is_bayes_rule_and_averages_to_the_prior(metho
     assert found.to_frame().columns[-3:] == [f"P({label})" for (label,) in found.values]
     if method == "randomised-response":
         law = release.sealed.law
-        assert isinstance(law, ChannelLaw)
+        assert isinstance(law, ChannelMechanism)
         y = [law.outputs.index((label,)) for label in found.outputs["colour"]]
         joint = found.prior[:, None] * law.channel
         np.testing.assert_allclose(found.probabilities, (joint / joint.sum(axis=0)).T[y])

@@ -7,7 +7,7 @@ ENDED = """
 import os, signal, threading, time
 from functools import partial
 from multiprocessing import active_children
-from privacyfunnel.experiments.experiment import Experiment, measured
+from privacyfunnel.experiments.experiment import Experiment, run_experiments
 
 def end():
     while not active_children():
@@ -18,7 +18,7 @@ def end():
 signal.signal(signal.SIGTERM, signal.default_int_handler)
 threading.Thread(target=end, daemon=True).start()
 try:
-    measured([Experiment("x", 1, "", "", lambda quick: [partial(time.sleep, 600)] * 3, None, {})], quick=True)
+    run_experiments([Experiment("x", 1, "", "", lambda quick: [partial(time.sleep, 600)] * 3, None, {})], quick=True)
 except KeyboardInterrupt:
     print("ended")
 """

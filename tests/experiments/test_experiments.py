@@ -14,12 +14,12 @@ import matplotlib.image
 import numpy as np
 import pytest
 
-from privacyfunnel.designs.optimum import optimal
+from privacyfunnel.designs.optimal.optimum import optimal
 from privacyfunnel.designs.product.budgets import product_protocol
 from privacyfunnel.errors import OutputError, ParameterError, SolverError
-from privacyfunnel.experiments import adult_curves, enumeration, ldp_lip, lip_srlip, reporting
-from privacyfunnel.experiments.draws import adult_joint, jeffreys_joint, uniform_joint
-from privacyfunnel.experiments.experiment import Experiment, Findings, Record, measured, of
+from privacyfunnel.experiments import adult_curves, enumeration, grr_cr, ldp_lip, lip_srlip
+from privacyfunnel.experiments.distributions import adult_joint, jeffreys_joint, uniform_joint
+from privacyfunnel.experiments.experiment import Experiment, Findings, Record, run_experiments, select
 from privacyfunnel.experiments.reproduction import EXPERIMENTS, KINDS, Reproduction, reproduce
 from privacyfunnel.model.information import information
 from privacyfunnel.model.promises import LDP, SRLIP
@@ -123,17 +123,19 @@ def test_both_ways_to_ldp_find_the_same_utility(rows: Rows) -> None:
             assert row["utility"] == pytest.approx(ours[point]["utility"], abs=NOISE)
     joint = uniform_joint(2, (4,), seed=3)
     for epsilon in (0.2, 0.5, 1.0):
-        listed = enumeration.enumerated(enumeration.ldp_conditions(joint, epsilon), joint.p_x, time_limit=60)
+        listed = enumeration.enumerate_vertices(enumeration.ldp_conditions(joint, epsilon), joint.p_x, time_limit=60)
         assert listed is not None
         assert listed.utility == pytest.approx(optimal(joint, LDP(epsilon)).utility, abs=1e-7)
 
 
 def test_an_enumeration_that_takes_too_long_is_given_up() -> None:
     joint = uniform_joint(2, (9,), seed=0)
-    assert enumeration.enumerated(enumeration.ldp_conditions(joint, 0.5), joint.p_x, time_limit=0.01) is None
-    (row,) = ldp_lip.listed(0, 0.5, time_limit=0.01)
+    assert enumeration.enumerate_vertices(enumeration.ldp_conditions(joint, 0.5), joint.p_x, time_limit=0.01) is None
+    (row,) = ldp_lip.measure_enumeration(0, 0.5, time_limit=0.01)
     assert row["seconds"] == row["utility"] == ""
-    assert "1 of 1 stopped after 10.0 ms" in EXPERIMENTS["ldp-lip"].findings([row, *ldp_lip.same_epsilon(0)]).ours
+    assert (
+        "1 of 1 stopped after 10.0 ms" in EXPERIMENTS["ldp-lip"].findings([row, *ldp_lip.compare_same_epsilon(0)]).ours
+    )
 
 
 # -- figure 3 ----------------------------------------------------------------------------------------------------------
@@ -158,7 +160,7 @@ def test_the_recipe_keeps_each_attributes_inequalities_and_is_what_the_vertices_
         assert (conditions @ recipe.factors[j].channel >= -1e-12).all()
         if j < 2:  # the third attribute's vertices take a minute
             p_x = np.array([joint.p_x[joint.combos[:, j] == label].sum() for label in range(lip_srlip.SIZES[j])])
-            listed = enumeration.enumerated(conditions, p_x, time_limit=60)
+            listed = enumeration.enumerate_vertices(conditions, p_x, time_limit=60)
             assert listed is not None
             assert listed.utility == pytest.approx(information(p_x[:, None] * recipe.factors[j].channel), abs=1e-6)
 
@@ -204,7 +206,7 @@ def test_the_page_names_the_points_where_the_paper_is_too_general(done: Reproduc
 
 
 def test_conditional_reporting_gains_as_values_outnumber_secrets(rows: Rows) -> None:
-    leads = {(a, c): reporting.lead(of(rows["grr-cr"], a=a, c=c)) for a, c in reporting.PAIRS}
+    leads = {(a, c): grr_cr.lead(select(rows["grr-cr"], a=a, c=c)) for a, c in grr_cr.PAIRS}
     assert leads[2, 5] < leads[5, 5] < leads[5, 2]
     assert leads[3, 5] < leads[7, 5]
     for row in rows["grr-cr"]:
@@ -213,13 +215,13 @@ def test_conditional_reporting_gains_as_values_outnumber_secrets(rows: Rows) -> 
 
 
 def test_the_difference_in_alpha_explains_the_difference_in_utility(rows: Rows) -> None:
-    for epsilon in reporting.PAPER_CORRELATIONS:
-        assert reporting.correlation(of(rows["alpha-utility"], epsilon=epsilon)) > 0.9
+    for epsilon in grr_cr.PAPER_CORRELATIONS:
+        assert grr_cr.correlation(select(rows["alpha-utility"], epsilon=epsilon)) > 0.9
 
 
 def test_alpha_grows_with_epsilon_and_the_table_decides_whose_is_larger(rows: Rows) -> None:
     for publish, ahead, behind in (("education", "grr", "cr"), ("relationship", "cr", "grr")):
-        case = of(rows["alpha-epsilon"], secret="occupation", publish=publish)
+        case = select(rows["alpha-epsilon"], secret="occupation", publish=publish)
         assert all(np.diff([float(row[f"{name}_alpha"]) for row in case]).min() > 0 for name in ("grr", "cr"))
         assert all(float(row[f"{ahead}_alpha"]) > float(row[f"{behind}_alpha"]) for row in case)
 
@@ -273,9 +275,9 @@ def test_a_task_that_breaks_breaks_the_run() -> None:
             "x", 0, "", "", lambda quick: [partial(_breaks, n) for n in tasks], lambda found: Findings("", "", ""), {}
         )
 
-    assert measured([experiment(range(3))], quick=True) == {"x": [{"task": 0}, {"task": 1}, {"task": 2}]}
+    assert run_experiments([experiment(range(3))], quick=True) == {"x": [{"task": 0}, {"task": 1}, {"task": 2}]}
     with pytest.raises(SolverError, match="third task"):
-        measured([experiment(range(6))], quick=True)
+        run_experiments([experiment(range(6))], quick=True)
 
 
 def test_numbers_are_had_without_matplotlib() -> None:

@@ -18,7 +18,7 @@ from sklearn.model_selection import KFold, train_test_split
 from sklearn.pipeline import Pipeline
 
 import privacyfunnel as pf
-from privacyfunnel.tables.frames import FrameTable, with_column
+from privacyfunnel.tables.readers.eager_frames import FrameTable, add_column
 
 N = 3_000
 EPSILON = 0.3
@@ -184,9 +184,9 @@ def test_a_column_meets_a_frame_of_any_library_by_place() -> None:
     for index in ([4, 3, 2, 1, 0], [7, 7, 8, 8, 9], list("abcde"), None):
         rows = pd.DataFrame({"x": range(5)}, index=index)
         for given in (secrets, np.array(secrets), pd.Series(secrets), pd.Series(secrets, index=[2, 0, 1, 4, 3])):
-            found, name = with_column(rows, given)
+            found, name = add_column(rows, given)
             assert found[name].to_list() == secrets
             assert found["x"].to_list() == [0, 1, 2, 3, 4]
     for other in (pl.DataFrame({"x": range(5)}), pl.DataFrame({"x": range(5)}).to_arrow()):
-        found, name = with_column(other, pd.Series(secrets, index=[2, 0, 1, 4, 3]))
-        assert FrameTable.of(found).frame[name].to_list() == secrets
+        found, name = add_column(other, pd.Series(secrets, index=[2, 0, 1, 4, 3]))
+        assert FrameTable.from_native(found).frame[name].to_list() == secrets

@@ -10,16 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from privacyfunnel.model.binomial import (
+from privacyfunnel.model.credal.clopper_pearson import (
     DIGITS,
     SCALE,
     SLACK,
     brackets,
+    exact_lower_bound,
+    exact_lower_bounds,
+    exact_upper_bound,
+    exact_upper_bounds,
     log_factorial,
-    lower,
-    lowers,
-    upper,
-    uppers,
 )
 
 levels = st.fractions(Fraction(1, 10**9), Fraction(1, 2))
@@ -34,7 +34,7 @@ def at_least(k: int, n: int, p: Fraction) -> Fraction:
 @given(cell=cells, level=levels)
 def test_a_lower_bound_is_the_nearest_multiple_on_the_safe_side(cell: tuple[int, int], level: Fraction) -> None:
     k, n = cell
-    bound = lower(k, n, level)
+    bound = exact_lower_bound(k, n, level)
     if k == 0:
         assert bound == 0
         return
@@ -45,7 +45,7 @@ def test_a_lower_bound_is_the_nearest_multiple_on_the_safe_side(cell: tuple[int,
 @given(cell=cells, level=levels)
 def test_an_upper_bound_is_the_nearest_multiple_on_the_safe_side(cell: tuple[int, int], level: Fraction) -> None:
     k, n = cell
-    bound = upper(k, n, level)
+    bound = exact_upper_bound(k, n, level)
     if k == n:
         assert bound == SCALE
         return
@@ -81,7 +81,7 @@ def test_factorials_are_exact_to_more_digits_than_are_given_away(n: int) -> None
 
 def test_large_samples_agree_with_tails_summed_in_integers() -> None:
     n, k, level = 30_000, 9_000, Fraction(1, 2000)
-    bound = lower(k, n, level)
+    bound = exact_lower_bound(k, n, level)
     unit = 10**80
 
     def tail(m: int, up: int) -> int:
@@ -106,17 +106,19 @@ def test_many_cells_at_once_are_the_cells_one_by_one_and_close_to_scipy() -> Non
     n = np.array([[10], [48_842], [10_000_000]])
     k = np.hstack([(rng.random((3, 6)) * n).astype(np.int64), 0 * n, n, np.minimum(n, 3)])
     level = Fraction(1, 4000)
-    low, high = lowers(k, n, level), uppers(k, n, level)
+    low, high = exact_lower_bounds(k, n, level), exact_upper_bounds(k, n, level)
     assert low.shape == k.shape
-    assert low[1, 2] == lower(int(k[1, 2]), 48_842, level)
-    assert high[2, 1] == upper(int(k[2, 1]), 10_000_000, level)
+    assert low[1, 2] == exact_lower_bound(int(k[1, 2]), 48_842, level)
+    assert high[2, 1] == exact_upper_bound(int(k[2, 1]), 10_000_000, level)
     assert np.allclose(low / SCALE, np.nan_to_num(stats.beta.ppf(1 / 4000, k, n - k + 1)), atol=3e-12)
     assert np.allclose(high / SCALE, np.nan_to_num(stats.beta.ppf(1 - 1 / 4000, k + 1, n - k), nan=1.0), atol=3e-12)
 
 
 def test_each_cell_may_have_a_level_of_its_own() -> None:
     some = [Fraction(1, 20), Fraction(1, 200), Fraction(1, 10**50)]
-    assert lowers(np.full(3, 7), np.full(3, 9), some).tolist() == [lower(7, 9, level) for level in some]
+    assert exact_lower_bounds(np.full(3, 7), np.full(3, 9), some).tolist() == [
+        exact_lower_bound(7, 9, level) for level in some
+    ]
 
 
 @pytest.mark.parametrize(
@@ -124,4 +126,4 @@ def test_each_cell_may_have_a_level_of_its_own() -> None:
 )
 def test_no_bound_where_there_is_none(k: int, n: int, level: Fraction) -> None:
     with pytest.raises(ValueError, match="0 ≤ k ≤ n"):
-        lower(k, n, level)
+        exact_lower_bound(k, n, level)

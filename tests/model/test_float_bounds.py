@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privacyfunnel.model.binomial import SCALE, lowers
-from privacyfunnel.model.float_bounds import lower_bounds
+from privacyfunnel.model.credal.clopper_pearson import SCALE, exact_lower_bounds
+from privacyfunnel.model.credal.float_bounds import lower_bounds
 
 LEVELS = [0.5, 0.4, 0.05, 1e-3, 1e-6, 1e-12]
 
@@ -27,5 +27,5 @@ def test_the_tail_at_the_bound_is_the_level(n: int, data: st.DataObject, level: 
 def test_among_many_rows_ten_digits_are_those_of_the_proved_bound(n: int, level: float) -> None:
     some = np.unique(np.geomspace(1, n / 2, 7).astype(np.int64))
     k, total = np.concatenate([some, n - some]), np.full(2 * len(some), n)
-    proved = lowers(k, total, Fraction(level)) / SCALE
+    proved = exact_lower_bounds(k, total, Fraction(level)) / SCALE
     assert np.allclose(lower_bounds(k.astype(float), total.astype(float), level), proved, rtol=1e-10, atol=1 / SCALE)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from privacyfunnel.arrays import IntArray
-from privacyfunnel.model import groupings
-from privacyfunnel.model.binomial import SCALE
-from privacyfunnel.model.groupings import limit_for, part_of_grouping, rare_together
+from privacyfunnel.model.credal import rare_secrets
+from privacyfunnel.model.credal.clopper_pearson import SCALE
+from privacyfunnel.model.credal.rare_secrets import choose_limit, grouping_share, rare_group
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LIP
 
@@ -48,8 +48,8 @@ def test_every_grouping_of_totals_near_the_means_has_its_part_whichever_was_seen
     assert far <= CHANCE
     largest = dict[tuple[int, ...], Fraction]()  # the largest part that each grouping ever gets near these means
     for counts in near:
-        group = tuple(sorted(rare_together(np.array(counts), 6).tolist()))
-        largest[group] = max(largest.get(group, Fraction(0)), part_of_grouping(np.array(counts), 6, CHANCE))
+        group = tuple(sorted(rare_group(np.array(counts), 6).tolist()))
+        largest[group] = max(largest.get(group, Fraction(0)), grouping_share(np.array(counts), 6, CHANCE))
     assert sum(largest.values()) <= 1
 
 
@@ -57,38 +57,38 @@ def test_every_grouping_of_totals_near_the_means_has_its_part_whichever_was_seen
 def test_every_limit_and_grouping_of_totals_near_the_means_has_its_part_whichever_was_seen(
     shares: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(groupings, "LIMITS", (6, 9, 12, 2))
-    monkeypatch.setattr(groupings, "USUAL", Fraction(1, 2))
+    monkeypatch.setattr(rare_secrets, "LIMITS", (6, 9, 12, 2))
+    monkeypatch.setattr(rare_secrets, "USUAL", Fraction(1, 2))
     p, taken = np.array(shares), set[int]()
     largest = dict[tuple[int, ...], Fraction]()
     for counts in filter(lambda counts: is_near(counts, p), totals(30, 3)):
         rows = np.array(counts)
-        limit = limit_for(rows, CHANCE)
+        limit = choose_limit(rows, CHANCE)
         taken.add(limit)
-        group = (limit, *sorted(rare_together(rows, limit).tolist()))
-        largest[group] = max(largest.get(group, Fraction(0)), part_of_grouping(rows, limit, CHANCE))
+        group = (limit, *sorted(rare_group(rows, limit).tolist()))
+        largest[group] = max(largest.get(group, Fraction(0)), grouping_share(rows, limit, CHANCE))
     assert len(taken) > 1
     assert sum(largest.values()) <= 1
 
 
 def test_the_limit_is_200_unless_totals_are_crowded_there() -> None:
-    assert limit_for(np.array([37, 628, 1518, 16117]), CHANCE / 100) == 200
-    assert limit_for(np.array([15, 242, 983, 1446, 5504]), CHANCE / 100) == 200
-    assert limit_for(np.array([60, 70, 80]), CHANCE / 100) == 200  # too few rows for any promise
+    assert choose_limit(np.array([37, 628, 1518, 16117]), CHANCE / 100) == 200
+    assert choose_limit(np.array([15, 242, 983, 1446, 5504]), CHANCE / 100) == 200
+    assert choose_limit(np.array([60, 70, 80]), CHANCE / 100) == 200  # too few rows for any promise
     crowded = np.array([*range(20, 220, 5), 43832])
-    limit = limit_for(crowded, CHANCE / 100)
+    limit = choose_limit(crowded, CHANCE / 100)
     assert limit > 200
-    assert part_of_grouping(crowded, limit, CHANCE / 100) > 1000 * part_of_grouping(crowded, 200, CHANCE / 100)
-    assert limit_for(np.array([200] * 50), CHANCE / 100) == 50  # each alone rather than who knows which together
+    assert grouping_share(crowded, limit, CHANCE / 100) > 1000 * grouping_share(crowded, 200, CHANCE / 100)
+    assert choose_limit(np.array([200] * 50), CHANCE / 100) == 50  # each alone rather than who knows which together
 
 
 def test_totals_far_from_the_limit_leave_one_grouping() -> None:
-    assert part_of_grouping(np.array([37, 628, 1518, 16117]), 199, CHANCE / 100) == 1
-    assert part_of_grouping(np.array([150, 628, 1518, 16117]), 199, CHANCE / 100) < 1
+    assert grouping_share(np.array([37, 628, 1518, 16117]), 199, CHANCE / 100) == 1
+    assert grouping_share(np.array([150, 628, 1518, 16117]), 199, CHANCE / 100) < 1
 
 
 def test_many_secrets_near_the_limit_are_bounded_without_listing() -> None:
-    part = part_of_grouping(np.array([10_000, *[190] * 30]), 200, CHANCE / 100)
+    part = grouping_share(np.array([10_000, *[190] * 30]), 200, CHANCE / 100)
     assert Fraction(1, 2**32) < part < Fraction(1, 2**10)
 
 
@@ -101,7 +101,7 @@ def test_over_all_tables_the_sets_of_the_groups_that_were_read_off_fail_as_rarel
     for counts in totals(5, 6):
         table = np.array(counts).reshape(3, 2)
         rows = table.sum(axis=1)
-        if len(rare_together(rows, 2)) == 3 or not table.sum(axis=0).all() or not rows.all():
+        if len(rare_group(rows, 2)) == 3 or not table.sum(axis=0).all() or not rows.all():
             continue  # refused, or fewer labels than there are
         joint = Joint.from_counts(table)
         sets = promise.for_population(joint, 0.6, rare=2).sets(joint, False)

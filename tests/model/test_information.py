@@ -5,16 +5,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privacyfunnel.model.information import entropy, information, mutual_information, surprise
+from privacyfunnel.model.information import entropy, entropy_terms, information, mutual_information
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.protocol import Protocol
+from privacyfunnel.model.protocols.channel_protocol import Protocol
 from tests.strategies import identity, joints, protocols_for
 
 
 def test_entropy_of_a_fair_die_is_ln_6_and_of_certainty_0() -> None:
     assert entropy([1 / 6] * 6) == pytest.approx(math.log(6), abs=1e-15)
     assert entropy([0.0, 1.0]) == 0
-    assert surprise([0.0, math.exp(-1), 1.0]) == pytest.approx([0, math.exp(-1), 0])
+    assert entropy_terms([0.0, math.exp(-1), 1.0]) == pytest.approx([0, math.exp(-1), 0])
 
 
 @given(joint=joints())

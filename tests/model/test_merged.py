@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from privacyfunnel import LDP, LIP, SRLIP, Joint, Protocol, randomised_response
-from privacyfunnel.model.merged import with_secrets
 from privacyfunnel.model.promises import Promise
+from privacyfunnel.model.secret_merge import merge_secrets
 
 counts = st.lists(st.lists(st.integers(1, 30), min_size=4, max_size=4), min_size=3, max_size=4)
 
@@ -46,7 +46,7 @@ def test_the_belief_in_a_merged_secret_rises_at_most_to_that_in_its_group(
 ) -> None:
     whole = Joint.from_counts(table)
     labels = ["rare", "rare", *map(str, range(2, whole.c))]
-    group = with_secrets(whole, labels)
+    group = merge_secrets(whole, labels)
     assert group.weights.tolist() == [np.sum(table[:2], axis=0).tolist(), *table[2:]]
     protocol = randomised_response(group, LIP(epsilon))
     assert LIP(epsilon).leakage(group, protocol) <= epsilon
@@ -65,7 +65,7 @@ def beliefs(joint: Joint, protocol: Protocol) -> NDArray[np.object_]:
 def test_merged_secrets_can_be_told_apart_at_no_epsilon() -> None:
     whole = Joint.from_counts([[10, 0], [0, 10], [10, 10]], secret=["a", "b", "c"])
     as_it_is = Protocol(np.eye(2), (("0",), ("1",)))
-    assert LIP(0).leakage(with_secrets(whole, ["other", "other", "c"]), as_it_is) == 0
+    assert LIP(0).leakage(merge_secrets(whole, ["other", "other", "c"]), as_it_is) == 0
     assert LIP(0).leakage(whole, as_it_is) == float("inf")
     assert (
         Fraction(int(whole.weights[0, 0]), int(whole.weights[:2, 0].sum())) == 1

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from privacyfunnel.model.binomial import SCALE
-from privacyfunnel.model.noise import NOISES, Noise, NoiseSum, OpenDPNoise, _exponential
-from privacyfunnel.model.noisy_shares import NoisyShares
+from privacyfunnel.model.credal.clopper_pearson import SCALE
+from privacyfunnel.model.credal.noisy_clopper_pearson import NoisyClopperPearson
+from privacyfunnel.model.published.noise import NOISES, NoiseSource, NoiseSum, OpenDPNoise, _bernoulli_exp
 
 FALSE_ALARM = 1e-9  # of each judgement of a sampler
 RATES = [Fraction(1, 4), Fraction(3, 20), Fraction(7, 5)]
@@ -29,7 +29,7 @@ def chances(rate: Fraction, reach: int) -> np.ndarray:
 @pytest.mark.parametrize("rate", RATES)
 @pytest.mark.parametrize("source", sorted(NOISES))
 def test_draws_are_discrete_laplace(source: str, rate: Fraction) -> None:
-    noise: Noise = NOISES[source](rate)
+    noise: NoiseSource = NOISES[source](rate)
     assert noise.rate <= rate
     assert noise.rate >= rate * (1 - Fraction(1, 2**50))
     draws = Counter(noise.draw(8000))
@@ -55,7 +55,7 @@ def test_a_coin_of_chance_one_over_e_to_a_fraction_is_exact(numerator: int, deno
             asked += 1
             return 0 if yes else size - 1
 
-        came = _exponential(numerator, denominator, below)
+        came = _bernoulli_exp(numerator, denominator, below)
         if not any(flips[asked:]):  # each way through the coin once
             heads += chance * came
     gamma = numerator / denominator
@@ -78,8 +78,8 @@ def test_sums_are_convolutions(terms: int, rate: Fraction) -> None:
     noise = NoiseSum(rate, terms)
     found = [float(noise.chances[abs(k)]) for k in range(-noise.reach, noise.reach + 1)]
     assert np.allclose(found, all_[far - noise.reach : far + noise.reach + 1], atol=1e-15)
-    assert all_[far + noise.reach + 1 :].sum() <= float(noise.beyond) + 1e-30
-    assert np.allclose([float(p) for p in noise.at_most], all_.cumsum()[far - noise.reach : far + noise.reach + 1])
+    assert all_[far + noise.reach + 1 :].sum() <= float(noise.remainder) + 1e-30
+    assert np.allclose([float(p) for p in noise.cdf_bounds], all_.cumsum()[far - noise.reach : far + noise.reach + 1])
     level = Fraction(1, 1000)
     width = noise.width(level)
     assert all_[far + width + 1 :].sum() <= 1e-3 < all_[far + width :].sum()
@@ -108,7 +108,7 @@ def exact_tail(seen: int, trials: int, share: Fraction, rate: Fraction) -> Fract
     rate=st.sampled_from([Fraction(1, 4), Fraction(1), Fraction(3)]),
 )
 def test_bounds_through_noise_are_proved_and_tight(trials: int, seen: int, level: Fraction, rate: Fraction) -> None:
-    shares = NoisyShares(NoiseSum(rate, 1), level)
+    shares = NoisyClopperPearson(NoiseSum(rate, 1), level)
     high, low, tiny = shares.upper(seen, trials), shares.lower(seen, trials), Fraction(1, 10**40)
     if high < SCALE:
         assert exact_tail(max(seen, 0), trials, Fraction(high, SCALE), rate) <= level + tiny
@@ -122,7 +122,7 @@ def test_bounds_through_noise_are_proved_and_tight(trials: int, seen: int, level
 
 @pytest.mark.parametrize(("seen", "trials"), [(2500, 48_842), (120, 6_000), (4_999_000, 10_000_000)])
 def test_bounds_of_large_counts_agree_with_a_convolution(seen: int, trials: int) -> None:
-    shares = NoisyShares(NoiseSum(Fraction(1, 4), 3), Fraction(1, 500))
+    shares = NoisyClopperPearson(NoiseSum(Fraction(1, 4), 3), Fraction(1, 500))
     p = shares.upper(seen, trials) / SCALE
     reach = 200
     noise = [float(shares.noise.chances[abs(k)]) for k in range(-reach, reach + 1)]
@@ -131,13 +131,16 @@ def test_bounds_of_large_counts_agree_with_a_convolution(seen: int, trials: int)
 
 
 def test_fewer_trials_never_bring_the_bounds_closer_together_on_their_side() -> None:
-    shares = NoisyShares(NoiseSum(Fraction(1, 2), 2), Fraction(1, 100))
+    shares = NoisyClopperPearson(NoiseSum(Fraction(1, 2), 2), Fraction(1, 100))
     assert shares.upper(30, 95) > shares.upper(30, 100) > shares.upper(30, 105)
     assert shares.lower(30, 95) > shares.lower(30, 100) > shares.lower(30, 105)
 
 
 def test_without_noise_they_are_clopper_and_pearsons() -> None:
-    from privacyfunnel.model.binomial import lower, upper
+    from privacyfunnel.model.credal.clopper_pearson import exact_lower_bound, exact_upper_bound
 
-    shares = NoisyShares(NoiseSum(Fraction(1), 0), Fraction(1, 100))
-    assert (shares.lower(3, 50), shares.upper(3, 50)) == (lower(3, 50, shares.level), upper(3, 50, shares.level))
+    shares = NoisyClopperPearson(NoiseSum(Fraction(1), 0), Fraction(1, 100))
+    assert (shares.lower(3, 50), shares.upper(3, 50)) == (
+        exact_lower_bound(3, 50, shares.level),
+        exact_upper_bound(3, 50, shares.level),
+    )

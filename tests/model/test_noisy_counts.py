@@ -14,13 +14,13 @@ from scipy import stats
 
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.errors import DistributionError, ParameterError
-from privacyfunnel.model.binomial import SCALE
+from privacyfunnel.model.credal.clopper_pearson import SCALE
+from privacyfunnel.model.credal.credal_sets import CredalSets
+from privacyfunnel.model.credal.noisy_sample_rule import NoisySampleRule
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.noise import NOISES, OwnNoise
-from privacyfunnel.model.noisy_counts import NoisyCounts, checked_design_epsilon
-from privacyfunnel.model.noisy_priors import SampledWithNoise
-from privacyfunnel.model.promises import LDP, LIP, SRLIP, ForPopulation, Population, Promise
-from privacyfunnel.model.sets import PriorSets
+from privacyfunnel.model.promises import LDP, LIP, SRLIP, Population, PopulationPromise, Promise
+from privacyfunnel.model.published.noise import NOISES, OwnNoise
+from privacyfunnel.model.published.noisy_counts import NoisyCounts, check_design_epsilon
 
 
 def tables(rows: int, c: int, a: int) -> Iterator[IntArray]:
@@ -45,7 +45,7 @@ def test_no_outcome_tells_neighbouring_tables_apart_by_more_than_epsilon(source:
     epsilon = Fraction(7, 10)
     largest = Fraction(0)
     for table in tables(2, 2, 2):
-        made = NoisyCounts.drawn(table, epsilon, NOISES[source])
+        made = NoisyCounts.draw(table, epsilon, NOISES[source])
         for other in neighbours(table):
             cells, totals = table.ravel().tolist(), table.sum(axis=1).tolist()
             others, other_totals = other.ravel().tolist(), other.sum(axis=1).tolist()
@@ -63,7 +63,7 @@ def test_no_outcome_tells_neighbouring_tables_apart_by_more_than_epsilon(source:
 
 def test_counts_are_given_the_noise_they_state() -> None:
     table = np.array([[50, 3], [0, 20]])
-    drawn = [NoisyCounts.drawn(table, Fraction(1), NOISES["own"]) for _ in range(600)]
+    drawn = [NoisyCounts.draw(table, Fraction(1), NOISES["own"]) for _ in range(600)]
     for rate, moved in (
         (drawn[0].cell_rate, np.array([one.cells - table for one in drawn]).ravel()),
         (drawn[0].total_rate, np.array([one.totals - table.sum(axis=1) for one in drawn]).ravel()),
@@ -82,7 +82,7 @@ def test_a_design_table_has_every_secret_and_value() -> None:
 
 
 def test_noisy_counts_that_state_less_noise_than_their_epsilon_are_refused() -> None:
-    made = NoisyCounts.drawn(np.array([[5, 6], [7, 8]]), Fraction(1, 2), NOISES["own"])
+    made = NoisyCounts.draw(np.array([[5, 6], [7, 8]]), Fraction(1, 2), NOISES["own"])
     content = made.to_json()
     again = NoisyCounts.from_json(content, made.rows)
     assert again.to_json() == content
@@ -94,7 +94,7 @@ def test_noisy_counts_that_state_less_noise_than_their_epsilon_are_refused() -> 
 @pytest.mark.parametrize("epsilon", [0, -1, "nan", "inf", "x", True, 1e-9, 1e9, None])
 def test_a_design_epsilon_that_is_none_is_refused(epsilon: float) -> None:
     with pytest.raises(ParameterError, match="private design must lie between"):
-        checked_design_epsilon(epsilon)
+        check_design_epsilon(epsilon)
 
 
 # -- sets ----------------------------------------------------------------------------------------------------------
@@ -102,12 +102,12 @@ def test_a_design_epsilon_that_is_none_is_refused(epsilon: float) -> None:
 
 def sets(
     counts: NoisyCounts, promise: Promise, confidence: Fraction, rare: int, joint: Joint, sees: bool = False
-) -> PriorSets:
-    rule = SampledWithNoise(counts, confidence, rare)
-    return ForPopulation(promise, Population(rule, counts.rows)).sets(joint, sees)
+) -> CredalSets:
+    rule = NoisySampleRule(counts, confidence, rare)
+    return PopulationPromise(promise, Population(rule, counts.rows)).sets(joint, sees)
 
 
-def holds(found: PriorSets, p: FloatArray, combos: IntArray, sees_secret: bool) -> bool:
+def holds(found: CredalSets, p: FloatArray, combos: IntArray, sees_secret: bool) -> bool:
     """Whether every set has the truth in it."""
     for low, high, secrets, known in zip(found.low, found.high, found.secrets, found.known, strict=True):
         inside = np.ones(len(combos), dtype=bool)
@@ -137,8 +137,8 @@ def test_sets_hold_the_people_as_often_as_they_say(case: str) -> None:
     missed, draws = 0, 30
     for _ in range(draws):
         table = rng.multinomial(400, p.ravel()).reshape(p.shape)
-        counts = NoisyCounts.drawn(
-            table, Fraction(2), partial(OwnNoise, below=Random(int(rng.integers(2**30))).randrange)
+        counts = NoisyCounts.draw(
+            table, Fraction(2), partial(OwnNoise, randbelow=Random(int(rng.integers(2**30))).randrange)
         )
         joint = Joint.from_counts(counts.weights)
         missed += not holds(sets(counts, promise(1.0), Fraction(60, 100), 60, joint, sees), p, joint.combos, sees)
@@ -152,8 +152,8 @@ def test_two_secrets_are_counted_by_all_cells_together_and_hold_the_people_as_of
     missed, draws = 0, 12
     for _ in range(draws):
         table = rng.multinomial(20_000, p.ravel()).reshape(p.shape)
-        noise = partial(OwnNoise, below=Random(int(rng.integers(2**30))).randrange)
-        counts = NoisyCounts.drawn(table, Fraction(1, 2), noise)
+        noise = partial(OwnNoise, randbelow=Random(int(rng.integers(2**30))).randrange)
+        counts = NoisyCounts.draw(table, Fraction(1, 2), noise)
         assert (counts.total_rate, counts.cell_rate) == (Fraction(1, 160), Fraction(39, 160))
         joint = Joint.from_counts(counts.weights)
         found = sets(counts, LIP(1.0), Fraction(60, 100), 0, joint)
@@ -170,7 +170,7 @@ def test_bounds_that_forget_the_noise_would_miss_the_people() -> None:
     missed = 0
     for _ in range(12):
         table = rng.multinomial(400, p.ravel()).reshape(p.shape)
-        loud = NoisyCounts.drawn(table, Fraction(1, 20), NOISES["own"])
+        loud = NoisyCounts.draw(table, Fraction(1, 20), NOISES["own"])
         told = NoisyCounts(loud.cells, loud.totals, loud.rows, Fraction(8), Fraction(3), Fraction(1))
         joint = Joint.from_counts(told.weights)
         missed += not holds(sets(told, LIP(1.0), Fraction(95, 100), 0, joint), p, joint.combos, False)
@@ -182,7 +182,7 @@ def test_bounds_that_forget_the_noise_would_miss_the_people() -> None:
 def test_whatever_the_noise_every_set_holds_somebody(seed: int, epsilon: Fraction) -> None:
     rng = np.random.default_rng(seed)
     table = rng.multinomial(60, rng.dirichlet(np.full(12, 0.3))).reshape(3, 4)
-    counts = NoisyCounts.drawn(table, epsilon, partial(OwnNoise, below=Random(seed).randrange))
+    counts = NoisyCounts.draw(table, epsilon, partial(OwnNoise, randbelow=Random(seed).randrange))
     joint = Joint.from_counts(counts.weights.reshape(3, 2, 2))
     for promise in (LIP(1.0), LDP(1.0), SRLIP(1.0)):
         found = sets(counts, promise, Fraction(19, 20), 0, joint)  # `PriorSets` refuses an empty one
@@ -193,7 +193,7 @@ def test_more_noise_makes_wider_sets_and_less_noise_approaches_the_sample() -> N
     table = np.array([[4000, 900, 300], [600, 2000, 250], [30, 40, 50]])
     widths = []
     for epsilon in (Fraction(1, 10), Fraction(1), Fraction(50)):
-        counts = NoisyCounts.drawn(table, epsilon, NOISES["own"])
+        counts = NoisyCounts.draw(table, epsilon, NOISES["own"])
         joint = Joint.from_counts(counts.weights)
         found = sets(counts, LIP(1.0), Fraction(19, 20), 0, joint)
         widths.append(float((found.high - found.low).sum() / SCALE))
@@ -203,12 +203,12 @@ def test_more_noise_makes_wider_sets_and_less_noise_approaches_the_sample() -> N
 
 
 def test_sets_of_another_domain_are_refused() -> None:
-    counts = NoisyCounts.drawn(np.array([[300, 200], [100, 400]]), Fraction(1), NOISES["own"])
+    counts = NoisyCounts.draw(np.array([[300, 200], [100, 400]]), Fraction(1), NOISES["own"])
     with pytest.raises(DistributionError, match="about all 2 values and 2 secrets of its domain"):
         sets(counts, LIP(1.0), Fraction(19, 20), 0, Joint.from_counts([[1, 2, 3], [4, 5, 6]]))
 
 
 def test_a_sample_too_small_for_two_groups_is_refused() -> None:
-    counts = NoisyCounts.drawn(np.array([[30, 20], [10, 40]]), Fraction(5), NOISES["own"])
+    counts = NoisyCounts.draw(np.array([[30, 20], [10, 40]]), Fraction(5), NOISES["own"])
     with pytest.raises(ParameterError, match=r"these 100 rows are too few for that. A sample of [34]\d\d such rows"):
         sets(counts, LIP(1.0), Fraction(19, 20), 200, Joint.from_counts([[1, 2], [3, 4]]))

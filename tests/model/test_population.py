@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from privacyfunnel.errors import ParameterError
-from privacyfunnel.model.binomial import SCALE, lower
+from privacyfunnel.model.credal.clopper_pearson import SCALE, exact_lower_bound
+from privacyfunnel.model.credal.credal_sets import CredalSets
+from privacyfunnel.model.credal.sample_rule import SampleRule, check_confidence
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.priors import Sampled, checked_confidence
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
-from privacyfunnel.model.protocol import Protocol
-from privacyfunnel.model.sets import PriorSets
-from privacyfunnel.model.unary_encoding import UnaryEncoding
+from privacyfunnel.model.protocols.channel_protocol import Protocol
+from privacyfunnel.model.protocols.unary_encoding import UnaryEncoding
 
 PROMISES = (LIP, LDP, SRLIP)
 
@@ -38,7 +38,7 @@ def channels(draw: st.DrawFn, inputs: int) -> np.ndarray:
     return np.asarray(table / table.sum(axis=1, keepdims=True))
 
 
-def by_programmes(sets: PriorSets, f: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def by_programmes(sets: CredalSets, f: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """max and min of P·f over every set, by linear programmes."""
     solve: Any = linprog
     ends = []
@@ -108,18 +108,18 @@ def test_what_can_fail_adds_up_to_what_the_confidence_leaves() -> None:
     joint = Joint.from_counts(np.arange(1, 37).reshape(3, 3, 2, 2))
     for kind in PROMISES:
         levels.clear()
-        rule = Sampled(Fraction(19, 20), rare=0, bounds=Noted())
+        rule = SampleRule(Fraction(19, 20), rare=0, bounds=Noted())
         promise = kind(1.0)
-        rule.sets(lambda c, promise=promise: promise.asked(c, joint.m, False), joint, False)  # type: ignore[misc]
+        rule.credal_sets(lambda c, promise=promise: promise.asked(c, joint.m, False), joint, False)  # type: ignore[misc]
         assert Fraction(49, 1000) < sum(levels) <= Fraction(1, 20)
 
 
 def test_rare_secrets_are_promised_together_with_the_next_until_they_are_not_rare() -> None:
     joint = Joint.from_counts([[20, 17], [300, 328], [900, 900], [5, 5]])
-    groups = Sampled(Fraction(19, 20)).groups(joint)
+    groups = SampleRule(Fraction(19, 20)).groups(joint)
     assert groups.tolist() == [[True, True, False, True], [False, False, True, False]]
-    assert Sampled(Fraction(19, 20), rare=30).groups(joint).sum(axis=1).tolist() == [2, 1, 1]
-    assert Sampled(Fraction(19, 20), rare=0).groups(joint).sum(axis=1).tolist() == [1, 1, 1, 1]
+    assert SampleRule(Fraction(19, 20), rare=30).groups(joint).sum(axis=1).tolist() == [2, 1, 1]
+    assert SampleRule(Fraction(19, 20), rare=0).groups(joint).sum(axis=1).tolist() == [1, 1, 1, 1]
 
 
 def test_each_rare_secret_is_still_kept_on_the_table() -> None:
@@ -127,7 +127,7 @@ def test_each_rare_secret_is_still_kept_on_the_table() -> None:
     promise = LIP(0.5).for_population(joint)
     tells = Protocol(np.array([[0.6, 0.4], [0.4, 0.6]]))
     assert promise.leakage(joint, tells) >= LIP(0.5).leakage(joint, tells)
-    assert promise.alone(joint, tells)[0] > promise.leakage(joint, tells)
+    assert promise.secret_leakages(joint, tells)[0] > promise.leakage(joint, tells)
 
 
 def test_a_sample_too_small_for_any_promise_says_which_would_do() -> None:
@@ -146,7 +146,7 @@ def test_probabilities_are_no_sample() -> None:
 @pytest.mark.parametrize("confidence", [0, 1, 95, -0.5, math.nan, "often", True])
 def test_a_confidence_lies_between_0_and_1(confidence: float) -> None:
     with pytest.raises(ParameterError, match="between 0 and 1"):
-        checked_confidence(confidence)
+        check_confidence(confidence)
 
 
 def test_a_secret_never_seen_in_a_class_may_be_anyone_there() -> None:
@@ -162,7 +162,7 @@ def test_shares_are_bounds_of_their_own() -> None:
     joint = Joint.from_counts([[300, 200], [300, 400], [400, 100]])
     sets = LIP(1.0).for_population(joint, 0.9, rare=0).sets(joint)
     level = Fraction(math.floor(Fraction(2, 1000) / 3 * 2**60), 2**60)
-    assert sets.share.tolist() == [lower(n, 1700, level) for n in (500, 700, 500)]
+    assert sets.share.tolist() == [exact_lower_bound(n, 1700, level) for n in (500, 700, 500)]
 
 
 def misses(confidence: float, tables: int) -> int:

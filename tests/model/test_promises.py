@@ -12,8 +12,8 @@ from privacyfunnel.errors import DistributionError, ParameterError
 from privacyfunnel.model.comparisons import EVERYBODY, Leak
 from privacyfunnel.model.information import information
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise, promise
-from privacyfunnel.model.protocol import Protocol
+from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise, find_promise
+from privacyfunnel.model.protocols.channel_protocol import Protocol
 from tests.strategies import identity, joints, protocols_for
 
 SLACK = 1e-12  # for rounding in the quantities that are compared, never in a promise
@@ -26,9 +26,9 @@ def test_a_promise_needs_a_finite_epsilon_of_at_least_0() -> None:
         with pytest.raises(ParameterError, match="ε must be"):
             LIP(epsilon)
     assert LDP(0).epsilon == 0
-    assert promise("SRLIP", 2) == SRLIP(2)
+    assert find_promise("SRLIP", 2) == SRLIP(2)
     with pytest.raises(ParameterError, match="one of lip, ldp, srlip"):
-        promise("lpi", 1)
+        find_promise("lpi", 1)
 
 
 # -- each promise, from its definition ------------------------------------------------------------------------

@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacyfunnel.errors import DistributionError, SizeError
-from privacyfunnel.model import protocol as protocol_room
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, SRLIP
-from privacyfunnel.model.protocol import Protocol, checked_size, posterior_labels
+from privacyfunnel.model.protocols import channel_protocol as protocol_room
+from privacyfunnel.model.protocols.channel_protocol import Protocol, check_channel_size, posterior_labels
 from tests.strategies import joints, protocols_for
 
 JOINT = Joint.from_counts([[5, 1, 2], [1, 5, 2]], values=["a", "b", "c"])
@@ -158,9 +158,9 @@ def test_a_value_that_looks_like_a_numbered_label_is_not_taken_for_it() -> None:
 
 
 def test_a_table_too_large_for_memory_is_refused_with_what_to_do() -> None:
-    checked_size(14_000, 14_000, "This", "")
+    check_channel_size(14_000, 14_000, "This", "")
     with pytest.raises(SizeError, match=r"This needs a table of 1,000,000 × 1,000,000 probabilities.* Do that\.$"):
-        checked_size(10**6, 10**6, "This", "Do that.")
+        check_channel_size(10**6, 10**6, "This", "Do that.")
 
 
 def test_an_output_that_never_comes_is_labelled_like_the_prior() -> None:

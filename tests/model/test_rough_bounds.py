@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privacyfunnel.model.binomial import SCALE
-from privacyfunnel.model.priors import ClopperPearson
-from privacyfunnel.model.rough_bounds import Rough
+from privacyfunnel.model.credal.clopper_pearson import SCALE
+from privacyfunnel.model.credal.outward_bounds import OutwardBounds
+from privacyfunnel.model.credal.sample_rule import ClopperPearson
 
 LEVELS = st.sampled_from([Fraction(1, 20), Fraction(3, 10**4), Fraction(1, 10**6), Fraction(1, 2)])
 COUNTS = st.lists(st.sampled_from([0, 1, 2, 15, 37, 628, 11687, 10**6]) | st.integers(0, 3000), min_size=2, max_size=4)
@@ -18,11 +18,11 @@ COUNTS = st.lists(st.sampled_from([0, 1, 2, 15, 37, 628, 11687, 10**6]) | st.int
 @settings(max_examples=40)
 def test_rough_bounds_lie_outside_the_exact_ones_and_close(counts: list[int], level: Fraction) -> None:
     seen = np.array(counts, dtype=np.int64)
-    (low, high), (exactly_low, exactly_high) = Rough().box(seen, level), ClopperPearson().box(seen, level)
+    (low, high), (exactly_low, exactly_high) = OutwardBounds().box(seen, level), ClopperPearson().box(seen, level)
     assert (low <= exactly_low).all()
     assert (exactly_high <= high).all()
     assert (exactly_low - low <= 2e-9 * exactly_low + 4).all()
     assert (high - exactly_high <= 2e-9 * (SCALE - exactly_high) + 4).all()
     some, others = counts[0], sum(counts[1:])
-    share, exactly = Rough().least_share(some, others, level), ClopperPearson().least_share(some, others, level)
+    share, exactly = OutwardBounds().least_share(some, others, level), ClopperPearson().least_share(some, others, level)
     assert exactly - 2e-9 * exactly - 4 <= share <= exactly

@@ -5,15 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privacyfunnel.model.row_order import Neighbours, OrderTells
-from privacyfunnel.tables.adult import adult_counts
+from privacyfunnel.model.row_order_leak import NeighbourGuesses, OrderLeak
+from privacyfunnel.tables.readers.adult import adult_counts
 
 
-def told(secrets: np.ndarray, values: int, cut: int = 1 << 14) -> OrderTells:
-    neighbours = Neighbours(values)
+def told(secrets: np.ndarray, values: int, cut: int = 1 << 14) -> OrderLeak:
+    neighbours = NeighbourGuesses(values)
     for start in range(0, len(secrets), cut):
         neighbours.add(secrets[start : start + cut])
-    return neighbours.found()
+    return neighbours.best_guess()
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def occupations() -> np.ndarray:
 
 def test_a_table_sorted_by_its_secret_gives_nearly_every_row_away(occupations: np.ndarray) -> None:
     found = told(occupations, 15)
-    assert found.tells
+    assert found.is_leak
     assert found.guessed > 0.99
     assert found.base == np.bincount(occupations).max() / len(occupations) < 0.13
 
@@ -52,17 +52,17 @@ def test_blocks_that_lean_to_one_secret_are_found(occupations: np.ndarray) -> No
 
 
 def test_of_a_large_table_some_chunks_are_looked_at() -> None:
-    neighbours = Neighbours(3, rows=3 << 20)
+    neighbours = NeighbourGuesses(3, rows=3 << 20)
     for _ in range(30):
         neighbours.add(np.repeat([0, 1, 2], 100))
-    found = neighbours.found()
+    found = neighbours.best_guess()
     assert found.rows == 3000
     assert found.guessed > 0.9
 
 
 @given(secrets=st.lists(st.integers(0, 2), min_size=1, max_size=60), cut=st.integers(1, 60))
 def test_rows_before_are_remembered_from_chunk_to_chunk(secrets: list[int], cut: int) -> None:
-    neighbours = Neighbours(3)
+    neighbours = NeighbourGuesses(3)
     for start in range(0, len(secrets), cut):
         neighbours.add(np.array(secrets[start : start + cut]))
     for lag, same in neighbours._same.items():

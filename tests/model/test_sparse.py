@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacyfunnel.arrays import sparse
-from privacyfunnel.model import sparse as sparse_protocols
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, Promise
-from privacyfunnel.model.protocol import Protocol
-from privacyfunnel.model.sparse import SparseProtocol
+from privacyfunnel.model.protocols import sparse_protocol as sparse_protocols
+from privacyfunnel.model.protocols.channel_protocol import Protocol
+from privacyfunnel.model.protocols.sparse_protocol import SparseProtocol
 
 
 def both(seed: int) -> tuple[Joint, Protocol, SparseProtocol]:

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 import polars as pl
 import pytest
 
-from privacyfunnel.release.publishing import ahead
+from privacyfunnel.release.publish import prefetch
 
 BATCHES = [pl.DataFrame({"x": [number]}) for number in range(4)]
 
 
 def test_all_batches_come_in_their_order() -> None:
-    assert [batch["x"][0] for batch in ahead(iter(BATCHES))] == [0, 1, 2, 3]
+    assert [batch["x"][0] for batch in prefetch(iter(BATCHES))] == [0, 1, 2, 3]
 
 
 def test_an_interrupt_does_not_wait_for_the_batch_that_is_being_drawn() -> None:
@@ -29,7 +29,7 @@ def test_an_interrupt_does_not_wait_for_the_batch_that_is_being_drawn() -> None:
     before = signal.signal(signal.SIGUSR1, signal.default_int_handler)  # as Ctrl-C is answered
     try:
         with pytest.raises(KeyboardInterrupt):
-            next(ahead(batches()))
+            next(prefetch(batches()))
     finally:
         signal.signal(signal.SIGUSR1, before)
     assert not drawn.is_set()
@@ -42,4 +42,4 @@ def test_what_fails_while_rows_are_drawn_fails_here() -> None:
         raise OSError("the disk is full")
 
     with pytest.raises(OSError, match="the disk is full"):
-        list(ahead(batches()))
+        list(prefetch(batches()))

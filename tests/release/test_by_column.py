@@ -6,16 +6,16 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from privacyfunnel.audits.protocol import audit
-from privacyfunnel.designs.optimum import optimal
+from privacyfunnel.audits.protocol_audit import audit
+from privacyfunnel.designs.optimal.optimum import optimal
 from privacyfunnel.errors import GuaranteeError, ParameterError
-from privacyfunnel.laws.sealing import seal
+from privacyfunnel.mechanisms.sealing import seal
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
 from privacyfunnel.release.order import Order
 from privacyfunnel.release.sanitise import sanitise, sanitise_file
-from privacyfunnel.tables.adult import write_adult_csv
+from privacyfunnel.tables.readers.adult import write_adult_csv
 
 CASES = [("chain", LIP(1.0)), ("chain", LDP(1.0)), ("product", SRLIP(0.5))]
 SECRET, PUBLISH = ("income",), ("relationship", "sex")
@@ -107,8 +107,8 @@ def test_an_audit_names_the_worst_side_channel(method: str, promise: Promise, ta
     found = audit(tmp_path / "out" / "protocol.json", table).side_channel
     assert found is not None
     assert found.exact
-    assert found.words.startswith("someone who knows ")
-    assert "about income = " in found.words
+    assert found.text.startswith("someone who knows ")
+    assert "about income = " in found.text
     if isinstance(promise, SRLIP):
         assert found.epsilon <= promise.epsilon * (1 + 1e-9)
 

@@ -12,11 +12,11 @@ import polars as pl
 import pytest
 
 from privacyfunnel import LIP, Order, sanitise_file
-from privacyfunnel.audits.composition import audit_together
+from privacyfunnel.audits.composition_audit import audit_composition
 from privacyfunnel.errors import LedgerError, OutputError
-from privacyfunnel.release.ledger import BEGUN, FINISHED, NAME, REPLACED, Entry, Ledger
+from privacyfunnel.release.ledger.ledger_file import BEGUN, FINISHED, NAME, REPLACED, Entry, Ledger
+from privacyfunnel.release.ledger.repeats import LedgerReport
 from privacyfunnel.release.release import Release
-from privacyfunnel.release.repeats import Remembered
 from tests.commands import found_by, refused, sanitise, told, turned_down
 
 
@@ -35,7 +35,7 @@ def release(people: Path, into: str = "out", *, force: bool = False, again: bool
     return sanitise_file(people, people.parent.parent / into, order, force=force, again=again)
 
 
-def noted(people: Path, *given: str, **more: Any) -> Remembered:
+def noted(people: Path, *given: str, **more: Any) -> LedgerReport:
     """What the ledger says of a release."""
     found = release(people, *given, **more).remembered
     assert found is not None
@@ -53,7 +53,7 @@ def test_a_second_release_of_the_same_rows_is_refused_with_what_both_say_togethe
     assert (people.parent / NAME).stat().st_mode & 0o777 == 0o600
     again = sanitise(people, tmp_path / "two", publish="sex", secret="income", epsilon=0.1)
     protocol = tmp_path / "one" / "protocol.json"
-    leak = audit_together([protocol, protocol], people).composed.epsilon
+    leak = audit_composition([protocol, protocol], people).composed.epsilon
     assert leak > 0.1
     refused(again, "LedgerError", "were released before", f"they leak LIP ε = {leak:.2g}"[:-1], "--again")
     assert not (tmp_path / "two").exists()
@@ -95,19 +95,19 @@ def test_other_rows_and_seeds_are_no_repeat_and_other_secrets_are_told(people: P
     release(people)
     fewer = people.with_name("fewer.csv")
     pl.read_csv(people, infer_schema=False).head(700).write_csv(fewer)
-    assert noted(fewer, "two").words == ()
+    assert noted(fewer, "two").statements == ()
     assert noted(people, "three", seed=1).repeats == ()
     found = noted(people, "four", secret=("income",))
     assert found.repeats == ()
     assert [entry.secret for entry in found.others] == [("occupation",)]
-    assert "audit --with" in found.words[0]
+    assert "audit --with" in found.statements[0]
 
 
 def test_a_release_in_the_same_place_replaces_the_earlier_one_and_says_so(people: Path) -> None:
     release(people)
     found = noted(people, force=True)
     assert found.repeats == ()
-    assert "If that was ever handed out, both count" in found.words[0]
+    assert "If that was ever handed out, both count" in found.statements[0]
     assert states(people) == [REPLACED, FINISHED]
     with pytest.raises(LedgerError):
         release(people, "two")
@@ -118,7 +118,7 @@ def test_a_release_in_the_same_place_replaces_the_earlier_one_and_says_so(people
 def test_a_release_that_fails_leaves_no_entry_and_one_that_stands_has_one(
     people: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from privacyfunnel.tables import writing
+    from privacyfunnel.tables.writers import table_writer
 
     def full(*_: Any, **__: Any) -> int:
         assert states(people) == [BEGUN]
@@ -129,7 +129,7 @@ def test_a_release_that_fails_leaves_no_entry_and_one_that_stands_has_one(
 
     for failure, error in ((full, OutputError), (stopped, KeyboardInterrupt)):
         with monkeypatch.context() as patch:
-            patch.setattr(writing, "write_batches", failure)
+            patch.setattr(table_writer, "write_batches", failure)
             with pytest.raises(error):
                 release(people)
         assert states(people) == []
@@ -158,7 +158,7 @@ def test_what_a_killed_run_had_begun_is_settled_by_looking(people: Path, tmp_pat
 
 
 def test_a_release_that_another_run_is_making_counts(people: Path, tmp_path: Path) -> None:
-    from privacyfunnel.release.ledger import _this_run
+    from privacyfunnel.release.ledger.ledger_file import _this_run
 
     release(people)
     (tmp_path / "out" / "protocol.json").unlink()
@@ -175,7 +175,7 @@ def test_two_runs_that_release_the_same_rows_at_once_are_told_apart(people: Path
     mine = replace(first, name="mine", table="/elsewhere/sanitised.csv", state=BEGUN)
     with (
         pytest.raises(LedgerError, match="overtaken"),
-        book.remembered(mine, known=(), refuse=lambda _: LedgerError("overtaken")),
+        book.record(mine, known=(), refuse=lambda _: LedgerError("overtaken")),
     ):
         raise AssertionError("not reached")
     assert states(people) == [FINISHED]
@@ -185,11 +185,11 @@ WRITER = """
 import sys
 from dataclasses import replace
 from pathlib import Path
-from privacyfunnel.release.ledger import Entry, Ledger
+from privacyfunnel.release.ledger.ledger_file import Entry, Ledger
 book = Ledger(Path(sys.argv[1]))
 for i in range(12):
     mine = Entry("2026", i, ("s",), ("x",), {}, f"{sys.argv[2]}{i}", f"{sys.argv[2]}{i}", "", "", None, "", None)
-    with book.remembered(mine, known=(), refuse=lambda _: RuntimeError()):
+    with book.record(mine, known=(), refuse=lambda _: RuntimeError()):
         pass
 """
 

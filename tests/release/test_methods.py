@@ -11,14 +11,14 @@ import pytest
 
 from privacyfunnel.designs import curve as curve_room
 from privacyfunnel.designs import methods
-from privacyfunnel.designs.choice import AUTO
 from privacyfunnel.designs.curve import Point, curve
-from privacyfunnel.designs.methods import METHODS, Effort, Made, Method, Options
+from privacyfunnel.designs.method_selection import AUTO
+from privacyfunnel.designs.methods import METHODS, Effort, Method, Options, RecordDesign
 from privacyfunnel.errors import GuaranteeError, ParameterError
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LIP, SRLIP, Promise
-from privacyfunnel.model.protocol import Protocol
+from privacyfunnel.model.protocols.channel_protocol import Protocol
 from privacyfunnel.release.design import design
 from privacyfunnel.release.sanitise import sanitise
 
@@ -30,16 +30,16 @@ def people(adult: Path) -> pl.DataFrame:
     return pl.read_csv(adult, infer_schema=False).head(3000)
 
 
-def likeliest_only(joint: Joint, promise: Promise, options: Options) -> Made:
+def likeliest_only(joint: Joint, promise: Promise, options: Options) -> RecordDesign:
     """A method of this test: whoever you are, the likeliest value is published."""
     channel = np.zeros((joint.a, joint.a))
     channel[:, joint.p_x.argmax()] = 1.0
-    return Made(joint, promise, Protocol(channel, joint.values), outputs=1)
+    return RecordDesign(joint, promise, Protocol(channel, joint.values), outputs=1)
 
 
-def as_it_is(joint: Joint, promise: Promise, options: Options) -> Made:
+def as_it_is(joint: Joint, promise: Promise, options: Options) -> RecordDesign:
     """Another: everything is published, whatever was promised."""
-    return Made(joint, promise, Protocol(np.eye(joint.a), joint.values), outputs=joint.a)
+    return RecordDesign(joint, promise, Protocol(np.eye(joint.a), joint.values), outputs=joint.a)
 
 
 @pytest.fixture
@@ -127,7 +127,7 @@ def test_a_point_of_a_curve_that_is_known_is_not_made_again(monkeypatch: pytest.
     whole = curve(joint, "lip", epsilons=[0.5, 1.0], sees_secret=True)
     made = []
 
-    def noted(*given: Any) -> Made:
+    def noted(*given: Any) -> RecordDesign:
         made.append((given[1].epsilon, given[2].sees_secret))
         return METHODS["optimal"].make(*given)  # type: ignore[return-value]
 
@@ -167,6 +167,6 @@ def test_points_of_a_curve_share_the_time_for_all_of_them(monkeypatch: pytest.Mo
     monkeypatch.setattr(curve_room, "_point", noted)
     curve(Joint.from_counts([[5, 1], [1, 5]]), epsilons=[0.5, 1.0, 2.0], within=6.0)
     assert given["optimal", 0.5] == given["optimal", 1.0] == given["optimal", 2.0] == 2.0
-    assert curve_room._each(6.0, 3, 2, Effort()) == 3.0  # two at a time, then one
-    assert curve_room._each(6.0, 3, 2, Effort(time_limit=1.0)) == 1.0
-    assert curve_room._each(math.inf, 3, 2, Effort()) is None
+    assert curve_room._seconds_per_search(6.0, 3, 2, Effort()) == 3.0  # two at a time, then one
+    assert curve_room._seconds_per_search(6.0, 3, 2, Effort(time_limit=1.0)) == 1.0
+    assert curve_room._seconds_per_search(math.inf, 3, 2, Effort()) is None

@@ -8,11 +8,11 @@ import polars as pl
 import pytest
 
 from privacyfunnel import LIP, Order, sanitise, sanitise_file
-from privacyfunnel.audits.protocol import audit
+from privacyfunnel.audits.protocol_audit import audit
 from privacyfunnel.errors import GuaranteeError
 from privacyfunnel.release import shuffle
-from privacyfunnel.release.ledger import Ledger
-from privacyfunnel.tables.files import open_table
+from privacyfunnel.release.ledger.ledger_file import Ledger
+from privacyfunnel.tables.readers.table_files import open_table
 from tests.commands import found_by, said
 
 N = 2000

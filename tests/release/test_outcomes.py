@@ -12,18 +12,18 @@ import polars as pl
 import pytest
 
 from privacyfunnel.estimation import estimate
-from privacyfunnel.laws import channel
-from privacyfunnel.laws.outcomes import outcomes_of
-from privacyfunnel.laws.sealing import SealedProtocol
+from privacyfunnel.mechanisms import channel
+from privacyfunnel.mechanisms.outcomes import build_outcomes
+from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.promises import LIP
-from privacyfunnel.model.protocol import Protocol
-from privacyfunnel.model.sparse import SparseProtocol
+from privacyfunnel.model.protocols.channel_protocol import Protocol
+from privacyfunnel.model.protocols.sparse_protocol import SparseProtocol
 from privacyfunnel.release.codebook import codebook
+from privacyfunnel.release.output_layout import detect_layout, output_layout
 from privacyfunnel.release.sanitise import sanitise
-from privacyfunnel.release.write import published, recognised
 from privacyfunnel.report.changes import changes
 from tests.commands import found_by, turned_down
-from tests.laws.kinds import JOINT, MAKERS, STREAM, codes_for, sealed_of
+from tests.mechanisms.kinds import JOINT, MAKERS, STREAM, codes_for, sealed_of
 
 CODED = ["optimum", "product", "chain"]
 HOSTILE = ["a | b", "=1+1", "y01", "Köln – 東京", "b", "a"]  # a value may be called as a group of others is
@@ -32,7 +32,7 @@ HOSTILE = ["a | b", "=1+1", "y01", "Köln – 東京", "b", "a"]  # a value may 
 def coded(kind: str, taken: tuple[str, ...] = ()) -> SealedProtocol:
     sealed = sealed_of(kind)
     names = {*sealed.domain.secret_columns, *(at.name for at in sealed.domain.attributes), *taken}
-    return replace(sealed, outcomes=outcomes_of(sealed.law, JOINT, names))
+    return replace(sealed, outcomes=build_outcomes(sealed.law, JOINT, names))
 
 
 @pytest.mark.parametrize("kind", MAKERS)
@@ -41,10 +41,10 @@ def test_outcomes_are_shown_where_outputs_are_no_values_and_read_again_as_they_w
     assert bool(sealed.outcomes) == (kind in CODED)
     again = SealedProtocol.from_text(sealed.to_text())
     drawn = sealed.sample(codes_for(sealed.law), STREAM)
-    way = published(sealed)
+    way = output_layout(sealed)
     table = pl.DataFrame(way.columns(drawn))
-    read = recognised(again, tuple(table.columns), "the table").drawn(table)
-    assert np.array_equal(sealed.law.observed(read), sealed.law.observed(drawn))
+    read = detect_layout(again, tuple(table.columns), "the table").recover_codes(table)
+    assert np.array_equal(sealed.law.observation_codes(read), sealed.law.observation_codes(drawn))
 
 
 @pytest.mark.parametrize("kind", CODED)
@@ -53,7 +53,7 @@ def test_the_value_beside_a_code_is_its_most_likely_one_and_the_codebook_says_so
     book = codebook(sealed, JOINT)
     assert book is not None
     several = len(sealed.outcomes) > 1
-    for outcome, (values, p_xy) in zip(sealed.outcomes, sealed.law.with_values(JOINT), strict=True):
+    for outcome, (values, p_xy) in zip(sealed.outcomes, sealed.law.value_joint(JOINT), strict=True):
         mine = book.filter(pl.col("column") == outcome.column) if several else book
         names = [JOINT.attributes[j].name for j in outcome.attributes]
         for y, code in enumerate(outcome.codes):
@@ -68,23 +68,23 @@ def test_the_value_beside_a_code_is_its_most_likely_one_and_the_codebook_says_so
 
 @pytest.mark.parametrize("kind", CODED)
 def test_the_share_of_rows_that_show_their_value_is_what_the_law_expects(kind: str) -> None:
-    way, sealed = published(coded(kind)), sealed_of(kind)
+    way, sealed = output_layout(coded(kind)), sealed_of(kind)
     rows = np.repeat(np.arange(JOINT.a), JOINT.weights.sum(axis=0) * 40)
     drawn = sealed.law.draw(rows, STREAM.rows(0, len(rows))) if kind != "chain" else None
     if drawn is None:  # a chain draws the rows it was made for
         rows = codes_for(sealed.law)
         drawn = sealed.sample(rows, STREAM)
-    assert way.unchanged(rows, drawn) / len(rows) == pytest.approx(way.expected_unchanged(JOINT), abs=0.03)
+    assert way.count_unchanged(rows, drawn) / len(rows) == pytest.approx(way.expected_unchanged_share(JOINT), abs=0.03)
 
 
 @pytest.mark.parametrize("kind", CODED)
 def test_a_value_that_does_not_follow_from_its_code_is_no_output(kind: str) -> None:
     sealed = coded(kind)
-    way = published(sealed)
+    way = output_layout(sealed)
     table = pl.DataFrame(way.columns(sealed.sample(codes_for(sealed.law), STREAM)))
     other = next(label for label in JOINT.attributes[0].labels if label != table["colour"][0])
     changed = table.with_columns(colour=pl.Series([other, *table["colour"][1:].to_list()]))
-    found = way.drawn(changed).min(axis=1) < 0
+    found = way.recover_codes(changed).min(axis=1) < 0
     assert found[0]
     assert not found[1:].any()
 
@@ -237,8 +237,8 @@ def test_a_law_that_is_measured_sparsely_says_the_same(monkeypatch: pytest.Monke
         amounts = (
             law.protocol.mutual_information(JOINT),
             LIP(0).leakage(JOINT, law.protocol),
-            law.expected_likely(likely, JOINT),
-            law.expected_unchanged(own, JOINT),
+            law.likely_probability(likely, JOINT),
+            law.unchanged_probability(own, JOINT),
         )
         stands_for = [(change.own, change.exact) for change in changes(JOINT, sealed)]
         return type(law.protocol), np.round(amounts, 12).tolist(), book.to_dicts(), stands_for

@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privacyfunnel.laws.sealing import law_of, seal
-from privacyfunnel.model.comparisons import Comparisons, compared
+from privacyfunnel.mechanisms.sealing import build_mechanism, seal
+from privacyfunnel.model.comparisons import Comparisons, compare_groups
+from privacyfunnel.model.credal.sample_rule import RARE
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.priors import RARE
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
-from privacyfunnel.model.protocol import Protocol
-from privacyfunnel.release.people import people, upwards
+from privacyfunnel.model.protocols.channel_protocol import Protocol
+from privacyfunnel.release.findings.population import format_epsilon_upward, population_bound
 from privacyfunnel.release.sanitise import Release, sanitise
-from privacyfunnel.report.page import Occasion, owner_page, public_page
+from privacyfunnel.report.release_page import Occasion, owner_page, public_page
 from tests.strategies import joints, protocols_for
 
 OCCASION = Occasion(datetime(2026, 1, 2, 3, 4, tzinfo=UTC), "people.csv", "privacyfunnel sanitise people.csv")
@@ -32,10 +32,10 @@ QUIET = Protocol(np.array([[0.6, 0.4], [0.5, 0.5], [0.3, 0.7]]))
 def test_the_statement_is_the_measure_of_a_promise_for_the_population_rounded_outwards(
     data: st.DataObject, joint: Joint, promise: Promise, sees_secret: bool
 ) -> None:
-    law = law_of(data.draw(protocols_for(joint, sees_secret)), joint, 0.0)
-    found = people(law, promise, joint)
+    law = build_mechanism(data.draw(protocols_for(joint, sees_secret)), joint, 0.0)
+    found = population_bound(law, promise, joint)
     assert found is not None
-    assert not found.promised
+    assert not found.is_certificate
     assert found.rows == joint.total
     if joint.weights.sum(axis=1).max() == joint.total or np.sort(joint.weights.sum(axis=1))[:-1].sum() < RARE:
         assert math.isinf(found.epsilon)
@@ -49,11 +49,11 @@ def test_the_statement_is_the_measure_of_a_promise_for_the_population_rounded_ou
 def test_the_people_are_covered_as_often_as_it_says(promise: Promise) -> None:
     """Of 150 samples at most 7.5 may fail on average; more than 25 would with a chance below one in a million."""
     rng = np.random.default_rng(3)
-    law = law_of(QUIET, TRUTH, 0.0)
+    law = build_mechanism(QUIET, TRUTH, 0.0)
     failed = beyond = 0
     for _ in range(150):
         table = Joint.from_counts(rng.multinomial(8000, TRUTH.p_sx.ravel()).reshape(3, 3))
-        found = people(law, promise, table)
+        found = population_bound(law, promise, table)
         assert found is not None
         true = promise.leakage(TRUTH, law.protocol)
         failed += true > found.epsilon
@@ -66,61 +66,61 @@ def test_a_promise_for_the_population_is_its_own_certificate() -> None:
     joint = Joint.from_counts(TRUTH.weights * 60)
     promise = LIP(1.0).for_population(joint)
     sealed = seal(QUIET, promise, joint)
-    found = people(sealed.law, promise, joint)
+    found = population_bound(sealed.law, promise, joint)
     assert found is not None
-    assert found.promised
+    assert found.is_certificate
     assert found.epsilon == sealed.law.worst_over(promise.sets(joint)).leak.epsilon <= sealed.epsilon
-    assert "a certificate, with exact bounds" in found.beside(sealed.epsilon)
+    assert "a certificate, with exact bounds" in found.describe_with_table(sealed.epsilon)
 
 
 def test_rare_secrets_count_together_and_each_is_measured_alone() -> None:
     joint = Joint.from_counts(TRUTH.weights * 30)  # 180 rows have the third secret
-    law = law_of(QUIET, joint, 0.0)
-    found = people(law, LIP(1.0), joint)
+    law = build_mechanism(QUIET, joint, 0.0)
+    found = population_bound(law, LIP(1.0), joint)
     assert found is not None
     assert list(found.alone) == [joint.secrets[2]]
     assert found.alone[joint.secrets[2]] == pytest.approx(
-        LIP(1.0).for_population(joint).alone(joint, law.protocol)[2], abs=1e-6
+        LIP(1.0).for_population(joint).secret_leakages(joint, law.protocol)[2], abs=1e-6
     )
     assert found.rare_alone == (
         f"secrets of fewer than {found.rare} rows count together; alone, {joint.secrets[2]}: "
-        f"{upwards(found.alone[joint.secrets[2]])}"
+        f"{format_epsilon_upward(found.alone[joint.secrets[2]])}"
     )
-    many = people(law, LIP(1.0), Joint.from_counts(TRUTH.weights * 60))
+    many = population_bound(law, LIP(1.0), Joint.from_counts(TRUTH.weights * 60))
     assert many is not None
     assert (many.alone, many.rare_alone) == ({}, "")
 
 
 def test_too_few_rows_bound_nothing_and_it_is_said() -> None:
-    found = people(law_of(QUIET, TRUTH, 0.0), LIP(1.0), TRUTH)
+    found = population_bound(build_mechanism(QUIET, TRUTH, 0.0), LIP(1.0), TRUTH)
     assert found is not None
     assert found.to_dict()["epsilon"] is None
-    assert found.bound.startswith(
+    assert found.statement.startswith(
         "with 95 % confidence, unbounded, secrets of fewer than 200 rows together, because they are"
     )
 
 
 def test_what_would_take_too_long_is_not_computed() -> None:
-    law = law_of(QUIET, TRUTH, 0.0)
-    assert people(law, LIP(1.0), TRUTH, most=10) is None
-    assert people(law, LIP(1.0), TRUTH, most=10**4) is not None
+    law = build_mechanism(QUIET, TRUTH, 0.0)
+    assert population_bound(law, LIP(1.0), TRUTH, most=10) is None
+    assert population_bound(law, LIP(1.0), TRUTH, most=10**4) is not None
 
 
 class Own(Promise, named=False):
     """A promise that does not say which groups it compares."""
 
     def comparisons(self, joint: Joint, sees_secret: bool) -> Iterator[Comparisons]:
-        yield compared(joint, sees_secret, np.eye(joint.c, dtype=bool), [[0, 1]])
+        yield compare_groups(joint, sees_secret, np.eye(joint.c, dtype=bool), [[0, 1]])
 
 
 def test_a_promise_of_ones_own_stands_without_it() -> None:
-    assert people(law_of(QUIET, TRUTH, 0.0), Own(1.0), TRUTH) is None
+    assert population_bound(build_mechanism(QUIET, TRUTH, 0.0), Own(1.0), TRUTH) is None
 
 
 @given(st.floats(1e-9, 1e9))
 def test_an_epsilon_is_never_made_to_look_smaller(epsilon: float) -> None:
-    assert float(upwards(epsilon)) >= epsilon * (1 - 1e-8)
-    assert float(upwards(epsilon)) <= epsilon * 1.02 + 1e-12 or epsilon > 100
+    assert float(format_epsilon_upward(epsilon)) >= epsilon * (1 - 1e-8)
+    assert float(format_epsilon_upward(epsilon)) <= epsilon * 1.02 + 1e-12 or epsilon > 100
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +143,7 @@ def test_the_figure_is_in_the_owners_report_and_in_nothing_public(release: Relea
     assert not any("confidence, at most" in sentence for sentence in release.not_promised)
     said = [sentence for sentence in release.not_promised_to_owner if "people whom they are a sample of" in sentence]
     assert len(said) == 1
-    assert f"with 95 % confidence, at most {upwards(release.people.epsilon)}, secrets of" in said[0]
+    assert f"with 95 % confidence, at most {format_epsilon_upward(release.people.epsilon)}, secrets of" in said[0]
     assert len(release.not_promised) == len(release.not_promised_to_owner)
 
 

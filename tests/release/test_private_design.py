@@ -25,10 +25,10 @@ from benchmarks.attacks import (
 
 from privacyfunnel import LDP, LIP, SRLIP, Effort, Joint, design, optimal, sanitise
 from privacyfunnel.errors import ParameterError
-from privacyfunnel.laws.sealing import SealedProtocol, certify, seal
-from privacyfunnel.model.noise import NOISES
-from privacyfunnel.model.noisy_counts import NoisyCounts
-from privacyfunnel.tables.domain_file import DomainFile, domain_from_text
+from privacyfunnel.mechanisms.sealing import SealedProtocol, certify, seal
+from privacyfunnel.model.published.noise import NOISES
+from privacyfunnel.model.published.noisy_counts import NoisyCounts
+from privacyfunnel.tables.coding.domain_file import DomainFile, domain_from_text
 from tests.commands import said, told
 
 SHARES = np.array([[0.25, 0.15, 0.1], [0.1, 0.2, 0.2]])
@@ -69,7 +69,7 @@ def known(monkeypatch: pytest.MonkeyPatch) -> NoisyCounts:
         cell_rate=Fraction(9, 20),
         total_rate=Fraction(1, 20),
     )
-    monkeypatch.setattr(NoisyCounts, "drawn", lambda *_: counts)
+    monkeypatch.setattr(NoisyCounts, "draw", lambda *_: counts)
     return counts
 
 
@@ -216,7 +216,7 @@ def channel(seen: tuple[int, ...], promise: LIP | LDP) -> list[list[Fraction]]:
 @pytest.mark.parametrize("promise", [LDP(1.0), LIP(1.0)])
 def test_file_and_rows_together_tell_no_more_than_both_budgets(promise: LIP | LDP) -> None:
     """All tables of two rows, all noisy counts, all outputs of both people, in fractions."""
-    from privacyfunnel.laws.exact import exp_below
+    from privacyfunnel.mechanisms.exact_arithmetic import exp_below
 
     limit, largest = exp_below(1.0) / HALF**2, Fraction(0)
     shares = [Fraction(int(w), int(TRUTH.weights.sum())) for w in TRUTH.weights.sum(axis=1)]
@@ -258,7 +258,7 @@ def test_knowing_all_other_rows_an_ordinary_file_gives_the_secret_away_and_a_pri
         guesses = all_other_rows_with_noise(counts, 0, 1, epsilon, 400)
         assert within(sum(guess.right for guess in guesses), 400, most)
         assert max(guess.belief for guess in guesses) <= most * (1 + 1e-12)  # of floats; in fractions below
-        seen = NoisyCounts.drawn(counts, epsilon, NOISES["own"])
+        seen = NoisyCounts.draw(counts, epsilon, NOISES["own"])
         one, other = (exponent(seen, table) for table in candidates(counts, 0, 1))
         assert abs(one - other) <= epsilon
 

@@ -15,7 +15,7 @@ from privacyfunnel.errors import ColumnError, ParameterError
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.release.order import Order
 from privacyfunnel.release.sanitise import sanitise, sanitise_file
-from privacyfunnel.tables.bins import Bins
+from privacyfunnel.tables.coding.bins import Bins
 
 
 @pytest.fixture(scope="session")
@@ -212,9 +212,9 @@ def test_every_row_has_a_draw_of_its_own_however_the_table_is_cut(
 ) -> None:
     asked = order(method=method, publish=("race",), promise=LIP(0.5), keep=("sex",))
     sanitise_file(adult, tmp_path / "whole", asked)
-    monkeypatch.setattr("privacyfunnel.tables.encoding.CHUNK_ROWS", 5000)
-    monkeypatch.setattr("privacyfunnel.tables.delimited.BATCH_ROWS", 5000)
-    monkeypatch.setattr("privacyfunnel.release.write.HELD_AT_ONCE", 5 * 999)
+    monkeypatch.setattr("privacyfunnel.tables.coding.encoding.CHUNK_ROWS", 5000)
+    monkeypatch.setattr("privacyfunnel.tables.readers.delimited.BATCH_ROWS", 5000)
+    monkeypatch.setattr("privacyfunnel.release.output_layout.HELD_AT_ONCE", 5 * 999)
     sanitise_file(adult, tmp_path / "cut", asked)
     both = [(tmp_path / name / "sanitised.csv").read_bytes() for name in ("whole", "cut")]
     assert both[0] == both[1]

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from privacyfunnel.errors import OutputError, ParameterError
-from privacyfunnel.laws.sampling import KeyStream
+from privacyfunnel.mechanisms.sampling import KeyStream
 from privacyfunnel.release import shuffle
-from privacyfunnel.release.shuffle import Packing, RowOrder, shuffled
-from privacyfunnel.tables.whole import nameless_file
+from privacyfunnel.release.shuffle import Packing, RowOrder, shuffle_rows
+from privacyfunnel.tables.writers.atomic_files import scratch_file
 
 
 class Scripted:
@@ -37,13 +37,13 @@ def test_every_order_is_equally_likely_also_among_rows_whose_words_tie() -> None
     for words in itertools.product(range(2), repeat=4):
         for fresh in itertools.permutations(range(4)):
             order = RowOrder(Scripted(fresh))  # type: ignore[arg-type]
-            orders[tuple(order.sorted(np.array(words, dtype=np.uint64)).tolist())] += 1
+            orders[tuple(order.sort_by_words(np.array(words, dtype=np.uint64)).tolist())] += 1
     assert orders == dict.fromkeys(itertools.permutations(range(4)), 16)
 
 
 def test_the_orders_of_many_keys_are_uniform() -> None:
     keys = (KeyStream.from_seed(seed).order_key() for seed in range(6000))
-    orders = Counter(tuple(RowOrder.of(key).whole(4).tolist()) for key in keys)
+    orders = Counter(tuple(RowOrder.from_key(key).permutation(4).tolist()) for key in keys)
     assert len(orders) == 24
     assert chisquare(list(orders.values())).pvalue > 1e-6  # a false alarm once in a million versions
 
@@ -70,22 +70,22 @@ def test_the_order_does_not_depend_on_what_is_held_in_memory(cuts: list[int], mo
     with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as name:
         folder = Path(name)
         if ties:
-            patch.setattr(RowOrder, "words", lambda _, first_row, n: narrow(first_row, n))
-        order = RowOrder.of(bytes(range(32)))
+            patch.setattr(RowOrder, "random_words", lambda _, first_row, n: narrow(first_row, n))
+        order = RowOrder.from_key(bytes(range(32)))
         rows = pl.DataFrame({"0": np.arange(300), "1": [None if i % 7 == 0 else f"é{i}" for i in range(300)]})
         rows = rows.with_columns(pl.Series("2", [[i] * (i % 3) for i in range(300)]))
         edges = sorted({0, *cuts, 300})
         pieces = [rows[low:high] for low, high in itertools.pairwise(edges)]
-        whole = rows[order.whole(300)]
+        whole = rows[order.permutation(300)]
         patch.setattr(shuffle, "MOST_HELD", most)
-        found = list(shuffled(iter(pieces), 300, order, 64, lambda: nameless_file(folder / "sanitised.csv")))
+        found = list(shuffle_rows(iter(pieces), 300, order, 64, lambda: scratch_file(folder / "sanitised.csv")))
         assert pl.concat(found).equals(whole)
         assert max(piece.height for piece in found) <= 64
         assert list(folder.iterdir()) == []
 
 
 def test_rows_that_wait_on_disk_have_no_name_and_only_their_owner_can_read_them(tmp_path: Path) -> None:
-    with nameless_file(tmp_path / "sanitised.csv") as file:
+    with scratch_file(tmp_path / "sanitised.csv") as file:
         file.write(b"rows")
         assert list(tmp_path.iterdir()) == []  # so nothing is left, however the process ends
         assert os.fstat(file.fileno()).st_nlink == 0
@@ -95,7 +95,7 @@ def test_rows_that_wait_on_disk_have_no_name_and_only_their_owner_can_read_them(
 
 
 def test_a_full_disk_is_said_in_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(OutputError, match="the disk is full"), nameless_file(tmp_path / "sanitised.csv"):
+    with pytest.raises(OutputError, match="the disk is full"), scratch_file(tmp_path / "sanitised.csv"):
         raise OSError(28, "No space left on device")
 
 
@@ -105,7 +105,7 @@ def test_packing_gives_back_what_was_packed(sets: int) -> None:
     drawn = rng.integers(0, 2, (20, 11)) if sets else rng.integers(0, 70_000, (20, 2))
     kept = pl.DataFrame({"0": np.arange(20), "word": ["a"] * 20})
     packing = Packing(sets, () if sets else (70_000, 70_000), ("0", "word"))
-    codes, back = packing.unpacked(packing.packed(drawn, kept))
+    codes, back = packing.unpack(packing.pack(drawn, kept))
     assert (codes == drawn).all()
     assert back is not None
     assert back.equals(kept)

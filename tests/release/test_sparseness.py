@@ -3,18 +3,18 @@
 import numpy as np
 import pytest
 
-from privacyfunnel.designs.optimum import optimal
+from privacyfunnel.designs.optimal.optimum import optimal
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LIP
-from privacyfunnel.release.advice import sparseness
+from privacyfunnel.release.findings.sparseness import sparseness
 
 
 def test_sparseness_says_how_many_rows_their_combination_gives_away() -> None:
     joint = Joint.from_counts([[[1, 0], [4, 3]], [[0, 2], [4, 3]]], names=["place", "day"])
     found = sparseness(joint)
     assert found.once == pytest.approx(1 / 4)
-    assert found.told == pytest.approx(3 / 17)
-    assert [other.told for other in found.smaller] == [0, 0]
+    assert found.revealing_share == pytest.approx(3 / 17)
+    assert [other.revealing_share for other in found.smaller] == [0, 0]
     assert "18% of the rows have a combination that tells the secret. Without place it would be 0%." in str(found)
 
 
@@ -24,10 +24,10 @@ def test_sparseness_says_what_fewer_columns_and_coarser_bins_would_keep() -> Non
     labels = ["< 10", "[10, 20)", "[20, 30)", ">= 30"]
     joint = Joint.from_counts(counts, values=[labels, ["f", "m"]], names=["age", "sex"])
     found = sparseness(joint, {"age": (10.0, 20.0, 30.0)}, lambda table: optimal(table, LIP(0.1)).utility)
-    assert found.told == pytest.approx(20 / 60)
+    assert found.revealing_share == pytest.approx(20 / 60)
     changes = {other.change: other for other in found.smaller}
     assert set(changes) == {"without age", "without sex", "with --bin age=20"}
     coarser = changes["with --bin age=20"]
-    assert (coarser.combinations, coarser.told) == (4, 0)
+    assert (coarser.combinations, coarser.revealing_share) == (4, 0)
     assert coarser.kept == pytest.approx(coarser.entropy)  # what is left says nothing about the secret
     assert "With --bin age=20 it would be 0%, and about 1.33 of 1.33 nats (100%) would be kept." in str(found)

@@ -11,7 +11,7 @@ import polars as pl
 from privacyfunnel.designs.methods import Effort
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
 from privacyfunnel.release.sanitise import Release, sanitise
-from privacyfunnel.report.page import Occasion, owner_page
+from privacyfunnel.report.release_page import Occasion, owner_page
 
 HOSTILE = "<script>alert('pwned')</script>"
 DOLLARS = "$\\frac{1}{0}$ & <b>"

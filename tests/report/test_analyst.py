@@ -10,20 +10,20 @@ import pytest
 
 from privacyfunnel.designs.curve import Curve, Point
 from privacyfunnel.model.joint import Attribute
-from privacyfunnel.report.analyst import analyst
-from privacyfunnel.report.bars import divided, in_order
+from privacyfunnel.report.analyst import analyst_view
+from privacyfunnel.report.bars import divide_track, select_labels
 from privacyfunnel.report.changes import changes
-from privacyfunnel.report.costs import costs_picture
+from privacyfunnel.report.cost_picture import costs_picture
 from tests.report.released import AGES, KINDS, page, released
 
 
 def test_values_with_an_order_keep_it_and_others_are_sorted_by_share() -> None:
     shares = np.array([0.1, 0.2, 0.4, 0.3])
-    assert in_order(Attribute("age", AGES), shares, 4).tolist() == [0, 1, 2, 3]
-    assert in_order(Attribute("age", AGES), shares, 2).tolist() == [2, 3]
-    assert in_order(Attribute("city", ("u", "v", "w", "x")), shares, 4).tolist() == [2, 3, 1, 0]
+    assert select_labels(Attribute("age", AGES), shares, 4).tolist() == [0, 1, 2, 3]
+    assert select_labels(Attribute("age", AGES), shares, 2).tolist() == [2, 3]
+    assert select_labels(Attribute("city", ("u", "v", "w", "x")), shares, 4).tolist() == [2, 3, 1, 0]
     given_order = (("size", ("S", "M", "L", "XL")),)
-    assert in_order(Attribute("size", ("L", "M", "S", "XL")), shares, 4, given_order).tolist() == [2, 1, 0, 3]
+    assert select_labels(Attribute("size", ("L", "M", "S", "XL")), shares, 4, given_order).tolist() == [2, 1, 0, 3]
     rows = re.findall(r'<span class="name">([^<]+)</span>', page("chain"))
     names = [re.sub(r"^y\d+ ", "", html.unescape(name)) for name in rows]
     ages = [AGES.index(name) for name in names if name in AGES]
@@ -37,13 +37,13 @@ def test_what_is_changed_adds_up() -> None:
         release = released(*KINDS[kind])
         assert release.joint is not None
         for change in changes(release.joint, release.sealed):
-            assert sum(shown.share for shown in change.shown) == pytest.approx(1)
-            assert all(shown.posterior.sum() == pytest.approx(1) for shown in change.shown)
+            assert sum(shown.share for shown in change.outputs) == pytest.approx(1)
+            assert all(shown.posterior.sum() == pytest.approx(1) for shown in change.outputs)
             assert change.own is not None
             assert 0 <= change.exact <= change.own + 1e-9 <= 1 + 2e-9
             assert change.own >= release.unchanged_expected - 1e-9
-            for shown in change.shown:
-                marks = divided(shown.posterior, change.column.labels, shown.value)
+            for shown in change.outputs:
+                marks = divide_track(shown.posterior, change.column.labels, shown.value)
                 assert marks[-1].end == pytest.approx(1, abs=0.01)
     one = released(*KINDS["one column"])
     assert one.joint is not None
@@ -53,7 +53,7 @@ def test_what_is_changed_adds_up() -> None:
 def test_what_an_analyst_gets_is_told_for_every_column_and_one_cross_table() -> None:
     release = released(*KINDS["chain"])
     assert release.joint is not None
-    found = analyst(release.sealed, release.joint, release.rows)
+    found = analyst_view(release.sealed, release.joint, release.rows)
     assert [told.columns for told in found.columns] == [("city",), ("sex",), ("age",)]
     assert found.cross is not None
     assert set(found.cross.columns) == {"city", "age"}  # both follow the job

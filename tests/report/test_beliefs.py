@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privacyfunnel.model.beliefs import by_a_factor, by_odds
+from privacyfunnel.model.belief_bounds import factor_bounds, odds_bounds
 from privacyfunnel.model.promises import LIP
-from privacyfunnel.report.attacker import Attacker, Belief, attacker, beliefs_bars, worst_sentence
-from privacyfunnel.report.page import owner_page
-from privacyfunnel.report.words import factor, percent
+from privacyfunnel.report.attacker import AttackerView, Belief, attacker_view, beliefs_bars, worst_sentence
+from privacyfunnel.report.number_text import format_factor, format_percent
+from privacyfunnel.report.release_page import owner_page
 from tests.report.released import KINDS, OCCASION, QUICK, page, released
 
 
@@ -23,8 +23,8 @@ def test_beliefs_lie_within_what_the_promise_allows_and_are_those_of_every_outpu
         release = released(*KINDS[kind])
         sealed, joint = release.sealed, release.joint
         assert joint is not None
-        found = attacker(joint, sealed)
-        assert found.promised
+        found = attacker_view(joint, sealed)
+        assert found.has_limit
         prior = dict(zip(joint.secrets, joint.p_s.tolist(), strict=True))
         for b in found.beliefs:
             assert b.prior == prior[b.secret]
@@ -36,10 +36,10 @@ def test_beliefs_lie_within_what_the_promise_allows_and_are_those_of_every_outpu
         guess = found.guessing
         assert guess is not None
         assert guess.blind - 1e-12 <= guess.published <= guess.original + 1e-12 or sealed.sees_secret
-        assert f"{percent(found.worst.top, up=True)} sure" in html.unescape(page(kind))
+        assert f"{format_percent(found.worst.top, up=True)} sure" in html.unescape(page(kind))
     sets = released(*KINDS["sets"])
     assert sets.joint is not None
-    assert attacker(sets.joint, sets.sealed).guessing is None
+    assert attacker_view(sets.joint, sets.sealed).guessing is None
 
 
 @given(st.lists(st.floats(0.01, 1), min_size=2, max_size=5), st.floats(0, 3), st.data())
@@ -51,29 +51,29 @@ def test_the_allowed_beliefs_are_sharp(weights: list[float], epsilon: float, dat
     odds = math.log(likely.max() / likely.min())
     size = max(abs(math.log(v / p)) for v, p in zip(posterior, prior, strict=True))
     for p, v in zip(prior.tolist(), posterior.tolist(), strict=True):
-        for allowed, leak in ((by_a_factor, size), (by_odds, odds)):
+        for allowed, leak in ((factor_bounds, size), (odds_bounds, odds)):
             least, most = allowed(p, leak)
             assert least - 1e-9 <= v <= most + 1e-9
     # Two secrets: both ends are reached, by a factor for the one that moves furthest.
     p = float(prior[0])
-    for allowed, other in ((by_odds, math.exp(-epsilon)), (by_odds, math.exp(epsilon))):
+    for allowed, other in ((odds_bounds, math.exp(-epsilon)), (odds_bounds, math.exp(epsilon))):
         v = p / (p + (1 - p) * other)
         assert min(abs(v - end) for end in allowed(p, epsilon)) < 1e-9
-    top = by_a_factor(p, epsilon)[1]
+    top = factor_bounds(p, epsilon)[1]
     moved = max(abs(math.log(top / p)), abs(math.log((1 - top) / (1 - p))) if top < 1 else 0.0)
     assert moved == pytest.approx(epsilon, abs=1e-6)
 
 
 def test_an_upper_limit_is_never_rounded_down_and_nothing_runs_past_the_whole() -> None:
     belief = Belief("x", 0.000301, 0.0001107, 0.00081801, 0.0002, 0.00081801)
-    assert "can become 0.082 % sure" in worst_sentence(Attacker((belief,), None), "job")
-    assert percent(0.12301, up=True) == "13 %"
-    assert percent(0.9999, up=True) == "99.990 %"
-    sure = Attacker((Belief("x", 0.9, *by_a_factor(0.9, 3.0), 0.5, 0.95),), None)
+    assert "can become 0.082 % sure" in worst_sentence(AttackerView((belief,), None), "job")
+    assert format_percent(0.12301, up=True) == "13 %"
+    assert format_percent(0.9999, up=True) == "99.990 %"
+    sure = AttackerView((Belief("x", 0.9, *factor_bounds(0.9, 3.0), 0.5, 0.95),), None)
     assert all(mark.end <= 1 for row in beliefs_bars(sure, "job").rows for mark in row.marks)
-    assert by_a_factor(0.9, 3.0)[1] < 1
+    assert factor_bounds(0.9, 3.0)[1] < 1
     assert "e^1000000000" in owner_page(released(LIP(1e9), ("city",)), OCCASION, effort=QUICK)
 
 
 def test_factors_are_never_rounded_down_and_huge_ones_are_powers() -> None:
-    assert [factor(epsilon) for epsilon in (0.0, 1.0, 9.0, 12.1)] == ["1", "2.72", "8104", "e^12.1"]
+    assert [format_factor(epsilon) for epsilon in (0.0, 1.0, 9.0, 12.1)] == ["1", "2.72", "8104", "e^12.1"]

@@ -16,15 +16,15 @@ from privacyfunnel.designs import methods
 from privacyfunnel.designs.curve import Point, line_name
 from privacyfunnel.designs.methods import Design, Method, Options
 from privacyfunnel.errors import SizeError
-from privacyfunnel.laws import law
+from privacyfunnel.mechanisms import mechanism
+from privacyfunnel.model.credal.noisy_sample_rule import NoisySampleRule
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.noise import OwnNoise
-from privacyfunnel.model.noisy_counts import NoisyCounts
-from privacyfunnel.model.noisy_priors import SampledWithNoise
-from privacyfunnel.model.promises import LIP, ForPopulation, Population, Promise
+from privacyfunnel.model.promises import LIP, Population, PopulationPromise, Promise
+from privacyfunnel.model.published.noise import OwnNoise
+from privacyfunnel.model.published.noisy_counts import NoisyCounts
 from privacyfunnel.model.uses.use import Information
 from privacyfunnel.release.sanitise import sanitise
-from privacyfunnel.report.page import owner_page, public_page
+from privacyfunnel.report.release_page import owner_page, public_page
 from tests.commands import run
 from tests.report.released import HOSTILE, KINDS, OCCASION, QUICK, page, people, released
 
@@ -77,8 +77,8 @@ def test_a_public_page_holds_no_count_no_secret_value_and_no_more_digits_than_th
 def test_chances_that_come_from_noisy_counts_are_drawn_for_everybody_in_whole_percents() -> None:
     release = released(*KINDS["one column"])
     assert release.joint is not None
-    counts = NoisyCounts.drawn(release.joint.weights, Fraction(1), OwnNoise)
-    promise = ForPopulation(LIP(0.5), Population(SampledWithNoise(counts, Fraction(19, 20)), counts.rows))
+    counts = NoisyCounts.draw(release.joint.weights, Fraction(1), OwnNoise)
+    promise = PopulationPromise(LIP(0.5), Population(NoisySampleRule(counts, Fraction(19, 20)), counts.rows))
     public = public_page(replace(release, sealed=replace(release.sealed, promise=promise)), OCCASION)
     widths = re.findall(r'<i class="(?:own|next|third|rest)" style="left:[\d.]+%;width:([\d.]+)%"', public)
     rows = public.count('<span class="name">')
@@ -168,7 +168,7 @@ def test_a_table_too_large_for_the_page_is_left_out_in_words(monkeypatch: pytest
     def too_large(*_: object) -> None:
         raise SizeError("too large")
 
-    monkeypatch.setattr(type(release.sealed.law), "with_values", too_large)
+    monkeypatch.setattr(type(release.sealed.law), "value_joint", too_large)
     text = owner_page(release, OCCASION, effort=QUICK)
     assert "What each value became is too large a table for a page" in text
     assert "of the rows show the value they had" in text
@@ -176,9 +176,9 @@ def test_a_table_too_large_for_the_page_is_left_out_in_words(monkeypatch: pytest
 
 def test_what_publishes_values_as_they_are_needs_no_table_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """A forced response of fifty thousand values took twenty gigabytes for it."""
-    monkeypatch.setattr(law, "LARGEST_TABLE", 3)
+    monkeypatch.setattr(mechanism, "LARGEST_TABLE", 3)
     release = sanitise(people(), secret="job", publish="city", promise=LIP(0.5), method="forced-response", seed=1)
     assert release.codebook is None
     assert release.joint is not None
     with pytest.raises(SizeError, match="at most 3 entries"):
-        release.sealed.law.with_values(release.joint)
+        release.sealed.law.value_joint(release.joint)

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privacyfunnel.report import svg
-from privacyfunnel.report.page import public_page
+from privacyfunnel.report.release_page import public_page
 from tests.report.released import KINDS, OCCASION, page, released
 
 
@@ -97,7 +97,7 @@ def test_a_real_browser_shows_every_figure_without_errors_cut_names_or_sideways_
 def test_pictures_hold_any_text_and_scales_have_round_ticks_within(
     text: str, low: float, times: float, logarithmic: bool
 ) -> None:
-    drawn = ElementTree.fromstring(svg.svg(10, 10, [svg.words(0, 0, text), svg.mark("star", 1, 1, "#000000")]))
+    drawn = ElementTree.fromstring(svg.svg(10, 10, [svg.text_element(0, 0, text), svg.mark("star", 1, 1, "#000000")]))
     assert len(drawn) == 2
     scale = svg.Scale(low, low * times, 100.0, 0.0, logarithmic)
     ticks = scale.ticks()

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from privacyfunnel.studio.crew import ENDED, FAILED, Crew
+from privacyfunnel.studio.task_pool import ENDED, FAILED, TaskPool
 
 
 class Line:
@@ -41,11 +41,11 @@ class Ended:
 def test_work_whose_answer_cannot_be_read_is_said_to_have_failed(
     monkeypatch: pytest.MonkeyPatch, error: Exception, said: str
 ) -> None:
-    crew = Crew()
-    monkeypatch.setattr(crew, "_taken", lambda: (Ended(), Line(error)))
+    crew = TaskPool()
+    monkeypatch.setattr(crew, "_take_process", lambda: (Ended(), Line(error)))
     job = crew.begin("scan")
     end = time.monotonic() + 10
-    while not job.over and time.monotonic() < end:
+    while not job.is_over and time.monotonic() < end:
         time.sleep(0.01)
     assert job.state == FAILED
     assert job.sentence.startswith(said)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from privacyfunnel.studio.place import PREFIX, place
+from privacyfunnel.studio.private_folder import PREFIX, open_private_folder
 from tests.studio.running import Running, running
 
 SECRET_WORDS = ("clerk", "miner", "nurse", "Ulm", "600")
@@ -142,7 +142,7 @@ def test_what_a_killed_studio_left_is_removed_by_the_next_and_what_another_uses_
     left = list(killed.home.glob(f"{PREFIX}*"))
     assert len(left) == 1
     moved = left[0].rename(studio.home / left[0].name)
-    with place(studio.home) as mine:
+    with open_private_folder(studio.home) as mine:
         assert not moved.exists()
         assert used[0].exists()
         assert stat.S_IMODE(mine.folder.stat().st_mode) == 0o700

@@ -11,11 +11,11 @@ import pytest
 
 from privacyfunnel import Balanced, Distance, Information, Statistics, Values
 from privacyfunnel.cli import main
-from privacyfunnel.model.uses.called import use_called
-from privacyfunnel.studio.choices import Choices, Source
-from privacyfunnel.studio.pages.cost import uses
-from privacyfunnel.studio.pages.promise import beliefs
-from privacyfunnel.studio.repeat import command, notebook, script
+from privacyfunnel.model.uses.use_parser import parse_use
+from privacyfunnel.studio.choices import Choices, TableFile
+from privacyfunnel.studio.pages.cost_page import uses
+from privacyfunnel.studio.pages.promise_page import beliefs
+from privacyfunnel.studio.repeat_scripts import command, notebook, script
 
 CHOSEN = {
     "LIP": Choices(
@@ -43,7 +43,7 @@ def test_command_script_and_notebook_make_the_same_protocol(promise: str, people
         here = tmp_path / way
         here.mkdir()
         table = Path(shutil.copy(people, here))  # with a ledger of its own: rows are released once
-        choices = replace(CHOSEN[promise], source=Source(table, table.name), into=str(here / "out"))
+        choices = replace(CHOSEN[promise], source=TableFile(table, table.name), into=str(here / "out"))
         if way == "command":
             assert main([*command(choices), "--no-report", "--json"]) == 0
         elif way == "script":
@@ -60,10 +60,10 @@ def test_command_script_and_notebook_make_the_same_protocol(promise: str, people
 def test_every_use_that_the_page_offers_is_one_that_the_command_reads_and_says_again() -> None:
     few, many = CHOSEN["SRLIP"], replace(CHOSEN["LIP"], roles={"job": "secret", "town": "publish", "a, b": "publish"})
     assert set(uses(many)) - set(uses(few)) == {'statistics:town,"a, b"'}
-    kinds = {type(use_called(use)) for use in uses(many) if use}
+    kinds = {type(parse_use(use)) for use in uses(many) if use}
     assert kinds == {Information, Statistics, Balanced, Values, Distance}
     for use in uses(many):
-        words = command(replace(many, source=Source(Path("people.csv"), "people.csv"), use=use))
+        words = command(replace(many, source=TableFile(Path("people.csv"), "people.csv"), use=use))
         assert [word for word in words if word.startswith("--for=")] == ([f"--for={use}"] if use else [])
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import axe_core_python
 import pytest
 
-from privacyfunnel.laws.sealing import SealedProtocol
+from privacyfunnel.mechanisms.sealing import SealedProtocol
 from tests.studio.browser import Browser, Tab
 from tests.studio.running import Running, running
 

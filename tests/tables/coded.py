@@ -6,12 +6,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from privacyfunnel.tables.encoding import Encoding
-from privacyfunnel.tables.frames import FrameTable
+from privacyfunnel.tables.coding.encoding import Encoding
+from privacyfunnel.tables.readers.eager_frames import FrameTable
 
 
 def frame(**columns: Sequence[Any]) -> FrameTable:
-    return FrameTable.of(pl.DataFrame({name: list(entries) for name, entries in columns.items()}, strict=False))
+    return FrameTable.from_native(
+        pl.DataFrame({name: list(entries) for name, entries in columns.items()}, strict=False)
+    )
 
 
 def decoded(code: Encoding) -> list[tuple[str, str]]:

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from privacyfunnel.errors import ColumnError, OutputError
-from privacyfunnel.tables.adult import ADULT_COLUMNS, adult_counts, write_adult_csv
-from privacyfunnel.tables.encoding import encode
-from privacyfunnel.tables.files import open_table
+from privacyfunnel.tables.coding.encoding import encode
+from privacyfunnel.tables.readers.adult import ADULT_COLUMNS, adult_counts, write_adult_csv
+from privacyfunnel.tables.readers.table_files import open_table
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacyfunnel.errors import ColumnError, ParameterError
-from privacyfunnel.tables import quantiles
-from privacyfunnel.tables.asking import parse_bin
-from privacyfunnel.tables.bins import Bins, bin_labels, example_edges
-from privacyfunnel.tables.columns import MOST_LABELS
-from privacyfunnel.tables.encoding import encode
-from privacyfunnel.tables.known import encode_against
-from privacyfunnel.tables.lazy import contingency_of_frame
-from privacyfunnel.tables.quantiles import QuantileSummary
+from privacyfunnel.tables.coding import quantiles
+from privacyfunnel.tables.coding.bin_syntax import parse_bin
+from privacyfunnel.tables.coding.bins import Bins, bin_labels, example_edges
+from privacyfunnel.tables.coding.coders import MOST_LABELS
+from privacyfunnel.tables.coding.encoding import encode
+from privacyfunnel.tables.coding.known_domain import encode_known
+from privacyfunnel.tables.coding.quantiles import QuantileSummary
+from privacyfunnel.tables.readers.lazy_frames import contingency_from_frame
 from tests.tables.coded import decoded, frame
 
 
@@ -40,7 +40,7 @@ def test_every_number_falls_into_the_bin_whose_label_says_so(
         else:
             low, high = label[1:-1].split(",")
             assert float(low) <= number < float(high)
-    again = encode_against(frame(x=entries), published=code.contingency.published)
+    again = encode_known(frame(x=entries), published=code.contingency.published)
     assert [x for _, x in decoded(again)] == [x for _, x in decoded(code)]
 
 
@@ -96,7 +96,7 @@ def test_a_stream_too_long_for_exact_quantiles_is_within_the_stated_error(monkey
 def test_numbers_too_large_for_bins_are_refused_without_bins() -> None:
     frame = pl.DataFrame({"s": ["a", "b"] * 30, "x": [f"{i + 1}{'0' * 400}" for i in range(60)]})
     with pytest.raises(ColumnError, match="They are too large for bins: leave it out") as refusal:
-        contingency_of_frame(frame, secret="s", publish="x")
+        contingency_from_frame(frame, secret="s", publish="x")
     assert "inf" not in str(refusal.value)
 
 

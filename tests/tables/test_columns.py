@@ -12,15 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacyfunnel.errors import ColumnError, TableError
-from privacyfunnel.tables import encoding, tally
-from privacyfunnel.tables.bins import Bins
-from privacyfunnel.tables.columns import Coding
-from privacyfunnel.tables.encoding import encode, labelled
-from privacyfunnel.tables.files import open_table, write_table
-from privacyfunnel.tables.fingerprint import Fingerprint
-from privacyfunnel.tables.frames import FrameTable
-from privacyfunnel.tables.known import encode_against
-from privacyfunnel.tables.variables import Variable
+from privacyfunnel.tables.coding import cell_counts, encoding
+from privacyfunnel.tables.coding.bins import Bins
+from privacyfunnel.tables.coding.coders import Coding
+from privacyfunnel.tables.coding.contingency import Variable
+from privacyfunnel.tables.coding.encoding import encode, label_frame
+from privacyfunnel.tables.coding.fingerprint import Fingerprint
+from privacyfunnel.tables.coding.known_domain import encode_known
+from privacyfunnel.tables.readers.eager_frames import FrameTable
+from privacyfunnel.tables.readers.table_files import open_table, write_table
 from tests.tables.coded import consistent, decoded, frame
 
 Row = tuple[str | None, ...]
@@ -34,7 +34,7 @@ TABLES = st.lists(st.tuples(CELL, CELL, CELL, CELL), min_size=1, max_size=30)
 @given(rows=TABLES, dense=st.booleans(), kept=st.booleans())
 def test_codes_lead_back_to_the_labels_of_every_row_by_every_way(rows: list[Row], dense: bool, kept: bool) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tally, "DENSE_CELLS", 1 << 20 if dense else 0)
+        patch.setattr(cell_counts, "DENSE_CELLS", 1 << 20 if dense else 0)
         patch.setattr(encoding, "KEPT_BYTES", 1 << 20 if kept else 0)
         patch.setattr(encoding, "CHUNK_ROWS", 7)
         columns = dict(zip("pqrs", zip(*rows, strict=True), strict=True))
@@ -64,7 +64,7 @@ def test_codes_lead_back_to_the_labels_of_every_row_by_every_way(rows: list[Row]
 def test_a_table_encoded_against_its_own_domains_gives_the_same_codes(rows: list[Row]) -> None:
     table = frame(**dict(zip("pqrs", zip(*rows, strict=True), strict=True)))
     first = encode(table, secret=["p", "q"], publish=["r", "s"])
-    again = encode_against(table, secret=first.contingency.secret, published=first.contingency.published)
+    again = encode_known(table, secret=first.contingency.secret, published=first.contingency.published)
     assert np.array_equal(first.contingency.weights, again.contingency.weights)
     assert decoded(first) == decoded(again)
 
@@ -95,7 +95,7 @@ def test_secrets_of_several_columns_are_one_and_alike_names_stay_apart() -> None
     ],
 )
 def test_every_type_has_a_text_and_numbers_are_sorted_by_size(entries: Any, labels: tuple[str, ...]) -> None:
-    table = FrameTable.of(pl.DataFrame({"x": entries}).with_row_index("s"))
+    table = FrameTable.from_native(pl.DataFrame({"x": entries}).with_row_index("s"))
     assert encode(table, secret=["s"], publish=["x"]).contingency.attribute_labels == (labels,)
 
 
@@ -135,7 +135,7 @@ def test_kept_columns_pass_through_beside_their_rows(
     write_table(tmp_path / "t.csv", [rows])
     code = encode(open_table(tmp_path / "t.csv"), secret=["s"], publish=["x"], keep=["id"])
     out = [
-        labelled({"x": (code.contingency.published.labels, chunk.published)}, chunk.kept)
+        label_frame({"x": (code.contingency.published.labels, chunk.published)}, chunk.kept)
         for chunk in code.chunks(keep=["id"])
     ]
     assert pl.concat(out).equals(rows.select("x", "id"))
@@ -188,7 +188,7 @@ def test_a_kept_column_is_named_when_the_table_is_counted() -> None:
 )
 def test_a_fingerprint_sees_every_row_and_its_place_and_no_batch(rows: list[str], data: st.DataObject) -> None:
     def printed(entries: list[str], cuts: list[int]) -> Fingerprint:
-        mine = first.again(["a"])
+        mine = first.empty_copy(["a"])
         for start, stop in pairwise([0, *sorted(cuts), len(entries)]):
             mine.add({"a": pl.Series(entries[start:stop], dtype=pl.String)}, start)
         return mine
@@ -205,14 +205,14 @@ def test_a_fingerprint_sees_every_row_and_its_place_and_no_batch(rows: list[str]
 def test_values_that_are_not_known_are_counted_and_named() -> None:
     known = Variable((Coding("x", ("a", "b")),), np.array([[0], [1]]))
     with pytest.raises(TableError, match="column 'x' must hold only values the protocol knows; 3 rows hold others"):
-        encode_against(frame(x=["a", "c", "", None, "b"]), published=known)
+        encode_known(frame(x=["a", "c", "", None, "b"]), published=known)
     bins = Variable((Coding("x", ("[0, 1)", "(missing)"), missing=1, edges=(0.0, 1.0)),), np.array([[0], [1]]))
-    assert encode_against(frame(x=["0.5", ""]), published=bins).contingency.weights.tolist() == [[1, 1]]
+    assert encode_known(frame(x=["0.5", ""]), published=bins).contingency.weights.tolist() == [[1, 1]]
     with pytest.raises(TableError, match="2 rows hold others"):
-        encode_against(frame(x=["0.5", "7", "word"]), published=bins)
+        encode_known(frame(x=["0.5", "7", "word"]), published=bins)
 
 
 def test_combinations_that_are_not_known_are_counted_and_named() -> None:
     known = Variable((Coding("x", ("a", "b")), Coding("y", ("a", "b"))), np.array([[0, 0], [1, 1]]))
     with pytest.raises(TableError, match="columns x & y must hold only combinations the protocol knows; 2 rows"):
-        encode_against(frame(x=["a", "a", "b"], y=["a", "b", "a"]), published=known)
+        encode_known(frame(x=["a", "a", "b"], y=["a", "b", "a"]), published=known)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from privacyfunnel.errors import ColumnError, SizeError, TableError
-from privacyfunnel.tables.domain_file import domain_from_text, read_domain
-from privacyfunnel.tables.files import open_table
+from privacyfunnel.tables.coding.domain_file import domain_from_text, read_domain
+from privacyfunnel.tables.readers.table_files import open_table
 from tests.commands import refused, run
 
 TABLE = """id,illness,town,age
@@ -48,7 +48,7 @@ def test_a_scan_writes_a_domain_that_holds_the_table_and_no_ids(people: Path, tm
     }
     domain = read_domain(target)
     assert domain_from_text(domain.to_text()).codings == domain.codings
-    counted = domain.encoded(open_table(people), secret=["illness"], publish=["town", "age"]).contingency
+    counted = domain.encode(open_table(people), secret=["illness"], publish=["town", "age"]).contingency
     assert counted.weights.shape == (2, 3 * 8)  # all combinations, whether they occur or not
     assert counted.weights.sum() == 124
     refused(["scan", people, "--secret", "illness", "--domain", target], "OutputError", "--force")
@@ -59,14 +59,14 @@ def test_rows_that_the_domain_does_not_list_are_counted_and_refused(people: Path
     assert run("scan", people, "--secret", "illness", "--domain", target).returncode == 0
     target.write_text(changed(target, town={"labels": ["Ghent"], "missing": True}), encoding="utf-8")
     with pytest.raises(TableError, match=r"column 'town' must hold only values .* knows; 61 rows hold others"):
-        read_domain(target).encoded(open_table(people), secret=["illness"], publish=["town"])
+        read_domain(target).encode(open_table(people), secret=["illness"], publish=["town"])
     target.write_text(changed(target, town={"labels": ["Ghent", "Bruges"], "missing": False}), encoding="utf-8")
     with pytest.raises(TableError, match=r"1 rows hold others\. Add them there"):
-        read_domain(target).encoded(open_table(people), secret=["illness"], publish=["town"])
+        read_domain(target).encode(open_table(people), secret=["illness"], publish=["town"])
     with pytest.raises(ColumnError, match="'id' is not among its 3"):
-        read_domain(target).encoded(open_table(people), secret=["illness"], publish=["id"])
+        read_domain(target).encode(open_table(people), secret=["illness"], publish=["id"])
     with pytest.raises(ColumnError, match="cannot be secret and published"):
-        read_domain(target).encoded(open_table(people), secret=["town"], publish=["town"])
+        read_domain(target).encode(open_table(people), secret=["town"], publish=["town"])
 
 
 GOOD = {"format": "privacyfunnel domain", "version": 1, "columns": {"a": {"labels": ["x"], "missing": False}}}

@@ -19,10 +19,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacyfunnel.errors import ColumnError, OutputError, ParameterError, PrivacyFunnelError, TableError
-from privacyfunnel.tables import delimited
-from privacyfunnel.tables.dialect import Dialect
-from privacyfunnel.tables.files import open_table, write_table
-from privacyfunnel.tables.suffixes import SUFFIXES
+from privacyfunnel.tables.readers import delimited
+from privacyfunnel.tables.readers.dialect import Dialect
+from privacyfunnel.tables.readers.suffixes import SUFFIXES
+from privacyfunnel.tables.readers.table_files import open_table, write_table
 
 ROWS = [("01", "Ann, the first", 'says "hi"'), ("2", "Bö\nb", "(missing)"), ("003", " Cy ", "x")]
 FRAME = pl.DataFrame(ROWS, schema=["id", "name", "note"], orient="row")
@@ -220,7 +220,7 @@ def test_a_file_without_permission_is_named(tmp_path: Path) -> None:
     code = """
 import os
 from privacyfunnel.errors import TableError
-from privacyfunnel.tables.files import open_table
+from privacyfunnel.tables.readers.table_files import open_table
 open_table("open.csv")
 if os.geteuid() == 0:
     os.setuid(65534)
@@ -290,7 +290,7 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(tmp_path: Path, suffix: 
 import random, resource, sys
 import polars as pl
 from privacyfunnel.errors import OutputError
-from privacyfunnel.tables.files import write_table
+from privacyfunnel.tables.readers.table_files import write_table
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 batches = (pl.DataFrame({"a": [random.random() for _ in range(50_000)]}) for _ in range(20))
 try:
@@ -308,7 +308,7 @@ def test_a_killed_process_leaves_nothing_under_the_final_name(tmp_path: Path) ->
     code = """
 import os, signal, sys
 import polars as pl
-from privacyfunnel.tables.files import write_table
+from privacyfunnel.tables.readers.table_files import write_table
 def batches():
     for i in range(50):
         yield pl.DataFrame({"a": ["x" * 100] * 10_000})
@@ -333,7 +333,10 @@ def test_every_error_is_one_of_the_library(tmp_path: Path) -> None:
 
 
 def test_importing_the_room_does_not_import_polars() -> None:
-    code = "import sys, privacyfunnel.tables.files, privacyfunnel.tables.adult; print('polars' in sys.modules)"
+    code = (
+        "import sys, privacyfunnel.tables.readers.table_files, privacyfunnel.tables.readers.adult; "
+        "print('polars' in sys.modules)"
+    )
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "False\n"
 
 

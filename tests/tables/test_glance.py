@@ -10,9 +10,9 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privacyfunnel.tables.dialect import Dialect
-from privacyfunnel.tables.files import open_table
-from privacyfunnel.tables.glance import BARS, DATES, NUMBERS, TEXT, glance
+from privacyfunnel.tables.coding.column_profiles import BARS, DATES, NUMBERS, TEXT, profile_columns
+from privacyfunnel.tables.readers.dialect import Dialect
+from privacyfunnel.tables.readers.table_files import open_table
 
 NAMES = st.sampled_from(["a", "b", "", "c d"])
 ROWS = st.lists(st.tuples(NAMES, st.one_of(st.none(), st.integers(-50, 50))), min_size=2, max_size=40)
@@ -24,7 +24,7 @@ def test_values_gaps_and_bars_are_those_of_counting_by_hand(rows: list[tuple[str
         path = Path(folder) / "t.csv"
         with path.open("w", newline="", encoding="utf-8") as file:
             csv.writer(file).writerows([("name", "n", "end"), *((name, n, "x") for name, n in rows)])
-        found, (name, number, _) = glance(open_table(path))
+        found, (name, number, _) = profile_columns(open_table(path))
     assert found == len(rows)
     names = Counter(text for text, _ in rows if text)
     assert (name.missing, name.distinct, name.more) == (sum(not text for text, _ in rows), len(names), False)
@@ -44,9 +44,9 @@ def test_values_gaps_and_bars_are_those_of_counting_by_hand(rows: list[tuple[str
 def test_kinds_are_told_apart_and_decimal_commas_are_numbers(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("price;day;code\n1,5;2024-01-02;01a\n2,25;2024-03-04;02\n;;03\n", encoding="utf-8")
-    _, found = glance(open_table(path))
+    _, found = profile_columns(open_table(path))
     assert [at.kind for at in found] == [NUMBERS, DATES, TEXT]
     assert found[0].bars is not None
     assert (found[0].bars.low, found[0].bars.high) == (1.5, 2.25)
-    _, points = glance(open_table(path, Dialect(decimal=".")))
+    _, points = profile_columns(open_table(path, Dialect(decimal=".")))
     assert points[0].kind == TEXT

@@ -10,19 +10,19 @@ import polars as pl
 import pytest
 
 from privacyfunnel.errors import ColumnError
-from privacyfunnel.tables.columns import Coding
-from privacyfunnel.tables.files import open_table
-from privacyfunnel.tables.frames import FrameTable
-from privacyfunnel.tables.identity import RowIds
-from privacyfunnel.tables.known import encode_with, meaning
-from privacyfunnel.tables.variables import Variable
+from privacyfunnel.tables.coding.coders import Coding
+from privacyfunnel.tables.coding.contingency import Variable
+from privacyfunnel.tables.coding.known_domain import encode_published, meaning
+from privacyfunnel.tables.coding.row_ids import RowIds
+from privacyfunnel.tables.readers.eager_frames import FrameTable
+from privacyfunnel.tables.readers.table_files import open_table
 
 LABELS = ("01", "1", "2", "2024-05-01", "true", "(missing)")
 KNOWN = Variable((Coding("x", LABELS, missing=5),), np.arange(6)[:, None])
 
 
 def codes(table: Any) -> list[int]:
-    found: list[int] = np.concatenate([chunk.published for chunk in encode_with(table, KNOWN).chunks()]).tolist()
+    found: list[int] = np.concatenate([chunk.published for chunk in encode_published(table, KNOWN).chunks()]).tolist()
     return found
 
 
@@ -41,12 +41,12 @@ def test_a_value_is_the_same_label_from_text_numbers_days_and_truth(tmp_path: Pa
         (pl.DataFrame({"x": ["01", "1"]}, schema={"x": pl.Categorical}), [0, 1]),
     ]
     for frame, expected in frames:
-        assert codes(FrameTable.of(frame)) == expected
+        assert codes(FrameTable.from_native(frame)) == expected
 
 
 def test_labels_that_mean_the_same_are_told_apart_by_their_text_alone() -> None:
     both = Variable((Coding("x", ("1", "1.0")),), np.arange(2)[:, None])
-    chunks = encode_with(FrameTable.of(pl.DataFrame({"x": ["1", "1.0", "1.00"]})), both).chunks()
+    chunks = encode_published(FrameTable.from_native(pl.DataFrame({"x": ["1", "1.0", "1.00"]})), both).chunks()
     assert [chunk.published.tolist() for chunk in chunks] == [[0, 1, -1]]
     assert meaning("1e400") == "1e400"
     assert meaning("-0.0") == meaning("0") == "0"
@@ -55,8 +55,8 @@ def test_labels_that_mean_the_same_are_told_apart_by_their_text_alone() -> None:
 def test_what_is_not_known_is_counted_by_column_and_combination() -> None:
     known = Variable((Coding("x", ("a", "b")), Coding("y", ("u", "v"))), np.array([[0, 0], [1, 1]]))
     frame = pl.DataFrame({"x": ["a", "c", "b", "a", "c"], "y": ["u", "u", "u", "v", "w"], "s": list("ppqqq")})
-    found = encode_with(FrameTable.of(frame), known, secret=["s"])
-    assert (found.strangers.rows, found.strangers.columns) == (4, {"x": 2, "y": 1})
+    found = encode_published(FrameTable.from_native(frame), known, secret=["s"])
+    assert (found.unknown_rows.rows, found.unknown_rows.columns) == (4, {"x": 2, "y": 1})
     assert found.contingency.weights.sum() == 1
 
 
@@ -70,13 +70,13 @@ def test_what_is_not_known_is_counted_by_column_and_combination() -> None:
     ],
 )
 def test_an_id_that_does_not_tell_rows_apart_is_refused_with_a_count(ids: list[Any], said: str) -> None:
-    table = FrameTable.of(pl.DataFrame({"x": ["1", "1", "1"], "id": ids}, strict=False))
+    table = FrameTable.from_native(pl.DataFrame({"x": ["1", "1", "1"], "id": ids}, strict=False))
     with pytest.raises(ColumnError, match=said):
-        encode_with(table, KNOWN, keep=["id"], ids=RowIds("id"))
+        encode_published(table, KNOWN, keep=["id"], ids=RowIds("id"))
 
 
 def test_ids_whose_hashes_agree_are_looked_at_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
-    table = FrameTable.of(pl.DataFrame({"x": ["1", "1", "1"], "id": ["a", "b", "c"]}))
+    table = FrameTable.from_native(pl.DataFrame({"x": ["1", "1", "1"], "id": ["a", "b", "c"]}))
     monkeypatch.setattr(pl.Series, "hash", lambda series, *_: pl.Series([7] * len(series), dtype=pl.UInt64))
     ids = RowIds("id")
     ids.add(pl.Series("id", ["a", "b", "c"]))

@@ -10,8 +10,8 @@ import pyreadstat
 import pytest
 
 from privacyfunnel.errors import ParameterError, TableError
-from privacyfunnel.tables.dialect import Dialect
-from privacyfunnel.tables.files import open_table
+from privacyfunnel.tables.readers.dialect import Dialect
+from privacyfunnel.tables.readers.table_files import open_table
 from tests.commands import found_by
 
 CODED = pd.DataFrame({"sex": [1.0, 2.0, 2.0, None], "age": [30.0, 41.5, 20.0, 7.0], "kids": [0.0, 2.0, None, 1.0]})
@@ -66,14 +66,14 @@ def test_codes_come_as_their_labels_and_whole_numbers_whole(tmp_path: Path, end:
     path = tmp_path / f"people.{end}"
     getattr(pyreadstat, f"write_{end}")(CODED, path, variable_value_labels=LABELS)
     assert rows(path) == READ
-    assert open_table(path).written.found == ("labels of sex",)
+    assert open_table(path).text_format.detection_notes == ("labels of sex",)
 
 
 def test_a_sheet_is_read_and_the_first_unless_another_is_named(tmp_path: Path) -> None:
     first, second = [["town", "ill"], ["Köln", 1], ["Århus", 0]], [["town"], ["Liège"]]
     path = workbook(tmp_path / "people.xlsx", {"2024": first, "2023": second})  # type: ignore[dict-item]
     assert rows(path) == [("Köln", "1"), ("Århus", "0")]
-    assert open_table(path).written.found == ("the sheet 2024",)
+    assert open_table(path).text_format.detection_notes == ("the sheet 2024",)
     assert rows(path, dialect=Dialect(sheet="2023")) == [("Liège",)]
     with pytest.raises(ParameterError, match="no sheet 'x'; it has 2024, 2023"):
         open_table(path, Dialect(sheet="x"))

@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 
 from privacyfunnel import Bins, MergeRare, MergeSecrets
 from privacyfunnel.errors import ColumnError, ParameterError
-from privacyfunnel.tables import encoding
-from privacyfunnel.tables.encoding import Encoding, encode
-from privacyfunnel.tables.frames import FrameTable
-from privacyfunnel.tables.known import encode_against
-from privacyfunnel.tables.merging import Merge, MergeOthers, merges_of, parse_rare, parse_secrets
+from privacyfunnel.tables.coding import encoding
+from privacyfunnel.tables.coding.encoding import Encoding, encode
+from privacyfunnel.tables.coding.known_domain import encode_known
+from privacyfunnel.tables.coding.merges import Merge, MergeOthers, make_merges, parse_merge_rare, parse_merge_secrets
+from privacyfunnel.tables.readers.eager_frames import FrameTable
 
 
 def read(rows: dict[str, list[Any]], *merges: Merge, bins: tuple[Bins, ...] = ()) -> Encoding:
     publish = [column for column in rows if column != "s"]
-    return encode(FrameTable.of(pl.DataFrame(rows)), secret=["s"], publish=publish, bins=bins, merges=merges)
+    return encode(FrameTable.from_native(pl.DataFrame(rows)), secret=["s"], publish=publish, bins=bins, merges=merges)
 
 
 def read_if_two_are_left(rows: dict[str, list[Any]], *merges: Merge, bins: tuple[Bins, ...] = ()) -> Encoding | None:
@@ -82,14 +82,16 @@ def test_the_domain_alone_maps_raw_values_as_the_owner_did(column: list[str | No
     if code is None:
         return
     known = code.contingency.published
-    again = encode_against(FrameTable.of(pl.DataFrame(rows)), secret=code.contingency.secret, published=known)
+    again = encode_known(FrameTable.from_native(pl.DataFrame(rows)), secret=code.contingency.secret, published=known)
     np.testing.assert_array_equal(again.contingency.weights, code.contingency.weights)
     coding = known.codings[0]
     if coding.rest is not None:  # what a protocol file says: these labels, and this one for all others
         stated = MergeOthers("x", frozenset(coding.labels), coding.labels[coding.rest])
         assert shown(read(rows, stated)) == shown(code)
         new = {"s": ["u"], "x": ["never seen"]}
-        assert shown(encode_against(FrameTable.of(pl.DataFrame(new)), published=known)) == [coding.labels[coding.rest]]
+        assert shown(encode_known(FrameTable.from_native(pl.DataFrame(new)), published=known)) == [
+            coding.labels[coding.rest]
+        ]
 
 
 @settings(max_examples=60, deadline=None)
@@ -145,7 +147,7 @@ def test_secrets_are_merged_by_name_and_others_stay() -> None:
     code = read(rows, MergeSecrets({"rare": ("u", "w")}))
     assert code.contingency.secret_labels == ("v", "z", "rare")
     assert code.contingency.weights.sum(axis=1).tolist() == [3, 3, 6]
-    assert code.contingency.secret.codings[0].joins
+    assert code.contingency.secret.codings[0].merges_values
     two = read(rows, MergeSecrets({"rare": ("u", "w"), "u": ("v", "z")}))
     assert two.contingency.secret_labels == ("rare", "u")
 
@@ -169,11 +171,11 @@ def test_secrets_that_cannot_be_merged_are_refused_without_naming_them(
 
 def test_a_secret_in_bins_or_of_several_columns_is_not_merged_by_name() -> None:
     rows = {"s": [1, 2, 3] * 4, "t": ["p", "q"] * 6, "x": ["a", "b"] * 6}
-    table = FrameTable.of(pl.DataFrame(rows))
+    table = FrameTable.from_native(pl.DataFrame(rows))
     with pytest.raises(ColumnError, match="merged by coarser"):
-        encode(table, secret=["s"], publish=["x"], bins=[Bins("s", edges=(2,))], merges=merges_of(None, {"o": ["1"]}))
+        encode(table, secret=["s"], publish=["x"], bins=[Bins("s", edges=(2,))], merges=make_merges(None, {"o": ["1"]}))
     with pytest.raises(ColumnError, match="several are secret"):
-        encode(table, secret=["s", "t"], publish=["x"], merges=merges_of(None, {"o": ["1"]}))
+        encode(table, secret=["s", "t"], publish=["x"], merges=make_merges(None, {"o": ["1"]}))
     with pytest.raises(ColumnError, match="'t' is not"):
         encode(table, secret=["s"], publish=["x"], merges=[MergeRare(3, "t")])
 
@@ -183,10 +185,10 @@ def test_a_secret_in_bins_or_of_several_columns_is_not_merged_by_name() -> None:
 )
 def test_what_is_no_rule_for_rare_values_is_refused(text: str) -> None:
     with pytest.raises(ParameterError, match="rare values"):
-        parse_rare(text)
+        parse_merge_rare(text)
 
 
 @pytest.mark.parametrize("texts", [[""], ["a,b"], ["=other"], ["a=other", "b=other"], ["a=o", "a=p"], ["a,a=o"]])
 def test_what_is_no_rule_for_secrets_is_refused(texts: list[str]) -> None:
     with pytest.raises(ParameterError, match="a,b,c=other"):
-        parse_secrets(texts)
+        parse_merge_secrets(texts)

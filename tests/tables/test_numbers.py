@@ -9,18 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacyfunnel.errors import ColumnError, ParameterError, ProtocolFileError
-from privacyfunnel.laws.domain import _grouping
-from privacyfunnel.tables.asking import bins_for, bins_of, bins_text, parse_bin
-from privacyfunnel.tables.bins import Bins
-from privacyfunnel.tables.encoding import encode
-from privacyfunnel.tables.frames import FrameTable
-from privacyfunnel.tables.grouping import Grouping
-from privacyfunnel.tables.groupings import ByDate, Ends, Mapped, Prefix, grouping_of
-from privacyfunnel.tables.numbers import MISSING_TEXTS, Numbers, found_decimal
+from privacyfunnel.mechanisms.input_domain import _parse_grouping
+from privacyfunnel.tables.coding.bin_syntax import column_bins, format_bins, parse_bin, parse_bins
+from privacyfunnel.tables.coding.bins import Bins
+from privacyfunnel.tables.coding.encoding import encode
+from privacyfunnel.tables.coding.grouping import Grouping
+from privacyfunnel.tables.coding.grouping_rules import ByDate, Ends, Prefix, ValueMap, parse_grouping
+from privacyfunnel.tables.readers.eager_frames import FrameTable
+from privacyfunnel.tables.readers.number_format import MISSING_TEXTS, NumberFormat, detect_decimal
 
 
 def floats(texts: list[str], decimal: str, *missing: str) -> list[float | None]:
-    numbers, strange = Numbers(decimal, missing).plain(pl.Series(texts, dtype=pl.String))
+    numbers, strange = NumberFormat(decimal, missing).normalise(pl.Series(texts, dtype=pl.String))
     assert strange is None
     return numbers.cast(pl.Float64).to_list()
 
@@ -38,7 +38,7 @@ def test_a_number_is_read_as_whoever_wrote_it_meant_it(value: Any, decimal: str,
 
 
 def test_a_point_that_is_no_mark_of_thousands_is_no_number_among_decimal_commas() -> None:
-    numbers, strange = Numbers(",").plain(pl.Series(["1.234", "12.5", "1.2345", "1,5"]))
+    numbers, strange = NumberFormat(",").normalise(pl.Series(["1.234", "12.5", "1.2345", "1,5"]))
     assert numbers.to_list() == ["1234", "12.5", "1.2345", "1.5"]
     assert strange is not None
     assert strange.to_list() == [False, True, True, False]
@@ -51,17 +51,17 @@ def test_what_people_write_for_a_missing_number_is_missing(text: str) -> None:
 
 
 def test_the_decimal_mark_is_found_where_the_delimiter_allows_it() -> None:
-    assert found_decimal([["1.250", "x"]], ";") == ","
-    assert found_decimal([["1.250", "0.5"]], ";") == "."
-    assert found_decimal([["1.250", "x"]], "\t") == "."
-    assert found_decimal([["0,5", "x"]], "\t") == ","
-    assert found_decimal([["0,5"]], ",") == "."
+    assert detect_decimal([["1.250", "x"]], ";") == ","
+    assert detect_decimal([["1.250", "0.5"]], ";") == "."
+    assert detect_decimal([["1.250", "x"]], "\t") == "."
+    assert detect_decimal([["0,5", "x"]], "\t") == ","
+    assert detect_decimal([["0,5"]], ",") == "."
 
 
 def labels(how: Any, entries: Any) -> list[str]:
     """What a published column becomes."""
-    table = FrameTable.of(pl.DataFrame({"x": entries, "s": ["u", "v"] * (len(entries) // 2)}))
-    encoding = encode(table, secret=["s"], publish=["x"], bins=bins_of({"x": how}))
+    table = FrameTable.from_native(pl.DataFrame({"x": entries, "s": ["u", "v"] * (len(entries) // 2)}))
+    encoding = encode(table, secret=["s"], publish=["x"], bins=parse_bins({"x": how}))
     names = encoding.contingency.published.codings[0].labels
     return [names[code] for chunk in encoding.chunks() for code in chunk.published.tolist()]
 
@@ -78,10 +78,10 @@ def test_dates_are_grouped_as_the_calendar_does_however_they_are_written(days: l
     }
     for part, wanted in expected.items():
         for shape, how in (("%Y-%m-%d", ""), ("%d.%m.%Y", ""), ("%Y-%m-%d 13:45:00", ""), ("%m/%d/%Y", ":mdy")):
-            rule = bins_for("x", part + how).how
+            rule = column_bins("x", part + how).how
             assert rule is not None
-            assert rule.labels(pl.Series([day.strftime(shape) for day in days]), Numbers())[0].to_list() == wanted
-        assert ByDate(part).labels(pl.Series(days), Numbers())[0].to_list() == wanted
+            assert rule.labels(pl.Series([day.strftime(shape) for day in days]), NumberFormat())[0].to_list() == wanted
+        assert ByDate(part).labels(pl.Series(days), NumberFormat())[0].to_list() == wanted
 
 
 def test_a_date_that_could_be_two_days_is_refused_until_its_order_is_said() -> None:
@@ -93,11 +93,11 @@ def test_a_date_that_could_be_two_days_is_refused_until_its_order_is_said() -> N
 
 
 def test_weekdays_and_numbers_with_ends_are_listed_in_order() -> None:
-    assert ByDate("weekday").in_order(["Sun", "Mon", "Fri"]) == ["Mon", "Fri", "Sun"]
+    assert ByDate("weekday").sort_labels(["Sun", "Mon", "Fri"]) == ["Mon", "Fri", "Sun"]
     assert labels("bottom:18,top:85", ["17", "18", "19.5", "85", "99", "NA"]) == [
         "<= 18", "<= 18", "19.5", ">= 85", ">= 85", "(missing)",
     ]  # fmt: skip
-    assert Ends(18, 85).in_order([">= 85", "9", "<= 18", "70"]) == ["<= 18", "9", "70", ">= 85"]
+    assert Ends(18, 85).sort_labels([">= 85", "9", "<= 18", "70"]) == ["<= 18", "9", "70", ">= 85"]
 
 
 def test_a_width_cuts_at_its_multiples_and_quotes_nobody() -> None:
@@ -131,24 +131,24 @@ def test_a_hierarchy_of_arx_gives_groups_of_the_level_asked_for(tmp_path: Any) -
         labels({"a": "A", "b": "B"}, ["a", "x"])
 
 
-@pytest.mark.parametrize("rule", [ByDate("month"), ByDate("week", "dmy"), Prefix(3), Ends(1.5), Mapped({"a": "b"})])
+@pytest.mark.parametrize("rule", [ByDate("month"), ByDate("week", "dmy"), Prefix(3), Ends(1.5), ValueMap({"a": "b"})])
 def test_a_rule_is_read_back_from_its_file_and_what_it_grouped_stays(rule: Grouping) -> None:
-    assert grouping_of(rule.to_json()) == rule
+    assert parse_grouping(rule.to_json()) == rule
     grouped = {"by": "2024-05" if rule == ByDate("month") else "2024-W18", "prefix": "E11", "bottom": "<= 1.5"}
     label = next((text for key, text in grouped.items() if key in rule.to_json()), "b")
-    found, strange = rule.labels(pl.Series([label]), Numbers())
+    found, strange = rule.labels(pl.Series([label]), NumberFormat())
     assert (found.to_list(), strange) == ([label], None)
 
 
 @pytest.mark.parametrize("content", [{"by": "moon"}, {"prefix": 3, "by": "year"}, {}, {"top": 1, "bottom": 2}])
 def test_a_rule_that_a_file_does_not_make_plain_is_refused(content: dict[str, Any]) -> None:
     with pytest.raises(ProtocolFileError):
-        _grouping(content)
+        _parse_grouping(content)
 
 
 @pytest.mark.parametrize(
     "how", ["0,18,65", "quantiles:4", "width:10", "width:10,top:90", "top:85", "month:dmy", "prefix:3", "values"]
 )
 def test_bins_are_asked_for_in_one_language(how: str) -> None:
-    assert bins_text(bins_for("age", how)) == how
-    assert parse_bin(f"age={how}") == bins_for("age", how)
+    assert format_bins(column_bins("age", how)) == how
+    assert parse_bin(f"age={how}") == column_bins("age", how)

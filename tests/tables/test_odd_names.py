@@ -12,14 +12,14 @@ import pyarrow as pa
 import pytest
 
 from privacyfunnel import LIP
-from privacyfunnel.audits.protocol import audit
+from privacyfunnel.audits.protocol_audit import audit
 from privacyfunnel.errors import TableError
 from privacyfunnel.estimation import estimate, impute, posterior
-from privacyfunnel.laws.sets import SetsLaw
+from privacyfunnel.mechanisms.unary_mechanism import UnaryEncodingMechanism
 from privacyfunnel.release.order import Order
 from privacyfunnel.release.sanitise import sanitise, sanitise_file
-from privacyfunnel.tables.files import open_table, write_table
-from privacyfunnel.tables.picking import exactly
+from privacyfunnel.tables.readers.column_selection import require_columns
+from privacyfunnel.tables.readers.table_files import open_table, write_table
 from tests.commands import run
 
 PATTERNS = ["*", "^.*$", "^o.*$", "a.b", " ", "^(?i)OTHER$"]
@@ -111,7 +111,7 @@ def test_frames_keep_publish_and_hide_odd_names(library: Callable[..., Any], odd
 
 def test_a_batch_with_other_columns_than_those_asked_for_is_refused() -> None:
     with pytest.raises(TableError, match="it gave others"):
-        exactly(pl.DataFrame({"a": [1], "b": [2]}), ["a"], "'people.csv'")
+        require_columns(pl.DataFrame({"a": [1], "b": [2]}), ["a"], "'people.csv'")
 
 
 def test_combinations_that_join_to_one_label_are_told_apart() -> None:
@@ -121,7 +121,7 @@ def test_combinations_that_join_to_one_label_are_told_apart() -> None:
     for sets in ("column", "indicators"):
         release = sanitise(frame, secret="s", publish=["x", "z"], promise=LIP(1), method="unary-encoding", sets=sets)
         law = release.sealed.law
-        assert isinstance(law, SetsLaw)
+        assert isinstance(law, UnaryEncodingMechanism)
         assert len(set(law.values)) == 4
         assert estimate(release.sealed, release.table).tables
 

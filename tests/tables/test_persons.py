@@ -7,11 +7,11 @@ import pytest
 
 from privacyfunnel import LIP, Joint, randomised_response, seal
 from privacyfunnel.errors import ColumnError, ParameterError, TableError
-from privacyfunnel.release.composition import composed
-from privacyfunnel.tables.dialect import Dialect
-from privacyfunnel.tables.files import open_table
-from privacyfunnel.tables.frames import FrameTable
-from privacyfunnel.tables.persons import suspected
+from privacyfunnel.release.findings.composition_leakage import composition_leak
+from privacyfunnel.tables.readers.dialect import Dialect
+from privacyfunnel.tables.readers.eager_frames import FrameTable
+from privacyfunnel.tables.readers.persons import person_warnings
+from privacyfunnel.tables.readers.table_files import open_table
 from tests.commands import found_by, said, turned_down
 
 
@@ -73,13 +73,13 @@ def test_persons_and_weights_that_are_plainly_there_are_pointed_out(
     assert "'id' repeats: 300 rows of 120" in out
     assert "--person id publishes one row of each" in out
     frame = pl.DataFrame({"school_id": [1, 2] * 60, "fnlwgt": range(120), "weight": range(120), "id": range(120)})
-    assert [sentence[:12] for sentence in suspected(FrameTable.of(frame), [])] == ["If 'fnlwgt' "]
+    assert [sentence[:12] for sentence in person_warnings(FrameTable.from_native(frame), [])] == ["If 'fnlwgt' "]
 
 
 def test_several_draws_of_one_value_tell_more_and_more() -> None:
     joint = Joint.from_counts([[30, 10], [10, 30]])
     sealed = seal(randomised_response(joint, LIP(0.3)), LIP(0.3), joint)
-    leaks = [composed(joint, LIP(0.3), [sealed.law] * m).epsilon for m in range(1, 7)]
+    leaks = [composition_leak(joint, LIP(0.3), [sealed.law] * m).epsilon for m in range(1, 7)]
     assert leaks[0] == pytest.approx(0.3)
     assert leaks == sorted(leaks)
     assert leaks[-1] > leaks[0] + 0.05

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privacyfunnel.tables import recalling
-from privacyfunnel.tables.columns import LabelCoder, as_text
-from privacyfunnel.tables.recalling import Codes, Recall
+from privacyfunnel.tables.coding import code_cache
+from privacyfunnel.tables.coding.code_cache import CodeCache, Codes
+from privacyfunnel.tables.coding.coders import LabelCoder, as_text
 
 COLUMNS = [
     ["b", None, "a", "", "b", "a much longer label than fits a view"],
@@ -36,7 +36,7 @@ class Counting:
 @given(batches=st.lists(st.tuples(st.sampled_from(COLUMNS), st.lists(st.integers(0, 5), max_size=20)), max_size=6))
 def test_codes_are_those_of_the_coder_whatever_came_before(batches: list[tuple[list[object], list[int]]]) -> None:
     plain = Counting()
-    recall = Recall(plain)
+    recall = CodeCache(plain)
     for values, picks in batches:
         entries = pl.Series("*", values, strict=False).gather([pick % len(values) for pick in picks])
         assert recall.codes(entries).tolist() == plain(entries).tolist()
@@ -44,7 +44,7 @@ def test_codes_are_those_of_the_coder_whatever_came_before(batches: list[tuple[l
 
 def test_a_different_entry_is_coded_once_however_many_rows_hold_it() -> None:
     coder = Counting()
-    recall, entries = Recall(coder), pl.Series([f"label {i % 300}" for i in range(30_000)])
+    recall, entries = CodeCache(coder), pl.Series([f"label {i % 300}" for i in range(30_000)])
     codes = np.concatenate([recall.codes(entries[:20_000]), recall.codes(entries[20_000:])])
     assert codes.tolist() == codes[:300].tolist() * 100
     assert sorted(codes[:300].tolist()) == list(range(300))
@@ -52,14 +52,14 @@ def test_a_different_entry_is_coded_once_however_many_rows_hold_it() -> None:
 
 
 def test_a_number_and_a_day_that_hash_alike_are_not_mistaken_for_each_other() -> None:
-    recall, numbers = Recall(Counting()), pl.Series([1, 2], dtype=pl.Int32)
+    recall, numbers = CodeCache(Counting()), pl.Series([1, 2], dtype=pl.Int32)
     assert set(recall.codes(numbers).tolist()) == {0, 1}
     assert set(recall.codes(numbers.cast(pl.Date)).tolist()) == {2, 3}
 
 
 def test_a_column_of_very_many_labels_is_coded_as_it_comes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recalling, "MOST_ENTRIES", 8)
-    monkeypatch.setattr(recalling, "MOST_BITS", 3)
+    monkeypatch.setattr(code_cache, "MOST_ENTRIES", 8)
+    monkeypatch.setattr(code_cache, "MOST_BITS", 3)
     coder, entries = LabelCoder("c"), pl.Series([f"{i % 100}" for i in range(1000)])
     codes = np.concatenate([coder.codes(entries[:500]), coder.codes(entries[500:])])
     assert len(set(zip(entries.to_list(), codes.tolist(), strict=True))) == 100

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privacyfunnel.tables.quantiles import QuantileSummary
+from privacyfunnel.tables.coding.quantiles import QuantileSummary
 from tests.commands import found_by
 
 ROUND = tuple(factor * Fraction(10) ** k for k in range(-6, 12) for factor in (1, 2, Fraction(5, 2), 5))

@@ -14,9 +14,9 @@ import polars as pl
 import pytest
 
 from privacyfunnel.errors import OutputError
-from privacyfunnel.tables.files import write_table
-from privacyfunnel.tables.suffixes import SUFFIXES
-from privacyfunnel.tables.whole import whole_file, whole_files
+from privacyfunnel.tables.readers.suffixes import SUFFIXES
+from privacyfunnel.tables.readers.table_files import write_table
+from privacyfunnel.tables.writers.atomic_files import atomic_file, atomic_files
 
 
 @contextmanager
@@ -41,7 +41,7 @@ def test_an_owners_file_is_readable_by_its_owner_only_whatever_the_umask(
     if force:
         path.write_text("an old one that everybody can read")
         path.chmod(0o666)
-    with umask(mask), whole_file(path, force=force, owners=True) as beside:
+    with umask(mask), atomic_file(path, force=force, owner_only=True) as beside:
         beside.write_text("exact shares")
         assert mode(beside) == 0o600
     assert mode(path) == 0o600
@@ -76,9 +76,9 @@ def test_parts_that_nobody_holds_are_removed_and_nothing_else(tmp_path: Path) ->
     for name in others:
         (tmp_path / name).write_text("not ours")
     (tmp_path / ".sanitised.csv.00000000000000ff.part").symlink_to(tmp_path / "mine")
-    with whole_file(path, force=True) as first:
+    with atomic_file(path, force=True) as first:
         first.write_text("the one that is not done yet")
-        with whole_file(path, force=True) as second:
+        with atomic_file(path, force=True) as second:
             second.write_text("the one that is done before")
         assert first.exists()
     assert path.read_text() == "the one that is not done yet"
@@ -90,14 +90,14 @@ def test_parts_that_nobody_holds_are_removed_and_nothing_else(tmp_path: Path) ->
 # folder: before it, or just after it. What stands then is judged here, where nothing was killed.
 KILLED_ANYWHERE = """
 import itertools, os, pathlib, shutil, signal, sys
-from privacyfunnel.tables.leftovers import recover
-from privacyfunnel.tables.whole import whole_files
+from privacyfunnel.tables.writers.crash_recovery import recover
+from privacyfunnel.tables.writers.atomic_files import atomic_files
 
 folder, old = pathlib.Path(sys.argv[1]), sys.argv[2]
 CALLS = ("link", "rename", "unlink", "rmdir", "mkdir", "fsync", "fchmod")
 
 def publish(version, force):
-    with whole_files(folder, force=force, instead_of=["table.csv", "table.parquet", "page"]) as parts:
+    with atomic_files(folder, force=force, also_replace=["table.csv", "table.parquet", "page"]) as parts:
         for name in ("table.csv", "protocol", "page"):
             parts.begin(name).write_text(version)
 
@@ -169,7 +169,7 @@ def test_wherever_a_run_is_killed_no_table_stands_beside_what_is_not_its_own(tmp
 
 
 def published(folder: Path, text: str, *, force: bool = False, meanwhile: Callable[[], None] | None = None) -> None:
-    with whole_files(folder, force=force) as parts:
+    with atomic_files(folder, force=force) as parts:
         for name in ("table", "protocol", "page"):
             parts.begin(name).write_text(text)
         if meanwhile:

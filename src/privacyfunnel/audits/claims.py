@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from privacyfunnel.designs.optimum import optimal
+from privacyfunnel.designs.optimal.optimum import optimal
 from privacyfunnel.errors import GuaranteeError, PrivacyFunnelError, SizeError
-from privacyfunnel.laws.law import Law
-from privacyfunnel.laws.sealing import SealedProtocol
+from privacyfunnel.mechanisms.mechanism import Mechanism
+from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
 
@@ -28,29 +28,34 @@ class Claims:
 
     information: float  # stated
     bound: float | None  # stated
-    measured: bool = False  # whether what is kept was measured again, and is as stated
-    proved: float | None = None  # a bound that was proved just now
+    is_measured: bool = False  # whether what is kept was measured again, and is as stated
+    proved_bound: float | None = None  # a bound that was proved just now
     reason: str = ""  # why something was not checked
 
     @property
-    def confirmed(self) -> bool:
+    def is_confirmed(self) -> bool:
         """Whether the stated bound follows from what was proved just now."""
-        return self.bound is not None and self.proved is not None and self.proved <= self.bound + PROVED
+        return self.bound is not None and self.proved_bound is not None and self.proved_bound <= self.bound + PROVED
 
     def __str__(self) -> str:
-        kept = f"{self.information:.4f} nats are kept: {'measured again' if self.measured else 'stated, not checked'}"
+        kept = (
+            f"{self.information:.4f} nats are kept: {'measured again' if self.is_measured else 'stated, not checked'}"
+        )
         why = f" ({self.reason})" if self.reason else ""
         if self.bound is None:
             return f"{kept}{why}; nothing is stated about the best protocol"
         best = f"no protocol keeps more than {self.bound:.4f}"
-        if self.confirmed:
+        if self.is_confirmed:
             return f"{kept}; {best}: proved again"
-        if self.proved is None:
+        if self.proved_bound is None:
             return f"{kept}; {best}: stated, not checked{why}"
-        return f"{kept}; {best}: stated, not checked below {self.proved:.4f}, which was proved in {SECONDS:.0f} seconds"
+        return (
+            f"{kept}; {best}: stated, not checked below {self.proved_bound:.4f}, which was proved in "
+            f"{SECONDS:.0f} seconds"
+        )
 
 
-def checked_claims(sealed: SealedProtocol, joint: Joint, law: Law, seconds: float = SECONDS) -> Claims:
+def check_claims(sealed: SealedProtocol, joint: Joint, mechanism: Mechanism, seconds: float = SECONDS) -> Claims:
     """Measure and solve again; `law` is the protocol's on the inputs of `joint`.
 
     Where the published columns hold another amount of information than stated, the table is not the one that the
@@ -62,16 +67,16 @@ def checked_claims(sealed: SealedProtocol, joint: Joint, law: Law, seconds: floa
         If the file claims to keep another amount than it does, or a bound that a protocol exceeds.
     """
     stated = Claims(sealed.information, sealed.bound)
-    law, joint = sealed.certified_on(law, joint)  # what a private design states is about its noisy counts
+    mechanism, joint = sealed.certified_on(mechanism, joint)  # what a private design states is about its noisy counts
     if abs(entropy(joint.p_x) - sealed.entropy) > CLOSE:
         return replace(stated, reason="the file was made for other rows")
-    kept = _measured(sealed, joint, law)
+    kept = _measure_information(sealed, joint, mechanism)
     if kept is not None and abs(kept - sealed.information) > CLOSE:
         raise GuaranteeError(
             f"the protocol file must state how much is kept of this table, {kept:.6g} nats; it states "
             f"{sealed.information:.6g}. It was altered: make it again."
         )
-    known = replace(stated, measured=kept is not None, reason="" if kept is not None else "it is a mean over rows")
+    known = replace(stated, is_measured=kept is not None, reason="" if kept is not None else "it is a mean over rows")
     if sealed.bound is None:
         return known
     try:
@@ -88,14 +93,14 @@ def checked_claims(sealed: SealedProtocol, joint: Joint, law: Law, seconds: floa
             f"no protocol that keeps the promise keeps more than {found.bound:.6g} nats of this table; the protocol "
             f"file states that it keeps {sealed.information:.6g}. The file was altered: make it again."
         )
-    return replace(known, proved=found.bound)
+    return replace(known, proved_bound=found.bound)
 
 
-def _measured(sealed: SealedProtocol, joint: Joint, law: Law) -> float | None:
+def _measure_information(sealed: SealedProtocol, joint: Joint, mechanism: Mechanism) -> float | None:
     """What is kept; None where that is only known as a mean over rows, or would take too long."""
     if sealed.information_error > 0:
         return None
     try:
-        return law.protocol.mutual_information(joint)
+        return mechanism.protocol.mutual_information(joint)
     except SizeError:
         return None

@@ -16,13 +16,13 @@ import numpy as np
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.errors import DistributionError, ParameterError, TableError
-from privacyfunnel.laws.sealing import SealedProtocol
-from privacyfunnel.model.counts import opened_csv
+from privacyfunnel.mechanisms.sealing import SealedProtocol
+from privacyfunnel.model.contingency_csv import open_csv
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.protocol import Labels, Protocol
-from privacyfunnel.tables.whole import whole_file
+from privacyfunnel.model.protocols.channel_protocol import Labels, Protocol
+from privacyfunnel.tables.writers.atomic_files import atomic_file
 
-BETWEEN = " & "
+SEPARATOR = " & "
 ROUNDING = 1e-5  # a matrix written with few digits may miss 1 by this much; its rows are then divided by their sums
 DIGITS = 17  # behind the point: as many as a double has
 
@@ -32,19 +32,19 @@ def write_matrix(sealed: SealedProtocol, path: str | Path, *, force: bool = Fals
 
     For a protocol that sees the secret this is the channel that it induces from values to outputs.
     """
-    table = sealed.law.listed
+    table = sealed.law.table_protocol
     if table is None:
         raise ParameterError(
             "A transition matrix needs a protocol with one channel for the whole record; "
-            f"{sealed.law.unlisted}. Use randomised-response or optimal."
+            f"{sealed.law.no_table_reason}. Use randomised-response or optimal."
         )
     channel = table.channel if sealed.induced is None else np.asarray(sealed.induced)
     domain = sealed.domain
-    values = map(BETWEEN.join, domain.values)
-    with whole_file(path, force=force) as beside, beside.open("w", encoding="utf-8", newline="") as file:
+    values = map(SEPARATOR.join, domain.values)
+    with atomic_file(path, force=force) as beside, beside.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        name = BETWEEN.join(at.name for at in domain.attributes)
-        writer.writerow([name, *(BETWEEN.join(labels) for labels in table.outputs)])
+        name = SEPARATOR.join(at.name for at in domain.attributes)
+        writer.writerow([name, *(SEPARATOR.join(labels) for labels in table.outputs)])
         writer.writerows([value, *decimals(row)] for value, row in zip(values, channel, strict=True))
 
 
@@ -54,14 +54,14 @@ def read_matrix(path: str | Path, joint: Joint | None = None) -> Protocol:
     Rows may miss a sum of 1 by rounding, up to 1e-5. With a joint, values of the matrix that never occur are left out,
     and every value that occurs must have a row.
     """
-    name, values, outputs, channel = _parsed(Path(path))
+    name, values, outputs, channel = _parse(Path(path))
     if joint is None:
         return Protocol(channel, tuple((label,) for label in outputs))
     place = {label: row for row, label in enumerate(values)}
-    wanted = [BETWEEN.join(labels) for labels in joint.values]
+    wanted = [SEPARATOR.join(labels) for labels in joint.values]
     unknown = sum(label not in place for label in wanted)
     if unknown:
-        columns = BETWEEN.join(at.name for at in joint.attributes)
+        columns = SEPARATOR.join(at.name for at in joint.attributes)
         raise TableError(
             f"Every value of {columns} must have a row in '{path}'; {unknown} of {len(wanted)} have none. "
             f"The matrix has {len(values)} rows for '{name}': use the same labels in both."
@@ -71,8 +71,8 @@ def read_matrix(path: str | Path, joint: Joint | None = None) -> Protocol:
 
 def matrix_columns(path: str | Path) -> tuple[str, ...]:
     """The columns that the corner of a CSV transition matrix names; none if it is empty."""
-    name = _parsed(Path(path))[0].strip()
-    return tuple(name.split(BETWEEN)) if name else ()
+    name = _parse(Path(path))[0].strip()
+    return tuple(name.split(SEPARATOR)) if name else ()
 
 
 def decimals(row: FloatArray) -> list[str]:
@@ -93,14 +93,14 @@ def decimals(row: FloatArray) -> list[str]:
 
 def _output_labels(outputs: list[str], joint: Joint) -> tuple[Labels, ...]:
     """Outputs that are combinations of the joint's labels are split into their columns; others keep one label."""
-    split = {BETWEEN.join(labels): labels for labels in joint.values}
+    split = {SEPARATOR.join(labels): labels for labels in joint.values}
     if all(label in split for label in outputs):
         return tuple(split[label] for label in outputs)
     return tuple((label,) * joint.m for label in outputs)
 
 
-def _parsed(path: Path) -> tuple[str, list[str], list[str], FloatArray]:
-    with opened_csv(path) as file:
+def _parse(path: Path) -> tuple[str, list[str], list[str], FloatArray]:
+    with open_csv(path) as file:
         lines = [line for line in csv.reader(file, strict=True) if line]
     if len(lines) < 2 or len(lines[0]) < 2:
         raise TableError(

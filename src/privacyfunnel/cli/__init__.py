@@ -4,37 +4,37 @@ Nothing heavy is imported before a command runs, so that `privacyfunnel --help` 
 """
 
 from privacyfunnel.cli import (
-    apply,
-    audit,
-    completion,
-    curve,
-    demo,
-    design,
-    estimate,
-    funnel,
-    keys,
-    reproduce,
-    sanitise,
-    scan,
-    solve,
-    studio,
+    apply_command,
+    audit_command,
+    completion_command,
+    curve_command,
+    demo_command,
+    design_command,
+    estimate_command,
+    funnel_command,
+    key_commands,
+    reproduce_command,
+    sanitise_command,
+    scan_command,
+    solve_command,
+    studio_command,
 )
-from privacyfunnel.cli.frame import app, main, program
+from privacyfunnel.cli.application import app, main, program
 
-app.command()(demo.demo)
-app.command()(scan.scan)
-app.command()(sanitise.sanitise)
-app.command()(design.design)
-app.command()(apply.apply)
-app.command()(audit.audit)
-app.command()(estimate.estimate)
-app.command()(keys.keygen)
-app.command()(keys.sign)
-app.command()(solve.solve)
-app.command()(curve.curve)
-app.command()(funnel.funnel)
-app.command()(studio.studio)
-app.command()(reproduce.reproduce)
-app.command()(completion.completion)
+app.command()(demo_command.demo)
+app.command()(scan_command.scan)
+app.command()(sanitise_command.sanitise)
+app.command()(design_command.design)
+app.command()(apply_command.apply)
+app.command()(audit_command.audit)
+app.command()(estimate_command.estimate)
+app.command()(key_commands.keygen)
+app.command()(key_commands.sign)
+app.command()(solve_command.solve)
+app.command()(curve_command.curve)
+app.command()(funnel_command.funnel)
+app.command()(studio_command.studio)
+app.command()(reproduce_command.reproduce)
+app.command()(completion_command.completion)
 
 __all__ = ["app", "main", "program"]

@@ -9,16 +9,16 @@ from typing import Annotated, Any
 
 import typer
 
-from privacyfunnel.errors import ParameterError, checked_average, checked_epsilon, checked_factor, checked_positive
-from privacyfunnel.tables.names import listed_names
+from privacyfunnel.errors import ParameterError, check_average, check_epsilon, check_factor, check_positive
+from privacyfunnel.tables.coding.column_names import split_names
 
 SURELY_PERCENT = 50  # a smaller bare number may be a slip of the point, and nobody wants so little confidence
 
 
-def confidence(text: str) -> float:
+def parse_confidence(text: str) -> float:
     """A confidence, written 0.95, 95 or 95%.
 
-    >>> confidence("0.95"), confidence("95"), confidence("97.5 %")
+    >>> parse_confidence("0.95"), parse_confidence("95"), parse_confidence("97.5 %")
     (0.95, 0.95, 0.975)
     """
     bare = text.strip().removesuffix("%").strip()
@@ -33,14 +33,14 @@ def confidence(text: str) -> float:
     return float(share)
 
 
-def population(text: str) -> "float | str":
+def parse_population(text: str) -> "float | str":
     """A confidence, or auto (95 % where it can be kept), or none.
 
-    >>> population("95%"), population("auto"), population("None")
+    >>> parse_population("95%"), parse_population("auto"), parse_population("None")
     (0.95, 'auto', 'none')
     """
     bare = text.strip().lower()
-    return bare if bare in {"auto", "none"} else confidence(text)
+    return bare if bare in {"auto", "none"} else parse_confidence(text)
 
 
 class PromiseName(StrEnum):
@@ -56,7 +56,7 @@ EPSILON = typer.Option(
     "-e",
     help="How far a belief about the secret may move: by a factor of e^ε. At ε = 1 one of 30 % may become 74 %, at 0.5 "
     "49 %, at 0.1 33 % (docs/choosing.md).",
-    parser=checked_epsilon,
+    parser=check_epsilon,
     metavar="ε",
 )
 OptionalEpsilon = Annotated[float | None, EPSILON]
@@ -65,7 +65,7 @@ Factor = Annotated[
     typer.Option(
         "--factor",
         help="The same as a factor: --factor 2 is ε = ln 2, so that no belief more than doubles.",
-        parser=checked_factor,
+        parser=check_factor,
         metavar="F",
     ),
 ]
@@ -74,7 +74,7 @@ AverageOption = Annotated[
     typer.Option(
         "--average",
         help="At most so many nats may be told about the secret on average, I(S;Y), beside what is promised.",
-        parser=checked_average,
+        parser=check_average,
         metavar="NATS",
     ),
 ]
@@ -89,7 +89,7 @@ Population = Annotated[
     typer.Option(
         "--population",
         help="Keep the promise, with this confidence, for the people whom the rows are a random sample of.",
-        parser=confidence,
+        parser=parse_confidence,
         metavar="95%",
     ),
 ]
@@ -99,7 +99,7 @@ PopulationOrNone = Annotated[
         "--population",
         help="Keep the promise, with this confidence, for the people whom the rows are a random sample of; auto: with "
         "95 % where that is possible; none: for these rows alone.",
-        parser=population,
+        parser=parse_population,
         metavar="95%|auto|none",
     ),
 ]
@@ -134,14 +134,14 @@ Gap = Annotated[
     typer.Option(
         "--gap",
         help="Stop when the proof is within this many nats of the optimum.",
-        parser=partial(checked_positive, "gap"),
+        parser=partial(check_positive, "gap"),
         metavar="NATS",
     ),
 ]
 
 
-def _time_limit(told: str) -> Any:
-    return typer.Option("--time-limit", help=told, parser=partial(checked_positive, "time limit"), metavar="SECONDS")
+def _time_limit(help_text: str) -> Any:
+    return typer.Option("--time-limit", help=help_text, parser=partial(check_positive, "time limit"), metavar="SECONDS")
 
 
 TimeLimit = Annotated[
@@ -246,32 +246,32 @@ SignedBy = Annotated[
 Force = Annotated[bool, typer.Option("--force", help="Overwrite what is there.")]
 
 
-def listed(names: list[str] | None) -> tuple[str, ...]:
+def parse_names(names: list[str] | None) -> tuple[str, ...]:
     """Column names given one by one or with commas between; one that has a comma stands in double quotes, as in CSV.
 
-    >>> listed(["age,sex", "income"])
+    >>> parse_names(["age,sex", "income"])
     ('age', 'sex', 'income')
-    >>> listed(['"last, first",sex', 'a"b'])
+    >>> parse_names(['"last, first",sex', 'a"b'])
     ('last, first', 'sex', 'a"b')
     """
-    return tuple(part for name in names or [] for part in listed_names(name) if part)
+    return tuple(part for name in names or [] for part in split_names(name) if part)
 
 
-def several_epsilons(text: str) -> tuple[float, ...]:
+def parse_epsilons(text: str) -> tuple[float, ...]:
     """Several ε with commas between.
 
-    >>> several_epsilons("0.5,1")
+    >>> parse_epsilons("0.5,1")
     (0.5, 1.0)
     """
-    read: Callable[[Any], float] = checked_epsilon
+    read: Callable[[Any], float] = check_epsilon
     return tuple(read(part) for part in text.split(","))
 
 
-def several_averages(text: str) -> tuple[float, ...]:
+def parse_averages(text: str) -> tuple[float, ...]:
     """Several amounts of information with commas between.
 
-    >>> several_averages("0,0.05")
+    >>> parse_averages("0,0.05")
     (0.0, 0.05)
     """
-    read: Callable[[Any], float] = checked_average
+    read: Callable[[Any], float] = check_average
     return tuple(read(part) for part in text.split(","))

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from privacyfunnel.cli.frame import on_terminal
+from privacyfunnel.cli.application import is_terminal
 
 
 @contextmanager
-def work_shown() -> Iterator[tuple[Callable[[float, float], None] | None, Callable[[str, int], None] | None]]:
+def show_progress() -> Iterator[tuple[Callable[[float, float], None] | None, Callable[[str, int], None] | None]]:
     """Two functions: one shows utility, bound and gap of a proof on its way, one what is done with how many rows.
 
     None for both where nobody watches.
     """
-    if not on_terminal():
+    if not is_terminal():
         yield None, None
         return
     from rich.console import Console

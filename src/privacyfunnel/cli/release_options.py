@@ -18,7 +18,7 @@ AS_HELP = (
 )
 
 
-class As(StrEnum):
+class OutputForm(StrEnum):
     """What an output is published as."""
 
     OUTCOMES = "outcomes"
@@ -26,21 +26,21 @@ class As(StrEnum):
     VALUES = "values"
 
 
-class Sets(StrEnum):
+class SetsFormat(StrEnum):
     """How the sets of unary encoding are written."""
 
     COLUMN = "column"
     INDICATORS = "indicators"
 
 
-class Noise(StrEnum):
+class NoiseChoice(StrEnum):
     """Where the noise of a private design comes from."""
 
     OWN = "own"
     OPENDP = "opendp"
 
 
-class Unknown(StrEnum):
+class UnknownPolicy(StrEnum):
     """What becomes of rows that a protocol does not know."""
 
     ERROR = "error"
@@ -60,8 +60,8 @@ AverageOnly = Annotated[
     bool, typer.Option("--average-only", help="Promise nothing but the average; the ε that results is stated.")
 ]
 Keep = Annotated[list[str] | None, typer.Option("--keep", help="A column to pass through, unprotected.")]
-AsOption = Annotated[As, typer.Option("--as", help=AS_HELP)]
-SetsOption = Annotated[Sets, typer.Option("--sets", help="Write sets as one column or 0/1 columns.")]
+AsOption = Annotated[OutputForm, typer.Option("--as", help=AS_HELP)]
+SetsOption = Annotated[SetsFormat, typer.Option("--sets", help="Write sets as one column or 0/1 columns.")]
 ExcelSafe = Annotated[
     bool, typer.Option("--excel-safe", help="Put an apostrophe before text that begins like a formula.")
 ]
@@ -77,7 +77,7 @@ DesignEpsilon = Annotated[
 DomainOption = Annotated[
     Path | None, typer.Option("--domain", help="For a private design: the public labels and bins, as scan drafts.")
 ]
-DesignNoise = Annotated[Noise, typer.Option("--design-noise", help="own, or opendp (an extra package).")]
+DesignNoise = Annotated[NoiseChoice, typer.Option("--design-noise", help="own, or opendp (an extra package).")]
 RowId = Annotated[
     str | None,
     typer.Option(
@@ -93,7 +93,7 @@ KeyFile = Annotated[
     ),
 ]
 UnknownOption = Annotated[
-    Unknown,
+    UnknownPolicy,
     typer.Option(
         "--unknown",
         help="Rows that hold what the protocol does not know: error, blur (as if they held a random value) or drop.",

@@ -14,9 +14,9 @@ from privacyfunnel.errors import GuaranteeError, ParameterError, SizeError
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
-from privacyfunnel.model.promises import promise as promise_called
-from privacyfunnel.model.uses.called import meant
+from privacyfunnel.model.promises import find_promise as promise_called
 from privacyfunnel.model.uses.use import Information, Use
+from privacyfunnel.model.uses.use_parser import resolve_use
 
 EPSILONS = (0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
 
@@ -93,16 +93,18 @@ def curve(
     if not epsilons:
         raise ParameterError("a curve needs at least one ε; there is none. Name some, such as 0.5,1,2.")
     like = promise_called(promise, 1.0) if isinstance(promise, str) else promise
-    use = meant(use) or Information()
+    use = resolve_use(use) or Information()
     use.refuse(joint)
-    table = [room.method(name) for name in methods or drawn_by_default(use)]
-    lines = [(method, method.looks) for method in table]
+    table = [room.find_method(name) for name in methods or default_methods(use)]
+    lines = [(method, method.always_sees_secret) for method in table]
     if sees_secret:
-        lines.insert(1, (room.method("optimal"), True))
+        lines.insert(1, (room.find_method("optimal"), True))
     solved = {(point.name, point.epsilon): point for point in known}
     effort = effort or Effort()
     most = 1 if effort.progress else cores or os.cpu_count() or 1  # who watches a proof watches it here
-    effort = replace(effort, time_limit=_each(within, len(epsilons) * sum(m.searches for m, _ in lines), most, effort))
+    effort = replace(
+        effort, time_limit=_seconds_per_search(within, len(epsilons) * sum(m.searches for m, _ in lines), most, effort)
+    )
     jobs = [
         (
             joint,
@@ -110,29 +112,29 @@ def curve(
             method.name,
             Options(sees_secret=seeing, use=use, orders=use.orders, effort=effort),
         )
-        for epsilon in sorted(epsilons, key=lambda size: _apart(size, like.epsilon))
+        for epsilon in sorted(epsilons, key=lambda size: _log_distance(size, like.epsilon))
         for method, seeing in lines
         if (line_name(method.name, seeing), epsilon) not in solved
     ]
     with Workers(min(len(jobs), most)) as workers:
-        made = workers.until(time.monotonic() + seconds, _point, jobs).values()
+        made = workers.run_until(time.monotonic() + seconds, _point, jobs).values()
     solved |= {(point.name, point.epsilon): point for point in made}
     points: list[Point] = []
     for method, seeing in lines:
         name = line_name(method.name, seeing)
         line = [solved[name, epsilon] for epsilon in sorted(epsilons) if (name, epsilon) in solved]
-        points += never_falling(line, use.less_is_better) if use.alike_everywhere else line
+        points += enforce_monotonicity(line, use.less_is_better) if use.alike_everywhere else line
     return Curve(like.name.lower(), entropy(joint.p_x), tuple(points), use)
 
 
-def never_falling(line: Sequence[Point], less_is_better: bool = False) -> list[Point]:
+def enforce_monotonicity(line: Sequence[Point], less_is_better: bool = False) -> list[Point]:
     """The points of one method by ε, each at least as good as those before it, its bound no wider than those after.
 
     A protocol that keeps ε keeps every larger one, and what no protocol exceeds at a larger ε none exceeds at a smaller
     one. Only a search that was cut short is ever mended by this.
 
     >>> line = [Point("optimal", 0.5, 4.1, 5.0), Point("optimal", 1.0, 3.7, 4.9), Point("optimal", 2.0, None, None)]
-    >>> [(point.utility, point.bound) for point in never_falling(line)]
+    >>> [(point.utility, point.bound) for point in enforce_monotonicity(line)]
     [(4.1, 4.9), (4.1, 4.9), (4.1, None)]
     """
     good = -1.0 if less_is_better else 1.0
@@ -150,27 +152,27 @@ def never_falling(line: Sequence[Point], less_is_better: bool = False) -> list[P
     ]
 
 
-def _each(within: float, searches: int, at_a_time: int, effort: Effort) -> float | None:
+def _seconds_per_search(within: float, searches: int, at_a_time: int, effort: Effort) -> float | None:
     """The seconds of each of so many searches."""
     limits = [effort.time_limit, within / max(-(-searches // at_a_time), 1)]
     return min((limit for limit in limits if limit is not None and limit < math.inf), default=None)
 
 
-def _apart(one: float, other: float) -> float:
+def _log_distance(one: float, other: float) -> float:
     """How far apart two sizes of a promise are, as a factor; a promise of nothing comes last."""
     return abs(math.log(one / other)) if one > 0 and other > 0 else math.inf
 
 
-def drawn_by_default(use: Use | None = None) -> list[str]:
+def default_methods(use: Use | None = None) -> list[str]:
     """The methods that a curve shows where none are named: those for whole records that serve the use."""
     use = use or Information()
-    return [name for name, method in room.METHODS.items() if not method.by_column and method.serves(use)]
+    return [name for name, method in room.METHODS.items() if not method.columnwise and method.serves(use)]
 
 
 def _point(joint: Joint, promise: Promise, method: str, options: Options) -> Point:
     name = line_name(method, options.sees_secret)
     try:
-        found = room.method(method).design(joint, promise, options)
+        found = room.find_method(method).design(joint, promise, options)
     except (GuaranteeError, SizeError):
         return Point(name, promise.epsilon, None, None)
     worth = found.worth

@@ -12,18 +12,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from privacyfunnel.designs import makers
-from privacyfunnel.designs.design import Design, Effort, Made, Options, Progress
-from privacyfunnel.designs.makers import listed_values
+from privacyfunnel.designs import builders
+from privacyfunnel.designs.builders import restrict_to_listed
+from privacyfunnel.designs.interface import Design, Effort, Options, Progress, RecordDesign
 from privacyfunnel.errors import ParameterError
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
-from privacyfunnel.model.uses.order import checked_orders
-from privacyfunnel.model.uses.statistics import Statistics
+from privacyfunnel.model.uses.ordinal_scale import check_orders
+from privacyfunnel.model.uses.statistics_use import Statistics
 from privacyfunnel.model.uses.use import Information, Use
-from privacyfunnel.tables.names import nearest
+from privacyfunnel.tables.coding.column_names import suggest_name
 
-__all__ = ["METHODS", "Design", "Effort", "Made", "Method", "Options", "Progress", "method"]
+__all__ = ["METHODS", "Design", "Effort", "Method", "Options", "Progress", "RecordDesign", "find_method"]
 
 Maker = Callable[[Joint, Promise, Options], Design]
 Trial = Callable[[Joint, Promise, Options], float]
@@ -47,9 +47,9 @@ class Method:
     make: Maker
     follows: frozenset[str] = frozenset({AS_VALUES})
     uses: tuple[type[Use], ...] = (Information,)  # what it can be made for, or measured by
-    looks: bool = False  # at the secret, whether asked to or not
+    always_sees_secret: bool = False  # at the secret, whether asked to or not
     searches: bool = False  # for as long as it is told to
-    by_column: bool = False  # one column after the other: for tables whose combinations are many
+    columnwise: bool = False  # one column after the other: for tables whose combinations are many
     answers_anything_else: bool = False  # by a row of its own for values that no row of the table has
     trial: Trial | None = None  # about how many nats it keeps, where finding that out by a design would take long
 
@@ -57,46 +57,46 @@ class Method:
         """The protocol of this method which keeps the promise.
 
         >>> from privacyfunnel.model.promises import LIP
-        >>> method("randomised-response").design(Joint.from_counts([[1, 0], [0, 1]]), LIP(9)).outputs
+        >>> find_method("randomised-response").design(Joint.from_counts([[1, 0], [0, 1]]), LIP(9)).outputs
         2
         """
         options = options or Options()
         orders = options.orders or options.use.orders
-        checked_orders(orders, joint)
+        check_orders(orders, joint)
         options = replace(options, orders=orders, use=options.use.ordered(orders))
         if not self.serves(options.use):
-            others = _either([name for name, other in METHODS.items() if other.serves(options.use)])
+            others = _format_choices([name for name, other in METHODS.items() if other.serves(options.use)])
             raise ParameterError(
                 f"{self.name} is not made for '{options.use.called}'; leave out --for, or use the method {others}."
             )
         refuse_options(self.name, self.follows, options)
-        return self.make(joint, promise if self.answers_anything_else else listed_values(promise), options)
+        return self.make(joint, promise if self.answers_anything_else else restrict_to_listed(promise), options)
 
     def serves(self, use: Use) -> bool:
         """Whether it can be made for that use, or measured by it."""
         return isinstance(use, self.uses)
 
-    def covering(self, promise: Promise) -> Promise:
+    def adapt_promise(self, promise: Promise) -> Promise:
         """The promise as this method keeps it: to people with values never seen too, where it has a row for them."""
         return promise.covering_anything_else(self.answers_anything_else)
 
-    def keeps(self, joint: Joint, promise: Promise, options: Options) -> float:
+    def estimate_information(self, joint: Joint, promise: Promise, options: Options) -> float:
         """About how many nats the method keeps of a table: to compare tables with."""
-        return (self.trial or _measured(self))(joint, promise, options)
+        return (self.trial or _measure_information(self))(joint, promise, options)
 
 
 def refuse_options(method: str, follows: frozenset[str], options: Options) -> None:
     """Refuse what this method cannot follow."""
     for option, sentence in REFUSALS.items():
         if option not in follows and _is_asked(getattr(options, option)):
-            others = _either([name for name, other in METHODS.items() if option in other.follows])
+            others = _format_choices([name for name, other in METHODS.items() if option in other.follows])
             raise ParameterError(sentence.format(method=method, others=others))
 
 
-def _either(names: Sequence[str]) -> str:
+def _format_choices(names: Sequence[str]) -> str:
     """Names of which one is to be chosen.
 
-    >>> _either(["a", "b", "c"]), _either(["a"])
+    >>> _format_choices(["a", "b", "c"]), _format_choices(["a"])
     ('a, b or c', 'a')
     """
     return " or ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
@@ -107,21 +107,21 @@ def _is_asked(option: object) -> bool:
     return option is not False and option is not None and option != ()
 
 
-def method(name: str) -> Method:
+def find_method(name: str) -> Method:
     """The method of that name."""
     if name not in METHODS:
-        raise unknown_method(name, tuple(METHODS))
+        raise unknown_method_error(name, tuple(METHODS))
     return METHODS[name]
 
 
-def unknown_method(name: str, known: Sequence[str]) -> ParameterError:
+def unknown_method_error(name: str, known: Sequence[str]) -> ParameterError:
     """The error for a name that no method has."""
     return ParameterError(
-        f"A method is one of {', '.join(known)}; there is none called '{name}'.{nearest(name, known)}"
+        f"A method is one of {', '.join(known)}; there is none called '{name}'.{suggest_name(name, known)}"
     )
 
 
-def _measured(mine: Method) -> Trial:
+def _measure_information(mine: Method) -> Trial:
     return lambda joint, promise, options: mine.design(joint, promise, options).information
 
 
@@ -130,31 +130,31 @@ _EVERY_USE = (Use,)
 _TABLE = (
     Method(
         "optimal",
-        makers.by_optimum,
+        builders.design_optimum,
         follows=_ALL_BUT_COLUMNS | {AVERAGE},
         uses=_EVERY_USE,
         searches=True,
         answers_anything_else=True,
     ),
-    Method("randomised-response", makers.by_randomised_response, uses=_EVERY_USE, answers_anything_else=True),
-    Method("unary-encoding", makers.by_unary_encoding, follows=frozenset()),
+    Method("randomised-response", builders.design_randomised_response, uses=_EVERY_USE, answers_anything_else=True),
+    Method("unary-encoding", builders.design_unary_encoding, follows=frozenset()),
     Method(
         "conditional-reporting",
-        makers.by_conditional_reporting,
+        builders.design_conditional_reporting,
         follows=_ALL_BUT_COLUMNS,
         uses=_EVERY_USE,
-        looks=True,
+        always_sees_secret=True,
         answers_anything_else=True,
     ),
-    Method("product", makers.by_product, follows=frozenset({AS_VALUES, BUDGETS}), searches=True, by_column=True),
+    Method("product", builders.design_product, follows=frozenset({AS_VALUES, BUDGETS}), searches=True, columnwise=True),
     Method(
         "chain",
-        makers.by_chain,
+        builders.design_chain,
         follows=frozenset({AS_VALUES, ORDER}),
         searches=True,
-        by_column=True,
-        trial=makers.trial_of_chain,
+        columnwise=True,
+        trial=builders.try_chain,
     ),
-    Method("forced-response", makers.by_forced_response, uses=(Information, Statistics), by_column=True),
+    Method("forced-response", builders.design_forced_response, uses=(Information, Statistics), columnwise=True),
 )
 METHODS: Mapping[str, Method] = MappingProxyType({each.name: each for each in _TABLE})

@@ -43,21 +43,23 @@ class Workers:
                 process.terminate()
         self._pool.shutdown(cancel_futures=True)
 
-    def all(self, work: Callable[..., Answer], jobs: Sequence[tuple[Any, ...]]) -> list[Answer]:
+    def run_all(self, work: Callable[..., Answer], jobs: Sequence[tuple[Any, ...]]) -> list[Answer]:
         """The answer to every job, in order."""
-        pool = self._ready(len(jobs))
+        pool = self._open_pool(len(jobs))
         if pool is None:
             return [work(*job) for job in jobs]
         futures = [pool.submit(work, *job) for job in jobs]
         _wait(futures, math.inf)
         return [future.result() for future in futures]
 
-    def until(self, deadline: float, work: Callable[..., Answer], jobs: Sequence[tuple[Any, ...]]) -> dict[int, Answer]:
+    def run_until(
+        self, deadline: float, work: Callable[..., Answer], jobs: Sequence[tuple[Any, ...]]
+    ) -> dict[int, Answer]:
         """The answers to the jobs that begin before the clock (`time.monotonic`) shows the deadline, by their number.
 
         Jobs begin in order, and one that has begun is finished.
         """
-        pool = self._ready(len(jobs))
+        pool = self._open_pool(len(jobs))
         if pool is None:
             found: dict[int, Answer] = {}
             for number, job in enumerate(jobs):
@@ -71,13 +73,13 @@ class Workers:
         _wait([futures[number] for number in begun], math.inf)
         return {number: futures[number].result() for number in begun}
 
-    def _ready(self, jobs: int) -> ProcessPoolExecutor | None:
+    def _open_pool(self, jobs: int) -> ProcessPoolExecutor | None:
         if min(jobs, self._most) < 2 or "fork" not in multiprocessing.get_all_start_methods():
             return None
         if self._pool is None:
             here = multiprocessing.get_context("fork")
             before = set(multiprocessing.active_children())
-            with _no_signals():  # a worker must not take one for its parent, whose handlers it is born with
+            with _block_signals():  # a worker must not take one for its parent, whose handlers it is born with
                 self._pool = ProcessPoolExecutor(self._most, here, initializer=_begin, initargs=(os.getpid(),))
                 self._pool.submit(os.getpid)  # the first job forks them all
             self._processes = set(multiprocessing.active_children()) - before
@@ -95,7 +97,7 @@ def _wait(futures: Sequence[Future[Any]], deadline: float) -> None:
 
 
 @contextmanager
-def _no_signals() -> Iterator[None]:
+def _block_signals() -> Iterator[None]:
     """Signals that end the program come after the body, not within it."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
     try:

@@ -16,7 +16,7 @@ simplex.py      many small linear programmes at once; tableau.py the same where 
 hulls.py        sets of priors, written out; hull_corners.py in batches over few inputs, rules.py which rows are broken
 """
 
-from privacyfunnel.engine.generation import Progress
+from privacyfunnel.engine.driver import Progress
 from privacyfunnel.engine.plan import split
 from privacyfunnel.engine.problem import Problem, Proof, Split
 

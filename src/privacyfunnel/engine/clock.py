@@ -21,24 +21,24 @@ class TimeUpError(Exception):
 class Clock:
     """When a run began and when it must end (time.monotonic)."""
 
-    begun: float
+    start: float
     deadline: float
 
     @classmethod
-    def of(cls, time_limit: float | None) -> Clock:
+    def from_limit(cls, time_limit: float | None) -> Clock:
         """A clock that begins now and runs for so many seconds; for ever where there is no limit."""
         now = time.monotonic()
         return cls(now, np.inf if time_limit is None else now + time_limit)
 
     @property
-    def left(self) -> float:
+    def seconds_left(self) -> float:
         """Seconds that are left, at least 0."""
         return max(self.deadline - time.monotonic(), 0.0)
 
     @property
-    def remaining(self) -> float | None:
+    def time_limit(self) -> float | None:
         """The same as a time limit; None where there is none."""
-        return self.left if np.isfinite(self.deadline) else None
+        return self.seconds_left if np.isfinite(self.deadline) else None
 
     @property
     def late(self) -> bool:
@@ -47,10 +47,10 @@ class Clock:
 
     def part(self, share: float) -> Clock:
         """A clock that rings after this share of what is left."""
-        left = self.left
-        return Clock(self.begun, time.monotonic() + share * left if np.isfinite(left) else np.inf)
+        left = self.seconds_left
+        return Clock(self.start, time.monotonic() + share * left if np.isfinite(left) else np.inf)
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Go on only if there is time."""
         if self.late:
             raise TimeUpError

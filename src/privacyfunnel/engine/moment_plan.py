@@ -9,27 +9,27 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray
-from privacyfunnel.engine.best_first import BestFirst
-from privacyfunnel.engine.bounding import Prover
+from privacyfunnel.engine.bounds.dual_bounds import Prover
 from privacyfunnel.engine.clock import FOREVER, Clock
-from privacyfunnel.engine.conditioning import Conditioning, Tools
-from privacyfunnel.engine.curved import Curved
-from privacyfunnel.engine.generation import Progress
-from privacyfunnel.engine.hull_products import MissingRows
-from privacyfunnel.engine.hulls import HullOracle
-from privacyfunnel.engine.interval import Interval
-from privacyfunnel.engine.moments import Moment
-from privacyfunnel.engine.polytope import Polytope, polytope_of
+from privacyfunnel.engine.driver import Progress
+from privacyfunnel.engine.masters.moment import Moment
+from privacyfunnel.engine.masters.moment_objective import MomentObjective
+from privacyfunnel.engine.moment_driver import MomentGeneration, MomentTools
+from privacyfunnel.engine.oracles.constraint_oracle import ConstraintOracle
+from privacyfunnel.engine.oracles.credal import CredalOracle
+from privacyfunnel.engine.oracles.interval import IntervalOracle
+from privacyfunnel.engine.oracles.polytope import Polytope, build_polytope
 from privacyfunnel.engine.problem import Problem, Split
-from privacyfunnel.engine.product_programme import BestProducts, ProductProgramme
-from privacyfunnel.engine.products import Products, cone_of
-from privacyfunnel.engine.programme import RowsOracle
-from privacyfunnel.engine.reductions import grouped_secrets
-from privacyfunnel.engine.search import VertexSearch
-from privacyfunnel.engine.sparse_products import SparseProgramme
-from privacyfunnel.engine.squared_chords import EverCloser, SquaredChords
-from privacyfunnel.engine.tangent_walks import TangentWalks
-from privacyfunnel.engine.twos import WithTwos
+from privacyfunnel.engine.proofs.branch_and_bound import BranchAndBound
+from privacyfunnel.engine.proofs.credal_products import CredalProductCuts
+from privacyfunnel.engine.proofs.product_programme import ProductProgramme, ProductSolver
+from privacyfunnel.engine.proofs.products import ProductRelaxation, build_constraint_cone
+from privacyfunnel.engine.proofs.sparse_products import SparseProductProgramme
+from privacyfunnel.engine.proofs.squared_chords import SquaredChords, TighteningProof
+from privacyfunnel.engine.reductions.reduced_problems import group_secrets
+from privacyfunnel.engine.search.pair_atoms import PairAtomSearch
+from privacyfunnel.engine.search.searches import VertexSearch
+from privacyfunnel.engine.search.tangent import MomentTangentSearch
 
 MOST_MULTIPLIED = 64  # inputs; with more, products of rows have too many entries for a box to be bounded in time
 MOST_PAIRED = 2000  # inputs; with more, a table of all pairs and a form of all entries no longer fit
@@ -42,7 +42,7 @@ WALKS_BY_TANGENTS = 8  # at once, where each step is a linear programme
 VERY_MANY_ROWS = 250  # of the polytope; beyond, inverting its bases takes seconds a step, and gigabytes
 
 
-def conditioned(
+def split_by_moment(
     problem: Problem,
     moment: Moment,
     *,
@@ -56,128 +56,136 @@ def conditioned(
 
     Inputs that the promise cannot tell apart stay apart: which of them are named together counts here.
     """
-    clock = Clock.of(time_limit)
-    run = conditioning_for(problem, moment, clock)
-    run.run(gap, clock.part(1 - ENDING).remaining, progress, start, absolute=absolute)
+    clock = Clock.from_limit(time_limit)
+    run = choose_moment_generation(problem, moment, clock)
+    run.run(gap, clock.part(1 - ENDING).time_limit, progress, start, absolute=absolute)
     return run.best(clock)
 
 
-def conditioning_for(problem: Problem, moment: Moment, clock: Clock = FOREVER) -> Conditioning:
+def choose_moment_generation(problem: Problem, moment: Moment, clock: Clock = FOREVER) -> MomentGeneration:
     """The run that suits the problem where its second moment counts; it must end by the clock."""
     way = next(way for way in MOMENT_PLAN if way.when(problem))
-    return Conditioning(problem, moment, way.made(problem, moment, clock), way.name)
+    return MomentGeneration(problem, moment, way.build(problem, moment, clock), way.name)
 
 
 @dataclass(frozen=True, slots=True)
-class MomentWay:
+class MomentStrategy:
     """How a kind of problem is solved: its name, when it is chosen, and what seeks and proves."""
 
     name: str
     when: Callable[[Problem], bool]
-    made: Callable[[Problem, Moment, Clock], Tools]
+    build: Callable[[Problem, Moment, Clock], MomentTools]
 
 
-def _pairs(problem: Problem, moment: Moment, clock: Clock) -> Tools:
-    interval = Interval(problem)
+def _build_interval(problem: Problem, moment: Moment, clock: Clock) -> MomentTools:
+    interval = IntervalOracle(problem)
 
-    def charged(objective: Curved) -> Prover:
-        interval.charge(objective)
+    def build_prover(objective: MomentObjective) -> Prover:
+        interval.set_objective(objective)
         return interval
 
-    return Tools(interval, charged)
+    return MomentTools(interval, build_prover)
 
 
-def _by_products(problem: Problem, moment: Moment, clock: Clock) -> Tools:
-    polytope = polytope_of(problem)
+def _build_products(problem: Problem, moment: Moment, clock: Clock) -> MomentTools:
+    polytope = build_polytope(problem)
     search = VertexSearch(polytope, problem.objective)
-    return Tools(search, _multiplied(problem, polytope, search, ProductProgramme, clock))
+    return MomentTools(search, _product_prover(problem, polytope, search, ProductProgramme, clock))
 
 
-def _by_some_products(problem: Problem, moment: Moment, clock: Clock) -> Tools:
+def _build_sparse_products(problem: Problem, moment: Moment, clock: Clock) -> MomentTools:
     """The same where entries and pairs are many: all atoms over two inputs in a table, and few entries looked at."""
-    polytope = polytope_of(problem)
-    search = WithTwos(VertexSearch(polytope, problem.objective), problem)
-    return Tools(search, _multiplied(problem, polytope, search, SparseProgramme, clock))
+    polytope = build_polytope(problem)
+    search = PairAtomSearch(VertexSearch(polytope, problem.objective), problem)
+    return MomentTools(search, _product_prover(problem, polytope, search, SparseProductProgramme, clock))
 
 
-def _by_chords(problem: Problem, moment: Moment, clock: Clock) -> Tools:
+def _build_chords(problem: Problem, moment: Moment, clock: Clock) -> MomentTools:
     """The same where secrets are few, so that atoms have few entries: boxes of these, and chords of squares."""
-    polytope = polytope_of(problem)
-    search, reach = WithTwos(VertexSearch(polytope, problem.objective), problem), list[FloatArray]()
+    polytope = build_polytope(problem)
+    search, reach = PairAtomSearch(VertexSearch(polytope, problem.objective), problem), list[FloatArray]()
 
-    def charged(objective: Curved) -> Prover:
+    def build_prover(objective: MomentObjective) -> Prover:
         if not reach:
             reach.append(polytope.reach(clock.deadline))
-        search.charge(objective)
-        return EverCloser(SquaredChords(polytope, objective, reach[0]), search.polished)
+        search.set_objective(objective)
+        return TighteningProof(SquaredChords(polytope, objective, reach[0]), search.polish)
 
-    return Tools(search, charged, share=SEARCHED_LONG)
+    return MomentTools(search, build_prover, share=SEARCHED_LONG)
 
 
-def _multiplied(
+def _product_prover(
     problem: Problem,
     polytope: Polytope,
-    search: VertexSearch | WithTwos,
-    best_products: type[BestProducts],
+    search: VertexSearch | PairAtomSearch,
+    best_products: type[ProductSolver],
     clock: Clock,
-) -> Callable[[Curved], Prover]:
+) -> Callable[[MomentObjective], Prover]:
     """Proofs by products of rows."""
-    cone, reach = cone_of(problem), list[FloatArray]()
+    cone, reach = build_constraint_cone(problem), list[FloatArray]()
 
-    def charged(objective: Curved) -> Prover:
+    def build_prover(objective: MomentObjective) -> Prover:
         if not reach:
             reach.append(np.minimum(cone.image @ polytope.reach(clock.deadline), 1.0))
-        search.charge(objective)
-        return BestFirst(Products(cone, objective, reach[0], None, best_products), objective, search.polished)
+        search.set_objective(objective)
+        return BranchAndBound(
+            ProductRelaxation(cone, objective, reach[0], None, best_products), objective, search.polish
+        )
 
-    return charged
+    return build_prover
 
 
-def _by_groups(problem: Problem, moment: Moment, clock: Clock) -> Tools:
+def _build_groups(problem: Problem, moment: Moment, clock: Clock) -> MomentTools:
     """Searched as before; bounded by each secret against all others, which is proved at once (Theorem 7a)."""
-    return Tools(VertexSearch(polytope_of(problem), problem.objective), None, _one_by_one(problem, moment))
+    return MomentTools(
+        VertexSearch(build_polytope(problem), problem.objective), None, _single_secret_bound(problem, moment)
+    )
 
 
-def _by_programmes(problem: Problem, moment: Moment, clock: Clock) -> Tools:
+def _build_linear_programmes(problem: Problem, moment: Moment, clock: Clock) -> MomentTools:
     """Bounded in the same way; a step of a walk is a linear programme, for bases are too large to be inverted."""
-    search = TangentWalks(RowsOracle(problem), problem, WALKS_BY_TANGENTS)
-    return Tools(search, None, _one_by_one(problem, moment))
+    search = MomentTangentSearch(ConstraintOracle(problem), problem, WALKS_BY_TANGENTS)
+    return MomentTools(search, None, _single_secret_bound(problem, moment))
 
 
-def _one_by_one(problem: Problem, moment: Moment) -> Callable[[float], float]:
+def _single_secret_bound(problem: Problem, moment: Moment) -> Callable[[float], float]:
     """A bound by each secret against all others."""
-    groups = grouped_secrets(problem)
+    groups = group_secrets(problem)
 
-    def simpler(seconds: float) -> float:
-        clock, best = Clock.of(seconds), 0.0
+    def relaxation_bound(seconds: float) -> float:
+        clock, best = Clock.from_limit(seconds), 0.0
         for s in range(0 if groups is None else groups.count):
-            easier = None if groups is None or clock.late else groups.singled_out([s])
+            easier = None if groups is None or clock.late else groups.single_out([s])
             if easier is not None:
-                run = conditioning_for(easier, moment, clock)
-                run.run(SIMPLER_GAP, clock.remaining)
+                run = choose_moment_generation(easier, moment, clock)
+                run.run(SIMPLER_GAP, clock.time_limit)
                 best = max(best, run.bound)
         return best
 
-    return simpler
+    return relaxation_bound
 
 
-def _has_sets(problem: Problem) -> bool:
-    return problem.sets is not None
+def _has_credal_sets(problem: Problem) -> bool:
+    return problem.credal_sets is not None
 
 
 def _has_pairs(problem: Problem) -> bool:
     """Few enough inputs for a table of all pairs of them, and each a value of its own."""
-    return problem.objective.plain and problem.size <= MOST_PAIRED and len(problem.inequalities) <= MOST_MULTIPLIED_ROWS
+    return (
+        problem.objective.is_identity
+        and problem.size <= MOST_PAIRED
+        and len(problem.inequalities) <= MOST_MULTIPLIED_ROWS
+    )
 
 
-def _has_few_rows(problem: Problem) -> bool:
+def _has_few_constraints(problem: Problem) -> bool:
     return _has_pairs(problem) and len(problem.inequalities) <= FEW_ROWS
 
 
-def _has_very_many_rows(problem: Problem) -> bool:
+def _has_very_many_constraints(problem: Problem) -> bool:
     """Rows of its polytope: one per secret where all are compared with everybody, or with each other."""
-    rows = problem.rows
-    compact = rows.against_everybody or rows.each_other is not None
+    rows = problem.constraints
+    compact = rows.compares_with_everybody or rows.mutual_functionals is not None
     return (rows.share.shape[1] if compact else len(problem.inequalities)) > VERY_MANY_ROWS
 
 
@@ -185,57 +193,65 @@ def _is_small(problem: Problem) -> bool:
     return problem.size <= MOST_MULTIPLIED
 
 
-def _products_over_sets(problem: Problem, moment: Moment, clock: Clock) -> Tools:
+def _build_credal_products(problem: Problem, moment: Moment, clock: Clock) -> MomentTools:
     """Walks by tangents, and products of rows; those that sets ask for arrive where a proof misses them."""
-    oracle, missing = HullOracle(problem), MissingRows(problem)
-    beyond = (problem.objective.value >= len(moment.factor)).astype(np.float64)
-    cone = cone_of(problem, -float(oracle.minimise(-beyond[None, :], clock.deadline).lower[0]) if beyond.any() else 0.0)
-    search = TangentWalks(oracle, problem, WALKS_BY_TANGENTS)
+    oracle, missing = CredalOracle(problem), CredalProductCuts(problem)
+    beyond = (problem.objective.image_index >= len(moment.factor)).astype(np.float64)
+    cone = build_constraint_cone(
+        problem, -float(oracle.minimise(-beyond[None, :], clock.deadline).lower[0]) if beyond.any() else 0.0
+    )
+    search = MomentTangentSearch(oracle, problem, WALKS_BY_TANGENTS)
     reach: list[FloatArray] = []
 
-    def charged(objective: Curved) -> Prover:
+    def build_prover(objective: MomentObjective) -> Prover:
         if not reach:
             reach.append(np.minimum(cone.image @ oracle.reach(clock.deadline), 1.0))
-        return BestFirst(Products(cone, objective, reach[0], missing), objective, search.polished)
+        return BranchAndBound(ProductRelaxation(cone, objective, reach[0], missing), objective, search.polish)
 
-    return Tools(search, charged, _by_the_table(problem, moment))
+    return MomentTools(search, build_prover, _table_bound(problem, moment))
 
 
-def _over_sets_without_proof(problem: Problem, moment: Moment, clock: Clock) -> Tools:
+def _build_credal_search(problem: Problem, moment: Moment, clock: Clock) -> MomentTools:
     """The same walks, without a proof of their own."""
-    search = TangentWalks(HullOracle(problem), problem, WALKS_BY_TANGENTS)
-    return Tools(search, None, _by_the_table(problem, moment))
+    search = MomentTangentSearch(CredalOracle(problem), problem, WALKS_BY_TANGENTS)
+    return MomentTools(search, None, _table_bound(problem, moment))
 
 
-def _by_the_table(problem: Problem, moment: Moment) -> Callable[[float], float]:
+def _table_bound(problem: Problem, moment: Moment) -> Callable[[float], float]:
     """A bound by what the table's own rows allow: the table is a member of its sets."""
 
-    def simpler(seconds: float) -> float:
-        clock = Clock.of(seconds)
-        run = conditioning_for(_in_the_table(problem, moment), moment, clock)
-        run.run(SIMPLER_GAP, clock.remaining)
+    def relaxation_bound(seconds: float) -> float:
+        clock = Clock.from_limit(seconds)
+        run = choose_moment_generation(_restrict_to_table(problem, moment), moment, clock)
+        run.run(SIMPLER_GAP, clock.time_limit)
         return run.bound
 
-    return simpler
+    return relaxation_bound
 
 
-def _in_the_table(problem: Problem, moment: Moment) -> Problem:
+def _restrict_to_table(problem: Problem, moment: Moment) -> Problem:
     """The same without sets, and without inputs that the table lacks: its rows do not speak of these."""
-    inputs = np.flatnonzero(problem.objective.value < len(moment.factor))
+    inputs = np.flatnonzero(problem.objective.image_index < len(moment.factor))
     if len(inputs) == problem.size:
-        return replace(problem, sets=None)
-    part, seen = problem.among(inputs), float(problem.prior[inputs].sum())
-    rows = replace(part.rows, functionals=part.rows.functionals * seen, even=problem.rows.even)
-    return replace(part, prior=part.prior / seen, rows=rows)
+        return replace(problem, credal_sets=None)
+    part, seen = problem.restrict(inputs), float(problem.prior[inputs].sum())
+    rows = replace(part.constraints, functionals=part.constraints.functionals * seen, even=problem.constraints.even)
+    return replace(part, prior=part.prior / seen, constraints=rows)
 
 
 MOMENT_PLAN = (
-    MomentWay("sets of priors, products of rows", lambda p: _has_sets(p) and _is_small(p), _products_over_sets),
-    MomentWay("sets of priors, bounded by the table's own rows", _has_sets, _over_sets_without_proof),
-    MomentWay("one number, all vertices in a table", lambda p: p.objective.plain and p.rows.of_two, _pairs),
-    MomentWay("very many rows, linear programmes", _has_very_many_rows, _by_programmes),
-    MomentWay("vertices of the polytope, products of rows", _is_small, _by_products),
-    MomentWay("vertices of the polytope, chords of squares", _has_few_rows, _by_chords),
-    MomentWay("vertices of the polytope, some products of rows", _has_pairs, _by_some_products),
-    MomentWay("vertices of the polytope, bounded by groups of secrets", lambda problem: True, _by_groups),
+    MomentStrategy(
+        "sets of priors, products of rows", lambda p: _has_credal_sets(p) and _is_small(p), _build_credal_products
+    ),
+    MomentStrategy("sets of priors, bounded by the table's own rows", _has_credal_sets, _build_credal_search),
+    MomentStrategy(
+        "one number, all vertices in a table",
+        lambda p: p.objective.is_identity and p.constraints.is_one_dimensional,
+        _build_interval,
+    ),
+    MomentStrategy("very many rows, linear programmes", _has_very_many_constraints, _build_linear_programmes),
+    MomentStrategy("vertices of the polytope, products of rows", _is_small, _build_products),
+    MomentStrategy("vertices of the polytope, chords of squares", _has_few_constraints, _build_chords),
+    MomentStrategy("vertices of the polytope, some products of rows", _has_pairs, _build_sparse_products),
+    MomentStrategy("vertices of the polytope, bounded by groups of secrets", lambda problem: True, _build_groups),
 )

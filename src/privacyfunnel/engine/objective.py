@@ -15,8 +15,8 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from privacyfunnel.arrays import FloatArray, IntArray, Matrix, filled
-from privacyfunnel.model.information import surprise
+from privacyfunnel.arrays import FloatArray, IntArray, Matrix, nonzero_entries
+from privacyfunnel.model.information import entropy_terms
 
 AT_ONCE = 1 << 20  # entries that are summed at a time: their places fill 8 MB
 
@@ -25,15 +25,15 @@ class Objective(Protocol):
     """A sum of concave terms of T v."""
 
     @property
-    def value(self) -> IntArray:
+    def image_index(self) -> IntArray:
         """The entry of the image that each input belongs to, numbered without holes."""
 
     @property
-    def values(self) -> int:
+    def image_size(self) -> int:
         """How many entries the image has."""
 
     @property
-    def plain(self) -> bool:
+    def is_identity(self) -> bool:
         """Whether every input is an entry of its own, so that T is the identity."""
 
     @property
@@ -41,10 +41,10 @@ class Objective(Protocol):
         """B, a row per input, where the cost falls by ‖Bᵀv‖² as well; None where it does not."""
 
     @property
-    def products(self) -> FloatArray | None:
+    def gram_matrix(self) -> FloatArray | None:
         """B Bᵀ, in which what rows have in common is short, however long they are."""
 
-    def among(self, inputs: IntArray) -> "Objective":
+    def restrict(self, inputs: IntArray) -> "Objective":
         """The same objective over some of the inputs."""
 
     def terms(self, t: FloatArray) -> FloatArray:
@@ -60,25 +60,25 @@ class Entropy:
     r"""H(T v), in nats."""
 
     square: ClassVar[None] = None
-    products: ClassVar[None] = None
-    value: IntArray
-    values: int
-    plain: bool
+    gram_matrix: ClassVar[None] = None
+    image_index: IntArray
+    image_size: int
+    is_identity: bool
 
     @classmethod
-    def of(cls, group: IntArray) -> "Entropy":
+    def from_groups(cls, group: IntArray) -> "Entropy":
         """The entropy over the groups of inputs."""
         found, value = np.unique(group, return_inverse=True)
         value = value.astype(np.int64).reshape(-1)
         return cls(value, found.size, bool(np.array_equal(value, np.arange(value.size))))
 
-    def among(self, inputs: IntArray) -> "Entropy":
+    def restrict(self, inputs: IntArray) -> "Entropy":
         """The entropy of atoms that have these inputs only."""
-        return Entropy.of(self.value[inputs])
+        return Entropy.from_groups(self.image_index[inputs])
 
     def terms(self, t: FloatArray) -> FloatArray:
         """−t ln t."""
-        return surprise(t)
+        return entropy_terms(t)
 
     def slopes(self, t: FloatArray, least: float) -> FloatArray:
         r"""By Gibbs' inequality :math:`H(u) \le -\sum_x u_x \ln t_x` for every distribution u."""
@@ -87,26 +87,26 @@ class Entropy:
 
 def image(objective: Objective, atoms: FloatArray) -> FloatArray:
     """T v for every row v."""
-    if objective.plain:
+    if objective.is_identity:
         return atoms
     k = atoms.shape[0]
-    index = np.arange(k)[:, None] * objective.values + objective.value
-    sums: FloatArray = np.bincount(index.ravel(), atoms.ravel(), k * objective.values).astype(np.float64)
-    return sums.reshape(k, objective.values)
+    index = np.arange(k)[:, None] * objective.image_size + objective.image_index
+    sums: FloatArray = np.bincount(index.ravel(), atoms.ravel(), k * objective.image_size).astype(np.float64)
+    return sums.reshape(k, objective.image_size)
 
 
 def costs(objective: Objective, atoms: Matrix) -> FloatArray:
     """The cost of every row. Atoms have few non-zero entries, so only those are looked at, unless inputs are summed."""
-    if isinstance(atoms, np.ndarray) and not objective.plain:
+    if isinstance(atoms, np.ndarray) and not objective.is_identity:
         separate = np.empty(len(atoms))
         for first in range(0, len(atoms), rows := max(1, AT_ONCE // atoms.shape[1])):
             some = slice(first, first + rows)
             separate[some] = objective.terms(image(objective, atoms[some])).sum(axis=1)
         return separate - squares(objective, atoms)
-    row, z, entries = filled(atoms)
-    if not objective.plain:
-        cell, where = np.unique(row * objective.values + objective.value[z], return_inverse=True)
-        row, entries = cell // objective.values, np.bincount(where, entries).astype(np.float64)
+    row, z, entries = nonzero_entries(atoms)
+    if not objective.is_identity:
+        cell, where = np.unique(row * objective.image_size + objective.image_index[z], return_inverse=True)
+        row, entries = cell // objective.image_size, np.bincount(where, entries).astype(np.float64)
     separate = np.bincount(row, objective.terms(entries), minlength=atoms.shape[0]).astype(np.float64)
     return separate - squares(objective, atoms)
 
@@ -126,7 +126,7 @@ def reduced_costs(objective: Objective, atoms: FloatArray, prices: FloatArray) -
 
 def tangents(objective: Objective, atoms: FloatArray, least: float) -> FloatArray:
     """For every row the slopes, by input, of a linear function above the cost that meets it there."""
-    slopes = objective.slopes(image(objective, atoms), least)[:, objective.value]
+    slopes = objective.slopes(image(objective, atoms), least)[:, objective.image_index]
     B = objective.square
     return slopes if B is None else slopes - 2.0 * (atoms @ B) @ B.T
 

@@ -10,28 +10,34 @@ from dataclasses import dataclass
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray, sparse
-from privacyfunnel.engine.best_first import BestFirst, Relaxation
-from privacyfunnel.engine.blocks import ByBlocks, WithinBlock
-from privacyfunnel.engine.bounding import ByProof, ByRelaxations, NoProof, Prover
-from privacyfunnel.engine.chords import BoxedChords, OpenChords
-from privacyfunnel.engine.classes import ByClasses, class_cones
+from privacyfunnel.engine.bounds.dual_bounds import NoBound, ProofBound, Prover, RelaxationBound
 from privacyfunnel.engine.clock import Clock
-from privacyfunnel.engine.generation import Generation, Pace, Progress
-from privacyfunnel.engine.hull_chords import HullChords
-from privacyfunnel.engine.hull_cone import extended_cone
-from privacyfunnel.engine.hull_corners import HullCorners
-from privacyfunnel.engine.hulls import HullOracle
-from privacyfunnel.engine.interval import Interval
-from privacyfunnel.engine.neighbours import NeighbourSearch
-from privacyfunnel.engine.oracle import Oracle, is_secret_box, secret_box
-from privacyfunnel.engine.polytope import Polytope, boxed, polytope_of
+from privacyfunnel.engine.driver import ColumnGeneration, Pace, Progress
+from privacyfunnel.engine.masters.blocks import BlockMaster, SingleBlockMaster
+from privacyfunnel.engine.masters.slack_masters import CoarseStart, PenalisedMaster, ResidualMaster
+from privacyfunnel.engine.oracles.constraint_oracle import ConstraintOracle
+from privacyfunnel.engine.oracles.credal import CredalOracle
+from privacyfunnel.engine.oracles.credal_batch import CredalBatchOracle
+from privacyfunnel.engine.oracles.credal_cone import credal_cone_constraints
+from privacyfunnel.engine.oracles.credal_constraints import CredalConstraints
+from privacyfunnel.engine.oracles.interval import IntervalOracle
+from privacyfunnel.engine.oracles.oracle import Oracle, is_secret_box, secret_box
+from privacyfunnel.engine.oracles.polytope import Polytope, build_box, build_polytope
 from privacyfunnel.engine.problem import Problem, Split
-from privacyfunnel.engine.programme import RowsOracle
-from privacyfunnel.engine.reductions import merged
-from privacyfunnel.engine.rules import Rules
-from privacyfunnel.engine.search import InputsInTurn, InTurn, Search, TangentSearch, VertexSearch
-from privacyfunnel.engine.some_inputs import SomeInputsSearch
-from privacyfunnel.engine.supply import Beginning, WithLoans, WithRest
+from privacyfunnel.engine.proofs.branch_and_bound import BranchAndBound, Relaxation
+from privacyfunnel.engine.proofs.chords import BoxedChords, ImageChords
+from privacyfunnel.engine.proofs.class_cones import ClassRelaxation, class_cones
+from privacyfunnel.engine.proofs.credal_chords import CredalChords
+from privacyfunnel.engine.reductions.reduced_problems import merge_equal
+from privacyfunnel.engine.search.class_subspace import ClassSubspaceSearch
+from privacyfunnel.engine.search.searches import (
+    AlternatingSearch,
+    RoundRobinSearch,
+    Search,
+    TangentSearch,
+    VertexSearch,
+)
+from privacyfunnel.engine.search.subspace import RandomSubspaceSearch
 
 MANY_INPUTS = 150  # below, atoms are few enough to be searched for in the polytope itself, and prices soon right
 MANY_ROWS = 130  # beyond, inverting bases of so many rows takes longer than linear programmes one by one
@@ -58,18 +64,18 @@ VERY_MANY_SECRETS = 250  # rows of LIP and LDP beyond which inverting their base
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class Strategy:
     """How a kind of problem is solved: its name, when it is chosen, and what makes the run."""
 
     name: str
     when: Callable[[Problem], bool]
-    made: Callable[[Problem, str], Generation]
+    build: Callable[[Problem, str], ColumnGeneration]
 
 
-def generation_for(problem: Problem) -> Generation:
+def choose_generation(problem: Problem) -> ColumnGeneration:
     """The column generation that suits the problem."""
     way = next(way for way in PLAN if way.when(problem))
-    return way.made(problem, way.name)
+    return way.build(problem, way.name)
 
 
 def split(
@@ -86,182 +92,196 @@ def split(
     `start` are allowed atoms that are known already; the split is never worse than the best one of these.
     Inputs that the promise cannot tell apart are told apart as far as `most_atoms` allow, in the end.
     """
-    clock = Clock.of(time_limit)
-    small = merged(problem)
-    generation = generation_for(small.problem)
-    generation.run(gap, time_limit, progress, None if start is None else small.lifted(start))
-    return small.told_apart(generation.best(_afterwards(clock)), most_atoms)
+    clock = Clock.from_limit(time_limit)
+    small = merge_equal(problem)
+    generation = choose_generation(small.problem)
+    generation.run(gap, time_limit, progress, None if start is None else small.aggregate(start))
+    return small.refine(generation.best(_refinement_clock(clock)), most_atoms)
 
 
-def _afterwards(clock: Clock) -> Clock:
+def _refinement_clock(clock: Clock) -> Clock:
     """What may pass until the best split is refined, beyond the limit too."""
-    return Clock(clock.begun, clock.deadline + max(REFINING_SHARE * (clock.deadline - clock.begun), REFINING_SECONDS))
+    return Clock(clock.start, clock.deadline + max(REFINING_SHARE * (clock.deadline - clock.start), REFINING_SECONDS))
 
 
-def cone_rows(problem: Problem) -> sparse.csr_array:
+def cone_constraints(problem: Problem) -> sparse.csr_array:
     """Rows of one linear programme over multiples of allowed atoms."""
-    if problem.sets is None:
+    if problem.credal_sets is None:
         return problem.cone()
-    rules = Rules.of(problem)
-    return extended_cone(rules, problem.prior, np.arange(len(rules.one)))
+    rules = CredalConstraints.from_problem(problem)
+    return credal_cone_constraints(rules, problem.prior, np.arange(len(rules.one)))
 
 
 def linear_oracle(problem: Problem) -> Oracle:
     """What minimises linear costs over the allowed atoms, with a proof of each minimum."""
-    return RowsOracle(problem) if problem.sets is None else HullOracle(problem)
+    return ConstraintOracle(problem) if problem.credal_sets is None else CredalOracle(problem)
 
 
 # -- the ways ------------------------------------------------------------------------------------------------------
 
 
-def _by_interval(problem: Problem, name: str) -> Generation:
-    interval = Interval(problem)
-    return _with_loans(problem, name, interval, interval, 0.0)
+def _build_interval(problem: Problem, name: str) -> ColumnGeneration:
+    interval = IntervalOracle(problem)
+    return _build_penalised(problem, name, interval, interval, 0.0)
 
 
-def _seeing_secret_in_a_box(problem: Problem, name: str) -> Generation:
+def _build_secret_box(problem: Problem, name: str) -> ColumnGeneration:
     oracle = secret_box(problem)
     search = TangentSearch(oracle, problem, WALKS_IN_CLOSED_FORM)
-    return _with_loans(problem, name, search, _proof(problem, OpenChords(oracle, problem.objective), search), STEADY)
+    return _build_penalised(
+        problem, name, search, _proof(problem, ImageChords(oracle, problem.objective), search), STEADY
+    )
 
 
-def _seeing_secret(problem: Problem, name: str) -> Generation:
-    oracle = RowsOracle(problem)
+def _build_secret_view(problem: Problem, name: str) -> ColumnGeneration:
+    oracle = ConstraintOracle(problem)
     search = TangentSearch(oracle, problem, WALKS_BY_PROGRAMME)
-    return _with_loans(problem, name, search, _proof(problem, OpenChords(oracle, problem.objective), search), 0.0)
+    return _build_penalised(problem, name, search, _proof(problem, ImageChords(oracle, problem.objective), search), 0.0)
 
 
-def _by_programmes(problem: Problem, name: str) -> Generation:
-    oracle = RowsOracle(problem)
+def _build_linear_programmes(problem: Problem, name: str) -> ColumnGeneration:
+    oracle = ConstraintOracle(problem)
     search = TangentSearch(oracle, problem, WALKS_BY_PROGRAMME)
-    proof = _proof(problem, OpenChords(oracle, problem.objective), search)
+    proof = _proof(problem, ImageChords(oracle, problem.objective), search)
     if problem.size > MANY_INPUTS:
-        return _with_rest(problem, name, SomeInputsSearch(problem, TOGETHER), proof)
-    return _with_loans(problem, name, search, proof, 0.0)
+        return _build_residual(problem, name, RandomSubspaceSearch(problem, TOGETHER), proof)
+    return _build_penalised(problem, name, search, proof, 0.0)
 
 
 def _has_very_many_secrets(problem: Problem) -> bool:
-    return _has_few_rows(problem) and problem.rows.share.shape[1] > VERY_MANY_SECRETS
+    return _has_compact_constraints(problem) and problem.constraints.share.shape[1] > VERY_MANY_SECRETS
 
 
-def _over_sets(problem: Problem, name: str) -> Generation:
+def _build_credal(problem: Problem, name: str) -> ColumnGeneration:
     few = problem.size <= FEW_INPUTS
-    oracle: HullCorners | HullOracle = HullCorners(problem, PIVOTS_PER_BOX) if few else HullOracle(problem)
+    oracle: CredalBatchOracle | CredalOracle = (
+        CredalBatchOracle(problem, PIVOTS_PER_BOX) if few else CredalOracle(problem)
+    )
     search = TangentSearch(oracle, problem, WALKS_OVER_SETS if few else WALKS_OVER_WIDE_SETS)
-    relaxation: Relaxation = OpenChords(oracle, problem.objective)
-    if problem.objective.plain:
-        relaxation = HullChords(oracle, problem.objective)
-    bounding = ByProof(problem, _proof(problem, relaxation, search))
-    return Generation(problem, WithLoans(problem, search), bounding, Pace(0.0, PATIENCE_OVER_SETS), name)
+    relaxation: Relaxation = ImageChords(oracle, problem.objective)
+    if problem.objective.is_identity:
+        relaxation = CredalChords(oracle, problem.objective)
+    bounding = ProofBound(problem, _proof(problem, relaxation, search))
+    return ColumnGeneration(problem, PenalisedMaster(problem, search), bounding, Pace(0.0, PATIENCE_OVER_SETS), name)
 
 
-def _without_proof(problem: Problem, name: str) -> Generation:
-    return _with_rest(problem, name, _by_steps(problem), None)
+def _build_search_only(problem: Problem, name: str) -> ColumnGeneration:
+    return _build_residual(problem, name, _subspace_search(problem), None)
 
 
-def _by_steps(problem: Problem) -> Search:
+def _subspace_search(problem: Problem) -> Search:
     """Walks each step of which is a programme over some inputs."""
-    if problem.rows.local:
-        return NeighbourSearch(problem, NEIGHBOURS, FIRST_NEIGHBOURS)
-    return SomeInputsSearch(problem, TOGETHER)
+    if problem.constraints.is_local:
+        return ClassSubspaceSearch(problem, NEIGHBOURS, FIRST_NEIGHBOURS)
+    return RandomSubspaceSearch(problem, TOGETHER)
 
 
-def _by_vertices(problem: Problem, name: str) -> Generation:
+def _build_vertices(problem: Problem, name: str) -> ColumnGeneration:
     """Vertices of the polytope, or what finds more in time; proofs by classes where there are any, else by boxes."""
-    polytope = polytope_of(problem)
+    polytope = build_polytope(problem)
     search = _search(problem, polytope)
-    cones = class_cones(problem.rows, polytope)
+    cones = class_cones(problem.constraints, polytope)
     relaxation: Relaxation = BoxedChords(polytope, problem.objective)
     if cones is not None:
-        relaxation = ByClasses(cones, problem.objective)
+        relaxation = ClassRelaxation(cones, problem.objective)
     proof = _proof(problem, relaxation, search)
     if _steps_are_programmes(problem, polytope) or (problem.size > MANY_INPUTS and cones is None):
-        return _with_rest(problem, name, search, proof)
-    return _with_loans(problem, name, search, proof, 0.0)
+        return _build_residual(problem, name, search, proof)
+    return _build_penalised(problem, name, search, proof, 0.0)
 
 
-def _by_blocks(problem: Problem, name: str) -> Generation:
+def _build_blocks(problem: Problem, name: str) -> ColumnGeneration:
     """Splits within blocks of inputs, which are joined; proofs where one block can hold all inputs."""
-    supply = ByBlocks(problem, _within_a_block, FIRST_BLOCK, LARGEST_BLOCK)
+    supply = BlockMaster(problem, _block_generation, FIRST_BLOCK, LARGEST_BLOCK)
     proof = None
     if problem.size <= LARGEST_BLOCK:
-        polytope = polytope_of(problem)
+        polytope = build_polytope(problem)
         proof = _proof(problem, BoxedChords(polytope, problem.objective), VertexSearch(polytope, problem.objective))
     blocks = -(-problem.size // FIRST_BLOCK)
-    bounding = ByRelaxations(problem, proof, _begun, one_secret=True)
-    return Generation(problem, supply, bounding, Pace(0.0, blocks), name)
+    bounding = RelaxationBound(problem, proof, _start_relaxation, one_secret=True)
+    return ColumnGeneration(problem, supply, bounding, Pace(0.0, blocks), name)
 
 
-def _within_a_block(problem: Problem) -> Generation:
-    search = Interval(problem) if problem.rows.of_two else InputsInTurn(polytope_of(problem), problem.objective)
-    return Generation(problem, WithinBlock(problem, search), NoProof(), Pace(0.0, search.patience))
+def _block_generation(problem: Problem) -> ColumnGeneration:
+    search = (
+        IntervalOracle(problem)
+        if problem.constraints.is_one_dimensional
+        else RoundRobinSearch(build_polytope(problem), problem.objective)
+    )
+    return ColumnGeneration(problem, SingleBlockMaster(problem, search), NoBound(), Pace(0.0, search.patience))
 
 
-def _is_divided(problem: Problem) -> bool:
+def _needs_blocks(problem: Problem) -> bool:
     """Whether inputs are too many for one master, and blocks of them are the same problem."""
-    most = MANY_OF_TWO if problem.rows.of_two else MOST_BRANCHED
-    return _has_few_rows(problem) and problem.size > most and not _has_very_many_secrets(problem)
+    most = MANY_OF_TWO if problem.constraints.is_one_dimensional else MOST_BRANCHED
+    return _has_compact_constraints(problem) and problem.size > most and not _has_very_many_secrets(problem)
 
 
 def _search(problem: Problem, polytope: Polytope) -> Search:
-    rows = problem.rows
+    rows = problem.constraints
     if _steps_are_programmes(problem, polytope):
-        return _by_steps(problem)
+        return _subspace_search(problem)
     own = VertexSearch(polytope, problem.objective)
-    if rows.each_other is not None and problem.size > MANY_INPUTS:
+    if rows.mutual_functionals is not None and problem.size > MANY_INPUTS:
         boxes = [
-            boxed(problem.prior, rows.each_other, -place * problem.epsilon, (1 - place) * problem.epsilon)
+            build_box(problem.prior, rows.mutual_functionals, -place * problem.epsilon, (1 - place) * problem.epsilon)
             for place in BOXES
         ]
-        return InTurn([*(VertexSearch(box, problem.objective) for box in boxes), own])
+        return AlternatingSearch([*(VertexSearch(box, problem.objective) for box in boxes), own])
     return own
 
 
 def _steps_are_programmes(problem: Problem, polytope: Polytope) -> bool:
-    return not _has_few_rows(problem) and polytope.matrix.shape[0] > MANY_ROWS
+    return not _has_compact_constraints(problem) and polytope.matrix.shape[0] > MANY_ROWS
 
 
-def _has_few_rows(problem: Problem) -> bool:
+def _has_compact_constraints(problem: Problem) -> bool:
     """A row or two per secret, whatever the size of the table."""
-    return problem.rows.against_everybody or problem.rows.each_other is not None
+    return problem.constraints.compares_with_everybody or problem.constraints.mutual_functionals is not None
 
 
-def _proof(problem: Problem, relaxation: Relaxation, search: Search) -> BestFirst:
-    return BestFirst(relaxation, problem.objective, search.polished)
+def _proof(problem: Problem, relaxation: Relaxation, search: Search) -> BranchAndBound:
+    return BranchAndBound(relaxation, problem.objective, search.polish)
 
 
-def _with_loans(problem: Problem, name: str, search: Search, proof: Prover, steadiness: float) -> Generation:
-    return Generation(problem, WithLoans(problem, search), ByProof(problem, proof), Pace(steadiness, 1), name)
+def _build_penalised(problem: Problem, name: str, search: Search, proof: Prover, steadiness: float) -> ColumnGeneration:
+    return ColumnGeneration(
+        problem, PenalisedMaster(problem, search), ProofBound(problem, proof), Pace(steadiness, 1), name
+    )
 
 
-def _with_rest(problem: Problem, name: str, search: Search, proof: Prover | None) -> Generation:
+def _build_residual(problem: Problem, name: str, search: Search, proof: Prover | None) -> ColumnGeneration:
     patience = search.patience if proof is not None else max(PATIENCE, search.patience)
     share = SHORT_COARSE_SHARE if proof is None else COARSE_SHARE
     # Parts of alike inputs would lie across the classes that rows look at.
-    beginning = Beginning(generation_for, share, problem.size > MANY_INPUTS and not problem.rows.local)
-    supply = WithRest(problem, search, beginning, patience)
-    pace = Pace(STEADY, patience, np.inf if proof is not None else SOUGHT * problem.worth)
-    return Generation(problem, supply, ByRelaxations(problem, proof, _begun), pace, name)
+    beginning = CoarseStart(choose_generation, share, problem.size > MANY_INPUTS and not problem.constraints.is_local)
+    supply = ResidualMaster(problem, search, beginning, patience)
+    pace = Pace(STEADY, patience, np.inf if proof is not None else SOUGHT * problem.prior_cost)
+    return ColumnGeneration(problem, supply, RelaxationBound(problem, proof, _start_relaxation), pace, name)
 
 
-def _begun(problem: Problem) -> Generation:
+def _start_relaxation(problem: Problem) -> ColumnGeneration:
     """A run on a simpler problem, which is not relaxed further."""
-    run = generation_for(merged(problem).problem)  # what only other rows told apart is alike now
-    run.bounding.relax_no_further()
+    run = choose_generation(merge_equal(problem).problem)  # what only other rows told apart is alike now
+    run.dual_bound.disable_relaxations()
     return run
 
 
-def _has_very_many_rows(problem: Problem) -> bool:
-    return not _has_few_rows(problem) and len(problem.inequalities) > MOST_PROVED
+def _has_very_many_constraints(problem: Problem) -> bool:
+    return not _has_compact_constraints(problem) and len(problem.inequalities) > MOST_PROVED
 
 
 PLAN = (
-    Way("sets of priors, linear programmes", lambda problem: problem.sets is not None, _over_sets),
-    Way("seeing the secret, closed form", is_secret_box, _seeing_secret_in_a_box),
-    Way("seeing the secret, linear programmes", lambda problem: not problem.objective.plain, _seeing_secret),
-    Way("very many inputs, by blocks of them", _is_divided, _by_blocks),
-    Way("one number, all vertices in a table", lambda problem: problem.rows.of_two, _by_interval),
-    Way("very many secrets, linear programmes", _has_very_many_secrets, _by_programmes),
-    Way("very many rows, searched without branching", _has_very_many_rows, _without_proof),
-    Way("vertices of the polytope", lambda problem: True, _by_vertices),
+    Strategy("sets of priors, linear programmes", lambda problem: problem.credal_sets is not None, _build_credal),
+    Strategy("seeing the secret, closed form", is_secret_box, _build_secret_box),
+    Strategy(
+        "seeing the secret, linear programmes", lambda problem: not problem.objective.is_identity, _build_secret_view
+    ),
+    Strategy("very many inputs, by blocks of them", _needs_blocks, _build_blocks),
+    Strategy(
+        "one number, all vertices in a table", lambda problem: problem.constraints.is_one_dimensional, _build_interval
+    ),
+    Strategy("very many secrets, linear programmes", _has_very_many_secrets, _build_linear_programmes),
+    Strategy("very many rows, searched without branching", _has_very_many_constraints, _build_search_only),
+    Strategy("vertices of the polytope", lambda problem: True, _build_vertices),
 )

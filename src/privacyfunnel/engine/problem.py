@@ -21,8 +21,8 @@ import numpy as np
 
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray, Matrix, dense, sparse
 from privacyfunnel.engine.objective import Entropy, Objective, costs
-from privacyfunnel.model.rows import Rows
-from privacyfunnel.model.sets import PriorSets
+from privacyfunnel.model.constraints import LinearConstraints
+from privacyfunnel.model.credal.credal_sets import CredalSets
 
 DUST = 1e-13  # of the largest ratio v/p: entries below it are rounding
 ROW_ROUNDING = 1e-11  # relative: a row broken by less than this is broken by rounding
@@ -38,16 +38,16 @@ class Problem:
     """Which prior to split, into which polytope, and what an atom costs."""
 
     prior: FloatArray  # p(z) > 0, sums to 1
-    rows: Rows
+    constraints: LinearConstraints
     epsilon: float
     objective: Objective
     secret: IntArray | None = None  # the secret that each input has, where the protocol sees it
-    sets: PriorSets | None = None  # of priors, for all members of which atoms keep the promise as well
+    credal_sets: CredalSets | None = None  # of priors, for all members of which atoms keep the promise as well
 
     @classmethod
-    def of_values(cls, prior: FloatArray, rows: Rows, epsilon: float) -> Problem:
+    def from_values(cls, prior: FloatArray, constraints: LinearConstraints, epsilon: float) -> Problem:
         """Each input is a value, and information is what counts."""
-        return cls(prior, rows, epsilon, Entropy.of(np.arange(prior.size)))
+        return cls(prior, constraints, epsilon, Entropy.from_groups(np.arange(prior.size)))
 
     @property
     def size(self) -> int:
@@ -55,12 +55,12 @@ class Problem:
         return self.prior.size
 
     @cached_property
-    def loud(self) -> float:
+    def exp_epsilon(self) -> float:
         """e^ε."""
         return float(np.exp(self.epsilon))
 
     @cached_property
-    def worth(self) -> float:
+    def prior_cost(self) -> float:
         """What the prior itself costs: no split costs more than this."""
         return float(costs(self.objective, self.prior[None, :])[0])
 
@@ -68,21 +68,23 @@ class Problem:
         """What each atom costs."""
         return costs(self.objective, atoms)
 
-    def easier(self, rows: Rows) -> Problem:
+    def replace_constraints(self, constraints: LinearConstraints) -> Problem:
         """The same with other rows."""
-        return replace(self, rows=rows)
+        return replace(self, constraints=constraints)
 
-    def among(self, inputs: IntArray) -> Problem:
+    def restrict(self, inputs: IntArray) -> Problem:
         """The same for atoms that have these inputs only; their prior is the part that is theirs."""
-        return Problem(self.prior[inputs], self.rows.on(inputs), self.epsilon, self.objective.among(inputs))
+        return Problem(
+            self.prior[inputs], self.constraints.restrict(inputs), self.epsilon, self.objective.restrict(inputs)
+        )
 
     # -- the polytope as inequalities --------------------------------------------------------------------------
 
     @cached_property
     def inequalities(self) -> FloatArray:
         """(e^ε L_F − L_E)·v >= 0 and the reverse where they say anything, each scaled to largest entry 1, each once."""
-        n, d = self.rows.dense
-        A = np.concatenate([self.loud * d - n, self.loud * n - d])
+        n, d = self.constraints.dense
+        A = np.concatenate([self.exp_epsilon * d - n, self.exp_epsilon * n - d])
         A = A[A.min(axis=1) < 0]
         return np.asarray(np.unique(A / np.abs(A).max(axis=1, keepdims=True), axis=0))
 
@@ -92,44 +94,50 @@ class Problem:
         Where each is compared with each, t is a floor, t <= L·v <= e^ε t; else one t = L_F·v per event F that others
         are compared with, so that a row has as few entries as its event.
         """
-        L = self.rows.each_other
+        L = self.constraints.mutual_functionals
         if L is not None:
             floor = sparse.csr_array(np.ones((len(L), 1)))
             both = sparse.vstack(
-                [sparse.hstack([sparse.csr_array(-L), floor]), sparse.hstack([sparse.csr_array(L), -self.loud * floor])]
+                [
+                    sparse.hstack([sparse.csr_array(-L), floor]),
+                    sparse.hstack([sparse.csr_array(L), -self.exp_epsilon * floor]),
+                ]
             )
             return sparse.csr_array(both)
-        against, which = np.unique(self.rows.pairs[:, 1], return_inverse=True)
-        n, d = self.rows.dense
-        low, high = np.flatnonzero((self.loud * n < d).any(axis=1)), np.flatnonzero((self.loud * d < n).any(axis=1))
-        k = len(self.rows)
+        against, which = np.unique(self.constraints.pairs[:, 1], return_inverse=True)
+        n, d = self.constraints.dense
+        low, high = (
+            np.flatnonzero((self.exp_epsilon * n < d).any(axis=1)),
+            np.flatnonzero((self.exp_epsilon * d < n).any(axis=1)),
+        )
+        k = len(self.constraints)
         pick = sparse.csr_array((np.ones(k), (np.arange(k), which.reshape(-1))), shape=(k, len(against)))
-        events = sparse.csr_array(self.rows.functionals[against])
-        N, unit = sparse.csr_array(self.rows.numerators), sparse.eye_array(len(against), format="csr")
+        events = sparse.csr_array(self.constraints.functionals[against])
+        N, unit = sparse.csr_array(self.constraints.numerators), sparse.eye_array(len(against), format="csr")
         return sparse.csr_array(
             sparse.vstack(
                 [
                     sparse.hstack([events, -unit]),
                     sparse.hstack([-events, unit]),
-                    sparse.hstack([-self.loud * N[low], sparse.csr_array(pick[low])]),
-                    sparse.hstack([N[high], sparse.csr_array(-self.loud * pick[high])]),
+                    sparse.hstack([-self.exp_epsilon * N[low], sparse.csr_array(pick[low])]),
+                    sparse.hstack([N[high], sparse.csr_array(-self.exp_epsilon * pick[high])]),
                 ]
             )
         )
 
     # -- atoms -------------------------------------------------------------------------------------------------
 
-    def keeps(self, atoms: FloatArray) -> BoolArray:
+    def is_feasible(self, atoms: FloatArray) -> BoolArray:
         """Whether each atom keeps every row, up to rounding."""
-        one, other = self.rows.at(atoms)
-        most = self.loud * (1 + ROW_ROUNDING)
+        one, other = self.constraints.evaluate(atoms)
+        most = self.exp_epsilon * (1 + ROW_ROUNDING)
         kept = ((one <= most * other) & (other <= most * one)).all(axis=0)
-        if self.sets is not None:
-            one, other = self.sets.at((atoms / self.prior).T)
+        if self.credal_sets is not None:
+            one, other = self.credal_sets.evaluate((atoms / self.prior).T)
             kept &= (one <= most * other).all(axis=0)
         return np.asarray(kept)
 
-    def cleaned(self, atoms: FloatArray) -> FloatArray:
+    def clean(self, atoms: FloatArray) -> FloatArray:
         """The atoms without the dust of rounding, and within every row.
 
         A row compares two sums, and where both are dust their ratio can be anything. Those that break a row by more
@@ -142,12 +150,12 @@ class Problem:
         entries = np.where(ratio > DUST * largest[row], atoms[row, z], 0.0)
         atoms = np.zeros_like(atoms)
         atoms[row, z] = entries / np.bincount(row, entries, len(atoms))[row]
-        good = self.keeps(atoms)
+        good = self.is_feasible(atoms)
         if good.all():
             return np.asarray(atoms)
         broken = atoms[~good]
-        mended = np.array([self._mended(atom) for atom in broken])
-        as_it_is, needed = self.drawn_in(broken), self.drawn_in(mended)
+        mended = np.array([self._repair(atom) for atom in broken])
+        as_it_is, needed = self.prior_share(broken), self.prior_share(mended)
         # Rows that cannot all be tight may look as if they were, and lead Newton's method astray.
         mended = np.where((as_it_is < needed)[:, None], broken, mended)
         needed = np.minimum(as_it_is, needed)
@@ -155,7 +163,7 @@ class Problem:
         drawn = (1 - needed[near, None]) * mended[near] + needed[near, None] * self.prior
         return np.concatenate([atoms[good], drawn])
 
-    def _mended(self, atom: FloatArray) -> FloatArray:
+    def _repair(self, atom: FloatArray) -> FloatArray:
         """The atom with those rows met exactly that a solver met up to its tolerance.
 
         Every entry is changed by a small part of itself: the least such change after which the rows that were nearly
@@ -163,15 +171,17 @@ class Problem:
         """
         support = np.flatnonzero(atom)
         v = atom[support]
-        n, d = self.rows.numerators[:, support], self.rows.denominators[:, support]
+        n, d = self.constraints.numerators[:, support], self.constraints.denominators[:, support]
         for _ in range(MENDS):
             one, other = n @ v, d @ v
-            up = np.flatnonzero(one > self.loud * other * (1 - TIGHT))
-            down = np.flatnonzero(other > self.loud * one * (1 - TIGHT))
+            up = np.flatnonzero(one > self.exp_epsilon * other * (1 - TIGHT))
+            down = np.flatnonzero(other > self.exp_epsilon * one * (1 - TIGHT))
             size = np.concatenate([one[up], other[down]])
             if not size.size or (size <= 0).any():
                 break
-            slopes = np.concatenate([dense(n[up] - self.loud * d[up]), dense(d[down] - self.loud * n[down])])
+            slopes = np.concatenate(
+                [dense(n[up] - self.exp_epsilon * d[up]), dense(d[down] - self.exp_epsilon * n[down])]
+            )
             excess = (slopes @ v) / size
             change = np.linalg.lstsq(slopes * v / size[:, None], -excess)[0]
             if np.abs(excess).max() < MET or not (np.abs(change) < 0.5).all():
@@ -181,51 +191,51 @@ class Problem:
         mended[support] = v / v.sum()
         return mended
 
-    def drawn_in(self, towards: FloatArray) -> FloatArray:
+    def prior_share(self, distributions: FloatArray) -> FloatArray:
         """How much of the prior must be mixed into each of these distributions until it is allowed, between 0 and 1.
 
         Along the segment from a distribution u to p, which is allowed, a row g·v <= 0 with g(u) > 0 holds from the
         share δ = g(u) / (g(u) − g(p)) of p on. Tiny shares matter to all their digits: where an entry is dust, it is
         the prior's share that its row is met with, and 1 − δ would have rounded it.
         """
-        needed = np.zeros(len(towards))
-        here, there = self.rows.at(self.prior[None, :]), self.rows.at(towards)
+        needed = np.zeros(len(distributions))
+        here, there = self.constraints.evaluate(self.prior[None, :]), self.constraints.evaluate(distributions)
         for one, other in ((0, 1), (1, 0)):
-            at_prior = np.minimum(here[one] - self.loud * here[other], 0.0)  # above 0 by rounding alone
-            at_end = there[one] - self.loud * there[other]
+            at_prior = np.minimum(here[one] - self.exp_epsilon * here[other], 0.0)  # above 0 by rounding alone
+            at_end = there[one] - self.exp_epsilon * there[other]
             share = np.divide(at_end, at_end - at_prior, out=np.zeros_like(at_end), where=at_end > 0)
             needed = np.maximum(needed, share.max(axis=0, initial=0.0))
-        if self.sets is not None:
+        if self.credal_sets is not None:
             # Any member gives the prior a likelihood of 1, so that the worst ones stay the same along the segment.
-            first, second = self.sets.at((towards / self.prior).T)
-            at_end = np.maximum(first - self.loud * second, 0.0)
-            share = np.divide(at_end, at_end + (self.loud - 1), out=np.zeros_like(at_end), where=at_end > 0)
+            first, second = self.credal_sets.evaluate((distributions / self.prior).T)
+            at_end = np.maximum(first - self.exp_epsilon * second, 0.0)
+            share = np.divide(at_end, at_end + (self.exp_epsilon - 1), out=np.zeros_like(at_end), where=at_end > 0)
             needed = np.maximum(needed, share.max(axis=0, initial=0.0))
         return np.clip(needed, 0.0, 1.0)
 
-    def share_beside(self, base: FloatArray) -> FloatArray:
+    def base_share(self, base: FloatArray) -> FloatArray:
         """How much of `base`, which is allowed, must be mixed into each single input until it is, between 0 and 1."""
         needed = np.zeros(self.size)
-        here, alone = self.rows.at(base[None, :]), self.rows.dense
+        here, alone = self.constraints.evaluate(base[None, :]), self.constraints.dense
         for one, other in ((0, 1), (1, 0)):
-            at_base = np.minimum(here[one] - self.loud * here[other], 0.0)
-            at_input = alone[one] - self.loud * alone[other]
+            at_base = np.minimum(here[one] - self.exp_epsilon * here[other], 0.0)
+            at_input = alone[one] - self.exp_epsilon * alone[other]
             share = np.divide(at_input, at_input - at_base, out=np.zeros_like(at_input), where=at_input > 0)
             needed = np.maximum(needed, share.max(axis=0, initial=0.0))
         return np.asarray(np.where(needed > 0, needed + BESIDE, 0.0))
 
-    def drawn_towards(self, towards: FloatArray) -> FloatArray:
+    def mix_with_prior(self, distributions: FloatArray) -> FloatArray:
         """The prior, drawn as far as is allowed towards each of these distributions."""
-        needed = self.drawn_in(towards)[:, None]
-        return needed * self.prior + (1 - needed) * towards
+        needed = self.prior_share(distributions)[:, None]
+        return needed * self.prior + (1 - needed) * distributions
 
     def first_atoms(self) -> FloatArray:
         """The prior drawn towards every single input, which average to it; and towards every value's own inputs."""
         towards = np.eye(self.size)
-        if not self.objective.plain:
-            of_value = (self.objective.value == np.arange(self.objective.values)[:, None]) * self.prior
+        if not self.objective.is_identity:
+            of_value = (self.objective.image_index == np.arange(self.objective.image_size)[:, None]) * self.prior
             towards = np.concatenate([towards, of_value / of_value.sum(axis=1, keepdims=True)])
-        return self.drawn_towards(towards)
+        return self.mix_with_prior(towards)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -18,9 +18,9 @@ front             `estimate`
 imputation        the posterior of one record, completed tables, Rubin's rules
 """
 
-from privacyfunnel.estimation.front import estimate
 from privacyfunnel.estimation.imputation import Combined, Imputation, Posterior, combine, impute, impute_file, posterior
 from privacyfunnel.estimation.results import Cell, Estimates, ShareTable
+from privacyfunnel.estimation.tabulation import estimate
 
 __all__ = [
     "Cell",

@@ -8,19 +8,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacyfunnel.arrays import FloatArray, IntArray
-from privacyfunnel.estimation.observation import ObservationModel, Observed
+from privacyfunnel.estimation.observation import ObservationModel, Observations
 
 
 def posteriors(model: ObservationModel, prior: FloatArray, outputs: NDArray[Any]) -> FloatArray:
     """P(X = x | Y = y) for each of n outputs, as n × a. An output that the prior excludes is judged without it."""
-    chance = model.likelihood(Observed(len(outputs), np.zeros(0), outputs, np.ones(len(outputs)))).T
+    chance = model.likelihood(Observations(len(outputs), np.zeros(0), outputs, np.ones(len(outputs)))).T
     joint = chance * prior
     impossible = joint.sum(axis=1) <= 0
     joint[impossible] = chance[impossible]
     return np.asarray(joint / joint.sum(axis=1, keepdims=True))
 
 
-def completed(model: ObservationModel, prior: FloatArray, outputs: NDArray[Any], uniform: FloatArray) -> IntArray:
+def posterior_quantiles(
+    model: ObservationModel, prior: FloatArray, outputs: NDArray[Any], uniform: FloatArray
+) -> IntArray:
     """For each of n outputs the value at that quantile of its posterior, values in order."""
     distinct, which = np.unique(outputs, axis=0, return_inverse=True)
     which = which.reshape(-1)

@@ -23,8 +23,8 @@ from privacyfunnel.arrays import BoolArray, FloatArray, special
 from privacyfunnel.estimation.identification import ORTHOGONAL, RowSpace
 from privacyfunnel.estimation.intervals import Spread, spread
 from privacyfunnel.estimation.inversion import covariance, unbiased_weights
-from privacyfunnel.estimation.observation import ObservationModel, Observed
-from privacyfunnel.estimation.reading import Group, Reading
+from privacyfunnel.estimation.observation import ObservationModel, Observations
+from privacyfunnel.estimation.output_reader import Group, OutputReader
 
 FALSE_ALARM = 1e-6  # the chance that rows of the very table are taken for others
 NONE = 1e-12  # relative: variances below this are none
@@ -35,14 +35,14 @@ FLOOR = 0.01  # of a row: what a share has at least before it is raked, so that 
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Margins:
+class KnownMargins:
     """Labels whose shares are known: functions of the inputs, and the share that each has among all rows."""
 
     functions: FloatArray  # a × k, 0 or 1
     shares: FloatArray  # k
 
     @classmethod
-    def of(cls, reading: Reading) -> Margins | None:
+    def from_reader(cls, reading: OutputReader) -> KnownMargins | None:
         """Those that the protocol file states about the columns of a reading."""
         known = reading.sealed.shares
         if known is None:
@@ -54,29 +54,29 @@ class Margins:
             shares.append(known.share(j))
         return cls(np.concatenate(functions, axis=1).astype(np.float64), np.concatenate(shares))
 
-    def told_by(self, space: RowSpace) -> Margins:
+    def select_identified(self, space: RowSpace) -> KnownMargins:
         """Those that outputs tell about."""
         shown = np.abs(space.hidden.T @ self.functions).max(axis=0, initial=0.0) <= ORTHOGONAL
-        return Margins(self.functions[:, shown], self.shares[shown])
+        return KnownMargins(self.functions[:, shown], self.shares[shown])
 
-    def implied(self, functions: FloatArray) -> tuple[BoolArray, FloatArray]:
+    def implied_shares(self, functions: FloatArray) -> tuple[BoolArray, FloatArray]:
         """Which functions (a × r) follow from the margins of a whole table, and their shares."""
         weights = np.linalg.lstsq(self.functions, functions, rcond=None)[0]
         known = np.abs(self.functions @ weights - functions).max(axis=0, initial=0.0) <= SPANNED
         return np.asarray(known), np.asarray(np.clip(self.shares @ weights, 0.0, 1.0))
 
-    def most(self, functions: FloatArray, part: float) -> FloatArray:
+    def largest_shares(self, functions: FloatArray, part: float) -> FloatArray:
         """The largest share that each function can have among `part` of the rows: no more than a label it implies."""
         implies = (1 - self.functions).T @ functions <= 0
         return np.asarray(np.where(implies, np.minimum(self.shares / part, 1.0)[:, None], 1.0).min(axis=0, initial=1.0))
 
-    def over(self, parts: FloatArray) -> Margins:
+    def extend_to_groups(self, parts: FloatArray) -> KnownMargins:
         """The same for groups that are so large a part of the rows each, as margins of one distribution over both."""
         member = np.repeat(np.eye(parts.size), len(self.functions), axis=0)
         functions = np.concatenate([np.tile(self.functions, (parts.size, 1)), member], axis=1)
-        return Margins(functions, np.append(self.shares, parts))
+        return KnownMargins(functions, np.append(self.shares, parts))
 
-    def raked(self, p: FloatArray, rows: int) -> FloatArray:
+    def rake(self, p: FloatArray, rows: int) -> FloatArray:
         """The distribution nearest to p, in relative entropy, that has these margins (iterative scaling)."""
         p = np.maximum(p, FLOOR / rows)
         for _ in range(MOST_RAKED):
@@ -96,11 +96,11 @@ class Margins:
 class Calibration:
     """What is known of one group from the margins of all rows together."""
 
-    margins: Margins  # those that outputs tell about
-    every: Margins  # and all of them
+    margins: KnownMargins  # those that outputs tell about
+    all_margins: KnownMargins  # and all of them
     weights: FloatArray  # with which outputs of this group tell of the margins: statistics × k
     part: float  # of the rows that are in this group
-    off: FloatArray  # t − t̂
+    residual: FloatArray  # t − t̂
     inverse: FloatArray  # C⁺
     others: FloatArray  # what other groups add to C
     whole: bool  # whether the group is all there is
@@ -118,8 +118,8 @@ class Calibration:
         beta = self.part * _inverse(C, rows / self.part)[0] @ both[:k, k:]
         return beta, np.einsum("kr,kl,lr->r", beta, C, beta)
 
-    def calibrated(
-        self, model: ObservationModel, g: FloatArray, observed: Observed, p: FloatArray
+    def estimate(
+        self, model: ObservationModel, g: FloatArray, observed: Observations, p: FloatArray
     ) -> tuple[FloatArray, Spread]:
         """The best linear estimates and their variance; of its slope, what this group's own rows make of it."""
         beta, gained = self.regression(model, g, p, observed.rows)
@@ -127,14 +127,17 @@ class Calibration:
         apart = spread(model, g, p, observed.rows, fixed=True).variance
         variance = np.where(gained < (1 - NONE) * apart, apart - gained, 0.0)
         slope = spread(model, own, p, observed.rows, fixed=True).slope
-        return observed.statistics @ g + self.off @ beta, Spread(variance, slope)
+        return observed.statistics @ g + self.residual @ beta, Spread(variance, slope)
 
 
-def calibrations(
-    margins: Margins, space: RowSpace, model: ObservationModel, seen: Mapping[Group, tuple[Observed, FloatArray]]
+def calibrate_groups(
+    margins: KnownMargins,
+    space: RowSpace,
+    model: ObservationModel,
+    seen: Mapping[Group, tuple[Observations, FloatArray]],
 ) -> dict[Group, Calibration] | None:
     """For each group, from what it shows and the shares fitted to it; None where the margins do not fit these rows."""
-    told, rows = margins.told_by(space), sum(observed.rows for observed, _ in seen.values())
+    told, rows = margins.select_identified(space), sum(observed.rows for observed, _ in seen.values())
     weights, own, off = {}, {}, told.shares.copy()
     for group, (observed, p) in seen.items():
         part, mixed = observed.rows / rows, (observed.rows * p + 1) / (observed.rows + p.size)

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from privacyfunnel.designs.choice import DEFAULT_METHOD, by_default, settled
-from privacyfunnel.designs.methods import Effort, Options, method
-from privacyfunnel.estimation.expected import Expected, expected_of_each
+from privacyfunnel.designs.method_selection import DEFAULT_METHOD, apply_default_use, resolve_method
+from privacyfunnel.designs.methods import Effort, Options, find_method
+from privacyfunnel.estimation.expected_precision import ExpectedPrecision, expected_precision_by_column
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 
@@ -25,10 +25,10 @@ class Consequence:
     """What a promise of one size allows, and what it leaves to an analyst."""
 
     promise: Promise
-    shares: tuple[Expected, ...]  # of each column; none where the protocol is made while it draws
+    shares: tuple[ExpectedPrecision, ...]  # of each column; none where the protocol is made while it draws
     unknown: str = ""  # why there are none
 
-    def becomes(self, prior: float) -> tuple[float, float]:
+    def belief_range(self, prior: float) -> tuple[float, float]:
         """Between what a belief may come to lie."""
         return self.promise.movable(prior, self.promise.epsilon)
 
@@ -37,7 +37,7 @@ class Consequence:
         return {
             "epsilon": self.promise.epsilon,
             "belief": prior,
-            "becomes": self.becomes(prior),
+            "becomes": self.belief_range(prior),
             "shares_within": [told.to_dict() for told in self.shares],
             "unknown": self.unknown,
         }
@@ -47,14 +47,14 @@ def consequences(
     joint: Joint, rows: int, promise: Promise, epsilons: Sequence[float] = EPSILONS, seconds: float = SECONDS
 ) -> tuple[Consequence, ...]:
     """What each size of the promise would mean for this table; `rows` is how many it has."""
-    return tuple(_of(joint, rows, promise.resized(epsilon), seconds) for epsilon in epsilons)
+    return tuple(_consequence(joint, rows, promise.resized(epsilon), seconds) for epsilon in epsilons)
 
 
-def _of(joint: Joint, rows: int, promise: Promise, seconds: float) -> Consequence:
-    choice, options = settled(DEFAULT_METHOD, joint, promise, Options(effort=Effort(time_limit=seconds)))
-    choice, options = by_default(choice, joint, promise, options)
-    mine = method(choice.method)
+def _consequence(joint: Joint, rows: int, promise: Promise, seconds: float) -> Consequence:
+    choice, options = resolve_method(DEFAULT_METHOD, joint, promise, Options(effort=Effort(time_limit=seconds)))
+    choice, options = apply_default_use(choice, joint, promise, options)
+    mine = find_method(choice.method)
     if mine.trial is not None:  # then a design takes long
         return Consequence(promise, (), f"a {choice.method} takes too long to be made for each ε")
     sealed = mine.design(joint, promise, options).seal()
-    return Consequence(promise, expected_of_each(sealed, joint, rows))
+    return Consequence(promise, expected_precision_by_column(sealed, joint, rows))

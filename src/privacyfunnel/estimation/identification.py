@@ -13,7 +13,7 @@ import numpy as np
 
 from privacyfunnel.arrays import BoolArray, FloatArray, linalg, sparse, special
 from privacyfunnel.errors import SolverError
-from privacyfunnel.estimation.observation import ObservationModel, Observed
+from privacyfunnel.estimation.observation import ObservationModel, Observations
 
 RANK_TOLERANCE = 1e-10  # of the largest singular value; rounding to 2⁻⁶⁴ stays far below it
 ORTHOGONAL = 1e-8  # a combination of shares that is off the row space by less lies in it
@@ -28,7 +28,7 @@ class RowSpace:
     hidden: FloatArray  # a × (a − rank)
 
     @classmethod
-    def of(cls, means: FloatArray) -> RowSpace:
+    def from_means(cls, means: FloatArray) -> RowSpace:
         """Of the statistics' means (a × k), by their singular vectors."""
         if means.shape[1] > means.shape[0]:  # the same singular vectors on the left, from a square matrix
             means = np.asarray(np.linalg.qr(means.T, mode="r")).T
@@ -57,7 +57,7 @@ def identify(space: RowSpace, functions: FloatArray) -> Identification:
     each other. A connected set of them moves only inside itself, so its sum is identified.
 
     >>> blurred = np.array([[1.0, 0.0], [0.5, 0.5], [0.5, 0.5]])
-    >>> identify(RowSpace.of(blurred), np.eye(3)).sums
+    >>> identify(RowSpace.from_means(blurred), np.eye(3)).sums
     ((1, 2),)
     """
     unseen = functions.T @ space.hidden
@@ -74,7 +74,7 @@ def identify(space: RowSpace, functions: FloatArray) -> Identification:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Bounds:
+class IdentificationBounds:
     """The smallest and largest value of each function, and whether any distribution fits within the stated level."""
 
     lower: FloatArray
@@ -82,7 +82,9 @@ class Bounds:
     fits: bool
 
 
-def bounds(model: ObservationModel, observed: Observed, functions: FloatArray, level: float) -> Bounds:
+def share_bounds(
+    model: ObservationModel, observed: Observations, functions: FloatArray, level: float
+) -> IdentificationBounds:
     r"""Bounds on each of `functions` (a × r) over all p that fit what was seen:
 
     .. math:: \min / \max\ w \cdot p \quad\text{s.t. } p \ge 0,\ \sum p = 1,\
@@ -91,8 +93,8 @@ def bounds(model: ObservationModel, observed: Observed, functions: FloatArray, l
     where [l, u] holds each of the k frequencies with a chance of at least `level` for all together (Bonferroni). If no
     p fits, the band is widened just enough that one does.
     """
-    means = model.means[:, model.chances]
-    seen = observed.statistics[model.chances]
+    means = model.means[:, model.frequency_slice]
+    seen = observed.statistics[model.frequency_slice]
     low, high = frequency_band(seen, observed.rows, level)
     shift = _needed_widening(means, low, high)
     low, high = low - shift, high + shift
@@ -103,7 +105,7 @@ def bounds(model: ObservationModel, observed: Observed, functions: FloatArray, l
     for j, w in enumerate(functions.T):
         lower[j] = _extreme(w, means, low, high)
         upper[j] = -_extreme(-w, means, low, high)
-    return Bounds(np.clip(lower, 0, 1), np.clip(upper, 0, 1), fits=shift == 0)
+    return IdentificationBounds(np.clip(lower, 0, 1), np.clip(upper, 0, 1), fits=shift == 0)
 
 
 def frequency_band(seen: FloatArray, rows: int, level: float) -> tuple[FloatArray, FloatArray]:
@@ -123,28 +125,34 @@ def _needed_widening(means: FloatArray, low: FloatArray, high: FloatArray) -> fl
     a, k = means.shape
     widened = np.hstack([np.vstack([means.T, -means.T]), np.full((2 * k, 1), -1.0)])
     is_p = np.append(np.ones(a), 0.0)
-    needed = float(_solved(1 - is_p, widened, np.concatenate([high, -low]), is_p)[-1])
+    needed = float(_solve_programme(1 - is_p, widened, np.concatenate([high, -low]), is_p)[-1])
     # The solver's own tolerance is 1e-7 on a row: widen by as much, or a touching band would count as empty.
     return 0.0 if needed <= 0 else needed * (1 + 1e-6) + 2e-7
 
 
 def _extreme(w: FloatArray, means: FloatArray, low: FloatArray, high: FloatArray) -> float:
     """The smallest w · p over the distributions p with frequencies between low and high."""
-    p = _solved(w, np.vstack([means.T, -means.T]), np.concatenate([high, -low]), np.ones(len(w)))
+    p = _solve_programme(w, np.vstack([means.T, -means.T]), np.concatenate([high, -low]), np.ones(len(w)))
     return float(w @ p)
 
 
-def _solved(cost: FloatArray, rows: FloatArray, limits: FloatArray, sums_to_one: FloatArray) -> FloatArray:
+def _solve_programme(
+    cost: FloatArray, constraints: FloatArray, limits: FloatArray, sums_to_one: FloatArray
+) -> FloatArray:
     """The cheapest v ≥ 0 with rows · v ≤ limits and sums_to_one · v = 1."""
     from scipy.optimize import linprog  # few protocols need it, and it is slow to import
 
-    result = linprog(cost, A_ub=rows, b_ub=limits, A_eq=sums_to_one[None, :], b_eq=[1.0], method="highs")
+    result = linprog(cost, A_ub=constraints, b_ub=limits, A_eq=sums_to_one[None, :], b_eq=[1.0], method="highs")
     if result.status != 0 or result.x is None:
         raise SolverError(f"Bounds come from a linear programme that must be solved; the solver said: {result.message}")
     return np.asarray(result.x)
 
 
-def _bounds_by_output(means: FloatArray, high: FloatArray, functions: FloatArray, *, fits: bool) -> Bounds:
+def _bounds_by_output(
+    means: FloatArray, high: FloatArray, functions: FloatArray, *, fits: bool
+) -> IdentificationBounds:
     """Without a linear programme: p_x ≤ min_k u_k / M_xk, as no single value can show more than was seen."""
     most = np.divide(high[None, :], means, out=np.full(means.shape, np.inf), where=means > 0).min(axis=1)
-    return Bounds(np.zeros(functions.shape[1]), np.minimum(1.0, functions.T @ np.minimum(most, 1.0)), fits)
+    return IdentificationBounds(
+        np.zeros(functions.shape[1]), np.minimum(1.0, functions.T @ np.minimum(most, 1.0)), fits
+    )

@@ -20,15 +20,15 @@ from numpy.typing import ArrayLike, NDArray
 from privacyfunnel.arrays import FloatArray, special
 from privacyfunnel.errors import ColumnError, ParameterError, SizeError
 from privacyfunnel.estimation.bayes import posteriors
-from privacyfunnel.estimation.calibration import Margins
+from privacyfunnel.estimation.calibration import KnownMargins
 from privacyfunnel.estimation.identification import RowSpace
-from privacyfunnel.estimation.observation import ManyValues, ObservationModel, Observed, Unbiased
-from privacyfunnel.estimation.reading import LARGEST_LISTED, Group, Reading, group_labels
-from privacyfunnel.estimation.shares import Fit, Settings, calibrated, fitted
-from privacyfunnel.laws.sealing import SealedProtocol
-from privacyfunnel.tables.dialect import AS_FOUND, Dialect
-from privacyfunnel.tables.picking import named, picked
-from privacyfunnel.tables.sources import as_table
+from privacyfunnel.estimation.observation import LargeModel, ObservationModel, Observations, UnbiasedEstimator
+from privacyfunnel.estimation.output_reader import LARGEST_LISTED, Group, OutputReader, group_labels
+from privacyfunnel.estimation.share_estimates import EstimationSettings, Fit, calibrate_fits, fit_shares
+from privacyfunnel.mechanisms.sealing import SealedProtocol
+from privacyfunnel.tables.readers.column_selection import select_columns, select_expression
+from privacyfunnel.tables.readers.dialect import AUTO_DETECT, Dialect
+from privacyfunnel.tables.readers.sources import open_source
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,28 +48,28 @@ class Posterior:
 
 def posterior(protocol: SealedProtocol | str | Path, frame: Any) -> Posterior:
     """The posterior of a record given its published output, under the prior estimated from the whole table."""
-    reading = Reading.of(protocol)
+    reading = OutputReader.from_protocol(protocol)
     method = reading.model.default_method
-    observed = reading.observed(frame, distinct=method == "ml")[()]
-    if reading.model.many is not None:
-        prior = _complete_of_many(reading.model.many, observed).nearest(observed.statistics)
+    observed = reading.observe(frame, distinct=method == "ml")[()]
+    if reading.model.large_model is not None:
+        prior = _require_complete_large(reading.model.large_model, observed).project(observed.statistics)
     else:
-        prior = fitted(reading.model, _complete(reading), observed, method)
-    table = as_table(frame)
-    way = reading.way(table)
-    number = _unused("rows", way.names)
+        prior = fit_shares(reading.model, _require_complete(reading), observed, method)
+    table = open_source(frame)
+    way = reading.layout(table)
+    number = _unused_name("rows", way.names)
     parts = [
         rows.group_by(pl.all(), maintain_order=True).agg(pl.len().cast(pl.Int64).alias(number))
         for rows in table.batches(way.names)
     ]
-    published, total = named(way.names), named([number]).sum()
+    published, total = select_expression(way.names), select_expression([number]).sum()
     outputs = pl.concat(parts).group_by(published).agg(total).sort(published)
     if len(outputs) * reading.model.inputs > LARGEST_LISTED:
         raise SizeError(
             f"A table of posteriors has at most {LARGEST_LISTED:,} entries; {len(outputs):,} outputs × "
             f"{reading.model.inputs:,} values are more. Complete records instead (--impute), or publish coarser values."
         )
-    return Posterior(outputs, reading.values, posteriors(reading.model, prior, reading.decoded(way, outputs)), prior)
+    return Posterior(outputs, reading.values, posteriors(reading.model, prior, reading.decode(way, outputs)), prior)
 
 
 def impute(
@@ -88,14 +88,14 @@ def impute(
     analysis that relates the imputed columns to a kept one needs it, or it will find too weak a relation. Where the
     protocol file states exact shares, the completed columns have them on average, unless `shares` is False.
     """
-    from privacyfunnel.tables.frames import FrameTable
+    from privacyfunnel.tables.readers.eager_frames import FrameTable
 
-    table = FrameTable.of(frame)
-    imputation = Imputation.prepared(protocol, frame, m, seed, by=by, shares=shares)
+    table = FrameTable.from_native(frame)
+    imputation = Imputation.prepare(protocol, frame, m, seed, by=by, shares=shares)
     kept = [name for name in table.columns if name not in imputation.published]
     # The analyst's own frame comes back to the analyst: its index stays.
     drawn = (pl.concat(imputation.batches(frame, i)).get_columns() for i in range(m))
-    return [table.like(columns, kept, indexed=True) for columns in drawn]
+    return [table.make_frame(columns, kept, keep_index=True) for columns in drawn]
 
 
 def impute_file(
@@ -106,7 +106,7 @@ def impute_file(
     seed: int = 0,
     *,
     by: str | Sequence[str] = (),
-    dialect: Dialect = AS_FOUND,
+    dialect: Dialect = AUTO_DETECT,
     force: bool = False,
     shares: bool = True,
 ) -> list[Path]:
@@ -114,13 +114,13 @@ def impute_file(
 
     They have the format of the sanitised table and its other columns as they are.
     """
-    from privacyfunnel.tables.files import checked_output, open_table, table_suffix
-    from privacyfunnel.tables.whole import whole_file
-    from privacyfunnel.tables.writing import write_batches
+    from privacyfunnel.tables.readers.table_files import check_output, open_table, table_suffix
+    from privacyfunnel.tables.writers.atomic_files import atomic_file
+    from privacyfunnel.tables.writers.table_writer import write_batches
 
     source, into = Path(source), Path(into)
     table = open_table(source, dialect)
-    imputation = Imputation.prepared(protocol, table, m, seed, by=by, shares=shares)
+    imputation = Imputation.prepare(protocol, table, m, seed, by=by, shares=shares)
     kept = [name for name in table.columns if name not in imputation.published]
     originals = [imputation.reading.sealed.domain.attributes[j].name for j in imputation.reading.attributes]
     twice = [name for name in kept if name in originals]
@@ -130,11 +130,11 @@ def impute_file(
             "Rename that one."
         )
     paths = [into / f"imputed-{i + 1}{table_suffix(source) or '.csv'}" for i in range(m)]
-    suffixes = [checked_output(path, force=force) for path in paths]
+    suffixes = [check_output(path, force=force) for path in paths]
     with ExitStack() as stack:
-        beside = [stack.enter_context(whole_file(path, force=force)) for path in paths]
+        beside = [stack.enter_context(atomic_file(path, force=force)) for path in paths]
         for i, (path, suffix) in enumerate(zip(beside, suffixes, strict=True)):
-            write_batches(path, suffix, imputation.batches(table, i, kept), written=table.written)
+            write_batches(path, suffix, imputation.batches(table, i, kept), text_format=table.text_format)
     return paths
 
 
@@ -142,14 +142,14 @@ def impute_file(
 class Imputation:
     """Priors for each of m completed tables, drawn from their uncertainty, and what it takes to complete rows."""
 
-    reading: Reading
+    reading: OutputReader
     by: tuple[str, ...]
     priors: dict[Group, FloatArray]  # m × a
     seed: int
     published: tuple[str, ...]
 
     @classmethod
-    def prepared(
+    def prepare(
         cls,
         protocol: SealedProtocol | str | Path,
         source: Any,
@@ -163,45 +163,48 @@ class Imputation:
         if m < 1:
             raise ParameterError(f"The number of completed tables must be at least 1; it is {m}.")
         by = (by,) if isinstance(by, str) else tuple(by)
-        reading = Reading.of(protocol)
+        reading = OutputReader.from_protocol(protocol)
         if by and reading.sealed.sees_secret:
             raise ParameterError(
                 "A protocol that looks at the secret tells nothing certain about groups, so records cannot be imputed "
                 "group by group. Leave out the groups."
             )
-        many = reading.model.many
+        many = reading.model.large_model
         rng = np.random.default_rng([seed, 0])
         method = reading.model.default_method
-        seen = reading.observed(source, by, distinct=method == "ml")
+        seen = reading.observe(source, by, distinct=method == "ml")
         if many is not None:
-            priors = {group: _priors_of_many(many, each, m, rng) for group, each in seen.items()}
+            priors = {group: _large_priors(many, each, m, rng) for group, each in seen.items()}
         else:
-            space = _complete(reading)
-            known, of = Margins.of(reading) if shares else None, reading.sealed.shares
+            space = _require_complete(reading)
+            known, of = KnownMargins.from_reader(reading) if shares else None, reading.sealed.shares
             rows = None if of is None else of.rows
-            fits = {group: Fit.of(reading.model, space, each, Settings(method)) for group, each in seen.items()}
-            fits, _ = calibrated(fits, known, rows)
+            fits = {
+                group: Fit.from_observed(reading.model, space, each, EstimationSettings(method))
+                for group, each in seen.items()
+            }
+            fits, _ = calibrate_fits(fits, known, rows)
             drawn = [_priors(fits, known, rows, rng) for _ in range(m)]
             priors = {group: np.stack([prior[group] for prior in drawn]) for group in seen}
-        return cls(reading, by, priors, seed, reading.way(as_table(source), by).names)
+        return cls(reading, by, priors, seed, reading.layout(open_source(source), by).names)
 
     def batches(self, source: Any, i: int, keep: Sequence[str] = ()) -> Iterator[pl.DataFrame]:
         """Completed table number i, batch by batch: the original columns, then those to `keep` as they are."""
-        table = as_table(source)
-        way = self.reading.way(table, self.by)
+        table = open_source(source)
+        way = self.reading.layout(table, self.by)
         rng = np.random.default_rng([self.seed, 1, i])
         values = self.reading.values
         names = [self.reading.sealed.domain.attributes[j].name for j in self.reading.attributes]
         labels = {name: pl.Series(column) for name, column in zip(names, zip(*values, strict=True), strict=True)}
         for rows in table.batches(list(dict.fromkeys([*way.names, *self.by, *keep]))):
             for piece in rows.iter_slices(way.rows_at_once):
-                x = self._drawn(way, piece, i, rng)
+                x = self._draw(way, piece, i, rng)
                 yield pl.DataFrame({name: series.gather(x) for name, series in labels.items()}).hstack(
-                    picked(piece, keep)
+                    select_columns(piece, keep)
                 )
 
-    def _drawn(self, way: Any, rows: pl.DataFrame, i: int, rng: Generator) -> NDArray[np.uint32]:
-        outputs = self.reading.decoded(way, rows)
+    def _draw(self, way: Any, rows: pl.DataFrame, i: int, rng: Generator) -> NDArray[np.uint32]:
+        outputs = self.reading.decode(way, rows)
         groups = group_labels(rows, self.by) if self.by else [()] * len(rows)
         place = {group: k for k, group in enumerate(self.priors)}
         member = np.array([place[group] for group in groups])
@@ -209,7 +212,7 @@ class Imputation:
         for group, k in place.items():
             mine = np.flatnonzero(member == k)
             if len(mine):
-                x[mine] = self.reading.model.completed(self.priors[group][i], outputs[mine], rng.random(len(mine)))
+                x[mine] = self.reading.model.impute_values(self.priors[group][i], outputs[mine], rng.random(len(mine)))
         return x
 
 
@@ -247,67 +250,73 @@ def combine(estimates: ArrayLike, variances: ArrayLike = 0.0, *, level: float = 
     return Combined(centre, math.sqrt(total), centre - half, centre + half, degrees)
 
 
-def _priors(fits: dict[Group, Fit], known: Margins | None, rows: int | None, rng: Generator) -> dict[Group, FloatArray]:
+def _priors(
+    fits: dict[Group, Fit], known: KnownMargins | None, rows: int | None, rng: Generator
+) -> dict[Group, FloatArray]:
     """A prior for each group, as another table like this one gives it; where margins are known the other one has them
     too, and the prior is one with which rows are completed to what they say."""
     first = next(iter(fits.values()))
     if first.calibration is None:
-        seen = {group: _again(fit, rng) for group, fit in fits.items()}
-        return {group: fitted(first.model, first.space, each, first.settings.method) for group, each in seen.items()}
+        seen = {group: _redraw(fit, rng) for group, fit in fits.items()}
+        return {
+            group: fit_shares(first.model, first.space, each, first.settings.method) for group, each in seen.items()
+        }
     drawn = {
-        group: Fit.of(fit.model, fit.space, fit.model.simulate(fit.p, fit.observed.rows, rng, fixed=True), fit.settings)
+        group: Fit.from_observed(
+            fit.model, fit.space, fit.model.simulate(fit.p, fit.observed.rows, rng, fixed=True), fit.settings
+        )
         for group, fit in fits.items()
     }
-    again, _ = calibrated(drawn, known, rows)
+    again, _ = calibrate_fits(drawn, known, rows)
     return {group: fit.prior for group, fit in again.items()}
 
 
-def _priors_of_many(model: ManyValues, observed: Observed, m: int, rng: Generator) -> FloatArray:
+def _large_priors(model: LargeModel, observed: Observations, m: int, rng: Generator) -> FloatArray:
     """m priors over thousands of values, of resampled outputs: the distributions nearest to unbiased estimates."""
-    weights = _complete_of_many(model, observed)
-    seen = (_resampled(model, observed, rng) for _ in range(m))
-    return np.stack([weights.nearest(each.statistics) for each in seen])
+    weights = _require_complete_large(model, observed)
+    seen = (_resample(model, observed, rng) for _ in range(m))
+    return np.stack([weights.project(each.statistics) for each in seen])
 
 
-def _again(fit: Fit, rng: Generator) -> Observed:
+def _redraw(fit: Fit, rng: Generator) -> Observations:
     """What another table like this one would have shown: its outputs resampled, or drawn again where it has no list."""
     model, observed = fit.model, fit.observed
     if not len(observed.counts):
-        return model.simulate(fitted(model, fit.space, observed, "projection"), observed.rows, rng, fixed=False)
-    return _resampled(model, observed, rng)
+        return model.simulate(fit_shares(model, fit.space, observed, "projection"), observed.rows, rng, fixed=False)
+    return _resample(model, observed, rng)
 
 
-def _resampled(model: ObservationModel, observed: Observed, rng: Generator) -> Observed:
+def _resample(model: ObservationModel, observed: Observations, rng: Generator) -> Observations:
     counts = rng.multinomial(observed.rows, observed.counts / observed.counts.sum()).astype(np.float64)
     seen = counts > 0
-    again = model.counting(distinct=True)
+    again = model.new_counter(distinct=True)
     again.add(observed.outputs[seen], counts[seen])
-    return again.observed()
+    return again.finish()
 
 
-def _complete(reading: Reading) -> RowSpace:
-    space = RowSpace.of(reading.model.means)
+def _require_complete(reading: OutputReader) -> RowSpace:
+    space = RowSpace.from_means(reading.model.means)
     if not space.complete:
-        raise _incomplete(f"{space.hidden.shape[1]} of {reading.model.inputs} dimensions")
+        raise _incomplete_error(f"{space.hidden.shape[1]} of {reading.model.inputs} dimensions")
     return space
 
 
-def _complete_of_many(model: ManyValues, observed: Observed) -> Unbiased:
-    weights = model.unbiased(observed, model.default_method)
-    hidden = weights.hidden()
+def _require_complete_large(model: LargeModel, observed: Observations) -> UnbiasedEstimator:
+    weights = model.unbiased_estimator(observed, model.default_method)
+    hidden = weights.hidden_count()
     if hidden:
-        raise _incomplete(f"{hidden:,} of {model.inputs:,} shares")
+        raise _incomplete_error(f"{hidden:,} of {model.inputs:,} shares")
     return weights
 
 
-def _incomplete(hidden: str) -> ParameterError:
+def _incomplete_error(hidden: str) -> ParameterError:
     return ParameterError(
         f"Records can be completed only where all shares are identified; this protocol hides {hidden}. Use estimate, "
         "which gives bounds."
     )
 
 
-def _unused(name: str, taken: Sequence[str]) -> str:
+def _unused_name(name: str, taken: Sequence[str]) -> str:
     while name in taken:
         name += "_"
     return name

@@ -37,10 +37,10 @@ class Spread:
 def spread(model: ObservationModel, g: FloatArray, p: FloatArray, rows: int, *, fixed: bool) -> Spread:
     """Variance and κ₃/κ₂ over `rows` rows of the functions g, for originals with shares p (`fixed`) or drawn from p."""
     p = (rows * p + 1 / len(p)) / (rows + 1)  # one more row, from anywhere: what was not seen is not impossible
-    return spread_of(model.moments(g), lambda each: p @ each, rows, fixed=fixed)
+    return spread_from_moments(model.moments(g), lambda each: p @ each, rows, fixed=fixed)
 
 
-def spread_of(given: Moments, mean: Callable[[FloatArray], FloatArray], rows: int, *, fixed: bool) -> Spread:
+def spread_from_moments(given: Moments, mean: Callable[[FloatArray], FloatArray], rows: int, *, fixed: bool) -> Spread:
     """The same from the moments given each original, and what is a mean over the originals."""
     second, third = mean(given.variance), mean(given.third)
     if not fixed:
@@ -63,17 +63,17 @@ def interval(
     both = Spread(np.tile(spread.variance, 2), np.tile(spread.slope, 2))  # the lower ends, then the upper ones
     estimates = np.tile(estimate, 2)
     end = np.repeat([0.0, 1.0], r)
-    at_end = _kept(end, estimates, both, level)
+    at_end = _is_covered(end, estimates, both, level)
     kept, left_out = np.clip(estimates, 0.0, 1.0), end
     for _ in range(HALVINGS):
         middle = (kept + left_out) / 2
-        good = _kept(middle, estimates, both, level)
+        good = _is_covered(middle, estimates, both, level)
         kept, left_out = np.where(good, middle, kept), np.where(good, left_out, middle)
     ends = np.where(at_end, end, left_out)
     return ends[:r], ends[r:]
 
 
-def _kept(share: FloatArray, estimate: FloatArray, spread: Spread, level: float) -> BoolArray:
+def _is_covered(share: FloatArray, estimate: FloatArray, spread: Spread, level: float) -> BoolArray:
     """Whether the estimate is among the least surprising outcomes of total chance `level` under each share."""
     variance = np.maximum(spread.variance + (share - estimate) * spread.slope, 0.05 * spread.variance)
     known = variance <= 0  # no noise at all: the estimate is the share
@@ -92,7 +92,9 @@ def _reach(surprise: FloatArray, room: FloatArray) -> FloatArray:
     return np.where(free <= room, free, beyond)
 
 
-def at_any_size(estimate: FloatArray, ranges: FloatArray, rows: int, level: float) -> tuple[FloatArray, FloatArray]:
+def hoeffding_interval(
+    estimate: FloatArray, ranges: FloatArray, rows: int, level: float
+) -> tuple[FloatArray, FloatArray]:
     r"""Hoeffding's :math:`\hat\theta \pm R \sqrt{\ln(2 / (1 - level)) / 2n}`: it holds for any number of rows."""
     half = ranges * np.sqrt(np.log(2 / (1 - level)) / (2 * rows))
     return np.clip(estimate - half, 0.0, 1.0), np.clip(estimate + half, 0.0, 1.0)

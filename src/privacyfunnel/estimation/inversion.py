@@ -56,10 +56,10 @@ def covariance(model: ObservationModel, g: FloatArray, p: FloatArray, rows: int,
     return np.asarray((second - between) / rows)
 
 
-def on_simplex(p: FloatArray) -> FloatArray:
+def project_on_simplex(p: FloatArray) -> FloatArray:
     r"""The distribution nearest to p, :math:`\max(p - \tau, 0)` with the τ that makes it sum to 1 (norm-sub).
 
-    >>> on_simplex(np.array([0.7, 0.5, -0.2]))
+    >>> project_on_simplex(np.array([0.7, 0.5, -0.2]))
     array([0.6, 0.4, 0. ])
     """
     falling = np.sort(p)[::-1]

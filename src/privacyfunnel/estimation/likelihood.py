@@ -36,7 +36,7 @@ class MaximumLikelihood:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MostLikely:
+class MaximumLikelihoods:
     """The same for k problems: distributions (k × a), and a gap each; infinite where none was found."""
 
     p: FloatArray
@@ -99,7 +99,7 @@ def accelerated_em(likelihood: FloatArray, counts: FloatArray, *, start: FloatAr
     return best
 
 
-def tilted_likelihood(likelihood: FloatArray, factors: FloatArray, counts: FloatArray) -> MostLikely:
+def tilted_likelihood(likelihood: FloatArray, factors: FloatArray, counts: FloatArray) -> MaximumLikelihoods:
     r"""The most likely p for each of k problems whose rows are `likelihood` times `factors` (k × a): all at once.
 
     Newton's method on the optimality conditions, from the inside (Mehrotra's predictor and corrector). With the sum
@@ -114,7 +114,7 @@ def tilted_likelihood(likelihood: FloatArray, factors: FloatArray, counts: Float
     c = counts / rows
     k, a = factors.shape
     p, z = np.full((k, a), 1 / a), np.ones((k, a))
-    best = MostLikely(np.full((k, a), 1 / a), np.full(k, np.inf))
+    best = MaximumLikelihoods(np.full((k, a), 1 / a), np.full(k, np.inf))
     left = np.arange(k)  # the problems that are not solved yet
     for _ in range(NEWTON_STEPS):
         with np.errstate(all="ignore"):  # a step that went wrong shows as a gap that is no number

@@ -19,10 +19,16 @@ from typing import ClassVar
 import numpy as np
 
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray, Matrix, dense, linalg
-from privacyfunnel.estimation.intervals import FEW_ROWS, WHOLE, Spread, at_any_size, interval, spread
-from privacyfunnel.estimation.inversion import on_simplex
-from privacyfunnel.estimation.observation import Cells, ObservationModel, Observed, Told, Unbiased
-from privacyfunnel.estimation.profile import Guaranteed
+from privacyfunnel.estimation.intervals import FEW_ROWS, WHOLE, Spread, hoeffding_interval, interval, spread
+from privacyfunnel.estimation.inversion import project_on_simplex
+from privacyfunnel.estimation.observation import (
+    Cells,
+    ObservationModel,
+    Observations,
+    UnbiasedEstimates,
+    UnbiasedEstimator,
+)
+from privacyfunnel.estimation.profile import CertainBounds
 
 SINGULAR = 1e-12  # beside 1: the sliver
 UNBIASED = 1e-7  # of a share: how far M g may be from w
@@ -41,13 +47,15 @@ class ManyShares:
     identified: BoolArray
 
 
-def shares_of_many(unbiased: Unbiased, observed: Observed, cells: Cells, level: float, *, fixed: bool) -> ManyShares:
+def estimate_many_shares(
+    unbiased: UnbiasedEstimator, observed: Observations, cells: Cells, level: float, *, fixed: bool
+) -> ManyShares:
     """The shares of cells in the table (`fixed`) or in a population; those not identified are only bounded."""
-    rows, told = observed.rows, unbiased.told(cells, observed, fixed=fixed)
-    share = told.share if unbiased.fitted is None else cells.sums(unbiased.fitted)
+    rows, told = observed.rows, unbiased.estimate(cells, observed, fixed=fixed)
+    share = told.share if unbiased.fitted_shares is None else cells.sums(unbiased.fitted_shares)
     lower, upper = interval(told.share, Spread(told.variance, told.slope), level)
     if rows < FEW_ROWS:
-        widest = at_any_size(told.share, told.ranges, rows, level)
+        widest = hoeffding_interval(told.share, told.ranges, rows, level)
         lower, upper = np.minimum(lower, widest[0]), np.maximum(upper, widest[1])
     if fixed:  # a table holds whole rows
         lower, upper = np.floor(rows * lower + WHOLE) / rows, np.ceil(rows * upper - WHOLE) / rows
@@ -67,15 +75,15 @@ class Weights:
     p: FloatArray
     seen: FloatArray  # 1 / E, 0 for outputs that never come
     factor: FloatArray  # L of √p J √p = L Lᵀ
-    fitted: ClassVar[None] = None  # the most likely shares would take minutes
+    fitted_shares: ClassVar[None] = None  # the most likely shares would take minutes
 
     @classmethod
-    def near(cls, model: ObservationModel, observed: Observed) -> Weights:
+    def from_observed(cls, model: ObservationModel, observed: Observations) -> Weights:
         """At shares that make what was seen likely."""
-        return cls.at(model, _likely(model.means, observed))
+        return cls.from_shares(model, _likely_shares(model.means, observed))
 
     @classmethod
-    def at(cls, model: ObservationModel, p: FloatArray) -> Weights:
+    def from_shares(cls, model: ObservationModel, p: FloatArray) -> Weights:
         root, second = np.sqrt(p), model.second_moment(p)
         seen = np.divide(1.0, second, out=np.zeros_like(second), where=second > 0)
         scaled = model.means * root[:, None] * np.sqrt(seen)
@@ -83,18 +91,18 @@ class Weights:
         J[np.diag_indices_from(J)] += SINGULAR
         return cls(model, p, seen, linalg.cholesky(J, lower=True, overwrite_a=True))
 
-    def of(self, functions: FloatArray) -> tuple[FloatArray, BoolArray]:
+    def solve(self, functions: FloatArray) -> tuple[FloatArray, BoolArray]:
         """g (k × r), and for which functions w it is unbiased."""
         root, channel = np.sqrt(self.p)[:, None], self.model.means
         inside = root * linalg.cho_solve((self.factor, True), root * functions, overwrite_b=True)
         g = self.seen[:, None] * (channel.T @ inside)
         return g, np.asarray(np.abs(channel @ g - functions).max(axis=0) <= UNBIASED)
 
-    def told(self, cells: Cells, observed: Observed, *, fixed: bool) -> Told:
+    def estimate(self, cells: Cells, observed: Observations, *, fixed: bool) -> UnbiasedEstimates:
         functions, r = cells.functions, len(cells.labels)
         share, variance, slope, ranges, identified = *np.zeros((4, r)), np.zeros(r, dtype=np.bool_)
         for some in self._pieces(r):
-            g, told = self.of(dense(functions[:, some]))
+            g, told = self.solve(dense(functions[:, some]))
             mine, g = some[told], g[:, told]
             around = spread(self.model, g, self.p, observed.rows, fixed=fixed)
             variance[mine], slope[mine] = around.variance, around.slope
@@ -103,25 +111,25 @@ class Weights:
                 np.ptp(g[self.seen > 0], axis=0),
                 True,
             )
-        certain = Guaranteed.of(self.model.likelihood(observed), observed.counts, functions)
-        return Told(share, variance, slope, ranges, identified, certain.lower, certain.upper)
+        certain = CertainBounds.from_likelihood(self.model.likelihood(observed), observed.counts, functions)
+        return UnbiasedEstimates(share, variance, slope, ranges, identified, certain.lower, certain.upper)
 
     def _pieces(self, r: int) -> list[IntArray]:
         """The numbers of r functions, so many of them together as are worked on at a time."""
         return np.array_split(np.arange(r), 1 + r * len(self.seen) // AT_ONCE)
 
-    def hidden(self) -> int:
+    def hidden_count(self) -> int:
         """How many of all shares are not identified."""
         every = np.eye(len(self.p))
-        return sum(int((~self.of(every[:, some])[1]).sum()) for some in self._pieces(len(every)))
+        return sum(int((~self.solve(every[:, some])[1]).sum()) for some in self._pieces(len(every)))
 
-    def nearest(self, statistics: FloatArray) -> FloatArray:
+    def project(self, statistics: FloatArray) -> FloatArray:
         """The distribution nearest to the unbiased estimates of all shares."""
         root, right = np.sqrt(self.p), self.model.means @ (self.seen * statistics)
-        return on_simplex(root * linalg.cho_solve((self.factor, True), root * right))
+        return project_on_simplex(root * linalg.cho_solve((self.factor, True), root * right))
 
 
-def _likely(channel: Matrix, observed: Observed) -> FloatArray:
+def _likely_shares(channel: Matrix, observed: Observations) -> FloatArray:
     """About the most likely shares, with one more row of every value."""
     a = channel.shape[0]
     p = np.full(a, 1 / a)

@@ -20,11 +20,11 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray, Matrix, matrix
-from privacyfunnel.model.protocol import Labels
+from privacyfunnel.model.protocols.channel_protocol import Labels
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Observed:
+class Observations:
     """A sanitised table as far as estimation looks at it: mean statistics, and distinct outputs with their counts."""
 
     rows: int
@@ -55,9 +55,9 @@ class Cells:
         a = len(self.number)
         return matrix(np.ones(a), np.arange(a), self.number, (a, len(self.labels)))
 
-    def sums(self, of: FloatArray) -> FloatArray:
+    def sums(self, values: FloatArray) -> FloatArray:
         """What inputs have, added up in each cell."""
-        return np.bincount(self.number, of, minlength=len(self.labels)).astype(np.float64)
+        return np.bincount(self.number, values, minlength=len(self.labels)).astype(np.float64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,7 +70,7 @@ class Precision:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Told:
+class UnbiasedEstimates:
     """Unbiased estimates of r shares, where they are identified, and what outputs guarantee of each."""
 
     share: FloatArray
@@ -82,30 +82,30 @@ class Told:
     most: FloatArray
 
 
-class Unbiased(Shape):
+class UnbiasedEstimator(Shape):
     """Unbiased estimates of shares, each by itself: what thousands of values are told by."""
 
     @property
-    def fitted(self) -> FloatArray | None:
+    def fitted_shares(self) -> FloatArray | None:
         """The distribution that is told in their stead, by the method asked for; None where they are told."""
 
-    def told(self, cells: Cells, observed: Observed, *, fixed: bool) -> Told:
+    def estimate(self, cells: Cells, observed: Observations, *, fixed: bool) -> UnbiasedEstimates:
         """The shares of cells in the table (`fixed`) or in a population."""
 
-    def hidden(self) -> int:
+    def hidden_count(self) -> int:
         """How many of the shares of single values are not identified."""
 
-    def nearest(self, statistics: FloatArray) -> FloatArray:
+    def project(self, statistics: FloatArray) -> FloatArray:
         """The distribution nearest to the unbiased estimates of all shares."""
 
 
-class Counting(Shape):
+class OutputCounter(Shape):
     """Counts of outputs while the batches of a table come in."""
 
     def add(self, outputs: NDArray[Any], counts: NDArray[Any]) -> None:
         """More outputs, with how often each was seen."""
 
-    def observed(self) -> Observed:
+    def finish(self) -> Observations:
         """All that was counted."""
 
 
@@ -125,7 +125,7 @@ class ObservationModel(Shape):
         """k: how many statistics there are."""
 
     @property
-    def many(self) -> ManyValues | None:
+    def large_model(self) -> LargeModel | None:
         """Itself where singular values and profiles would take minutes, so that shares are told one by one."""
 
     @property
@@ -133,13 +133,13 @@ class ObservationModel(Shape):
         """M, a × k: the mean of every statistic given x."""
 
     @property
-    def chances(self) -> slice:
+    def frequency_slice(self) -> slice:
         """The statistics that are no constants: frequencies of something that either happens to a row or does not."""
 
     def outputs(self, shown: NDArray[Any]) -> NDArray[Any]:
         """What rows show (n × 1 numbers of outputs, or n × values sets) as outputs of this model."""
 
-    def counting(self, *, distinct: bool) -> Counting:
+    def new_counter(self, *, distinct: bool) -> OutputCounter:
         """An empty count of outputs; whether distinct ones are told apart where that costs memory."""
 
     def second_moment(self, p: FloatArray) -> FloatArray:
@@ -151,21 +151,21 @@ class ObservationModel(Shape):
     def ranges(self, g: FloatArray) -> FloatArray:
         """How far apart two values of g · h(y) can be, for each of r functions."""
 
-    def likelihood(self, observed: Observed) -> FloatArray:
+    def likelihood(self, observed: Observations) -> FloatArray:
         """P(y | x), up to a factor that depends on y only: a × d."""
 
     def precision(self, p: FloatArray, tables: Sequence[Cells]) -> list[Precision]:
         """How near estimates of the cells of each table come at shares p."""
 
-    def completed(self, prior: FloatArray, outputs: NDArray[Any], uniform: FloatArray) -> IntArray:
+    def impute_values(self, prior: FloatArray, outputs: NDArray[Any], uniform: FloatArray) -> IntArray:
         """For each of n outputs the original value at that quantile of what it may have been."""
 
-    def simulate(self, p: FloatArray, rows: int, rng: Generator, *, fixed: bool) -> Observed:
+    def simulate(self, p: FloatArray, rows: int, rng: Generator, *, fixed: bool) -> Observations:
         """A sanitised table whose originals have the frequencies p (`fixed`), or are drawn from p."""
 
 
-class ManyValues(ObservationModel, Shape):
+class LargeModel(ObservationModel, Shape):
     """What estimation needs of a law with thousands of values."""
 
-    def unbiased(self, observed: Observed, method: str) -> Unbiased:
+    def unbiased_estimator(self, observed: Observations, method: str) -> UnbiasedEstimator:
         """The best unbiased estimates near what was seen, and the distribution that a method makes of it."""

@@ -11,14 +11,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from privacyfunnel.arrays import SMALL, FloatArray, Matrix, dense, lean, linalg
+from privacyfunnel.arrays import SMALL, FloatArray, Matrix, dense, linalg, sparsify
 from privacyfunnel.estimation.observation import ObservationModel
 
 SINGULAR = 1e-12  # beside 1: what J is given where it has nothing, so that such errors are huge, and bounds take over
 ROUNDING = 1e-9  # of n V: what is left of nothing
 
 
-def variances_at(model: ObservationModel, p: FloatArray, tables: Sequence[Matrix]) -> list[FloatArray]:
+def unbiased_variances(model: ObservationModel, p: FloatArray, tables: Sequence[Matrix]) -> list[FloatArray]:
     """n V of every function of several tables (0-1, a × r each)."""
     root = np.sqrt(p)
     J = _information(model, p)
@@ -28,7 +28,7 @@ def variances_at(model: ObservationModel, p: FloatArray, tables: Sequence[Matrix
     for functions in tables:
         theta = p @ functions  # and Σ p w², what the rows themselves are: no noise
         # J⁻¹ = L⁻ᵀ L⁻¹, so that w·J⁻¹w is the square of L⁻¹w.
-        whole = np.square(inverse @ lean(functions * root[:, None])).sum(axis=0)
+        whole = np.square(inverse @ sparsify(functions * root[:, None])).sum(axis=0)
         found.append(np.maximum(whole - theta - ROUNDING, 0.0))
     return found
 
@@ -40,7 +40,7 @@ def _information(model: ObservationModel, p: FloatArray) -> FloatArray:
         scaled = root[:, None] * model.means
         return np.asarray(scaled @ np.linalg.pinv(second, hermitian=True) @ scaled.T)
     told = np.divide(1.0, np.sqrt(second), out=np.zeros_like(second), where=second > 0)
-    scaled = lean(model.means) * root[:, None] * told
+    scaled = sparsify(model.means) * root[:, None] * told
     return np.asarray(dense(scaled @ scaled.T))
 
 

@@ -32,7 +32,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privacyfunnel.arrays import BoolArray, FloatArray, Matrix, filled, lean
+from privacyfunnel.arrays import BoolArray, FloatArray, Matrix, nonzero_entries, sparsify
 from privacyfunnel.errors import SolverError
 from privacyfunnel.estimation.likelihood import GAP, maximum_likelihood, tilted_likelihood
 
@@ -53,24 +53,24 @@ MOST_NUMBERS = 4 * 10**6  # in the systems that are solved at once
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Guaranteed:
+class CertainBounds:
     """Between which shares each of r sets of values lies for certain, by what the outputs seen allow."""
 
     lower: FloatArray
     upper: FloatArray
 
     @classmethod
-    def of(cls, likelihood: FloatArray, counts: FloatArray, functions: Matrix) -> Guaranteed:
+    def from_likelihood(cls, likelihood: FloatArray, counts: FloatArray, functions: Matrix) -> CertainBounds:
         """From P(y|x) (a × d) of the outputs that were seen, for the 0-1 `functions` (a × r) of the table's shares.
 
-        >>> Guaranteed.of(np.array([[1.0, 0.5], [0.0, 0.5]]), np.array([3.0, 1.0]), np.eye(2))
-        Guaranteed(lower=array([0.75, 0.  ]), upper=array([1.  , 0.25]))
+        >>> CertainBounds.from_likelihood(np.array([[1.0, 0.5], [0.0, 0.5]]), np.array([3.0, 1.0]), np.eye(2))
+        CertainBounds(lower=array([0.75, 0.  ]), upper=array([1.  , 0.25]))
         """
         c = counts / counts.sum()
-        possible = lean((likelihood > 0).astype(np.float64))
+        possible = sparsify((likelihood > 0).astype(np.float64))
         allowed = np.asarray(possible.sum(axis=0)).reshape(-1)
         # How many of the values that an output allows are in a set.
-        output, which, inside = filled(possible.T @ lean(functions))
+        output, which, inside = nonzero_entries(possible.T @ sparsify(functions))
         every, lower, upper = inside == allowed[output], *np.zeros((2, functions.shape[1]))
         np.add.at(lower, which[every], c[output[every]])
         np.add.at(upper, which, c[output])
@@ -78,7 +78,7 @@ class Guaranteed:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Fixed:
+class FixedMargins:
     """Margins that every table has which is looked at: functions B of the values, their shares, and about how they vary
     from table to table where they are not held (the inverse of their covariance, for one row)."""
 
@@ -86,13 +86,13 @@ class Fixed:
     shares: FloatArray
     inverse: FloatArray
 
-    def near(self, rows: float) -> FloatArray:
+    def tolerances(self, rows: float) -> FloatArray:
         """How near each share must come to what it is, among so many rows."""
         spread = np.maximum(np.diag(np.linalg.pinv(self.inverse, hermitian=True)), 0.0)
         return np.asarray(np.maximum(NEAR_MARGIN * np.sqrt(spread / rows), PART_OF_ROW / rows))
 
     @classmethod
-    def nothing(cls, values: int) -> Fixed:
+    def empty(cls, values: int) -> FixedMargins:
         """No margin is known."""
         return cls(np.empty((values, 0)), np.empty(0), np.empty((0, 0)))
 
@@ -104,15 +104,15 @@ class Profile:
     likelihood: FloatArray  # P(y|x), a × d, of the outputs that were seen
     counts: FloatArray
     p: FloatArray  # the most likely shares
-    margins: Fixed | None = None  # of a table, where they are known
+    margins: FixedMargins | None = None  # of a table, where they are known
 
-    def affordable(self, functions: int) -> bool:
+    def is_affordable(self, functions: int) -> bool:
         """Whether intervals for so many functions take seconds."""
-        a, d = int(self._likely.sum()), self.likelihood.shape[1]
+        a, d = int(self._likely_values.sum()), self.likelihood.shape[1]
         return bool(2 * functions * USUAL_SOLVES * USUAL_STEPS * a * a * d <= MOST_WORK)
 
     @property
-    def _likely(self) -> BoolArray:
+    def _likely_values(self) -> BoolArray:
         c = self.counts / self.counts.sum()
         gradient = self.likelihood @ (c / (self.p @ self.likelihood))
         return np.asarray((self.p > ABSENT) | (gradient > 1 - NEARLY_LIKELY))
@@ -126,7 +126,7 @@ class Profile:
         and change nothing else.
         """
         r = functions.shape[1]
-        certain = Guaranteed.of(self.likelihood, self.counts, functions)
+        certain = CertainBounds.from_likelihood(self.likelihood, self.counts, functions)
         last = np.concatenate([certain.lower, certain.upper]) if fixed else np.repeat([0.0, 1.0], r)
         members, sign = np.tile(functions.T > 0, (2, 1)), np.repeat([1.0, -1.0], r)
         known = np.tile(certain.lower == certain.upper, 2) if fixed else np.zeros(2 * r, dtype=np.bool_)
@@ -153,7 +153,7 @@ class Profile:
         end = last.copy()
         left = np.arange(len(tilt))
         for i in range(ROUNDS):
-            share, surprise = self._tilted(members[left], sign[left] * tilt[left], held, fixed=fixed)
+            share, surprise = self._tilt(members[left], sign[left] * tilt[left], held, fixed=fixed)
             close, more = np.abs(surprise - z) <= CLOSE, surprise > z
             end[left[close | more]] = share[close | more]
             low[left[~more]], below[left[~more]] = tilt[left[~more]], surprise[~more]
@@ -161,7 +161,7 @@ class Profile:
             all_the_way = ~more & ~close & ((tilt[left] >= LARGEST_TILT) | (np.abs(share - last[left]) * rows < NO_ROW))
             end[left[all_the_way]] = last[left[all_the_way]]
             jumps = low[left] >= (1 - SAME_TILT) * high[left]  # the share does, at one tilt
-            tilt[left] = _next(i, tilt[left], surprise, low[left], below[left], high[left], above[left], z)
+            tilt[left] = _next_tilt(i, tilt[left], surprise, low[left], below[left], high[left], above[left], z)
             left = left[~(close | all_the_way | jumps)]
             if not len(left):
                 break
@@ -173,10 +173,10 @@ class Profile:
         if self.margins is None:
             seen = self.counts / self.counts.sum() @ np.log(self.p @ self.likelihood)
             return np.asarray(members @ self.p), (np.empty(0), -float(seen))
-        p, eta, value = self._held(np.zeros((1, self.p.size)), np.zeros(self.margins.shares.size))
+        p, eta, value = self._fit_margins(np.zeros((1, self.p.size)), np.zeros(self.margins.shares.size))
         return np.asarray(members @ p[0]), (eta[0], float(value[0]))
 
-    def _tilted(
+    def _tilt(
         self, members: BoolArray, tilt: FloatArray, held: tuple[FloatArray, float], *, fixed: bool
     ) -> tuple[FloatArray, FloatArray]:
         """The share of each set of values where their rows are multiplied by e^−tilt, and its surprise in standard
@@ -184,7 +184,7 @@ class Profile:
         """
         rows = float(self.counts.sum())
         eta, best = held
-        p, _, value = self._held(tilt[:, None] * members, eta)
+        p, _, value = self._fit_margins(tilt[:, None] * members, eta)
         if fixed:
             share = (members * p).sum(axis=1)
             value = value - tilt * share
@@ -195,13 +195,13 @@ class Profile:
             value = -(np.log(q @ self.likelihood) @ (self.counts / rows))
         return share, np.sqrt(2 * rows * np.maximum(value - best, 0.0))
 
-    def _held(self, tilts: FloatArray, eta: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _fit_margins(self, tilts: FloatArray, eta: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """The most likely p where rows are multiplied by e^−tilts (r × a) and margins are what they are; the η of
         these; and −Σ c ln(p κ q) − η·t, which is least over p and largest over η."""
         c = self.counts / self.counts.sum()
-        known = Fixed.nothing(self.p.size) if self.margins is None else self.margins
+        known = FixedMargins.empty(self.p.size) if self.margins is None else self.margins
         B, t = known.functions, known.shares
-        near = known.near(float(self.counts.sum()))
+        near = known.tolerances(float(self.counts.sum()))
         eta = np.tile(eta, (len(tilts), 1))
         best_p, best_eta, best = np.zeros(tilts.shape), eta.copy(), np.full(len(tilts), -np.inf)
         left, step = np.arange(len(tilts)), np.ones(len(tilts))
@@ -209,7 +209,7 @@ class Profile:
             power = tilts[left] + eta[left] @ B.T
             least = power.min(axis=1, keepdims=True)
             factor = np.exp(-np.minimum(power - least, WIDEST))  # only ratios matter: nothing overflows
-            p = self._most_likely(factor)
+            p = self._maximise_likelihood(factor)
             value = -(np.log((p * factor) @ self.likelihood) @ c) + least[:, 0] - eta[left] @ t
             off = p @ B - t
             better = value >= best[left]
@@ -223,10 +223,10 @@ class Profile:
                 break
         return best_p, best_eta, best
 
-    def _most_likely(self, factors: FloatArray) -> FloatArray:
+    def _maximise_likelihood(self, factors: FloatArray) -> FloatArray:
         """Over the values that may matter first; others join where they would be likelier than those are."""
         c = self.counts / self.counts.sum()
-        inside = self._likely
+        inside = self._likely_values
         p = np.zeros(factors.shape)
         left = np.arange(len(factors))
         while len(left):
@@ -243,18 +243,18 @@ class Profile:
         return p
 
 
-def together(profiles: Sequence[Profile], parts: FloatArray, margins: Fixed) -> tuple[FloatArray, FloatArray]:
+def fit_groups(profiles: Sequence[Profile], parts: FloatArray, margins: FixedMargins) -> tuple[FloatArray, FloatArray]:
     """The most likely shares of groups, so large a part of the rows each, that have the margins among them all; and the
     priors with which rows are completed to these shares (both: groups × a). One η tilts all groups."""
     B, t = margins.functions, margins.shares
     rows = sum(float(profile.counts.sum()) for profile in profiles)
-    near = margins.near(rows)
+    near = margins.tolerances(rows)
     eta, best_eta, best, step = np.zeros(t.size), np.zeros(t.size), -np.inf, 1.0
     slope, shares, priors = np.zeros(t.size), np.empty(0), np.empty(0)
     for _ in range(MARGIN_STEPS):
         power = B @ eta
         factor = np.exp(-np.minimum(power - power.min(), WIDEST))
-        p = np.stack([profile._most_likely(factor[None, :])[0] for profile in profiles])
+        p = np.stack([profile._maximise_likelihood(factor[None, :])[0] for profile in profiles])
         chance = [np.log((each * factor) @ profile.likelihood) for each, profile in zip(p, profiles, strict=True)]
         fits = [profile.counts @ of / profile.counts.sum() for of, profile in zip(chance, profiles, strict=True)]
         value = float(power.min() - parts @ np.array(fits) - eta @ t)
@@ -268,7 +268,7 @@ def together(profiles: Sequence[Profile], parts: FloatArray, margins: Fixed) -> 
     return shares, priors / priors.sum(axis=1, keepdims=True)
 
 
-def _next(
+def _next_tilt(
     i: int,
     tilt: FloatArray,
     surprise: FloatArray,
@@ -286,11 +286,11 @@ def _next(
     return np.where(closed, between, np.minimum(further, LARGEST_TILT))
 
 
-def intervals(
+def profile_intervals(
     profile: Profile, functions: FloatArray, guesses: FloatArray, z: float, *, fixed: bool
 ) -> tuple[FloatArray, FloatArray] | None:
     """See Profile.intervals; None where that would take long or a solve fails."""
-    if not profile.affordable(functions.shape[1]):
+    if not profile.is_affordable(functions.shape[1]):
         return None
     try:
         return profile.intervals(functions, guesses, z, fixed=fixed)

@@ -8,8 +8,8 @@ from typing import Any
 
 import polars as pl
 
-from privacyfunnel.shown import MOST_ROWS, facts_html, table_html
-from privacyfunnel.tables.names import unlike
+from privacyfunnel.notebook_html import MOST_ROWS, facts_html, table_html
+from privacyfunnel.tables.coding.column_names import unique_label
 
 NUMBERS = ("share", "standard_error", "lower", "upper", "count", "rows")
 
@@ -79,17 +79,17 @@ class Estimates:
     def __repr__(self) -> str:
         lines = [f"Estimates by {self.method}, {100 * self.level:g} % intervals"]
         for table in self.tables:
-            lines.append(f"  {' & '.join(table.columns)}, {table.rows:,} rows{_of(table)}")
-            lines += [f"    {' & '.join(cell.labels)}: {_told(cell)}" for cell in table.cells[:MOST_ROWS]]
+            lines.append(f"  {' & '.join(table.columns)}, {table.rows:,} rows{_format_group(table)}")
+            lines += [f"    {' & '.join(cell.labels)}: {_format_cell(cell)}" for cell in table.cells[:MOST_ROWS]]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         parts = []
         for table in self.tables:
             told = [("rows", f"{table.rows:,}"), *(("note", note) for note in table.notes)]
-            rows = [[*cell.labels, _told(cell)] for cell in table.cells]
+            rows = [[*cell.labels, _format_cell(cell)] for cell in table.cells]
             bars = [cell.upper if cell.share is None else cell.share for cell in table.cells]
-            parts.append(facts_html(f"Shares of {' & '.join(table.columns)}{_of(table)}", told))
+            parts.append(facts_html(f"Shares of {' & '.join(table.columns)}{_format_group(table)}", told))
             parts.append(table_html([*table.columns, f"share, {100 * self.level:g} %"], rows, bars))
         return "".join(parts)
 
@@ -141,7 +141,7 @@ class Estimates:
                     text[name].append(labels.get(name))
                 count = None if cell.share is None else cell.share * table.rows
                 numbers.append((cell.share, cell.standard_error, cell.lower, cell.upper, count, table.rows))
-        kinds = {unlike(name, columns): pl.Int64 if name == "rows" else pl.Float64 for name in NUMBERS}
+        kinds = {unique_label(name, columns): pl.Int64 if name == "rows" else pl.Float64 for name in NUMBERS}
         told = pl.DataFrame(numbers, schema=kinds, orient="row")
         return pl.DataFrame(text, schema=dict.fromkeys(columns, pl.String)).hstack(told)
 
@@ -157,10 +157,10 @@ def _cell_to_dict(cell: Cell) -> dict[str, Any]:
     }
 
 
-def _of(table: ShareTable) -> str:
+def _format_group(table: ShareTable) -> str:
     return "".join(f", {column} = {label}" for column, label in table.group)
 
 
-def _told(cell: Cell) -> str:
+def _format_cell(cell: Cell) -> str:
     ends = f"{100 * cell.lower:.2f} to {100 * cell.upper:.2f} %"
     return f"not told, {ends}" if cell.share is None else f"{100 * cell.share:.2f} % ({ends})"

@@ -25,12 +25,12 @@ import numpy as np
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.errors import SolverError
-from privacyfunnel.model.information import surprise
+from privacyfunnel.model.information import entropy_terms
 from privacyfunnel.model.joint import Joint
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Enumerated:
+class BestVertex:
     """The best vertex of Γ, how many there are, and the seconds of processor time it took to list and to value them."""
 
     channel: FloatArray  # a × a, a row per input
@@ -39,12 +39,12 @@ class Enumerated:
     seconds: float
 
 
-def available() -> bool:
+def is_available() -> bool:
     """Whether cddlib is installed; it comes with the `bench` extra."""
     return find_spec("cdd") is not None
 
 
-def enumerated(conditions: FloatArray, p_x: FloatArray, time_limit: float) -> Enumerated | None:
+def enumerate_vertices(conditions: FloatArray, p_x: FloatArray, time_limit: float) -> BestVertex | None:
     """The best channel among all vertices of Γ, or None when the time was up first."""
     question = json.dumps({"conditions": conditions.tolist(), "p_x": p_x.tolist()})
     try:
@@ -62,7 +62,7 @@ def enumerated(conditions: FloatArray, p_x: FloatArray, time_limit: float) -> En
         last = (process.stderr.strip().splitlines() or ["it said nothing"])[-1]
         raise SolverError(f"cddlib must list the vertices of Γ; it did not: {last}.")
     answer = json.loads(process.stdout)
-    return Enumerated(np.array(answer["channel"]), answer["utility"], answer["vertices"], answer["seconds"])
+    return BestVertex(np.array(answer["channel"]), answer["utility"], answer["vertices"], answer["seconds"])
 
 
 def ldp_conditions(joint: Joint, epsilon: float) -> FloatArray:
@@ -75,12 +75,12 @@ def budget_conditions(joint: Joint, attribute: int, epsilon: float) -> FloatArra
     """K of ε-LIP for one attribute, whichever of the others are known (paper, Theorem budget)."""
     loud = math.exp(epsilon)
     rows = []
-    for p_s, p in _known(joint, attribute):
+    for p_s, p in _known_conditionals(joint, attribute):
         rows += [loud * p - p_s, loud * p_s - p]
     return np.array(rows)
 
 
-def _known(joint: Joint, attribute: int) -> Iterator[tuple[FloatArray, FloatArray]]:
+def _known_conditionals(joint: Joint, attribute: int) -> Iterator[tuple[FloatArray, FloatArray]]:
     """p(x^j | s, x^J) and p(x^j | x^J) for every s, every set J of other attributes and every x^J."""
     sizes = [len(at.labels) for at in joint.attributes]
     p_sx = np.zeros((joint.c, *sizes))
@@ -120,7 +120,9 @@ def _best_vertex(conditions: FloatArray, p_x: FloatArray) -> dict[str, object]:
     first = listed[:, 1:].reshape(-1, a - 1, a)
     vertices = np.concatenate([first, 1 - first.sum(axis=1, keepdims=True)], axis=1).clip(0.0)
     p_yx = vertices * p_x
-    utilities = surprise(p_yx.sum(axis=2)).sum(axis=1) + surprise(p_x).sum() - surprise(p_yx).sum(axis=(1, 2))
+    utilities = (
+        entropy_terms(p_yx.sum(axis=2)).sum(axis=1) + entropy_terms(p_x).sum() - entropy_terms(p_yx).sum(axis=(1, 2))
+    )
     best = int(utilities.argmax())
     seconds = process_time() - start
     return {

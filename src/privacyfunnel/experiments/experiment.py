@@ -44,7 +44,7 @@ class Experiment:
     columns: Mapping[str, str]  # the CSV file's columns, and what each holds
 
 
-def measured(
+def run_experiments(
     experiments: Sequence[Experiment], *, quick: bool, progress: Progress | None = None
 ) -> dict[str, list[Record]]:
     """The records of every experiment by name, in the order of its tasks."""
@@ -52,7 +52,7 @@ def measured(
     results: list[list[Record]] = [[] for _ in tasks]
     workers, others = max(1, min(len(tasks), os.cpu_count() or 1)), set(active_children())
     with (
-        one_thread_each(),
+        limit_threads(),
         ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_leave_at_once) as pool,
     ):
         places = {pool.submit(task): place for place, (_, task) in enumerate(tasks)}
@@ -73,7 +73,7 @@ def measured(
     return records
 
 
-def timed(make: Callable[[], Result], repeat: int = 3) -> tuple[Result, float]:
+def time_call(make: Callable[[], Result], repeat: int = 3) -> tuple[Result, float]:
     """What `make` makes, and the least seconds of processor time it took: what else runs only ever adds."""
     least = float("inf")
     for _ in range(repeat):
@@ -83,7 +83,7 @@ def timed(make: Callable[[], Result], repeat: int = 3) -> tuple[Result, float]:
     return result, least
 
 
-def of(records: Iterable[Record], **values: str | int | float) -> list[Record]:
+def select(records: Iterable[Record], **values: str | int | float) -> list[Record]:
     """The records that have these values."""
     return [record for record in records if all(record.get(key) == value for key, value in values.items())]
 
@@ -94,7 +94,7 @@ def numbers(records: Iterable[Record], column: str) -> list[float]:
 
 
 @contextmanager
-def one_thread_each() -> Iterator[None]:
+def limit_threads() -> Iterator[None]:
     """Processes that start inside use one thread for linear algebra: there is one of them per core already."""
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     before = {name: os.environ.get(name) for name in names}

@@ -7,11 +7,11 @@ from functools import partial
 
 import numpy as np
 
-from privacyfunnel.designs.optimum import optimal
-from privacyfunnel.experiments.draws import uniform_joint
-from privacyfunnel.experiments.enumeration import available, enumerated, ldp_conditions
-from privacyfunnel.experiments.experiment import Experiment, Findings, Record, Task, numbers, of, timed
-from privacyfunnel.experiments.telling import counted, prose, times
+from privacyfunnel.designs.optimal.optimum import optimal
+from privacyfunnel.experiments.distributions import uniform_joint
+from privacyfunnel.experiments.enumeration import enumerate_vertices, is_available, ldp_conditions
+from privacyfunnel.experiments.experiment import Experiment, Findings, Record, Task, numbers, select, time_call
+from privacyfunnel.experiments.markdown import format_count, format_times, join_paragraphs
 from privacyfunnel.model.promises import LDP, LIP, Promise
 
 C, A = 2, 5
@@ -32,10 +32,10 @@ COLUMNS = {
 }
 
 
-def solved(seed: int, epsilon: float, method: str, promise: Promise) -> Record:
+def measure_optimum(seed: int, epsilon: float, method: str, promise: Promise) -> Record:
     """The optimum under a promise, with its bound and the time it took."""
     joint = uniform_joint(C, (A,), seed)
-    best, seconds = timed(lambda: optimal(joint, promise))
+    best, seconds = time_call(lambda: optimal(joint, promise))
     return {
         "seed": seed,
         "epsilon": epsilon,
@@ -48,10 +48,10 @@ def solved(seed: int, epsilon: float, method: str, promise: Promise) -> Record:
     }
 
 
-def listed(seed: int, epsilon: float, time_limit: float) -> list[Record]:
+def measure_enumeration(seed: int, epsilon: float, time_limit: float) -> list[Record]:
     """The same optimum the paper's way, if it is there before the time limit."""
     joint = uniform_joint(C, (A,), seed)
-    best = enumerated(ldp_conditions(joint, epsilon), joint.p_x, time_limit)
+    best = enumerate_vertices(ldp_conditions(joint, epsilon), joint.p_x, time_limit)
     # All vertices are known, so the best of them is the optimum and its own bound.
     found = ("", "", "", "") if best is None else (best.seconds, best.utility, best.utility, best.vertices)
     return [
@@ -65,19 +65,19 @@ def listed(seed: int, epsilon: float, time_limit: float) -> list[Record]:
     ]
 
 
-def same_epsilon(seed: int) -> list[Record]:
+def compare_same_epsilon(seed: int) -> list[Record]:
     """ε-LDP and ε-LIP."""
     return [
-        solved(seed, epsilon, method, promise(epsilon))
+        measure_optimum(seed, epsilon, method, promise(epsilon))
         for epsilon in EPSILONS
         for method, promise in ((OURS_LDP, LDP), (OURS_LIP, LIP))
     ]
 
 
-def half_epsilon(seed: int) -> list[Record]:
+def compare_half_epsilon(seed: int) -> list[Record]:
     """ε-LDP and ε/2-LIP."""
     return [
-        solved(seed, epsilon, method, promise)
+        measure_optimum(seed, epsilon, method, promise)
         for epsilon in EPSILONS
         for method, promise in ((OURS_LDP, LDP(epsilon)), (OURS_HALF, LIP(epsilon / 2)))
     ]
@@ -87,20 +87,22 @@ def _same_tasks(quick: bool) -> list[Task]:
     seeds = range(3 if quick else 10)
     enumerations = [(seed, epsilon) for epsilon in ((2.0,) if quick else EPSILONS) for seed in seeds]
     limit = 1.5 if quick else 120.0
-    tasks: list[Task] = [partial(listed, *which, limit) for which in enumerations] if available() else []
-    return tasks + [partial(same_epsilon, seed) for seed in seeds]
+    tasks: list[Task] = (
+        [partial(measure_enumeration, *which, limit) for which in enumerations] if is_available() else []
+    )
+    return tasks + [partial(compare_same_epsilon, seed) for seed in seeds]
 
 
 def _half_tasks(quick: bool) -> list[Task]:
-    return [partial(half_epsilon, seed) for seed in range(3 if quick else 10)]
+    return [partial(compare_half_epsilon, seed) for seed in range(3 if quick else 10)]
 
 
 def _gaps(records: Sequence[Record], more: str, less: str) -> dict[float, list[float]]:
     """By how much one method keeps more than the other, for each ε, draw by draw."""
     return {
         epsilon: np.subtract(
-            numbers(of(records, epsilon=epsilon, method=more), "utility"),
-            numbers(of(records, epsilon=epsilon, method=less), "utility"),
+            numbers(select(records, epsilon=epsilon, method=more), "utility"),
+            numbers(select(records, epsilon=epsilon, method=less), "utility"),
         ).tolist()
         for epsilon in EPSILONS
     }
@@ -108,7 +110,7 @@ def _gaps(records: Sequence[Record], more: str, less: str) -> dict[float, list[f
 
 def _enumeration(records: Sequence[Record]) -> str:
     """Whether both ways to LDP agree."""
-    runs = of(records, method=GAMMA)
+    runs = select(records, method=GAMMA)
     if not runs:
         return "The enumeration of Γ was left out: cddlib is not installed (`pip install 'privacyfunnel[bench]'`)."
     finished = [run for run in runs if run["utility"] != ""]
@@ -117,7 +119,7 @@ def _enumeration(records: Sequence[Record]) -> str:
     apart = [
         abs(
             float(run["utility"])
-            - numbers(of(records, seed=run["seed"], epsilon=run["epsilon"], method=OURS_LDP), "utility")[0]
+            - numbers(select(records, seed=run["seed"], epsilon=run["epsilon"], method=OURS_LDP), "utility")[0]
         )
         for run in finished
     ]
@@ -132,23 +134,25 @@ def _same_findings(records: Sequence[Record]) -> Findings:
     shrinks = means[EPSILONS[-1]] < means[EPSILONS[0]]
     methods = [(GAMMA, "LDP, vertices of Γ"), (OURS_LDP, "LDP, ours"), (OURS_LIP, "LIP, ours")]
     return Findings(
-        paper=prose(
+        paper=join_paragraphs(
             f"""On ten random distributions with c = {C}, a = {A}, the optimal LDP protocol takes {PAPER_LDP_SECONDS:g}
             s on average at ε = 0.5, the optimal LIP protocol {PAPER_LIP_SECONDS} s (Matlab, Core i7-7700HQ). LIP keeps
             more than LDP, but not much; both differences shrink as ε grows."""
         ),
-        ours=prose(
-            f"""{counted(len({record["seed"] for record in records}), "distribution")}. Mean computing time:
+        ours=join_paragraphs(
+            f"""{format_count(len({record["seed"] for record in records}), "distribution")}. Mean computing time:
 
-            {times(records, methods)}
+            {format_times(records, methods)}
 
-            {_enumeration(records)} LIP keeps more than LDP by {_listed(means)} nats on average."""
+            {_enumeration(records)} LIP keeps more than LDP by {_format_means(means)} nats on average."""
         ),
-        verdict=prose(
+        verdict=join_paragraphs(
             f"""**We {"agree" if never_less else "do not agree"} on utility**: LIP
             {"never keeps less" if never_less else "sometimes keeps less"} than LDP at the same ε, and the difference
             {"shrinks" if shrinks else "does not shrink on these draws"} as ε grows. **We
-            {"agree that the paper's way to LDP is slow, yet do" if of(records, method=GAMMA) else "do"} not agree that
+            {
+                ("agree that the paper's way to LDP is slow, yet do") if select(records, method=GAMMA) else "do"
+            } not agree that
             LDP itself is**: the slow part is Γ, a polytope of dimension a(a−1) = {A * (A - 1)}.
             LDP, like LIP, bounds every output on its own, so that posteriors in dimension a−1 = {A - 1} are enough,
             and LDP costs about as much as LIP. Speed is no reason to prefer one of them."""
@@ -161,20 +165,21 @@ def _half_findings(records: Sequence[Record]) -> Findings:
     never_less = min(min(gap) for gap in gaps.values()) > -NOISE
     means = {epsilon: float(np.mean(gap)) for epsilon, gap in gaps.items()}
     return Findings(
-        paper=prose(
+        paper=join_paragraphs(
             """ε/2-LIP implies ε-LDP, so ε-LDP keeps more; the difference is low, and LIP is found much faster. (The
             text of the paper has this the other way round, as “ε-LIP implies ε/2-LDP”; its caption and its conclusion
             have it right, and so has this figure.)"""
         ),
-        ours=prose(
+        ours=join_paragraphs(
             f"""Mean computing time:
 
-            {times(records, [(OURS_LDP, "ε-LDP, ours"), (OURS_HALF, "ε/2-LIP, ours")])}
+            {format_times(records, [(OURS_LDP, "ε-LDP, ours"), (OURS_HALF, "ε/2-LIP, ours")])}
 
-            ε-LDP keeps more than ε/2-LIP by {_listed(means)} nats on average. What the enumeration of Γ costs is in
+            ε-LDP keeps more than ε/2-LIP by {_format_means(means)} nats on average. What the enumeration of Γ costs is
+            in
             figure 1."""
         ),
-        verdict=prose(
+        verdict=join_paragraphs(
             f"""**We {"agree" if never_less else "do not agree"}** that ε-LDP
             {"never keeps less" if never_less else "keeps more"} than ε/2-LIP. **We do not agree that ε/2-LIP is worth
             its price for speed**: both take milliseconds, so whoever wants ε-LDP can have the optimal protocol for
@@ -183,7 +188,7 @@ def _half_findings(records: Sequence[Record]) -> Findings:
     )
 
 
-def _listed(means: dict[float, float]) -> str:
+def _format_means(means: dict[float, float]) -> str:
     return ", ".join(f"{mean:.3f} (ε = {epsilon:g})" for epsilon, mean in means.items())
 
 

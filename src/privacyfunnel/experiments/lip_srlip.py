@@ -7,18 +7,18 @@ from functools import partial
 
 import numpy as np
 
-from privacyfunnel.designs.optimum import optimal
+from privacyfunnel.designs.optimal.optimum import optimal
 from privacyfunnel.designs.product.budgets import product_protocol
-from privacyfunnel.experiments.draws import uniform_joint
-from privacyfunnel.experiments.enumeration import available, budget_conditions, enumerated
-from privacyfunnel.experiments.experiment import Experiment, Findings, Record, Task, numbers, of, timed
-from privacyfunnel.experiments.telling import counted, prose, table, times
-from privacyfunnel.model.comparable import Comparable
+from privacyfunnel.experiments.distributions import uniform_joint
+from privacyfunnel.experiments.enumeration import budget_conditions, enumerate_vertices, is_available
+from privacyfunnel.experiments.experiment import Experiment, Findings, Record, Task, numbers, select, time_call
+from privacyfunnel.experiments.markdown import format_count, format_table, format_times, join_paragraphs
 from privacyfunnel.model.information import mutual_information
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.product import ProductProtocol
 from privacyfunnel.model.promises import LIP, SRLIP
-from privacyfunnel.model.protocol import Protocol
+from privacyfunnel.model.protocols.channel_protocol import Protocol
+from privacyfunnel.model.protocols.comparable import Comparable
+from privacyfunnel.model.protocols.product_protocol import ProductProtocol
 
 C, SIZES = 2, (3, 3, 4)
 EPSILONS = (0.5, 1.0, 1.5, 2.0)
@@ -33,13 +33,13 @@ TITLES = {
 PAPER_RATIO = 476  # how many times as fast Theorem LIP was as Theorem budget
 
 
-def protocols(seed: int, epsilon: float, time_limit: float) -> list[Record]:
+def measure_protocols(seed: int, epsilon: float, time_limit: float) -> list[Record]:
     """All four protocols on one draw."""
     joint, promise = uniform_joint(C, SIZES, seed), SRLIP(epsilon)
-    lip, lip_seconds = timed(partial(optimal, joint, LIP(epsilon)))
-    srlip, srlip_seconds = timed(partial(optimal, joint, promise, time_limit=time_limit), repeat=1)
-    recipe, recipe_seconds = timed(partial(product_protocol, joint, promise, "paper"), repeat=1)
-    scaled, scaled_seconds = timed(partial(product_protocol, joint, promise), repeat=1)
+    lip, lip_seconds = time_call(partial(optimal, joint, LIP(epsilon)))
+    srlip, srlip_seconds = time_call(partial(optimal, joint, promise, time_limit=time_limit), repeat=1)
+    recipe, recipe_seconds = time_call(partial(product_protocol, joint, promise, "paper"), repeat=1)
+    scaled, scaled_seconds = time_call(partial(product_protocol, joint, promise), repeat=1)
     return [
         _record(joint, promise, seed, RECIPE, recipe.protocol) | {"seconds": recipe_seconds},
         _record(joint, promise, seed, SCALED, scaled.protocol) | {"seconds": scaled_seconds},
@@ -48,13 +48,13 @@ def protocols(seed: int, epsilon: float, time_limit: float) -> list[Record]:
     ]
 
 
-def listed(seed: int, epsilon: float, time_limit: float) -> list[Record]:
+def measure_enumeration(seed: int, epsilon: float, time_limit: float) -> list[Record]:
     """The recipe the paper's way: the vertices of one Γ per attribute, if they are there before the time limit."""
     joint, promise = uniform_joint(C, SIZES, seed), SRLIP(epsilon)
     factors, seconds = [], 0.0
     for j in range(joint.m):
         p_x = joint.p_x.reshape(SIZES).sum(axis=tuple(k for k in range(joint.m) if k != j))
-        best = enumerated(budget_conditions(joint, j, epsilon / joint.m), p_x, time_limit - seconds)
+        best = enumerate_vertices(budget_conditions(joint, j, epsilon / joint.m), p_x, time_limit - seconds)
         if best is None:
             return [_record(joint, promise, seed, LISTED, None) | {"time_limit": time_limit}]
         factors.append(Protocol(best.channel / best.channel.sum(axis=1, keepdims=True)))
@@ -81,47 +81,47 @@ def _record(
 def _tasks(quick: bool) -> list[Task]:
     draws, epsilons, limit = (1, (0.5, 1.0, 2.0), 2.0) if quick else (10, EPSILONS, 20.0)
     # Listing the vertices takes a minute and more, so the paper's way is timed on a few draws only.
-    listings = [] if quick or not available() else [(seed, epsilon) for epsilon in EPSILONS for seed in range(2)]
-    tasks: list[Task] = [partial(listed, *which, 90.0) for which in listings]
-    return tasks + [partial(protocols, seed, epsilon, limit) for epsilon in epsilons for seed in range(draws)]
+    listings = [] if quick or not is_available() else [(seed, epsilon) for epsilon in EPSILONS for seed in range(2)]
+    tasks: list[Task] = [partial(measure_enumeration, *which, 90.0) for which in listings]
+    return tasks + [partial(measure_protocols, seed, epsilon, limit) for epsilon in epsilons for seed in range(draws)]
 
 
 def _mean(records: Sequence[Record], column: str, method: str, epsilon: float) -> float:
-    return float(np.mean(numbers(of(records, method=method, epsilon=epsilon), column)))
+    return float(np.mean(numbers(select(records, method=method, epsilon=epsilon), column)))
 
 
 def _findings(records: Sequence[Record]) -> Findings:
     methods = (RECIPE, SCALED, SRLIP_BEST, LIP_BEST)
-    utilities = table(
+    utilities = format_table(
         ["ε", *(TITLES[method] for method in methods)],
         [
             [f"{e:g}", *(f"{_mean(records, 'utility', method, e):.3f}" for method in methods)]
             for e in _epsilons(records)
         ],
     )
-    used = float(np.mean([float(r["leakage"]) / float(r["epsilon"]) for r in of(records, method=RECIPE)]))
-    broken = [r for r in of(records, method=RECIPE) if float(r["leakage"]) > float(r["epsilon"])]
-    gap = max(float(r["bound"]) - float(r["utility"]) for r in of(records, method=SRLIP_BEST))
-    draws = len({record["seed"] for record in of(records, method=RECIPE)})
+    used = float(np.mean([float(r["leakage"]) / float(r["epsilon"]) for r in select(records, method=RECIPE)]))
+    broken = [r for r in select(records, method=RECIPE) if float(r["leakage"]) > float(r["epsilon"])]
+    gap = max(float(r["bound"]) - float(r["utility"]) for r in select(records, method=SRLIP_BEST))
+    draws = len({record["seed"] for record in select(records, method=RECIPE)})
     return Findings(
-        paper=prose(
+        paper=join_paragraphs(
             f"""For c = {C} and attributes of {SIZES} values, the optimal LIP protocol is found {PAPER_RATIO} times as
             fast as the product of Theorem “budget”, and keeps a good deal more: SRLIP asks for more than LIP, and the
             product is not the optimal SRLIP protocol, which the paper has no way to find."""
         ),
-        ours=prose(
-            f"""{counted(draws, "distribution")}. Mean I(X;Y) in nats:
+        ours=join_paragraphs(
+            f"""{format_count(draws, "distribution")}. Mean I(X;Y) in nats:
 
             {utilities}
 
             The optimal SRLIP protocol is within {gap:.1g} nats of its bound on every draw. The recipe uses only
             {100 * used:.0f} % of its ε on average. Mean computing time:
 
-            {times(records, [(method, TITLES[method]) for method in (LISTED, *methods)])}
+            {format_times(records, [(method, TITLES[method]) for method in (LISTED, *methods)])}
 
-            {_slower(records)}"""
+            {_format_slowdown(records)}"""
         ),
-        verdict=prose(
+        verdict=join_paragraphs(
             f"""**We agree that the recipe is slow and loses much, and find that SRLIP itself does not**: the optimal
             protocol under SRLIP keeps {100 * _share(records):.0f} % of what LIP allows. What the paper shows as the
             price of side channels is the price of its recipe. Theorem “budget” is false in general; on these draws the
@@ -131,12 +131,12 @@ def _findings(records: Sequence[Record]) -> Findings:
     )
 
 
-def _slower(records: Sequence[Record]) -> str:
+def _format_slowdown(records: Sequence[Record]) -> str:
     """How long the recipe takes the paper's way, next to the optimal LIP protocol."""
-    runs = of(records, method=LISTED)
+    runs = select(records, method=LISTED)
     ratios = [
         float(run["seconds"])
-        / numbers(of(records, method=LIP_BEST, seed=run["seed"], epsilon=run["epsilon"]), "seconds")[0]
+        / numbers(select(records, method=LIP_BEST, seed=run["seed"], epsilon=run["epsilon"]), "seconds")[0]
         for run in runs
         if run["seconds"] != ""
     ]

@@ -12,13 +12,13 @@ from time import perf_counter
 
 from privacyfunnel.errors import ParameterError
 from privacyfunnel.experiments.adult_curves import ADULT
-from privacyfunnel.experiments.experiment import Experiment, Progress, Record, measured
+from privacyfunnel.experiments.experiment import Experiment, Progress, Record, run_experiments
+from privacyfunnel.experiments.grr_cr import ALPHA_EPSILON, ALPHA_UTILITY, GRR_CR
 from privacyfunnel.experiments.ldp_lip import LDP_HALF_LIP, LDP_LIP
 from privacyfunnel.experiments.lip_srlip import LIP_SRLIP
-from privacyfunnel.experiments.page import page
-from privacyfunnel.experiments.reporting import ALPHA_EPSILON, ALPHA_UTILITY, GRR_CR
-from privacyfunnel.tables.names import nearest
-from privacyfunnel.tables.whole import checked_target, folder, whole_file
+from privacyfunnel.experiments.reproduction_page import render_page
+from privacyfunnel.tables.coding.column_names import suggest_name
+from privacyfunnel.tables.writers.atomic_files import atomic_file, check_target, ensure_folder
 
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: experiment
@@ -57,29 +57,29 @@ def reproduce(
     OutputError
         If a file exists already and `force` was not given. This is checked before anything is computed.
     """
-    chosen = [_called(name) for name in dict.fromkeys(figures)] or list(EXPERIMENTS.values())
+    chosen = [_find_experiment(name) for name in dict.fromkeys(figures)] or list(EXPERIMENTS.values())
     chosen.sort(key=lambda experiment: experiment.number)
     page_file, figures_folder = Path(into) / PAGE, Path(into) / FOLDER
     files = {
         (experiment.name, kind): figures_folder / f"{experiment.name}.{kind}" for experiment in chosen for kind in KINDS
     }
-    with folder(figures_folder):
+    with ensure_folder(figures_folder):
         for file in (page_file, *files.values()):
-            checked_target(file, force=force)
+            check_target(file, force=force)
         start = perf_counter()
-        records = measured(chosen, quick=quick, progress=progress)
-        from privacyfunnel.experiments.drawing import pictures
+        records = run_experiments(chosen, quick=quick, progress=progress)
+        from privacyfunnel.experiments.figures import draw_figure
 
         content = {(name, "csv"): _csv(found) for name, found in records.items()}
         for name, found in records.items():
-            content |= {(name, kind): picture for kind, picture in pictures(name, found).items()}
+            content |= {(name, kind): picture for kind, picture in draw_figure(name, found).items()}
         seconds = perf_counter() - start
         command = _command(chosen, Path(into), quick)
-        text = page(chosen, records, folder=FOLDER, command=command, quick=quick, seconds=seconds)
+        text = render_page(chosen, records, folder=FOLDER, command=command, quick=quick, seconds=seconds)
         with ExitStack() as together:  # every file is written beside its name before the first is renamed
             for key, file in files.items():
-                together.enter_context(whole_file(file, force=force)).write_bytes(content[key])
-            together.enter_context(whole_file(page_file, force=force)).write_text(text, encoding="utf-8")
+                together.enter_context(atomic_file(file, force=force)).write_bytes(content[key])
+            together.enter_context(atomic_file(page_file, force=force)).write_text(text, encoding="utf-8")
     return Reproduction(page_file, tuple(files.values()), seconds)
 
 
@@ -91,11 +91,11 @@ def _command(chosen: Sequence[Experiment], into: Path, quick: bool) -> str:
     return " ".join([*words, "--into", "DIR" if into.is_absolute() else into.as_posix(), *["--quick"] * quick])
 
 
-def _called(name: str) -> Experiment:
+def _find_experiment(name: str) -> Experiment:
     if name not in EXPERIMENTS:
         known = list(EXPERIMENTS)
         raise ParameterError(
-            f"A figure is one of {', '.join(known)}; there is none called '{name}'.{nearest(name, known)}"
+            f"A figure is one of {', '.join(known)}; there is none called '{name}'.{suggest_name(name, known)}"
         )
     return EXPERIMENTS[name]
 

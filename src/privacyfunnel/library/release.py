@@ -10,9 +10,9 @@ from typing import Any
 
 from privacyfunnel.errors import ParameterError
 from privacyfunnel.library.saying import in_python
+from privacyfunnel.notebook_html import facts_html, table_html
 from privacyfunnel.release import release as room
-from privacyfunnel.release.saving import saved
-from privacyfunnel.shown import facts_html, table_html
+from privacyfunnel.release.save_release import save_release
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -23,10 +23,10 @@ class Page:
 
     def save(self, path: str | Path) -> Path:
         """Write it where only its owner can read it."""
-        from privacyfunnel.tables.whole import whole_file
+        from privacyfunnel.tables.writers.atomic_files import atomic_file
 
         path = Path(path)
-        with whole_file(path, force=True, owners=True) as beside:
+        with atomic_file(path, force=True, owner_only=True) as beside:
             beside.write_text(self.html, encoding="utf-8")
         return path
 
@@ -57,11 +57,11 @@ class Release(room.Release):
 
         A release of a frame is in no ledger: a second one of the same rows is not noticed.
         """
-        return saved(self, Path(folder), suffix, force=force)
+        return save_release(self, Path(folder), suffix, force=force)
 
     def report(self) -> Page:
         """The owner's page: what was promised, what an attacker could learn, what an analyst gets. For them alone."""
-        from privacyfunnel.report.page import Occasion, owner_page
+        from privacyfunnel.report.release_page import Occasion, owner_page
 
         if self.joint is None:
             raise ParameterError("a report needs the counts of the table; this release has none. Sanitise it again.")
@@ -94,7 +94,7 @@ class Release(room.Release):
 def _first_rows(table: Any) -> str:
     if isinstance(table, str | Path):
         return ""
-    from privacyfunnel.tables.lazy import frame_table
+    from privacyfunnel.tables.readers.lazy_frames import frame_table
 
     source = frame_table(table)
     rows = next(iter(source.batches(source.columns))).head(5)

@@ -45,26 +45,26 @@ class Leak:
             return "no output says anything about the secret"
         knows = [f"{joint.attributes[j].name} = {joint.attributes[j].labels[v]}" for j, v in self.known]
         who = "someone who knows " + " and ".join(knows) if knows else "someone who knows nothing else"
-        about = f"{joint.secret_name} = {_any_of(joint, self.secrets)}"
+        about = f"{joint.secret_name} = {_join_secrets(joint, self.secrets)}"
         called = str(self.output) if output is None else output
         if len(called) > LONGEST_NAME:
             called = f"{called[:LONGEST_NAME].rstrip()} …"
-        return f"{who}, for output {called}, about {about}{self._versus(joint)}"
+        return f"{who}, for output {called}, about {about}{self._format_comparison(joint)}"
 
-    def _versus(self, joint: Joint) -> str:
+    def _format_comparison(self, joint: Joint) -> str:
         if self.against == EVERYBODY:
             return ""
         if sorted(self.secrets + self.against) == list(range(joint.c)) and joint.c > 2:
             return " rather than anything else"
-        return f" rather than {_any_of(joint, self.against)}"
+        return f" rather than {_join_secrets(joint, self.against)}"
 
 
-def _any_of(joint: Joint, secrets: Secrets) -> str:
+def _join_secrets(joint: Joint, secrets: Secrets) -> str:
     return " or ".join(joint.secrets[s] for s in secrets)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Asked:
+class GroupPairs:
     """Which groups of secrets a promise compares, in every class of those who share some attributes."""
 
     groups: BoolArray  # groups × secrets: which secrets each holds
@@ -117,7 +117,7 @@ class Comparisons:
         return EVERYBODY if held.all() else tuple(map(int, np.flatnonzero(held)))
 
 
-def compared(
+def compare_groups(
     joint: Joint, sees_secret: bool, groups: ArrayLike, pairs: ArrayLike, known: tuple[int, ...] = ()
 ) -> Comparisons:
     """Pairs of groups of secrets, compared among those who share the attributes `known`, in each such class.
@@ -129,8 +129,8 @@ def compared(
     pairs = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
     s, x = np.nonzero(joint.weights)
     w, z = joint.weights[s, x], s * joint.a + x if sees_secret else x
-    labels, of_x = _classes(joint, known)
-    checked_comparisons(joint.c, len(pairs), len(labels))
+    labels, of_x = _attribute_classes(joint, known)
+    check_comparison_size(joint.c, len(pairs), len(labels))
     # Each pair (s, x) that occurs, once for every group that holds s.
     holder, held = np.nonzero(groups.T)
     starts = np.searchsorted(holder, np.arange(joint.c + 1))
@@ -142,7 +142,7 @@ def compared(
     number = np.full(len(labels) * len(groups), -1)
     number[found] = np.arange(len(found))
     each = number.reshape(len(labels), len(groups))[:, pairs].reshape(-1, 2)
-    each = each[(each >= 0).all(axis=1) & _differ(s, of_x[x], groups, pairs, len(labels)).ravel()]
+    each = each[(each >= 0).all(axis=1) & _groups_differ(s, of_x[x], groups, pairs, len(labels)).ravel()]
     return Comparisons(
         inputs=joint.a * (joint.c if sees_secret else 1),
         event=event.reshape(-1),
@@ -156,7 +156,7 @@ def compared(
     )
 
 
-def checked_comparisons(secrets: int, pairs: int, classes: int = 1) -> None:
+def check_comparison_size(secrets: int, pairs: int, classes: int = 1) -> None:
     """Refuse more comparisons than fit in memory, before any is written out."""
     if pairs > MOST_PAIRS or secrets**2 > MOST_MARKS or classes * max(pairs, secrets) > MOST_CELLS:
         among = f" among each of {classes:,} classes" if classes > 1 else ""
@@ -166,7 +166,7 @@ def checked_comparisons(secrets: int, pairs: int, classes: int = 1) -> None:
         )
 
 
-def _classes(joint: Joint, known: tuple[int, ...]) -> tuple[IntArray, IntArray]:
+def _attribute_classes(joint: Joint, known: tuple[int, ...]) -> tuple[IntArray, IntArray]:
     """The labels that those who know these attributes tell apart, and which of them each value has."""
     if not known:
         return np.zeros((1, 0), dtype=np.int64), np.zeros(joint.a, dtype=np.int64)
@@ -174,7 +174,7 @@ def _classes(joint: Joint, known: tuple[int, ...]) -> tuple[IntArray, IntArray]:
     return labels, of_x.reshape(-1)
 
 
-def _differ(s: IntArray, of_cell: IntArray, groups: BoolArray, pairs: IntArray, classes: int) -> BoolArray:
+def _groups_differ(s: IntArray, of_cell: IntArray, groups: BoolArray, pairs: IntArray, classes: int) -> BoolArray:
     """Whether two groups are different people in a class, (classes, pairs): else whoever knows the class knows as much.
 
     In the class of everybody every secret occurs, so different groups are different people.

@@ -10,14 +10,14 @@ from numpy.typing import ArrayLike
 from privacyfunnel.arrays import FloatArray
 
 if TYPE_CHECKING:
-    from privacyfunnel.model.comparable import Comparable
     from privacyfunnel.model.joint import Joint
+    from privacyfunnel.model.protocols.comparable import Comparable
 
 
 TINIEST = 1e-300  # what a logarithm is taken of in place of 0: times 0 it is 0 all the same
 
 
-def surprise(p: ArrayLike) -> FloatArray:
+def entropy_terms(p: ArrayLike) -> FloatArray:
     r"""Entry by entry :math:`-p \ln p`, with :math:`0 \ln 0 = 0`."""
     p = np.asarray(p, dtype=np.float64)
     return np.asarray(-p * np.log(np.maximum(p, TINIEST)))
@@ -29,7 +29,7 @@ def entropy(p: ArrayLike) -> float:
     >>> round(entropy([0.5, 0.5]), 6)
     0.693147
     """
-    return float(surprise(p).sum())
+    return float(entropy_terms(p).sum())
 
 
 def information(p_xy: ArrayLike) -> float:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privacyfunnel.arrays import FloatArray, IntArray, frozen
+from privacyfunnel.arrays import FloatArray, IntArray, freeze
 from privacyfunnel.errors import DistributionError
-from privacyfunnel.shown import MOST_ROWS, facts_html, table_html
+from privacyfunnel.notebook_html import MOST_ROWS, facts_html, table_html
 
 if TYPE_CHECKING:
-    from privacyfunnel.tables.variables import Contingency
+    from privacyfunnel.tables.coding.contingency import Contingency
 
 INT64_TOTAL = 2**62  # below this a sum of weights cannot overflow an int64
 
@@ -79,8 +79,8 @@ class Joint:
                 f"Every secret and every value must occur; {empty_s} of {c} secrets and {empty_x} of {a} values "
                 "have no mass. Remove them first."
             )
-        object.__setattr__(self, "weights", frozen(self.weights))
-        object.__setattr__(self, "combos", frozen(self.combos))
+        object.__setattr__(self, "weights", freeze(self.weights))
+        object.__setattr__(self, "combos", freeze(self.combos))
 
     # -- named constructors ------------------------------------------------------------------------------------
 
@@ -151,9 +151,9 @@ class Joint:
 
         `bins` are edges, quantiles or groupings by column: `{"age": [0, 18, 65], "visit": "month"}`.
         """
-        from privacyfunnel.tables.lazy import contingency_of_frame
+        from privacyfunnel.tables.readers.lazy_frames import contingency_from_frame
 
-        return cls.from_contingency(contingency_of_frame(frame, secret=secret, publish=publish, bins=bins))
+        return cls.from_contingency(contingency_from_frame(frame, secret=secret, publish=publish, bins=bins))
 
     @classmethod
     def from_contingency(cls, table: Contingency) -> Joint:
@@ -210,7 +210,7 @@ class Joint:
         occurs = np.flatnonzero((flat != 0).any(axis=0))
         combos = np.stack(np.unravel_index(occurs, sizes), axis=1).astype(np.int64)
         return cls(
-            weights=_smallest(flat[:, occurs]),
+            weights=_smallest_dtype(flat[:, occurs]),
             secrets=tuple(map(str, secret if secret is not None else range(table.shape[0]))),
             attributes=tuple(Attribute(n, ls) for n, ls in zip(names, labels, strict=True)),
             combos=combos,
@@ -254,7 +254,7 @@ class Joint:
         array([[3, 3],
                [2, 2]])
         """
-        return self._grouped(self.combos[:, attributes], tuple(self.attributes[j] for j in attributes))
+        return self._merge_combos(self.combos[:, attributes], tuple(self.attributes[j] for j in attributes))
 
     def relabelled(self, j: int, labels: Sequence[str]) -> Joint:
         """The joint in which the labels of attribute j are these; values whose labels become equal are one.
@@ -268,9 +268,9 @@ class Joint:
         combos[:, j] = np.array([different.index(label) for label in labels])[combos[:, j]]
         attributes = list(self.attributes)
         attributes[j] = Attribute(attributes[j].name, different)
-        return self._grouped(combos, tuple(attributes))
+        return self._merge_combos(combos, tuple(attributes))
 
-    def _grouped(self, combos: IntArray, attributes: tuple[Attribute, ...]) -> Joint:
+    def _merge_combos(self, combos: IntArray, attributes: tuple[Attribute, ...]) -> Joint:
         found, place = np.unique(combos, axis=0, return_inverse=True)
         weights = np.zeros((self.c, len(found)), dtype=self.weights.dtype)
         np.add.at(weights.T, place.reshape(-1), self.weights.T)
@@ -311,7 +311,7 @@ def _divide(numerators: NDArray[Any], denominators: Any) -> FloatArray:
     return np.asarray(quotient, dtype=np.float64)
 
 
-def _smallest(table: NDArray[Any]) -> NDArray[Any]:
+def _smallest_dtype(table: NDArray[Any]) -> NDArray[Any]:
     """The weights as int64 where their sum fits, as Python integers where it does not."""
     exact = table.astype(object)
     return exact.astype(np.int64) if int(exact.sum()) < INT64_TOTAL else exact

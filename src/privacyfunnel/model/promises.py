@@ -13,36 +13,36 @@ from itertools import combinations
 import numpy as np
 
 from privacyfunnel.arrays import BoolArray, IntArray
-from privacyfunnel.errors import ParameterError, checked_epsilon
-from privacyfunnel.model.beliefs import by_a_factor, by_odds
-from privacyfunnel.model.comparisons import Asked, checked_comparisons
-from privacyfunnel.model.promise import PROMISES, ForPopulation, ForPriors, Population, Promise
+from privacyfunnel.errors import ParameterError, check_epsilon
+from privacyfunnel.model.belief_bounds import factor_bounds, odds_bounds
+from privacyfunnel.model.comparisons import GroupPairs, check_comparison_size
+from privacyfunnel.model.promise_base import PROMISES, Population, PopulationPromise, PriorsPromise, Promise
 
 __all__ = [
     "LDP",
     "LIP",
     "PROMISES",
     "SRLIP",
-    "ForPopulation",
-    "ForPriors",
     "Population",
+    "PopulationPromise",
+    "PriorsPromise",
     "Promise",
-    "against_everybody",
-    "each_other",
-    "promise",
-    "promised",
+    "find_promise",
+    "pairs_with_everybody",
+    "resolve_promise",
+    "secret_pairs",
 ]
 
 
-def against_everybody(c: int) -> tuple[BoolArray, IntArray]:
+def pairs_with_everybody(c: int) -> tuple[BoolArray, IntArray]:
     """Each of c secrets against all of them: groups and pairs for `compared`."""
-    checked_comparisons(c, c)
+    check_comparison_size(c, c)
     return np.concatenate([np.eye(c, dtype=bool), np.ones((1, c), dtype=bool)]), np.array([[s, c] for s in range(c)])
 
 
-def each_other(c: int) -> tuple[BoolArray, IntArray]:
+def secret_pairs(c: int) -> tuple[BoolArray, IntArray]:
     """Each of c secrets against each other one."""
-    checked_comparisons(c, c * (c - 1) // 2)
+    check_comparison_size(c, c * (c - 1) // 2)
     return np.eye(c, dtype=bool), np.stack(np.triu_indices(c, 1), axis=1)
 
 
@@ -53,11 +53,11 @@ class LIP(Promise):
     """
 
     def movable(self, prior: float, epsilon: float) -> tuple[float, float]:
-        return by_a_factor(prior, epsilon)
+        return factor_bounds(prior, epsilon)
 
-    def asked(self, c: int, m: int, sees_secret: bool) -> Iterator[Asked]:
+    def asked(self, c: int, m: int, sees_secret: bool) -> Iterator[GroupPairs]:
         if c > 1:
-            yield Asked(*against_everybody(c))
+            yield GroupPairs(*pairs_with_everybody(c))
 
 
 class LDP(Promise):
@@ -68,11 +68,11 @@ class LDP(Promise):
         return True
 
     def movable(self, prior: float, epsilon: float) -> tuple[float, float]:
-        return by_odds(prior, epsilon)
+        return odds_bounds(prior, epsilon)
 
-    def asked(self, c: int, m: int, sees_secret: bool) -> Iterator[Asked]:
+    def asked(self, c: int, m: int, sees_secret: bool) -> Iterator[GroupPairs]:
         if c > 1:
-            yield Asked(*each_other(c))
+            yield GroupPairs(*secret_pairs(c))
 
 
 class SRLIP(Promise):
@@ -89,20 +89,20 @@ class SRLIP(Promise):
         return True
 
     def movable(self, prior: float, epsilon: float) -> tuple[float, float]:
-        return by_a_factor(prior, epsilon)
+        return factor_bounds(prior, epsilon)
 
-    def asked(self, c: int, m: int, sees_secret: bool) -> Iterator[Asked]:
+    def asked(self, c: int, m: int, sees_secret: bool) -> Iterator[GroupPairs]:
         if c == 1:
             return
         for size in range(m + 1 if sees_secret else m):
             for known in combinations(range(m), size):
-                yield Asked(*against_everybody(c), known)
+                yield GroupPairs(*pairs_with_everybody(c), known)
 
 
-def promised(kind: Promise | str, epsilon: float | None = None) -> Promise:
+def resolve_promise(kind: Promise | str, epsilon: float | None = None) -> Promise:
     """A promise as Python users ask for it: by its name and ε, or as a value.
 
-    >>> promised("lip", 0.5), promised(LDP(1))
+    >>> resolve_promise("lip", 0.5), resolve_promise(LDP(1))
     (LIP(epsilon=0.5), LDP(epsilon=1.0))
     """
     if not isinstance(kind, str):
@@ -111,10 +111,10 @@ def promised(kind: Promise | str, epsilon: float | None = None) -> Promise:
         return kind
     if epsilon is None:
         raise ParameterError(f"a promise needs its ε; there is none. Say epsilon=1, or promise={kind.upper()}(1).")
-    return promise(kind, checked_epsilon(epsilon))
+    return find_promise(kind, check_epsilon(epsilon))
 
 
-def promise(name: str, epsilon: float) -> Promise:
+def find_promise(name: str, epsilon: float) -> Promise:
     """The promise of that name: lip, ldp or srlip."""
     if name.lower() not in PROMISES:
         raise ParameterError(f"A promise is one of {', '.join(PROMISES)}; there is none called '{name}'.")

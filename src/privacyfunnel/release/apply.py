@@ -14,23 +14,23 @@ from typing import TYPE_CHECKING, Any
 
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import OutputError, TableError
-from privacyfunnel.laws.identified import RowKey
-from privacyfunnel.laws.sealing import SealedProtocol
-from privacyfunnel.model.row_order import OrderTells
-from privacyfunnel.release.met import Measured, Met
-from privacyfunnel.release.sending import BLUR, ERROR, Sending, Watch, names, told_of_kept
-from privacyfunnel.tables.bins import Bins
-from privacyfunnel.tables.dialect import AS_FOUND, Dialect
-from privacyfunnel.tables.merging import Merge, merges_of
+from privacyfunnel.mechanisms.row_keys import RowKey
+from privacyfunnel.mechanisms.sealing import SealedProtocol
+from privacyfunnel.model.row_order_leak import OrderLeak
+from privacyfunnel.release.bound_table import BoundTable, TableLeak
+from privacyfunnel.release.sending import BLUR, ERROR, ProgressCallback, Sending, column_tuple, kept_column_statements
+from privacyfunnel.tables.coding.bins import Bins
+from privacyfunnel.tables.coding.merges import Merge, make_merges
+from privacyfunnel.tables.readers.dialect import AUTO_DETECT, Dialect
 
 if TYPE_CHECKING:
-    from privacyfunnel.release.kept import KeptColumn
-    from privacyfunnel.release.outgoing import Outgoing
-    from privacyfunnel.release.repeats import Remembered
-    from privacyfunnel.tables.files import Table
-    from privacyfunnel.tables.sources import Source
-    from privacyfunnel.tables.variables import Strangers
-    from privacyfunnel.tables.whole import Parts
+    from privacyfunnel.release.findings.kept_columns import KeptColumn
+    from privacyfunnel.release.ledger.repeats import LedgerReport
+    from privacyfunnel.release.row_sampler import RowSampler
+    from privacyfunnel.tables.coding.contingency import UnknownRows
+    from privacyfunnel.tables.readers.sources import TableSource
+    from privacyfunnel.tables.readers.table_files import Table
+    from privacyfunnel.tables.writers.atomic_files import StagedFiles
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,17 +41,17 @@ class Applied:
     sealed: SealedProtocol
     rows: int  # that are published
     sending: Sending
-    strangers: Strangers  # rows that hold what the protocol does not know: they are blurred or left out
+    strangers: UnknownRows  # rows that hold what the protocol does not know: they are blurred or left out
     unchanged: float  # the share of published rows that show the value they had
     dropped: tuple[str, ...] = ()  # columns that are not published
-    measured: Measured | None = None  # ε on these rows, where they carry the secret; the owner's own
+    measured: TableLeak | None = None  # ε on these rows, where they carry the secret; the owner's own
     unmeasured: str = ""  # why not, where they do
     order: IntArray | None = None  # of a frame: which of its rows each published row is; the owner's own
-    order_tells: OrderTells | None = None
+    order_tells: OrderLeak | None = None
     kept_columns: tuple[KeptColumn, ...] = ()
     beside: tuple[str, ...] = ()  # what a frame carried beside its columns, and was not passed on
     protocol_file: Path | None = None
-    remembered: Remembered | None = None
+    remembered: LedgerReport | None = None
 
     @property
     def kept(self) -> tuple[str, ...]:
@@ -106,7 +106,7 @@ class Applied:
             )
         if self.strangers.rows and self.sending.unknown == BLUR:
             said.append(f"{self.strangers.rows:,} rows hold what the protocol does not know: {self.blurred}.")
-        said += told_of_kept(self.kept, self.kept_columns, secret, order=self.kept_order)
+        said += kept_column_statements(self.kept, self.kept_columns, secret, order=self.kept_order)
         if self.beside:
             said.append(f"Not passed on, for it may hold the secret or names: {', '.join(self.beside)}.")
         twice = (
@@ -139,34 +139,34 @@ def apply(
     key that is kept, so that whoever did not change is drawn alike every time. `bins` and `merge_secrets` are those of
     the secret, where the rows carry it.
     """
-    from privacyfunnel.release.outgoing import Outgoing
-    from privacyfunnel.tables.lazy import frame_table
+    from privacyfunnel.release.row_sampler import RowSampler
+    from privacyfunnel.tables.readers.lazy_frames import frame_table
 
     sealed = protocol if isinstance(protocol, SealedProtocol) else SealedProtocol.load(protocol)
     secret_key = key if key is None or isinstance(key, RowKey) else RowKey.load(key)
-    sending = Sending(names(keep), sets, keep_order, seed, row_id, secret_key, unknown)
+    sending = Sending(column_tuple(keep), sets, keep_order, seed, row_id, secret_key, unknown)
     source = frame_table(frame)
-    outgoing = Outgoing(_met(source, sealed, sending, bins, merges_of(None, merge_secrets)), sending)
-    rows, order = outgoing.drawn_whole(), outgoing.order
+    outgoing = RowSampler(_bind(source, sealed, sending, bins, make_merges(None, merge_secrets)), sending)
+    rows, order = outgoing.draw_all(), outgoing.order
     columns = [column for column in rows.get_columns() if column.name not in sending.keep]
-    applied = _applied(outgoing, source.like(columns, sending.keep, order=order))
-    return replace(applied, order=order, beside=source.beside)
+    applied = _make_applied(outgoing, source.make_frame(columns, sending.keep, order=order))
+    return replace(applied, order=order, beside=source.side_data)
 
 
 def apply_file(
     protocol: str | Path,
-    source: str | Path | Source,
+    source: str | Path | TableSource,
     into: str | Path,
     sending: Sending,
     *,
     bins: Sequence[Bins] = (),
     merges: Sequence[Merge] = (),
-    dialect: Dialect = AS_FOUND,
+    dialect: Dialect = AUTO_DETECT,
     force: bool = False,
     excel_safe: bool = False,
     ledger: str | Path | None = None,
     again: bool = False,
-    watch: Watch | None = None,
+    watch: ProgressCallback | None = None,
 ) -> Applied:
     """Draw the rows of a file of any size from a protocol file, into the file `into`, whole or not at all.
 
@@ -176,31 +176,31 @@ def apply_file(
     The release is remembered in the owner's `ledger`, by default beside the table; a second one of the same rows about
     the same secret is refused unless it is to be made `again`.
     """
-    from privacyfunnel.laws.file import text_of
-    from privacyfunnel.release.ledger import Ledger, ledger_of
-    from privacyfunnel.release.outgoing import Outgoing
-    from privacyfunnel.release.places import place_of
-    from privacyfunnel.release.publishing import publish
-    from privacyfunnel.release.repeats import ProtocolText
-    from privacyfunnel.tables.sources import source_of
+    from privacyfunnel.mechanisms.protocol_file import read_text
+    from privacyfunnel.release.destinations import resolve_destination
+    from privacyfunnel.release.ledger.ledger_file import Ledger, ledger_path
+    from privacyfunnel.release.ledger.repeats import ProtocolText
+    from privacyfunnel.release.publish import publish
+    from privacyfunnel.release.row_sampler import RowSampler
+    from privacyfunnel.tables.readers.sources import resolve_source
 
-    protocol, source, into = Path(protocol), source_of(source), Path(into)
-    text = text_of(protocol)
+    protocol, source, into = Path(protocol), resolve_source(source), Path(into)
+    text = read_text(protocol)
     sealed = SealedProtocol.from_text(text, str(protocol))
     table = source.open(dialect)
-    place = place_of(table, into, force=force)
+    place = resolve_destination(table, into, force=force)
     for given, what in ((source.file, "the table"), (protocol, "the protocol")):
         if given is not None and into.exists() and into.samefile(given):
             raise OutputError(f"'{into}' is {what} itself and must not be overwritten. Name another file.")
-    book = Ledger(ledger_of(source) if ledger is None else Path(ledger))
+    book = Ledger(ledger_path(source) if ledger is None else Path(ledger))
 
-    def finish(parts: Parts, drawn: Path, remembered: Remembered) -> Applied:
-        return replace(_applied(outgoing, into), protocol_file=protocol, remembered=remembered)
+    def finish(parts: StagedFiles, drawn: Path, remembered: LedgerReport) -> Applied:
+        return replace(_make_applied(outgoing, into), protocol_file=protocol, remembered=remembered)
 
-    with book.opened() as salt:
+    with book.open_session() as salt:
         if watch:
             watch("counting", 0)
-        outgoing = Outgoing(_met(table, sealed, sending, bins, merges), sending, watch)
+        outgoing = RowSampler(_bind(table, sealed, sending, bins, merges), sending, watch)
         return publish(
             outgoing,
             place,
@@ -215,16 +215,18 @@ def apply_file(
         )
 
 
-def _met(table: Table, sealed: SealedProtocol, sending: Sending, bins: Sequence[Bins], merges: Sequence[Merge]) -> Met:
+def _bind(
+    table: Table, sealed: SealedProtocol, sending: Sending, bins: Sequence[Bins], merges: Sequence[Merge]
+) -> BoundTable:
     """The table met by the protocol; refused where rows are not known and must be."""
-    from privacyfunnel.tables.identity import checked_row_id
+    from privacyfunnel.tables.coding.row_ids import make_row_ids
 
     sending.refuse_used((*(at.name for at in sealed.domain.attributes), *sealed.domain.secret_columns))
-    ids = checked_row_id(sending.row_id, table.columns)
-    met = Met.of(table, sealed, bins=bins, merges=merges, keep=sending.read, ids=ids)
-    if met.encoding.strangers.rows and sending.unknown == ERROR:
-        raise unknown_rows(met.encoding.strangers, met.encoding.rows, sealed.law.anything_else is not None)
-    if met.encoding.rows == met.encoding.strangers.rows:
+    ids = make_row_ids(sending.row_id, table.columns)
+    met = BoundTable.bind(table, sealed, bins=bins, merges=merges, keep=sending.read, ids=ids)
+    if met.encoding.unknown_rows.rows and sending.unknown == ERROR:
+        raise unknown_rows_error(met.encoding.unknown_rows, met.encoding.rows, sealed.law.anything_else is not None)
+    if met.encoding.rows == met.encoding.unknown_rows.rows:
         raise TableError(
             f"{table.name} must hold rows that the protocol knows; it knows none of {met.encoding.rows:,}. Name the "
             "table that the protocol was made for, or one like it."
@@ -232,7 +234,7 @@ def _met(table: Table, sealed: SealedProtocol, sending: Sending, bins: Sequence[
     return met
 
 
-def unknown_rows(found: Strangers, rows: int, answered: bool = False) -> TableError:
+def unknown_rows_error(found: UnknownRows, rows: int, answered: bool = False) -> TableError:
     """How many rows hold what is not known, and in which columns; never what they hold."""
     where = [f"{count:,} in {column}" for column, count in found.columns.items()]
     if found.combinations:
@@ -244,20 +246,20 @@ def unknown_rows(found: Strangers, rows: int, answered: bool = False) -> TableEr
     )
 
 
-def _applied(outgoing: Outgoing, table: Any) -> Applied:
+def _make_applied(outgoing: RowSampler, table: Any) -> Applied:
     """What was done, once all rows were drawn."""
-    met, sending = outgoing.met, outgoing.sending
+    met, sending = outgoing.bound_table, outgoing.sending
     used = {*(at.name for at in met.sealed.domain.attributes), *met.sealed.domain.secret_columns, *sending.keep}
     return Applied(
         table=table,
         sealed=met.sealed,
         rows=outgoing.rows,
         sending=sending,
-        strangers=met.encoding.strangers,
-        unchanged=outgoing.unchanged,
+        strangers=met.encoding.unknown_rows,
+        unchanged=outgoing.unchanged_share,
         dropped=tuple(name for name in met.encoding.table.columns if name not in used),
-        measured=met.measured(),
+        measured=met.measure_leak(),
         unmeasured=met.unmeasured,
-        order_tells=outgoing.order_tells(),
+        order_tells=outgoing.measure_row_order(),
         kept_columns=outgoing.kept_columns(),
     )

@@ -9,12 +9,12 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from privacyfunnel.arrays import IntArray, Matrix, filled
-from privacyfunnel.laws.outcomes import NAME, Outcome, Outcomes
-from privacyfunnel.laws.sealing import SealedProtocol
+from privacyfunnel.arrays import IntArray, Matrix, nonzero_entries
+from privacyfunnel.mechanisms.outcomes import NAME, Outcome, Outcomes
+from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.protocol import NEGLIGIBLE
-from privacyfunnel.tables.names import unlike
+from privacyfunnel.model.protocols.channel_protocol import NEGLIGIBLE
+from privacyfunnel.tables.coding.column_names import unique_label
 
 DIGITS = 3  # of a chance
 COLUMN, CHANCE = "column", "chance"  # what is beside codes and values
@@ -30,12 +30,12 @@ def codebook(sealed: SealedProtocol, joint: Joint) -> pl.DataFrame | None:
     if not outcomes:
         return None
     attributes = [at.name for at in joint.attributes]
-    code = outcomes[0].column if len(outcomes) == 1 else unlike(NAME, attributes)
-    chance = unlike(CHANCE, [*attributes, code])
-    found = zip(outcomes, sealed.law.with_values(joint), strict=True)
-    pieces = [_of_part(outcome, *held, joint, code, chance) for outcome, held in found]
+    code = outcomes[0].column if len(outcomes) == 1 else unique_label(NAME, attributes)
+    chance = unique_label(CHANCE, [*attributes, code])
+    found = zip(outcomes, sealed.law.value_joint(joint), strict=True)
+    pieces = [_part_rows(outcome, *held, joint, code, chance) for outcome, held in found]
     if len(outcomes) > 1:
-        where = unlike(COLUMN, [*attributes, code, chance])
+        where = unique_label(COLUMN, [*attributes, code, chance])
         pieces = [
             piece.select(pl.lit(outcome.column).alias(where), pl.all())
             for outcome, piece in zip(outcomes, pieces, strict=True)
@@ -43,8 +43,8 @@ def codebook(sealed: SealedProtocol, joint: Joint) -> pl.DataFrame | None:
     return pl.concat(pieces)
 
 
-def _of_part(outcome: Outcome, values: IntArray, p_xy: Matrix, joint: Joint, code: str, chance: str) -> pl.DataFrame:
-    x, y, held = filled(p_xy)
+def _part_rows(outcome: Outcome, values: IntArray, p_xy: Matrix, joint: Joint, code: str, chance: str) -> pl.DataFrame:
+    x, y, held = nonzero_entries(p_xy)
     posterior = held / np.asarray(p_xy.sum(axis=0))[y]
     listed = np.flatnonzero(posterior > NEGLIGIBLE)
     listed = listed[np.lexsort((x[listed], -posterior[listed], y[listed]))]

@@ -11,41 +11,48 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from privacyfunnel.designs.choice import AUTO, DEFAULT_METHOD, Choice, by_default, made, settled
 from privacyfunnel.designs.curve import Point, line_name
+from privacyfunnel.designs.method_selection import (
+    AUTO,
+    DEFAULT_METHOD,
+    Choice,
+    apply_default_use,
+    make_design,
+    resolve_method,
+)
 from privacyfunnel.designs.methods import Design, Effort, Options
 from privacyfunnel.errors import ColumnError, GuaranteeError, OutputError, ParameterError, SizeError
-from privacyfunnel.laws.outcomes import outcomes_of
-from privacyfunnel.laws.sealing import SealedProtocol
-from privacyfunnel.laws.shares import KnownShares
-from privacyfunnel.laws.substitutes import substitutes_of
+from privacyfunnel.mechanisms.column_shares import ColumnShares
+from privacyfunnel.mechanisms.outcomes import build_outcomes
+from privacyfunnel.mechanisms.sealing import SealedProtocol
+from privacyfunnel.mechanisms.substitutes import build_substitutes
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.promises import Promise, promised
-from privacyfunnel.model.uses.called import meant
-from privacyfunnel.model.uses.use import Information, Use, Worth
+from privacyfunnel.model.promises import Promise, resolve_promise
+from privacyfunnel.model.uses.use import Information, Use, UseValue
+from privacyfunnel.model.uses.use_parser import resolve_use
+from privacyfunnel.release.findings.published_shares import share_statements
 from privacyfunnel.release.order import OUTCOMES, Order
-from privacyfunnel.release.private import private_design, told_of_design
-from privacyfunnel.release.published_shares import told_of_shares
-from privacyfunnel.release.sending import Watch, names
-from privacyfunnel.release.whom import obstacle, of_rows_alone, unhurried, whom
-from privacyfunnel.tables.asking import bins_of
-from privacyfunnel.tables.bins import Bins
-from privacyfunnel.tables.dialect import AS_FOUND, Dialect
-from privacyfunnel.tables.merging import merges_of
+from privacyfunnel.release.population_scope import extend_effort, obstacle, parse_population, rows_only_worth
+from privacyfunnel.release.private_design import design_statements, make_private_design
+from privacyfunnel.release.sending import ProgressCallback, column_tuple
+from privacyfunnel.tables.coding.bin_syntax import parse_bins
+from privacyfunnel.tables.coding.bins import Bins
+from privacyfunnel.tables.coding.merges import make_merges
+from privacyfunnel.tables.readers.dialect import AUTO_DETECT, Dialect
 
 if TYPE_CHECKING:
-    from privacyfunnel.tables.domain_file import DomainFile
-    from privacyfunnel.tables.encoding import Encoding
-    from privacyfunnel.tables.files import Table
-    from privacyfunnel.tables.sources import Source
-    from privacyfunnel.tables.variables import Contingency
+    from privacyfunnel.tables.coding.contingency import Contingency
+    from privacyfunnel.tables.coding.domain_file import DomainFile
+    from privacyfunnel.tables.coding.encoding import Encoding
+    from privacyfunnel.tables.readers.sources import TableSource
+    from privacyfunnel.tables.readers.table_files import Table
 
 ROUNDING = 1e-9  # relative: gaps that differ by less are the same
 QUICK = Effort(gap=0.01, time_limit=4.0)  # how well a table is solved that is only compared with, in nats and seconds
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Designed:
+class DesignResult:
     """A sealed protocol, and how it came about."""
 
     sealed: SealedProtocol
@@ -53,9 +60,11 @@ class Designed:
     choice: Choice  # the method, and why where it was not given
     options: Options  # what that method was told
     seconds: float  # what making and certifying took
-    worth: Worth  # how good it is for the use it was made for
+    worth: UseValue  # how good it is for the use it was made for
     not_for_people: str = ""  # why the people are promised nothing, where that was left open; it may tell of secrets
-    rows_alone: Worth | None = None  # what these rows alone would keep, where the people were promised without asking
+    rows_alone: UseValue | None = (
+        None  # what these rows alone would keep, where the people were promised without asking
+    )
     protocol_file: Path | None = None  # where it was written, and what its codes stand for
     codebook: Path | None = None
 
@@ -90,11 +99,11 @@ class Designed:
                 f"{100 * people.confidence:g} % confidence: for later rows, if they are of the same people. Secrets of "
                 f"fewer than {people.rule.rare} rows are promised together; audit states each."
             )
-        design = told_of_design(promise, secret, codebook=bool(self.sealed.outcomes), to_owner=True)
-        return (about, *told_of_shares(self.sealed), *design)
+        design = design_statements(promise, secret, codebook=bool(self.sealed.outcomes), to_owner=True)
+        return (about, *share_statements(self.sealed), *design)
 
     @property
-    def informed(self) -> Options:
+    def information_options(self) -> Options:
         """The same options for the most information: what smaller tables are compared by."""
         use = self.options.use if self.options.as_values else Information()
         return replace(self.options, use=use, effort=QUICK)
@@ -139,143 +148,145 @@ def design(
     Arguments mean what they mean for `sanitise`, where each is explained. Where the frame holds a row per combination,
     `counts` is the column that says how many rows it stands for.
     """
-    from privacyfunnel.tables.lazy import counted_by_engine, frame_table
+    from privacyfunnel.tables.readers.lazy_frames import count_in_engine, frame_table
 
     order = Order(
-        secret=names(secret),
-        publish=names(publish),
-        promise=promised(promise, epsilon),
-        population=whom(population).confidence,
-        population_if_possible=whom(population).if_possible,
+        secret=column_tuple(secret),
+        publish=column_tuple(publish),
+        promise=resolve_promise(promise, epsilon),
+        population=parse_population(population).confidence,
+        population_if_possible=parse_population(population).if_possible,
         method=method,
         chain_order=tuple(chain_order),
         budgets=budgets if budgets is None or isinstance(budgets, str) else tuple(budgets),
-        bins=bins_of(bins),
-        merges=merges_of(merge_rare, merge_secrets),
+        bins=parse_bins(bins),
+        merges=make_merges(merge_rare, merge_secrets),
         as_=as_,
-        use=meant(use),
+        use=resolve_use(use),
         orders=tuple((column, tuple(labels)) for column, labels in (ordered or {}).items()),
         sees_secret=sees_secret,
         with_shares=with_shares,
         effort=effort or Effort(),
-        private=private_design(design_epsilon),
+        private=make_private_design(design_epsilon),
         domain=domain,
     )
     table = frame_table(frame)
     if counts is not None:
-        return designed(_of_counts(table, counts, order), order).sealed
+        return design_from_counts(_count_table_contingency(table, counts, order), order).sealed
     contingency = None
     if order.domain is None:
-        contingency = counted_by_engine(table, order.secret, order.publish, order.bins, order.merges)
-    contingency = contingency or counted(table, order).contingency
-    return designed(contingency, order).sealed
+        contingency = count_in_engine(table, order.secret, order.publish, order.bins, order.merges)
+    contingency = contingency or count_table(table, order).contingency
+    return design_from_counts(contingency, order).sealed
 
 
 def design_file(
-    source: str | Path | Source,
+    source: str | Path | TableSource,
     into: str | Path,
     order: Order,
     *,
     counts: str | None = None,
-    dialect: Dialect = AS_FOUND,
+    dialect: Dialect = AUTO_DETECT,
     force: bool = False,
-    watch: Watch | None = None,
-) -> Designed:
+    watch: ProgressCallback | None = None,
+) -> DesignResult:
     """Design the protocol for a file and write it to `into`, with a codebook beside it where the table will show codes.
 
     Nothing is drawn. With `counts` the file holds a row per combination, and that column says how many rows it stands
     for. In place of a file there may be a `Query`.
     """
     from privacyfunnel.release.codebook import codebook
-    from privacyfunnel.release.files import CODEBOOKS
-    from privacyfunnel.tables.sources import source_of
-    from privacyfunnel.tables.whole import checked_target, folder, whole_files
-    from privacyfunnel.tables.writing import write_batches
+    from privacyfunnel.release.release_files import CODEBOOKS
+    from privacyfunnel.tables.readers.sources import resolve_source
+    from privacyfunnel.tables.writers.atomic_files import atomic_files, check_target, ensure_folder
+    from privacyfunnel.tables.writers.table_writer import write_batches
 
     into = Path(into)
     book = into.with_name(CODEBOOKS[0])
     if into.suffix != ".json":
         raise OutputError(f"a protocol file must be called something.json; '{into.name}' is not. Rename it.")
     for path in (into, book) if into.parent.exists() else ():
-        checked_target(path, force=force)
-    table = source_of(source).open(dialect)
+        check_target(path, force=force)
+    table = resolve_source(source).open(dialect)
     if watch:
         watch("counting", 0)
-    contingency = counted(table, order).contingency if counts is None else _of_counts(table, counts, order)
-    found = designed(contingency, order)
+    contingency = (
+        count_table(table, order).contingency if counts is None else _count_table_contingency(table, counts, order)
+    )
+    found = design_from_counts(contingency, order)
     codes, owners = codebook(found.sealed, found.joint), order.private is None
-    with folder(into.parent), whole_files(into.parent, force=force) as parts:
-        parts.begin(into.name, owners=owners).write_text(found.sealed.to_text(), encoding="utf-8")
+    with ensure_folder(into.parent), atomic_files(into.parent, force=force) as parts:
+        parts.begin(into.name, owner_only=owners).write_text(found.sealed.to_text(), encoding="utf-8")
         if codes is not None:
-            write_batches(parts.begin(book.name, owners=owners), book.suffix, [codes])
+            write_batches(parts.begin(book.name, owner_only=owners), book.suffix, [codes])
     return replace(found, protocol_file=into, codebook=None if codes is None else book)
 
 
-def _of_counts(table: Table, column: str, order: Order) -> Contingency:
-    from privacyfunnel.tables.counts import contingency_of_counts
+def _count_table_contingency(table: Table, column: str, order: Order) -> Contingency:
+    from privacyfunnel.tables.coding.count_tables import contingency_from_counts
 
     if order.domain is not None:
         raise ParameterError("A private design adds its noise to counts of rows; give it the table itself.")
     bins, merges = order.bins, order.merges
-    return contingency_of_counts(table, column, secret=order.secret, publish=order.publish, bins=bins, merges=merges)
+    return contingency_from_counts(table, column, secret=order.secret, publish=order.publish, bins=bins, merges=merges)
 
 
-def counted(table: Table, order: Order) -> Encoding:
+def count_table(table: Table, order: Order) -> Encoding:
     """The table read once and counted, in the domain that was given or in its own."""
-    from privacyfunnel.tables.encoding import encode
-    from privacyfunnel.tables.identity import checked_row_id
+    from privacyfunnel.tables.coding.encoding import encode
+    from privacyfunnel.tables.coding.row_ids import make_row_ids
 
     sending = order.sending
-    ids = checked_row_id(sending.row_id, table.columns)
+    ids = make_row_ids(sending.row_id, table.columns)
     secret, publish = order.secret, order.publish
     if order.domain is not None:
-        return order.domain.encoded(table, secret=secret, publish=publish, keep=sending.read, ids=ids)
+        return order.domain.encode(table, secret=secret, publish=publish, keep=sending.read, ids=ids)
     bins, merges = order.bins, order.merges
     return encode(table, secret=secret, publish=publish, bins=bins, merges=merges, keep=sending.read, ids=ids)
 
 
-def designed(contingency: Contingency, order: Order) -> Designed:
+def design_from_counts(contingency: Contingency, order: Order) -> DesignResult:
     """The protocol that the order asks for, sealed, with the columns and bins of the table in its domain."""
     begun = time.monotonic()
     why_not, alone = "", None
     if order.private is not None:  # from here on nothing of the table is looked at but these counts
-        joint, promise = order.private.of(contingency, order.promise, order.population, order.seed)
-        found = _made(order, joint, promise, order.options)
+        joint, promise = order.private.draw_noisy_joint(contingency, order.promise, order.population, order.seed)
+        found = _run_method(order, joint, promise, order.options)
     elif not order.population_if_possible:
-        joint = checked_joint(contingency)
-        found = _made(order, joint, order.promised(joint), order.options)
+        joint = check_joint(contingency)
+        found = _run_method(order, joint, order.promised(joint), order.options)
     else:
-        joint = checked_joint(contingency)
-        found, why_not = _for_people_if_possible(order, joint)
+        joint = check_joint(contingency)
+        found, why_not = _design_for_population(order, joint)
         if not why_not:
-            alone = of_rows_alone(found.choice.method, joint, order.promise, found.options)
+            alone = rows_only_worth(found.choice.method, joint, order.promise, found.options)
     choice, options, sealed = found.choice, found.options, found.sealed
     shown = contingency.published.codings
     domain = replace(
         sealed.domain,
         secret_columns=contingency.secret.columns,
         bins={coding.column: coding.edges for coding in shown if coding.edges},
-        grouped={at.column: at.how for at in shown if at.how is not None},
+        groupings={at.column: at.how for at in shown if at.how is not None},
         rest={at.column: at.labels[at.rest] for at in shown if at.rest is not None},
         missing={at.column: at.labels[at.missing] for at in shown if at.missing is not None},
         orders=tuple((column, labels) for column, labels in options.orders if labels),
-        secrets_merged=any(coding.joins for coding in contingency.secret.codings),
+        secrets_merged=any(coding.merges_values for coding in contingency.secret.codings),
     )
     taken = {*domain.secret_columns, *order.publish, *order.keep}
-    outcomes = outcomes_of(sealed.law, joint, taken) if order.as_ == OUTCOMES else ()
+    outcomes = build_outcomes(sealed.law, joint, taken) if order.as_ == OUTCOMES else ()
     sealed = replace(
         sealed,
         domain=domain,
         outcomes=outcomes,
         for_publication=order.seed is None,
-        substitutes=None if sealed.sees_secret else substitutes_of(joint.p_x),
-        shares=KnownShares.of(joint) if order.with_shares else None,
+        substitutes=None if sealed.sees_secret else build_substitutes(joint.p_x),
+        shares=ColumnShares.from_joint(joint) if order.with_shares else None,
     )
     seconds = time.monotonic() - begun
-    return Designed(sealed, joint, choice, options, seconds, found.design.worth, why_not, alone)
+    return DesignResult(sealed, joint, choice, options, seconds, found.design.worth, why_not, alone)
 
 
-class _Made(NamedTuple):
+class _MethodResult(NamedTuple):
     """What a method made of an order."""
 
     choice: Choice
@@ -284,28 +295,28 @@ class _Made(NamedTuple):
     sealed: SealedProtocol
 
 
-def _made(order: Order, joint: Joint, promise: Promise, options: Options) -> _Made:
+def _run_method(order: Order, joint: Joint, promise: Promise, options: Options) -> _MethodResult:
     """The protocol of the method that was asked for, or that suits, keeping this promise."""
-    choice, options = settled(order.method, joint, promise, options)
+    choice, options = resolve_method(order.method, joint, promise, options)
     if order.use is None:
-        choice, options = by_default(choice, joint, promise, options, named=order.method != AUTO)
-    choice, found = made(choice, joint, promise, options)
-    return _Made(choice, options, found, found.seal())
+        choice, options = apply_default_use(choice, joint, promise, options, named=order.method != AUTO)
+    choice, found = make_design(choice, joint, promise, options)
+    return _MethodResult(choice, options, found, found.seal())
 
 
-def _for_people_if_possible(order: Order, joint: Joint) -> tuple[_Made, str]:
+def _design_for_population(order: Order, joint: Joint) -> tuple[_MethodResult, str]:
     """The protocol for the people, or for these rows alone and why. What is wrong with the order itself is raised."""
     try:
         why_not = obstacle(order, joint)
         if not why_not:
-            promise, options = order.promised(joint), unhurried(order.options)
-            return _made(order, joint, promise, options), ""
+            promise, options = order.promised(joint), extend_effort(order.options)
+            return _run_method(order, joint, promise, options), ""
     except (ParameterError, SizeError, GuaranteeError) as error:
         why_not = str(error)
-    return _made(order, joint, order.promise, order.options), why_not
+    return _run_method(order, joint, order.promise, order.options), why_not
 
 
-def checked_joint(contingency: Contingency) -> Joint:
+def check_joint(contingency: Contingency) -> Joint:
     """p(s, x) of a table; refuses a secret or a published part that is the same in every row."""
     joint = Joint.from_contingency(contingency)
     for role, size, columns in (

@@ -15,15 +15,15 @@ from __future__ import annotations
 import inspect
 from typing import Any, Self
 
-from privacyfunnel.designs.choice import DEFAULT_METHOD
+from privacyfunnel.designs.method_selection import DEFAULT_METHOD
 from privacyfunnel.errors import ColumnError, ParameterError
-from privacyfunnel.laws.sealing import SealedProtocol
+from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.promises import LIP, Promise
 from privacyfunnel.release.apply import apply
 from privacyfunnel.release.design import design
 from privacyfunnel.release.order import VALUES
 from privacyfunnel.release.sending import ERROR
-from privacyfunnel.tables.frames import FrameTable, with_column
+from privacyfunnel.tables.readers.eager_frames import FrameTable, add_column
 
 
 class Sanitiser:
@@ -53,8 +53,8 @@ class Sanitiser:
         """Design and certify the protocol, from the counts of X and s alone."""
         if s is None:
             raise ParameterError("a Sanitiser is fitted to rows and their secret; no secret was given. Use fit(X, s).")
-        table = FrameTable.of(X)
-        people, secret = with_column(X, s)
+        table = FrameTable.from_native(X)
+        people, secret = add_column(X, s)
         self.protocol_: SealedProtocol = design(
             people,
             secret=secret,
@@ -71,8 +71,8 @@ class Sanitiser:
 
     def transform(self, X: Any) -> Any:
         """The rows of X, drawn afresh; a frame of its kind."""
-        protocol = self._fitted()
-        columns = FrameTable.of(X).columns
+        protocol = self._require_fit()
+        columns = FrameTable.from_native(X).columns
         if list(columns) != self.feature_names_in_:
             raise ColumnError(
                 f"rows must have the {self.n_features_in_} columns that the Sanitiser was fitted to, in their order; "
@@ -86,19 +86,21 @@ class Sanitiser:
 
     def get_feature_names_out(self, input_features: Any = None) -> list[str]:
         """The columns of what `transform` gives."""
-        from privacyfunnel.release.write import published
+        from privacyfunnel.release.output_layout import output_layout
 
-        return list(published(self._fitted()).names)
+        return list(output_layout(self._require_fit()).names)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """What it was made with, as scikit-learn asks."""
-        return {name: getattr(self, name) for name in self._names()}
+        return {name: getattr(self, name) for name in self._parameter_names()}
 
     def set_params(self, **given: Any) -> Self:
         """Change what it was made with, as scikit-learn asks."""
-        strange = [name for name in given if name not in self._names()]
+        strange = [name for name in given if name not in self._parameter_names()]
         if strange:
-            raise ParameterError(f"a Sanitiser has no parameter '{strange[0]}'; it has {', '.join(self._names())}.")
+            raise ParameterError(
+                f"a Sanitiser has no parameter '{strange[0]}'; it has {', '.join(self._parameter_names())}."
+            )
         for name, value in given.items():
             setattr(self, name, value)
         return self
@@ -106,11 +108,11 @@ class Sanitiser:
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "protocol_")
 
-    def _fitted(self) -> SealedProtocol:
+    def _require_fit(self) -> SealedProtocol:
         if not self.__sklearn_is_fitted__():
             raise ParameterError("a Sanitiser must be fitted before it transforms; it was not. Call fit(X, s) first.")
         return self.protocol_
 
     @classmethod
-    def _names(cls) -> list[str]:
+    def _parameter_names(cls) -> list[str]:
         return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]

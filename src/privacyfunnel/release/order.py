@@ -5,22 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from privacyfunnel.designs.choice import DEFAULT_METHOD, checked_method
+from privacyfunnel.designs.method_selection import DEFAULT_METHOD, check_method
 from privacyfunnel.designs.methods import Effort, Options
 from privacyfunnel.errors import ColumnError, ParameterError
-from privacyfunnel.laws.identified import RowKey
+from privacyfunnel.mechanisms.row_keys import RowKey
+from privacyfunnel.model.credal.sample_rule import check_confidence
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.priors import checked_confidence
 from privacyfunnel.model.promises import Promise
-from privacyfunnel.model.uses.order import Orders
+from privacyfunnel.model.uses.ordinal_scale import Orders
 from privacyfunnel.model.uses.use import Information, Use
-from privacyfunnel.release.private import PrivateDesign, check_private
+from privacyfunnel.release.private_design import PrivateDesign, check_private
 from privacyfunnel.release.sending import Sending
-from privacyfunnel.tables.bins import Bins
-from privacyfunnel.tables.merging import Merge
+from privacyfunnel.tables.coding.bins import Bins
+from privacyfunnel.tables.coding.merges import Merge
 
 if TYPE_CHECKING:
-    from privacyfunnel.tables.domain_file import DomainFile
+    from privacyfunnel.tables.coding.domain_file import DomainFile
 
 OUTCOMES, LABELS, VALUES = "outcomes", "labels", "values"
 
@@ -37,7 +37,9 @@ class Order:
     budgets: str | tuple[float, ...] | None = (
         None  # of a product: "paper", "sound" or an ε per column; searched if None
     )
-    use: Use | None = None  # what the table is to be best for; None: what serves most, see `designs/choice.py`
+    use: Use | None = (
+        None  # what the table is to be best for; None: what serves most, see `designs/method_selection.py`
+    )
     orders: Orders = ()  # of columns whose values stand on a line, though they are no numbers
     average: float | None = None  # nats: I(S;Y) may be no more than this, beside what is promised
     average_only: bool = False  # whether the promise is but a stop, and the average all that is asked
@@ -61,7 +63,7 @@ class Order:
     def __post_init__(self) -> None:
         if self.as_ not in {OUTCOMES, LABELS, VALUES}:
             raise ParameterError(f"Outputs are published as {OUTCOMES}, {LABELS} or {VALUES}; not as '{self.as_}'.")
-        checked_method(self.method)
+        check_method(self.method)
         check_private(self.private, self.domain, self.bins, self.merges)
         if self.with_shares and self.private is not None:
             raise ParameterError(
@@ -69,7 +71,7 @@ class Order:
                 "--with-shares or --design-epsilon."
             )
         if self.population is not None:
-            checked_confidence(self.population)
+            check_confidence(self.population)
         for role, columns in (("secret", self.secret), ("published", self.publish)):
             if not columns:
                 raise ColumnError(f"at least one {role} column must be named; none was. Name one.")

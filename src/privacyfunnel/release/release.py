@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.designs.curve import Point
-from privacyfunnel.laws.sealing import SealedProtocol
+from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
-from privacyfunnel.model.row_order import OrderTells
-from privacyfunnel.model.uses.use import Worth
-from privacyfunnel.release.people import People
-from privacyfunnel.release.private import told_of_design
-from privacyfunnel.release.published_shares import told_of_shares
-from privacyfunnel.release.sending import told_of_kept
+from privacyfunnel.model.row_order_leak import OrderLeak
+from privacyfunnel.model.uses.use import UseValue
+from privacyfunnel.release.findings.population import PopulationBound
+from privacyfunnel.release.findings.published_shares import share_statements
+from privacyfunnel.release.private_design import design_statements
+from privacyfunnel.release.sending import kept_column_statements
 
 if TYPE_CHECKING:
-    from privacyfunnel.release.kept import KeptColumn
-    from privacyfunnel.release.repeats import Remembered
+    from privacyfunnel.release.findings.kept_columns import KeptColumn
+    from privacyfunnel.release.ledger.repeats import LedgerReport
 
 
-NOT_OF_PEOPLE = "ε is about these rows, not about the people whom they are a sample of"
+NOT_FOR_POPULATION = "ε is about these rows, not about the people whom they are a sample of"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,7 +38,7 @@ class Release:
     dropped: tuple[str, ...]
     unchanged: float  # the share of rows that show the value they had
     unchanged_expected: float  # and the share that the law expects
-    worth: Worth  # how good it is for the use it was made for
+    worth: UseValue  # how good it is for the use it was made for
     average: float | None = None  # nats: what I(S;Y) was asked to be at most
     average_only: bool = False  # whether nothing else was promised
     known_values_leak: float | None = None  # ε against someone who knows X, where the protocol sees S
@@ -52,15 +52,17 @@ class Release:
     pages: tuple[Path, ...] = ()  # the reports that were written
     joint: Joint | None = None  # the owner's own: it holds counts, and is in no public file
     not_for_people: str = ""  # why the people are promised nothing, where that was left open; the owner's own
-    rows_alone: Worth | None = None  # what these rows alone would keep, where the people were promised unasked
-    people: People | None = None  # ε for those whom the rows stand for, where that is quickly told; the owner's own
+    rows_alone: UseValue | None = None  # what these rows alone would keep, where the people were promised unasked
+    people: PopulationBound | None = (
+        None  # ε for those whom the rows stand for, where that is quickly told; the owner's own
+    )
     known: tuple[Point, ...] = ()  # the points of a curve that were solved on the way
     excel_safe: bool = False  # whether cells that a spreadsheet would take for formulas have an apostrophe in front
     beside: tuple[str, ...] = ()  # what a frame carried beside its columns, such as an index: it was not passed on
-    order_tells: OrderTells | None = None  # what the order of the table says about the secret
+    order_tells: OrderLeak | None = None  # what the order of the table says about the secret
     kept_columns: tuple[KeptColumn, ...] = ()  # what each kept column gives away of order and secret
     order: IntArray | None = None  # of a frame: which of its rows each published row is; the owner's own
-    remembered: Remembered | None = None  # what the ledger says: the owner's own
+    remembered: LedgerReport | None = None  # what the ledger says: the owner's own
     suspected: tuple[str, ...] = ()  # what looks as if persons had several rows, or rows had weights; a sentence each
     read_as: tuple[str, ...] = ()  # what was found by itself of how the table is written, in words
     kept_order: bool = False  # whether the rows are published in the order of the table
@@ -78,14 +80,14 @@ class Release:
     @property
     def not_promised_to_owner(self) -> tuple[str, ...]:
         """The same with figures that depend on counts, for the people among others: these are the owner's."""
-        return self._not_promised(to_owner=True)
+        return self._exclusions(to_owner=True)
 
     @property
     def not_promised(self) -> tuple[str, ...]:
         """What nobody should read into the promise, a sentence each, with no figure that is not in a public file."""
-        return self._not_promised(to_owner=False)
+        return self._exclusions(to_owner=False)
 
-    def _not_promised(self, *, to_owner: bool) -> tuple[str, ...]:
+    def _exclusions(self, *, to_owner: bool) -> tuple[str, ...]:
         domain, promise = self.sealed.domain, self.sealed.promise
         secret, columns = " & ".join(domain.secret_columns), " & ".join(at.name for at in domain.attributes)
         said = []
@@ -114,28 +116,30 @@ class Release:
             )
         if domain.secrets_merged:
             said.append(f"Values of {secret} were merged: nothing is promised that tells those apart that are one now.")
-        said += told_of_kept(self.kept, self.kept_columns, secret, order=self.kept_order)
+        said += kept_column_statements(self.kept, self.kept_columns, secret, order=self.kept_order)
         if self.beside:
             said.append(
                 f"Not passed on, for it may hold the secret or names: {', '.join(self.beside)}. "
                 "What is to be published of it must be made a column and named among those to keep."
             )
-        said += told_of_shares(self.sealed)
-        said += told_of_design(promise, secret, codebook=bool(self.sealed.outcomes), to_owner=to_owner)
+        said += share_statements(self.sealed)
+        said += design_statements(promise, secret, codebook=bool(self.sealed.outcomes), to_owner=to_owner)
         said += [
             f"{columns} itself is not protected, nor who is in the table: only {secret} is.",
             *(self.suspected if to_owner else ()),
             "A second release of the same rows, or several rows about one person, can give away more than their ε "
             "added; audit --with computes it for releases.",
-            _beliefs(promise, secret, columns),
+            _belief_statement(promise, secret, columns),
         ]
         if promise.population is None:
-            known = f": for them it is, {self.people.bound} ({self.people.kind})" if to_owner and self.people else ""
-            said.append(f"{NOT_OF_PEOPLE}{known or '; --population 95% asks for that as well'}.")
+            known = (
+                f": for them it is, {self.people.statement} ({self.people.kind})" if to_owner and self.people else ""
+            )
+            said.append(f"{NOT_FOR_POPULATION}{known or '; --population 95% asks for that as well'}.")
         return tuple(said)
 
 
-def _beliefs(promise: Promise, secret: str, columns: str) -> str:
+def _belief_statement(promise: Promise, secret: str, columns: str) -> str:
     """Whose beliefs the promise is about."""
     if promise.for_any_belief:
         return (

@@ -10,28 +10,28 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privacyfunnel.designs.choice import DEFAULT_METHOD
+from privacyfunnel.designs.method_selection import DEFAULT_METHOD
 from privacyfunnel.designs.methods import Effort
-from privacyfunnel.model.promises import Promise, promised
-from privacyfunnel.model.uses.called import meant
+from privacyfunnel.model.promises import Promise, resolve_promise
 from privacyfunnel.model.uses.use import Use
-from privacyfunnel.release.files import Page, ReleaseFiles
+from privacyfunnel.model.uses.use_parser import resolve_use
 from privacyfunnel.release.order import OUTCOMES, Order
-from privacyfunnel.release.private import private_design
+from privacyfunnel.release.population_scope import parse_population
+from privacyfunnel.release.private_design import make_private_design
 from privacyfunnel.release.release import Release
-from privacyfunnel.release.sending import Watch, names
-from privacyfunnel.release.whom import whom
-from privacyfunnel.release.work import Work
-from privacyfunnel.tables.asking import bins_of
-from privacyfunnel.tables.bins import Bins
-from privacyfunnel.tables.dialect import AS_FOUND, Dialect
-from privacyfunnel.tables.merging import merges_of
+from privacyfunnel.release.release_files import ReleaseFiles, ReportPage
+from privacyfunnel.release.release_run import ReleaseRun
+from privacyfunnel.release.sending import ProgressCallback, column_tuple
+from privacyfunnel.tables.coding.bin_syntax import parse_bins
+from privacyfunnel.tables.coding.bins import Bins
+from privacyfunnel.tables.coding.merges import make_merges
+from privacyfunnel.tables.readers.dialect import AUTO_DETECT, Dialect
 
 if TYPE_CHECKING:
-    from privacyfunnel.release.repeats import Remembered
-    from privacyfunnel.tables.domain_file import DomainFile
-    from privacyfunnel.tables.sources import Source
-    from privacyfunnel.tables.whole import Parts
+    from privacyfunnel.release.ledger.repeats import LedgerReport
+    from privacyfunnel.tables.coding.domain_file import DomainFile
+    from privacyfunnel.tables.readers.sources import TableSource
+    from privacyfunnel.tables.writers.atomic_files import StagedFiles
 
 __all__ = ["Release", "sanitise", "sanitise_file"]
 
@@ -121,57 +121,57 @@ def sanitise(
     seed
         For tests only: a release that was drawn from a seed is not for publication.
     """
-    from privacyfunnel.tables.lazy import frame_table
+    from privacyfunnel.tables.readers.lazy_frames import frame_table
 
     order = Order(
-        secret=names(secret),
-        publish=names(publish),
-        promise=promised(promise, epsilon),
-        population=whom(population).confidence,
-        population_if_possible=whom(population).if_possible,
+        secret=column_tuple(secret),
+        publish=column_tuple(publish),
+        promise=resolve_promise(promise, epsilon),
+        population=parse_population(population).confidence,
+        population_if_possible=parse_population(population).if_possible,
         method=method,
         chain_order=tuple(chain_order),
         budgets=budgets if budgets is None or isinstance(budgets, str) else tuple(budgets),
-        keep=names(keep),
-        bins=bins_of(bins),
-        merges=merges_of(merge_rare, merge_secrets),
+        keep=column_tuple(keep),
+        bins=parse_bins(bins),
+        merges=make_merges(merge_rare, merge_secrets),
         as_=as_,
         sets=sets,
-        use=meant(use),
+        use=resolve_use(use),
         orders=tuple((column, tuple(labels)) for column, labels in (ordered or {}).items()),
         sees_secret=sees_secret,
         with_shares=with_shares,
         keep_order=keep_order,
         seed=seed,
         effort=effort or Effort(),
-        private=private_design(design_epsilon),
+        private=make_private_design(design_epsilon),
         domain=domain,
     )
     source = frame_table(frame)
-    work = Work.begun(source, order)
-    rows, numbers = work.outgoing.drawn_whole(), work.outgoing.order
+    work = ReleaseRun.start(source, order)
+    rows, numbers = work.outgoing.draw_all(), work.outgoing.order
     columns = [column for column in rows.get_columns() if column.name not in order.keep]
-    release = replace(work.release(source.like(columns, order.keep, order=numbers)), order=numbers)
+    release = replace(work.release(source.make_frame(columns, order.keep, order=numbers)), order=numbers)
     book = work.codebook()
-    release = release if book is None else replace(release, codebook=source.like(book.get_columns()))
+    release = release if book is None else replace(release, codebook=source.make_frame(book.get_columns()))
     named = tuple(name for name in source.index_names or () if name and name not in source.columns)
-    return replace(release, dropped=(*release.dropped, *named), beside=source.beside)
+    return replace(release, dropped=(*release.dropped, *named), beside=source.side_data)
 
 
 def sanitise_file(
-    source: str | Path | Source,
+    source: str | Path | TableSource,
     into: str | Path,
     order: Order,
     *,
     suffix: str | None = None,
-    dialect: Dialect = AS_FOUND,
+    dialect: Dialect = AUTO_DETECT,
     force: bool = False,
     excel_safe: bool = False,
     ledger: str | Path | None = None,
     again: bool = False,
     trial: bool = False,
-    watch: Watch | None = None,
-    pages: Callable[[Release], Iterable[Page]] | None = None,
+    watch: ProgressCallback | None = None,
+    pages: Callable[[Release], Iterable[ReportPage]] | None = None,
 ) -> Release:
     """Sanitise a file of any size into the folder `into`: `sanitised.csv` (or as `suffix` says), `protocol.json`, and
     `codebook.csv` where the table shows codes of outputs.
@@ -183,45 +183,45 @@ def sanitise_file(
     unless it is to be made `again`. A `trial`, such as a demonstration, is remembered and does not count.
     In place of a file there may be a `Query`.
     """
-    from privacyfunnel.release.ledger import Ledger, ledger_of
-    from privacyfunnel.release.publishing import publish, written_like
-    from privacyfunnel.release.repeats import ProtocolText
-    from privacyfunnel.tables.persons import suspected
-    from privacyfunnel.tables.sources import source_of
-    from privacyfunnel.tables.writing import write_batches
+    from privacyfunnel.release.ledger.ledger_file import Ledger, ledger_path
+    from privacyfunnel.release.ledger.repeats import ProtocolText
+    from privacyfunnel.release.publish import output_text_format, publish
+    from privacyfunnel.tables.readers.persons import person_warnings
+    from privacyfunnel.tables.readers.sources import resolve_source
+    from privacyfunnel.tables.writers.table_writer import write_batches
 
-    source, into = source_of(source), Path(into)
+    source, into = resolve_source(source), Path(into)
     table = source.open(dialect)
     files = ReleaseFiles(into, suffix or source.suffix, force=force)
     files.refuse_early(source.file)
-    book = Ledger(ledger_of(source) if ledger is None else Path(ledger))
+    book = Ledger(ledger_path(source) if ledger is None else Path(ledger))
 
-    def finish(parts: Parts, drawn: Path, remembered: Remembered) -> Release:
+    def finish(parts: StagedFiles, drawn: Path, remembered: LedgerReport) -> Release:
         # Made from the counts themselves, both can tell a person's secret (benchmarks attacks): the owner's.
         owners = order.private is None
-        parts.begin(files.protocol.name, owners=owners).write_text(protocol.text, encoding="utf-8")
+        parts.begin(files.protocol.name, owner_only=owners).write_text(protocol.text, encoding="utf-8")
         codes = work.codebook()
         if codes is not None:
-            beside = parts.begin(files.codebook.name, owners=owners)
-            like = written_like(table, excel_safe=excel_safe)
-            write_batches(beside, beside.suffix, [codes], excel_safe=excel_safe, written=like)
+            beside = parts.begin(files.codebook.name, owner_only=owners)
+            like = output_text_format(table, excel_safe=excel_safe)
+            write_batches(beside, beside.suffix, [codes], excel_safe=excel_safe, text_format=like)
         release = replace(
             work.release(files.table),
             protocol_file=files.protocol,
             codebook=None if codes is None else files.codebook,
             excel_safe=excel_safe,
             remembered=remembered,
-            read_as=table.written.found,
-            suspected=() if dialect.person or trial else suspected(table, (*order.secret, *order.publish)),
+            read_as=table.text_format.detection_notes,
+            suspected=() if dialect.person or trial else person_warnings(table, (*order.secret, *order.publish)),
         )
         written = []
         for page in pages(replace(release, table=drawn)) if pages else ():
-            parts.begin(page.name, owners=page.owners).write_text(page.text, encoding="utf-8")
+            parts.begin(page.name, owner_only=page.owners).write_text(page.text, encoding="utf-8")
             written.append(into / page.name)
         return replace(release, pages=tuple(written))
 
-    with book.opened() as salt:
-        work = Work.begun(table, order, watch)
+    with book.open_session() as salt:
+        work = ReleaseRun.start(table, order, watch)
         protocol = ProtocolText(files.protocol, work.sealed.to_text())
         return publish(
             work.outgoing,

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from privacyfunnel.errors import ColumnError, ParameterError
-from privacyfunnel.laws.identified import RowKey
+from privacyfunnel.mechanisms.row_keys import RowKey
 
 if TYPE_CHECKING:
-    from privacyfunnel.release.kept import KeptColumn
+    from privacyfunnel.release.findings.kept_columns import KeptColumn
 
 ERROR, BLUR, DROP = "error", "blur", "drop"
 UNKNOWN = (ERROR, BLUR, DROP)  # what becomes of rows that hold what the protocol does not know
-Watch = Callable[[str, int], None]  # told what is being done, and with how many rows
+ProgressCallback = Callable[[str, int], None]  # told what is being done, and with how many rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,19 +62,21 @@ class Sending:
         return (*self.keep, *also)
 
 
-def names(columns: str | Sequence[str]) -> tuple[str, ...]:
+def column_tuple(columns: str | Sequence[str]) -> tuple[str, ...]:
     """One column or several, as they are named in Python.
 
-    >>> names("age"), names(["age", "sex"])
+    >>> column_tuple("age"), column_tuple(["age", "sex"])
     (('age',), ('age', 'sex'))
     """
     return (columns,) if isinstance(columns, str) else tuple(columns)
 
 
-def told_of_kept(keep: Sequence[str], columns: Sequence[KeptColumn], secret: str, *, order: bool) -> list[str]:
+def kept_column_statements(
+    keep: Sequence[str], columns: Sequence[KeptColumn], secret: str, *, order: bool
+) -> list[str]:
     """What nobody should read into kept columns, nor into a kept order: a sentence each."""
     said = [f"Kept as they are, unprotected: {', '.join(keep)}."] if keep else []
-    said += [f"The kept column {column.of_order}." for column in columns if column.of_order]
+    said += [f"The kept column {column.order_statement}." for column in columns if column.order_statement]
     if order:
         said.append(
             "The rows are in the order of the table. Whoever knows how it is ordered, or whose row is which, may "

@@ -22,10 +22,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from privacyfunnel.arrays import IntArray, WordArray
-from privacyfunnel.laws.sampling import WORD_BITS, KeyStream
+from privacyfunnel.mechanisms.sampling import WORD_BITS, KeyStream
 
 MOST_HELD = 1 << 28  # bytes of rows, with their words and places, that are ordered in memory at once
-OF_A_ROW = 16  # bytes that its word and its place take
+ROW_OVERHEAD = 16  # bytes that its word and its place take
 MOST_BITS = 12  # of a word that tell its bucket
 KEY = "word"  # the column of words in a bucket; all others have numbers for names
 
@@ -39,23 +39,23 @@ class RowOrder:
     _stream: KeyStream
 
     @classmethod
-    def of(cls, key: bytes) -> RowOrder:
+    def from_key(cls, key: bytes) -> RowOrder:
         """The order of a key of 32 bytes, such as :meth:`KeyStream.order_key` gives."""
         return cls(KeyStream(key))
 
-    def words(self, first_row: int, n: int) -> WordArray:
+    def random_words(self, first_row: int, n: int) -> WordArray:
         """The words by which these rows are ordered."""
         return self._stream.words(first_row, n)
 
-    def whole(self, n: int) -> IntArray:
+    def permutation(self, n: int) -> IntArray:
         """The number in the table of each of n published rows.
 
-        >>> sorted(RowOrder.of(bytes(32)).whole(5).tolist())
+        >>> sorted(RowOrder.from_key(bytes(32)).permutation(5).tolist())
         [0, 1, 2, 3, 4]
         """
-        return self.sorted(self.words(0, n))
+        return self.sort_by_words(self.random_words(0, n))
 
-    def sorted(self, words: WordArray, first_place: int = 0, draw: int = 1) -> IntArray:
+    def sort_by_words(self, words: WordArray, first_place: int = 0, draw: int = 1) -> IntArray:
         """Rows by their words; those that tie, by the words of draw number `draw` at the places that they share."""
         # The leading bits of a word with the row's number in the others: sorting numbers is quicker than their places.
         bits = np.uint64(max(1, (len(words) - 1).bit_length()))
@@ -71,12 +71,12 @@ class RowOrder:
             for tied in _runs(words[rows]):
                 place = first_place + alike.start + tied.start
                 fresh = self._stream.words(place, tied.stop - tied.start, draw=draw)
-                rows[tied] = rows[tied][self.sorted(fresh, place, draw + 1)]
+                rows[tied] = rows[tied][self.sort_by_words(fresh, place, draw + 1)]
             order[alike] = rows
         return order
 
 
-def shuffled(
+def shuffle_rows(
     pieces: Iterable[pl.DataFrame], rows: int, order: RowOrder, at_once: int, scratch: Scratch | None = None
 ) -> Iterator[pl.DataFrame]:
     """The rows of all pieces in that order, at most `at_once` together; `rows` says about how many there are.
@@ -91,7 +91,7 @@ def shuffled(
         if scratch is not None and size > MOST_HELD:
             break
     else:
-        yield from _ordered(held, order.words(0, sum(piece.height for piece in held)), order, 0, at_once)
+        yield from _order_rows(held, order.random_words(0, sum(piece.height for piece in held)), order, 0, at_once)
         return
     share = sum(piece.height for piece in held) / max(rows, 1)
     bits = min(MOST_BITS, max(1, int(np.ceil(np.log2(2 * size / share / MOST_HELD)))))
@@ -107,7 +107,7 @@ def shuffled(
         place = 0
         for frames in buckets:
             words: WordArray = np.concatenate([frame[KEY].to_numpy() for frame in frames])
-            yield from _ordered([frame.drop(KEY) for frame in frames], words, order, place, at_once)
+            yield from _order_rows([frame.drop(KEY) for frame in frames], words, order, place, at_once)
             place += len(words)
 
 
@@ -121,7 +121,7 @@ class _Buckets:
 
     def add(self, held: list[pl.DataFrame]) -> None:
         block = pl.concat(held)
-        words = self._order.words(self._rows, block.height)
+        words = self._order.random_words(self._rows, block.height)
         self._rows += block.height
         kind = np.min_scalar_type(len(self._pieces) - 1)  # the fewer bytes, the quicker they are sorted
         bucket = (words >> np.uint64(WORD_BITS - self._bits)).astype(kind)
@@ -154,7 +154,7 @@ class Packing:
     parts: tuple[int, ...]  # how many outputs each part of the law has, where they are none
     kept: tuple[str, ...] = ()
 
-    def packed(self, drawn: NDArray[Any], kept: pl.DataFrame | None) -> pl.DataFrame:
+    def pack(self, drawn: NDArray[Any], kept: pl.DataFrame | None) -> pl.DataFrame:
         """One frame of both."""
         if self.sets:
             series = [pl.Series(np.ascontiguousarray(bits)) for bits in np.packbits(drawn.astype(np.bool_), axis=1).T]
@@ -163,7 +163,7 @@ class Packing:
         series += [] if kept is None else [kept.get_column(name) for name in self.kept]
         return pl.DataFrame({f"{i}": column for i, column in enumerate(series)})
 
-    def unpacked(self, rows: pl.DataFrame) -> tuple[NDArray[Any], pl.DataFrame | None]:
+    def unpack(self, rows: pl.DataFrame) -> tuple[NDArray[Any], pl.DataFrame | None]:
         """What was packed."""
         series = rows.get_columns()
         split = len(series) - len(self.kept)
@@ -180,13 +180,13 @@ def _runs(ranked: WordArray) -> Iterator[slice]:
         yield slice(int(run[0]), int(run[-1]) + 2)
 
 
-def _ordered(
+def _order_rows(
     frames: list[pl.DataFrame], words: WordArray, order: RowOrder, first_place: int, at_once: int
 ) -> Iterator[pl.DataFrame]:
-    whole, numbers = pl.concat(frames, rechunk=True), order.sorted(words, first_place)
+    whole, numbers = pl.concat(frames, rechunk=True), order.sort_by_words(words, first_place)
     for start in range(0, len(numbers), at_once):
         yield whole[numbers[start : start + at_once]]
 
 
 def _size(piece: pl.DataFrame) -> int:
-    return int(piece.estimated_size()) + OF_A_ROW * piece.height
+    return int(piece.estimated_size()) + ROW_OVERHEAD * piece.height

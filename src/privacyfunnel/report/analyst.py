@@ -15,12 +15,17 @@ import numpy as np
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.errors import SizeError
-from privacyfunnel.estimation.expected import Expected, expected, expected_of_each, points
-from privacyfunnel.laws.sealing import SealedProtocol
+from privacyfunnel.estimation.expected_precision import (
+    ExpectedPrecision,
+    expected_precision,
+    expected_precision_by_column,
+    format_points,
+)
+from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Attribute, Joint
-from privacyfunnel.model.uses.order import Orders
-from privacyfunnel.report.bars import Bar, Bars, Mark, end_of_scale, in_order, keys_of, ticks_of
-from privacyfunnel.report.words import percent
+from privacyfunnel.model.uses.ordinal_scale import Orders
+from privacyfunnel.report.bars import Bar, BarChart, Mark, percent_ticks, scale_end, select_keys, select_labels
+from privacyfunnel.report.number_text import format_percent
 
 MOST_ROWS = 30  # values that are drawn of one column: the largest
 MOST_CELLS = 16  # and cells of a cross table
@@ -29,11 +34,11 @@ KEYS = (("true", "in the table"), ("told", "where an estimate from what is publi
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Analyst:
+class AnalystView:
     """How near estimates come, and which columns are left out since estimating them takes long."""
 
-    columns: tuple[Expected, ...]
-    cross: Expected | None
+    columns: tuple[ExpectedPrecision, ...]
+    cross: ExpectedPrecision | None
     left_out: tuple[str, ...]
 
     @property
@@ -42,25 +47,25 @@ class Analyst:
         return float(np.mean([each.average for each in self.columns])) if self.columns else None
 
 
-def analyst(sealed: SealedProtocol, joint: Joint, rows: int, seconds: float = SECONDS) -> Analyst:
+def analyst_view(sealed: SealedProtocol, joint: Joint, rows: int, seconds: float = SECONDS) -> AnalystView:
     """Each column by itself, and of the pairs that can be estimated the one whose columns say most about each other."""
     deadline = time.monotonic() + seconds
-    found = expected_of_each(sealed, joint, rows)
+    found = expected_precision_by_column(sealed, joint, rows)
     told = {each.columns[0] for each in found}
     cross = None
-    for pair in _closest_first(joint):
+    for pair in _pairs_by_association(joint):
         if not told.issuperset(pair):
             continue
         if cross is not None or time.monotonic() >= deadline:
             break
         try:
-            cross = expected(sealed, joint, rows, pair)
+            cross = expected_precision(sealed, joint, rows, pair)
         except SizeError:  # the next pair may be published earlier in a chain
             continue
-    return Analyst(found, cross, tuple(at.name for at in joint.attributes if at.name not in told))
+    return AnalystView(found, cross, tuple(at.name for at in joint.attributes if at.name not in told))
 
 
-def _closest_first(joint: Joint) -> Iterator[tuple[str, str]]:
+def _pairs_by_association(joint: Joint) -> Iterator[tuple[str, str]]:
     """Pairs of columns, those that say most about each other first."""
     pairs = sorted(combinations(range(joint.m), 2), key=lambda pair: -_association(_table(joint, pair)))
     return ((joint.attributes[i].name, joint.attributes[j].name) for i, j in pairs)
@@ -79,20 +84,20 @@ def _association(p: FloatArray) -> float:
     return float(np.sqrt(chi / max(1, min(p.shape) - 1)))
 
 
-def shares_bars(told: Expected, orders: Orders = ()) -> Bars:
+def shares_bars(told: ExpectedPrecision, orders: Orders = ()) -> BarChart:
     """The shares of a column, or the largest cells of a cross table, and how near an estimate of each comes."""
     alone = len(told.columns) == 1
     names = [" × ".join(labels) for labels in told.labels]
     attribute = Attribute(told.columns[0] if alone else "", tuple(names))
-    drawn = in_order(attribute, told.shares, MOST_ROWS if alone else MOST_CELLS, orders if alone else ()).tolist()
-    low, high = np.maximum(told.shares - told.within, 0.0), np.minimum(told.shares + told.within, 1.0)
-    most = end_of_scale(high[drawn])
+    drawn = select_labels(attribute, told.shares, MOST_ROWS if alone else MOST_CELLS, orders if alone else ()).tolist()
+    low, high = np.maximum(told.shares - told.half_widths, 0.0), np.minimum(told.shares + told.half_widths, 1.0)
+    most = scale_end(high[drawn])
     rows = []
     for i in drawn:
         share = float(told.shares[i])
         marks = (Mark("true", 0.0, share / most), Mark("told", float(low[i]) / most, float(high[i]) / most))
-        rows.append(Bar(names[i], marks, f"{percent(share)} ± {points(float(told.within[i]))}"))
+        rows.append(Bar(names[i], marks, f"{format_percent(share)} ± {format_points(float(told.half_widths[i]))}"))
     left = f" The {len(drawn)} largest of {len(names)} are drawn." if len(drawn) < len(names) else ""
     title = " × ".join(told.columns)
     said = f"{'Shares' if alone else 'Cells'} of {title}, and how near an estimate of each will come.{left}"
-    return Bars(tuple(rows), keys_of(rows, KEYS), ticks_of(most), said, title, "share ± points")
+    return BarChart(tuple(rows), select_keys(rows, KEYS), percent_ticks(most), said, title, "share ± points")

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray
-from privacyfunnel.laws.sealing import SealedProtocol
+from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Attribute, Joint
-from privacyfunnel.report.bars import Bar, Bars, Mark, end_of_scale, in_order, keys_of, ticks_of
-from privacyfunnel.report.words import percent
+from privacyfunnel.report.bars import Bar, BarChart, Mark, percent_ticks, scale_end, select_keys, select_labels
+from privacyfunnel.report.number_text import format_percent
 
 SHOWN_SECRETS = 24  # in a picture; all of them are in the list below it
 LISTED_SECRETS = 400  # in that list
@@ -55,7 +55,7 @@ class Belief:
 
 
 @dataclass(frozen=True, slots=True)
-class Guessing:
+class GuessingRates:
     """How often the best guess of the secret is right: of somebody who sees nothing, the published or the original."""
 
     blind: float
@@ -64,11 +64,11 @@ class Guessing:
 
 
 @dataclass(frozen=True, slots=True)
-class Attacker:
+class AttackerView:
     """What someone who sees one published record believes about the secret."""
 
     beliefs: tuple[Belief, ...]  # in the order in which they are shown
-    guessing: Guessing | None
+    guessing: GuessingRates | None
 
     @property
     def worst(self) -> Belief:
@@ -76,14 +76,14 @@ class Attacker:
         return max(self.beliefs, key=lambda belief: belief.top - belief.prior)
 
     @property
-    def promised(self) -> bool:
+    def has_limit(self) -> bool:
         """Whether the promise limits beliefs at all, and by how much is known."""
         return any(belief.least > 0.0 or belief.most < 1.0 for belief in self.beliefs)
 
 
-def attacker(joint: Joint, sealed: SealedProtocol) -> Attacker:
+def attacker_view(joint: Joint, sealed: SealedProtocol) -> AttackerView:
     """Beliefs about every value of the secret."""
-    seen = _with_secret(joint, sealed)
+    seen = _secret_output_joint(joint, sealed)
     lowest = highest = guessing = None
     if seen is not None:
         p_y = seen.sum(axis=0)
@@ -91,78 +91,84 @@ def attacker(joint: Joint, sealed: SealedProtocol) -> Attacker:
         posterior = p_sy / p_y
         lowest, highest = posterior.min(axis=1), posterior.max(axis=1)
         right = float(p_sy.max(axis=0).sum() / p_y.sum())
-        guessing = Guessing(float(joint.p_s.max()), right, float(joint.p_sx.max(axis=0).sum()))
+        guessing = GuessingRates(float(joint.p_s.max()), right, float(joint.p_sx.max(axis=0).sum()))
     found = []
-    for s in in_order(Attribute(joint.secret_name, joint.secrets), joint.p_s, LISTED_SECRETS).tolist():
+    for s in select_labels(Attribute(joint.secret_name, joint.secrets), joint.p_s, LISTED_SECRETS).tolist():
         prior = float(joint.p_s[s])
         least, most = sealed.promise.movable(prior, sealed.epsilon)
         low = None if lowest is None else float(lowest[s])
         high = None if highest is None else float(highest[s])
         found.append(Belief(joint.secrets[s], prior, least, most, low, high))
-    return Attacker(tuple(found), guessing)
+    return AttackerView(tuple(found), guessing)
 
 
-def _with_secret(joint: Joint, sealed: SealedProtocol) -> FloatArray | None:
+def _secret_output_joint(joint: Joint, sealed: SealedProtocol) -> FloatArray | None:
     """p(s, y), a column per output that can be published; None where there are too many."""
     law = sealed.law
     if law.sees_secret:
-        listed = law.listed
+        listed = law.table_protocol
         return None if listed is None else listed.joint_with_secret(joint)
-    spelled = law.spelled(MOST_CHANCES)
+    spelled = law.explicit_protocol(MOST_CHANCES)
     if spelled is None or joint.c * spelled.channel.shape[1] > MOST_BELIEFS:
         return None
     return np.asarray((spelled.channel.T @ joint.p_sx.T).T)
 
 
-def beliefs_bars(shown: Attacker, secret: str) -> Bars:
+def beliefs_bars(shown: AttackerView, secret: str) -> BarChart:
     """Every belief on one scale."""
-    beliefs = _shown(shown.beliefs)
-    most = end_of_scale(np.array([max(b.top, b.most if shown.promised else 0.0, b.prior) for b in beliefs]))
+    beliefs = _commonest(shown.beliefs)
+    most = scale_end(np.array([max(b.top, b.most if shown.has_limit else 0.0, b.prior) for b in beliefs]))
     rows = []
     for b in beliefs:
-        marks = [Mark("allowed", b.least / most, b.most / most)] if shown.promised else []
+        marks = [Mark("allowed", b.least / most, b.most / most)] if shown.has_limit else []
         if b.lowest is not None and b.highest is not None:
             marks.append(Mark("seen", b.lowest / most, b.highest / most))
         marks.append(Mark("before", b.prior / most, b.prior / most))
-        said = f"{percent(b.prior)} → {percent(b.top, up=True)}" if b.highest is not None or shown.promised else ""
-        rows.append(Bar(b.secret, tuple(marks), said or percent(b.prior)))
+        said = (
+            f"{format_percent(b.prior)} → {format_percent(b.top, up=True)}"
+            if b.highest is not None or shown.has_limit
+            else ""
+        )
+        rows.append(Bar(b.secret, tuple(marks), said or format_percent(b.prior)))
     left = len(shown.beliefs) - len(beliefs)
     more = f" The {len(beliefs)} commonest of {len(shown.beliefs)} values are drawn." if left else ""
     reached = shown.worst.highest is not None
     after = "after the record that raises it most" if reached else "at most, by the promise"
-    return Bars(
+    return BarChart(
         tuple(rows),
-        keys_of(rows, KEYS),
-        ticks_of(most),
+        select_keys(rows, KEYS),
+        percent_ticks(most),
         f"The belief that a person has each value of {secret}, before and {after}.{more}",
         secret,
         "before → at most",
     )
 
 
-def _shown(beliefs: Sequence[Belief]) -> list[Belief]:
+def _commonest(beliefs: Sequence[Belief]) -> list[Belief]:
     commonest = sorted(range(len(beliefs)), key=lambda i: -beliefs[i].prior)[:SHOWN_SECRETS]
     return [beliefs[i] for i in sorted(commonest)]
 
 
-def worst_sentence(shown: Attacker, secret: str) -> str:
+def worst_sentence(shown: AttackerView, secret: str) -> str:
     """The worst that can happen, in one sentence with numbers from this data."""
     b = shown.worst
-    if b.highest is None and not shown.promised:
+    if b.highest is None and not shown.has_limit:
         return ""
     allowed = ""
-    if shown.promised and b.highest is not None:
-        allowed = f" The promise would allow {percent(b.most, up=True)}."
+    if shown.has_limit and b.highest is not None:
+        allowed = f" The promise would allow {format_percent(b.most, up=True)}."
     return (
         "Whoever sees a person's published record, and knows nothing else of them, can become "
-        f"{percent(b.top, up=True)} sure, and no surer, that their {secret} is {b.secret}; before, it was "
-        f"{percent(b.prior)}.{allowed}"
+        f"{format_percent(b.top, up=True)} sure, and no surer, that their {secret} is {b.secret}; before, it was "
+        f"{format_percent(b.prior)}.{allowed}"
     )
 
 
-def guessing_sentence(found: Guessing, secret: str) -> str:
+def guessing_sentence(found: GuessingRates, secret: str) -> str:
     """How often a guess is right, in one sentence."""
     return (
-        f"Whoever has to guess a person's {secret} is right {percent(found.blind)} of the time without any record, "
-        f"{percent(found.published)} with the published one, and {percent(found.original)} with the original one."
+        f"Whoever has to guess a person's {secret} is right {format_percent(found.blind)} of the time without "
+        "any record, "
+        f"{format_percent(found.published)} with the published one, and {format_percent(found.original)} with "
+        "the original one."
     )

@@ -10,9 +10,9 @@ import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.model.joint import Attribute
-from privacyfunnel.model.uses.order import Orders, shown_places
+from privacyfunnel.model.uses.ordinal_scale import Orders, display_positions
+from privacyfunnel.report.number_text import format_percent
 from privacyfunnel.report.svg import Scale
-from privacyfunnel.report.words import percent
 
 Key = tuple[str, str]  # how a mark looks, and what it means
 
@@ -44,7 +44,7 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class Bars:
+class BarChart:
     """Rows on one scale, what their marks mean, and what they show in words."""
 
     rows: tuple[Bar, ...]
@@ -55,25 +55,25 @@ class Bars:
     figure: str = ""  # what the figures are
 
 
-def ticks_of(most: float) -> tuple[tuple[float, str], ...]:
+def percent_ticks(most: float) -> tuple[tuple[float, str], ...]:
     """Round shares from 0 to `most`, as places on a track and in percent.
 
-    >>> ticks_of(0.47)
+    >>> percent_ticks(0.47)
     ((0.0, '0 %'), (0.425..., '20 %'), (0.851..., '40 %'))
     """
-    return tuple((tick / most, percent(tick)) for tick in Scale(0.0, most, 0.0, 1.0).ticks(4))
+    return tuple((tick / most, format_percent(tick)) for tick in Scale(0.0, most, 0.0, 1.0).ticks(4))
 
 
-def in_order(attribute: Attribute, shares: FloatArray, most: int, orders: Orders = ()) -> IntArray:
+def select_labels(attribute: Attribute, shares: FloatArray, most: int, orders: Orders = ()) -> IntArray:
     """Which labels to show, at most so many: the largest; in their own order where they have one, else by share."""
     largest = np.argsort(-shares, kind="stable")[:most]
-    where = shown_places(attribute, orders)
+    where = display_positions(attribute, orders)
     if where is None:
         return largest
     return largest[np.argsort(where[largest], kind="stable")]
 
 
-def divided(chances: FloatArray, names: Sequence[str], own: int | None, least: float = 0.005) -> tuple[Mark, ...]:
+def divide_track(chances: FloatArray, names: Sequence[str], own: int | None, least: float = 0.005) -> tuple[Mark, ...]:
     """A whole track divided by chances: one's own first, then the two likeliest others, and all the rest together."""
     others = [int(x) for x in np.argsort(-chances, kind="stable") if int(x) != own and chances[x] >= least]
     parts = [] if own is None or chances[own] < least else [("own", float(chances[own]), names[own])]
@@ -97,13 +97,13 @@ DIVIDED: tuple[Key, ...] = (
 )
 
 
-def keys_of(rows: Sequence[Bar], keys: Sequence[Key]) -> tuple[Key, ...]:
+def select_keys(rows: Sequence[Bar], keys: Sequence[Key]) -> tuple[Key, ...]:
     """Those of the keys that some row needs."""
     used = {mark.look for row in rows for mark in row.marks}
     return tuple(key for key in keys if key[0] in used)
 
 
-def end_of_scale(*shares: FloatArray) -> float:
+def scale_end(*shares: FloatArray) -> float:
     """Where a scale ends that holds these shares: a little beyond the largest, and never beyond all."""
     most = max((float(np.nanmax(part)) for part in shares if len(part)), default=1.0)
     return min(1.0, 1.05 * most) if math.isfinite(most) and most > 0 else 1.0

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privacyfunnel.arrays import FloatArray, filled
+from privacyfunnel.arrays import FloatArray, nonzero_entries
 from privacyfunnel.errors import SizeError
-from privacyfunnel.laws.law import checked_table
-from privacyfunnel.laws.outcomes import outcome_codes
-from privacyfunnel.laws.sealing import SealedProtocol
+from privacyfunnel.mechanisms.mechanism import check_table_size
+from privacyfunnel.mechanisms.outcomes import outcome_codes
+from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Attribute, Joint
-from privacyfunnel.model.uses.order import Orders, shown_places
-from privacyfunnel.report.bars import DIVIDED, Bar, Bars, divided, keys_of
-from privacyfunnel.report.words import percent
+from privacyfunnel.model.uses.ordinal_scale import Orders, display_positions
+from privacyfunnel.report.bars import DIVIDED, Bar, BarChart, divide_track, select_keys
+from privacyfunnel.report.number_text import format_percent
 
 SHOWN_OUTPUTS = 24  # rows of a picture; more cannot be read
 CERTAIN = 1 - 1e-9  # the chance from which on an output stands for one value only: the rest is rounding
@@ -24,7 +24,7 @@ WHOLE = ((0.0, "0 %"), (0.5, "50 %"), (1.0, "100 %"))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Shown:
+class ShownValue:
     """Something that a column can show, and what it stands for."""
 
     name: str
@@ -40,27 +40,27 @@ class Change:
     column: Attribute
     own: float | None  # the chance that a row shows its own value; None where what is shown is no value
     exact: float  # the share of rows whose output stands for one value of this column only
-    shown: tuple[Shown, ...]  # the most frequent first
+    outputs: tuple[ShownValue, ...]  # the most frequent first
     by_code: bool  # whether each of them is one output; else outputs that show the same are taken together
 
 
 def changes(joint: Joint, sealed: SealedProtocol) -> tuple[Change, ...]:
     """Every published column; none where what is published is sets of values, or takes too large a table."""
     try:
-        found = _found(joint, sealed)
+        found = _collect_changes(joint, sealed)
     except SizeError:
         return ()
     return tuple(found[j] for j in sorted(found))
 
 
-def _found(joint: Joint, sealed: SealedProtocol) -> dict[int, Change]:
+def _collect_changes(joint: Joint, sealed: SealedProtocol) -> dict[int, Change]:
     found: dict[int, Change] = {}
     likely = {outcome.attributes: outcome.likely for outcome in sealed.outcomes}
-    for part, (values, p_xy) in zip(sealed.law.parts, sealed.law.with_values(joint), strict=True):
+    for part, (values, p_xy) in zip(sealed.law.parts, sealed.law.value_joint(joint), strict=True):
         for i, j in enumerate(part.attributes):
             column = joint.attributes[j]
-            checked_table(len(column.labels), p_xy.shape[1])
-            x, y, chance = filled(p_xy)
+            check_table_size(len(column.labels), p_xy.shape[1])
+            x, y, chance = nonzero_entries(p_xy)
             p_vy = np.zeros((len(column.labels), p_xy.shape[1]))
             np.add.at(p_vy, (values[x, i], y), chance)
             if part.attributes in likely:
@@ -84,7 +84,7 @@ def _change(column: Attribute, p_vy: FloatArray, names: Sequence[str], codes: Se
         called[call] = called.get(call, 0.0) + p_vy[:, y]
     meaning = dict(zip(calls, value, strict=True))
     shown = [
-        Shown(call, meaning[call], float(p_v.sum()) / total, p_v / p_v.sum())
+        ShownValue(call, meaning[call], float(p_v.sum()) / total, p_v / p_v.sum())
         for call, p_v in called.items()
         if p_v.any()
     ]
@@ -93,20 +93,22 @@ def _change(column: Attribute, p_vy: FloatArray, names: Sequence[str], codes: Se
     return Change(column, own if told else None, certain, tuple(shown), bool(codes))
 
 
-def change_bars(change: Change, orders: Orders = ()) -> Bars:
+def change_bars(change: Change, orders: Orders = ()) -> BarChart:
     """What each value that is shown stands for, a divided bar each."""
-    drawn = list(change.shown[:SHOWN_OUTPUTS])
-    where = shown_places(change.column, orders)
+    drawn = list(change.outputs[:SHOWN_OUTPUTS])
+    where = display_positions(change.column, orders)
     if where is not None and all(each.value is not None for each in drawn):
         drawn.sort(key=lambda each: float(where[each.value or 0]))
     labels = change.column.labels
-    rows = [Bar(each.name, divided(each.posterior, labels, each.value), percent(each.share)) for each in drawn]
+    rows = [
+        Bar(each.name, divide_track(each.posterior, labels, each.value), format_percent(each.share)) for each in drawn
+    ]
     what = "outcome code" if change.by_code else "value"
-    left = len(change.shown) - len(drawn)
-    more = f" The {len(drawn)} most frequent of {len(change.shown)} are drawn." if left else ""
-    return Bars(
+    left = len(change.outputs) - len(drawn)
+    more = f" The {len(drawn)} most frequent of {len(change.outputs)} are drawn." if left else ""
+    return BarChart(
         tuple(rows),
-        keys_of(rows, DIVIDED),
+        select_keys(rows, DIVIDED),
         WHOLE,
         f"Each {what} that {change.column.name} shows, divided by what those records were originally.{more}",
         "published as",
@@ -114,9 +116,9 @@ def change_bars(change: Change, orders: Orders = ()) -> Bars:
     )
 
 
-def public_bars(sealed: SealedProtocol) -> Bars | None:
+def public_bars(sealed: SealedProtocol) -> BarChart | None:
     """How each original value is published, by the public channel in whole percents; None where it has too many."""
-    listed = sealed.law.listed
+    listed = sealed.law.table_protocol
     domain = sealed.domain
     if listed is None or len(domain.combos) > SHOWN_OUTPUTS:
         return None
@@ -127,10 +129,10 @@ def public_bars(sealed: SealedProtocol) -> Bars | None:
         name = " & ".join(labels)
         chances = channel[x] / max(float(channel[x].sum()), 1e-300)
         own = outputs.index(name) if name in outputs else None
-        rows.append(Bar(name, divided(chances, outputs, own), f"{100 * float(channel[x].max()):.0f} %"))
-    return Bars(
+        rows.append(Bar(name, divide_track(chances, outputs, own), f"{100 * float(channel[x].max()):.0f} %"))
+    return BarChart(
         tuple(rows),
-        keys_of(
+        select_keys(
             rows,
             (
                 ("own", "published as it is"),

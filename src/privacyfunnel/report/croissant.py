@@ -11,11 +11,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from privacyfunnel.release.files import STEM
+from privacyfunnel.release.release_files import STEM
 from privacyfunnel.release.sanitise import Release
-from privacyfunnel.report import said
-from privacyfunnel.report.said import Occasion
-from privacyfunnel.tables.files import open_table, table_suffix
+from privacyfunnel.report import statements
+from privacyfunnel.report.statements import Occasion
+from privacyfunnel.tables.readers.table_files import open_table, table_suffix
 
 CONTEXT = {
     "@language": "en",
@@ -71,15 +71,15 @@ def description(release: Release, occasion: Occasion) -> str:
     """The text of croissant.json, for a release whose table is a file."""
     table = Path(release.table)
     name = f"{STEM}{table_suffix(table)}"
-    secret, columns = said.secret(release.sealed), said.columns(release.sealed)
-    how = said.how_published(release.sealed, drawn=False)
+    secret, columns = statements.secret_name(release.sealed), statements.column_names(release.sealed)
+    how = statements.publication_statement(release.sealed, drawn=False)
     return json.dumps(
         {
             "@context": CONTEXT,
             "@type": "sc:Dataset",
             "conformsTo": CONFORMS,
             "name": f"{columns}, sanitised",
-            "description": f"{said.meaning(release.sealed)} {how}",
+            "description": f"{statements.meaning(release.sealed)} {how}",
             "datePublished": f"{occasion.when:%Y-%m-%d}",
             "version": "1.0.0",
             "isLiveDataset": False,
@@ -112,7 +112,7 @@ def description(release: Release, occasion: Occasion) -> str:
             ],
             "rai:dataManipulationProtocol": f"{how} Made with privacyfunnel.",
             "rai:dataLimitations": list(release.not_promised),
-            "rai:dataUseCases": [said.FOR_ANALYSTS],
+            "rai:dataUseCases": [statements.FOR_ANALYSTS],
             "rai:dataBiases": [
                 "Values are randomised on purpose. Shares that are counted without regard to that are biased."
             ],

@@ -30,7 +30,8 @@ class Picture:
 
 def svg(width: float, height: float, parts: Iterable[str]) -> str:
     """The picture of these parts."""
-    return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_n(width)} {_n(height)}">{"".join(parts)}</svg>'
+    box = f"0 0 {_format_number(width)} {_format_number(height)}"
+    return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{box}">{"".join(parts)}</svg>'
 
 
 def line(
@@ -39,28 +40,30 @@ def line(
 ) -> str:  # fmt: skip
     """A straight line."""
     more = (f' stroke-opacity="{faint:g}"' if faint < 1 else "") + (f' stroke-dasharray="{dashes}"' if dashes else "")
-    ends = f'x1="{_n(x1)}" y1="{_n(y1)}" x2="{_n(x2)}" y2="{_n(y2)}"'
-    return f'<line {ends} stroke="{colour}" stroke-width="{_n(width)}"{more}/>'
+    ends = f'x1="{_format_number(x1)}" y1="{_format_number(y1)}" x2="{_format_number(x2)}" y2="{_format_number(y2)}"'
+    return f'<line {ends} stroke="{colour}" stroke-width="{_format_number(width)}"{more}/>'
 
 
 def polyline(points: Sequence[tuple[float, float]], colour: str, *, width: float = 1.5) -> str:
     """Straight lines from point to point."""
-    places = " ".join(f"{_n(x)},{_n(y)}" for x, y in points)
-    return f'<polyline points="{places}" fill="none" stroke="{colour}" stroke-width="{_n(width)}"/>'
+    places = " ".join(f"{_format_number(x)},{_format_number(y)}" for x, y in points)
+    return f'<polyline points="{places}" fill="none" stroke="{colour}" stroke-width="{_format_number(width)}"/>'
 
 
 def rectangle(x: float, y: float, width: float, height: float, colour: str, *, faint: float = 1.0) -> str:
     """A filled rectangle."""
     more = f' fill-opacity="{faint:.3g}"' if faint < 1 else ""
-    return f'<rect x="{_n(x)}" y="{_n(y)}" width="{_n(max(width, 0.0))}" height="{_n(height)}" fill="{colour}"{more}/>'
+    place = f'x="{_format_number(x)}" y="{_format_number(y)}"'
+    size = f'width="{_format_number(max(width, 0.0))}" height="{_format_number(height)}"'
+    return f'<rect {place} {size} fill="{colour}"{more}/>'
 
 
-def words(
+def text_element(
     x: float, y: float, text: str, *, size: float = 9.5, anchor: str = "start", colour: str = INK, turned: float = 0.0
 ) -> str:
     """Text whose middle stands at height y; `anchor` says which end of it is at x, and `turned` by how many degrees."""
-    turn = f' transform="rotate({turned:g} {_n(x)} {_n(y)})"' if turned else ""
-    place = f'x="{_n(x)}" y="{_n(y)}" dy="0.35em" text-anchor="{anchor}"'
+    turn = f' transform="rotate({turned:g} {_format_number(x)} {_format_number(y)})"' if turned else ""
+    place = f'x="{_format_number(x)}" y="{_format_number(y)}" dy="0.35em" text-anchor="{anchor}"'
     return f'<text {place} font-size="{size:g}" fill="{colour}"{turn}>{escape(_UNWRITABLE.sub("�", text))}</text>'
 
 
@@ -83,12 +86,12 @@ def mark(kind: str, x: float, y: float, colour: str, *, size: float = 5.0) -> st
     """A mark at a point: one of MARKS, a star, or a bar (an upright line) or dash (a flat one)."""
     half = size / 2
     if kind == "circle":
-        return f'<circle cx="{_n(x)}" cy="{_n(y)}" r="{_n(half)}" fill="{colour}"/>'
+        return f'<circle cx="{_format_number(x)}" cy="{_format_number(y)}" r="{_format_number(half)}" fill="{colour}"/>'
     if kind == "bar":
         return line(x, y - half, x, y + half, colour=colour, width=1.6)
     if kind == "dash":
         return line(x - half, y, x + half, y, colour=colour, width=1.2)
-    places = " ".join(f"{_n(x + half * dx)},{_n(y + half * dy)}" for dx, dy in _CORNERS[kind])
+    places = " ".join(f"{_format_number(x + half * dx)},{_format_number(y + half * dy)}" for dx, dy in _CORNERS[kind])
     return f'<polygon points="{places}" fill="{colour}"/>'
 
 
@@ -97,10 +100,10 @@ def extent(text: str, size: float) -> float:
     return size * sum(WIDE_LETTER if unicodedata.east_asian_width(c) in "WF" else LETTER for c in text)
 
 
-def short(text: str, longest: int) -> str:
+def shorten(text: str, longest: int) -> str:
     """The text, cut where it is longer.
 
-    >>> short("Some-college", 6)
+    >>> shorten("Some-college", 6)
     'Some-…'
     """
     return text if len(text) <= longest else text[: max(1, longest - 1)] + "…"
@@ -155,8 +158,8 @@ def legend(entries: Sequence[tuple[str, str]], x: float, y: float, width: float,
     for i, (sign, text) in enumerate(entries):
         left, down = x + i // rows * width / columns, y + LINE * (i % rows)
         parts += [
-            f'<g transform="translate({_n(left + 9)} {_n(down)})">{sign}</g>',
-            words(left + 22, down, text),
+            f'<g transform="translate({_format_number(left + 9)} {_format_number(down)})">{sign}</g>',
+            text_element(left + 22, down, text),
         ]
     return parts
 
@@ -172,24 +175,24 @@ def frame(across: Scale, up: Scale, below: str, beside: str) -> list[str]:
         parts += [
             line(across(tick), top, across(tick), bottom, faint=0.12),
             line(across(tick), bottom, across(tick), bottom + 3),
-            words(across(tick), bottom + 11, f"{tick:g}", anchor="middle"),
+            text_element(across(tick), bottom + 11, f"{tick:g}", anchor="middle"),
         ]
     for tick in up.ticks(5):
         parts += [
             line(left, up(tick), right, up(tick), faint=0.12),
             line(left - 3, up(tick), left, up(tick)),
-            words(left - 5, up(tick), f"{tick:g}", anchor="end"),
+            text_element(left - 5, up(tick), f"{tick:g}", anchor="end"),
         ]
     return [
         *parts,
-        words((left + right) / 2, bottom + 27, below, size=TITLE, anchor="middle"),
-        words(9, (top + bottom) / 2, beside, size=TITLE, anchor="middle", turned=-90),
+        text_element((left + right) / 2, bottom + 27, below, size=TITLE, anchor="middle"),
+        text_element(9, (top + bottom) / 2, beside, size=TITLE, anchor="middle", turned=-90),
     ]
 
 
 TEXT, TITLE = 9.5, 10.5  # points: of ticks and legends, and of what axes are called
 
 
-def _n(number: float) -> str:
+def _format_number(number: float) -> str:
     """A number with as many digits as anybody sees."""
     return f"{number:.2f}".rstrip("0").rstrip(".")

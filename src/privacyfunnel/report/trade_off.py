@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 
 from privacyfunnel.designs.curve import Curve
 from privacyfunnel.model.uses.use import Information
-from privacyfunnel.report import CURVE, curves
-from privacyfunnel.report.curves import Line
+from privacyfunnel.report import CURVE, line_figures
+from privacyfunnel.report.line_figures import Line
 
 
 def trade_off(curve: Curve, title: str = "", *, size: tuple[float, float] = (7.2, 4.4)) -> Figure:
@@ -28,12 +28,14 @@ def trade_off(curve: Curve, title: str = "", *, size: tuple[float, float] = (7.2
     informed = curve.use == Information()
     up = "information kept, I(X;Y) in nats" if informed else curve.use.unit
     everything = curve.entropy if informed else None
-    return curves.drawn(lines, f"ε ({curve.promise.upper()})", up, everything=everything, title=title, size=size)
+    return line_figures.draw_lines(
+        lines, f"ε ({curve.promise.upper()})", up, everything=everything, title=title, size=size
+    )
 
 
 def write_curve(curve: Curve, into: Path, *, force: bool = False) -> list[Path]:
     """Write the curve as a table and as a picture in two formats: all of them, whole, or none."""
-    return curves.write([into / name for name in CURVE], _rows(curve), trade_off(curve), force=force)
+    return line_figures.write_files([into / name for name in CURVE], _rows(curve), trade_off(curve), force=force)
 
 
 def _rows(curve: Curve) -> Iterator[Sequence[Any]]:

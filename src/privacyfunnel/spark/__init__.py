@@ -11,6 +11,6 @@ row must be drawn once all the same, for two draws of it say more than one. Henc
   no other, get the final name; there is no frame, only files.
 """
 
-from privacyfunnel.spark.frames import Sanitised, apply, design, sanitise
+from privacyfunnel.spark.data_frames import Sanitised, apply, design, sanitise
 
 __all__ = ["Sanitised", "apply", "design", "sanitise"]

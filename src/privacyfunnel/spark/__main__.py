@@ -1,7 +1,7 @@
 """`python -m privacyfunnel.spark`, and what spark-submit is given: design, apply and sanitise on a cluster."""
 
-from privacyfunnel.cli.cluster import CALLED, commands
-from privacyfunnel.cli.frame import program
+from privacyfunnel.cli.application import program
+from privacyfunnel.cli.spark_commands import PROGRAM_NAME, commands
 
 if __name__ == "__main__":
-    program(commands, CALLED)
+    program(commands, PROGRAM_NAME)

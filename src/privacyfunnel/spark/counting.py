@@ -10,54 +10,56 @@ import polars as pl
 
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import ColumnError
-from privacyfunnel.laws.sealing import SealedProtocol
-from privacyfunnel.tables.identity import MOST_BYTES
-from privacyfunnel.tables.known import KnownCoder, encode_with
-from privacyfunnel.tables.names import checked_columns, unlike
-from privacyfunnel.tables.picking import picked
-from privacyfunnel.tables.prepared import prepared_for
-from privacyfunnel.tables.sources import as_table
-from privacyfunnel.tables.variables import Strangers
+from privacyfunnel.mechanisms.sealing import SealedProtocol
+from privacyfunnel.tables.coding.column_names import unique_label, validate_columns
+from privacyfunnel.tables.coding.contingency import UnknownRows
+from privacyfunnel.tables.coding.known_domain import KnownCoder, encode_published
+from privacyfunnel.tables.coding.normalisation import normalise_codings
+from privacyfunnel.tables.coding.row_ids import MOST_BYTES
+from privacyfunnel.tables.readers.column_selection import select_columns
+from privacyfunnel.tables.readers.sources import open_source
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     """The name as Spark reads it: it takes a dot for a field of a structure."""
     return "`{}`".format(name.replace("`", "``"))
 
 
-def counted(df: Any, columns: Sequence[str], counts: str) -> pl.DataFrame:
+def count_combinations(df: Any, columns: Sequence[str], counts: str) -> pl.DataFrame:
     """How many rows hold each combination of these columns, in the column `counts`."""
-    checked_columns(columns, df.columns, "counted")
-    found = df.groupBy(*(df[quoted(name)] for name in columns)).count().toArrow()
+    validate_columns(columns, df.columns, "counted")
+    found = df.groupBy(*(df[quote_name(name)] for name in columns)).count().toArrow()
     return pl.DataFrame({name: found.column(i) for i, name in enumerate([*columns, counts])})
 
 
-def inputs_of(rows: pl.DataFrame, sealed: SealedProtocol) -> IntArray:
+def input_codes(rows: pl.DataFrame, sealed: SealedProtocol) -> IntArray:
     """The input of the law that each row is; −1 where it is none."""
-    mine = picked(rows, [at.name for at in sealed.domain.attributes])
-    return np.concatenate([chunk.published for chunk in encode_with(as_table(mine), sealed.domain.published).chunks()])
+    mine = select_columns(rows, [at.name for at in sealed.domain.attributes])
+    return np.concatenate(
+        [chunk.published for chunk in encode_published(open_source(mine), sealed.domain.published_variable).chunks()]
+    )
 
 
-def met(df: Any, sealed: SealedProtocol) -> tuple[int, Strangers]:
+def count_unknown_rows(df: Any, sealed: SealedProtocol) -> tuple[int, UnknownRows]:
     """How many rows there are, and which of them hold what the protocol does not know."""
-    codings = sealed.domain.published.codings
+    codings = sealed.domain.published_variable.codings
     columns = [coding.column for coding in codings]
-    counts = unlike("rows", columns)
-    table = counted(df, columns, counts)
+    counts = unique_label("rows", columns)
+    table = count_combinations(df, columns, counts)
     if not len(table):
-        return 0, Strangers()
-    rows, strange = table[counts].to_numpy(), inputs_of(table, sealed) < 0
+        return 0, UnknownRows()
+    rows, strange = table[counts].to_numpy(), input_codes(table, sealed) < 0
     if not strange.any():
-        return int(rows.sum()), Strangers()
-    read = pl.concat(prepared_for(as_table(table), codings).batches(columns))
+        return int(rows.sum()), UnknownRows()
+    read = pl.concat(normalise_codings(open_source(table), codings).batches(columns))
     unseen = {at.column: int(rows[KnownCoder(at).codes(read[at.column]) == 0].sum()) for at in codings}
     where = {column: number for column, number in unseen.items() if number}
-    return int(rows.sum()), Strangers(int(rows[strange].sum()), where)
+    return int(rows.sum()), UnknownRows(int(rows[strange].sum()), where)
 
 
 def check_ids(df: Any, row_id: str) -> None:
     """Refuse ids that are missing, too long, or not all different, and say how many."""
-    text = f"cast({quoted(row_id)} as string)"
+    text = f"cast({quote_name(row_id)} as string)"
     rows, there, different, long = df.selectExpr(
         "count(*)",
         f"count(nullif({text}, ''))",

@@ -15,30 +15,30 @@ import numpy as np
 import polars as pl
 
 from privacyfunnel.arrays import IntArray
-from privacyfunnel.laws.identified import IdentityWords
-from privacyfunnel.laws.sampling import KeyStream, Words
-from privacyfunnel.laws.sealing import SealedProtocol
-from privacyfunnel.release.outgoing import codes_of
+from privacyfunnel.mechanisms.row_keys import IdentityWords
+from privacyfunnel.mechanisms.sampling import KeyStream, RandomWords
+from privacyfunnel.mechanisms.sealing import SealedProtocol
+from privacyfunnel.release.output_layout import output_layout
+from privacyfunnel.release.row_sampler import draw_codes
 from privacyfunnel.release.sending import DROP
-from privacyfunnel.release.write import published
-from privacyfunnel.spark.counting import inputs_of
-from privacyfunnel.tables.identity import id_blocks
+from privacyfunnel.spark.counting import input_codes
+from privacyfunnel.tables.coding.row_ids import id_blocks
 
 ROWS_TOGETHER = 1 << 17
 TAG_BITS = 40  # of a row's number within its partition, where rows keep their order
 
 
-class Addressed(NamedTuple):
+class AddressedRows(NamedTuple):
     """Rows that have addresses."""
 
-    words: Callable[[IntArray], Words]  # by their inputs
+    random_words: Callable[[IntArray], RandomWords]  # by their inputs
     beside: tuple[IntArray, ...]  # what goes with each row, beside its published columns
 
 
-class Addresses(Protocol):
+class TaskAddresses(Protocol):
     """Where the words of a task's rows come from."""
 
-    def of(self, rows: pl.DataFrame, first: int) -> Addressed:
+    def address_rows(self, rows: pl.DataFrame, first: int) -> AddressedRows:
         """These rows, the first of which is number `first` of its task."""
 
 
@@ -47,16 +47,16 @@ class ById:
     """The same words for the same id and value, in whichever task; and a tag to be ordered by, if they are to be."""
 
     row_id: str
-    _words: IdentityWords = field(repr=False)
+    _random_words: IdentityWords = field(repr=False)
     _order: IdentityWords | None = field(repr=False)
 
-    def begun(self) -> Addresses:
+    def begin(self) -> TaskAddresses:
         return self
 
-    def of(self, rows: pl.DataFrame, first: int) -> Addressed:
+    def address_rows(self, rows: pl.DataFrame, first: int) -> AddressedRows:
         ids, nothing = id_blocks(rows[self.row_id]), np.zeros(len(rows), dtype=np.int64)
         tags = () if self._order is None else (self._order.rows(*ids, nothing).word().view(np.int64),)
-        return Addressed(partial(self._words.rows, *ids), tags)
+        return AddressedRows(partial(self._random_words.rows, *ids), tags)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +65,13 @@ class ByAttempt:
 
     keep_order: bool
 
-    def begun(self) -> Addresses:
+    def begin(self) -> TaskAddresses:
         from pyspark import TaskContext
 
         task = TaskContext.get()
         assert task is not None  # this is one
-        order = None if self.keep_order else KeyStream.fresh()
-        return Attempt(task.partitionId(), secrets.randbits(63), KeyStream.fresh(), order)
+        order = None if self.keep_order else KeyStream.generate()
+        return Attempt(task.partitionId(), secrets.randbits(63), KeyStream.generate(), order)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,16 +83,16 @@ class Attempt:
     _stream: KeyStream = field(repr=False)
     _order: KeyStream | None = field(repr=False)
 
-    def of(self, rows: pl.DataFrame, first: int) -> Addressed:
+    def address_rows(self, rows: pl.DataFrame, first: int) -> AddressedRows:
         n = len(rows)
         place = (self.partition << TAG_BITS) + np.arange(first, first + n, dtype=np.int64)
         tag = place if self._order is None else self._order.words(first, n).view(np.int64)
         beside = tag, np.full(n, self.partition, dtype=np.int64), np.full(n, self.mark, dtype=np.int64)
-        return Addressed(lambda inputs: self._stream.rows(first, len(inputs)), beside)
+        return AddressedRows(lambda inputs: self._stream.rows(first, len(inputs)), beside)
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class DrawJob:
     """All that an executor needs to draw rows."""
 
     protocol: Any = field(repr=False)  # the text of a protocol is the `value` of this
@@ -106,13 +106,13 @@ class Job:
         """The batches of a task as they are published: the published columns, those kept, and what goes beside."""
         import pyarrow as pa
 
-        sealed, addresses, first = _sealed(self.protocol.value), self.addresses.begun(), 0
-        way = published(sealed, self.sets)
-        for batch in _together(batches, min(ROWS_TOGETHER, way.rows_at_once)):
+        sealed, addresses, first = _load_protocol(self.protocol.value), self.addresses.begin(), 0
+        way = output_layout(sealed, self.sets)
+        for batch in _merge_batches(batches, min(ROWS_TOGETHER, way.rows_at_once)):
             given = dict(zip(self.read, batch.columns, strict=True))
             rows = pl.DataFrame(given)
-            inputs, at = inputs_of(rows, sealed), addresses.of(rows, first)
-            codes = codes_of(sealed, inputs, self.unknown, at.words)
+            inputs, at = input_codes(rows, sealed), addresses.address_rows(rows, first)
+            codes = draw_codes(sealed, inputs, self.unknown, at.random_words)
             columns = [column.cast(pl.String).to_arrow().cast(pa.string()) for column in way.columns(codes)]
             columns += [given[name] for name in self.keep]
             columns += [pa.array(numbers) for numbers in at.beside]
@@ -122,12 +122,12 @@ class Job:
 
 
 @lru_cache(maxsize=4)
-def _sealed(text: str) -> SealedProtocol:
+def _load_protocol(text: str) -> SealedProtocol:
     """A protocol, read once by a process that draws many tasks."""
     return SealedProtocol.from_text(text, "the protocol of this job")
 
 
-def _together(batches: Iterator[Any], most: int) -> Iterator[Any]:
+def _merge_batches(batches: Iterator[Any], most: int) -> Iterator[Any]:
     """The same rows in fewer batches, of about so many rows."""
     import pyarrow as pa
 

@@ -6,27 +6,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from privacyfunnel.laws.sealing import SealedProtocol
+from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.release.apply import Applied
 from privacyfunnel.release.codebook import codebook
-from privacyfunnel.release.design import Designed, designed
-from privacyfunnel.release.files import CODEBOOKS, PROTOCOL
+from privacyfunnel.release.design import DesignResult, design_from_counts
 from privacyfunnel.release.order import Order
+from privacyfunnel.release.release_files import CODEBOOKS, PROTOCOL
 from privacyfunnel.release.sending import Sending
-from privacyfunnel.spark.counting import counted
-from privacyfunnel.spark.drawing import Draw
-from privacyfunnel.spark.places import Files, Hidden, whole_folder
-from privacyfunnel.tables.counts import contingency_of_counts
-from privacyfunnel.tables.dialect import AS_FOUND, Dialect
-from privacyfunnel.tables.frames import FrameTable
-from privacyfunnel.tables.names import unlike
-from privacyfunnel.tables.variables import Contingency
+from privacyfunnel.spark.counting import count_combinations
+from privacyfunnel.spark.frame_draw import FrameDraw
+from privacyfunnel.spark.output_folder import HiddenFolder, OutputFiles, atomic_folder
+from privacyfunnel.tables.coding.column_names import unique_label
+from privacyfunnel.tables.coding.contingency import Contingency
+from privacyfunnel.tables.coding.count_tables import contingency_from_counts
+from privacyfunnel.tables.readers.dialect import AUTO_DETECT, Dialect
+from privacyfunnel.tables.readers.eager_frames import FrameTable
 
 NOT_MEASURED = "on a cluster the secret is not read again; count it and use audit"
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class ClusterCounts:
     """A data frame as a source of counts, which the cluster makes when it is opened."""
 
     df: Any
@@ -40,15 +40,15 @@ class Counts:
     @property
     def counts(self) -> str:
         """The column that says how many rows a combination stands for."""
-        return unlike("rows", self.columns)
+        return unique_label("rows", self.columns)
 
     def open(self, dialect: Dialect) -> FrameTable:
-        return FrameTable.of(counted(self.df, self.columns, self.counts))
+        return FrameTable.from_native(count_combinations(self.df, self.columns, self.counts))
 
     def contingency(self, order: Order) -> Contingency:
         """n(s, x) as the order reads it."""
-        return contingency_of_counts(
-            self.open(AS_FOUND),
+        return contingency_from_counts(
+            self.open(AUTO_DETECT),
             self.counts,
             secret=order.secret,
             publish=order.publish,
@@ -57,18 +57,18 @@ class Counts:
         )
 
 
-def applied(sealed: SealedProtocol, df: Any, sending: Sending, files: Files) -> Applied:
+def apply_to_folder(sealed: SealedProtocol, df: Any, sending: Sending, files: OutputFiles) -> Applied:
     """The rows of a data frame drawn into a folder that appears whole, or not at all."""
-    with whole_folder(df.sparkSession, files) as folder:
-        return written(Draw.of(sealed, df, sending), folder, files)
+    with atomic_folder(df.sparkSession, files) as folder:
+        return write_draw(FrameDraw.of(sealed, df, sending), folder, files)
 
 
-def sanitised(df: Any, order: Order, files: Files) -> tuple[Designed, Applied]:
+def sanitise_to_folder(df: Any, order: Order, files: OutputFiles) -> tuple[DesignResult, Applied]:
     """The same for a protocol that is designed first; it and its codebook are in the folder, too."""
-    source = Counts(df, (*order.secret, *order.publish))
-    with whole_folder(df.sparkSession, files) as folder:
-        found = designed(source.contingency(order), order)
-        done = written(Draw.of(found.sealed, df, order.sending), folder, files)
+    source = ClusterCounts(df, (*order.secret, *order.publish))
+    with atomic_folder(df.sparkSession, files) as folder:
+        found = design_from_counts(source.contingency(order), order)
+        done = write_draw(FrameDraw.of(found.sealed, df, order.sending), folder, files)
         folder.describe(PROTOCOL, found.sealed.to_text())
         codes = codebook(found.sealed, found.joint)
         if codes is not None:
@@ -76,10 +76,10 @@ def sanitised(df: Any, order: Order, files: Files) -> tuple[Designed, Applied]:
     return found, done
 
 
-def written(draw: Draw, folder: Hidden, files: Files) -> Applied:
+def write_draw(draw: FrameDraw, folder: HiddenFolder, files: OutputFiles) -> Applied:
     """The rows drawn into a hidden folder, and what there is to say about them."""
     sealed, sending = draw.sealed, draw.sending
-    rows = draw.once(folder.place("drawn")) if sending.row_id is None else draw.by_ids()
+    rows = draw.draw_without_ids(folder.path("drawn")) if sending.row_id is None else draw.draw_by_ids()
     folder.write(rows)
     used = {*draw.columns, *sealed.domain.secret_columns, *sending.keep}
     return Applied(

@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from privacyfunnel.errors import ColumnError, TableError
-from privacyfunnel.tables.dialect import AS_FOUND, Dialect
+from privacyfunnel.tables.readers.dialect import AUTO_DETECT, Dialect
 
 if TYPE_CHECKING:
     from privacyfunnel.designs.methods import Progress
     from privacyfunnel.model.promises import Promise
     from privacyfunnel.release.order import Order
-    from privacyfunnel.tables.bins import Bins
-    from privacyfunnel.tables.merging import Merge
+    from privacyfunnel.tables.coding.bins import Bins
+    from privacyfunnel.tables.coding.merges import Merge
 
 SECRET, PUBLISH, KEEP, LEAVE = "secret", "publish", "keep", "leave"
 ROLES = (SECRET, PUBLISH, KEEP, LEAVE)
@@ -28,7 +28,7 @@ CONFIDENCE = 0.95  # with which a promise to the people holds
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class TableFile:
     """A table: where it is, and what its owner calls it."""
 
     path: Path
@@ -40,8 +40,8 @@ class Source:
 class Choices:
     """What was chosen; what was not has a default that can be seen."""
 
-    source: Source | None = None
-    dialect: Dialect = AS_FOUND  # how the file is read
+    source: TableFile | None = None
+    dialect: Dialect = AUTO_DETECT  # how the file is read
     roles: Mapping[str, str] = field(default_factory=dict)  # of columns; left out where none is given
     bins: Mapping[str, str] = field(default_factory=dict)  # what stands behind the = of --bin
     rare: Mapping[str, int] = field(default_factory=dict)  # values of fewer rows are one
@@ -59,7 +59,7 @@ class Choices:
         return tuple(column for column, given in self.roles.items() if given == role)
 
     @property
-    def table(self) -> Source:
+    def table(self) -> TableFile:
         if self.source is None:
             raise TableError("a table must be chosen; none is. Begin with the first step.")
         return self.source
@@ -84,21 +84,21 @@ class Choices:
 
     @property
     def promise(self) -> Promise:
-        from privacyfunnel.model.promises import promise as promise_called
+        from privacyfunnel.model.promises import find_promise as promise_called
 
         return promise_called(self.promise_name, self.size)
 
     @property
     def cuts(self) -> tuple[Bins, ...]:
         """The bins of columns that are secret or published."""
-        from privacyfunnel.tables.asking import parse_bin
+        from privacyfunnel.tables.coding.bin_syntax import parse_bin
 
         used = {*self.columns(SECRET), *self.columns(PUBLISH)}
         return tuple(parse_bin(f"{column}={how}") for column, how in self.bins.items() if how and column in used)
 
     @property
     def merges(self) -> tuple[Merge, ...]:
-        from privacyfunnel.tables.merging import MergeRare
+        from privacyfunnel.tables.coding.merges import MergeRare
 
         return tuple(MergeRare(rows, column) for column, rows in self.rare.items() if column in self.columns(PUBLISH))
 
@@ -114,30 +114,30 @@ class Choices:
     @property
     def ledger(self) -> Path | None:
         """The owner's memory of releases: beside the table, or beside the release where the table does not stay."""
-        from privacyfunnel.release.ledger import NAME
+        from privacyfunnel.release.ledger.ledger_file import NAME
 
         return self.folder.parent / NAME if self.table.uploaded else None
 
-    def order(self, progress: Progress | None = None) -> Order:
+    def to_spec(self, progress: Progress | None = None) -> Order:
         """The order that all this makes."""
         from privacyfunnel.designs.methods import Effort
-        from privacyfunnel.model.uses.called import use_called
+        from privacyfunnel.model.uses.use_parser import parse_use
         from privacyfunnel.release.order import Order
 
-        self.checked_roles()
+        self.check_roles()
         return Order(
             secret=self.columns(SECRET),
             publish=self.columns(PUBLISH),
             promise=self.promise,
             population=self.population,
-            use=use_called(self.use) if self.use else None,
+            use=parse_use(self.use) if self.use else None,
             keep=self.columns(KEEP),
             bins=self.cuts,
             merges=self.merges,
             effort=Effort(time_limit=self.time_limit, progress=progress),
         )
 
-    def checked_roles(self) -> None:
+    def check_roles(self) -> None:
         """Refuse what nothing can be published with."""
         if not self.columns(SECRET):
             raise ColumnError(

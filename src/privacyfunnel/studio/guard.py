@@ -51,11 +51,11 @@ class Keys:
         return self._token
 
     @property
-    def used(self) -> bool:
+    def is_used(self) -> bool:
         """Whether the last token was used, and none made since."""
         return self._token is None
 
-    def spent(self, token: str) -> bool:
+    def spend(self, token: str) -> bool:
         """Whether this is the token; if so, it is none any more."""
         if self._token is None or not hmac.compare_digest(token.encode(), self._token.encode()):
             return False
@@ -81,7 +81,7 @@ class Guard:
         if scope["type"] != "http":  # there are no web sockets here
             return
 
-        async def guarded(message: Message) -> None:
+        async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
@@ -89,7 +89,7 @@ class Guard:
             await send(message)
 
         refusal = self._refusal(scope)
-        await (refusal or self._app)(scope, receive, guarded)
+        await (refusal or self._app)(scope, receive, send_guarded)
 
     def _refusal(self, scope: Scope) -> Response | None:
         """Why this is not answered; None where it is."""
@@ -97,14 +97,14 @@ class Guard:
         host, origin = headers.get("host", ""), headers.get("origin")
         reading = scope["method"] in {"GET", "HEAD"}
         if host not in self._hosts:
-            return _no(421, "This address is not the studio's.")
+            return _refuse(421, "This address is not the studio's.")
         at_the_door = path == "/" and reading  # where a token is asked for, from wherever somebody comes
         from_here = at_the_door or headers.get("sec-fetch-site", "none") in FROM_HERE
         if not from_here or origin not in ({f"http://{host}", None} if reading else {f"http://{host}"}):
-            return _no(403, "Only the studio's own pages may ask for that.")
+            return _refuse(403, "Only the studio's own pages may ask for that.")
         public = at_the_door or (path.startswith(OPEN) and reading)
         if not public and not self._keys.fits(_cookie(headers.get("cookie", ""), self.cookie_name)):
-            return _no(403, "Open the address that the studio printed.")
+            return _refuse(403, "Open the address that the studio printed.")
         return None
 
 
@@ -116,5 +116,5 @@ def _cookie(header: str, name: str) -> str:
     return "" if found is None else found.value
 
 
-def _no(status: int, sentence: str) -> Response:
+def _refuse(status: int, sentence: str) -> Response:
     return Response(f"{sentence}\n", status, media_type="text/plain")

@@ -18,18 +18,17 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from privacyfunnel.errors import PrivacyFunnelError
-from privacyfunnel.report.look import STYLE
-from privacyfunnel.studio.choices import Choices, Source
-from privacyfunnel.studio.crew import DONE, FAILED, STOPPED, Crew, Job
+from privacyfunnel.report.stylesheet import STYLE
+from privacyfunnel.studio.choices import Choices, TableFile
 from privacyfunnel.studio.guard import Guard, Keys
-from privacyfunnel.studio.pages import OTHERS, PAGES, WAY
-from privacyfunnel.studio.pages import table as table_page
-from privacyfunnel.studio.pages.page import Asked, Page
-from privacyfunnel.studio.place import Place
+from privacyfunnel.studio.pages import OTHERS, PAGES, WAY, table_page
+from privacyfunnel.studio.pages.page_definition import PageRequest, StudioPage
+from privacyfunnel.studio.private_folder import PrivateFolder
 from privacyfunnel.studio.sessions import Session, Sessions
-from privacyfunnel.studio.shown import environment
-from privacyfunnel.studio.tasks.saying import fault
-from privacyfunnel.tables.files import table_suffix
+from privacyfunnel.studio.task_pool import DONE, FAILED, STOPPED, Job, TaskPool
+from privacyfunnel.studio.tasks.progress_messages import fault_message
+from privacyfunnel.studio.text_filters import environment
+from privacyfunnel.tables.readers.table_files import table_suffix
 
 LARGEST_FORM = 1 << 22  # bytes; a table of ten thousand columns has a form of some hundred kilobytes
 LARGEST_UPLOAD = 1 << 32  # bytes
@@ -42,7 +41,13 @@ class Studio:
     """All that answers need."""
 
     def __init__(
-        self, port: int, place: Place, crew: Crew, keys: Keys, first: Source | None, say: Callable[[str], None]
+        self,
+        port: int,
+        place: PrivateFolder,
+        crew: TaskPool,
+        keys: Keys,
+        first: TableFile | None,
+        say: Callable[[str], None],
     ):
         self.port, self.place, self.keys, self._say = port, place, keys, say
         self.sessions = Sessions(crew, lambda: Choices(source=first))
@@ -56,25 +61,25 @@ class Studio:
     def app(self) -> ASGIApp:
         """The whole server."""
         routes = [
-            Route("/", self._door),
+            Route("/", self._entry),
             Route("/static/{name}", self._static),
             Route("/s/{session}/copy", self._copy, methods=["POST"]),
             Route("/s/{session}/upload/{slot}", self._upload, methods=["POST"]),
             Route("/s/{session}/{page}", self._page, methods=["GET", "POST"]),
             Route("/s/{session}/{page}/part", self._part),
-            Route("/s/{session}/{page}/{more}", self._more, methods=["GET", "POST"]),
+            Route("/s/{session}/{page}/{more}", self._view, methods=["GET", "POST"]),
         ]
         inner = Starlette(routes=routes)
-        guard = Guard(_silent(inner), self.keys, self.port)
+        guard = Guard(_silence(inner), self.keys, self.port)
         self._cookie = guard.cookie_name
         return guard
 
     def render(self, template: str, **said: Any) -> str:
         return self._environment.get_template(f"{template}.html.jinja").render(**said)
 
-    async def _door(self, request: Request) -> Response:
-        if not self.keys.spent(request.query_params.get("token", "")):
-            if self.keys.used:  # somebody would like to come in; whoever sees the terminal may let them
+    async def _entry(self, request: Request) -> Response:
+        if not self.keys.spend(request.query_params.get("token", "")):
+            if self.keys.is_used:  # somebody would like to come in; whoever sees the terminal may let them
                 self._say(f"Somebody asked to come in. If that was you, open {self.address}")
             return HTMLResponse(self.render("door"), 403)
         session = self.sessions.new()
@@ -99,7 +104,7 @@ class Studio:
         if session is None:
             return Response("", 404)
         fresh = request.query_params.get("fresh") == "yes"
-        other = self.sessions.new() if fresh else self.sessions.another(session)
+        other = self.sessions.new() if fresh else self.sessions.duplicate(session)
         return JSONResponse({"session": other.name})
 
     async def _page(self, request: Request) -> Response:
@@ -115,13 +120,13 @@ class Studio:
                 sentence = str(error)
             quietly = "application/json" in request.headers.get("accept", "")
             if quietly:
-                return JSONResponse({"sentence": self._named(session, sentence)})
+                return JSONResponse({"sentence": self._name_uploads(session, sentence)})
             if not sentence:
                 to = form.get("to", page.name)
                 return RedirectResponse(f"/s/{session.name}/{to if to in PAGES else page.name}", 303)
-        return await self._shown(session, page, sentence)
+        return await self._render_page(session, page, sentence)
 
-    async def _shown(self, session: Session, page: Page, sentence: str = "") -> Response:
+    async def _render_page(self, session: Session, page: StudioPage, sentence: str = "") -> Response:
         try:
             said = page.show(session)
             job = page.work(session)
@@ -135,10 +140,10 @@ class Studio:
             page=page,
             session=session,
             choices=session.choices,
-            sentence=self._named(session, sentence),
+            sentence=self._name_uploads(session, sentence),
             lost=lost,
             job=job,
-            part=None if job is None else self._part_of(session, page, job),
+            part=None if job is None else self._render_part(session, page, job),
             **said,
         )
         return HTMLResponse(text, 422 if sentence else 200)
@@ -153,13 +158,13 @@ class Studio:
             return JSONResponse({"state": FAILED, "heard": 0, "html": self.render("failed", sentence=str(error))})
         if job is None:
             return JSONResponse({"state": DONE, "heard": 0, "html": ""})
-        return JSONResponse({"state": job.state, "heard": job.heard, "html": self._part_of(session, page, job)})
+        return JSONResponse({"state": job.state, "heard": job.heard, "html": self._render_part(session, page, job)})
 
-    def _part_of(self, session: Session, page: Page, job: Job) -> str:
+    def _render_part(self, session: Session, page: StudioPage, job: Job) -> str:
         """The lower part of a page as far as the work for it is."""
         if job.state == FAILED:
-            return self.render("failed", sentence=self._named(session, job.sentence))
-        if job.state == DONE or job.said or job.state == STOPPED:
+            return self.render("failed", sentence=self._name_uploads(session, job.sentence))
+        if job.state == DONE or job.messages or job.state == STOPPED:
             return self.render(
                 f"{page.name}.part",
                 page=page,
@@ -169,25 +174,25 @@ class Studio:
             )
         return self.render("working", sentence="")
 
-    async def _more(self, request: Request) -> Response:
+    async def _view(self, request: Request) -> Response:
         session, page = self._session(request), PAGES.get(request.path_params["page"])
         name = request.path_params["more"]
         if session is None or page is None:
             return Response("", 404)
-        if request.method == "POST" and name in page.does:
+        if request.method == "POST" and name in page.actions:
             sentence = ""
             try:
-                page.does[name](session, await _form(request))
+                page.actions[name](session, await _form(request))
             except PrivacyFunnelError as error:
                 sentence = str(error)
             if sentence:
-                return await self._shown(session, page, sentence)
+                return await self._render_page(session, page, sentence)
             return RedirectResponse(f"/s/{session.name}/{page.name}", 303)
-        if request.method == "GET" and name in page.more:
+        if request.method == "GET" and name in page.views:
             try:
-                return await page.more[name](Asked(request, session, self.place, self.render))
+                return await page.views[name](PageRequest(request, session, self.place, self.render))
             except PrivacyFunnelError as error:
-                return HTMLResponse(self.render("failed", sentence=self._named(session, str(error))), 422)
+                return HTMLResponse(self.render("failed", sentence=self._name_uploads(session, str(error))), 422)
         return Response("", 404)
 
     async def _upload(self, request: Request) -> Response:
@@ -204,7 +209,7 @@ class Studio:
                 size += len(piece)
                 if size > LARGEST_UPLOAD:
                     raise _TooLargeError
-                await run_in_threadpool(_written, file, piece)
+                await run_in_threadpool(_write_piece, file, piece)
         except (ClientDisconnect, _TooLargeError, OSError):
             path.unlink(missing_ok=True)
             return JSONResponse(
@@ -213,16 +218,16 @@ class Studio:
             )  # fmt: skip
         finally:
             os.close(file)
-        source = Source(path, name, uploaded=True)
+        source = TableFile(path, name, uploaded=True)
         if slot == "table":
-            table_page.chosen(session, source)
+            table_page.choose_table(session, source)
         else:
             session.beside[slot] = source
         return JSONResponse({"sentence": ""})
 
-    def _named(self, session: Session, sentence: str) -> str:
+    def _name_uploads(self, session: Session, sentence: str) -> str:
         """The sentence with uploaded files under the names that their owner knows."""
-        known = [session.choices.source, *(each for each in session.beside.values() if isinstance(each, Source))]
+        known = [session.choices.source, *(each for each in session.beside.values() if isinstance(each, TableFile))]
         for source in known:
             if source is not None and source.uploaded:
                 sentence = sentence.replace(str(source.path), source.name)
@@ -233,7 +238,7 @@ class _TooLargeError(Exception):
     """More came than is taken."""
 
 
-def _written(file: int, piece: bytes) -> None:
+def _write_piece(file: int, piece: bytes) -> None:
     view = memoryview(piece)
     while view:
         view = view[os.write(file, view) :]
@@ -249,7 +254,7 @@ async def _form(request: Request) -> Mapping[str, str]:
     return dict(parse_qsl(text.decode("utf-8", "replace"), keep_blank_values=True))
 
 
-def _silent(app: ASGIApp) -> ASGIApp:
+def _silence(app: ASGIApp) -> ASGIApp:
     """A fault of ours becomes a sentence; what it quotes reaches no log."""
 
     async def quiet(scope: Scope, receive: Receive, send: Send) -> None:
@@ -257,7 +262,7 @@ def _silent(app: ASGIApp) -> ASGIApp:
             await app(scope, receive, send)
         except Exception as error:
             answer = Response(
-                f"{fault(error)}\n",
+                f"{fault_message(error)}\n",
                 500,
                 media_type="text/plain",
             )
@@ -267,7 +272,7 @@ def _silent(app: ASGIApp) -> ASGIApp:
     return quiet
 
 
-def bound_socket(port: int) -> socket.socket:
+def bind_socket(port: int) -> socket.socket:
     """A socket of this machine alone; port 0 is any that is free."""
     here = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     here.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from privacyfunnel.studio.choices import Choices
-from privacyfunnel.studio.crew import DONE, WORKING, Crew, Job
+from privacyfunnel.studio.task_pool import DONE, WORKING, Job, TaskPool
 
 MOST_SESSIONS = 64  # the oldest is forgotten; nobody has so many tabs
 
@@ -21,7 +21,7 @@ MOST_SESSIONS = 64  # the oldest is forgotten; nobody has so many tabs
 class Session:
     """One tab."""
 
-    crew: Crew
+    crew: TaskPool
     name: str = field(default_factory=lambda: secrets.token_urlsafe(16))
     choices: Choices = field(default_factory=Choices)
     beside: dict[str, Any] = field(default_factory=dict)  # what pages for others than the owner remember
@@ -34,19 +34,19 @@ class Session:
         if self.choices != before and "time_limit" not in changed:
             self.choices = replace(self.choices, time_limit=None)
 
-    def work(self, task: str, *words: Any, about: Any = None) -> Job:
+    def work(self, task: str, *arguments: Any, about: Any = None) -> Job:
         """The task with these words: as it stands, or begun now. `about` tells it from another where words do not."""
-        key = words if about is None else about
+        key = arguments if about is None else about
         known = self._work.get(task)
         if known is not None:
             if known[0] == key:
                 return known[1]
             known[1].stop()
-        job = self.crew.begin(task, *words)
+        job = self.crew.begin(task, *arguments)
         self._work[task] = (key, job)
         return job
 
-    def known(self, task: str) -> Job | None:
+    def last_job(self, task: str) -> Job | None:
         """The work of that kind that was begun last, whatever it was for."""
         found = self._work.get(task)
         return None if found is None else found[1]
@@ -71,20 +71,20 @@ class Session:
 class Sessions:
     """The tabs that are open, by their names."""
 
-    def __init__(self, crew: Crew, first: Callable[[], Choices] = Choices) -> None:
+    def __init__(self, crew: TaskPool, first: Callable[[], Choices] = Choices) -> None:
         self._crew, self._first = crew, first
         self._open: dict[str, Session] = {}
 
     def new(self) -> Session:
-        return self._kept(Session(self._crew, choices=self._first()))
+        return self._add(Session(self._crew, choices=self._first()))
 
-    def another(self, session: Session) -> Session:
-        return self._kept(session.copy())
+    def duplicate(self, session: Session) -> Session:
+        return self._add(session.copy())
 
     def get(self, name: str) -> Session | None:
         return self._open.get(name)
 
-    def _kept(self, session: Session) -> Session:
+    def _add(self, session: Session) -> Session:
         while len(self._open) >= MOST_SESSIONS:
             self._open.pop(next(iter(self._open))).close()
         self._open[session.name] = session

@@ -12,15 +12,15 @@ from types import FrameType
 from typing import Any
 
 from privacyfunnel.errors import PrivacyFunnelError
-from privacyfunnel.studio.crew import DONE, FAILED
+from privacyfunnel.studio.task_pool import DONE, FAILED
 from privacyfunnel.studio.tasks import TASKS
-from privacyfunnel.studio.tasks.saying import ENOUGH, Say, fault
+from privacyfunnel.studio.tasks.progress_messages import ENOUGH, ProgressReporter, fault_message
 
 
 def main(parent: int, file: int) -> None:
     """Do what comes through the pipe until nobody is at its other end."""
-    signal.signal(signal.SIGTERM, _interrupted)
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    signal.signal(signal.SIGTERM, _interrupt)
+    threading.Thread(target=_end_with_parent, args=(parent,), daemon=True).start()
     with Connection(file) as line:
         while True:
             try:
@@ -31,9 +31,9 @@ def main(parent: int, file: int) -> None:
                 line.send(_answer(line, *asked))
 
 
-def _answer(line: Connection, task: str, words: Any) -> tuple[str, Any]:
+def _answer(line: Connection, task: str, arguments: Any) -> tuple[str, Any]:
     try:
-        return DONE, TASKS[task](Say(line), *words)
+        return DONE, TASKS[task](ProgressReporter(line), *arguments)
     except PrivacyFunnelError as error:
         return FAILED, str(error)
     except MemoryError:
@@ -41,14 +41,14 @@ def _answer(line: Connection, task: str, words: Any) -> tuple[str, Any]:
     except (BrokenPipeError, KeyboardInterrupt):
         raise SystemExit(1) from None
     except Exception as error:
-        return FAILED, fault(error)
+        return FAILED, fault_message(error)
 
 
-def _interrupted(number: int, frame: FrameType | None) -> None:
+def _interrupt(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _end_with(parent: int) -> None:
+def _end_with_parent(parent: int) -> None:
     """Without the studio nobody would hear the answer, and nothing may be published any more."""
     while os.getppid() == parent:
         time.sleep(0.3)

@@ -34,7 +34,7 @@ class Band:
     slides: bool = False
 
     @classmethod
-    def of(cls, promise: Promise, joint: Joint) -> Band:
+    def from_promise(cls, promise: Promise, joint: Joint) -> Band:
         """The band that keeps the promise, where there is one."""
         if promise.population is not None:
             raise ParameterError(
@@ -50,12 +50,12 @@ class Band:
         return band
 
     @property
-    def loud(self) -> float:
+    def ratio_bound(self) -> float:
         """e^ε."""
         return math.exp(self.epsilon)
 
     @property
-    def looser(self) -> Band:
+    def outer_band(self) -> Band:
         """What rounding may make of it."""
         return Band(self.epsilon + SLACK, self.slides)
 
@@ -68,8 +68,8 @@ class Band:
         """
         least, most = ratio.min(axis=axis), ratio.max(axis=axis)
         if self.slides:
-            return np.asarray(most <= self.loud**2 * least)
-        return np.asarray((most <= self.loud) & (least * self.loud >= 1))
+            return np.asarray(most <= self.ratio_bound**2 * least)
+        return np.asarray((most <= self.ratio_bound) & (least * self.ratio_bound >= 1))
 
     def middle(self, ratio: FloatArray) -> FloatArray:
         """A t that suits ratios in the band; they are in the last axis, which is kept."""
@@ -78,7 +78,7 @@ class Band:
         return np.asarray(np.sqrt(ratio.min(axis=-1, keepdims=True) * ratio.max(axis=-1, keepdims=True)))
 
 
-def chained(promise: Promise, joint: Joint) -> bool:
+def is_chainable(promise: Promise, joint: Joint) -> bool:
     """Whether a chain can keep this promise."""
     return _band(promise, joint) is not None
 

@@ -17,10 +17,10 @@ import numpy as np
 
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
 from privacyfunnel.designs.chain.band import Band
-from privacyfunnel.designs.chain.channel import Channel, rounded
-from privacyfunnel.engine.simplex import Programmes, solve
-from privacyfunnel.engine.tableau import Tableaus, cheapest
-from privacyfunnel.model.information import surprise
+from privacyfunnel.designs.chain.context_channel import Channel, round_channel
+from privacyfunnel.engine.lp.batched_simplex import Programmes, solve
+from privacyfunnel.engine.lp.tableau import Tableaus, minimise_tableaus
+from privacyfunnel.model.information import entropy_terms
 
 WORTH = 1e-3  # nats: an atom whose reduced cost gains less than this is not worth another round
 PATIENCE = 2  # rounds without a new atom after which a context is done
@@ -36,9 +36,9 @@ def split_in_two(tables: FloatArray, band: Band) -> list[tuple[FloatArray, Float
     at_one, at_zero = tables[:, 1:, 0], tables[:, 1:, 1]
     prior = tables[:, 0, 0]
     low, high = (
-        _sliding_ends(prior, at_one, at_zero, band.loud**2)
+        _sliding_ends(prior, at_one, at_zero, band.ratio_bound**2)
         if band.slides
-        else _standing_ends(prior, at_one, at_zero, band.loud)
+        else _standing_ends(prior, at_one, at_zero, band.ratio_bound)
     )
     q = np.divide(prior - low, high - low, out=np.ones_like(prior), where=high > low)
     return [
@@ -64,10 +64,10 @@ def _standing_ends(prior: FloatArray, at_one: FloatArray, at_zero: FloatArray, l
 def _sliding_ends(prior: FloatArray, at_one: FloatArray, at_zero: FloatArray, wide: float) -> list[FloatArray]:
     """Where the largest and the least ratio are a factor `wide` apart, below and above the prior."""
     here = at_zero + prior[:, None] * (at_one - at_zero)
-    return [prior * (1 - _as_far(here, at_zero, wide)), prior + (1 - prior) * _as_far(here, at_one, wide)]
+    return [prior * (1 - _largest_share(here, at_zero, wide)), prior + (1 - prior) * _largest_share(here, at_one, wide)]
 
 
-def _as_far(here: FloatArray, there: FloatArray, wide: float) -> FloatArray:
+def _largest_share(here: FloatArray, there: FloatArray, wide: float) -> FloatArray:
     """The largest share f at which no two of (1 − f)·here + f·there are more than a factor `wide` apart.
 
     Met from outside: where the largest and the least are too far apart, f goes back to where those two no longer are.
@@ -95,23 +95,23 @@ def split_contexts(tables: FloatArray, band: Band, rounds: int = 6) -> list[tupl
     if d == 2:
         return split_in_two(tables, band)
     prior = tables[:, 0]
-    box, mixture = _Box(tables, band), _Mixture(prior)
+    box, mixture = _Polytopes(tables, band), _ContextMixtures(prior)
     # For every value the atom that gives it most, then ever better atoms for the prices of the best mixture.
     of, value = np.nonzero(prior > 0)
     slopes = np.zeros((len(of), d))
     slopes[np.arange(len(of)), value] = -1.0
-    at, found, walks = box.cheapest(slopes, of, box.begun(of))
+    at, found, walks = box.minimise(slopes, of, box.begin(of))
     of, at, walks = of[found], at[found], walks[found]
-    mixture.add(np.concatenate([at, box.rest(prior[of], at, of)]), np.concatenate([of, of]))
+    mixture.add(np.concatenate([at, box.remainder(prior[of], at, of)]), np.concatenate([of, of]))
     random = np.random.default_rng(1)
     fruitless = np.zeros(len(prior), dtype=np.int64)
     for _ in range(rounds):
         prices = mixture.solve()
         slopes = random.exponential(size=at.shape) * random.uniform(0.0, 2.0, size=(len(of), 1)) - prices[of]
         for _ in range(STEPS):
-            at, found, walks = box.cheapest(slopes, of, walks)
+            at, found, walks = box.minimise(slopes, of, walks)
             slopes = -np.log(np.maximum(at, FLATTEST)) - prices[of]
-        gain = (at * prices[of]).sum(axis=1) - surprise(at).sum(axis=1)
+        gain = (at * prices[of]).sum(axis=1) - entropy_terms(at).sum(axis=1)
         good = found & (gain > WORTH)
         mixture.add(at[good], of[good])
         fruitless[of] += 1
@@ -124,7 +124,7 @@ def split_contexts(tables: FloatArray, band: Band, rounds: int = 6) -> list[tupl
     return mixture.splits()
 
 
-class _Box:
+class _Polytopes:
     """The polytopes of all contexts, with one row per secret, z_s = Σ_x n_{s,x} v_x, and one for z_0 = Σ_x v_x.
 
     Where the band stands, z_0 is 1. Where it slides, t is 1 instead and v is any multiple of an atom: Σ_x v_x is then
@@ -136,35 +136,35 @@ class _Box:
         self.band, self.d = band, d
         self.rows = tables.copy()
         self.rows[:, 0] = 1.0
-        low, high = np.full((2, k, rows), [[[1 / band.loud]], [[band.loud]]])
+        low, high = np.full((2, k, rows), [[[1 / band.ratio_bound]], [[band.ratio_bound]]])
         if not band.slides:
             low[:, 0] = high[:, 0] = 1.0
-        most = ROOM * band.loud if band.slides else ROOM
+        most = ROOM * band.ratio_bound if band.slides else ROOM
         self.low = np.concatenate([np.zeros((k, d)), low], axis=1)
         self.high = np.concatenate([np.where(tables[:, 0] > 0, most, 0.0), high], axis=1)
 
-    def begun(self, of: IntArray) -> Tableaus:
+    def begin(self, of: IntArray) -> Tableaus:
         """Where walks in these polytopes begin."""
-        return Tableaus.of_rows(self.rows[of])
+        return Tableaus.from_rows(self.rows[of])
 
-    def cheapest(self, slopes: FloatArray, of: IntArray, start: Tableaus) -> tuple[FloatArray, BoolArray, Tableaus]:
+    def minimise(self, slopes: FloatArray, of: IntArray, start: Tableaus) -> tuple[FloatArray, BoolArray, Tableaus]:
         """For each i the vertex of polytope of[i] that minimises slopes[i]·v, as an atom; whether it was found; and
         where to begin next."""
         cost = np.concatenate([slopes, np.zeros((len(of), self.rows.shape[1]))], axis=1)
-        ended = cheapest(start, cost, self.low[of], self.high[of])
+        ended = minimise_tableaus(start, cost, self.low[of], self.high[of])
         v, z = ended.x[:, : self.d], ended.x[:, self.d :]
         spoilt = np.abs(np.matmul(self.rows[of], v[:, :, None])[:, :, 0] - z).max(axis=1) > SPOILT
-        ended.at.put(np.flatnonzero(spoilt), self.begun(of[spoilt]))
+        ended.tableaus.store(np.flatnonzero(spoilt), self.begin(of[spoilt]))
         v = np.maximum(v, 0.0)
         total = v.sum(axis=1, keepdims=True)
-        return np.divide(v, total, out=v, where=total > 0), ended.optimal & ~spoilt, ended.at
+        return np.divide(v, total, out=v, where=total > 0), ended.optimal & ~spoilt, ended.tableaus
 
-    def rest(self, prior: FloatArray, atoms: FloatArray, of: IntArray) -> FloatArray:
+    def remainder(self, prior: FloatArray, atoms: FloatArray, of: IntArray) -> FloatArray:
         """What is left of the prior, as an atom, when as much of v is taken out as the polytope allows.
 
         Without these the first mixtures are often the prior alone, whose prices say nothing.
         """
-        n, loud = self.rows[of][:, 1:], self.band.loud
+        n, loud = self.rows[of][:, 1:], self.band.ratio_bound
         n_p, n_v = np.matmul(n, prior[:, :, None])[:, :, 0], np.matmul(n, atoms[:, :, None])[:, :, 0]
         t_p, t_v = self.band.middle(n_p), self.band.middle(n_v)
         room = np.concatenate([prior, np.maximum(loud * t_p - n_p, 0.0), np.maximum(n_p - t_p / loud, 0.0)], axis=1)
@@ -174,7 +174,7 @@ class _Box:
         return np.asarray(np.maximum(prior - share * atoms, 0.0) / (1.0 - share))
 
 
-class _Mixture:
+class _ContextMixtures:
     """For every context the cheapest mixture of its atoms that averages to its prior: Σ_y q_y v_y = p."""
 
     def __init__(self, prior: FloatArray) -> None:
@@ -215,7 +215,7 @@ class _Mixture:
         A = np.concatenate(
             [np.tile(np.eye(d), (k, 1, 1)), columns.transpose(0, 2, 1) / self.scale[who][:, :, None]], axis=2
         )
-        cost = np.concatenate([np.zeros((k, d)), surprise(columns).sum(axis=2)], axis=1)
+        cost = np.concatenate([np.zeros((k, d)), entropy_terms(columns).sum(axis=2)], axis=1)
         present = np.arange(columns.shape[1])[None, :] < counts[:, None]
         high = np.concatenate([np.zeros((k, d)), np.where(present, ROOM, 0.0)], axis=1)
         b = (self.prior[who] > 0).astype(np.float64)
@@ -238,10 +238,10 @@ class _Mixture:
 def context_channels(tables: FloatArray, band: Band, rounds: int) -> list[Channel]:
     """The channels of contexts, rounded to integers; a context is silent where those integers leave the band."""
     return [
-        _channel(table[:, table[0] > 0], weights, atoms[:, table[0] > 0], band.looser)
+        _channel(table[:, table[0] > 0], weights, atoms[:, table[0] > 0], band.outer_band)
         for table, (weights, atoms) in zip(tables, split_contexts(tables, band, rounds), strict=True)
     ]
 
 
 def _channel(table: FloatArray, weights: FloatArray, atoms: FloatArray, band: Band) -> Channel:
-    return rounded(table, (weights[:, None] * atoms).T / table[0][:, None], band)[0]
+    return round_channel(table, (weights[:, None] * atoms).T / table[0][:, None], band)[0]

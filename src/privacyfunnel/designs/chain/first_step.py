@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from privacyfunnel.designs.chain.band import Band
-from privacyfunnel.designs.chain.channel import Channel, rounded
-from privacyfunnel.designs.sizes import SOLVED_WELL
+from privacyfunnel.designs.chain.context_channel import Channel, round_channel
+from privacyfunnel.designs.size_limits import SOLVED_WELL
 from privacyfunnel.engine import Problem, split
+from privacyfunnel.model.constraints import LinearConstraints
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.promises import against_everybody, each_other
-from privacyfunnel.model.rows import Rows
+from privacyfunnel.model.promises import pairs_with_everybody, secret_pairs
 
 GAP = 0.005  # of H
 FEW_VALUES = 40  # up to so many a first step is solved like any other
@@ -22,7 +22,7 @@ MOST_SECRETS = 50  # with more, a first step stays small too
 INSIDE = 1e-6  # of log-ratio: room for what rounding to integers does to rare outputs
 
 
-def largest_first(joint: Joint) -> tuple[int, ...]:
+def first_attributes(joint: Joint) -> tuple[int, ...]:
     """The attributes that go first, together: those with much to say, as long as few enough combinations occur."""
     most = MOST_IN_TWO if joint.c == 2 else SOLVED_WELL if joint.c <= MOST_SECRETS else FEW_VALUES
     taken: tuple[int, ...] = ()
@@ -47,13 +47,13 @@ def first_channel(joint: Joint, attributes: tuple[int, ...], band: Band, seconds
     prior = small.p_x
     ratio = small.p_s_given_x / small.p_s[:, None]
     if band.holds(ratio, axis=0).all():
-        return Channel.certain(small.a)
-    wide, compared = band.epsilon, against_everybody(small.c)
+        return Channel.identity(small.a)
+    wide, compared = band.epsilon, pairs_with_everybody(small.c)
     if band.slides and (small.c == 2 or small.a <= MOST_IN_PAIRS):
-        wide, compared = 2 * band.epsilon, each_other(small.c)
-    rows = Rows.about_secrets(ratio, small.p_s, *compared)
-    problem = Problem.of_values(prior, rows, max(wide - INSIDE, wide / 2))
+        wide, compared = 2 * band.epsilon, secret_pairs(small.c)
+    rows = LinearConstraints.from_groups(ratio, small.p_s, *compared)
+    problem = Problem.from_values(prior, rows, max(wide - INSIDE, wide / 2))
     found = split(problem, gap=GAP * entropy(prior), time_limit=seconds, most_atoms=MOST_OUTPUTS)
     used = found.weights > 0
     p_yx = found.weights[used][:, None] * np.maximum(found.atoms[used], 0.0)
-    return rounded(np.vstack([prior, ratio]), (p_yx / prior).T, band.looser)[0]
+    return round_channel(np.vstack([prior, ratio]), (p_yx / prior).T, band.outer_band)[0]

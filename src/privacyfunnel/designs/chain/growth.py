@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from privacyfunnel.arrays import FloatArray, IntArray, sparse
 from privacyfunnel.designs.chain.band import Band
-from privacyfunnel.designs.chain.channel import Channel, lumped
-from privacyfunnel.designs.chain.crew import Crew
-from privacyfunnel.laws.chain import ChainLaw
-from privacyfunnel.laws.chain_step import UNIT, Step
-from privacyfunnel.model.information import surprise
+from privacyfunnel.designs.chain.context_channel import Channel, lump_rare
+from privacyfunnel.designs.chain.context_workers import ContextWorkers
+from privacyfunnel.mechanisms.chain import ChainMechanism
+from privacyfunnel.mechanisms.chain_step import UNIT, Step
+from privacyfunnel.model.information import entropy_terms
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.protocol import NEGLIGIBLE, listed, numbered
-from privacyfunnel.tables.names import unlike
+from privacyfunnel.model.protocols.channel_protocol import NEGLIGIBLE, format_values, number_duplicates
+from privacyfunnel.tables.coding.column_names import unique_label
 
 FEW, MANY = 64, 12_000  # contexts: while there are no more than few, each is solved thoroughly, with all its values
 THOROUGH, ROUNDS, FEWEST_ROUNDS = 30, 4, 2  # rounds where contexts are few, not many, and many
@@ -35,27 +35,27 @@ PART = 1 << 18  # such pairs that are worked on at a time; each may lead to ten 
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Grown:
+class Growth:
     """A chain grown for a joint: the law, and I(X;Y) in nats."""
 
-    law: ChainLaw
+    mechanism: ChainMechanism
     nats: float
     late: bool = False  # whether the clock ended it
 
     @property
     def contexts(self) -> int:
         """How many contexts are listed."""
-        return sum(len(step.came_by) for step in self.law.steps)
+        return sum(len(step.parent_output) for step in self.mechanism.steps)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Reach:
     """Context `of[i]` may be combination `combo[i]`, under which what was published has chance `chance[i]`."""
 
-    of: IntArray
+    context: IntArray
     combo: IntArray
     chance: FloatArray
-    came_by: IntArray  # the output of the step before that led to each context
+    parent_output: IntArray  # the output of the step before that led to each context
     cut: bool = False  # whether likely outputs are missing, for which there is no time
 
 
@@ -70,7 +70,7 @@ def grow(
     trial: bool = False,
     deadline: float = math.inf,
     workers: int | None = None,
-) -> Grown:
+) -> Growth:
     """The chain of these steps: of each step's outputs those are contexts of the next that as many `rows` as there are
     would show once or more, on average. In all others nothing more is said.
 
@@ -86,48 +86,50 @@ def grow(
     total = 0.0
     grown: list[Step] = []
     late = False
-    with Crew(workers) as crew:
+    with ContextWorkers(workers) as crew:
         for number, (attributes, band) in enumerate(zip(steps, bands, strict=True)):
             until = deadline if number else math.inf  # one context: without it nothing would be said at all
             most = 0 if trial and number else FEW
             values, of_combo = np.unique(joint.combos[:, attributes], axis=0, return_inverse=True)
             of_combo = of_combo.reshape(-1)
-            step, mass, information = _solved(
+            step, mass, information = _solve_step(
                 joint, attributes, values, of_combo, reach, band, crew, labels, as_values, first, until, most
             )
             first = None
             grown.append(step)
             total += float(mass @ information)
             if number + 1 < len(steps):
-                reach = _onward(joint, step, reach, of_combo, rows, deadline)
+                reach = _reach_next(joint, step, reach, of_combo, rows, deadline)
                 late = late or reach.cut
         late = late or time.monotonic() >= deadline
     whole: list[Step] = []
     ended = False  # whether there are outputs after which nothing more is said
     for number, step in enumerate(grown):
-        ended = ended or (number > 0 and len(step.came_by) < len(grown[number - 1].context_of_output))
-        whole.append(replace(step, otherwise=_silent(joint, step.attributes, labels, as_values)) if ended else step)
-    return Grown(ChainLaw(tuple(whole), labels.columns, joint.combos), total, late)
+        ended = ended or (number > 0 and len(step.parent_output) < len(grown[number - 1].context_of_output))
+        whole.append(
+            replace(step, default_labels=_silent_labels(joint, step.attributes, labels, as_values)) if ended else step
+        )
+    return Growth(ChainMechanism(tuple(whole), labels.columns, joint.combos), total, late)
 
 
-def _silent(joint: Joint, attributes: tuple[int, ...], labels: _LabelCodes, as_values: bool) -> IntArray:
+def _silent_labels(joint: Joint, attributes: tuple[int, ...], labels: _LabelCodes, as_values: bool) -> IntArray:
     """What is shown where nothing is said: the commonest value where values are, or a label for any of them."""
     if not as_values:
-        return labels.of_any(attributes)
+        return labels.any_codes(attributes)
     values, of_combo = np.unique(joint.combos[:, attributes], axis=0, return_inverse=True)
     commonest = np.bincount(of_combo.reshape(-1), joint.p_x).argmax()
-    shown: IntArray = labels.of_values(attributes, values[commonest][None])[0]
+    shown: IntArray = labels.value_codes(attributes, values[commonest][None])[0]
     return shown
 
 
-def _solved(
+def _solve_step(
     joint: Joint,
     attributes: tuple[int, ...],
     values: IntArray,
     of_combo: IntArray,
     reach: _Reach,
     band: Band,
-    crew: Crew,
+    crew: ContextWorkers,
     labels: _LabelCodes,
     as_values: bool,
     given: Channel | None,
@@ -136,12 +138,12 @@ def _solved(
 ) -> tuple[Step, FloatArray, FloatArray]:
     """The step's channels, the probability of each of its contexts, and what the step adds in each, in nats."""
     V = len(values)
-    cells, at = _numbered(reach.of * V + of_combo[reach.combo], len(reach.came_by) * V)
+    cells, at = _number_keys(reach.context * V + of_combo[reach.combo], len(reach.parent_output) * V)
     masses = sparse.coo_array((reach.chance, (at, reach.combo)), shape=(len(cells), joint.a))
     p_cell_s = np.asarray(sparse.csr_array(masses) @ joint.p_sx.T)
     p_cell = p_cell_s.sum(axis=1)
     context = cells // V
-    contexts = len(reach.came_by)
+    contexts = len(reach.parent_output)
     mass: FloatArray = np.bincount(context, p_cell, minlength=contexts).astype(np.float64)
     prior = p_cell / mass[context]
     ratio = p_cell_s / p_cell[:, None] / joint.p_s
@@ -151,25 +153,25 @@ def _solved(
     hard = hard[np.argsort(-mass[hard], kind="stable")]
     channels = [given] if given is not None else []
     if given is None and not len(hard):
-        channels = [Channel.certain(int(n)) for n in np.diff(starts)]
+        channels = [Channel.identity(int(n)) for n in np.diff(starts)]
     elif given is None:
         tables = [np.vstack([prior[i:j], ratio[i:j].T]) for i, j in zip(starts[hard], starts[hard + 1], strict=True)]
         most = MOST_VALUES if len(tables) > few else values.shape[0]
-        small = [lumped(table, most) for table in tables]
+        small = [lump_rare(table, most) for table in tables]
         tables, groups = [table for table, _ in small], [group for _, group in small]
         shared: dict[bytes, int] = {}
         which = [shared.setdefault(np.round(table, ALIKE).tobytes(), len(shared)) for table in tables]
         different = [tables[i] for i in np.unique(which, return_index=True)[1]]
         rounds = THOROUGH if len(different) <= few else ROUNDS if len(different) <= MANY else FEWEST_ROUNDS
         found = crew.channels(different, band, rounds, deadline)
-        solved = {k: found[i].spread(g) for k, i, g in zip(hard.tolist(), which, groups, strict=True)}
+        solved = {k: found[i].refine(g) for k, i, g in zip(hard.tolist(), which, groups, strict=True)}
         sizes = np.diff(starts).tolist()
-        channels = [solved[k] if k in solved else Channel.certain(n) for k, n in enumerate(sizes)]
+        channels = [solved[k] if k in solved else Channel.identity(n) for k, n in enumerate(sizes)]
     shown = [np.zeros(0, dtype=np.int64)]
     if as_values:
         whole = np.vstack([prior, ratio.T])
         parts = zip(channels, starts[:-1], starts[1:], strict=True)
-        drawn = [channel.as_values(whole[:, i:j], band.looser) for channel, i, j in parts]
+        drawn = [channel.as_values(whole[:, i:j], band.outer_band) for channel, i, j in parts]
         channels, shown = [channel for channel, _ in drawn], [cells[i:] % V for i in starts[:-1]]
         shown = [mine[value] for mine, (_, value) in zip(shown, drawn, strict=True)]
     lengths = np.array([len(channel.value) for channel in channels])
@@ -183,27 +185,27 @@ def _solved(
     p_output = np.bincount(output, p_entry)
     entry_context = context[cell_of_entry]
     information = (
-        np.bincount(context, surprise(prior), minlength=contexts).astype(np.float64)
-        + np.bincount(np.repeat(np.arange(contexts), widths), surprise(p_output), minlength=contexts)
-        - np.bincount(entry_context, surprise(p_entry), minlength=contexts)
+        np.bincount(context, entropy_terms(prior), minlength=contexts).astype(np.float64)
+        + np.bincount(np.repeat(np.arange(contexts), widths), entropy_terms(p_output), minlength=contexts)
+        - np.bincount(entry_context, entropy_terms(p_entry), minlength=contexts)
     )
     step = Step(
         attributes=attributes,
         values=values,
-        came_by=reach.came_by,
+        parent_output=reach.parent_output,
         context_of_output=np.repeat(np.arange(contexts), widths),
-        labels=labels.of_values(attributes, values[np.concatenate(shown)])
+        labels=labels.value_codes(attributes, values[np.concatenate(shown)])
         if as_values
-        else labels.of_outputs(attributes, values, (cells % V)[cell_of_entry], output, p_entry, widths),
+        else labels.output_codes(attributes, values, (cells % V)[cell_of_entry], output, p_entry, widths),
         value=(cells % V)[cell_of_entry],
         output=output,
         numerator=numerator,
-        otherwise=np.zeros(len(attributes), dtype=np.int64),  # known when all labels are
+        default_labels=np.zeros(len(attributes), dtype=np.int64),  # known when all labels are
     )
     return step, mass, np.maximum(information, 0.0)
 
 
-def _numbered(keys: IntArray, size: int) -> tuple[IntArray, NDArray[np.integer[Any]]]:
+def _number_keys(keys: IntArray, size: int) -> tuple[IntArray, NDArray[np.integer[Any]]]:
     """The different ones among these keys, all below `size`, in their order, and which one each is."""
     if size > len(keys):  # a place for every possible key would be longer than sorting takes
         different, which = np.unique(keys, return_inverse=True)
@@ -213,17 +215,19 @@ def _numbered(keys: IntArray, size: int) -> tuple[IntArray, NDArray[np.integer[A
     return np.flatnonzero(held), (np.cumsum(held, dtype=np.int32) - 1)[keys]
 
 
-def _onward(joint: Joint, step: Step, reach: _Reach, of_combo: IntArray, expected: float, deadline: float) -> _Reach:
+def _reach_next(
+    joint: Joint, step: Step, reach: _Reach, of_combo: IntArray, expected: float, deadline: float
+) -> _Reach:
     """The contexts that likely outputs are, and which combinations each may be: no more than there is time for.
 
     How long that takes is told from how long it takes to weigh outputs, on the way.
     """
     begun = time.monotonic()
-    channel_row = step.rows_of(reach.of, of_combo[reach.combo])
+    channel_row = step.row_numbers(reach.context, of_combo[reach.combo])
     p_output = np.zeros(len(step.context_of_output))
     pairs = np.zeros(len(p_output), dtype=np.int64)
     for first in range(0, len(channel_row), PART):
-        place, entry = step.spread(channel_row[first : first + PART])
+        place, entry = step.expand_rows(channel_row[first : first + PART])
         chance = reach.chance[place + first] * (step.numerator[entry] / UNIT) * joint.p_x[reach.combo[place + first]]
         p_output += np.bincount(step.output[entry], chance, minlength=len(p_output))
         pairs += np.bincount(step.output[entry], minlength=len(p_output))
@@ -241,7 +245,7 @@ def _onward(joint: Joint, step: Step, reach: _Reach, of_combo: IntArray, expecte
     context[reached] = np.arange(len(reached))
     of, combo, chances = [], [], []
     for first in range(0, len(channel_row), PART):
-        place, entry = step.spread(channel_row[first : first + PART])
+        place, entry = step.expand_rows(channel_row[first : first + PART])
         goes = context[step.output[entry]] >= 0
         place, entry = place[goes] + first, entry[goes]
         of.append(context[step.output[entry]])
@@ -262,15 +266,15 @@ class _LabelCodes:
         """The labels of each column, in the order of their codes."""
         return tuple(tuple(codes) for codes in self._codes)
 
-    def of_any(self, attributes: tuple[int, ...]) -> IntArray:
+    def any_codes(self, attributes: tuple[int, ...]) -> IntArray:
         """The codes of labels that stand for any value, unlike all others."""
         found = []
         for j in attributes:
             known = self._codes[j]
-            found.append(known.setdefault(unlike(ANY, {*known, *self._joint.attributes[j].labels}), len(known)))
+            found.append(known.setdefault(unique_label(ANY, {*known, *self._joint.attributes[j].labels}), len(known)))
         return np.array(found, dtype=np.int64)
 
-    def of_values(self, attributes: tuple[int, ...], values: IntArray) -> IntArray:
+    def value_codes(self, attributes: tuple[int, ...], values: IntArray) -> IntArray:
         """The codes of values that are published just so, a row per output."""
         codes = np.zeros(values.shape, dtype=np.int64)
         for i, j in enumerate(attributes):
@@ -278,7 +282,7 @@ class _LabelCodes:
             codes[:, i] = [known.setdefault(labels[value], len(known)) for value in values[:, i].tolist()]
         return codes
 
-    def of_outputs(
+    def output_codes(
         self,
         attributes: tuple[int, ...],
         values: IntArray,
@@ -297,11 +301,11 @@ class _LabelCodes:
         plain = []
         for start, count in zip(starts[:-1], counts, strict=True):
             combos = [names[v] for v in sorted_value[start : start + count]]
-            plain.append(listed(combos, [""] * count, len(attributes)))
+            plain.append(format_values(combos, [""] * count, len(attributes)))
         codes = np.zeros((len(plain), len(attributes)), dtype=np.int64)
         ends = np.cumsum(widths).tolist()
         for first, last in zip([0, *ends[:-1]], ends, strict=True):
-            for o, label in enumerate(numbered(plain[first:last]), first):
+            for o, label in enumerate(number_duplicates(plain[first:last]), first):
                 codes[o] = [
                     self._codes[j].setdefault(text, len(self._codes[j]))
                     for j, text in zip(attributes, label, strict=True)

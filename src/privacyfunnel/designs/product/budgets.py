@@ -15,18 +15,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from privacyfunnel.designs.product.factors import LARGEST_EPSILON, Factors
-from privacyfunnel.designs.question import Stop
+from privacyfunnel.designs.optimal.solver_interface import StopReason
+from privacyfunnel.designs.product.product_factors import LARGEST_EPSILON, Factors
 from privacyfunnel.engine.clock import Clock
-from privacyfunnel.errors import ParameterError, SizeError, checked_epsilon
-from privacyfunnel.laws.sealing import SealedProtocol, seal
+from privacyfunnel.errors import ParameterError, SizeError, check_epsilon
+from privacyfunnel.mechanisms.sealing import SealedProtocol, seal
 from privacyfunnel.model.comparisons import Leak
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.product import ProductProtocol, worst_leak
 from privacyfunnel.model.promises import Promise
-from privacyfunnel.model.protocol import Protocol
-from privacyfunnel.model.uses.use import Information, Worth
+from privacyfunnel.model.protocols.channel_protocol import Protocol
+from privacyfunnel.model.protocols.product_protocol import ProductProtocol, worst_leak
+from privacyfunnel.model.uses.use import Information, UseValue
 
 HALVINGS = 12  # of the interval in which the largest common ε' lies
 LARGEST_SCALE = 16.0  # ε' is looked for up to this many ε
@@ -54,7 +54,7 @@ class Product:
     joint: Joint
     bound: None = None  # nothing is proved about the best product
     drawn: None = None  # it needs counts only
-    stopped: Stop = Stop.NOTHING  # what ended the search
+    stopped: StopReason = StopReason.NOTHING  # what ended the search
 
     @property
     def excess(self) -> float:
@@ -67,13 +67,13 @@ class Product:
         return self.protocol.outputs
 
     @property
-    def worth(self) -> Worth:
+    def worth(self) -> UseValue:
         """Products are sought by the information they keep."""
-        return Worth(Information(), self.information, self.bound, self.stopped.value)
+        return UseValue(Information(), self.information, self.bound, self.stopped.value)
 
     def as_values(self) -> Product:
         """Every attribute's output replaced by a value drawn from what it stands for; the promise stands."""
-        shown = _judged(self.joint, self.promise, self.protocol.as_values(self.joint), self.budgets)
+        shown = _measure(self.joint, self.promise, self.protocol.as_values(self.joint), self.budgets)
         return replace(shown, stopped=self.stopped)
 
     def seal(self) -> SealedProtocol:
@@ -91,19 +91,19 @@ def product_protocol(
     ε is split so that the sum is assured (docs/theory.md, Theorem 20), in the best of a few ways. All of it ends after
     `seconds`, with the best that was found.
     """
-    checked_search(joint)
+    check_search_size(joint)
     solved = promise.resized(min(promise.epsilon, LARGEST_EPSILON))
-    factors = Factors(joint, solved, Clock.of(seconds))
+    factors = Factors(joint, solved, Clock.from_limit(seconds))
     if budgets is None:
-        found = _searched(factors, solved)
+        found = _search(factors, solved)
     elif budgets == SOUND:
-        found = _sound(factors, solved)
+        found = _sound_product(factors, solved)
     else:
-        found = _measured(factors, solved, checked_budgets(joint, solved, budgets))
-    return replace(found, promise=promise, stopped=Stop.TIME if factors.clock.late else Stop.NOTHING)
+        found = _product_from_budgets(factors, solved, resolve_budgets(joint, solved, budgets))
+    return replace(found, promise=promise, stopped=StopReason.TIME if factors.clock.late else StopReason.NOTHING)
 
 
-def checked_search(joint: Joint) -> None:
+def check_search_size(joint: Joint) -> None:
     """Refuse more outputs than can be measured again and again."""
     outputs = math.prod(len(attribute.labels) for attribute in joint.attributes)
     if outputs > MOST_SEARCHED:
@@ -123,12 +123,12 @@ def parse_budgets(text: str | None) -> str | tuple[float, ...] | None:
     if text is None or text in {PAPER, SOUND}:
         return text
     try:
-        return tuple(checked_epsilon(float(part)) for part in text.split(","))
+        return tuple(check_epsilon(float(part)) for part in text.split(","))
     except ValueError:
         raise ParameterError(f"Budgets are '{PAPER}', '{SOUND}' or one ε per published column; not '{text}'.") from None
 
 
-def checked_budgets(joint: Joint, promise: Promise, budgets: str | Sequence[float]) -> tuple[float, ...]:
+def resolve_budgets(joint: Joint, promise: Promise, budgets: str | Sequence[float]) -> tuple[float, ...]:
     """An ε' per attribute."""
     if isinstance(budgets, str):
         if budgets != PAPER:
@@ -136,20 +136,20 @@ def checked_budgets(joint: Joint, promise: Promise, budgets: str | Sequence[floa
         return (promise.epsilon / joint.m,) * joint.m
     if len(budgets) != joint.m:
         raise ParameterError(f"Budgets must be one ε per published column; there are {len(budgets)} for {joint.m}.")
-    return tuple(checked_epsilon(budget) for budget in budgets)
+    return tuple(check_epsilon(budget) for budget in budgets)
 
 
-def _measured(factors: Factors, promise: Promise, budgets: tuple[float, ...]) -> Product:
-    product = factors.product(tuple(factors.alone(j, epsilon) for j, epsilon in enumerate(budgets)))
-    return _judged(factors.joint, promise, product, budgets)
+def _product_from_budgets(factors: Factors, promise: Promise, budgets: tuple[float, ...]) -> Product:
+    product = factors.product(tuple(factors.solve_alone(j, epsilon) for j, epsilon in enumerate(budgets)))
+    return _measure(factors.joint, promise, product, budgets)
 
 
-def _judged(joint: Joint, promise: Promise, product: ProductProtocol, budgets: tuple[float, ...]) -> Product:
+def _measure(joint: Joint, promise: Promise, product: ProductProtocol, budgets: tuple[float, ...]) -> Product:
     leak = worst_leak(joint, promise, product)
     return Product(product, product.mutual_information(joint), leak, promise, budgets, joint)
 
 
-def _sound(factors: Factors, promise: Promise) -> Product:
+def _sound_product(factors: Factors, promise: Promise) -> Product:
     """Budgets that add up to ε: alike, by what each attribute has to say, or all for one. Much to say comes first."""
     m = factors.joint.m
     h = [entropy(marginal.p_x) for marginal in factors.marginals]
@@ -163,30 +163,30 @@ def _sound(factors: Factors, promise: Promise) -> Product:
         chosen: dict[int, Protocol] = {}
         try:
             for j in order:
-                chosen[j] = factors.after(j, chosen, budgets[j]) if budgets[j] > 0 else factors.silent(j)
+                chosen[j] = factors.solve_after(j, chosen, budgets[j]) if budgets[j] > 0 else factors.constant(j)
         except SizeError:  # several factors with many outputs each; one alone has few comparisons
             if not found:
                 raise
             continue
         product = factors.product(tuple(chosen[j] for j in range(m)))
-        found.append(_judged(factors.joint, promise, product, budgets))
+        found.append(_measure(factors.joint, promise, product, budgets))
     return max(found, key=lambda product: product.information)
 
 
-def _searched(factors: Factors, promise: Promise) -> Product:
+def _search(factors: Factors, promise: Promise) -> Product:
     m, clock = factors.joint.m, factors.clock
     low, high = 0.0, LARGEST_SCALE
-    silent = factors.product(tuple(factors.silent(j) for j in range(m)))
-    best = _judged(factors.joint, promise, silent, (0.0,) * m)
+    silent = factors.product(tuple(factors.constant(j) for j in range(m)))
+    best = _measure(factors.joint, promise, silent, (0.0,) * m)
     halving = clock.part(HALVING_SHARE)
-    whole = _measured(factors, promise, (LARGEST_SCALE * promise.epsilon,) * m)
+    whole = _product_from_budgets(factors, promise, (LARGEST_SCALE * promise.epsilon,) * m)
     if whole.excess == 0:
         return whole
     for _ in range(HALVINGS):
         if halving.late:
             break
         middle = (low + high) / 2
-        found = _measured(factors, promise, (middle * promise.epsilon,) * m)
+        found = _product_from_budgets(factors, promise, (middle * promise.epsilon,) * m)
         if found.excess == 0:
             low, best = middle, found if found.information > best.information else best
         else:
@@ -195,15 +195,15 @@ def _searched(factors: Factors, promise: Promise) -> Product:
     starting = clock.part(STARTING_SHARE)
     for share in STARTS:
         if low > 0 and not starting.late:
-            starts.append(_measured(factors, promise, (share * low * promise.epsilon,) * m))
+            starts.append(_product_from_budgets(factors, promise, (share * low * promise.epsilon,) * m))
     if not starting.late:
-        starts.append(_sound(factors, promise))
+        starts.append(_sound_product(factors, promise))
     starts = sorted((start for start in starts if start.excess == 0), key=lambda start: -start.information)
-    improved = [_improved(factors, start) for start in starts]
+    improved = [_improve(factors, start) for start in starts]
     return max(improved, key=lambda product: product.information)
 
 
-def _improved(factors: Factors, product: Product) -> Product:
+def _improve(factors: Factors, product: Product) -> Product:
     """Exchange one factor after the other for the best one next to the rest, as long as that pays."""
     for _ in range(SWEEPS):
         before = product.information
@@ -211,13 +211,13 @@ def _improved(factors: Factors, product: Product) -> Product:
             if factors.clock.late:
                 return product
             try:
-                factor = factors.beside(j, product.protocol, product.promise.epsilon)
+                factor = factors.solve_beside(j, product.protocol, product.promise.epsilon)
             except SizeError:  # what was found so far stands
                 return product
             if factor is None:
                 continue
             exchanged = tuple(factor if k == j else old for k, old in enumerate(product.protocol.factors))
-            found = _judged(factors.joint, product.promise, factors.product(exchanged), product.budgets)
+            found = _measure(factors.joint, product.promise, factors.product(exchanged), product.budgets)
             if found.excess == 0 and found.information > product.information:
                 product = found
         if product.information - before < WORTH:

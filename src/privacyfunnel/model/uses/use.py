@@ -1,6 +1,6 @@
 """Use: what a protocol is to be best for, and how good one is for it, in a unit that can be said in words.
 
-A use measures; it does not solve. How the best protocol for it is found stands in the table of `designs/solvers.py`,
+A use measures; it does not solve. How the best protocol for it is found stands in `designs/optimal/solvers.py`,
 under the use's name.
 """
 
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.protocol import Protocol
-from privacyfunnel.model.uses.order import Orders
+from privacyfunnel.model.protocols.channel_protocol import Protocol
+from privacyfunnel.model.uses.ordinal_scale import Orders
 
 
 class Use(ABC):
@@ -95,7 +95,7 @@ class Information(Use):
 
 
 @dataclass(frozen=True, slots=True)
-class Worth:
+class UseValue:
     """How good a protocol is for a use, and how good any could be, in the use's own unit."""
 
     use: Use
@@ -104,6 +104,6 @@ class Worth:
     stopped: str | None = None  # what ended the search for it: gap, time or nothing left to try; None without a search
 
     @property
-    def unproved(self) -> bool:
+    def is_unproved(self) -> bool:
         """Whether nothing is known about how good any could be: that no error is below 0 is no news."""
         return self.bound is None or (self.use.less_is_better and self.bound <= 0 < self.value)

@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from privacyfunnel.studio.tasks.analyst import analyst, impute
-from privacyfunnel.studio.tasks.audit import audit
-from privacyfunnel.studio.tasks.cost import cost
-from privacyfunnel.studio.tasks.looks import edges, look
-from privacyfunnel.studio.tasks.publish import publish
-from privacyfunnel.studio.tasks.today import today
+from privacyfunnel.studio.tasks.analyst_task import analyst, impute
+from privacyfunnel.studio.tasks.audit_task import audit
+from privacyfunnel.studio.tasks.cost_task import cost
+from privacyfunnel.studio.tasks.overview_task import edges, look
+from privacyfunnel.studio.tasks.publish_task import publish
+from privacyfunnel.studio.tasks.today_task import today
 
 TASKS: Mapping[str, Callable[..., Any]] = MappingProxyType(
     {task.__name__: task for task in (look, edges, today, cost, publish, analyst, impute, audit)}

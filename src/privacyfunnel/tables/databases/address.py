@@ -15,20 +15,20 @@ _ADDRESS = re.compile(
     rf"(?:/(?P<name>{_PART}))?(?:\?(?P<more>(?:[a-z_]+=[^@#\s&]*)(?:&[a-z_]+=[^@#\s&]*)*))?",
     re.IGNORECASE,
 )
-_SPOKEN = re.compile(r"(postgres(?:ql)?:/+)\S*@|(password=)[^&\s'\"]*", re.IGNORECASE)
+_CREDENTIALS = re.compile(r"(postgres(?:ql)?:/+)\S*@|(password=)[^&\s'\"]*", re.IGNORECASE)
 
 
-def on_server(where: str) -> bool:
+def is_server_address(where: str) -> bool:
     """Whether this is the address of a server, or was meant to be."""
     return _SCHEME.match(where) is not None
 
 
-def spoken(where: str) -> str:
+def public_address(where: str) -> str:
     """The server and the database of an address, which may be said and written down.
 
-    >>> spoken("postgresql://ann:secret@db.example:5432/people?sslmode=require")
+    >>> public_address("postgresql://ann:secret@db.example:5432/people?sslmode=require")
     'postgresql://db.example:5432/people'
-    >>> spoken("postgresql:///people?host=/run/postgresql&user=ann&password=secret")
+    >>> public_address("postgresql:///people?host=/run/postgresql&user=ann&password=secret")
     'postgresql:///people?host=/run/postgresql'
     """
     found = _ADDRESS.fullmatch(where)
@@ -41,10 +41,10 @@ def spoken(where: str) -> str:
     return f"postgresql://{found['hosts']}/{found['name'] or ''}{'?' if more else ''}{'&'.join(more)}"
 
 
-def discreet(text: str) -> str:
+def redact_credentials(text: str) -> str:
     """The text without what proves who asks, wherever an address stands in it.
 
-    >>> discreet("there is no file 'postgresql:/ann:secret@db/people'")
+    >>> redact_credentials("there is no file 'postgresql:/ann:secret@db/people'")
     "there is no file 'postgresql:/…@db/people'"
     """
-    return _SPOKEN.sub(lambda found: f"{found[1]}…@" if found[1] else f"{found[2]}…", text)
+    return _CREDENTIALS.sub(lambda found: f"{found[1]}…@" if found[1] else f"{found[2]}…", text)

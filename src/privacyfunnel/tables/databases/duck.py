@@ -11,42 +11,42 @@ from typing import Any
 import polars as pl
 
 from privacyfunnel.errors import TableError
-from privacyfunnel.tables.databases.arrow import frames
-from privacyfunnel.tables.databases.failing import broken_off, not_installed, not_understood
-from privacyfunnel.tables.databases.names import quoted
+from privacyfunnel.tables.databases.arrow_batches import read_frames
+from privacyfunnel.tables.databases.failures import missing_package_error, query_error, read_error
+from privacyfunnel.tables.databases.identifiers import quote_identifier
 
 BATCH_ROWS = 1 << 17
 # What comes as it is; all else comes as the text that the database writes for it.
-PLAIN = ("BOOLEAN", "VARCHAR", "DATE", "TIMESTAMP", "FLOAT", "DOUBLE", "DECIMAL")
-WHOLE = tuple(f"{sign}{size}" for sign in ("", "U") for size in ("TINYINT", "SMALLINT", "INTEGER", "BIGINT"))
+PLAIN_TYPES = ("BOOLEAN", "VARCHAR", "DATE", "TIMESTAMP", "FLOAT", "DOUBLE", "DECIMAL")
+INTEGER_TYPES = tuple(f"{sign}{size}" for sign in ("", "U") for size in ("TINYINT", "SMALLINT", "INTEGER", "BIGINT"))
 
 
 @dataclass(frozen=True, slots=True)
-class Duck:
+class DuckDB:
     """A file."""
 
     path: Path
 
     def columns(self, query: str) -> Mapping[str, str]:
-        with self._asked(f"describe select * from ({query}\n) as given") as answer:
+        with self._execute(f"describe select * from ({query}\n) as given") as answer:
             found = answer.fetchall()
         return {
-            name: quoted(name)
-            if kind.partition("(")[0] in (*PLAIN, *WHOLE)
-            else f"{quoted(name)}::varchar as {quoted(name)}"
+            name: quote_identifier(name)
+            if kind.partition("(")[0] in (*PLAIN_TYPES, *INTEGER_TYPES)
+            else f"{quote_identifier(name)}::varchar as {quote_identifier(name)}"
             for name, kind, *_ in found
         }
 
     def batches(self, query: str) -> Iterator[pl.DataFrame]:
-        with self._asked(query) as answer:
-            yield from frames(answer.to_arrow_reader(BATCH_ROWS), f"'{self.path}'")
+        with self._execute(query) as answer:
+            yield from read_frames(answer.to_arrow_reader(BATCH_ROWS), f"'{self.path}'")
 
     @contextmanager
-    def _asked(self, query: str) -> Iterator[Any]:
+    def _execute(self, query: str) -> Iterator[Any]:
         try:
             import duckdb
         except ModuleNotFoundError:
-            raise not_installed(f"'{self.path}'", "duckdb", "duckdb") from None
+            raise missing_package_error(f"'{self.path}'", "duckdb", "duckdb") from None
         try:
             # One thread: what many give of a join or a group comes in another order every time.
             connection = duckdb.connect(self.path, read_only=True, config={"threads": 1})
@@ -58,8 +58,8 @@ class Duck:
         try:
             yield connection.sql(query)
         except (duckdb.CatalogException, duckdb.BinderException, duckdb.ParserException) as error:
-            raise not_understood(f"'{self.path}'", str(error).partition("\n")[0]) from None
+            raise query_error(f"'{self.path}'", str(error).partition("\n")[0]) from None
         except duckdb.Error:
-            raise broken_off(f"'{self.path}'") from None
+            raise read_error(f"'{self.path}'") from None
         finally:
             connection.close()

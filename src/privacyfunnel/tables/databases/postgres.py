@@ -11,12 +11,12 @@ from typing import Any
 import polars as pl
 
 from privacyfunnel.errors import TableError
-from privacyfunnel.tables.databases.address import spoken
-from privacyfunnel.tables.databases.arrow import frames
-from privacyfunnel.tables.databases.failing import broken_off, not_installed, not_reached, not_understood
-from privacyfunnel.tables.databases.names import quoted, refuse_twice
+from privacyfunnel.tables.databases.address import public_address
+from privacyfunnel.tables.databases.arrow_batches import read_frames
+from privacyfunnel.tables.databases.failures import connection_error, missing_package_error, query_error, read_error
+from privacyfunnel.tables.databases.identifiers import quote_identifier, refuse_duplicates
 
-PATIENCE = 10  # seconds until a server must have let us in
+CONNECT_TIMEOUT = 10  # seconds until a server must have let us in
 # It is to write nothing, to give its rows in the same order whenever it is asked, and dates as everybody writes them.
 SETTINGS = (
     "set transaction read only",
@@ -25,7 +25,16 @@ SETTINGS = (
     "set datestyle = iso",
 )
 # What comes as it is; all else comes as the text that the server writes for it.
-PLAIN = ("smallint", "integer", "bigint", "real", "double precision", "boolean", "date", "timestamp without time zone")
+PLAIN_TYPES = (
+    "smallint",
+    "integer",
+    "bigint",
+    "real",
+    "double precision",
+    "boolean",
+    "date",
+    "timestamp without time zone",
+)
 NAMES_AND_GRAMMAR = "42"  # the class of errors that speak of nothing else
 _ERROR = re.compile(r"ERROR:\s+(.+)")
 
@@ -37,34 +46,36 @@ class Postgres:
     where: str = field(repr=False)
 
     def columns(self, query: str) -> Mapping[str, str]:
-        with self._answer(f"select * from ({query}\n) as given limit 0") as reader:
+        with self._execute(f"select * from ({query}\n) as given limit 0") as reader:
             names = list(reader.schema.names)
-        refuse_twice(names)
-        kinds = ", ".join(f"pg_typeof(given.{quoted(name)})::text as k{i}" for i, name in enumerate(names))
-        with self._answer(
+        refuse_duplicates(names)
+        kinds = ", ".join(f"pg_typeof(given.{quote_identifier(name)})::text as k{i}" for i, name in enumerate(names))
+        with self._execute(
             f"select {kinds} from (select 1) as one left join (select * from ({query}\n) as q limit 0) as given on true"
         ) as reader:
-            row = pl.concat(frames(reader, spoken(self.where)))
+            row = pl.concat(read_frames(reader, public_address(self.where)))
         return {
-            name: quoted(name) if row[f"k{i}"][0] in PLAIN else f"{quoted(name)}::text as {quoted(name)}"
+            name: quote_identifier(name)
+            if row[f"k{i}"][0] in PLAIN_TYPES
+            else f"{quote_identifier(name)}::text as {quote_identifier(name)}"
             for i, name in enumerate(names)
         }
 
     def batches(self, query: str) -> Iterator[pl.DataFrame]:
-        with self._answer(query) as reader:
-            yield from frames(reader, spoken(self.where))
+        with self._execute(query) as reader:
+            yield from read_frames(reader, public_address(self.where))
 
     @contextmanager
-    def _answer(self, query: str) -> Iterator[Any]:
+    def _execute(self, query: str) -> Iterator[Any]:
         """What reads the rows that are answered, while the connection stands."""
         try:
             from adbc_driver_postgresql import dbapi
         except ModuleNotFoundError:
-            raise not_installed("a PostgreSQL database", "adbc-driver-postgresql", "postgres") from None
+            raise missing_package_error("a PostgreSQL database", "adbc-driver-postgresql", "postgres") from None
         try:
-            connection = dbapi.connect(_patient(self.where))
+            connection = dbapi.connect(_add_timeout(self.where))
         except Exception:
-            raise not_reached(spoken(self.where)) from None
+            raise connection_error(public_address(self.where)) from None
         cursor = connection.cursor()
         try:
             for setting in SETTINGS:
@@ -72,21 +83,21 @@ class Postgres:
             cursor.execute(query)
             yield cursor.fetch_record_batch()
         except dbapi.Error as error:
-            raise self._refused(error) from None
+            raise self._execution_error(error) from None
         finally:
             for handle in (cursor, connection):
                 with suppress(Exception):  # a connection that was lost
                     handle.close()
 
-    def _refused(self, error: Any) -> TableError:
+    def _execution_error(self, error: Any) -> TableError:
         found = _ERROR.search(str(error))
         if found and (error.sqlstate or "").startswith(NAMES_AND_GRAMMAR):
-            return not_understood(spoken(self.where), found[1])
-        return broken_off(spoken(self.where))
+            return query_error(public_address(self.where), found[1])
+        return read_error(public_address(self.where))
 
 
-def _patient(where: str) -> str:
+def _add_timeout(where: str) -> str:
     """The address, with how long to wait for an answer where it does not say so."""
     if "connect_timeout=" in where:
         return where
-    return f"{where}{'&' if '?' in where else '?'}connect_timeout={PATIENCE}"
+    return f"{where}{'&' if '?' in where else '?'}connect_timeout={CONNECT_TIMEOUT}"

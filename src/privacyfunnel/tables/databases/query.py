@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from privacyfunnel.errors import ParameterError, TableError
-from privacyfunnel.tables.databases.address import on_server, spoken
-from privacyfunnel.tables.dialect import COMMON, Dialect, Written
-from privacyfunnel.tables.numbers import Numbers
+from privacyfunnel.tables.databases.address import is_server_address, public_address
+from privacyfunnel.tables.readers.dialect import DEFAULT_TEXT_FORMAT, Dialect, TextFormat
+from privacyfunnel.tables.readers.number_format import NumberFormat
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from privacyfunnel.tables.table import Table
+    from privacyfunnel.tables.readers.table_interface import Table
 
 FILES = (".duckdb", ".ddb", ".sqlite", ".sqlite3", ".db")  # how the names of databases end
 
@@ -48,7 +48,7 @@ class Query:
         _ = str(self)  # which refuses an address that is none
 
     def __str__(self) -> str:
-        return spoken(self.where) if on_server(self.where) else self.where
+        return public_address(self.where) if is_server_address(self.where) else self.where
 
     @property
     def query(self) -> str:
@@ -63,7 +63,7 @@ class Query:
     @property
     def file(self) -> Path | None:
         """The file that the database is, which must not be overwritten; None where it is on a server."""
-        return None if on_server(self.where) else Path(self.where)
+        return None if is_server_address(self.where) else Path(self.where)
 
     @property
     def folder(self) -> Path:
@@ -83,15 +83,15 @@ class Query:
 
     def open(self, dialect: Dialect) -> Table:
         """Ask what the columns are called."""
-        from privacyfunnel.tables.persons import by_persons
+        from privacyfunnel.tables.readers.persons import reduce_to_persons
 
         database = self._database()
         columns = database.columns(self.asked)
         found = QueryTable(f"the query on {self}", columns, database, self.asked, dialect.numbers)
-        return by_persons(found, dialect.person, dialect.person_row)
+        return reduce_to_persons(found, dialect.person, dialect.person_row)
 
     def _database(self) -> Database:
-        if on_server(self.where):
+        if is_server_address(self.where):
             from privacyfunnel.tables.databases.postgres import Postgres
 
             return Postgres(self.where)
@@ -106,9 +106,9 @@ class Query:
 
             return Sqlite(path)
         if start[8:12] == b"DUCK":
-            from privacyfunnel.tables.databases.duck import Duck
+            from privacyfunnel.tables.databases.duck import DuckDB
 
-            return Duck(path)
+            return DuckDB(path)
         raise TableError(
             f"'{path}' must be a DuckDB or SQLite database to be asked a query; it is neither. For a file of rows "
             "leave out --query."
@@ -120,24 +120,24 @@ class QueryTable:
     """What a query gives."""
 
     name: str
-    _how: Mapping[str, str]  # each column, and how it is asked for
+    _expressions: Mapping[str, str]  # each column, and how it is asked for
     _database: Database
-    _asked: str
-    numbers: Numbers
-    written: Written = COMMON
+    _query: str
+    numbers: NumberFormat
+    text_format: TextFormat = DEFAULT_TEXT_FORMAT
 
     @property
     def columns(self) -> tuple[str, ...]:
-        return tuple(self._how)
+        return tuple(self._expressions)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
-        from privacyfunnel.tables.picking import exactly
+        from privacyfunnel.tables.readers.column_selection import require_columns
 
         rows = 0
-        names = ", ".join(self._how[name] for name in columns)
-        for batch in self._database.batches(f"select {names} from ({self._asked}\n) as given"):
+        names = ", ".join(self._expressions[name] for name in columns)
+        for batch in self._database.batches(f"select {names} from ({self._query}\n) as given"):
             rows += batch.height
             if batch.height:
-                yield exactly(batch, columns, self.name)
+                yield require_columns(batch, columns, self.name)
         if not rows:
             raise TableError(f"{self.name} must have rows; it has none.")

@@ -11,8 +11,8 @@ from pathlib import Path
 import polars as pl
 
 from privacyfunnel.errors import ColumnError
-from privacyfunnel.tables.databases.failing import broken_off, not_understood
-from privacyfunnel.tables.databases.names import quoted
+from privacyfunnel.tables.databases.failures import query_error, read_error
+from privacyfunnel.tables.databases.identifiers import quote_identifier
 
 BATCH_ROWS = 1 << 16
 NAMES_AND_GRAMMAR = ("no such ", "near ", "incomplete input", "ambiguous ", "unrecognized token")
@@ -25,31 +25,31 @@ class Sqlite:
     path: Path
 
     def columns(self, query: str) -> Mapping[str, str]:
-        with self._asked(f"select * from ({query}\n) as given limit 0") as answer:
-            return {name: quoted(name) for name, *_ in answer.description}
+        with self._execute(f"select * from ({query}\n) as given limit 0") as answer:
+            return {name: quote_identifier(name) for name, *_ in answer.description}
 
     def batches(self, query: str) -> Iterator[pl.DataFrame]:
-        with self._asked(query) as answer:
+        with self._execute(query) as answer:
             names = [name for name, *_ in answer.description]
             while rows := answer.fetchmany(BATCH_ROWS):
                 columns = zip(names, zip(*rows, strict=True), strict=True)
-                yield pl.DataFrame({name: _texts(name, entries) for name, entries in columns})
+                yield pl.DataFrame({name: _text_series(name, entries) for name, entries in columns})
 
     @contextmanager
-    def _asked(self, query: str) -> Iterator[sqlite3.Cursor]:
+    def _execute(self, query: str) -> Iterator[sqlite3.Cursor]:
         connection = sqlite3.connect(f"{self.path.resolve().as_uri()}?mode=ro", uri=True)
         try:
             yield connection.execute(query)
         except sqlite3.Error as error:
             words = str(error)
             if words.startswith(NAMES_AND_GRAMMAR):
-                raise not_understood(f"'{self.path}'", words) from None
-            raise broken_off(f"'{self.path}'") from None  # its text may quote rows
+                raise query_error(f"'{self.path}'", words) from None
+            raise read_error(f"'{self.path}'") from None  # its text may quote rows
         finally:
             connection.close()
 
 
-def _texts(column: str, entries: Sequence[str | float | bytes | None]) -> pl.Series:
+def _text_series(column: str, entries: Sequence[str | float | bytes | None]) -> pl.Series:
     if any(isinstance(entry, bytes) for entry in entries):
         raise ColumnError(f"column '{column}' must hold text or numbers; it holds bytes. Leave it out of the query.")
     texts = [entry if entry is None or isinstance(entry, str) else repr(entry) for entry in entries]

@@ -1,0 +1,178 @@
+"""Audit: does the promise hold, from the files alone, and did the draw follow the protocol?
+
+The promise is checked again in exact arithmetic: the integers of the protocol file against the counts of the table. The
+draw is judged by a chi-square test of how often each input became each output, and by whether outputs follow the secret
+beyond that. Whatever else the files claim is measured, or said to be unchecked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from privacyfunnel.audits.claims import Claims, check_claims
+from privacyfunnel.audits.draw_tests.draw_agreement import DrawAgreement, judge_draw
+from privacyfunnel.audits.matched_table import MatchedTable
+from privacyfunnel.audits.row_order_audit import find_row_order
+from privacyfunnel.audits.secret_labels import secret_labels
+from privacyfunnel.audits.side_channel_audit import SideChannel, side_channel
+from privacyfunnel.errors import ColumnError, GuaranteeError
+from privacyfunnel.mechanisms.column_shares import ColumnShares
+from privacyfunnel.mechanisms.sealing import SealedProtocol, certify
+from privacyfunnel.mechanisms.signatures import Signer, load_signed_protocol
+from privacyfunnel.notebook_html import facts_html
+from privacyfunnel.release.findings.population import PopulationBound, population_bound
+from privacyfunnel.tables.coding.bins import Bins
+from privacyfunnel.tables.readers.dialect import AUTO_DETECT, Dialect
+
+if TYPE_CHECKING:
+    from privacyfunnel.tables.coding.domain_file import DomainFile
+    from privacyfunnel.tables.coding.merges import Merge
+    from privacyfunnel.tables.readers.sources import TableSource
+
+INDUCED_TOLERANCE = 1e-9  # a stated q(y | x) is written in floats, and only ever read by analysts
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Audit:
+    """What an audit found: the promise holds."""
+
+    sealed: SealedProtocol
+    rows: int
+    certified: float  # ε now, on these rows, in exact arithmetic
+    draw: DrawAgreement | None  # None where no sanitised table was given
+    side_channel: SideChannel | None = None  # the worst for several columns; None where there is none or too many
+    secret_named: bool = False  # whether the auditor named the secret, or the file alone did
+    claims: Claims | None = None  # what the file states beside its promise
+    signer: Signer | None = None  # who signed the files; None where nobody did
+    people: PopulationBound | None = (
+        None  # ε for those whom the rows stand for; None where there is too much to go through
+    )
+
+    @property
+    def _facts(self) -> list[tuple[str, str]]:
+        promise, draw, secret = self.sealed.promise, self.draw, " & ".join(self.sealed.domain.secret_columns)
+        told = [
+            ("rows", f"{self.rows:,}"),
+            (
+                "promise",
+                f"{promise.name} ε = {promise.epsilon:g} about {secret} holds",
+            ),
+            ("certified", f"ε = {self.certified:.6g} now, {self.sealed.epsilon:.6g} stated"),
+        ]
+        told += [] if self.people is None else [("people", self.people.describe_with_table(self.certified))]
+        told += [] if draw is None else [("draw", f"consistent, p = {draw.p_value:.3f}")]
+        return [*told, ("signed by", "nobody" if self.signer is None else self.signer.fingerprint)]
+
+    def __repr__(self) -> str:
+        return "Audit\n" + "\n".join(f"  {name:<11}{said}" for name, said in self._facts)
+
+    def _repr_html_(self) -> str:
+        return facts_html("Audit", self._facts)
+
+
+def audit(
+    protocol: str | Path,
+    table: str | Path | TableSource,
+    *,
+    secret: Sequence[str] = (),
+    sanitised: str | Path | None = None,
+    bins: Sequence[Bins] = (),
+    merges: Sequence[Merge] = (),
+    dialect: Dialect = AUTO_DETECT,
+    keep_order: bool = False,
+    ledger: str | Path | None = None,
+    keep: Sequence[str] = (),
+    signed_by: str | Path | None = None,
+    domain: DomainFile | None = None,
+) -> Audit:
+    """Check a protocol file against the table it was made for, and the sanitised table against both.
+
+    Rows are paired where their order is known: `keep_order` says that it is that of the table, the owner's `ledger`
+    (by default the one beside the table) how to undo a random one. Else only counts of outputs are compared.
+
+    `keep` names the columns that were kept on purpose; any other that is not published is refused. `signed_by` is the
+    public key with which the files must be signed. `domain` is the public one of a private design, and says how its
+    secrets are called, which the file does not.
+
+    Raises
+    ------
+    GuaranteeError
+        If the promise or what the file states does not hold on these rows, the draw did not follow the protocol, or
+        the sanitised table holds more than it should.
+    SignatureError
+        If a signature is wrong, or missing where a key was asked for.
+    """
+    from privacyfunnel.tables.readers.sources import resolve_source
+    from privacyfunnel.tables.readers.table_files import open_table
+
+    sealed, signer = load_signed_protocol(protocol, sanitised, signed_by)
+    check_secret(sealed, secret)
+    sealed.domain.check_secrets(merges)
+    original = resolve_source(table).open(dialect)
+    found = MatchedTable.match(original, sealed, bins, merges)
+    law, joint = sealed.certified_on(
+        found.mechanism, found.joint, () if domain is None else secret_labels(sealed, domain)
+    )
+    now = certify(law, sealed.promise, joint, "Do not publish what it drew from this table.")
+    if not now <= sealed.epsilon:
+        raise GuaranteeError(
+            f"the protocol file certifies ε = {sealed.epsilon:.6g}; on this table it is {now:.6g}. "
+            "It was made for other rows, or altered: make it again."
+        )
+    _check_induced(sealed, found)
+    _check_shares(sealed, found)
+    draw = None
+    if sanitised is not None:
+        numbers = find_row_order(Path(protocol), table, Path(sanitised), found.encoding.rows, ledger, keep_order)
+        draw = judge_draw(sealed, found, open_table(sanitised), numbers, keep)
+    claims = check_claims(sealed, found.joint, found.mechanism)
+    side = side_channel(found.joint, found.mechanism)
+    whom = population_bound(law, sealed.promise, joint)
+    return Audit(sealed, found.encoding.rows, now, draw, side, bool(secret), claims, signer, whom)
+
+
+def check_secret(sealed: SealedProtocol, secret: Sequence[str]) -> None:
+    stated = sealed.domain.secret_columns
+    if secret and tuple(secret) != stated:
+        raise ColumnError(
+            f"the protocol protects {' & '.join(stated)}; --secret names {' & '.join(secret)}. Name the same columns."
+        )
+
+
+def _check_shares(sealed: SealedProtocol, found: MatchedTable) -> None:
+    """What analysts calibrate by must be the shares of this table."""
+    if sealed.shares is None:
+        return
+    combos, rows = sealed.domain.combos, found.joint.weights.sum(axis=0)
+    mine = combos[found.inputs[: found.joint.a] % len(combos)]
+    counted = ColumnShares(
+        tuple(
+            np.bincount(mine[:, j], weights=rows, minlength=len(at.labels)).astype(np.int64)
+            for j, at in enumerate(sealed.domain.attributes)
+        )
+    )
+    if not counted.equals(sealed.shares):
+        raise GuaranteeError(
+            "the protocol file must state the shares of the published columns in this table; it states others. It was "
+            "made for other rows, or altered: make it again."
+        )
+
+
+def _check_induced(sealed: SealedProtocol, found: MatchedTable) -> None:
+    """What analysts are told about x and y must follow from the integers."""
+    table = found.mechanism.table_protocol
+    if sealed.induced is None or table is None:
+        return
+    joint = found.joint
+    induced = table.joint_with_values(joint) / joint.p_x[:, None]
+    stated = sealed.induced[found.inputs[: joint.a] % len(sealed.domain.combos)]
+    if stated.shape != induced.shape or not np.abs(stated - induced).max() <= INDUCED_TOLERANCE:
+        raise GuaranteeError(
+            "the protocol file must state the channel from values to outputs that its integers induce on this table; "
+            "it states another. It was made for other rows, or altered: make it again."
+        )

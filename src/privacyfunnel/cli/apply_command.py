@@ -1,0 +1,143 @@
+"""`apply`: a protocol that was designed before, and rows; the sanitised rows out."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from privacyfunnel.cli import owner_summary, text_format
+from privacyfunnel.cli.application import Json, answer
+from privacyfunnel.cli.option_groups import expand_groups
+from privacyfunnel.cli.options import Again, Force, LedgerFile, QueryOption, TableOrDatabase
+from privacyfunnel.cli.release_options import ExcelSafe, UnknownOption, UnknownPolicy
+from privacyfunnel.cli.request_options import LocalOutputRequest, parse_source
+from privacyfunnel.cli.table_options import RecodingOptions, TableOptions
+from privacyfunnel.tables.coding.column_names import format_names
+
+if TYPE_CHECKING:
+    from privacyfunnel.release.apply import Applied
+
+
+@expand_groups
+def apply(
+    protocol: Annotated[Path, typer.Argument(readable=False, help="The protocol.json that design or sanitise wrote.")],
+    table: TableOrDatabase,
+    *,
+    into: Annotated[
+        Path, typer.Option("--into", help="The sanitised table, such as sanitised.csv; a folder for a table in parts.")
+    ],
+    unknown: UnknownOption = UnknownPolicy.ERROR,
+    sent: LocalOutputRequest,
+    recoding: RecodingOptions,
+    query: QueryOption = None,
+    reading: TableOptions,
+    excel_safe: ExcelSafe = False,
+    ledger: LedgerFile = None,
+    again: Again = False,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Draw the rows of a table from a protocol that was designed before, on these rows or on others.
+
+    Where the rows carry the secret, what the protocol leaks on them is measured; --bin and --merge-secrets say how the
+    secret was read.
+    """
+    from privacyfunnel.cli.progress import show_progress
+    from privacyfunnel.release.apply import apply_file
+
+    with show_progress() as (_, rows):
+        found = apply_file(
+            protocol,
+            parse_source(table, query),
+            into,
+            sent.to_output_spec(unknown.value),
+            bins=recoding.bins,
+            merges=recoding.merges,
+            dialect=reading.dialect,
+            force=force,
+            excel_safe=excel_safe,
+            ledger=ledger,
+            again=again,
+            watch=rows,
+        )
+    answer(as_json, content(found), format_summary(found))
+
+
+def content(found: Applied) -> dict[str, Any]:
+    """What was applied, as one object."""
+    sealed, measured = found.sealed, found.measured
+    return {
+        "rows": found.rows,
+        "secret": sealed.domain.secret_columns,
+        "publish": [at.name for at in sealed.domain.attributes],
+        "kept": found.kept,
+        "dropped": found.dropped,
+        "promise": sealed.promise.name,
+        "epsilon": sealed.promise.epsilon,
+        "certified": sealed.epsilon,
+        "on_these_rows": None if measured is None else {"epsilon": measured.epsilon, "above": measured.above},
+        "unmeasured": found.unmeasured,
+        "unknown": {
+            "rows": found.strangers.rows,
+            "columns": found.strangers.columns,
+            "became": found.sending.unknown if found.strangers.rows else None,
+        },
+        "unchanged": None if math.isnan(found.unchanged) else found.unchanged,
+        "row_id": found.sending.row_id,
+        "key_kept": found.sending.key is not None,
+        "for_publication": sealed.for_publication and found.sending.seed is None,
+        "order": owner_summary.order_content(found),
+        "ledger": owner_summary.ledger_content(found),
+        "not_promised": found.not_promised,
+        "table": str(found.table),
+        "protocol": str(found.protocol_file),
+    }
+
+
+def format_summary(found: Applied) -> str:
+    """The same as a short summary."""
+    sealed, secret = found.sealed, " & ".join(found.sealed.domain.secret_columns)
+    lines = [
+        ("rows", f"{found.rows:,}, published as {found.table}, drawn with {found.protocol_file}"),
+        (
+            "promise",
+            f"{sealed.promise.name} about {secret}: ε = {text_format.format_epsilon(sealed.epsilon)} certified "
+            "for the rows of the "
+            "design",
+        ),
+        ("these rows", found.on_these_rows),
+        *row_facts(found),
+    ]
+    return "\n".join(
+        [text_format.format_facts(lines), "not promised", *(f"  - {sentence}" for sentence in found.not_promised)]
+    )
+
+
+def row_facts(found: Applied) -> list[tuple[str, str]]:
+    """How the rows went out, a line each."""
+    just = "" if found.sealed.outcomes else "just "
+    unchanged = f"{text_format.format_share(found.unchanged, 1)} of rows show {just}the value they had"
+    return [
+        *([("unknown", _describe_unknown(found))] if found.strangers.rows else []),
+        *([] if math.isnan(found.unchanged) else [("unchanged", unchanged)]),
+        *([("addresses", _addresses(found))] if found.sending.row_id else []),
+        ("order", owner_summary.order_text(found)),
+        *([("unprotected", format_names(found.kept))] if found.kept else []),
+        *([("dropped", format_names(found.dropped))] if found.dropped else []),
+        *owner_summary.ledger_facts(found),
+    ]
+
+
+def _describe_unknown(found: Applied) -> str:
+    where = ", ".join(f"{rows:,} in {column}" for column, rows in found.strangers.columns.items())
+    places = f" ({where})" if where else ""
+    fate = found.blurred if found.sending.unknown == UnknownPolicy.BLUR else "they were left out"
+    return f"{found.strangers.rows:,} rows hold what the protocol does not know{places}: {fate}"
+
+
+def _addresses(found: Applied) -> str:
+    kept = "with the key that is kept: whoever did not change is drawn as before" if found.sending.key else "fresh key"
+    return f"{found.sending.row_id} and the value of each row, {kept}"

@@ -1,0 +1,96 @@
+"""`demo`: the whole way once, on the census data that comes with the package."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from privacyfunnel.cli import text_format
+from privacyfunnel.cli.application import Json, answer
+from privacyfunnel.cli.options import Force
+from privacyfunnel.cli.program_name import program_name
+
+if TYPE_CHECKING:
+    from privacyfunnel.release.release import Release
+
+SECRET, PUBLISH, EPSILON = "occupation", "education", 1.0
+SHOWN = 6  # people: enough to see what happens
+
+
+def demo(
+    *,
+    into: Annotated[Path, typer.Option("--into", help="The folder for the data and the results.")] = Path("demo"),
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Sanitise the census data that comes with the package, and say what happened."""
+    from privacyfunnel.audits.scans.scan import scan
+    from privacyfunnel.cli.release_summary import content, format_summary
+    from privacyfunnel.cli.request_options import DesignRequest
+    from privacyfunnel.cli.sanitise_command import run_release
+    from privacyfunnel.tables.readers.adult import write_adult_csv
+    from privacyfunnel.tables.writers.atomic_files import check_target, ensure_folder
+
+    people = into / "adult.csv"
+    if into.exists():
+        for name in ("adult.csv", "sanitised.csv", "protocol.json", "codebook.csv", "report.html"):
+            check_target(into / name, force=force)
+    with ensure_folder(into):
+        write_adult_csv(people, force=force)
+    look = next(look for look in scan(people, secret=[SECRET]).looks if look.column == PUBLISH)
+    command = ["sanitise", str(people), "--secret", SECRET, "--publish", PUBLISH, "--epsilon", f"{EPSILON:g}"]
+    release = run_release(
+        people,
+        into,
+        DesignRequest(secret=[SECRET], publish=[PUBLISH], epsilon=EPSILON),
+        command=[*command, "--into", str(into), "--force"],
+        force=force,
+        where={"trial": True},
+    )
+    before, after = (_column(path) for path in (people, into / "sanitised.csv"))
+    places, me = _places(release, into), program_name()
+    text = [
+        f"{people} holds {release.rows:,} people of a US census (UCI Adult). Their {PUBLISH} is to be published,",
+        f"their {SECRET} is to stay secret. Published as it is, {PUBLISH} would leak without bound:",
+        f"{look.value}, for one, rules out {look.secret}. So it was sanitised:",
+        "",
+        format_summary(release),
+        "",
+        f"The first {SHOWN} people, found again in the random order of the published rows by the owner's ledger:",
+        "",
+        text_format.format_table(
+            [PUBLISH, "published as"], [(before[i], after[place]) for i, place in enumerate(places)], "<<"
+        ),
+        "",
+        f"Open {into / 'report.html'} in a browser: it is for the owner of the data, not for publication.",
+        "",
+        "What to try next:",
+        f"  {me} estimate {into / 'protocol.json'} {into / 'sanitised.csv'}",
+        f"  {me} scan {people} --secret {SECRET}",
+        f"  {me} audit {into / 'protocol.json'} {people} --sanitised {into / 'sanitised.csv'}",
+        f"  {me} sanitise {people} --secret income --publish {PUBLISH},sex -e 0.5 --into {into / 'mine'}",
+        f"  {me} curve {people} --secret {SECRET} --publish {PUBLISH} --into {into / 'curve'}",
+        "docs/limits.md says what is not promised.",
+    ]
+    answer(as_json, {"people": str(people), "leak_as_it_is": look.lip, **content(release)}, "\n".join(text))
+
+
+def _column(path: Path) -> list[str]:
+    import csv
+
+    with path.open(encoding="utf-8", newline="") as file:
+        return [row[PUBLISH] for row in csv.DictReader(file)]
+
+
+def _places(release: Release, into: Path) -> list[int]:
+    """Where the first people of the table stand among the published rows."""
+    from privacyfunnel.release.ledger.ledger_file import Ledger, ledger_path
+    from privacyfunnel.release.shuffle import RowOrder
+
+    entry = Ledger(ledger_path(into / "adult.csv")).find_release(into / "protocol.json", into / "sanitised.csv")
+    if entry is None or entry.order is None:
+        return []
+    order = RowOrder.from_key(entry.order).permutation(release.rows).tolist()
+    return [order.index(i) for i in range(SHOWN)]

@@ -1,0 +1,115 @@
+"""`design`: the counts of a table in, a certified protocol out; no row is drawn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from privacyfunnel.cli import text_format
+from privacyfunnel.cli.application import Json, answer
+from privacyfunnel.cli.option_groups import expand_groups
+from privacyfunnel.cli.options import Force, QueryOption, TableOrDatabase
+from privacyfunnel.cli.release_options import CountsColumn
+from privacyfunnel.cli.release_summary import accuracy_facts, promise_text, search_facts, use_facts
+from privacyfunnel.cli.request_options import TableDesignRequest, parse_source
+from privacyfunnel.cli.table_options import CoarseningOptions, TableOptions
+
+if TYPE_CHECKING:
+    from privacyfunnel.release.design import DesignResult
+
+
+@expand_groups
+def design(
+    table: TableOrDatabase,
+    *,
+    into: Annotated[Path, typer.Option("--into", help="The protocol file, such as protocol.json.")],
+    counts: CountsColumn = None,
+    asked: TableDesignRequest,
+    coarsening: CoarseningOptions,
+    query: QueryOption = None,
+    reading: TableOptions,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Make and certify the protocol for a table, and draw nothing: apply draws rows with it, as often as needed."""
+    from privacyfunnel.cli.progress import show_progress
+    from privacyfunnel.release.design import design_file
+
+    with show_progress() as (proof, rows):
+        found = design_file(
+            parse_source(table, query),
+            into,
+            asked.to_spec(coarsening, progress=proof),
+            counts=counts,
+            dialect=reading.dialect,
+            force=force,
+            watch=rows,
+        )
+    answer(as_json, content(found), format_summary(found))
+
+
+def content(found: DesignResult) -> dict[str, Any]:
+    """What was designed, as one object."""
+    from privacyfunnel.estimation.expected_precision import expected_precision_by_column
+
+    sealed = found.sealed
+    return {
+        "rows": found.rows,
+        "secret": sealed.domain.secret_columns,
+        "publish": [at.name for at in sealed.domain.attributes],
+        "promise": sealed.promise.name,
+        "epsilon": sealed.promise.epsilon,
+        "certified": sealed.epsilon,
+        "population": None if sealed.promise.population is None else sealed.promise.population.confidence,
+        "method": found.choice.method,
+        "reason": found.choice.reason,
+        "seconds": found.seconds,
+        "search_cut": found.short is not None,
+        "stopped": found.worth.stopped,
+        "missing_at_most": found.short,
+        "sees_secret": sealed.sees_secret,
+        "information_nats": sealed.information,
+        "entropy_nats": sealed.entropy,
+        "bound_nats": sealed.bound,
+        "use": found.worth.use.called,
+        "value": found.worth.value,
+        "bound": found.worth.bound,
+        "unit": found.worth.use.unit,
+        "shares_within": [each.to_dict() for each in expected_precision_by_column(sealed, found.joint, found.rows)],
+        "protocol": str(found.protocol_file),
+        "codebook": None if found.codebook is None else str(found.codebook),
+        "not_promised": found.not_promised,
+    }
+
+
+def format_summary(found: DesignResult, prog_name: str = "privacyfunnel") -> str:
+    """The same as a short summary; what comes next is done by the program that is `called` so."""
+    shown = [
+        ("protocol", f"{found.protocol_file}, designed on {found.rows:,} rows; nothing was drawn"),
+        *lines(found),
+        *([] if found.codebook is None else [("codebook", f"{found.codebook}: what each outcome code stands for")]),
+        ("next", f"{prog_name} apply {found.protocol_file} ROWS --into SANITISED"),
+    ]
+    return "\n".join(
+        [text_format.format_facts(shown), "not promised", *(f"  - {sentence}" for sentence in found.not_promised)]
+    )
+
+
+def lines(found: DesignResult) -> list[tuple[str, str]]:
+    """What was promised, how, what an analyst will get and what it keeps, a line each."""
+    from privacyfunnel.estimation.expected_precision import expected_precision_by_column
+
+    sealed, columns = found.sealed, " & ".join(at.name for at in found.sealed.domain.attributes)
+    kept = f"{text_format.format_nats(sealed.information, sealed.information_error)}, "
+    kept += f"{text_format.format_share(sealed.information, sealed.entropy)} of H({columns})"
+    why = f": {found.choice.reason}" if found.choice.reason else ""
+    return [
+        ("promise", promise_text(sealed, average_only=found.options.average_only)),
+        ("method", f"{found.choice.method}{why}"),
+        *accuracy_facts(expected_precision_by_column(sealed, found.joint, found.rows)),
+        *use_facts(found.worth, found.options.average),
+        *search_facts(found.worth, found.short),
+        ("information", kept if sealed.bound is None else f"{kept}; no protocol keeps more than {sealed.bound:.4f}"),
+    ]

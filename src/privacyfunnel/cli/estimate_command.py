@@ -1,0 +1,226 @@
+"""`estimate`: shares of the original values, from a sanitised table and its protocol alone."""
+
+from __future__ import annotations
+
+import math
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from privacyfunnel.cli import text_format
+from privacyfunnel.cli.application import Json, answer
+from privacyfunnel.cli.option_groups import expand_groups
+from privacyfunnel.cli.options import Force, SignedBy, parse_names
+from privacyfunnel.cli.table_options import FileOptions
+
+if TYPE_CHECKING:
+    from privacyfunnel.estimation import Cell, Estimates, ShareTable
+    from privacyfunnel.mechanisms.sealing import SealedProtocol
+    from privacyfunnel.model.joint import Joint
+    from privacyfunnel.tables.readers.dialect import Dialect
+    from privacyfunnel.tables.readers.table_files import Table
+
+NAMES = ("estimates.csv", "estimates.svg", "estimates.png")
+
+
+class EstimationMethod(StrEnum):
+    """The ways back from outputs to originals."""
+
+    ML = "ml"
+    PROJECTION = "projection"
+    INVERSION = "inversion"
+
+
+class Target(StrEnum):
+    """Whose shares the intervals cover."""
+
+    TABLE = "table"
+    POPULATION = "population"
+
+
+@expand_groups
+def estimate(
+    protocol: Annotated[Path, typer.Argument(readable=False, help="The protocol.json of the sanitised table.")],
+    sanitised: Annotated[Path, typer.Argument(readable=False, help="The sanitised table.")],
+    *,
+    by: Annotated[
+        list[str] | None, typer.Option("--by", help="A kept column: estimate within each of its groups.")
+    ] = None,
+    columns: Annotated[
+        list[str] | None,
+        typer.Option("--columns", help="What to tabulate: a column, or a,b for the two together. Repeat for more."),
+    ] = None,
+    method: Annotated[
+        EstimationMethod | None, typer.Option("--method", help="Left out: the one with the least error.")
+    ] = None,
+    level: Annotated[float, typer.Option("--level", help="How often intervals should cover.")] = 0.95,
+    target: Annotated[
+        Target, typer.Option("--target", help="Cover the original table's shares, or those of its population.")
+    ] = Target.TABLE,
+    into: Annotated[
+        Path | None, typer.Option("--into", help="A folder for estimates.csv, estimates.svg and estimates.png.")
+    ] = None,
+    impute: Annotated[
+        int, typer.Option("--impute", help="Also write so many completed tables into the folder.", min=0)
+    ] = 0,
+    posterior: Annotated[
+        Path | None, typer.Option("--posterior", help="A file for P(original | published) of every output.")
+    ] = None,
+    matrix: Annotated[
+        Path | None, typer.Option("--matrix", help="A CSV file for the channel, as a PRAM transition matrix.")
+    ] = None,
+    original: Annotated[
+        Path | None, typer.Option("--original", help="For the owner: the original table, to draw its shares beside.")
+    ] = None,
+    no_shares: Annotated[
+        bool, typer.Option("--no-shares", help="Do not calibrate to shares that the protocol file states.")
+    ] = False,
+    signed_by: SignedBy = None,
+    written: FileOptions,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Estimate how the original values were distributed, with intervals, from the two public files alone."""
+    from privacyfunnel import estimation
+    from privacyfunnel.errors import ParameterError
+    from privacyfunnel.mechanisms.signatures import load_signed_protocol
+    from privacyfunnel.tables.readers.table_files import open_table
+    from privacyfunnel.tables.writers.atomic_files import check_target
+
+    if into is None and (impute or original):
+        option = "--impute" if impute else "--original"
+        raise ParameterError(f"{option} needs a folder to write to; there is none. Add --into FOLDER.")
+    for path in [posterior, matrix, *([into / name for name in NAMES] if into is not None and into.exists() else [])]:
+        if path is not None:
+            check_target(path, force=force)
+    sealed, signer = load_signed_protocol(protocol, sanitised, signed_by)
+    groups, dialect = parse_names(by), written.dialect
+    table = open_table(sanitised, dialect)
+    found = estimation.estimate(
+        sealed,
+        table,
+        by=groups,
+        columns=[parse_names([names]) for names in columns] if columns else None,
+        method=method.value if method else None,
+        level=level,
+        target=target.value,
+        shares=not no_shares,
+    )
+    files: list[Path] = []
+    if into is not None:
+        files += _write_files(
+            found, sealed, sanitised, into, groups, impute, original, dialect, force=force, shares=not no_shares
+        )
+    if posterior is not None:
+        files.append(_write_posterior(sealed, table, posterior, force=force))
+    if matrix is not None:
+        from privacyfunnel.audits.pram import write_matrix
+
+        write_matrix(sealed, matrix, force=force)
+        files.append(matrix)
+    content = {
+        **found.to_dict(),
+        "files": [str(path) for path in files],
+        "signed_by": None if signer is None else {"fingerprint": signer.fingerprint, "asked_for": signer.asked_for},
+    }
+    asked = "" if signer is None or signer.asked_for else ", a key that was not asked for"
+    text = format_summary(found, files) + ("" if signer is None else f"\n\nSigned by {signer.fingerprint}{asked}.")
+    answer(as_json, content, text)
+
+
+def format_summary(found: Estimates, files: list[Path]) -> str:
+    """The estimates as tables of text."""
+    whose = "the original table" if found.target == "table" else "the population"
+    by = " and ".join(_METHODS[method] for method in found.methods)
+    lines = [f"Shares in {whose}, by {by}, with {100 * found.level:g} % intervals"]
+    for table in found:
+        lines += ["", _heading(table, differ=len(found.methods) > 1), "", _format_table(table)]
+        lines += [f"  - {note}" for note in table.notes]
+    if found.notes:
+        lines += ["", *found.notes]
+    if files:
+        lines += ["", f"Written: {', '.join(map(str, files))}"]
+    return "\n".join(lines)
+
+
+_METHODS = {"ml": "maximum likelihood", "projection": "projection", "inversion": "inversion"}
+
+
+def _heading(table: ShareTable, *, differ: bool) -> str:
+    """Whose shares these are, and by which method where not all tables are estimated by the same."""
+    by = [f"by {_METHODS[table.method]}"] if differ and table.method is not None else []
+    return ", ".join([*(f"{column} = {label}" for column, label in table.group), f"{table.rows:,} rows", *by])
+
+
+def _format_table(table: ShareTable) -> str:
+    """One line per cell; cells that are identified only together are followed by their sums."""
+    cells = [*table.cells, *(cell for _, cell in table.sums)]
+    lines = [[*cell.labels, *_numbers(cell, table.rows)] for cell in cells]
+    header = [*table.columns, "share", "from", "to", "count"]
+    return text_format.format_table(header, lines, "<" * len(table.columns) + ">>>>")
+
+
+def _numbers(cell: Cell, rows: int) -> list[str]:
+    """Share, interval and count; ends of an interval are rounded outwards."""
+    lower, upper = math.floor(cell.lower * 1e4 + 1e-6) / 100, math.ceil(cell.upper * 1e4 - 1e-6) / 100
+    ends = [f"{lower:.2f} %", f"{upper:.2f} %"]
+    if cell.share is None:
+        return ["unknown", *ends, ""]
+    return [f"{100 * cell.share:.2f} %", *ends, f"{cell.share * rows:,.0f}"]
+
+
+def _write_files(
+    found: Estimates,
+    sealed: SealedProtocol,
+    sanitised: Path,
+    into: Path,
+    by: tuple[str, ...],
+    impute: int,
+    original: Path | None,
+    written: Dialect,
+    *,
+    force: bool,
+    shares: bool,
+) -> list[Path]:
+    """The estimates, their picture and the completed tables: all of them, whole, or none."""
+    from contextlib import ExitStack
+
+    from privacyfunnel.estimation import impute_file
+    from privacyfunnel.report.line_figures import save
+    from privacyfunnel.report.share_figure import shares_figure, true_shares
+    from privacyfunnel.tables.readers.table_files import open_table
+    from privacyfunnel.tables.writers.atomic_files import atomic_file, ensure_folder
+    from privacyfunnel.tables.writers.table_writer import write_batches
+
+    truth = None if original is None else true_shares(found, _joint(sealed, original, written))
+    figure = shares_figure(found, truth, sealed.domain.orders)
+    paths = [into / name for name in NAMES]
+    with ensure_folder(into), ExitStack() as stack:
+        table = stack.enter_context(atomic_file(paths[0], force=force))
+        drawn = original is not None  # then the pictures show exact shares, which are for their owner only
+        pictures = [stack.enter_context(atomic_file(path, force=force, owner_only=drawn)) for path in paths[1:]]
+        write_batches(
+            table, paths[0].suffix, [found.to_frame()], text_format=open_table(sanitised, written).text_format
+        )
+        for picture, path in zip(pictures, paths[1:], strict=True):
+            save(figure, picture, path.suffix.removeprefix("."))
+        if impute:
+            paths += impute_file(sealed, sanitised, into, impute, by=by, dialect=written, force=force, shares=shares)
+    return paths
+
+
+def _joint(sealed: SealedProtocol, original: Path, written: Dialect) -> Joint:
+    from privacyfunnel.audits.matched_table import MatchedTable
+    from privacyfunnel.tables.readers.table_files import open_table
+
+    return MatchedTable.match(open_table(original, written), sealed, ()).joint
+
+
+def _write_posterior(sealed: SealedProtocol, sanitised: Table, path: Path, *, force: bool) -> Path:
+    from privacyfunnel.estimation import posterior
+    from privacyfunnel.tables.readers.table_files import write_table
+
+    write_table(path, [posterior(sealed, sanitised).to_frame()], force=force)
+    return path

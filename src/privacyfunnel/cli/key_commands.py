@@ -1,0 +1,81 @@
+"""`keygen` and `sign`: the owner vouches for the files of a release."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from privacyfunnel.cli import text_format
+from privacyfunnel.cli.application import Json, answer
+from privacyfunnel.cli.options import Force
+
+if TYPE_CHECKING:
+    from privacyfunnel.release.sanitise import Release
+
+
+def keygen(
+    key: Annotated[Path, typer.Argument(readable=False, help="A file for the private key, for its owner alone.")],
+    *,
+    rows: Annotated[
+        bool, typer.Option("--rows", help="Make a key for --key-file instead, by which unchanged rows are drawn alike.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Make an Ed25519 key pair to sign releases with: the private key, and beside it NAME.public.pem for everybody."""
+    if rows:
+        from privacyfunnel.mechanisms.row_keys import RowKey
+
+        RowKey.generate().save(key)
+        answer(
+            as_json, {"key": str(key)}, text_format.format_facts([("key", f"{key}: keep it, and give it to nobody")])
+        )
+        return
+    from privacyfunnel.mechanisms.signatures import generate_key
+
+    public = key.with_name(f"{key.name.removesuffix('.pem')}.public.pem")
+    mark = generate_key(key, public)
+    told = text_format.format_facts(
+        [("private key", f"{key}: keep it, and give it to nobody"), ("public key", str(public)), ("fingerprint", mark)]
+    )
+    answer(as_json, {"private": str(key), "public": str(public), "fingerprint": mark}, told)
+
+
+def sign(
+    protocol: Annotated[Path, typer.Argument(readable=False, help="The protocol.json of a release.")],
+    sanitised: Annotated[Path, typer.Argument(readable=False, help="The sanitised table of the same release.")],
+    *,
+    key: Annotated[Path, typer.Option("--key", readable=False, help="The owner's private key, made with keygen.")],
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Sign the two public files of a release; audit and estimate verify it with --signed-by."""
+    from privacyfunnel.mechanisms.signatures import fingerprint, load_private_key
+    from privacyfunnel.mechanisms.signatures import sign as sign_files
+
+    mine = load_private_key(key)
+    path = sign_files(protocol, sanitised, mine, force=force)
+    mark = fingerprint(mine.public_key())
+    told = text_format.format_facts([("signature", str(path)), ("signed by", mark)])
+    answer(as_json, {"signature": str(path), "signed_by": mark}, told)
+
+
+def prepare_signature(key: Path | None, into: Path, *, force: bool) -> Callable[[Release], dict[str, str]]:
+    """How a release will be signed, with a key and a place that are checked before hours are spent."""
+    if key is None:
+        return lambda release: {}
+    from privacyfunnel.mechanisms.signatures import fingerprint, load_private_key, signature_path
+    from privacyfunnel.mechanisms.signatures import sign as sign_files
+    from privacyfunnel.tables.writers.atomic_files import check_target
+
+    mine, path = load_private_key(key), signature_path(into / "protocol.json")
+    if into.exists():
+        check_target(path, force=force)
+
+    def sign_release(release: Release) -> dict[str, str]:
+        sign_files(into / "protocol.json", release.table, mine, force=force)
+        return {"signature": str(path), "signed_by": fingerprint(mine.public_key())}
+
+    return sign_release

@@ -1,0 +1,157 @@
+"""`solve`: a contingency table in, the best protocol's numbers out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from privacyfunnel.cli import text_format
+from privacyfunnel.cli.application import Json, answer
+from privacyfunnel.cli.epsilon_meaning import resolve_epsilon
+from privacyfunnel.cli.options import (
+    AverageOption,
+    Factor,
+    For,
+    Gap,
+    MethodOption,
+    OptionalEpsilon,
+    Ordered,
+    Population,
+    PromiseName,
+    PromiseOption,
+    SeesSecret,
+    TimeLimit,
+)
+
+if TYPE_CHECKING:
+    from privacyfunnel.model.joint import Joint
+    from privacyfunnel.model.promises import Promise
+    from privacyfunnel.model.protocols.comparable import Comparable
+
+
+def solve(
+    counts: Annotated[
+        Path, typer.Argument(readable=False, help="A CSV file: first column the secret's labels, header the values.")
+    ],
+    *,
+    epsilon: OptionalEpsilon = None,
+    factor: Factor = None,
+    promise: PromiseOption = PromiseName.LIP,
+    population: Population = None,
+    method: MethodOption = "optimal",
+    for_: For = "information",
+    ordered: Ordered = None,
+    average: AverageOption = None,
+    sees_secret: SeesSecret = False,
+    gap: Gap = 1e-6,
+    time_limit: TimeLimit = None,
+    as_json: Json = False,
+) -> None:
+    """Find the protocol for a table of counts, and say how good it is and how good any could be."""
+    import time
+
+    from privacyfunnel.cli.progress import show_progress
+    from privacyfunnel.designs.methods import Effort, Options
+    from privacyfunnel.designs.methods import find_method as method_called
+    from privacyfunnel.designs.optimal.privacy_funnel import secret_information
+    from privacyfunnel.designs.optimal.problem_conversion import LARGEST_EPSILON
+    from privacyfunnel.errors import ParameterError
+    from privacyfunnel.model.contingency_csv import read_counts
+    from privacyfunnel.model.information import entropy
+    from privacyfunnel.model.promises import PROMISES
+    from privacyfunnel.model.promises import find_promise as promise_called
+    from privacyfunnel.model.protocols.channel_protocol import Protocol
+    from privacyfunnel.model.uses.ordinal_scale import parse_order
+    from privacyfunnel.model.uses.use_parser import parse_use
+
+    epsilon = resolve_epsilon(epsilon, factor)
+    if epsilon is None and average is None:
+        raise ParameterError("Missing option '--epsilon'; name it, or --average to see what an average alone keeps.")
+    # An average alone promises nothing, so that what it leaves to a promise is as good as no limit.
+    wanted = promise_called(promise.value, LARGEST_EPSILON if epsilon is None else epsilon)
+    use = parse_use(for_)
+    joint = read_counts(counts)
+    if population is not None:
+        wanted = wanted.for_population(joint, population)
+    start = time.perf_counter()
+    with show_progress() as (progress, _):
+        effort = Effort(gap, time_limit, progress)
+        options = Options(
+            sees_secret=sees_secret,
+            use=use,
+            orders=tuple(map(parse_order, ordered or [])),
+            average=average,
+            average_only=epsilon is None,
+            effort=effort,
+        )
+        found = method_called(method).design(joint, wanted, options)
+    seconds = time.perf_counter() - start
+    worth = found.worth
+    content = {
+        "promise": None if epsilon is None else promise.value,
+        "epsilon": epsilon,
+        "average": average,
+        "method": method,
+        "sees_secret": found.protocol.sees_secret,
+        "entropy": entropy(joint.p_x),
+        "utility": found.information,
+        "bound_nats": found.bound,
+        "use": worth.use.called,
+        "value": worth.value,
+        "bound": worth.bound,
+        "unit": worth.use.unit,
+        "stopped": worth.stopped,
+        "less_is_better": worth.use.less_is_better,
+        "about_secret": None if average is None else secret_information(joint, cast(Protocol, found.protocol)),
+        "population": None if population is None else _population_content(wanted, population, joint, found.protocol),
+        "leakage": {name: kind(0).leakage(joint, found.protocol) for name, kind in PROMISES.items()},
+        "outputs": found.outputs,
+        "seconds": seconds,
+    }
+    answer(as_json, content, _format_result(content))
+
+
+def _population_content(promise: Promise, confidence: float, joint: Joint, protocol: Comparable) -> dict[str, Any]:
+    return {"confidence": confidence, "rows": joint.total, "epsilon": promise.leakage(joint, protocol)}
+
+
+def _format_result(content: dict[str, Any]) -> str:
+    utility, value, bound, whole = content["utility"], content["value"], content["bound"], content["entropy"]
+    leaks = [f"{name.upper()} {text_format.format_epsilon(value)}" for name, value in content["leakage"].items()]
+    of_information = content["use"] == "information"
+    unit = " nats" if of_information else ""
+    no_more = None if of_information else content["bound_nats"]
+    most = "" if no_more is None else f"; no protocol keeps more than {no_more:.6f}"
+    proved = "none proved" if bound is None else f"{bound:.6f}{unit}, gap {abs(bound - value):.1e}"
+    return text_format.format_facts(
+        [
+            *([] if of_information else [(content["use"], f"{value:.6f}, {content['unit']}")]),
+            ("utility", f"{utility:.6f} nats, {text_format.format_share(utility, whole)} of H(X) = {whole:.6f}{most}"),
+            ("bound", proved),
+            *(
+                [("search", text_format.explain_stop(content["stopped"]))]
+                if content["stopped"] not in (None, "gap")
+                else []
+            ),
+            *([("average", _format_average(content))] if content["average"] is not None else []),
+            ("leakage", ", ".join(leaks)),
+            *([("population", _format_population(content["population"]))] if content["population"] else []),
+            ("outputs", text_format.format_count(content["outputs"])),
+            ("seconds", f"{content['seconds']:.3f}"),
+        ]
+    )
+
+
+def _format_average(content: dict[str, Any]) -> str:
+    told = f"{content['about_secret']:.6f} nats about the secret, of {content['average']:.6f} allowed"
+    return told if content["promise"] else f"{told}; no promise was asked for, and its worst record leaks as stated"
+
+
+def _format_population(people: dict[str, Any]) -> str:
+    return (
+        f"ε = {text_format.format_epsilon(people['epsilon'])} for the people whom the {people['rows']:,} rows "
+        "are an independent "
+        f"sample of, with {100 * people['confidence']:g} % confidence"
+    )

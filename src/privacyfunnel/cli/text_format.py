@@ -1,0 +1,144 @@
+"""How answers are written for people."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Iterable, Sequence
+
+from privacyfunnel.tables.databases.address import redact_credentials
+
+UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # categories of Unicode: control, format, surrogate, line, paragraph
+JOINERS = "\u200c\u200d"
+
+
+def make_printable(text: str, *, one_line: bool = False, as_json: bool = False) -> str:
+    r"""The text without what a terminal obeys or a reader cannot see: control characters, and marks that turn lines.
+
+    What proves to a database who asks is left out, too. A label must not begin a line of its own: where there is to
+    be `one_line`, a line feed is shown.
+
+    >>> print(make_printable("\x1b[2Jsafe\u202e\n1"),
+    ...       make_printable("a\nb", one_line=True), make_printable("\x7f", as_json=True))
+    \x1b[2Jsafe\u202e
+    1 a\nb \u007f
+    """
+    if not as_json:  # whose strings are looked at one by one
+        text = redact_credentials(text)
+    if text.isprintable() and not as_json:
+        return text
+    return "".join(
+        (_escape_as_json if as_json else _escape_as_text)(char)
+        if _is_unseen(char) and (one_line or char != "\n")
+        else char
+        for char in text
+    )
+
+
+def _is_unseen(char: str) -> bool:
+    """Whether it is a control character or a mark of format; the two joiners belong to the spelling of some scripts."""
+    return not char.isprintable() and unicodedata.category(char) in UNSEEN and char not in JOINERS
+
+
+def _escape_as_text(char: str) -> str:
+    return char.encode("unicode_escape").decode("ascii")
+
+
+def _escape_as_json(char: str) -> str:
+    units = char.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[i]:02x}{units[i + 1]:02x}" for i in range(0, len(units), 2))
+
+
+def format_table(header: Sequence[str], rows: Sequence[Sequence[str]], align: str) -> str:
+    """Columns that line up, to the left (<) or to the right (>).
+
+    >>> print(format_table(["method", "nats"], [["optimal", "1.5"]], "<>"))
+    method   nats
+    optimal   1.5
+    """
+    header, *rows = [[make_printable(cell, one_line=True) for cell in line] for line in [header, *rows]]
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    lines = (
+        [f"{cell:{how}{width}}" for cell, how, width in zip(line, align, widths, strict=True)]
+        for line in [header, *rows]
+    )
+    return "\n".join("  ".join(line).rstrip() for line in lines)
+
+
+def format_facts(pairs: Sequence[tuple[str, str]]) -> str:
+    """A name and what there is to say about it on each line.
+
+    >>> print(format_facts([("rows", "12"), ("secret", "income")]))
+    rows     12
+    secret   income
+    """
+    width = max(len(name) for name, _ in pairs) + 3
+    return "\n".join(f"{name.ljust(width)}{make_printable(said, one_line=True)}" for name, said in pairs)
+
+
+def format_epsilon(value: float) -> str:
+    """An ε for reading; never rounded down, for a promise is not made to look smaller than it is.
+
+    >>> [format_epsilon(value) for value in (0.51234, 1.0, 100.0001, 4e-11, 9.999e-7, 1e300, math.inf)]
+    ['0.5124', '1', '100.0001', '4e-11', '1e-06', '1e+300', 'unbounded']
+    """
+    if math.isinf(value):
+        return "unbounded"
+    if value >= 1e6:
+        return repr(value)
+    if value == 0 or value >= 1e-3:
+        return f"{math.ceil(round(value * 1e4, 6)) / 1e4:.4f}".rstrip("0").rstrip(".")
+    power = math.floor(math.log10(value))
+    digits = math.ceil(round(value / 10.0**power * 100, 6)) / 100
+    return f"{digits:g}e{power:03d}" if digits < 10 else f"1e{power + 1:03d}"
+
+
+def format_nats(value: float, error: float = 0.0) -> str:
+    """An amount of information for reading, with its standard error where it is a mean over rows.
+
+    >>> format_nats(1.25), format_nats(1.25, 0.004)
+    ('1.2500 nats', '1.2500 ± 0.0040 nats (mean and standard error over the rows)')
+    """
+    if error:
+        return f"{value:.4f} ± {error:.4f} nats (mean and standard error over the rows)"
+    return f"{value:.4f} nats"
+
+
+def format_share(part: float, whole: float) -> str:
+    """A part in percent of the whole.
+
+    >>> format_share(1, 8)
+    '12.5 %'
+    """
+    return f"{100 * part / whole if whole else 0:.1f} %"
+
+
+def format_count(number: int) -> str:
+    """A number that may be very large.
+
+    >>> format_count(48842), format_count(2**64)
+    ('48,842', '2^64')
+    """
+    if number.bit_length() > 40 and number & (number - 1) == 0:
+        return f"2^{number.bit_length() - 1}"
+    return f"{number:,}"
+
+
+def explain_stop(reason: str | None) -> str:
+    """What ended a search that did not reach its gap, and whether more time may help."""
+    if reason == "nothing left to try":
+        return "nothing was left to try, and more time finds no more"
+    return "time was up, and a longer --time-limit may find it"
+
+
+def explain_cut_points(points: Iterable[tuple[str, str | None]]) -> list[str]:
+    """Which points of a curve, by their names, were cut short, and by what; a sentence for each reason.
+
+    >>> explain_cut_points([("ε = 0.5", "gap"), ("ε = 1", "time"), ("ε = 2", "time"), ("ε = 4", None)])
+    ['Cut short at ε = 1, ε = 2: time was up, and a longer --time-limit may find it.']
+    """
+    reasons: dict[str, list[str]] = {}
+    for name, reason in points:
+        if reason not in (None, "gap"):
+            reasons.setdefault(explain_stop(reason), []).append(name)
+    return [f"Cut short at {', '.join(names)}: {why}." for why, names in reasons.items()]

@@ -1,0 +1,78 @@
+"""`audit --matrix`: a transition matrix from other software, measured and told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from privacyfunnel.cli import text_format
+from privacyfunnel.cli.application import answer
+
+if TYPE_CHECKING:
+    from privacyfunnel.model.promises import Promise
+    from privacyfunnel.tables.coding.bins import Bins
+    from privacyfunnel.tables.readers.dialect import Dialect
+
+
+def audit_matrix_file(
+    matrix: Path,
+    table: Path,
+    secret: tuple[str, ...],
+    publish: tuple[str, ...],
+    promise: Promise | None,
+    bins: tuple[Bins, ...],
+    written: Dialect,
+    *,
+    as_json: bool,
+) -> None:
+    """Measure the matrix on a table, and print what was found."""
+    from privacyfunnel.audits.matrix_audit import audit_matrix
+
+    found = audit_matrix(
+        matrix,
+        table,
+        secret=secret,
+        publish=publish,
+        promise=promise,
+        bins=bins,
+        dialect=written,
+    )
+    joint = found.joint
+    columns = " & ".join(at.name for at in joint.attributes)
+    content = {
+        "rows": found.rows,
+        "secret": joint.secret_name,
+        "publish": [at.name for at in joint.attributes],
+        "outputs": len(found.protocol.outputs),
+        "leakage": {name: leak.epsilon for name, leak in found.leaks.items()},
+        "worst": {name: found.describe_leak(name) for name in found.leaks},
+        "information_nats": found.information,
+        "entropy_nats": found.entropy,
+        "share_kept": found.information / found.entropy,
+        "promise": None if promise is None else promise.name,
+        "epsilon": None if promise is None else promise.epsilon,
+        "certified": found.certified,
+        "holds": None if promise is None else True,
+    }
+    kept = (
+        f"{text_format.format_nats(found.information)}, "
+        f"{text_format.format_share(found.information, found.entropy)} of H({columns})"
+    )
+    told = [
+        ("rows", f"{found.rows:,}; {columns} as {len(found.protocol.outputs)} outputs, {joint.secret_name} secret"),
+        *(
+            (name.upper(), f"ε = {text_format.format_epsilon(leak.epsilon)}, worst for {found.describe_leak(name)}")
+            for name, leak in found.leaks.items()
+        ),
+        ("information", kept),
+    ]
+    if promise is not None and found.certified is not None:
+        told.append(
+            (
+                "promise",
+                f"{promise.name} ε = {text_format.format_epsilon(promise.epsilon)} holds, certified at "
+                f"{found.certified:.6g} "
+                "in exact arithmetic",
+            )
+        )
+    answer(as_json, content, text_format.format_facts(told))

@@ -1,0 +1,136 @@
+"""What makes the protocol of each method, as the table in `methods.py` names it.
+
+Each loads what it needs when it is called: none asks for the libraries of another.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from privacyfunnel.arrays import nonzero_entries
+from privacyfunnel.designs.interface import Design, Options, RecordDesign
+from privacyfunnel.errors import ParameterError
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.promises import Promise
+from privacyfunnel.model.uses.linear_use import resolve_value_use
+from privacyfunnel.model.uses.use import Information, UseValue
+
+if TYPE_CHECKING:
+    from privacyfunnel.model.protocols.channel_protocol import Protocol
+    from privacyfunnel.model.protocols.sparse_protocol import SparseProtocol
+
+SECONDS = 60.0  # that an optimum gets where nobody said how long it may take
+
+
+def restrict_to_listed(promise: Promise) -> Promise:
+    """The promise without people who have a value that no row has: there is no row for these."""
+    return promise.covering_anything_else(False)
+
+
+def design_optimum(joint: Joint, promise: Promise, options: Options) -> RecordDesign:
+    from privacyfunnel.designs.optimal.optimum import optimal
+
+    if options.average is not None:
+        return _design_on_average(joint, restrict_to_listed(promise), options, options.average)
+    effort = options.effort
+    use = resolve_value_use(options.use, joint, options.orders) if options.as_values else options.use
+    promise = restrict_to_listed(promise) if use.keeps_margin else promise
+    best = optimal(
+        joint,
+        promise,
+        use,
+        sees_secret=options.sees_secret,
+        gap=effort.gap,
+        time_limit=SECONDS if effort.time_limit is None else effort.time_limit,
+        progress=effort.progress,
+    )
+    shown = best.protocol.as_values(joint) if options.as_values else best.made
+    # Balanced proves a bound on information too, and tells it with its integers.
+    in_nats = best.bound if use == Information() else None if best.sealed is None else best.sealed.bound
+    worth = UseValue(use, best.value, best.bound, best.stopped.value)
+    return RecordDesign(joint, promise, shown, _count_outputs(shown), in_nats, best.sealed, worth)
+
+
+def _design_on_average(joint: Joint, promise: Promise, options: Options, average: float) -> RecordDesign:
+    from privacyfunnel.designs.optimal.privacy_funnel import optimal_on_average
+
+    if options.sees_secret or options.as_values or options.use != Information():
+        raise ParameterError(
+            "an average is solved for the information of protocols that see only what is published, and publish groups "
+            "of values. Leave out --sees-secret, --as values and --for."
+        )
+    effort, kept = options.effort, None if options.average_only else promise
+    best = optimal_on_average(
+        joint, average, kept, gap=effort.gap, time_limit=effort.time_limit, progress=effort.progress
+    )
+    # The bound holds with this average, so that it is none on what the promise alone allows.
+    worth = UseValue(options.use, best.utility, best.bound, best.stopped.value)
+    return RecordDesign(
+        joint, promise, best.protocol, _count_outputs(best.protocol), sealed=best.sealed, use_worth=worth
+    )
+
+
+def design_randomised_response(joint: Joint, promise: Promise, options: Options) -> RecordDesign:
+    from privacyfunnel.designs.baselines import randomised_response
+
+    return _channel_design(joint, promise, randomised_response(joint, promise), options)
+
+
+def design_conditional_reporting(joint: Joint, promise: Promise, options: Options) -> RecordDesign:
+    from privacyfunnel.designs.baselines import conditional_reporting
+
+    return _channel_design(joint, promise, conditional_reporting(joint, promise), options)
+
+
+def design_unary_encoding(joint: Joint, promise: Promise, options: Options) -> RecordDesign:
+    from privacyfunnel.designs.baselines import unary_encoding
+
+    sets = unary_encoding(joint, promise)
+    # Without randomness only single values and the empty set are published.
+    return RecordDesign(joint, promise, sets, sets.a + 1 if sets.alpha == math.inf else 2**sets.a)
+
+
+def _channel_design(joint: Joint, promise: Promise, protocol: Protocol, options: Options) -> RecordDesign:
+    shown = protocol.as_values(joint) if options.as_values else protocol
+    options.use.refuse(joint)
+    worth = UseValue(options.use, options.use.value(joint, shown), None)
+    return RecordDesign(joint, promise, shown, _count_outputs(shown), use_worth=worth)
+
+
+def _count_outputs(protocol: Protocol | SparseProtocol) -> int:
+    """How many outputs can come."""
+    return len(set(nonzero_entries(protocol.channel)[1].tolist()))
+
+
+def design_product(joint: Joint, promise: Promise, options: Options) -> Design:
+    from privacyfunnel.designs.product.budgets import SECONDS, product_protocol
+
+    limit = options.effort.time_limit
+    found = product_protocol(joint, promise, options.budgets, seconds=SECONDS if limit is None else limit)
+    return found.as_values() if options.as_values else found
+
+
+def design_chain(joint: Joint, promise: Promise, options: Options) -> Design:
+    from privacyfunnel.designs.chain.step_order import chain_protocol
+
+    chain = chain_protocol(
+        joint,
+        promise,
+        order=options.order or None,
+        as_values=options.as_values,
+        seconds=options.effort.time_limit,
+    )
+    return chain.solve()
+
+
+def design_forced_response(joint: Joint, promise: Promise, options: Options) -> Design:
+    from privacyfunnel.designs.forced_response_design import assess_forced_response
+
+    return assess_forced_response(joint, promise, options.use)
+
+
+def try_chain(joint: Joint, promise: Promise, options: Options) -> float:
+    from privacyfunnel.designs.chain.step_order import estimate_information
+
+    return estimate_information(joint, promise)

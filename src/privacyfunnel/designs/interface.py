@@ -1,0 +1,105 @@
+"""Designs: what a method is told, and what it answers with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from typing import Protocol as Shape
+
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.promises import Promise
+from privacyfunnel.model.protocols.comparable import Comparable
+from privacyfunnel.model.uses.ordinal_scale import Orders
+from privacyfunnel.model.uses.use import Information, Use, UseValue
+
+if TYPE_CHECKING:
+    from privacyfunnel.mechanisms.mechanism import DescribableProtocol
+    from privacyfunnel.mechanisms.sealing import SealedProtocol
+
+Progress = Callable[[float, float], None]  # called with utility and bound, now and then
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How far a search goes: the gap at which it may stop, and the seconds after which it must."""
+
+    gap: float = 1e-6
+    time_limit: float | None = None
+    progress: Progress | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Options:
+    """What a method may be told beyond the joint and the promise. One that cannot follow an option refuses it."""
+
+    sees_secret: bool = False
+    as_values: bool = False  # publish original values, not groups of them
+    budgets: str | tuple[float, ...] | None = None  # "paper", "sound" or an ε per column; searched if None
+    order: tuple[str, ...] = ()  # the columns in the order they are published in; chosen by what they keep if empty
+    use: Use = field(default_factory=Information)  # what the protocol is to be best for
+    orders: Orders = ()  # of columns whose values stand on a line, though they are no numbers
+    average: float | None = None  # nats: I(S;Y) may be no more than this, beside what is promised
+    average_only: bool = False  # whether the promise is but a stop, and the average all that is asked
+    effort: Effort = field(default_factory=Effort)
+
+
+class Design(Shape):
+    """What a method answers with."""
+
+    @property
+    def protocol(self) -> Comparable:
+        """What is drawn from, as something to measure."""
+
+    @property
+    def bound(self) -> float | None:
+        """Nats: no protocol keeps more; None where nothing was proved."""
+
+    @property
+    def information(self) -> float:
+        """I(X;Y) in nats."""
+
+    @property
+    def worth(self) -> UseValue:
+        """How good it is for the use that was asked for."""
+
+    @property
+    def outputs(self) -> int:
+        """How many different outputs there are."""
+
+    def seal(self) -> SealedProtocol:
+        """The protocol as integers on which the promise was checked, exactly."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RecordDesign:
+    """A protocol for whole records, and the bound that was proved for it in nats, if any."""
+
+    joint: Joint
+    promise: Promise
+    protocol: DescribableProtocol
+    outputs: int
+    bound: float | None = None
+    sealed: SealedProtocol | None = None  # where its integers were checked when it was made
+    use_worth: UseValue | None = None  # where it was asked for another use than information
+
+    @property
+    def information(self) -> float:
+        """I(X;Y) in nats."""
+        return self.protocol.mutual_information(self.joint)
+
+    @property
+    def worth(self) -> UseValue:
+        """How good it is for the use that was asked for."""
+        return self.use_worth or information_worth(self)
+
+    def seal(self) -> SealedProtocol:
+        """The protocol as integers on which the promise was checked, exactly."""
+        from privacyfunnel.mechanisms.sealing import seal
+
+        return self.sealed or seal(self.protocol, self.promise, self.joint, bound=self.bound)
+
+
+def information_worth(found: Design) -> UseValue:
+    """What a design is worth where information is what counts."""
+    return UseValue(Information(), found.information, found.bound)

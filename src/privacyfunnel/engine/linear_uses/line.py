@@ -1,0 +1,142 @@
+r"""The split of least squared error, where an output is acted upon by any number: actions on a line.
+
+Acting by t costs :math:`(x - t)^2`. At prices λ the cheapest atom and action are found along the line: with
+
+.. math:: h(t) = \min_{v \in V} \sum_z (x_z^2 - 2 t x_z - \lambda_z) v_z, \qquad
+   \min_{t, v} \sum_z \bigl((x_z - t)^2 - \lambda_z\bigr) v_z = \min_t\, t^2 + h(t),
+
+h is concave, a minimum of linear functions of t. Between two numbers at which it is known it lies above its chord, so
+:math:`t^2` and the chord bound all actions in between, in closed form; the pieces are taken best-first and cut where
+the tangents of their ends meet. The master is the linear programme of `actions.py` over the actions known so far.
+"""
+
+from __future__ import annotations
+
+import heapq
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from privacyfunnel.arrays import FloatArray, sparse
+from privacyfunnel.engine.linear_uses.actions import split_by_actions
+from privacyfunnel.engine.oracles.oracle import Oracle
+
+MOST_ROUNDS = 60  # of master and line; a dozen were never exceeded
+MOST_PIECES = 400  # of the line in one round
+SECONDS = 30.0  # where nobody said how long it may take; a round that has begun is finished
+NEAR = 1e-6  # of a piece: a cut nearer to its end is made in the middle
+ALIKE = 1e-9  # numbers nearer than this are one action
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LineSplit:
+    """The best split found, by action, and what every split costs at least."""
+
+    masses: FloatArray  # (k, d): what each action takes of the prior
+    bound: float
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """A number t, a lower bound on h there, and the line of the atom that was cheapest: h(t') <= height + slope·t'."""
+
+    t: float
+    lower: float
+    height: float
+    slope: float
+
+
+def split_on_line(
+    cone: sparse.csr_array,
+    oracle: Oracle,
+    p: FloatArray,
+    x: FloatArray,
+    best: FloatArray,
+    tolerance: float,
+    time_limit: float | None = None,
+) -> LineSplit:
+    """The split of p in the cone of least Σ q Var_v(x), up to the tolerance, to rounding or to the time.
+
+    It is proved for the oracle's atoms, which may be a few more. `x` lies between 0 and 1. `best` is an allowed split
+    to begin with, which is better than none.
+    """
+    deadline = time.monotonic() + (SECONDS if time_limit is None else time_limit)
+    places = np.unique(x)
+    least, bound = _spread(best, x)[0], 0.0
+    for _ in range(MOST_ROUNDS):
+        found = split_by_actions(cone, p, np.square(places[:, None] - x), deadline=deadline)
+        if found is None:
+            break
+        taken = found.masses
+        value, means = _spread(taken, x)
+        if value < least:
+            least, best = value, taken
+        lower, cheaper = _minimise_on_line(oracle, x, found.prices, tolerance / 4)
+        bound = max(bound, float(found.prices @ p + lower))
+        # Actions that are not taken stay: their prices would be forgotten, and where values tie they would come and go.
+        after = _drop_duplicates(np.concatenate([places, means, cheaper]))
+        if least - bound <= tolerance or (len(after) == len(places) and np.allclose(after, places, atol=ALIKE)):
+            break
+        if time.monotonic() > deadline:
+            break
+        places = after
+    return LineSplit(best, bound)
+
+
+def _spread(taken: FloatArray, x: FloatArray) -> tuple[float, FloatArray]:
+    """Σ q Var_v(x), and the means of the outputs that are used."""
+    taken = taken[taken.sum(axis=1) > 0]
+    means = taken @ x / taken.sum(axis=1)
+    return float((taken * np.square(x - means[:, None])).sum()), means
+
+
+def _minimise_on_line(oracle: Oracle, x: FloatArray, prices: FloatArray, tolerance: float) -> tuple[float, FloatArray]:
+    """A lower bound on t² + h(t) for all t that is near its minimum, and the numbers at which it was seen to be low."""
+
+    def ends(ts: list[float]) -> list[_End]:
+        found = oracle.minimise(np.array([x * x - 2 * t * x - prices for t in ts]))
+        return [
+            _End(t, float(lower), float((x * x - prices) @ atom), float(-2 * (x @ atom)))
+            for t, lower, atom in zip(ts, found.lower, found.atoms, strict=True)
+        ]
+
+    first, last = ends([float(x.min()), float(x.max())])
+    seen = {end.t: end.t**2 + end.height + end.slope * end.t for end in (first, last)}
+    queue = [(_chord_bound(first, last)[0], first.t, first, last)]
+    for _ in range(MOST_PIECES):
+        lower, _, left, right = queue[0]
+        if lower >= min(seen.values()) - tolerance or right.t - left.t < ALIKE:
+            break
+        heapq.heappop(queue)
+        [middle] = ends([_cut(left, right)])
+        seen[middle.t] = middle.t**2 + middle.height + middle.slope * middle.t
+        # Where an atom is cheapest it is so for all actions, and best acted upon by its own mean.
+        mean = -middle.slope / 2
+        seen[mean] = min(seen.get(mean, np.inf), middle.height - mean**2)
+        for one, other in ((left, middle), (middle, right)):
+            heapq.heappush(queue, (_chord_bound(one, other)[0], one.t, one, other))
+    low = [t for t, cost in seen.items() if cost < -tolerance]
+    return queue[0][0], np.array(low)
+
+
+def _chord_bound(left: _End, right: _End) -> tuple[float, float]:
+    """The minimum of t² and the chord between two ends, and where it is."""
+    slope = (right.lower - left.lower) / (right.t - left.t)
+    t = float(np.clip(-slope / 2, left.t, right.t))
+    return t * t + left.lower + slope * (t - left.t), t
+
+
+def _cut(left: _End, right: _End) -> float:
+    """Where the tangents meet, if that is inside; else the middle."""
+    width = right.t - left.t
+    if left.slope > right.slope:
+        t = (right.height - left.height) / (left.slope - right.slope)
+        if left.t + NEAR * width < t < right.t - NEAR * width:
+            return t
+    return left.t + width / 2
+
+
+def _drop_duplicates(numbers: FloatArray) -> FloatArray:
+    numbers = np.sort(numbers)
+    return np.asarray(numbers[np.concatenate([[True], np.diff(numbers) > ALIKE])])

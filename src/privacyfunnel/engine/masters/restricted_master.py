@@ -1,0 +1,265 @@
+r"""The master problem: the cheapest mixture of the atoms known so far that averages to the prior.
+
+    min Σ_y q_y h_y   subject to   Σ_y q_y v_y = p,  q >= 0
+
+One programme is kept and only grows, so each solve starts from the last basis. While few atoms are known they can
+hardly average to p, and prices would be wild; so part of the prior may be had otherwise, at a price. Two ways:
+
+- *loans*: probability may be missing or left over at any input, at a penalty M per unit, which keeps every price
+  within [-M, M]. Nothing that uses a loan is ever handed out as a split.
+- *the rest*: what the atoms do not cover is one atom more, r in the cone over V, charged at prices λ⁰ that are about
+  right and a toll δ per unit. Every solution is a split, since r divided by its sum is allowed too; and the prices of
+  all inputs stay near λ⁰ while few atoms are known.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from itertools import pairwise
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privacyfunnel.arrays import FloatArray, IntArray, sparse
+from privacyfunnel.engine.clock import FOREVER, Clock, TimeUpError
+from privacyfunnel.engine.lp.highs import DUAL, INF, PRIMAL, Programme
+from privacyfunnel.errors import SolverError
+
+RESIDUAL_PRICE = 0.5  # nats
+PENALTY_GROWTH, RESIDUAL_PRICE_GROWTH = 10.0, 1.5  # by what factor loans and the rest become dearer
+NEARLY_FREE = 1e-7  # reduced cost: atoms that may complete a split at no cost to speak of
+ALIKE_TO = 1e-12  # atoms that differ by less are one
+ALIKE = 1e-6  # weights computed afresh may differ by this much from the solver's
+EXACT = 1e-14  # relative: what rounding may leave missing of an input
+LEAST_SQUARES = 1e-9  # seconds per input and pair of atoms, about
+AT_ONCE = 1 << 20  # entries of atoms that are added at a time: what is told of each place fills 40 MB
+KEY = 16  # bytes by which atoms are told apart
+REFINEMENTS = 3  # each gains as many digits as the solver's tolerance has
+FARTHEST = 1e6  # on the scale of what is missing: how far a weight may fall
+RETRIES: tuple[tuple[str, object], ...] = (
+    ("simplex_strategy", DUAL),
+    ("simplex_strategy", PRIMAL),
+    ("primal_feasibility_tolerance", 1e-7),
+    ("dual_feasibility_tolerance", 1e-7),
+    ("presolve", "choose"),
+    ("simplex_scale_strategy", 4),
+    ("solver", "ipm"),
+)
+
+
+class SparseColumns(NamedTuple):
+    """Columns of a programme: where the entries of each begin, the rows they stand in, and they themselves."""
+
+    starts: NDArray[np.integer[Any]]
+    rows: NDArray[np.integer[Any]]
+    entries: FloatArray
+
+
+class Slack(Protocol):
+    """How the part of the prior is had that atoms do not cover."""
+
+    @property
+    def rows(self) -> tuple[FloatArray, FloatArray]:
+        """Least and largest values of rows of its own."""
+
+    @property
+    def columns(self) -> SparseColumns:
+        """Its columns: a row per input, then its own rows."""
+
+    def costs(self) -> FloatArray:
+        """What its columns cost now."""
+
+    def amount(self, columns: FloatArray) -> FloatArray:
+        """How much of the prior a solution has that way, by input."""
+
+    def raise_price(self) -> None:
+        """Raise the price."""
+
+
+class PenaltySlack:
+    """Probability that is missing or left over."""
+
+    def __init__(self, prior: FloatArray, penalty: float) -> None:
+        self._size, self._penalty = prior.size, penalty
+        none = np.empty(0)
+        self.rows = (none, none)
+        d = prior.size
+        self.columns = SparseColumns(np.arange(2 * d), np.tile(np.arange(d), 2), np.repeat([1.0, -1.0], d))
+
+    def costs(self) -> FloatArray:
+        """The penalty."""
+        return np.full(2 * self._size, self._penalty)
+
+    def amount(self, columns: FloatArray) -> FloatArray:
+        """What is missing and what is left over, together."""
+        return np.asarray(columns[: self._size] + columns[self._size :])
+
+    def raise_price(self) -> None:
+        """Make loans ten times dearer."""
+        self._penalty *= PENALTY_GROWTH
+
+
+class ResidualSlack:
+    """One atom more, of mass m: r = m v with v allowed.
+
+    Its columns are r / p, so that the solver's tolerance is a small part of rare inputs too, and the cone's own columns
+    t; its rows say cone·(r, t) <= 0, each scaled to a largest entry of 1.
+    """
+
+    def __init__(self, prior: FloatArray, cone: sparse.csr_array, prices: FloatArray) -> None:
+        self._prior, self._prices, self._toll = prior, prices, RESIDUAL_PRICE
+        extra = cone.shape[1] - prior.size
+        self._own = extra
+        units = sparse.diags_array(np.concatenate([prior, np.ones(extra)]))
+        rows = sparse.csr_array(cone @ units)
+        scale = abs(rows).max(axis=1).toarray().ravel()
+        rows = sparse.csr_array(sparse.diags_array(1.0 / np.where(scale > 0, scale, 1.0)) @ rows)
+        self.rows = (np.full(rows.shape[0], -INF), np.zeros(rows.shape[0]))
+        covered = sparse.hstack([sparse.diags_array(prior), sparse.csr_array((prior.size, extra))])
+        matrix = sparse.csc_array(sparse.vstack([covered, rows]))
+        self.columns = SparseColumns(matrix.indptr[:-1], matrix.indices, matrix.data)
+
+    def costs(self) -> FloatArray:
+        """The prices and the toll; the cone's own columns are free."""
+        return np.concatenate([(self._prices + self._toll) * self._prior, np.zeros(self._own)])
+
+    def amount(self, columns: FloatArray) -> FloatArray:
+        """The rest itself."""
+        return np.asarray(np.maximum(columns[: self._prior.size], 0.0) * self._prior)
+
+    def price(self, rest: FloatArray) -> float:
+        """What the rest is charged at."""
+        return float((self._prices + self._toll) @ rest)
+
+    def raise_price(self) -> None:
+        """Raise the toll."""
+        self._toll *= RESIDUAL_PRICE_GROWTH
+
+
+class RestrictedMaster:
+    """Atoms with their costs, the best weights, and the prices that prove them best among these atoms."""
+
+    def __init__(self, prior: FloatArray, slack: Slack) -> None:
+        self.prior, self.slack = prior, slack
+        self._atoms: list[FloatArray] = []
+        self.costs = np.empty(0)
+        self._seen: set[bytes] = set()
+        self._programme = Programme()
+        low, high = slack.rows
+        self._programme.add_rows(np.concatenate([prior, low]), np.concatenate([prior, high]))
+        self._programme.add_columns(slack.costs(), *slack.columns)
+        self._first = len(slack.columns.starts)  # the first column that is an atom
+        self.slack_used = np.zeros(prior.size)  # by the last solution
+
+    def add(self, atoms: FloatArray, costs: FloatArray) -> IntArray:
+        """Add the atoms that are new; which were."""
+        rows = max(1, AT_ONCE // self.prior.size)
+        firsts = range(0, max(len(atoms), 1), rows)
+        return np.concatenate([i + self._add_new(atoms[i : i + rows], costs[i : i + rows]) for i in firsts])
+
+    def _add_new(self, atoms: FloatArray, costs: FloatArray) -> IntArray:
+        fresh = []
+        row, index = np.nonzero(atoms > ALIKE_TO / 2)
+        entries, ends = np.round(atoms[row, index], 12), np.searchsorted(row, np.arange(len(atoms) + 1))
+        for i, (first, end) in enumerate(pairwise(ends.tolist())):
+            key = blake2b(index[first:end].tobytes() + entries[first:end].tobytes(), digest_size=KEY).digest()
+            if key not in self._seen:
+                self._seen.add(key)
+                fresh.append(i)
+        if not fresh:
+            return np.empty(0, dtype=np.int64)
+        new, cost = atoms[fresh], costs[fresh]
+        of_row, index = np.nonzero(new)
+        starts = np.searchsorted(of_row, np.arange(len(new)))
+        self._programme.add_columns(cost, starts, index, new[of_row, index])
+        self._atoms.append(new)
+        self.costs = np.concatenate([self.costs, cost])
+        return np.array(fresh, dtype=np.int64)
+
+    @property
+    def atoms(self) -> FloatArray:
+        """All atoms, in the order of the weights."""
+        if len(self._atoms) > 1:
+            self._atoms = [np.concatenate(self._atoms)]
+        return self._atoms[0]
+
+    def support_atoms(self, weights: FloatArray) -> FloatArray:
+        """The atoms of positive weight, taken from where they lie: all of them together may be many megabytes."""
+        ends = np.cumsum([len(some) for some in self._atoms])
+        return np.concatenate([some[w > 0] for some, w in zip(self._atoms, np.split(weights, ends[:-1]), strict=True)])
+
+    def solve(self, clock: Clock = FOREVER) -> tuple[FloatArray, FloatArray, float]:
+        """The best weights, the prices (the dual value of each input), and how much of the prior is owed."""
+        self._run(clock)
+        solution = self._programme.solution
+        self.slack_used = self.slack.amount(solution[: self._first])
+        return solution[self._first :], self._programme.multipliers[: self.prior.size], float(self.slack_used.sum())
+
+    def _run(self, clock: Clock) -> None:
+        """Solve; where a start from the last basis ends in numerical trouble, afresh and with other settings."""
+        if self._programme.run(clock.deadline):
+            return
+        for option, setting in RETRIES:
+            if self._programme.is_infeasible:
+                break
+            if self._programme.late:
+                raise TimeUpError
+            self._programme.clear_basis()
+            self._programme.set_option(option, setting)
+            if self._programme.run(clock.deadline):
+                return
+        said = self._programme.status
+        raise SolverError(f"The master problem must be solved to optimality; HiGHS said {said}. Report this.")
+
+    def refine(self, weights: FloatArray, prices: FloatArray, secure: int, clock: Clock = FOREVER) -> FloatArray:
+        """Weights that average to the prior to rounding, where the solver's do so to its tolerance.
+
+        First by least squares over the atoms in use; they may be too few for that. What is still missing is solved for
+        again, on a scale of its own, over the atoms that cost next to nothing at these prices and the first ones,
+        `secure` many, which reach into every direction: each time some digits more, while there is time.
+        """
+        used = weights > 0
+        weights = weights.copy()
+        weights[used] = refit_weights(self.prior, weights[used], self.support_atoms(weights), clock)
+        free = (weights > 0) | (self.costs - self.atoms @ prices < NEARLY_FREE)
+        free[:secure] = True
+        near = np.flatnonzero(free)
+        atoms, q, cost = self.atoms[near], np.maximum(weights[near], 0.0), self.costs[near]
+        of_row, index = np.nonzero(atoms)
+        starts, entries = np.searchsorted(of_row, np.arange(len(atoms))), (atoms / self.prior)[of_row, index]
+        for _ in range(REFINEMENTS):
+            missing = 1.0 - q @ atoms / self.prior
+            scale = float(np.abs(missing).max())
+            if scale <= EXACT or clock.late:
+                break
+            programme = Programme()
+            programme.add_rows(missing / scale, missing / scale)
+            programme.add_columns(cost, starts, index, entries, low=np.maximum(-q / scale, -FARTHEST))
+            if not programme.run(clock.deadline):
+                break
+            q = np.maximum(q + scale * programme.solution, 0.0)
+        found = np.zeros_like(weights)
+        found[near] = q
+        return found
+
+    def raise_slack_price(self) -> None:
+        """Raise the price of what is owed."""
+        self.slack.raise_price()
+        self._programme.set_costs(self.slack.costs())
+
+    def forbid_slack(self) -> None:
+        """From now on every solution is a split of atoms."""
+        self._programme.fix_at_zero(np.arange(self._first))
+
+
+def refit_weights(prior: FloatArray, weights: FloatArray, atoms: FloatArray, clock: Clock) -> FloatArray:
+    """The weights of these atoms that average to the prior to rounding, where such are near, and there is time."""
+    if LEAST_SQUARES * atoms.size * len(atoms) > clock.seconds_left:
+        return weights
+    # Divided by p, so that rare inputs get back their whole probability to the same relative precision.
+    ratios = (atoms / prior).T
+    largest = ratios.max(axis=0)
+    missing = 1.0 - ratios @ weights  # of that alone, for atoms may be so many that other weights would do as well
+    exact = weights + np.linalg.lstsq(ratios / largest, missing)[0] / largest
+    return exact if (exact >= 0).all() and np.abs(exact - weights).max() < ALIKE else weights

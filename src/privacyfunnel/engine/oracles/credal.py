@@ -1,0 +1,265 @@
+r"""Sets of priors: linear minima over the atoms that keep a promise for all of their members, with a proof of each.
+
+With f = v / p an atom is allowed iff for every rule (A, B, α, β)
+
+.. math:: \alpha\, h_A(f) \le \beta\, l_B(f), \qquad h_A(f) = \max_{P \in U_A} P \cdot f,\quad
+   l_B(f) = \min_{R \in U_B} R \cdot f .
+
+Over a box cut by the simplex :math:`h(f) = \min_t\, l \cdot f + (1 - \Sigma l)\, t + (u - l) \cdot (f - t)^+`: one
+variable t per set and one per input make it linear, and likewise for l. That is a large programme, of which little
+matters at an atom: a rule enters it when an atom breaks it, with the variables of its sets.
+
+For *any* weights w >= 0 of rules and *any* members P of the sets A, R of the sets B,
+
+.. math:: c \cdot v \ge r \cdot v, \qquad r = c + \sum w\, (\alpha P - \beta R) / p,
+
+so a solver's multipliers are only advice: they say which weights and members to try, members are made to lie in their
+sets, and the bound min r·v over the box and the simplex is evaluated from this formula.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.engine.lp.credal_simplex import Bases, Minima
+from privacyfunnel.engine.lp.highs import DUAL, INF, Programme
+from privacyfunnel.engine.oracles.credal_constraints import CredalConstraints
+from privacyfunnel.engine.oracles.oracle import UNIT, LinearMinima, cheapest_in_box
+from privacyfunnel.engine.problem import Problem
+from privacyfunnel.errors import SolverError
+
+INSIDE = 1e-10  # of its width: members stay this far from the upper ends, so that rounding keeps them inside
+DUST = 1e-12  # of the largest ratio v/p
+SAFE = 1e-9  # what the largest entries are rounded up by
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnBlock:
+    """Where h or l of one box stands in the programme: its column, and the rows of (f − t)⁺ for some inputs."""
+
+    column: int
+    first_row: int
+    inputs: IntArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Minimum:
+    """A solution under one cost: the atom, a bound that holds, and r less what all inputs have in common."""
+
+    atom: FloatArray
+    lower: float
+    reduced: FloatArray
+    value: float  # of the relaxation in which `reduced` are the costs of moving
+
+
+class CredalOracle:
+    """All rules of a problem, in one HiGHS model that grows as rules are broken; each solve starts from the last."""
+
+    batch = 8
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem, self.constraints = problem, CredalConstraints.from_problem(problem)
+        d = problem.size
+        self._programme = Programme(simplex_strategy=DUAL)
+        self._programme.add_rows(np.ones(1), np.ones(1))
+        self._programme.add_columns(np.zeros(d), np.arange(d), np.zeros(d, dtype=np.int64), problem.prior)
+        self._rows, self._columns = 1, d
+        self._high: dict[int, ColumnBlock] = {}
+        self._low: dict[int, ColumnBlock] = {}
+        self._active: list[int] = []
+        self._row_of: list[int] = []
+        self._on = np.zeros(len(self.constraints.one), dtype=bool)
+        self._open = (np.zeros(d), np.ones(d))
+        self._reach, self._seen = np.ones(d), 0
+        width = self.constraints.high - self.constraints.low
+        self._inner = self.constraints.low + width * (1 - INSIDE)
+        self.solves = 0
+
+    def minimise(self, costs: FloatArray, deadline: float = np.inf) -> LinearMinima:
+        """The cheapest atom for every row of costs; the prior, and what holds of the simplex, where time is up."""
+        found = [self._minimise_one(cost, deadline) for cost in costs]
+        return LinearMinima(np.array([one.lower for one in found]), np.array([one.atom for one in found]))
+
+    def _minimise_one(self, cost: FloatArray, deadline: float) -> Minimum:
+        found = self.minimum(cost, *self._open, deadline) if time.monotonic() < deadline else None
+        if found is None and time.monotonic() < deadline and not self._programme.late:
+            raise SolverError(
+                f"A pricing problem must be solved to optimality; HiGHS said {self._programme.status}. Report this."
+            )
+        return found or self._prior_minimum(cost)
+
+    def _prior_minimum(self, cost: FloatArray) -> Minimum:
+        lower, r, common = self._lower_bound(cost, *self._open, np.zeros(self._rows))
+        return Minimum(self.problem.prior, lower, r - common, common)
+
+    def minimise_in_boxes(
+        self, costs: FloatArray, low: FloatArray, high: FloatArray, bases: Bases, cutoff: FloatArray, deadline: float
+    ) -> Minima:
+        """The cheapest atom in each box, one after the other; nothing is known of those that time was too short for."""
+        lower, value = np.full((2, len(costs)), -np.inf)
+        v, reduced, optimal = (low + high) / 2, np.zeros_like(costs), np.zeros(len(costs), dtype=bool)
+        for i, cost in enumerate(costs):
+            found = self.minimum(cost, low[i], high[i], deadline) if time.monotonic() < deadline else None
+            if found is not None:
+                lower[i], value[i], v[i], reduced[i], optimal[i] = (
+                    found.lower,
+                    found.value,
+                    found.atom,
+                    found.reduced,
+                    True,
+                )
+        return Minima(lower, v, reduced, value, bases, optimal)
+
+    def minimum(self, cost: FloatArray, low: FloatArray, high: FloatArray, deadline: float = np.inf) -> Minimum | None:
+        """The cheapest allowed atom in a box; None where the solver finds none, for whatever reason, or not in time."""
+        p = self.problem
+        self._programme.set_bounds(low / p.prior, high / p.prior)
+        self._programme.set_costs(cost * p.prior)
+        while True:
+            self.solves += 1
+            if not self._solve(deadline):
+                return self._prove_infeasible(low, high)
+            ratio = np.maximum(self._programme.solution[: p.size], 0.0)
+            broken = self.constraints.violations(ratio)
+            fresh = broken[~self._on[broken]]
+            if not fresh.size:
+                break
+            for rule in fresh.tolist():
+                self._activate(rule)
+        lower, r, common = self._lower_bound(cost, low, high, self._programme.multipliers)
+        ratio = np.where(ratio > DUST * ratio.max(), ratio, 0.0)
+        atom = ratio * p.prior / float(ratio @ p.prior)
+        reduced = r - common
+        return Minimum(atom, lower, reduced, common + float(np.minimum(reduced * low, reduced * high).sum()))
+
+    def reach(self, deadline: float) -> FloatArray:
+        """For every input the largest probability that any allowed atom gives it; 1 where there is no time to see."""
+        for z in range(self._seen, self.problem.size if time.monotonic() < deadline else 0):
+            found = self.minimum(-np.eye(self.problem.size)[z], *self._open, deadline)
+            self._reach[z] = 1.0 if found is None else min(1.0, -found.lower + SAFE)
+            self._seen = z + 1
+            if time.monotonic() >= deadline:
+                break
+        return self._reach
+
+    def _solve(self, deadline: float) -> bool:
+        if self._programme.run(deadline):
+            return True
+        if self._programme.is_infeasible or self._programme.late:
+            return False
+        self._programme.clear_basis()
+        return self._programme.run(deadline)
+
+    # -- the bound ---------------------------------------------------------------------------------------------
+
+    def _prove_infeasible(self, low: FloatArray, high: FloatArray) -> Minimum | None:
+        """That no atom in the box is allowed, where multipliers prove it: with no cost at all r·v is above 0."""
+        ray = self._programme.dual_ray if self._programme.is_infeasible else None
+        nothing = np.zeros(low.size)
+        for sign in (1.0, -1.0) if ray is not None else ():
+            if self._lower_bound(nothing, low, high, sign * np.asarray(ray))[0] > 0:
+                return Minimum(self.problem.prior, np.inf, nothing, np.inf)
+        return None
+
+    def _lower_bound(
+        self, cost: FloatArray, low: FloatArray, high: FloatArray, multipliers: FloatArray
+    ) -> tuple[float, FloatArray, float]:
+        """min r·v over the box and the simplex, for the weights and members that multipliers suggest; r; Σv = 1's."""
+        rules, prior = self.constraints, self.problem.prior
+        r, size = cost.copy(), np.abs(cost)
+        which = np.array(self._active, dtype=np.int64)
+        w = np.maximum(-multipliers[self._row_of], 0.0) if which.size else np.zeros(0)
+        used = w > 0
+        which, w = which[used], w[used]
+        k = len(rules.low)
+        above = np.bincount(rules.one[which], w * rules.alpha[which], k)
+        rounded = np.bincount(rules.one[which], w * rules.rounding_scale[which], k)
+        below = np.bincount(rules.other[which], w * rules.beta[which], k)
+        for blocks, weights, sizes, sign in ((self._high, above, rounded, 1.0), (self._low, below, below, -1.0)):
+            for event in np.flatnonzero(weights).tolist():
+                member = self._member(event, blocks[event], multipliers, weights[event])
+                if member is None:  # no such member can be had from floats: do without any rule
+                    r, size = cost.copy(), np.abs(cost)
+                    return float(cheapest_in_box(r[None], low, high)[0][0]), r, float(multipliers[0])
+                r += sign * weights[event] * member / prior
+                size = size + sizes[event] * member / prior
+        margin = (4 * len(which) + 4 * prior.size + 32) * UNIT * size
+        return float(cheapest_in_box((r - margin)[None], low, high)[0][0]), r, float(multipliers[0])
+
+    def _member(self, event: int, block: ColumnBlock, multipliers: FloatArray, weight: float) -> FloatArray | None:
+        """The member of the set that multipliers suggest, made to lie in it whatever they are."""
+        low, high = self.constraints.low[event], self._inner[event]
+        if not block.inputs.size:
+            return np.asarray(low)
+        suggested = low.copy()
+        rows = np.arange(block.first_row, block.first_row + block.inputs.size)
+        suggested[block.inputs] += multipliers[rows] / weight
+        member = np.clip(suggested, low, high)
+        missing = 1.0 - member.sum()
+        if missing > 0:
+            room = high - member
+            if room.sum() < missing:
+                return None
+            member = member + room * (missing / room.sum())
+        free = 1.0 - low.sum()
+        factor = free / (member - low).sum() if (member - low).any() else np.inf
+        return np.asarray(low + (member - low) * factor) if factor <= 1 + INSIDE / 2 else None
+
+    # -- the programme -----------------------------------------------------------------------------------------
+
+    def _activate(self, rule: int) -> None:
+        rules = self.constraints
+        above = self._column_block(int(rules.one[rule]), self._high, 1.0).column
+        below = self._column_block(int(rules.other[rule]), self._low, -1.0).column
+        entries = np.array([rules.alpha[rule], -rules.beta[rule]])
+        self._add_rows([-INF], [0.0], [0], [above, below], entries)
+        self._active.append(rule)
+        self._on[rule] = True
+        self._row_of.append(self._rows - 1)
+
+    def _column_block(self, event: int, blocks: dict[int, ColumnBlock], sign: float) -> ColumnBlock:
+        """h of this box (sign 1), or l (sign −1), as a column: with t, and (f − t)⁺ where the box is wide."""
+        if event in blocks:
+            return blocks[event]
+        low, high = self.constraints.low[event], self.constraints.high[event]
+        wide = np.flatnonzero(high > low)
+        n, column = wide.size, self._columns
+        t, parts = column + 1, column + 2 + np.arange(n)
+        new = 2 + n if n else 1
+        none = np.empty(0, dtype=np.int64)
+        self._programme.add_columns(np.zeros(new), np.zeros(new, dtype=np.int64), none, np.empty(0))
+        self._columns += new
+        first = self._rows
+        if n:
+            # s_z >= f_z − t, or s_z >= t − f_z
+            index = np.stack([parts, wide, np.full(n, t)], axis=1)
+            entries = np.tile([1.0, -sign, sign], (n, 1))
+            self._add_rows(np.zeros(n), np.full(n, INF), 3 * np.arange(n), index.ravel(), entries.ravel())
+        # h >= l·f + (1 − Σl) t + (u − l)·s, or l <= l·f + (1 − Σl) t − (u − l)·s; a point has neither t nor s
+        filled = np.flatnonzero(low)
+        index = np.concatenate([[column], filled, [t] if n else none, parts])
+        rest = np.concatenate([low[filled], [1 - low.sum()] if n else [], sign * (high - low)[wide]])
+        self._add_rows([0.0], [INF], [0], index, sign * np.concatenate([[1.0], -rest]))
+        blocks[event] = ColumnBlock(column, first, wide)
+        return blocks[event]
+
+    def _add_rows(
+        self,
+        low: FloatArray | list[float],
+        high: FloatArray | list[float],
+        starts: IntArray | list[int],
+        index: IntArray | list[int],
+        entries: FloatArray,
+    ) -> None:
+        self._programme.add_sparse_rows(
+            np.asarray(low, dtype=np.float64),
+            np.asarray(high, dtype=np.float64),
+            np.asarray(starts, dtype=np.int64),
+            np.asarray(index, dtype=np.int64),
+            np.asarray(entries, dtype=np.float64),
+        )
+        self._rows += len(low)

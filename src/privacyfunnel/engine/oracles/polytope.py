@@ -1,0 +1,148 @@
+"""The promise's polytope in the form that the simplex method wants: A x = b, l <= x <= u, with x = (v, slacks).
+
+The rows of a promise are homogeneous. They know what they compare, and two shapes are smaller than the general one:
+
+- everything is compared with everybody (LIP): one row L_E·v = z with e^-ε <= z <= e^ε;
+- all pairs among k functionals are compared (LDP): a floor t with t <= L_s·v <= e^ε t, two rows per functional;
+- anything else: one row per inequality (L_E − e^ε L_F)·v <= 0.
+
+An inequality that holds at every corner of the simplex, or follows from another one on its own, is left out.
+"""
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.engine.lp.batched_simplex import BatchSolution, Programmes, solve
+from privacyfunnel.engine.oracles.oracle import LinearMinima
+from privacyfunnel.engine.problem import Problem
+
+SAFE = 1e-9  # what the largest entries are rounded up by
+AT_ONCE = 40_000  # numbers in the costs of one batch: it stays in the cache
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Polytope:
+    """{x : A x = b, low <= x <= high}; its first `inputs` coordinates are the atom v."""
+
+    matrix: FloatArray  # (m, n)
+    rhs: FloatArray  # (m,)
+    low: FloatArray  # (n,)
+    high: FloatArray  # (n,)
+    basis: IntArray  # (m,), a basis to start from
+    inputs: int
+    support: int  # a vertex has at most this many non-zero entries (docs/theory.md, Lemma 8)
+    scales: tuple[FloatArray, FloatArray]  # of rows and columns: A scaled by both has entries of comparable size
+
+    @property
+    def batch(self) -> int:
+        """How many programmes are worked on together."""
+        return max(64, AT_ONCE // self.low.size)
+
+    def programmes(
+        self, cost: FloatArray, v_low: FloatArray | None = None, v_high: FloatArray | None = None
+    ) -> Programmes:
+        """min cost·x over the polytope, for every row of `cost`; with bounds on v of their own where given."""
+        k, d = cost.shape[0], self.inputs
+        low, high = np.tile(self.low, (k, 1)), np.tile(self.high, (k, 1))
+        if v_low is not None:
+            low[:, :d] = v_low
+        if v_high is not None:
+            high[:, :d] = v_high
+        return Programmes(self.matrix, self.rhs, cost, low, high, np.tile(self.basis, (k, 1)))
+
+    def solve_linear(self, slopes: FloatArray, deadline: float = np.inf) -> BatchSolution:
+        """min slopes·v, for every row; bounds that hold where time is up before."""
+        cost = np.zeros((slopes.shape[0], self.low.size))
+        cost[:, : self.inputs] = slopes
+        return solve(self.programmes(cost), deadline=deadline)
+
+    def minimise(self, costs: FloatArray, deadline: float = np.inf) -> LinearMinima:
+        """The cheapest atom for every row of costs."""
+        found = self.solve_linear(costs, deadline)
+        return LinearMinima(found.bound, np.maximum(found.x[:, : self.inputs], 0.0))
+
+    def reach(self, deadline: float) -> FloatArray:
+        """For every input the largest probability that any allowed atom gives it, (inputs,), rounded up.
+
+        Where time is up, what is known by then, and 1 where that is nothing.
+        """
+        most = np.ones(self.inputs)
+        for first in range(0, self.inputs, self.batch):
+            if time.monotonic() >= deadline:
+                break
+            some = np.arange(first, min(first + self.batch, self.inputs))
+            most[some] = -self.solve_linear(-np.eye(self.inputs)[some], deadline).bound
+        return np.clip(most + SAFE, 0.0, 1.0)
+
+
+def build_polytope(problem: Problem) -> Polytope:
+    """The polytope of a problem, in the smallest of the known shapes."""
+    rows, loud = problem.constraints, problem.exp_epsilon
+    secrets = rows.share.shape[1] if len(rows.even) == 1 and rows.full_classes[0] else problem.size
+    if rows.compares_with_everybody:
+        return _assemble(*_ranges(rows.dense[0], 1 / loud, loud), problem.prior, secrets)
+    if rows.mutual_functionals is not None:
+        return _assemble(*_floors(rows.mutual_functionals, loud), problem.prior, secrets)
+    A = problem.inequalities
+    A = A[_essential_constraints(A)]
+    return _assemble(A, np.zeros(A.shape[0]), A.max(axis=1, initial=0.0), problem.prior, secrets)
+
+
+def build_box(prior: FloatArray, functionals: FloatArray, low: float, high: float) -> Polytope:
+    """Every functional within [e^low, e^high]."""
+    return _assemble(*_ranges(functionals, float(np.exp(low)), float(np.exp(high))), prior, len(functionals))
+
+
+def _assemble(A: FloatArray, low: FloatArray, high: FloatArray, prior: FloatArray, support: int) -> Polytope:
+    """Add Σ v = 1, and one slack per row with its bounds; `A` may have a column t after the inputs."""
+    d = prior.size
+    m, extra = A.shape[0], A.shape[1] - d
+    matrix = np.zeros((m + 1, d + extra + m))
+    matrix[0, :d] = 1.0
+    matrix[1:, : d + extra] = A
+    matrix[1:, d + extra :] = -np.eye(m)
+    rhs = np.zeros(m + 1)
+    rhs[0] = 1.0
+    bottom = np.concatenate([np.zeros(d + extra), low])
+    top = np.concatenate([np.ones(d), np.full(extra, np.abs(A[:, :d]).max(initial=0.0)), high])
+    basis = np.concatenate([[0], np.arange(d + extra, d + extra + m)])
+    by_prior = np.concatenate([prior, np.ones(extra)])
+    row_scale = 1.0 / np.abs(matrix[:, : d + extra] * by_prior).max(axis=1)
+    scales = (row_scale, np.concatenate([by_prior, 1.0 / row_scale[1:]]))
+    return Polytope(matrix, rhs, bottom, top, basis, d, min(support, m + 1, d), scales)
+
+
+def _ranges(N: FloatArray, quiet: float, loud: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """N_i·v within [quiet, loud]; rows that stay inside at every corner of the simplex say nothing."""
+    least, most = N.min(axis=1), N.max(axis=1)
+    says = (least < quiet) | (most > loud)
+    return N[says], np.maximum(least, quiet)[says], np.minimum(most, loud)[says]
+
+
+def _floors(L: FloatArray, loud: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """t <= L_s·v <= e^ε t. The upper row of s is needed only where L_s can exceed e^ε times the least."""
+    t = np.ones((L.shape[0], 1))
+    needs_upper = (loud * L.min(axis=0) < L).any(axis=1)
+    needs_lower = (loud * L - L.max(axis=0) < 0).any(axis=1)
+    A = np.concatenate([np.hstack([L, -t])[needs_lower], np.hstack([-L, loud * t])[needs_upper]])
+    most = np.concatenate([L.max(axis=1)[needs_lower], np.full(int(needs_upper.sum()), loud * L.max())])
+    return A, np.zeros(A.shape[0]), most
+
+
+def _essential_constraints(A: FloatArray) -> IntArray:
+    """Rows that no other single row implies: row i follows from row j when A_i >= f A_j for some f >= 0."""
+    kept = list(range(A.shape[0]))
+    for i in range(A.shape[0]):
+        others = A[[j for j in kept if j != i]]
+        ratio = np.full(others.shape, np.inf)
+        np.divide(A[i], others, out=ratio, where=others != 0)
+        # f <= A_i/A_j where A_j > 0, f >= A_i/A_j where A_j < 0, and A_i >= 0 where A_j = 0.
+        most = np.where(others > 0, ratio, np.inf).min(axis=1)
+        least = np.maximum(np.where(others < 0, ratio, 0.0).max(axis=1), 0.0)
+        zero_is_fine = np.where(others == 0, A[i] >= 0, True).all(axis=1)
+        if ((least <= most) & zero_is_fine).any():
+            kept.remove(i)
+    return np.array(kept, dtype=np.int64)

@@ -1,0 +1,168 @@
+"""Proof by branch and bound that no allowed atom has reduced cost below a target: boxes, the worst first.
+
+How a box is bounded and cut is the business of a relaxation (chords.py, classes.py). Here is what they share: the queue
+of open boxes, the clock, what becomes of atoms that are met, and what may be said in the end.
+"""
+
+import heapq
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.engine.objective import Objective, reduced_costs
+from privacyfunnel.engine.problem import Proof
+
+ROUNDING = 1e-12  # relative to the prices: what sums of some hundred terms may be off by
+MOST_IN_VAIN = 3 * 10**6  # boxes that raise no bound, where no clock would end it: some programme does not close
+MANY_OPEN = 1 << 18  # boxes; with more of them open the newest come first, which bounds the memory
+POLISH_STARTS = 16  # solutions of relaxations from which walks begin
+NEGATIVE = 1e-13  # an atom of reduced cost below minus this is worth having
+PER_BATCH, MOST_ATOMS = 64, 256  # atoms that are handed back
+
+Polish = Callable[[FloatArray, FloatArray], FloatArray]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Boxes:
+    """Open boxes: the bound known so far of each, and whatever a relaxation knows of it, an entry per box."""
+
+    bound: FloatArray
+    parts: tuple[NDArray[Any], ...]
+
+    def __getitem__(self, which: IntArray) -> "Boxes":
+        return Boxes(self.bound[which], tuple(part[which] for part in self.parts))
+
+    def __len__(self) -> int:
+        return self.bound.size
+
+    @staticmethod
+    def concatenate(boxes: "list[Boxes]") -> "Boxes":
+        """All boxes of the list."""
+        if len(boxes) == 1:
+            return boxes[0]
+        parts = zip(*(some.parts for some in boxes), strict=True)
+        return Boxes(np.concatenate([some.bound for some in boxes]), tuple(np.concatenate(part) for part in parts))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Branching:
+    """What came of some boxes: boxes that hold all of them that matters, a bound on the rest, and atoms met."""
+
+    boxes: Boxes
+    closed_bound: float  # no atom in what was set aside costs less
+    atoms: FloatArray
+
+
+class Relaxation(Protocol):
+    """How boxes are bounded and cut."""
+
+    batch: int  # boxes worked on together
+    chunk: int  # boxes of like bounds that wait together
+    polish_every: int  # batches after which walks begin at the relaxation's solutions anyway; 0: never
+    finds_vertices: bool  # whether the atoms met are vertices of the polytope, worth having as they are
+    gather_factor: float  # once an atom is found: go on for this part of the boxes seen so far, to find others
+
+    def roots(self, prices: FloatArray, deadline: float) -> Boxes:
+        """Boxes that together hold every atom that matters."""
+
+    def cut(self, boxes: Boxes, prices: FloatArray, goal: float, deadline: float) -> Branching:
+        """Bound each box, set aside those that reach the goal, and cut the others; less well where time is up."""
+
+
+class BranchAndBound:
+    """Branch and bound over one relaxation; `visited` counts boxes over all proofs."""
+
+    def __init__(self, relaxation: Relaxation, objective: Objective, polish: Polish) -> None:
+        self.relaxation, self.objective, self.polish = relaxation, objective, polish
+        self.visited = 0
+
+    def prove(self, prices: FloatArray, target: float, deadline: float) -> Proof:
+        """A bound of at least −target on the reduced cost of every allowed atom.
+
+        The bound is always valid. It may stay below −target when the clock (time.monotonic) passes the deadline, or
+        when atoms were found whose reduced cost shows that −target cannot be proved: those are returned.
+        """
+        rounding = ROUNDING * (1.0 + float(np.abs(prices).max()))
+        goal, below = -target + rounding, -target - rounding
+        queue = _Queue(self.relaxation)
+        queue.push(self.relaxation.roots(prices, deadline))
+        closed, met = np.inf, [np.empty((0, prices.size))]
+        seen, batches, stop = 0, 0, np.inf
+        highest, rose = -np.inf, 0
+        while queue.size and seen < stop and time.monotonic() <= deadline:
+            if queue.bound > highest:
+                highest, rose = queue.bound, seen
+            elif np.isinf(deadline) and seen - rose > MOST_IN_VAIN:
+                break
+            boxes = queue.pop_batch()
+            seen += len(boxes)
+            done = self.relaxation.cut(boxes, prices, goal, deadline)
+            queue.push(done.boxes)
+            closed = min(closed, done.closed_bound)
+            met.append(self._select_atoms(done.atoms, prices, below, batches))
+            batches += 1
+            if len(met[-1]) and reduced_costs(self.objective, met[-1], prices).min() < below:
+                stop = min(stop, (1 + self.relaxation.gather_factor) * seen)
+        self.visited += seen
+        atoms = np.concatenate(met)
+        best = np.argsort(reduced_costs(self.objective, atoms, prices), kind="stable")[:MOST_ATOMS]
+        bound = min(closed, queue.bound)
+        return Proof((bound if np.isfinite(bound) or queue.size else goal) - rounding, atoms[best])
+
+    def _select_atoms(self, atoms: FloatArray, prices: FloatArray, below: float, batch: int) -> FloatArray:
+        """Vertices of negative reduced cost: among these atoms, and near the best of them."""
+        every = self.relaxation.polish_every
+        reduced = reduced_costs(self.objective, atoms, prices)
+        first = np.argsort(reduced)[:PER_BATCH]
+        good = atoms[first[reduced[first] < -NEGATIVE]] if self.relaxation.finds_vertices else atoms[:0]
+        if first.size and (reduced[first[0]] < below or (every and batch % every == 0)):
+            near = self.polish(atoms[first[:POLISH_STARTS]], prices)
+            good = np.concatenate([good, near[reduced_costs(self.objective, near, prices) < below]])
+        return good
+
+
+class _Queue:
+    """Open boxes in chunks, the chunk with the lowest bound first. Chunks are never copied while they wait."""
+
+    def __init__(self, relaxation: Relaxation) -> None:
+        self._relaxation = relaxation
+        self._heap: list[tuple[float, int, Boxes]] = []
+        self._pushed = 0
+        self.size = 0
+
+    def push(self, boxes: Boxes) -> None:
+        """Add boxes, in chunks of like bounds."""
+        order, chunk = np.argsort(boxes.bound), self._relaxation.chunk
+        for start in range(0, len(boxes), chunk):
+            some = boxes[order[start : start + chunk]]
+            self._pushed += 1
+            heapq.heappush(self._heap, (float(some.bound[0]), self._pushed, some))
+        self.size += len(boxes)
+
+    def pop_batch(self) -> Boxes:
+        """About a batch of boxes, from the chunks with the lowest bounds; few while few are open."""
+        if self.size > MANY_OPEN:
+            newest = max(range(len(self._heap)), key=lambda i: self._heap[i][1])
+            self._heap[newest], self._heap[-1] = self._heap[-1], self._heap[newest]
+            taken = [self._heap.pop()[2]]
+            heapq.heapify(self._heap)
+        else:
+            taken = [heapq.heappop(self._heap)[2]]
+            size = len(taken[0])
+            most = min(self._relaxation.batch, max(self._relaxation.chunk, self.size // 4))
+            while self._heap and size + len(self._heap[0][2]) <= most:
+                taken.append(heapq.heappop(self._heap)[2])
+                size += len(taken[-1])
+        boxes = Boxes.concatenate(taken)
+        self.size -= len(boxes)
+        return boxes
+
+    @property
+    def bound(self) -> float:
+        """The lowest bound of any open box."""
+        return self._heap[0][0] if self._heap else np.inf

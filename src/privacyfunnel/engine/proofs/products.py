@@ -1,0 +1,236 @@
+r"""Boxes on the image, bounded by products of rows: how a square that is to be small is proved not to exceed something.
+
+Let every atom keep the rows :math:`a_i \cdot w \ge 0`, where w is v itself, or v and a floor t under LDP
+(:math:`t \le L_s\cdot v \le e^{\varepsilon} t`, which takes far fewer rows). Write what is to be bounded as a quadratic
+form, :math:`w^\top D w`; linear terms are multiplied by :math:`1 = \sum v`. For any :math:`N \ge 0`, products of rows
+being at least 0,
+
+.. math:: w^\top D w \;\le\; w^\top \Bigl(D + \sum_{i \le j} N_{ij}\, \tfrac12 (a_i a_j^\top + a_j a_i^\top)\Bigr) w
+   \;\le\; \delta,
+
+where δ is the largest entry of that matrix: the entries of :math:`v v^\top` are weights that sum to 1. (Entries that
+meet t must be at most 0.) The best N is a linear programme whose columns, the products, are brought in as they are
+needed; its dual values X stand for :math:`w w^\top`. A box :math:`l \le T v \le h` adds two rows for every entry of the
+image, and its products with them. Boxes are cut where X is farthest from being a square; under LDP the first ones
+divide the range of the floor.
+
+Entropy in the cost, weighted by β, is concave: on a box :math:`t \ln t \le \text{chord} - k (t - l)(h - t)`, which is a
+quadratic form as well (docs/theory.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from privacyfunnel.arrays import FloatArray
+from privacyfunnel.engine.masters.moment_objective import MomentObjective
+from privacyfunnel.engine.objective import chords
+from privacyfunnel.engine.problem import Problem
+from privacyfunnel.engine.proofs.branch_and_bound import Boxes, Branching
+from privacyfunnel.engine.proofs.product_programme import (
+    ProductBound,
+    ProductCuts,
+    ProductProgramme,
+    ProductSolver,
+    WarmStart,
+)
+
+FLOORS = 6  # parts of the floor's range: a box with a narrow one bounds as well as under LIP
+THIN = 1e-7  # a range shorter than this is not cut
+SLOP = 1e-13  # ranges are rounded outwards by this
+EMPTY = 1e-12  # a box whose ends cross by more than this holds nothing
+TINIEST = 1e-300  # what a logarithm is taken of in place of 0
+SLIVER = 1e-9  # what a curvature is made smaller by, so that rounding does not make it too large
+MIDDLE = 0.1  # of a range: a cut is at least this far from its ends
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ConstraintCone:
+    """Rows a·w >= 0 that every atom keeps, w = (v, t) with at most one t, and the largest t there is."""
+
+    constraints: FloatArray  # (r, d) or (r, d + 1)
+    image: FloatArray  # T, (values, d)
+    floors: tuple[float, float]  # between which t lies; where there is none, anything
+
+    @property
+    def box_coordinates(self) -> FloatArray:
+        """What boxes are about: the image, and t where there is one."""
+        wider = self.constraints.shape[1] - self.image.shape[1]
+        watched = np.pad(self.image, ((0, wider), (0, wider)))
+        watched[len(self.image) :, self.image.shape[1] :] = 1.0
+        return watched
+
+
+def build_constraint_cone(problem: Problem, beyond: float = 0.0) -> ConstraintCone:
+    """The rows of a problem, with a floor where each event is compared with each.
+
+    For any weights w that sum to 1 the floor is at most w·Lv, and e^ε times it at least that; `beyond` is the most that
+    an atom gives to inputs at which all L are 0.
+    """
+    image = (problem.objective.image_index == np.arange(problem.objective.image_size)[:, None]).astype(np.float64)
+    L = problem.constraints.mutual_functionals
+    if L is None:
+        return ConstraintCone(problem.inequalities, image, (0.0, 0.0))
+    floor = np.ones((len(L), 1))
+    rows = np.concatenate([np.hstack([L, -floor]), np.hstack([-L, problem.exp_epsilon * floor])])
+    average = L.mean(axis=0)
+    if problem.constraints.share.shape[1] == len(L):
+        average = problem.constraints.share[0] @ L
+    least = float(average[average > 0].min()) * (1 - beyond)
+    floors = (least / problem.exp_epsilon * (1 - SLOP), float(average.max()) * (1 + SLOP))
+    return ConstraintCone(rows / np.abs(rows).max(axis=1, keepdims=True), image, floors)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ProductBox:
+    """Ranges of the image, and of t where there is one; rows besides; and products to begin with."""
+
+    low: FloatArray
+    high: FloatArray
+    rows: FloatArray
+    first: WarmStart
+
+    def tighten(self, values: int) -> ProductBox | None:
+        """The same box, shrunk since the image sums to 1; None if it is empty."""
+        low, high = self.low[:values], self.high[:values]
+        for _ in range(2):
+            high = np.minimum(high, 1.0 - (low.sum() - low) + SLOP)
+            low = np.maximum(low, 1.0 - (high.sum() - high) - SLOP)
+        if (low > high + EMPTY).any():
+            return None
+        low, high = np.clip(low, 0.0, 1.0), np.clip(np.maximum(low, high), 0.0, 1.0)
+        ends = np.append(low, self.low[values:]), np.append(high, self.high[values:])
+        return replace(self, low=ends[0], high=ends[1])
+
+
+class ProductRelaxation:
+    """Boxes one at a time, each by a linear programme over products of rows."""
+
+    batch = chunk = 1
+    polish_every = 8
+    finds_vertices = False
+    gather_factor = 0.0
+
+    def __init__(
+        self,
+        cone: ConstraintCone,
+        objective: MomentObjective,
+        reach: FloatArray,
+        missing: ProductCuts | None = None,
+        best_products: type[ProductSolver] = ProductProgramme,
+    ) -> None:
+        self.cone, self.objective, self._reach, self._missing = cone, objective, reach, missing
+        self._watched = cone.box_coordinates
+        self._programme = best_products(cone.constraints.shape[1], cone.image.shape[1], cone.floors[1])
+
+    def roots(self, prices: FloatArray, deadline: float) -> Boxes:
+        """All there is, with the floor's range in parts."""
+        first = WarmStart.empty(self.cone.constraints.shape[1])
+        low, high = np.zeros(self._reach.size), self._reach
+        if len(self._watched) == self._reach.size:
+            boxes = [ProductBox(low, high, first.one, first)]
+        else:
+            edges = np.geomspace(*self.cone.floors, FLOORS + 1)
+            boxes = [ProductBox(np.append(low, a), np.append(high, b), first.one, first) for a, b in pairwise(edges)]
+        shrunk = (box.tighten(self._reach.size) for box in boxes)
+        return _pack_boxes([box for box in shrunk if box is not None], -np.inf)
+
+    def cut(self, boxes: Boxes, prices: FloatArray, goal: float, deadline: float) -> Branching:
+        """Bound the box, and cut it where X is farthest from a square."""
+        box: ProductBox = boxes.parts[0][0]
+        none = np.empty((0, prices.size))
+        D = self._form(box, prices)
+        solved = self._programme.solve(D, self._constraints(box), box.first, -goal, self._missing, deadline)
+        bound = max(-solved.largest, float(boxes.bound[0]))
+        if bound >= goal:
+            return Branching(_pack_boxes([], bound), goal, none)
+        halves, atom = self._halves(self._warm_start(box, solved), solved.warm_start.second, D)
+        if halves is None:
+            return Branching(_pack_boxes([], bound), bound, none)
+        return Branching(_pack_boxes(halves, bound), goal, none if atom is None else atom[None, :])
+
+    def _constraints(self, box: ProductBox) -> FloatArray:
+        """The cone's rows and those of the box, and what others it has."""
+        one = np.arange(self._watched.shape[1]) < self.cone.image.shape[1]  # Σ v = 1
+        above, below = self._watched - box.low[:, None] * one, box.high[:, None] * one - self._watched
+        return np.concatenate([self.cone.constraints, above, below, box.rows])
+
+    def _warm_start(self, box: ProductBox, solved: ProductBound) -> ProductBox:
+        """The box with the products that counted, and of further rows those that are in them."""
+        further = solved.rows[len(self.cone.constraints) + 2 * len(self._watched) :]
+        held = {row.tobytes() for row in solved.warm_start.other} if len(further) else set()
+        return replace(box, rows=further[[row.tobytes() in held for row in further]], first=solved.warm_start)
+
+    def _form(self, box: ProductBox, prices: FloatArray) -> FloatArray:
+        """D, with wᵀDw at least ‖Bᵀv‖² + λ·v − βH(Tv) in the box."""
+        B, T = self.objective.square, self.cone.image
+        d = len(B)
+        linear, form = prices.copy(), B @ B.T
+        if self.objective.weight:
+            slope, intercept, k = self._chords(box)
+            linear -= slope @ T + intercept.sum()
+            low, high = box.low[: len(T), None], box.high[: len(T), None]
+            form = form - _products(T - low, high - T, k)
+        D = np.zeros((self.cone.constraints.shape[1],) * 2)
+        D[:d, :d] = form + 0.5 * (linear[:, None] + linear[None, :])
+        return D
+
+    def _entropy_gap(self, box: ProductBox, t: FloatArray) -> FloatArray:
+        """By how much the entropy's terms exceed the forms that stand for them."""
+        if not self.objective.weight:
+            return np.zeros_like(t)
+        slope, intercept, k = self._chords(box)
+        low, high = box.low[: t.size], box.high[: t.size]
+        form = slope * t + intercept + k * (t - low) * (high - t)
+        return np.asarray(self.objective.terms(t) - form)
+
+    def _chords(self, box: ProductBox) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """β h(t) >= slope t + intercept + k (t − l)(h − t) on the box."""
+        low, high = box.low[: len(self.cone.image)], box.high[: len(self.cone.image)]
+        slope, intercept = chords(self.objective, low, high)
+        width = high - low
+        rise = self.objective.weight * (1.0 + np.log(np.maximum(high, TINIEST))) + slope
+        k = np.where(width > THIN, np.maximum(rise, 0.0) / np.maximum(width, THIN), 0.0)
+        return slope, intercept, k * (1 - SLIVER)
+
+    def _halves(
+        self, box: ProductBox, second: FloatArray | None, D: FloatArray
+    ) -> tuple[list[ProductBox] | None, FloatArray | None]:
+        """Two boxes that hold the box, None where it is a point already; and the atom that X stands for."""
+        T, atom = self.cone.image, None
+        values, d = T.shape
+        width = (box.high - box.low)[:values]
+        if second is None:
+            at, error = 0.5 * (box.low + box.high), width
+        else:
+            X = second[:d, :d]
+            v = X.sum(axis=1)
+            at, error = T @ v, T @ (D[:d, :d] * (X - np.outer(v, v))).sum(axis=1)
+            if v.min() >= -EMPTY and v.sum() > 0.5:
+                atom = np.maximum(v, 0.0) / np.maximum(v, 0.0).sum()
+            error = error + self._entropy_gap(box, np.clip(at, box.low[:values], box.high[:values]))
+        x = int(np.argmax(np.where(width > THIN, error, -np.inf)))
+        if width[x] <= THIN:
+            return None, atom
+        low, high = box.low[x], box.high[x]
+        middle = np.clip(0.5 * at[x] + 0.25 * (low + high), low + MIDDLE * width[x], high - MIDDLE * width[x])
+        above, below = box.low.copy(), box.high.copy()
+        above[x] = below[x] = middle
+        both = (replace(box, high=below).tighten(values), replace(box, low=above).tighten(values))
+        return [half for half in both if half is not None], atom
+
+
+def _products(one: FloatArray, other: FloatArray, weights: FloatArray) -> FloatArray:
+    """Σ_i weights_i ½ (a_i b_iᵀ + b_i a_iᵀ)."""
+    half = (one * weights[:, None]).T @ other
+    return np.asarray(0.5 * (half + half.T))
+
+
+def _pack_boxes(boxes: list[ProductBox], bound: float) -> Boxes:
+    """Boxes as they wait."""
+    objects = np.empty(len(boxes), dtype=object)
+    objects[:] = boxes
+    return Boxes(np.full(len(boxes), bound), (objects,))

@@ -1,0 +1,107 @@
+r"""Telling alike inputs apart: from a split over parts, whose inputs no row can tell apart, to a split over inputs.
+
+An atom that names one input of each of its parts costs what the atom over parts does, however the inputs are combined;
+they must only average to the prior. The inputs of a part lie side by side on [0, 1], each as wide as its share, and so
+do the atoms, each as wide as what it has of the part: an atom names those inputs that lie in its own stretch, and
+hardly one is named by two. A point of [0, 1] picks a place in the atom's stretch of every part at once, so that
+
+.. math:: \#\text{atoms} \le \#\text{inputs} + 2\,\#\text{entries of the atoms over parts}.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from privacyfunnel.arrays import BoolArray, FloatArray, IntArray, Matrix, dense, nonzero_entries, sparse
+from privacyfunnel.engine.problem import Split
+
+PLAIN = 4 * 10**7  # numbers in the atoms of a split up to which they are a plain array: a third of a gigabyte
+MOST_ENTRIES = 2 * 10**7  # numbers in the atoms of a split whose inputs are told apart
+NO_WIDTH = 1e-15  # of an atom: what is narrower is rounding
+
+
+def refine_merged(split: Split, part_of: IntArray, share: FloatArray, most_atoms: int | None) -> Split:
+    """The split over inputs, given the part of each and its share of it; its value is that of the split over parts.
+
+    Where too many atoms came of it, some name all inputs of their stretches at once, and cost more.
+    """
+    order, count = np.argsort(part_of, kind="stable"), np.bincount(part_of)
+    members = np.split(order, np.cumsum(count)[:-1])
+    edges = [np.append(np.cumsum(share[inputs])[:-1], 1.0) for inputs in members]
+    row, column, entry = nonzero_entries(split.atoms)
+    ends = np.searchsorted(row, np.arange(1, len(split.weights)))
+    supports, chances = np.split(column, ends), np.split(entry, ends)
+    stretches = np.split(_stretches(column, split.weights[row] * entry), ends)
+    first = order[np.cumsum(count) - count]  # the only input of a part that has one
+    several = [np.flatnonzero(count[support] > 1) for support in supports]
+    cuts = [
+        _cuts([edges[part] for part in support[some]], of[some])
+        for support, of, some in zip(supports, stretches, several, strict=True)
+    ]
+    size = len(part_of)
+    most = max(MOST_ENTRIES // size, 2 * size) if most_atoms is None else most_atoms
+    left_whole = _atoms_to_keep(split.weights, np.array([len(places) - 1 for places in cuts]), most)
+    weights: list[float] = []
+    named: list[IntArray] = []  # the inputs of each atom, and what each of them has
+    having: list[FloatArray] = []
+    for i, (q, support, chance) in enumerate(zip(split.weights, supports, chances, strict=True)):
+        width, middle = np.diff(cuts[i]), (cuts[i][:-1] + cuts[i][1:]) / 2
+        chosen = np.tile(first[support], (len(width), 1))
+        for k in several[i]:
+            part, (begin, end) = support[k], stretches[i][k]
+            place = np.searchsorted(edges[part], begin + middle * (end - begin), side="right")
+            chosen[:, k] = members[part][np.minimum(place, count[part] - 1)]
+        if left_whole[i]:
+            inputs, at = np.unique(chosen, return_inverse=True)
+            weights.append(q)
+            named.append(inputs)
+            having.append(np.bincount(at.reshape(-1), np.outer(width, chance).reshape(-1)).astype(np.float64))
+        else:
+            weights.extend(q * width)
+            named.extend(chosen)
+            having.extend([chance] * len(width))
+    of = np.repeat(np.arange(len(named)), [len(inputs) for inputs in named])
+    cells = (of, np.concatenate(named))
+    atoms = sparse.csr_array((np.concatenate(having), cells), shape=(len(named), size))
+    return Split(np.array(weights), densify_if_small(atoms), split.value, split.bound)
+
+
+def _stretches(part: IntArray, mass: FloatArray) -> FloatArray:
+    """Where each of these masses begins and ends if those of one part fill [0, 1] in their order."""
+    order = np.argsort(part, kind="stable")
+    first = np.flatnonzero(np.diff(part[order], prepend=-1))
+    stretches = np.empty((len(part), 2))
+    for own in np.split(order, first[1:]):
+        end = np.cumsum(mass[own]) / mass[own].sum()
+        end[-1] = 1.0
+        stretches[own] = np.column_stack([np.append(0.0, end[:-1]), end])
+    return stretches
+
+
+def _cuts(edges: list[FloatArray], stretches: FloatArray) -> FloatArray:
+    """The places of [0, 1] at which an atom goes on to another input of some part."""
+    if not edges:
+        return np.array([0.0, 1.0])
+    places = [np.array([0.0, 1.0])]
+    for of_part, (begin, end) in zip(edges, stretches, strict=True):
+        inside = of_part[(of_part > begin) & (of_part < end)]
+        places.append((inside - begin) / (end - begin))
+    cuts = np.unique(np.concatenate(places))
+    cuts = cuts[np.append(np.diff(cuts) > NO_WIDTH, True)]
+    cuts[0] = 0.0
+    return np.asarray(cuts)
+
+
+def _atoms_to_keep(weights: FloatArray, pieces: IntArray, most: int) -> BoolArray:
+    """The atoms that are told no finer: a solve cut short may leave many on very many values each.
+
+    What cutting an atom gains grows with its weight, so the heaviest per piece are cut first.
+    """
+    order = np.argsort(-weights / pieces, kind="stable")
+    whole = np.ones(len(weights), dtype=bool)
+    whole[order] = np.cumsum(pieces[order]) + np.arange(len(order))[::-1] > most
+    return whole
+
+
+def densify_if_small(atoms: Matrix) -> Matrix:
+    return dense(atoms) if atoms.shape[0] * atoms.shape[1] <= PLAIN else atoms

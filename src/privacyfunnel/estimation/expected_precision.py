@@ -1,0 +1,130 @@
+r"""What an analyst will get, before anything is drawn: how near estimates come to the shares of the table.
+
+For the owner, who knows the shares p. The best unbiased estimate of a share :math:`\theta = w \cdot p` (`inversion`)
+has a variance V (`precision`), and lies within :math:`\theta \pm z \sqrt V` with the chance that belongs to z. What
+outputs guarantee is certain besides: on average a share :math:`f_y` of the rows shows y, so that an estimate lies
+between the rows whose output allows nothing else and those whose output allows it at all. Of shares that the protocol
+does not identify that alone is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from privacyfunnel.arrays import FloatArray
+from privacyfunnel.errors import SizeError
+from privacyfunnel.estimation.output_reader import OutputReader
+from privacyfunnel.estimation.tabulation import group_tables
+from privacyfunnel.mechanisms.sealing import SealedProtocol
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.protocols.channel_protocol import Labels
+
+LEVEL = 0.95
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExpectedPrecision:
+    """The shares of one column, or the cells of one cross table, and how near an estimate of each will come."""
+
+    columns: tuple[str, ...]
+    labels: tuple[Labels, ...]
+    shares: FloatArray  # in the table: the owner's own
+    half_widths: FloatArray  # how far off an estimate is at most, at `LEVEL`: 0.004 is ±0.4 points
+
+    @property
+    def average(self) -> float:
+        """How far off a share is at most, on average over the shares."""
+        return float(self.half_widths.mean())
+
+    @property
+    def worst(self) -> int:
+        """The number of the share that is told worst."""
+        return int(self.half_widths.argmax())
+
+    def to_dict(self) -> dict[str, Any]:
+        """The averages, as one object of JSON; figures are shares, not points."""
+        worst = self.worst
+        return {
+            "columns": list(self.columns),
+            "average": self.average,
+            "worst": float(self.half_widths[worst]),
+            "worst_value": " & ".join(self.labels[worst]),
+        }
+
+    def __str__(self) -> str:
+        """In points.
+
+        >>> from privacyfunnel.estimation.expected_precision import ExpectedPrecision
+        >>> print(ExpectedPrecision(("town",), (("u",), ("v",)), np.array([0.3, 0.7]), np.array([0.004, 0.014])))
+        each share of town within ±0.9 points on average; worst: v ±1.4
+        """
+        what = "share" if len(self.columns) == 1 else "cell"
+        told = f"each {what} of {' × '.join(self.columns)} within ±{format_points(self.average)} points on average"
+        return f"{told}; worst: {' & '.join(self.labels[self.worst])} ±{format_points(self.half_widths[self.worst])}"
+
+
+def expected_precision(sealed: SealedProtocol, joint: Joint, rows: int, columns: Sequence[str]) -> ExpectedPrecision:
+    """How near an analyst of a table of so many rows will come to the shares of these columns together.
+
+    Raises
+    ------
+    SizeError
+        If the channel of these columns is too large to estimate from.
+    """
+    reading = OutputReader.from_protocol(sealed, columns=columns)
+    return _expected_precisions(reading, joint, rows, [tuple(columns)])[0]
+
+
+@lru_cache(maxsize=1)  # of one release: its summary, its JSON and its report all say it
+def expected_precision_by_column(sealed: SealedProtocol, joint: Joint, rows: int) -> tuple[ExpectedPrecision, ...]:
+    """The same for every published column by itself, without those that cannot be estimated from in reasonable time."""
+    asked = [(attribute.name,) for attribute in sealed.domain.attributes]
+    found: dict[int, ExpectedPrecision] = {}
+    for together in group_tables(sealed, asked):
+        with suppress(SizeError):
+            reading = OutputReader.from_protocol(sealed, columns=asked[together[0]])
+            found.update(
+                zip(together, _expected_precisions(reading, joint, rows, [asked[i] for i in together]), strict=True)
+            )
+    return tuple(found[i] for i in sorted(found))
+
+
+def _expected_precisions(
+    reading: OutputReader, joint: Joint, rows: int, asked: Sequence[tuple[str, ...]]
+) -> list[ExpectedPrecision]:
+    """Several tables from one look at the channel."""
+    p, z, found = _shares(reading, joint), NormalDist().inv_cdf((1 + LEVEL) / 2), []
+    tables = [reading.cells(columns) for columns in asked]
+    for columns, cells, near in zip(asked, tables, reading.model.precision(p, tables), strict=True):
+        theta, off = cells.sums(p), z * np.sqrt(near.variance / rows)
+        low, high = np.maximum(theta - off, near.least), np.minimum(theta + off, near.most)
+        found.append(
+            ExpectedPrecision(columns, cells.labels, theta, np.maximum(np.maximum(theta - low, high - theta), 0.0))
+        )
+    return found
+
+
+def _shares(reading: OutputReader, joint: Joint) -> FloatArray:
+    """The table's shares of what the reading's channel takes for its inputs."""
+    parts = joint.combos[:, list(reading.attributes)]
+    both, place = np.unique(np.concatenate([reading.combos, parts]), axis=0, return_inverse=True)
+    place = place.reshape(-1)
+    shares = np.bincount(place[len(reading.combos) :], joint.p_x, minlength=len(both))
+    return np.asarray(shares[place[: len(reading.combos)]])
+
+
+def format_points(share: float) -> str:
+    """A share in points, with as many digits as it needs.
+
+    >>> format_points(0.0042), format_points(0.00004), format_points(0.123), format_points(0.0)
+    ('0.4', '0.004', '12', '0')
+    """
+    size = 100 * share
+    return f"{size:.0f}" if size >= 10 or size == 0 else f"{size:.1f}" if size >= 0.1 else f"{size:.1g}"

@@ -1,0 +1,204 @@
+"""From a sanitised table to what estimation looks at: counts of outputs, for the whole table or group by group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privacyfunnel.arrays import IntArray
+from privacyfunnel.errors import ColumnError, ParameterError, SizeError, TableError
+from privacyfunnel.estimation.forced_response_model import ForcedModel
+from privacyfunnel.estimation.observation import Cells, ObservationModel, Observations, OutputCounter
+from privacyfunnel.estimation.observation_models import ChannelModel, SetsModel
+from privacyfunnel.mechanisms.mechanism import Mechanism, ObservationModels
+from privacyfunnel.mechanisms.sealing import SealedProtocol
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from privacyfunnel.release.output_layout import OutputLayout
+    from privacyfunnel.tables.readers.table_files import Table
+
+Group = tuple[str, ...]  # the label of each kept column
+LARGEST_CHANNEL = 4 * 10**6  # entries: values × outputs; beyond it estimates take minutes
+LARGEST_LISTED = 1 << 25  # of a law that lists its outputs: 0.3 GB, of which estimates hold a few copies
+
+MODELS: ObservationModels[ObservationModel] = ObservationModels(
+    ChannelModel, SetsModel, ForcedModel
+)  # what a law fills in
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OutputReader:
+    """The model of a protocol, the shape of its original values, and how a sanitised table shows them."""
+
+    sealed: SealedProtocol
+    mechanism: Mechanism  # of the columns that are looked at
+    model: ObservationModel
+    attributes: tuple[int, ...]  # the attributes whose values are its inputs
+    combos: IntArray  # their labels in each of its values
+    repeats: int = 1  # inputs are the values, so many times over: once per secret where the secret is an input too
+
+    @classmethod
+    def from_protocol(
+        cls, protocol: SealedProtocol | str | Path, *, columns: Sequence[str] | None = None, grouped: bool = False
+    ) -> OutputReader:
+        """The reading of a protocol or protocol file, as far as it tells about `columns` (left out: about all).
+
+        A protocol that sees the secret induces a channel from values to outputs for everybody together. Within a group
+        the secret may be distributed otherwise, so there the inputs are the pairs of secret and value.
+
+        Raises
+        ------
+        SizeError
+            If the channel of these columns is too large to estimate from.
+        """
+        sealed = load_sealed(protocol)
+        domain = sealed.domain
+        names = [at.name for at in domain.attributes]
+        wanted = names if columns is None else columns
+        attributes = attribute_cover(sealed, wanted)
+        law, inputs = sealed.law.restrict_attributes(attributes)
+        if not law.has_formula:
+            _check_size(law, wanted)
+        if law.sees_secret and not grouped:
+            if sealed.induced is None:
+                raise ParameterError(
+                    "A protocol that sees the secret must state the channel from values to outputs; this one does not. "
+                    "Make the protocol file again."
+                )
+            return cls(sealed, law, ChannelModel(sealed.induced), attributes, domain.combos)
+        model = law.observation(MODELS)
+        combos = domain.combos[inputs % len(domain.combos)][:, attributes]
+        repeats = len(domain.secrets) if law.sees_secret else 1
+        return cls(sealed, law, model, attributes, combos[: len(combos) // repeats], repeats)
+
+    @property
+    def values(self) -> tuple[tuple[str, ...], ...]:
+        """Its values as text."""
+        attributes = [self.sealed.domain.attributes[j] for j in self.attributes]
+        return tuple(
+            tuple(at.labels[code] for at, code in zip(attributes, combo, strict=True)) for combo in self.combos.tolist()
+        )
+
+    def cells(self, columns: Sequence[str]) -> Cells:
+        """The cells of a table of some of its columns.
+
+        Labels stand in the order that the owner has given, else in that of their codes.
+        """
+        attributes = [self.sealed.domain.attributes[j] for j in self.attributes]
+        place, orders = {at.name: j for j, at in enumerate(attributes)}, dict(self.sealed.domain.orders)
+        known = [orders.get(name, attributes[place[name]].labels) for name in columns]
+        parts = self.combos[:, [place[name] for name in columns]]
+        for i, name in enumerate(columns):
+            if name in orders:
+                parts[:, i] = np.array(list(map(known[i].index, attributes[place[name]].labels)))[parts[:, i]]
+        found, cell = np.unique(parts, axis=0, return_inverse=True)
+        labels = tuple(tuple(names[code] for names, code in zip(known, codes, strict=True)) for codes in found.tolist())
+        return Cells(labels, np.tile(cell.reshape(-1), self.repeats))
+
+    def layout(self, table: Table, by: Sequence[str] = ()) -> OutputLayout:
+        """How the table shows the outputs; checks that it fits the protocol, and that `by` are other columns of it."""
+        return _find_layout(self.sealed, table, by).restrict(self.mechanism, self.attributes)
+
+    def decode(self, way: OutputLayout, rows: pl.DataFrame) -> NDArray[Any]:
+        """The outputs that rows show, as the model has them."""
+        shown = self.mechanism.observation_codes(way.recover_codes(rows))
+        strangers = int((shown < 0).any(axis=1).sum())
+        if strangers:
+            raise TableError(
+                f"{' & '.join(way.names[:3])} must hold only what the protocol publishes; {strangers:,} different "
+                "entries do not occur in it. Name the sanitised table that belongs to this protocol."
+            )
+        return self.model.outputs(shown)
+
+    def observe(self, source: Any, by: Sequence[str] = (), *, distinct: bool = False) -> dict[Group, Observations]:
+        """What each group shows, groups in order of their labels; `distinct` sets are counted one by one if asked."""
+        from privacyfunnel.tables.readers.sources import open_source
+
+        table = open_source(source)
+        way = self.layout(table, by)
+        counts: dict[Group, OutputCounter] = {}
+        for rows in table.batches([*way.names, *by]):
+            for group, outputs, seen in self._count(way, rows, by):
+                counts.setdefault(group, self.model.new_counter(distinct=distinct)).add(outputs, seen)
+        if not counts:
+            raise TableError(f"{table.name} must have rows; it has none.")
+        return {group: counts[group].finish() for group in sorted(counts)}
+
+    def _count(
+        self, way: OutputLayout, rows: pl.DataFrame, by: Sequence[str]
+    ) -> Iterator[tuple[Group, NDArray[Any], NDArray[np.int64]]]:
+        """The distinct outputs of each group of some rows, with how often each occurs."""
+        import polars as pl
+
+        number = "".join([*rows.columns, "#"])  # a name that no column has
+        distinct = rows.group_by(pl.all()).agg(pl.len().alias(number))
+        for start in range(0, len(distinct), way.rows_at_once):
+            piece = distinct[start : start + way.rows_at_once]
+            outputs, counts = self.decode(way, piece), piece[number].to_numpy().astype(np.int64)
+            if not by:
+                yield (), outputs, counts
+                continue
+            groups = group_labels(piece, by)
+            place = {group: i for i, group in enumerate(dict.fromkeys(groups))}
+            member = np.array([place[group] for group in groups])
+            for group, i in place.items():
+                yield group, outputs[member == i], counts[member == i]
+
+
+def load_sealed(protocol: SealedProtocol | str | Path) -> SealedProtocol:
+    """A sealed protocol, from its file if it is a path."""
+    return SealedProtocol.load(protocol) if isinstance(protocol, str | Path) else protocol
+
+
+def attribute_cover(sealed: SealedProtocol, columns: Sequence[str]) -> tuple[int, ...]:
+    """The attributes that one reading covers which tells about `columns`."""
+    names = [at.name for at in sealed.domain.attributes]
+    return sealed.law.required_attributes([names.index(name) for name in columns], len(names))
+
+
+def _check_size(mechanism: Mechanism, wanted: Sequence[str]) -> None:
+    """Refuse a channel that is too large to be worked with, before it is written out."""
+    if mechanism.inputs * mechanism.expansion_size > LARGEST_CHANNEL:
+        raise SizeError(
+            f"Estimates of {' & '.join(wanted)} need a channel of {mechanism.inputs:,} combinations × "
+            f"{mechanism.expansion_size:,} outputs; at most {LARGEST_CHANNEL:,} entries are worked with. Ask for fewer "
+            "columns, or publish coarser values."
+        )
+    if mechanism.observation_size > LARGEST_LISTED:
+        raise SizeError(
+            f"Estimates are made from channels of at most {LARGEST_LISTED:,} chances; that of {' & '.join(wanted)} "
+            f"has {mechanism.observation_size:,}. Publish fewer columns or merge rare values."
+        )
+
+
+def _find_layout(sealed: SealedProtocol, table: Table, by: Sequence[str] = ()) -> OutputLayout:
+    """How the table shows the protocol's outputs; checks that `by` are other columns of it."""
+    from privacyfunnel.release.output_layout import detect_layout
+    from privacyfunnel.tables.coding.column_names import validate_columns
+
+    way = detect_layout(sealed, table.columns, table.name)
+    validate_columns(by, table.columns, "kept")
+    published = [name for name in by if name in way.names]
+    if published:
+        raise ColumnError(
+            f"groups must come from a column that was kept as it is; '{published[0]}' was published by the protocol. "
+            "Ask for a table of several columns instead."
+        )
+    return way
+
+
+def group_labels(rows: pl.DataFrame, by: Sequence[str]) -> list[Group]:
+    """The group of each row."""
+    import polars as pl
+
+    from privacyfunnel.tables.coding.column_names import MISSING
+    from privacyfunnel.tables.readers.column_selection import drop_name
+
+    return list(zip(*(drop_name(rows[name]).cast(pl.String).fill_null(MISSING).to_list() for name in by), strict=True))

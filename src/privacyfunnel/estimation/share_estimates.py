@@ -1,0 +1,263 @@
+"""The estimation itself, on arrays: from what was seen to shares with intervals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from privacyfunnel.arrays import BoolArray, FloatArray, special
+from privacyfunnel.errors import ParameterError
+from privacyfunnel.estimation.calibration import Calibration, KnownMargins, calibrate_groups
+from privacyfunnel.estimation.identification import RowSpace, share_bounds
+from privacyfunnel.estimation.intervals import EXACT, FEW_ROWS, WHOLE, Spread, hoeffding_interval, interval, spread
+from privacyfunnel.estimation.inversion import project_on_simplex, unbiased_weights
+from privacyfunnel.estimation.likelihood import maximum_likelihood
+from privacyfunnel.estimation.observation import ObservationModel, Observations
+from privacyfunnel.estimation.output_reader import Group
+from privacyfunnel.estimation.profile import CertainBounds, FixedMargins, Profile, fit_groups, profile_intervals
+
+METHODS = ("ml", "projection", "inversion")
+TARGETS = ("table", "population")
+UNTOLD = 0.05  # about a standard error, where none is known: a first step of a search
+WORTH = (
+    0.9  # of a standard error: what is left of it where groups are calibrated at the cost of a wider kind of interval
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EstimationSettings:
+    """How to estimate."""
+
+    method: str
+    level: float = 0.95
+    target: str = "table"
+    bootstrap: int = 0  # replicates of a parametric bootstrap; 0 for the intervals of `intervals`
+    seed: int = 0  # of the bootstrap
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise ParameterError(f"A method is one of {', '.join(METHODS)}; there is none called '{self.method}'.")
+        if self.target not in TARGETS:
+            raise ParameterError(f"A target is one of {', '.join(TARGETS)}; there is none called '{self.target}'.")
+        if not 0.5 <= self.level < 1:
+            raise ParameterError(f"The level must be at least 0.5 and below 1; it is {self.level}.")
+        if self.bootstrap and self.bootstrap < 100:
+            raise ParameterError(f"A bootstrap needs at least 100 replicates; asked were {self.bootstrap}.")
+
+    @property
+    def fixed(self) -> bool:
+        """Whether the originals are fixed, so that only the protocol is random."""
+        return self.target == "table"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shares:
+    """Estimates of r functions of p; of those not identified only the bounds mean anything, the rest is 0."""
+
+    share: FloatArray
+    standard_error: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    fits: bool  # whether some distribution explains what was seen
+
+
+def fit_shares(model: ObservationModel, space: RowSpace, observed: Observations, method: str) -> FloatArray:
+    """A distribution that explains what was seen: the most likely one, or the one nearest to the unbiased estimate.
+
+    Where the protocol hides directions there is no nearest one, and the most likely serves; where nothing but sums of
+    bits was read either, all distributions do.
+    """
+    a = model.inputs
+    if len(observed.counts) and (method == "ml" or not space.complete):
+        return maximum_likelihood(model.likelihood(observed), observed.counts).p
+    p = np.full(a, 1 / a)
+    if space.complete:
+        for _ in range(2):  # first with weights that are good anywhere, then with those that are best here
+            weights = unbiased_weights(model, space, np.eye(a), _smooth(p, observed.rows))
+            p = project_on_simplex(observed.statistics @ weights)
+    return p
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fit:
+    """What was seen, explained: the basis of every estimate from one table or group."""
+
+    model: ObservationModel
+    space: RowSpace
+    observed: Observations
+    settings: EstimationSettings
+    p: FloatArray
+    alone: FloatArray  # p, as it is without margins that are known
+    prior: FloatArray  # with which rows are completed so that they have the shares p
+    calibration: Calibration | None = None  # where margins of the table are known
+
+    @classmethod
+    def from_observed(
+        cls, model: ObservationModel, space: RowSpace, observed: Observations, settings: EstimationSettings
+    ) -> Fit:
+        p = fit_shares(model, space, observed, settings.method)
+        return cls(model, space, observed, settings, p, p, p)
+
+    def calibrate(self, calibration: Calibration) -> Fit:
+        """The same where margins are known."""
+        p, rows = self.p, self.observed.rows
+        if self.space.complete:
+            g = unbiased_weights(self.model, self.space, np.eye(p.size), _smooth(p, rows))
+            beta, _ = calibration.regression(self.model, g, _smooth(p, rows), rows)
+            p = project_on_simplex(p + calibration.residual @ beta)
+        return replace(self, p=p, prior=p, calibration=calibration)
+
+    def is_implied(self, functions: FloatArray) -> BoolArray:
+        """Which functions follow from margins that are known."""
+        if self.calibration is None or not self.calibration.whole:
+            return np.zeros(functions.shape[1], dtype=np.bool_)
+        return self.calibration.all_margins.implied_shares(functions)[0]
+
+    def shares(self, functions: FloatArray, identified: BoolArray) -> Shares:
+        """Estimates of each of `functions` (a × r) of the original distribution, bounds where it is not identified."""
+        r = functions.shape[1]
+        share, error, lower, upper = np.zeros(r), np.zeros(r), np.zeros(r), np.zeros(r)
+        fits = True
+        told, untold = np.flatnonzero(identified), np.flatnonzero(~identified)
+        if len(told):
+            share[told], error[told], lower[told], upper[told] = self._estimate_identified(functions[:, told])
+        if len(untold):
+            found = share_bounds(self.model, self.observed, functions[:, untold], self.settings.level)
+            lower[untold], upper[untold], fits = found.lower, found.upper, found.fits
+            profiled = self._profile_intervals(functions[:, untold], np.full(len(untold), UNTOLD)) if fits else None
+            if profiled is not None:
+                lower[untold], upper[untold] = profiled
+        lower, upper = self._clip_to_certain(functions, lower, upper)
+        if self.calibration is not None:
+            most = self.calibration.all_margins.largest_shares(functions, self.calibration.part)
+            lower, upper = np.minimum(lower, most), np.minimum(upper, most)
+        if self.settings.method != "inversion":
+            share = np.where(identified, np.clip(share, lower, upper), share)
+        exactly = self.is_implied(functions)
+        if self.calibration is not None and exactly.any():
+            told_exactly = self.calibration.all_margins.implied_shares(functions)[1]
+            share, lower, upper = (np.where(exactly, told_exactly, other) for other in (share, lower, upper))
+            error = np.where(exactly, 0.0, error)
+        return Shares(share, error, lower, upper, fits)
+
+    def _estimate_identified(self, functions: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        model, rows, settings = self.model, self.observed.rows, self.settings
+        g = unbiased_weights(model, self.space, functions, _smooth(self.p, rows))
+        alone = unbiased = self.observed.statistics @ g
+        around = apart = spread(model, g, self.p, rows, fixed=settings.fixed)
+        if self.calibration is not None:
+            unbiased, around = self.calibration.estimate(model, g, self.observed, self.p)
+        exact = around.variance <= EXACT**2  # certain outputs: counted, not estimated
+        share = unbiased if settings.method == "inversion" else np.where(exact, unbiased, self.p @ functions)
+        lower, upper = (
+            self._percentiles(functions) if settings.bootstrap else self._intervals(functions, unbiased, around, apart)
+        )
+        if rows < FEW_ROWS:
+            widest = hoeffding_interval(alone, model.ranges(g), rows, settings.level)
+            lower, upper = np.minimum(lower, widest[0]), np.maximum(upper, widest[1])
+        if settings.fixed:  # a table holds whole rows
+            lower, upper = np.floor(rows * lower + WHOLE) / rows, np.ceil(rows * upper - WHOLE) / rows
+        inside = np.clip(share, 0.0, 1.0)
+        return share, np.sqrt(around.variance), np.minimum(lower, inside), np.maximum(upper, inside)
+
+    def _intervals(
+        self, functions: FloatArray, unbiased: FloatArray, around: Spread, apart: Spread
+    ) -> tuple[FloatArray, FloatArray]:
+        """By profile where that can be had. One group's profile does not know what all have together: there the linear
+        estimate serves, where what is known makes it much nearer than it is apart from that."""
+        known, level = self.calibration, self.settings.level
+        most = None if known is None else known.all_margins.largest_shares(functions, known.part)
+        found = self._profile_intervals(functions, np.sqrt(around.variance))
+        if found is None:
+            return interval(unbiased, around, level, most)
+        if known is None or known.whole:
+            return found
+        nearer = around.variance < WORTH**2 * apart.variance
+        linear = interval(unbiased, around, level, most)
+        return np.where(nearer, linear[0], found[0]), np.where(nearer, linear[1], found[1])
+
+    def _profile_intervals(self, functions: FloatArray, guesses: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+        """Intervals that use all that is known; None where only sums were read, or where they would take long."""
+        profile, z = self.profile, float(special.ndtri((1 + self.settings.level) / 2))
+        return None if profile is None else profile_intervals(profile, functions, guesses, z, fixed=self.settings.fixed)
+
+    @property
+    def profile(self) -> Profile | None:
+        """What profiles are measured from; None where only sums were read."""
+        if self.settings.method != "ml" or not len(self.observed.counts):
+            return None
+        known, rows, margins = self.calibration, self.observed.rows, None
+        if known is not None and known.whole:
+            margins = FixedMargins(known.margins.functions, known.margins.shares, known.inverse / rows)
+        return Profile(self.model.likelihood(self.observed), self.observed.counts, self.alone, margins)
+
+    def _clip_to_certain(
+        self, functions: FloatArray, lower: FloatArray, upper: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """The part of each interval that what was published allows; for a table that is certain."""
+        if not self.settings.fixed or not len(self.observed.counts):
+            return lower, upper
+        certain = CertainBounds.from_likelihood(self.model.likelihood(self.observed), self.observed.counts, functions)
+        return np.clip(lower, certain.lower, certain.upper), np.clip(upper, certain.lower, certain.upper)
+
+    def _percentiles(self, functions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Of the estimates from tables that were drawn again, from the fitted distribution: a parametric bootstrap.
+
+        Sets are drawn again as the sums of their bits, and estimated from those.
+        """
+        settings = self.settings
+        rng = np.random.default_rng(settings.seed)
+        again = np.empty((settings.bootstrap, functions.shape[1]))
+        for i in range(settings.bootstrap):
+            drawn = self.model.simulate(self.p, self.observed.rows, rng, fixed=settings.fixed)
+            again[i] = fit_shares(self.model, self.space, drawn, settings.method) @ functions
+        tail = (1 - settings.level) / 2
+        lower, upper = np.quantile(again, [tail, 1 - tail], axis=0)
+        return lower, upper
+
+
+def calibrate_fits(
+    fits: dict[Group, Fit], margins: KnownMargins | None, rows: int | None
+) -> tuple[dict[Group, Fit], dict[str, None]]:
+    """Fits that know the margins, of a table of so many rows; and what is to be said about it, if anything."""
+    if margins is None or rows is None:
+        return fits, {}
+    first = next(iter(fits.values()))
+    here = sum(fit.observed.rows for fit in fits.values())
+    if not first.settings.fixed or first.settings.bootstrap:
+        return fits, {"The exact shares of the protocol file are the table's: they were not used here.": None}
+    if here != rows:
+        return fits, {
+            f"The exact shares of the protocol file are those of {rows:,} rows; here are {here:,}. They were not used: "
+            "these are other rows.": None
+        }
+    found = calibrate_groups(margins, first.space, first.model, {g: (fit.observed, fit.p) for g, fit in fits.items()})
+    if found is None:
+        return fits, {"The exact shares of the protocol file do not fit these rows; they were not used.": None}
+    mended = {group: fit.calibrate(found[group]) for group, fit in fits.items()}
+    # How margins vary depends on the shares: again with these, which are nearer to the truth.
+    found = (
+        calibrate_groups(margins, first.space, first.model, {g: (fit.observed, fit.p) for g, fit in mended.items()})
+        or found
+    )
+    mended = {group: replace(fit, calibration=found[group]) for group, fit in mended.items()}
+    parts = np.array([each.part for each in found.values()])
+    p = priors = np.stack([fit.p for fit in mended.values()])
+    profiles = [profile for fit in fits.values() if (profile := fit.profile) is not None]
+    if len(profiles) == len(fits):
+        known = next(iter(found.values()))
+        held = FixedMargins(known.margins.functions, known.margins.shares, known.inverse / rows)
+        p, priors = fit_groups(profiles, parts, held)
+    p = margins.extend_to_groups(parts).rake((parts[:, None] * p).ravel(), rows).reshape(p.shape)
+    p = p / p.sum(axis=1, keepdims=True)
+    mended = {group: replace(fit, p=p[i], prior=priors[i]) for i, (group, fit) in enumerate(mended.items())}
+    return mended, {
+        "Calibrated to the exact shares of the protocol file, which are those of the rows it was made for; if these "
+        "are other rows, leave them out (--no-shares).": None
+    }
+
+
+def _smooth(p: FloatArray, rows: int) -> FloatArray:
+    """p with one more row of every value, so that no output that can be drawn has no chance."""
+    return np.asarray((rows * p + 1) / (rows + len(p)))

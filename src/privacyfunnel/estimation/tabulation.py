@@ -1,0 +1,268 @@
+"""The front door: a protocol and a sanitised table in, tables of shares out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from privacyfunnel.arrays import BoolArray, FloatArray, dense
+from privacyfunnel.errors import ColumnError, ParameterError, SizeError
+from privacyfunnel.estimation.calibration import KnownMargins
+from privacyfunnel.estimation.identification import Identification, RowSpace, identify
+from privacyfunnel.estimation.intervals import FEW_ROWS
+from privacyfunnel.estimation.many_values import estimate_many_shares
+from privacyfunnel.estimation.observation import Cells, LargeModel, Observations
+from privacyfunnel.estimation.observation_models import default_method
+from privacyfunnel.estimation.output_reader import Group, OutputReader, attribute_cover, load_sealed
+from privacyfunnel.estimation.results import Cell, Estimates, ShareTable
+from privacyfunnel.estimation.share_estimates import EstimationSettings, Fit, Shares, calibrate_fits
+from privacyfunnel.mechanisms.sealing import SealedProtocol
+from privacyfunnel.model.protocols.channel_protocol import Labels
+from privacyfunnel.release.release import Release
+from privacyfunnel.tables.coding.column_names import validate_columns
+
+NAMED = 6  # at most so many cells are named in a sentence
+NEGLIGIBLE = 1e-3  # a share that the protocol file may leave untold without a word
+
+
+def estimate(
+    protocol: SealedProtocol | Release | str | Path,
+    frame: Any = None,
+    *,
+    by: str | Sequence[str] = (),
+    columns: Sequence[str | Sequence[str]] | str | None = None,
+    method: str | None = None,
+    level: float = 0.95,
+    target: str = "table",
+    bootstrap: int = 0,
+    seed: int = 0,
+    shares: bool = True,
+) -> Estimates:
+    """Shares of the original values, from a sanitised table (a file or a frame) and its protocol (or protocol file).
+
+    A release stands for both of its own: `estimate(release)`.
+    `columns` lists what to tabulate: a name for one column, a tuple of names for a contingency table; left out, each
+    column by itself. `by` names kept columns: the shares are then those within each of their groups. `method` is `ml`,
+    `projection` or `inversion`; left out, the one with the least measured error. Intervals cover the shares of the
+    original table (`target="table"`: only the protocol is random) or of the population it was drawn from.
+    `bootstrap` replaces them by percentiles of so many redrawn tables. Where the owner published the shares of single
+    columns, estimates are calibrated to them, unless `shares` is False: say so where the sanitised rows are others than
+    those the protocol was made for.
+
+    Raises
+    ------
+    SizeError
+        If a table that was asked for by name, or all of them, would take too large a channel of a product or a chain.
+    """
+    by = (by,) if isinstance(by, str) else tuple(by)
+    if isinstance(protocol, Release):
+        frame = protocol.table if frame is None else frame
+        protocol = protocol.sealed
+    if frame is None:
+        raise ParameterError("an estimate needs the sanitised table beside its protocol; there is none. Name it.")
+    sealed = load_sealed(protocol)
+    asked = _parse_tables(sealed, columns)
+    settings = EstimationSettings(method or default_method(len(sealed.law.members)), level, target, bootstrap, seed)
+    tables: dict[Group, dict[int, ShareTable]] = {}
+    too_large: dict[int, SizeError] = {}
+    told_of_shares: dict[str, None] = {}
+    for together in group_tables(sealed, asked):
+        try:
+            reading = OutputReader.from_protocol(sealed, columns=asked[together[0]], grouped=bool(by))
+        except SizeError as error:
+            if columns is not None:
+                raise
+            too_large.update(dict.fromkeys(together, error))
+            continue
+        seen = reading.observe(frame, by, distinct=settings.method == "ml")
+        many = reading.model.large_model
+        if many is not None:
+            if shares and sealed.shares is not None:
+                told_of_shares["With so many values the exact shares of the protocol file are not used."] = None
+            cells = {i: reading.cells(asked[i]) for i in together}
+            for group, each in seen.items():
+                named = tuple(zip(by, group, strict=True))
+                singly = {i: _large_table(many, each, settings, named, asked[i], cells[i]) for i in together}
+                tables.setdefault(group, {}).update(singly)
+            continue
+        space = RowSpace.from_means(reading.model.means)
+        wanted = {i: _Tabulation.from_reader(reading, space, asked[i]) for i in together}
+        fits, said = calibrate_fits(
+            {group: Fit.from_observed(reading.model, space, each, settings) for group, each in seen.items()},
+            KnownMargins.from_reader(reading) if shares else None,
+            None if sealed.shares is None else sealed.shares.rows,
+        )
+        told_of_shares |= said
+        for group, fit in fits.items():
+            named = tuple(zip(by, group, strict=True))
+            tables.setdefault(group, {}).update({i: wanted[i].table(named, fit) for i in together})
+    if not tables:
+        raise next(iter(too_large.values()))
+    for told in tables.values():
+        told.update({i: _empty_table(sealed, asked[i], next(iter(told.values())), why) for i, why in too_large.items()})
+    return Estimates(
+        tables=tuple(told[i] for told in tables.values() for i in range(len(asked))),
+        level=level,
+        target=target,
+        notes=(*_general_notes(sealed, grouped=bool(by)), *told_of_shares),
+    )
+
+
+def group_tables(sealed: SealedProtocol, asked: Sequence[tuple[str, ...]]) -> list[list[int]]:
+    """The numbers of the tables that one look at the sanitised table serves, those of one look together."""
+    looks: dict[tuple[int, ...], list[int]] = {}
+    for i, names in enumerate(asked):
+        looks.setdefault(attribute_cover(sealed, names), []).append(i)
+    return list(looks.values())
+
+
+def _large_table(
+    model: LargeModel,
+    seen: Observations,
+    settings: EstimationSettings,
+    group: tuple[tuple[str, str], ...],
+    columns: tuple[str, ...],
+    cells: Cells,
+) -> ShareTable:
+    """The shares of thousands of values: by the method asked for where there is a formula, else each by itself."""
+    unbiased, notes = model.unbiased_estimator(seen, settings.method), []
+    told = estimate_many_shares(unbiased, seen, cells, settings.level, fixed=settings.fixed)
+    share = told.share if settings.method == "inversion" else np.clip(told.share, told.lower, told.upper)
+    if unbiased.fitted_shares is None and settings.method != "inversion":
+        notes.append(
+            f"{model.inputs:,} values × {model.statistics:,} outputs are many: each share is an unbiased estimate by "
+            "itself, and they need not sum to 1; intervals do not use what the others say."
+        )
+    untold = int((~told.identified).sum())
+    if untold:
+        notes.append(f"{untold:,} of {len(cells.labels):,} shares are not identified; told is what outputs guarantee.")
+    if seen.rows < FEW_ROWS:
+        notes.append(_few_rows_note(seen.rows))
+    shares = Shares(share, told.error, told.lower, told.upper, True)
+    method = "inversion" if unbiased.fitted_shares is None else settings.method
+    return ShareTable(
+        columns, group, seen.rows, _cells(cells.labels, shares, told.identified), (), tuple(notes), method
+    )
+
+
+def _empty_table(sealed: SealedProtocol, columns: tuple[str, ...], other: ShareTable, why: SizeError) -> ShareTable:
+    """The table of columns about which nothing is said, beside another one of the same group."""
+    attributes = {at.name: at for at in sealed.domain.attributes}
+    cells = tuple(Cell((label,), None, None, 0.0, 1.0) for label in attributes[columns[0]].labels)
+    return ShareTable(columns, other.group, other.rows, cells, (), (f"Not estimated: {why}",))
+
+
+def _parse_tables(sealed: SealedProtocol, columns: Sequence[str | Sequence[str]] | str | None) -> list[tuple[str, ...]]:
+    known = [at.name for at in sealed.domain.attributes]
+    if columns is None:
+        return [(name,) for name in known]
+    entries = [columns] if isinstance(columns, str) else columns
+    asked = [(entry,) if isinstance(entry, str) else tuple(entry) for entry in entries]
+    if not all(asked):
+        raise ColumnError("a table must be of at least one column; one names none. Name one.")
+    return [validate_columns(names, known, "tabulated") for names in asked]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Tabulation:
+    """The cells of one table as functions of the distribution over inputs, and what is identified of them."""
+
+    columns: tuple[str, ...]
+    labels: tuple[Labels, ...]
+    functions: FloatArray  # inputs × cells, 0 or 1
+    identification: Identification
+
+    @classmethod
+    def from_reader(cls, reading: OutputReader, space: RowSpace, columns: tuple[str, ...]) -> _Tabulation:
+        cells = reading.cells(columns)
+        functions = dense(cells.functions)
+        return cls(columns, cells.labels, functions, identify(space, functions))
+
+    def table(self, group: tuple[tuple[str, str], ...], fit: Fit) -> ShareTable:
+        identified = self.identification.identified | fit.is_implied(self.functions)
+        shares = fit.shares(self.functions, identified)
+        return ShareTable(
+            columns=self.columns,
+            group=group,
+            rows=fit.observed.rows,
+            cells=_cells(self.labels, shares, identified),
+            sums=() if identified.all() else self._sums(fit),
+            notes=self._notes(fit, identified, fits=shares.fits),
+            method=fit.settings.method,
+        )
+
+    def _sums(self, fit: Fit) -> tuple[tuple[tuple[Labels, ...], Cell], ...]:
+        """What is identified together though not one by one."""
+        if not self.identification.sums:
+            return ()
+        functions = np.stack(
+            [self.functions[:, list(members)].sum(axis=1) for members in self.identification.sums], axis=1
+        )
+        members = [tuple(self.labels[j] for j in cells) for cells in self.identification.sums]
+        names = [tuple(" + ".join(dict.fromkeys(part)) for part in zip(*cells, strict=True)) for cells in members]
+        everything = np.ones(len(names), dtype=np.bool_)
+        return tuple(zip(members, _cells(names, fit.shares(functions, everything), everything), strict=True))
+
+    def _notes(self, fit: Fit, identified: BoolArray, *, fits: bool) -> tuple[str, ...]:
+        notes = []
+        untold = int((~identified).sum())
+        if untold:
+            notes.append(
+                f"The protocol does not identify {untold} of {len(self.labels)} shares, however many rows there are; "
+                "for these the bounds are what is known."
+            )
+            for members in self.identification.sums:
+                notes.append(f"Only the sum of {_format_cells([self.labels[j] for j in members])} is identified.")
+        if fit.observed.rows < FEW_ROWS:
+            notes.append(_few_rows_note(fit.observed.rows))
+        if not fits:
+            notes.append(
+                f"No distribution explains these rows at level {fit.settings.level:g}: they may not come from this "
+                "protocol. The bounds were widened until one does."
+            )
+        return tuple(notes)
+
+
+def _cells(labels: Sequence[Labels], shares: Shares, identified: BoolArray) -> tuple[Cell, ...]:
+    return tuple(
+        Cell(
+            labels[j],
+            float(shares.share[j]) if told else None,
+            float(shares.standard_error[j]) if told else None,
+            float(shares.lower[j]),
+            float(shares.upper[j]),
+        )
+        for j, told in enumerate(identified.tolist())
+    )
+
+
+def _few_rows_note(rows: int) -> str:
+    return f"There are only {rows} rows: the intervals were widened to hold at any number of rows, and say little."
+
+
+def _general_notes(sealed: SealedProtocol, *, grouped: bool) -> tuple[str, ...]:
+    notes = []
+    if sealed.sees_secret and grouped:
+        notes.append(
+            "The protocol looks at the secret, whose distribution within a group is not known: only what holds for "
+            "any is told."
+        )
+    elif sealed.sees_secret:
+        notes.append(
+            "The protocol looks at the secret. The estimates hold for the whole table it was made for, not for a "
+            "part of it or for another table."
+        )
+    if not sealed.for_publication:
+        notes.append("The sanitised table was drawn from a seed: it is not for publication.")
+    return tuple(notes)
+
+
+def _format_cells(cells: Sequence[tuple[str, ...]]) -> str:
+    names = [" & ".join(labels) for labels in cells]
+    if len(names) > NAMED:
+        return f"{', '.join(names[:NAMED])} and {len(names) - NAMED} more"
+    return f"{', '.join(names[:-1])} and {names[-1]}"

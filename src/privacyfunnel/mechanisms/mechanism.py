@@ -1,0 +1,240 @@
+"""Laws: the integers that are actually drawn, and what they say about the secret, exactly.
+
+A float protocol becomes a law by rounding its probabilities to multiples of 2⁻⁶⁴. From there on nothing is rounded:
+the check of the promise and the draw of every row both follow the same integers.
+
+A law answers in codes and labels. Whoever seals, draws, writes, reads, audits or estimates asks it, and never which
+kind it is.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
+from typing import Protocol as Shape
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privacyfunnel.arrays import FloatArray, IntArray, Matrix
+from privacyfunnel.errors import SizeError
+from privacyfunnel.mechanisms.draw_tally import DrawTally
+from privacyfunnel.mechanisms.exact_arithmetic import ExactLeak
+from privacyfunnel.mechanisms.sampling import RandomWords
+from privacyfunnel.model.comparisons import Comparisons, Leak
+from privacyfunnel.model.credal.credal_sets import CredalSets
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.protocols.channel_protocol import Labels, Protocol
+from privacyfunnel.model.protocols.comparable import Comparable
+from privacyfunnel.model.protocols.sparse_protocol import Measurable, SparseProtocol
+
+LARGEST_TABLE = 1 << 26  # chances that are written out as one table of floats: half a gigabyte
+BITS = 64  # of a uniform word, and of the integers that it is compared with
+UNIT = 2**BITS  # what the integers of a row sum to
+
+Model = TypeVar("Model")
+
+
+class DescribableProtocol(Comparable, Shape):
+    """A protocol that can say in words where it leaks."""
+
+    def describe(self, leak: Leak, joint: Joint) -> str: ...
+
+
+class OutputPart(NamedTuple):
+    """Attributes that have outputs together, and what each output is called in them."""
+
+    attributes: tuple[int, ...]
+    names: tuple[Labels, ...]
+
+
+class ObservationModels(NamedTuple, Generic[Model]):
+    """The ways in which outputs depend on the input; a law fills in the one that is its own."""
+
+    channel: Callable[[FloatArray], Model]  # of P(y | input)
+    sets: Callable[[int, float], Model]  # of so many values, each foreign one in the set with that chance
+    forced: Callable[[float, FloatArray], Model]  # of the chance of the truth, and of each value in its stead
+
+
+class Mechanism(ABC):
+    """Integers that are drawn, a row of chances per input; the inputs are the values, or pairs of secret and value."""
+
+    kind: ClassVar[str]
+    check_method: ClassVar[str]  # how `worst` computes, in words
+    no_table_reason: ClassVar[str] = ""  # why it is not `listed`, in words
+    sees_secret: bool
+
+    @property
+    @abstractmethod
+    def inputs(self) -> int:
+        """How many inputs it has."""
+
+    @property
+    @abstractmethod
+    def columns(self) -> tuple[Labels, ...]:
+        """The labels of each published column, all different."""
+
+    @property
+    def members(self) -> Labels:
+        """What the members are called where every output is a set of values; nothing where it is not."""
+        return ()
+
+    @property
+    def anything_else(self) -> int | None:
+        """The input code of a record whose value is none of the inputs, whatever its secret; None where none is drawn.
+
+        `draw` takes that code as it takes the others, and `inputs` does not count it.
+        """
+        return None
+
+    # -- in floats ---------------------------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def protocol(self) -> DescribableProtocol:
+        """The same law in floats."""
+
+    @property
+    def table_protocol(self) -> Protocol | None:
+        """q(y | input) as one table in floats, where the law is one, its outputs in a list."""
+        return None
+
+    # -- the promise -------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def worst(self, comparisons: Comparisons) -> ExactLeak:
+        """The largest ratio that the promise compares, exactly."""
+
+    @abstractmethod
+    def worst_over(self, sets: CredalSets) -> ExactLeak:
+        """The same over all members of sets of priors, or a fraction that no ratio exceeds."""
+
+    @abstractmethod
+    def restrict_inputs(self, inputs: IntArray) -> Self:
+        """The law on some of its inputs alone. Those that never occur make no output more telling."""
+
+    @abstractmethod
+    def measurable_protocol(self, most: int) -> Measurable | None:
+        """What can be measured against everyone who knows some columns: None if more than `most` chances make it up."""
+
+    def explicit_protocol(self, most: int) -> SparseProtocol | None:
+        """q(y | input) with every whole output in a list: None where they are not listed, or take more than `most`."""
+        return None
+
+    # -- drawing -----------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def draw(self, codes: NDArray[Any], random_words: RandomWords) -> NDArray[Any]:
+        """What rows with these input codes become, chosen by their words and nothing else: a row of codes each."""
+
+    @abstractmethod
+    def tally(self) -> DrawTally:
+        """An empty count of what inputs became, to be compared with the chances."""
+
+    # -- written and read --------------------------------------------------------------------------------------
+
+    def label_codes(self, drawn: NDArray[Any]) -> NDArray[Any]:
+        """n × columns: which label of each published column drawn rows show."""
+        return drawn
+
+    def find_outputs(self, shown: NDArray[Any]) -> NDArray[Any]:
+        """The drawn rows that show these labels: the inverse of `shown`. −1 where the law never shows them."""
+        return shown
+
+    def unchanged_outputs(self, labels: Sequence[Labels], combos: IntArray) -> NDArray[Any]:
+        """The drawn row that shows each value just as it is, −1 where none does.
+
+        Value x has label `labels[j][combos[x, j]]` in column j.
+        """
+        codes = np.empty(combos.shape, dtype=np.int64)
+        for j, (mine, published) in enumerate(zip(labels, self.columns, strict=True)):
+            place = {label: code for code, label in enumerate(published)}
+            codes[:, j] = np.array([place.get(label, -1) for label in mine], dtype=np.int64)[combos[:, j]]
+        return self.find_outputs(codes)
+
+    def count_unchanged(self, own: NDArray[Any], values: IntArray, drawn: NDArray[Any]) -> int:
+        """How many drawn rows show just the value they had; `own` is what the law said of all values."""
+        return int((own[values] == drawn[:, : own.shape[1]]).all(axis=1).sum())
+
+    @abstractmethod
+    def unchanged_probability(self, own: NDArray[Any], joint: Joint) -> float:
+        """The chance that a row shows just the value it had."""
+
+    # -- outcomes ----------------------------------------------------------------------------------------------
+
+    @property
+    def parts(self) -> tuple[OutputPart, ...]:
+        """The attributes that have outputs of their own, in order; none where outputs are not listed.
+
+        What is drawn has a code per part in its first columns, and they are all of it.
+        """
+        return tuple(OutputPart((j,), tuple((label,) for label in labels)) for j, labels in enumerate(self.columns))
+
+    @abstractmethod
+    def value_joint(self, joint: Joint) -> tuple[tuple[IntArray, Matrix], ...]:
+        """For each part its values, V × attributes as codes of labels, and p(x, y) of these and its outputs."""
+
+    def output_shares(self, joint: Joint) -> tuple[tuple[IntArray, FloatArray, FloatArray], ...]:
+        """For each part its values, the share p(x) of each, and the share p(y) of each of its outputs."""
+        return tuple(
+            (values, np.asarray(p_xy.sum(axis=1)).ravel(), np.asarray(p_xy.sum(axis=0)).ravel())
+            for values, p_xy in self.value_joint(joint)
+        )
+
+    @abstractmethod
+    def likely_probability(self, likely: Sequence[IntArray], joint: Joint) -> float:
+        """The chance that a row's own value is the one stated for its outputs, outputs × attributes for each part."""
+
+    # -- estimation --------------------------------------------------------------------------------------------
+
+    def required_attributes(self, wanted: Sequence[int], attributes: int) -> tuple[int, ...]:
+        """Which of the attributes must be looked at together to tell about those wanted."""
+        return tuple(range(attributes))
+
+    def restrict_attributes(self, attributes: Sequence[int]) -> tuple[Mechanism, IntArray]:
+        """The law of a covering set of attributes alone; and for each of its inputs one of this law's that is it."""
+        return self, np.arange(self.inputs)
+
+    @property
+    def expansion_size(self) -> int:
+        """How many outputs `observation` has to multiply out; 0 where the law lists its own."""
+        return 0
+
+    @property
+    def observation_size(self) -> int:
+        """How many chances `observation` writes out."""
+        return self.inputs * self.expansion_size
+
+    @property
+    def has_formula(self) -> bool:
+        """Whether `observation` writes out no channel, so that one of any size will do."""
+        return False
+
+    @abstractmethod
+    def observation(self, shapes: ObservationModels[Model]) -> Model:
+        """How outputs depend on the input."""
+
+    def observation_codes(self, drawn: NDArray[Any]) -> NDArray[Any]:
+        """What drawn rows are in `observation`: n × 1 numbers of outputs, or n × values sets; −1 where nothing."""
+        return drawn[:, :1]
+
+    # -- the protocol file -------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def to_json(self) -> dict[str, Any]:
+        """The law as it stands in the protocol file."""
+
+    @classmethod
+    @abstractmethod
+    def from_json(cls, content: Mapping[str, Any], sees_secret: bool, combos: IntArray) -> Self:
+        """The law that a protocol file states, over the combinations of its domain."""
+
+
+def check_table_size(inputs: int, outputs: int) -> None:
+    """Refuse to write out more chances than fit in memory, before any is."""
+    if inputs * outputs > LARGEST_TABLE:
+        raise SizeError(
+            f"A table of chances has at most {LARGEST_TABLE:,} entries; {inputs:,} inputs × {outputs:,} outputs are "
+            "more. Publish fewer columns or merge rare values."
+        )

@@ -1,0 +1,177 @@
+"""protocol.json: the envelope in which a sealed protocol is published.
+
+It holds domains, the integers of the law, the promise, the certificate and versions; and no count, but those of the
+labels of published columns where the owner publishes their shares. A digest over the content catches damage; whether
+the promise holds is checked against the data, by an audit. A reader takes the published form (`protocol_schema.py`) and
+nothing else: what two programs could read differently is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import platform
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from privacyfunnel.errors import ProtocolFileError, SizeError
+from privacyfunnel.mechanisms.protocol_schema import check_form
+
+FORMAT = "privacyfunnel protocol"
+VERSION = 1  # of the file; a reader refuses others
+MOST_BYTES = 1 << 26  # of a file: 64 MB of JSON take about a gigabyte once they are read
+SEPARATORS = (",", ":")  # where entries are many
+LEVELS = 3  # of objects and lists whose items have a line each: a row of a law has one
+MOST_DIGITS = 18  # of a whole number, all of which are counts of something; larger ones are written as text
+
+
+def to_text(content: Mapping[str, Any]) -> str:
+    """The file that holds this content."""
+    made_with = {"privacyfunnel": version("privacyfunnel"), "python": platform.python_version()}
+    whole = {"format": FORMAT, "version": VERSION, "made_with": made_with, **content}
+    text = _format_json({**whole, "digest": _hex_digest(whole)}, LEVELS) + "\n"
+    if len(text) > MOST_BYTES // 4 and len(text.encode()) > MOST_BYTES:  # what nobody could read again is not written
+        raise SizeError(
+            f"A protocol file has at most {MOST_BYTES:,} bytes; this one would have more. Publish fewer columns or "
+            "merge rare values."
+        )
+    return text
+
+
+def _format_json(value: Any, levels: int, line: str = "\n") -> str:
+    """JSON with a line for each item, so many levels deep, where any item holds others; all else stands in a line.
+
+    >>> print(_format_json({"bits": 64, "rows": [[[0, "1"]], [[0, "1"], [1, "2"]]]}, 2))
+    {
+     "bits": 64,
+     "rows": [
+      [[0,"1"]],
+      [[0,"1"],[1,"2"]]
+     ]
+    }
+    """
+    held = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
+    if not levels or not any(isinstance(item, (dict, list)) for item in held):
+        return json.dumps(value, ensure_ascii=False, separators=SEPARATORS if not levels else None)
+    items = [_format_json(item, levels - 1, line + " ") for item in held]
+    if isinstance(value, dict):
+        named = (f"{json.dumps(key, ensure_ascii=False)}: {item}" for key, item in zip(value, items, strict=True))
+        return f"{{{line} {f',{line} '.join(named)}{line}}}"
+    return f"[{line} {f',{line} '.join(items)}{line}]"
+
+
+def from_text(text: str, name: str) -> dict[str, Any]:
+    """The content of a file's text, refusing what is damaged, foreign, of another version or of another form."""
+    try:
+        content = json.loads(
+            text,
+            parse_constant=_reject_constant,
+            parse_float=_parse_float,
+            parse_int=_parse_integer,
+            object_pairs_hook=_unique_keys,
+        )
+    except _DuplicateKeyError as twice:
+        raise ProtocolFileError(
+            f"'{name}' must state everything once; it states '{twice}' twice. Make it again."
+        ) from None
+    except (ValueError, RecursionError):
+        raise ProtocolFileError(
+            f"'{name}' must be JSON with finite numbers; it is not. Name the protocol.json that sanitise wrote."
+        ) from None
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise ProtocolFileError(f"'{name}' is JSON but no protocol file. Name the protocol.json that sanitise wrote.")
+    if type(content.get("version")) is not int or content["version"] != VERSION:
+        raise ProtocolFileError(
+            f"'{name}' is a protocol file of version {str(content.get('version'))[:20]}; this program reads version "
+            f"{VERSION}. Use the release of privacyfunnel that wrote it."
+        )
+    stated = content.pop("digest", None)
+    try:
+        digest = _hex_digest(content)
+    except (UnicodeEncodeError, RecursionError):
+        raise ProtocolFileError(f"'{name}' must be text in Unicode; some of it is none. Make it again.") from None
+    if stated != digest:
+        raise ProtocolFileError(
+            f"'{name}' was damaged or altered: its content does not match its digest. Make it again."
+        )
+    try:
+        check_form({**content, "digest": stated})
+    except ProtocolFileError as error:
+        raise ProtocolFileError(f"'{name}': {error}") from None
+    except RecursionError:
+        raise ProtocolFileError(f"'{name}': a promise must not be made of so many others. Make it again.") from None
+    return content
+
+
+def read_text(path: Path) -> str:
+    """The text of a protocol file."""
+    return decode_text(read_bytes(path), str(path))
+
+
+def read_bytes(path: Path) -> bytes:
+    """The bytes of a protocol file, as far as one may be long."""
+    try:
+        with path.open("rb") as file:
+            held = file.read(MOST_BYTES + 1)
+    except FileNotFoundError:
+        raise ProtocolFileError(f"no protocol file '{path}'. Name the protocol.json that sanitise wrote.") from None
+    except OSError as error:
+        raise ProtocolFileError(f"'{path}' could not be read: {(error.strerror or str(error)).lower()}.") from None
+    if len(held) > MOST_BYTES:
+        raise ProtocolFileError(
+            f"'{path}' must have at most {MOST_BYTES:,} bytes to be read; it has more. Name a protocol.json."
+        )
+    return held
+
+
+def decode_text(held: bytes, name: str) -> str:
+    """The text that bytes are."""
+    try:
+        return held.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise ProtocolFileError(f"'{name}' must be JSON text in UTF-8; it is not. Name a protocol.json.") from None
+
+
+def _hex_digest(content: Mapping[str, Any]) -> str:
+    return content_digest(content).hex()
+
+
+def content_digest(content: Mapping[str, Any]) -> bytes:
+    """The SHA-256 of content as JSON with sorted keys and no spaces."""
+    canonical = json.dumps(content, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode("utf-8")).digest()
+
+
+class _DuplicateKeyError(Exception):
+    """A key that stands twice in one object: programs differ in which of the two they believe."""
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise _DuplicateKeyError(key[:50])
+            seen.add(key)
+    return found
+
+
+def _reject_constant(name: str) -> float:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def _parse_float(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):  # 1e999
+        raise ValueError("a number is beyond all floats")
+    return number
+
+
+def _parse_integer(digits: str) -> int:
+    if len(digits) > MOST_DIGITS:
+        raise ValueError("a whole number is too long")
+    return int(digits)

@@ -1,0 +1,359 @@
+"""Sealing: from a protocol of floats to integers on which the promise has been checked exactly."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import singledispatch
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.errors import DistributionError, GuaranteeError, InputError, ProtocolFileError, SizeError
+from privacyfunnel.mechanisms.certificate import Certificate, round_epsilon_up, round_nats_down, round_nats_up
+from privacyfunnel.mechanisms.chain import ChainMechanism
+from privacyfunnel.mechanisms.channel import ChannelMechanism
+from privacyfunnel.mechanisms.column_shares import ColumnShares, shares_from_json, shares_to_json
+from privacyfunnel.mechanisms.exact_arithmetic import NO_LEAK, ExactLeak, exp_below, larger_leak
+from privacyfunnel.mechanisms.forced_mechanism import ForcedResponseMechanism
+from privacyfunnel.mechanisms.input_domain import Domain
+from privacyfunnel.mechanisms.mechanism import DescribableProtocol, Mechanism
+from privacyfunnel.mechanisms.outcomes import Outcomes, outcomes_from_json, outcomes_to_json
+from privacyfunnel.mechanisms.product import ProductMechanism
+from privacyfunnel.mechanisms.promise_json import promise_from_json, promise_to_json
+from privacyfunnel.mechanisms.protocol_file import content_digest, from_text, read_text, to_text
+from privacyfunnel.mechanisms.sampling import KeyStream, WordStream
+from privacyfunnel.mechanisms.substitutes import substitutes_from_json, substitutes_to_json
+from privacyfunnel.mechanisms.unary_mechanism import UnaryEncodingMechanism
+from privacyfunnel.model.information import entropy
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.promises import Promise
+from privacyfunnel.model.protocols.channel_protocol import Protocol
+from privacyfunnel.model.protocols.comparable import Comparable
+from privacyfunnel.model.protocols.forced_response import ForcedResponse
+from privacyfunnel.model.protocols.product_protocol import ProductProtocol
+from privacyfunnel.model.protocols.sparse_protocol import SparseProtocol
+from privacyfunnel.model.protocols.unary_encoding import UnaryEncoding
+from privacyfunnel.tables.writers.atomic_files import atomic_file
+
+# Integers of 64 bits cannot make S and Y exactly independent unless Y says nothing at all. A promise smaller than this
+# is certified at this size, and the certificate says so.
+SMALLEST_EPSILON = 2.0**-30
+NOT_RETURNED = "It was not returned and no row was sanitised."
+FEWEST_BITS = 20  # a sliver of up to 2^-20 makes up for rounding
+NATS = 1e-9  # by how much rounding may bring stated amounts of information out of order
+DISTRIBUTION = 1e-9  # by how much rounding may keep a stated distribution from summing to 1
+MECHANISMS: Mapping[str, type[Mechanism]] = {
+    law.kind: law
+    for law in (ChannelMechanism, UnaryEncodingMechanism, ProductMechanism, ChainMechanism, ForcedResponseMechanism)
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SealedProtocol:
+    """Integers that keep a promise, checked exactly, with all it takes to draw from them and to publish them."""
+
+    law: Mechanism
+    promise: Promise
+    epsilon: float  # certified: the integers leak no more than this
+    domain: Domain
+    information: float  # I(X;Y) in nats
+    entropy: float  # H(X) in nats
+    bound: float | None = None  # nats: no protocol keeps more; None where nothing was proved
+    induced: FloatArray | None = None  # q(y | x), where the protocol sees the secret as well
+    information_error: float = 0.0  # nats: the standard error of `information` where rows were averaged over; else 0
+    outcomes: Outcomes = ()  # the columns of codes, where the table shows these
+    for_publication: bool = True  # False where the draw came from a seed, which someone may guess
+    substitutes: IntArray | None = None  # inputs that stand for values which are not known, where there are any
+    shares: ColumnShares | None = None  # of the published columns, where their owner publishes them
+
+    @property
+    def sees_secret(self) -> bool:
+        """Whether the draw depends on the secret too."""
+        return self.law.sees_secret
+
+    def certified_on(self, law: Mechanism, joint: Joint, secrets: Sequence[str] = ()) -> tuple[Mechanism, Joint]:
+        """What the promise is checked on, for a table that was found again among the inputs of the law.
+
+        A private design does not know its table: its promise is about the people, and stands on the noisy counts of
+        the file, for all inputs of the law; `secrets` are what its domain calls them, which the file does not say.
+        """
+        population = self.promise.population
+        counts = None if population is None else population.rule.table
+        if counts is None:
+            return law, joint
+        numbered = tuple(f"number {number} of its domain" for number in range(1, len(counts) + 1))
+        name, called = " & ".join(self.domain.secret_columns), self.domain.secrets or tuple(secrets) or numbered
+        return self.law, Joint(counts, called, self.domain.attributes, self.domain.combos, name)
+
+    def sample(self, codes: NDArray[Any], stream: WordStream | None = None, *, first_row: int = 0) -> NDArray[Any]:
+        """What the law draws for input codes, a row each, from a fresh key unless a stream is given."""
+        stream = stream if stream is not None else KeyStream.generate()
+        return self.law.draw(codes, stream.rows(first_row, len(codes)))
+
+    def save(self, path: str | Path, *, force: bool = False) -> None:
+        """Write the public protocol file, whole or not at all."""
+        with atomic_file(path, force=force) as beside:
+            beside.write_text(self.to_text(), encoding="utf-8")
+
+    @staticmethod
+    def load(path: str | Path) -> SealedProtocol:
+        """Read a public protocol file, refusing what is damaged, foreign or of another version."""
+        return SealedProtocol.from_text(read_text(Path(path)), str(path))
+
+    def to_text(self) -> str:
+        """The text of the public protocol file."""
+        return to_text(self.to_json())
+
+    @staticmethod
+    def from_text(text: str, name: str = "the protocol file") -> SealedProtocol:
+        """The sealed protocol that a file's text describes."""
+        content = from_text(text, name)
+        try:
+            return SealedProtocol.from_json(content)
+        except (ProtocolFileError, SizeError) as error:
+            raise type(error)(f"'{name}': {error}") from None
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, InputError) as error:
+            what = f"{type(error).__name__}: {error}"
+            raise ProtocolFileError(f"'{name}' is incomplete or inconsistent ({what}). Make it again.") from None
+
+    @property
+    def certificate(self) -> Certificate:
+        """What was certified, as the public may know it."""
+        return Certificate(
+            round_epsilon_up(self.epsilon, max(self.promise.epsilon, self.epsilon)),
+            round_nats_down(self.information),
+            round_nats_up(self.information_error),
+            round_nats_up(self.entropy),
+            None if self.bound is None else round_nats_up(self.bound),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """What the public protocol file states."""
+        return {
+            "promise": promise_to_json(self.promise),
+            "certificate": self.certificate.to_json(),
+            **self.domain.to_json(),
+            "for_publication": self.for_publication,
+            "sees_secret": self.sees_secret,
+            "kind": self.law.kind,
+            "law": self.law.to_json(),
+            "induced": None if self.induced is None else self.induced.tolist(),
+            **outcomes_to_json(self.outcomes),
+            **substitutes_to_json(self.substitutes),
+            **shares_to_json(self.shares),
+        }
+
+    @property
+    def digest(self) -> bytes:
+        """What tells protocols apart that draw differently: of the domain and the integers, and nothing else."""
+        drawn = {**self.domain.to_json(), "kind": self.law.kind, "law": self.law.to_json()}
+        return content_digest(drawn)
+
+    @staticmethod
+    def from_json(content: Mapping[str, Any]) -> SealedProtocol:
+        """The sealed protocol that a file states, as far as it can be checked without the data."""
+        domain = Domain.from_json(content)
+        certificate = content["certificate"]
+        promise = promise_from_json(content["promise"], domain)
+        epsilon = certificate["epsilon"]
+        if not 0 <= epsilon <= max(promise.epsilon, SMALLEST_EPSILON):
+            raise ProtocolFileError("the certified ε must lie between 0 and what was promised; it does not.")
+        kept, whole, bound = (certificate[f"{name}_nats"] for name in ("information", "entropy", "bound"))
+        if not (0 <= kept <= whole + NATS and (bound is None or bound >= kept - NATS)):
+            raise ProtocolFileError("the information kept must lie between 0 and its bounds; it does not.")
+        law = MECHANISMS[content["kind"]].from_json(content["law"], content["sees_secret"], domain.combos)
+        inputs = len(domain.combos) * (len(domain.secrets) if law.sees_secret else 1)
+        if law.inputs != inputs:
+            raise ProtocolFileError(f"the law must have a row for each of {inputs} inputs; it has {law.inputs}.")
+        if promise.anything_else != (law.anything_else is not None):
+            raise ProtocolFileError(
+                "the law must have a row for anything else exactly where the promise covers that; it is not so."
+            )
+        return SealedProtocol(
+            law=law,
+            promise=promise,
+            epsilon=float(epsilon),
+            domain=domain,
+            information=float(kept),
+            information_error=float(certificate.get("information_error_nats", 0.0)),
+            entropy=float(whole),
+            bound=None if bound is None else float(bound),
+            induced=None if content["induced"] is None else _parse_channel(content["induced"], domain, law),
+            for_publication=content["for_publication"],
+            outcomes=outcomes_from_json(content, law, domain),
+            substitutes=substitutes_from_json(content, len(domain.combos), law.sees_secret),
+            shares=_parse_shares(content, domain, promise),
+        )
+
+
+def seal(
+    protocol: DescribableProtocol,
+    promise: Promise,
+    joint: Joint,
+    *,
+    bound: float | None = None,
+    most: int = FEWEST_BITS,
+    also_in_floats: bool = False,
+) -> SealedProtocol:
+    r"""Round to integers over 2⁶⁴ and check, exactly, that those integers keep the promise.
+
+    For every pair of events (E, F) of the promise, with integer weights w of the joint and integers N of the law,
+
+    .. math:: \frac{\sum_z w_E(z) N(z,y)}{\sum_z w_E(z)} \le r \frac{\sum_z w_F(z) N(z,y)}{\sum_z w_F(z)}
+       \quad\text{and the reverse},\qquad r \in \mathbb{Q},\ r \le e^{\varepsilon}.
+
+    A promise for a population is checked besides for the worst members of its sets of priors (over_sets.py).
+
+    Where rounding alone breaks this, the smallest sufficient sliver of the constant protocol is mixed in, of up to
+    2^-most; whoever allows large ones looks at the information that is left. `also_in_floats` asks for a sliver with
+    which the floats nearest to the integers keep the promise as well.
+
+    Raises
+    ------
+    GuaranteeError
+        If the protocol leaks more than was promised. Nothing weaker is returned.
+    """
+    for law in _candidate_mechanisms(protocol, promise, joint, most):
+        in_floats = law.protocol
+        if also_in_floats and not promise.leakage(joint, in_floats) <= max(promise.epsilon, SMALLEST_EPSILON):
+            continue
+        worst = exact_worst_leak(law, promise, joint)
+        if not worst.exceeds(_ratio_limit(promise)):
+            return SealedProtocol(
+                law=law,
+                promise=promise,
+                epsilon=_certified_epsilon(worst, promise),
+                domain=Domain.from_joint(joint, law.sees_secret),
+                information=in_floats.mutual_information(joint),
+                entropy=entropy(joint.p_x),
+                bound=bound,
+                induced=_induced_channel(law, joint),
+            )
+    leak = promise.worst(joint, protocol)
+    raise _guarantee_error(promise, leak.epsilon, where=protocol.describe(leak, joint))
+
+
+def certify(mechanism: Mechanism, promise: Promise, joint: Joint, otherwise: str = NOT_RETURNED) -> float:
+    """The ε that these integers are certified for, by exact arithmetic; raises where it is above what was promised.
+
+    `otherwise` ends the sentence of that error: what follows from it.
+    """
+    worst = exact_worst_leak(mechanism, promise, joint)
+    if worst.exceeds(_ratio_limit(promise)):
+        raise _guarantee_error(promise, worst.leak.epsilon, otherwise)
+    return _certified_epsilon(worst, promise)
+
+
+def exact_worst_leak(mechanism: Mechanism, promise: Promise, joint: Joint) -> ExactLeak:
+    """The largest ratio that the promise compares, over all its pairs of events and all outputs."""
+    worst = NO_LEAK
+    for block in promise.comparisons(joint, mechanism.sees_secret):
+        # Of an event without mass there is no P(y|E): it would compare with anything and pass.
+        if not (block.totals > 0).all():
+            raise DistributionError("Every event that a promise compares must be able to happen; one is not.")
+        worst = larger_leak(worst, mechanism.worst(block))
+    sets = promise.sets(joint, mechanism.sees_secret)
+    return worst if sets is None else larger_leak(worst, mechanism.worst_over(sets))
+
+
+@singledispatch
+def build_mechanism(protocol: Comparable, joint: Joint, sliver: float) -> Mechanism:
+    """The integers of a protocol, after a sliver of the constant protocol was mixed in. One per kind of protocol."""
+    raise TypeError(f"{type(protocol).__name__} has no law of integers")
+
+
+@build_mechanism.register
+def _(protocol: Protocol, joint: Joint, sliver: float) -> ChannelMechanism:
+    return ChannelMechanism.from_protocol(
+        protocol.quieter(protocol.joint_with_values(joint).sum(axis=0), sliver) if sliver else protocol
+    )
+
+
+@build_mechanism.register
+def _(protocol: SparseProtocol, joint: Joint, sliver: float) -> ChannelMechanism:
+    return ChannelMechanism.from_protocol(protocol.quieter(joint, sliver) if sliver else protocol)
+
+
+@build_mechanism.register
+def _(protocol: UnaryEncoding, joint: Joint, sliver: float) -> UnaryEncodingMechanism:
+    return UnaryEncodingMechanism.from_protocol(protocol, sliver)
+
+
+@build_mechanism.register
+def _(protocol: ProductProtocol, joint: Joint, sliver: float) -> ProductMechanism:
+    return ProductMechanism.from_protocol(protocol.quieter(joint, sliver) if sliver else protocol)
+
+
+@build_mechanism.register
+def _(protocol: ForcedResponse, joint: Joint, sliver: float) -> ForcedResponseMechanism:
+    return ForcedResponseMechanism.from_protocol(protocol.quieter(sliver) if sliver else protocol)
+
+
+def _candidate_mechanisms(
+    protocol: Comparable, promise: Promise, joint: Joint, most: int = FEWEST_BITS
+) -> Iterator[Mechanism]:
+    """The integers of the protocol, then of ever slightly quieter ones, as far as rounding can explain."""
+    yield build_mechanism(protocol, joint, 0.0)
+    # A sliver δ lowers a leakage near ε by less than δ times 2e^ε. Whoever needs more than 2⁻²⁰ did not keep its
+    # promise to begin with.
+    epsilon = max(promise.epsilon, SMALLEST_EPSILON)
+    excess = (promise.leakage(joint, protocol) - epsilon) / (2 * math.exp(min(epsilon, 700.0)))
+    for sliver in (2.0**-k for k in range(52, most - 1, -1)):
+        if sliver >= excess or math.isinf(excess):
+            yield build_mechanism(protocol, joint, sliver)
+
+
+def _induced_channel(mechanism: Mechanism, joint: Joint) -> FloatArray | None:
+    """q(y | x) of a protocol that sees the secret as well: all that an analyst can use of it."""
+    table = mechanism.table_protocol if mechanism.sees_secret else None
+    if table is None:
+        return None
+    return np.asarray(table.joint_with_values(joint) / joint.p_x[:, None])
+
+
+def _parse_channel(rows: list[list[float]], domain: Domain, mechanism: Mechanism) -> FloatArray:
+    """The channel from values to outputs that a file states: a distribution over the law's outputs for every value."""
+    values, listed = len(domain.combos), mechanism.table_protocol
+    outputs = 0 if listed is None else len(listed.outputs)
+    if len(rows) != values or any(len(row) != outputs for row in rows):
+        raise ProtocolFileError(
+            f"the channel from values to outputs must have a chance for each of {values} values and {outputs} outputs; "
+            "it has not. Make the file again."
+        )
+    channel = np.array(rows, dtype=np.float64)
+    if not bool((np.abs(channel.sum(axis=1) - 1) <= DISTRIBUTION).all()):
+        raise ProtocolFileError(f"the channel from {values} values to outputs must be distributions; it is not.")
+    return channel
+
+
+def _parse_shares(content: Mapping[str, Any], domain: Domain, promise: Promise) -> ColumnShares | None:
+    """The shares that a file states; a private design has none, for they would undo its noise."""
+    shares, people = shares_from_json(content, domain), promise.population
+    if shares is not None and people is not None and people.rule.design_epsilon is not None:
+        raise ProtocolFileError("a private design must not state exact shares; it does.")
+    return shares
+
+
+def _ratio_limit(promise: Promise) -> Fraction:
+    return exp_below(max(promise.epsilon, SMALLEST_EPSILON))
+
+
+def _certified_epsilon(worst: ExactLeak, promise: Promise) -> float:
+    # The check was passed in exact arithmetic, so rounding ln upwards must not report more than was promised.
+    return min(worst.leak.epsilon, max(promise.epsilon, SMALLEST_EPSILON))
+
+
+def _guarantee_error(
+    promise: Promise, leakage: float, otherwise: str = NOT_RETURNED, where: str = ""
+) -> GuaranteeError:
+    more = "without bound" if math.isinf(leakage) else f"{max(leakage - promise.epsilon, 0):.2g} more"
+    place = f" ({where})" if where else ""
+    return GuaranteeError(
+        f"{promise.name} promised ε = {promise.epsilon:g}; this protocol leaks {more}{place}. {otherwise}"
+    )

@@ -1,0 +1,336 @@
+r"""What a promise is, and for whom it is kept: its table, other priors, the people that the table is a sample of.
+
+Every promise compares how likely an output is under pairs of events E and F about the record:
+
+.. math:: e^{-\varepsilon} \le \frac{P(Y = y \mid E)}{P(Y = y \mid F)} \le e^{\varepsilon} \quad\text{for every } y.
+
+A promise is thus a list of pairs of events and nothing else: from it come the measured leakage of a protocol, the rows
+of the polytope of posteriors, and the exact check on integers. For several priors, or for sets of them, the same pairs
+are compared under each.
+"""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from privacyfunnel.errors import ParameterError, check_epsilon
+from privacyfunnel.model.comparisons import Comparisons, GroupPairs, Leak, compare_groups
+from privacyfunnel.model.constraints import LinearConstraints
+from privacyfunnel.model.credal.credal_sets import CredalSets
+from privacyfunnel.model.credal.sample_rule import CredalRule, SampleRule, check_confidence
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.protocols.comparable import Comparable
+
+PROMISES: dict[str, type[Promise]] = {}  # by name; a promise enters when its class is made
+
+
+@dataclass(frozen=True)
+class Promise(ABC):
+    """What the owner promises about the secret, of size ε."""
+
+    epsilon: float
+
+    def __init_subclass__(cls, *, named: bool = True) -> None:
+        """A promise that is nothing but its size can be asked for by name, and written into files and read again."""
+        if named:
+            PROMISES[cls.__name__.lower()] = cls
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
+
+    @property
+    def name(self) -> str:
+        """How the promise is called: LIP, LDP or SRLIP."""
+        return type(self).__name__
+
+    @property
+    def guards_known_attributes(self) -> bool:
+        """Whether it also holds against those who know some of the attributes."""
+        return False
+
+    @property
+    def for_any_belief(self) -> bool:
+        """Whether it holds whatever somebody believes about the secret beforehand, if X depends on it as in the table.
+
+        Otherwise beliefs are compared with the distribution of the secret in the table.
+        """
+        return False
+
+    def movable(self, prior: float, epsilon: float) -> tuple[float, float]:
+        """Between what a belief of `prior` about one secret may come to lie, where this promise is kept for ε."""
+        return 0.0, 1.0
+
+    def asked(self, c: int, m: int, sees_secret: bool) -> Iterator[GroupPairs]:
+        """Which of c secrets, or groups of them, the promise compares, among whom: in tables of m attributes."""
+        raise ParameterError(
+            f"A promise for a population must say which groups of secrets it compares; {self.name} does not. "
+            "Use LIP, LDP or SRLIP."
+        )
+
+    def comparisons(self, joint: Joint, sees_secret: bool) -> Iterator[Comparisons]:
+        """The pairs of events that the promise compares, in blocks."""
+        for asked in self.asked(joint.c, joint.m, sees_secret):
+            block = compare_groups(joint, sees_secret, asked.groups, asked.pairs, asked.known)
+            if len(block.pairs):
+                yield block
+
+    def sets(self, joint: Joint, sees_secret: bool = False) -> CredalSets | None:
+        """The sets of priors that it holds for besides, where all that is known is that these rows are a sample."""
+        return None
+
+    def shares_bounded(self, joint: Joint, sees_secret: bool = False) -> int:
+        """How many shares these sets bound, which is known before they are made; 0 where there are none."""
+        return 0
+
+    def resized(self, epsilon: float) -> Promise:
+        """The same promise of another size."""
+        return type(self)(epsilon)
+
+    def worst(self, joint: Joint, protocol: Comparable) -> Leak:
+        """Where the protocol leaks most: the output, the secret and what the attacker knew."""
+        leaks = [protocol.worst(block) for block in self.comparisons(joint, protocol.sees_secret)]
+        sets = self.sets(joint, protocol.sees_secret)
+        if sets is not None:
+            leaks.append(protocol.worst_over(sets))
+        return max(leaks, key=lambda leak: leak.epsilon, default=Leak(0.0))
+
+    def leakage(self, joint: Joint, protocol: Comparable) -> float:
+        """The smallest ε for which the protocol keeps this promise; `inf` if there is none."""
+        return self.worst(joint, protocol).epsilon
+
+    def count(self, joint: Joint, sees_secret: bool = False) -> int:
+        """How many comparisons it makes."""
+        return sum(len(block.pairs) for block in self.comparisons(joint, sees_secret))
+
+    def rows(self, joint: Joint, sees_secret: bool = False) -> LinearConstraints:
+        r"""What the promise asks of a posterior over the inputs that occur, with the structure it was born with.
+
+        With :math:`q(y|z) = q_y v_y(z) / p(z)`, P(y | E) is :math:`q_y \sum_z P(z|E)/p(z)\, v_y(z)`.
+        """
+        blocks = self.comparisons(joint, sees_secret)
+        inputs = int(np.count_nonzero(joint.weights)) if sees_secret else joint.a
+        return LinearConstraints.concatenate(
+            [LinearConstraints.from_comparisons(block, joint, joint, sees_secret) for block in blocks], inputs
+        )
+
+    @property
+    def of_rows(self) -> Promise:
+        """The same promise about the rows at hand and nobody else."""
+        return self
+
+    @property
+    def made_of(self) -> tuple[Promise, tuple[Joint, ...]] | None:
+        """The promise and the priors that it is made of, where it is one for several priors."""
+        return None
+
+    def for_priors(self, priors: Sequence[Joint]) -> PriorsPromise:
+        """The same promise, kept for each of these priors as well (paper, Remark 1)."""
+        return PriorsPromise(self, tuple(priors))
+
+    @property
+    def population(self) -> Population | None:
+        """What it promises of the people that the table is a sample of; None where it is about the table alone."""
+        return None
+
+    @property
+    def anything_else(self) -> bool:
+        """Whether it is kept for people who have a value that no row has, too: by a row of the protocol for these."""
+        return False
+
+    def covering_anything_else(self, covers: bool = True) -> Promise:
+        """The same promise, for people of a population who have a value that no row has as well, or without them."""
+        return self
+
+    def for_population(self, joint: Joint, confidence: float = 0.95, *, rare: int | None = None) -> PopulationPromise:
+        """The same promise, kept as well for the people whom these rows are an independent sample of.
+
+        With probability `confidence` over the sample the protocol keeps it for them, whoever they are. Secrets with
+        fewer rows than `rare` are promised together for them, and each of them on the table (theory, Theorem 44); if
+        nothing is said, fewer than 200, or a larger limit that tells the totals of this table apart.
+
+        Raises
+        ------
+        ParameterError
+            If the confidence is none, or the sample is too small to promise anything.
+        """
+        sure = check_confidence(confidence)
+        rule = SampleRule(sure).fit_limit(joint) if rare is None else SampleRule(sure, rare)
+        return PopulationPromise(self, Population(rule, joint.total), joint)
+
+
+@dataclass(frozen=True)
+class ExtendedPromise(Promise, named=False):
+    """A promise that is kept for more than its table, and called and compared as the one it widens."""
+
+    promise: Promise
+
+    @property
+    def name(self) -> str:
+        return self.promise.name
+
+    @property
+    def guards_known_attributes(self) -> bool:
+        return self.promise.guards_known_attributes
+
+    @property
+    def for_any_belief(self) -> bool:
+        return self.promise.for_any_belief
+
+    def movable(self, prior: float, epsilon: float) -> tuple[float, float]:
+        return self.promise.movable(prior, epsilon)
+
+
+@dataclass(frozen=True)
+class PriorsPromise(ExtendedPromise, named=False):
+    """A promise that holds for its joint and for each of some other priors on the same values."""
+
+    priors: tuple[Joint, ...]
+
+    def __init__(self, promise: Promise, priors: tuple[Joint, ...]) -> None:
+        object.__setattr__(self, "promise", promise)
+        object.__setattr__(self, "priors", priors)
+        object.__setattr__(self, "epsilon", promise.epsilon)
+
+    @property
+    def made_of(self) -> tuple[Promise, tuple[Joint, ...]]:
+        return self.promise, self.priors
+
+    @property
+    def of_rows(self) -> Promise:
+        return self.promise.of_rows
+
+    @property
+    def population(self) -> Population | None:
+        return self.promise.population
+
+    def sets(self, joint: Joint, sees_secret: bool = False) -> CredalSets | None:
+        return self.promise.sets(joint, sees_secret)
+
+    def shares_bounded(self, joint: Joint, sees_secret: bool = False) -> int:
+        return self.promise.shares_bounded(joint, sees_secret)
+
+    @property
+    def anything_else(self) -> bool:
+        return self.promise.anything_else
+
+    def covering_anything_else(self, covers: bool = True) -> PriorsPromise:
+        return PriorsPromise(self.promise.covering_anything_else(covers), self.priors)
+
+    def resized(self, epsilon: float) -> PriorsPromise:
+        return PriorsPromise(self.promise.resized(epsilon), self.priors)
+
+    def _check_priors(self, joint: Joint, sees_secret: bool) -> Iterator[Joint]:
+        for prior in self.priors:
+            if prior.attributes != joint.attributes or not np.array_equal(prior.combos, joint.combos):
+                raise ParameterError("Every prior must be over the same values as the table; one is not.")
+            if sees_secret and (prior.c != joint.c or bool(((prior.weights > 0) & (joint.weights == 0)).any())):
+                raise ParameterError(
+                    "For a protocol that sees the secret, a prior may only have the pairs of secret and value that "
+                    "the table has; one has others."
+                )
+            yield prior
+
+    def comparisons(self, joint: Joint, sees_secret: bool) -> Iterator[Comparisons]:
+        yield from self.promise.comparisons(joint, sees_secret)
+        for prior in self._check_priors(joint, sees_secret):
+            yield from self.promise.comparisons(prior, sees_secret)
+
+    def rows(self, joint: Joint, sees_secret: bool = False) -> LinearConstraints:
+        own = self.promise.rows(joint, sees_secret)
+        others = [
+            LinearConstraints.from_comparisons(block, prior, joint, sees_secret)
+            for prior in self._check_priors(joint, sees_secret)
+            for block in self.promise.comparisons(prior, sees_secret)
+        ]
+        return LinearConstraints.concatenate([own, *others])
+
+
+@dataclass(frozen=True)
+class Population:
+    """Whom a promise holds for beyond the table: how sets of priors follow from it, and how many rows it has."""
+
+    rule: CredalRule
+    rows: int
+
+    @property
+    def confidence(self) -> float:
+        """With which probability over the sample it holds."""
+        return float(self.rule.confidence)
+
+
+@dataclass(frozen=True)
+class PopulationPromise(ExtendedPromise, named=False):
+    """A promise that holds for its table, and with a stated confidence for the people it is a sample of.
+
+    It is its rule, and no count of anybody: whoever has the counts can make the sets again.
+    """
+
+    people: Population
+    _made: dict[tuple[int, bool], tuple[Joint, CredalSets]] = field(repr=False, compare=False)
+
+    def __init__(self, promise: Promise, population: Population, joint: Joint | None = None) -> None:
+        object.__setattr__(self, "promise", promise)
+        object.__setattr__(self, "people", population)
+        object.__setattr__(self, "epsilon", promise.epsilon)
+        object.__setattr__(self, "_made", {})
+        next(promise.asked(2, 1, False), None)  # refuses a promise that does not say what it compares …
+        if joint is not None:
+            population.rule.groups(joint)  # … and a sample that is too small
+
+    @property
+    def population(self) -> Population:
+        return self.people
+
+    @property
+    def of_rows(self) -> Promise:
+        return self.promise.of_rows
+
+    @property
+    def anything_else(self) -> bool:
+        return self.people.rule.anything_else
+
+    def covering_anything_else(self, covers: bool = True) -> PopulationPromise:
+        if covers == self.anything_else:
+            return self
+        return PopulationPromise(self.promise, replace(self.people, rule=self.people.rule.cover_anything_else(covers)))
+
+    def resized(self, epsilon: float) -> PopulationPromise:
+        other = PopulationPromise(self.promise.resized(epsilon), self.people)
+        object.__setattr__(other, "_made", self._made)  # sets do not depend on ε, and take a while
+        return other
+
+    def asked(self, c: int, m: int, sees_secret: bool) -> Iterator[GroupPairs]:
+        return self.promise.asked(c, m, sees_secret)
+
+    def comparisons(self, joint: Joint, sees_secret: bool) -> Iterator[Comparisons]:
+        return self.promise.comparisons(joint, sees_secret)
+
+    def rows(self, joint: Joint, sees_secret: bool = False) -> LinearConstraints:
+        return self.promise.rows(joint, sees_secret)
+
+    def sets(self, joint: Joint, sees_secret: bool = False) -> CredalSets:
+        """The sets that these rows make, by the rule."""
+        known = self._made.get((id(joint), sees_secret))
+        if known is not None and known[0] is joint:
+            return known[1]
+        rule, promise = self.people.rule, self.promise
+        made = rule.credal_sets(lambda groups: promise.asked(groups, joint.m, sees_secret), joint, sees_secret)
+        self._made[id(joint), sees_secret] = (joint, made)
+        return made
+
+    def shares_bounded(self, joint: Joint, sees_secret: bool = False) -> int:
+        rule, promise = self.people.rule, self.promise
+        each = rule.events(lambda groups: promise.asked(groups, joint.m, sees_secret), joint, sees_secret)
+        return sum(events.share_count for events in each)
+
+    def secret_leakages(self, joint: Joint, protocol: Comparable) -> tuple[float, ...]:
+        """The ε of the population for each secret by itself, however few rows it has, by sets of their own."""
+        each = self.people.rule.without_pooling()
+        sets = each.credal_sets(
+            lambda c: self.promise.asked(c, joint.m, protocol.sees_secret), joint, protocol.sees_secret
+        )
+        return tuple(protocol.worst_over(sets.select_secret(s)).epsilon for s in range(joint.c))

@@ -1,0 +1,58 @@
+"""Uses by the names they are asked for under. A new use is a line in `READ`, and one in `optimal/solvers.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from privacyfunnel.errors import ParameterError
+from privacyfunnel.model.uses.linear_use import parse_distance, parse_values
+from privacyfunnel.model.uses.statistics_use import parse_balanced, parse_statistics
+from privacyfunnel.model.uses.use import Information, Use
+from privacyfunnel.tables.coding.column_names import suggest_name
+
+
+def _parse_information(text: str) -> Information:
+    if text:
+        raise ParameterError(f"information is asked for as 'information', with nothing behind it; there is '{text}'.")
+    return Information()
+
+
+# What makes the use from what stands behind its name and a colon.
+PARSERS: Mapping[str, Callable[[str], Use]] = MappingProxyType(
+    {
+        "information": _parse_information,
+        "values": parse_values,
+        "distance": parse_distance,
+        "statistics": parse_statistics,
+        "balanced": parse_balanced,
+    }
+)
+
+
+def resolve_use(use: Use | str | None) -> Use | None:
+    """The use, or the one that a text means, as it is written behind --for; nothing where nothing was said.
+
+    >>> resolve_use("balanced:0.97") == resolve_use(parse_use("balanced:97%"))
+    True
+    """
+    return parse_use(use) if isinstance(use, str) else use
+
+
+def parse_use(text: str) -> Use:
+    """The use meant by a name, or by a name, a colon and what else is to be said.
+
+    >>> parse_use("distance:squared").unit
+    'expected squared error'
+    >>> parse_use("informtion")
+    Traceback (most recent call last):
+    ...
+    privacyfunnel.errors.ParameterError: A use is one of information, values, distance, statistics, balanced; there \
+is none called 'informtion'. Did you mean 'information'?
+    """
+    name, _, more = text.strip().partition(":")
+    if name not in PARSERS:
+        raise ParameterError(
+            f"A use is one of {', '.join(PARSERS)}; there is none called '{name}'.{suggest_name(name, tuple(PARSERS))}"
+        )
+    return PARSERS[name](more.strip())

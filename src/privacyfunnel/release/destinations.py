@@ -1,0 +1,96 @@
+"""Where sanitised rows go when their protocol stands elsewhere: one file, or a folder of parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+
+import numpy as np
+
+from privacyfunnel.errors import OutputError
+from privacyfunnel.release.publish import Destination
+from privacyfunnel.release.release_files import OutputFile
+from privacyfunnel.release.row_sampler import RowSampler
+from privacyfunnel.tables.readers.table_files import Table, check_output, check_suffix, table_suffix
+from privacyfunnel.tables.readers.table_parts import PartsTable
+from privacyfunnel.tables.writers.atomic_files import StagedFiles, atomic_files
+from privacyfunnel.tables.writers.atomic_folder import atomic_folder, check_folder
+
+
+def resolve_destination(table: Table, into: Path, *, force: bool) -> Destination:
+    """A file for a table, a folder for one in parts; refused early where it could not appear."""
+    if isinstance(table, PartsTable):
+        check_folder(into, force=force)
+        unlike = [name for name in table.names if table_suffix(Path(name)) is None]
+        if unlike:
+            raise OutputError(
+                f"parts are written in the formats they are read in; '{unlike[0]}' is of one that is only read. Apply "
+                "to that file by itself."
+            )
+        return FolderDestination(into, table, force)
+    if into.is_dir():
+        raise OutputError(f"'{into}' must be a file to write to; it is a directory. Name a file inside it.")
+    suffix = check_output(into, force=force) if into.parent.exists() else check_suffix(into)
+    return FileDestination(into, suffix, force)
+
+
+@dataclass(frozen=True, slots=True)
+class FileDestination:
+    """A table that appears by itself."""
+
+    table: Path
+    suffix: str
+    force: bool = False
+
+    @property
+    def folder(self) -> Path:
+        """The folder it is in."""
+        return self.table.parent
+
+    def output_files(self, outgoing: RowSampler) -> Sequence[OutputFile]:
+        """It alone."""
+        return [OutputFile(self.table.name, self.suffix)]
+
+    def stage(self) -> AbstractContextManager[StagedFiles]:
+        """One file that appears."""
+        return atomic_files(self.folder, force=self.force)
+
+
+@dataclass(frozen=True, slots=True)
+class FolderDestination:
+    """Parts of the same names and numbers of rows, in a folder that appears whole.
+
+    In a random order rows go to any part: which part a row was in is part of where it stood.
+    """
+
+    table: Path
+    source: PartsTable
+    force: bool = False
+
+    @property
+    def folder(self) -> Path:
+        """The folder that the new one is in."""
+        return self.table.parent
+
+    @property
+    def suffix(self) -> str:
+        return check_suffix(Path(self.source.names[0]))
+
+    def output_files(self, outgoing: RowSampler) -> Sequence[OutputFile]:
+        """A file per part, with as many rows as are published of it."""
+        sizes = self.source.sizes
+        if outgoing.rows < sum(sizes):
+            stays = np.concatenate(
+                [outgoing.bound_table.inputs(chunk) >= 0 for chunk in outgoing.bound_table.encoding.chunks()]
+            )
+            ends = list(accumulate(sizes))
+            sizes = [int(stays[end - size : end].sum()) for size, end in zip(sizes, ends, strict=True)]
+        named = zip(self.source.names, sizes, strict=True)
+        return [OutputFile(name, check_suffix(Path(name)), size) for name, size in named]
+
+    def stage(self) -> AbstractContextManager[StagedFiles]:
+        """A folder that appears."""
+        return atomic_folder(self.table, force=self.force)

@@ -1,0 +1,126 @@
+"""Few people: which values point at them, and what a secret that few hold costs everybody else.
+
+A published value that few rows hold stands in the public file, and whoever knows those people knows it. A secret s that
+few rows hold is missing from most values x; there p(x|s) = 0, and publishing x rules s out: ε is unbounded, and the
+promise forces mixing, all for these few. Merged with others, such a secret is promised together with them only.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import shlex
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privacyfunnel.designs.methods import find_method
+from privacyfunnel.errors import PrivacyFunnelError
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.secret_merge import merge_secrets
+from privacyfunnel.release.design import QUICK, DesignResult
+from privacyfunnel.tables.coding.column_names import MISSING, unique_label
+from privacyfunnel.tables.coding.merges import OTHER
+
+FEW = 5  # rows that a value must have not to point at people
+RARE_SECRET = 200  # rows: a sample cannot exclude much about a secret that has fewer
+RARE_SHARE = 100  # … and fewer than one row in so many
+WORTH = 0.01  # of H(X): merging that would keep less is not spoken of
+
+
+@dataclass(frozen=True, slots=True)
+class RareSecrets:
+    """Secrets that few rows hold, with those that join them so that together they are not rare."""
+
+    secrets: tuple[str, ...]  # all of the table's
+    merged: tuple[str, ...]  # those that would be one
+    rare: int  # how many of them few rows hold
+
+    @property
+    def option(self) -> str:
+        """What asks for the merge on the command line."""
+        text = io.StringIO()
+        csv.writer(text, lineterminator="").writerow(self.merged)
+        return f"--merge-secrets {shlex.quote(f'{text.getvalue()}={self.name}')}"
+
+    @property
+    def name(self) -> str:
+        """What the merged secrets would be called."""
+        return unique_label(OTHER, [label for label in self.secrets if label not in self.merged])
+
+    def merge(self, joint: Joint) -> Joint:
+        """The joint in which they are one."""
+        return merge_secrets(joint, [self.name if label in self.merged else label for label in joint.secrets])
+
+
+def rare_secrets(secrets: Sequence[str], rows: NDArray[np.int64]) -> RareSecrets | None:
+    """The secrets to merge where some are rare; None where none is, or where too few would be left.
+
+    >>> rare_secrets(["a", "b", "c", "d"], np.array([500, 3, 20, 400]))
+    RareSecrets(secrets=('a', 'b', 'c', 'd'), merged=('b', 'c'), rare=1)
+    """
+    limit = min(RARE_SECRET, max(FEW, int(rows.sum()) // RARE_SHARE))
+    by_size = np.argsort(rows, kind="stable")
+    rare = int((rows < limit).sum())
+    many = rare
+    while 0 < many < len(rows) and (many < 2 or rows[by_size[:many]].sum() < limit):
+        many += 1
+    if not 0 < many < len(rows):
+        return None
+    return RareSecrets(tuple(secrets), tuple(secrets[i] for i in sorted(by_size[:many].tolist())), rare)
+
+
+def rare_value_advice(joint: Joint, bins: Collection[str] = ()) -> str:
+    """How many published values few people have, and what would change it; nothing where none has few.
+
+    `bins` are the columns that are binned: a missing number of theirs has no neighbour to join.
+    """
+    said, advice = [], []
+    for j, attribute in enumerate(joint.attributes):
+        rows = np.zeros(len(attribute.labels), dtype=joint.weights.dtype)
+        np.add.at(rows, joint.combos[:, j], joint.weights.sum(axis=0))
+        few = [label for label, n in zip(attribute.labels, rows.tolist(), strict=True) if n < FEW]
+        if few:
+            said.append(f"{_format_count(len(few), 'value')} of {attribute.name}")
+        if few and (attribute.name not in bins or few != [MISSING]):
+            advice = [f"--merge-rare {FEW} merges such values."]
+    combinations = int((joint.weights.sum(axis=0) < FEW).sum())
+    if joint.m > 1 and combinations:
+        said.append(_format_count(combinations, "combination"))
+        advice.append("Fewer columns or coarser values have fewer such combinations.")
+    if not said:
+        return ""
+    belong = "belongs" if len(said) == 1 and said[0].startswith("1 ") else "belong"
+    found = f"{', '.join(said)} {belong} to fewer than {FEW} people, and the public file names them."
+    return " ".join([found, *advice])
+
+
+def rare_secret_advice(found: DesignResult, columns: Sequence[str]) -> str:
+    """What merging rare secrets would keep, where it would keep noticeably more; else nothing."""
+    joint, mine = found.joint, find_method(found.choice.method)
+    if len(columns) != 1 or mine.columnwise or found.seconds > (QUICK.time_limit or 0.0):
+        return ""
+    promise, quick = found.sealed.promise, found.information_options
+    rare = rare_secrets(joint.secrets, joint.weights.sum(axis=1))
+    if rare is None:
+        return ""
+    try:
+        kept = mine.estimate_information(rare.merge(joint), promise, quick)
+        now = found.sealed.information
+        if found.options.use != quick.use and kept - now >= WORTH * found.sealed.entropy:
+            now = mine.estimate_information(joint, promise, quick)
+    except PrivacyFunnelError:  # the release itself is done, and stands
+        return ""
+    if kept - now < WORTH * found.sealed.entropy:
+        return ""
+    few = f"{rare.rare} of {joint.c} values of {columns[0]} {'is' if rare.rare == 1 else 'are'} rare."
+    return (
+        f"{few} With {rare.option} about {kept:.4f} nats could be kept instead of {now:.4f}; "
+        "nothing would then be promised that tells the merged values apart."
+    )
+
+
+def _format_count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -1,0 +1,331 @@
+"""The owner's ledger: which rows were released when, with which protocol, and how their order is undone.
+
+What releases of the same rows say together is not bounded by what each says (docs/theory.md, Theorems 24 to 27), so a
+second one must be noticed. The ledger is a file beside the table that only its owner can read. It holds no value and no
+count: columns are remembered by fingerprints, which do not depend on the order of rows. A fingerprint is keyed with the
+ledger's own salt; whoever has the file could still try out guesses of a small table, and undo the order of a release.
+So it is the owner's, as the table is.
+
+An entry is written before a release appears, and says that it has begun; once the release stands it says finished. One
+that has begun and whose run is gone is settled by looking: it is finished if its protocol stands where it said, else it
+never was. Where an earlier release of the same protocol lies there, it is that one unless its table is newer.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import secrets
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from privacyfunnel.errors import LedgerError, OutputError
+from privacyfunnel.release.release_files import TABLES
+from privacyfunnel.tables.readers.sources import TableSource, resolve_source
+from privacyfunnel.tables.writers.atomic_files import atomic_file
+
+NAME = ".privacyfunnel-ledger.json"
+VERSION = 1
+MOST_TEXT = 1 << 20  # characters of a protocol that the ledger keeps itself; of a longer one it knows the place
+MOST_BYTES = 1 << 28  # of a ledger that is read
+COARSE = 2.0  # seconds that the time of a file may be off
+BEGUN, FINISHED, REPLACED = "begun", "finished", "replaced"
+
+
+def ledger_path(table: str | Path | TableSource) -> Path:
+    """Where the ledger of a table is unless another place is named: beside it, or in the current folder."""
+    return resolve_source(table).folder / NAME
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One release."""
+
+    when: str
+    rows: int
+    secret: tuple[str, ...]
+    publish: tuple[str, ...]
+    columns: Mapping[str, str]  # a fingerprint of each of them
+    source: str  # the table
+    table: str  # the sanitised one
+    protocol_file: str
+    digest: str  # of the protocol file
+    protocol: str | None  # its text, unless it is long
+    promise: str
+    order: bytes | None = field(repr=False)  # the key that undoes the random order; None where it was kept
+    for_publication: bool = True
+    drawn: str = ""  # a mark of key, protocol and column of ids, where rows are drawn by ids with a key that is kept
+    state: str = BEGUN
+    run: str = ""  # the process that made it
+    name: str = field(default_factory=lambda: secrets.token_hex(8))
+
+    def has_same_rows(self, other: Entry) -> bool:
+        """Whether both are about the same rows, as far as can be told; in doubt they are.
+
+        The same table by name, though rows may have come and gone since; or as many rows, and a column, whatever its
+        name, whose values occur as often.
+        """
+        alike = bool({*self.columns.values()} & {*other.columns.values()})
+        return self.source == other.source or (self.rows == other.rows and alike)
+
+    def counts_with(self, other: Entry) -> bool:
+        """Whether both are of the same rows, and both may be published."""
+        stands = self.state in {BEGUN, FINISHED}
+        return stands and self.for_publication and other.for_publication and self.has_same_rows(other)
+
+    def repeats(self, other: Entry) -> bool:
+        """Whether both are of the same rows and about the same secret, whatever its name, or have a column of it.
+
+        Rows that are drawn alike are none that were drawn twice.
+        """
+        mine, theirs = ({*e.secret, *map(e.columns.get, e.secret)} - {None} for e in (self, other))
+        return self.counts_with(other) and bool(mine & theirs) and not self.draws_alike(other)
+
+    def draws_alike(self, other: Entry) -> bool:
+        """Whether both drew by ids with one key and one protocol: whoever is in both, unchanged, is published once."""
+        return bool(self.drawn) and self.drawn == other.drawn
+
+    @property
+    def description(self) -> str:
+        """The release in a few words."""
+        being = "is just being made" if self.state == BEGUN else "was made"
+        return f"{self.promise} about {' & '.join(self.secret)}, which {being} on {self.when[:10]} as '{self.table}'"
+
+    def shares_place(self, other: Entry) -> bool:
+        """Whether both have one place: a folder holds one release, whatever the format of its table."""
+        mine, its = Path(self.table), Path(other.table)
+        return mine == its or (mine.parent == its.parent and {mine.name, its.name} <= set(TABLES))
+
+    @property
+    def stands(self) -> bool:
+        """Whether its protocol is where it said."""
+        try:
+            return protocol_digest(Path(self.protocol_file).read_bytes()) == self.digest and Path(self.table).exists()
+        except OSError:
+            return False
+
+    def has_appeared(self, others: Iterable[Entry]) -> bool:
+        """Whether it stands, and not one of the others that has the same protocol and lies in the same place."""
+        twin = any(e.table == self.table and e.digest == self.digest and e.state == FINISHED for e in others)
+        with suppress(OSError):
+            began = datetime.fromisoformat(self.when).timestamp() - COARSE
+            return self.stands and not (twin and Path(self.table).stat().st_mtime < began)
+        return False
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "order": None if self.order is None else self.order.hex()}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Entry:
+        order = content["order"]
+        lists = {name: tuple(map(str, content[name])) for name in ("secret", "publish")}
+        entry = cls(**{**content, **lists, "order": None if order is None else bytes.fromhex(order)})
+        if entry.state not in {BEGUN, FINISHED, REPLACED} or (entry.order is not None and len(entry.order) != 32):
+            raise ValueError("no state or order of an entry")
+        return entry
+
+
+RefusalFactory = Callable[[Sequence[Entry]], Exception]  # the error for a repeat of these releases
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """The ledger in a file, which need not be there yet."""
+
+    path: Path
+
+    def entries(self) -> tuple[Entry, ...]:
+        """All releases that it knows."""
+        return self._content()[1]
+
+    @contextmanager
+    def open_session(self) -> Iterator[bytes]:
+        """What its fingerprints are keyed with. Refuses, now rather than when hours were spent, what cannot be kept.
+
+        The ledger is made if it is not there; where nothing was to be remembered in the end, it goes again.
+        """
+        there = os.path.lexists(self.path)
+        with self._lock():
+            self._write(*(content := self._content()))
+        try:
+            yield content[0]
+        finally:
+            if not there:
+                with suppress(LedgerError, OSError), self._lock():
+                    if not self.entries():
+                        self.path.unlink()
+
+    def find_release(self, protocol: Path, sanitised: Path) -> Entry | None:
+        """The release that this protocol file belongs to: the one that lies there, or else the latest."""
+        try:
+            digest = protocol_digest(protocol.read_bytes())
+        except OSError:
+            return None
+        found = [entry for entry in self.entries() if entry.digest == digest]
+        here = [entry for entry in found if entry.table == str(sanitised.resolve())]
+        return next(reversed(here or found), None)
+
+    def other_releases(self, mine: Entry) -> list[Entry]:
+        """The releases of the same rows elsewhere; one in the same place is replaced."""
+        known = self._resolve_entries(self.entries())
+        return [entry for entry in known if not entry.shares_place(mine) and entry.counts_with(mine)]
+
+    @contextmanager
+    def record(self, mine: Entry, *, known: Iterable[Entry], refuse: RefusalFactory) -> Iterator[list[Entry]]:
+        """The release is made inside. It is in the ledger before it appears, and afterwards exactly if it stands.
+
+        `known` are the repeats that are agreed to; if another run added one meanwhile, it is refused. What it gives are
+        the releases of the same rows in the same place that it replaces.
+        """
+        agreed = {entry.name for entry in known}
+        with self._lock():
+            salt, entries = self._content()
+            entries = self._resolve_entries(entries)
+            new = [entry for entry in entries if entry.repeats(mine) and entry.name not in agreed]
+            if any(not entry.shares_place(mine) or entry.state == BEGUN for entry in new):
+                raise refuse(new)
+            replaced = [entry for entry in entries if entry.shares_place(mine) and entry.state == FINISHED]
+            told = [entry for entry in replaced if entry.counts_with(mine)]
+            self._write(salt, (*entries, replace(mine, run=_this_run())))
+        done = False
+        try:
+            yield told
+            done = True
+        finally:
+            self._close(mine, stands=done or mine.has_appeared(replaced))  # what failed after it appeared has appeared
+
+    def _close(self, mine: Entry, *, stands: bool) -> None:
+        # If the disk is full, an entry that has begun is settled by the next run.
+        with suppress(LedgerError, OutputError), self._lock():
+            salt, entries = self._content()
+            others = [entry for entry in entries if entry.name != mine.name]
+            self._write(salt, _finish(mine, others) if stands else others)
+
+    @staticmethod
+    def _resolve_entries(entries: Iterable[Entry]) -> tuple[Entry, ...]:
+        """Entries whose run is gone are finished, or never were."""
+        settled: list[Entry] = []
+        for entry in entries:
+            if entry.state != BEGUN or _is_alive(entry.run):
+                settled.append(entry)
+            elif entry.has_appeared(settled):
+                settled = _finish(entry, settled)
+        return tuple(settled)
+
+    def _content(self) -> tuple[bytes, tuple[Entry, ...]]:
+        try:
+            if self.path.exists() and not (self.path.is_file() or self.path.is_dir()):
+                raise self._damage_error()
+            if self.path.stat().st_size > MOST_BYTES:
+                raise self._damage_error()
+            content = json.loads(self.path.read_text(encoding="utf-8"))
+            stated = content.pop("digest")
+            if content["privacyfunnel"] != "ledger" or content["version"] != VERSION or stated != _digest(content):
+                raise self._damage_error()
+            return bytes.fromhex(content["salt"]), tuple(map(Entry.from_json, content["releases"]))
+        except FileNotFoundError:
+            return secrets.token_bytes(16), ()
+        except OSError as error:
+            raise self._access_error(error) from None
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            raise self._damage_error() from None
+
+    def _write(self, salt: bytes, entries: Sequence[Entry], *, force: bool = True) -> None:
+        content: dict[str, Any] = {"privacyfunnel": "ledger", "version": VERSION, "salt": salt.hex()}
+        content["releases"] = [entry.to_json() for entry in entries]
+        try:
+            # Where the path is a link, several tables may share what it leads to: the link stays.
+            with atomic_file(os.path.realpath(self.path), force=force, owner_only=True) as beside:
+                beside.write_text(json.dumps({**content, "digest": _digest(content)}, indent=1), encoding="utf-8")
+        except OutputError as error:
+            raise LedgerError(
+                f"releases are remembered in a ledger, which must be writable; {error} Name another with --ledger."
+            ) from None
+
+    @contextmanager
+    def _lock(self) -> Iterator[None]:
+        """No other run reads and writes it meanwhile."""
+        while True:
+            try:
+                file = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe must not keep us waiting
+            except FileNotFoundError:
+                try:
+                    self._write(secrets.token_bytes(16), (), force=False)
+                except LedgerError:
+                    if not self.path.exists():  # else another run was quicker
+                        raise
+                continue
+            except OSError as error:
+                raise self._access_error(error) from None
+            try:
+                if stat.S_IFMT(os.fstat(file).st_mode) not in {stat.S_IFREG, stat.S_IFDIR}:  # reading a folder says so
+                    raise self._damage_error()
+                with suppress(OSError):  # a file system without locks
+                    fcntl.flock(file, fcntl.LOCK_EX)
+                if self._is_current_file(file):  # else it was replaced while we waited
+                    yield
+                    return
+            finally:
+                os.close(file)
+
+    def _is_current_file(self, file: int) -> bool:
+        with suppress(OSError):
+            return os.path.samestat(os.fstat(file), self.path.stat())
+        return False
+
+    def _damage_error(self) -> LedgerError:
+        return LedgerError(
+            f"the ledger '{self.path}' must be as this program wrote it; it was damaged or altered. Restore it; if "
+            "it is moved away, the releases that it knew are not noticed any more."
+        )
+
+    def _access_error(self, error: OSError) -> LedgerError:
+        reason = (error.strerror or str(error)).lower()
+        return LedgerError(
+            f"the ledger '{self.path}' must be readable; it is not: {reason}. Name another with --ledger."
+        )
+
+
+def _finish(entry: Entry, others: Iterable[Entry]) -> list[Entry]:
+    """The entries with this one finished, which takes the place of what lay there."""
+    gone = (replace(e, state=REPLACED) if e.shares_place(entry) and e.state == FINISHED else e for e in others)
+    return [*gone, replace(entry, state=FINISHED)]
+
+
+def protocol_digest(protocol: bytes) -> str:
+    """What tells protocol files apart."""
+    return hashlib.sha256(protocol).hexdigest()
+
+
+def _digest(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _this_run() -> str:
+    return f"{os.uname().nodename} {os.getpid()} {_start_time(os.getpid())}"
+
+
+def _is_alive(run: str) -> bool:
+    """Whether that process may still be at work: one of another machine always may."""
+    machine, _, process = run.partition(" ")
+    number, _, started = process.partition(" ")
+    return machine != os.uname().nodename or (number.isdigit() and _start_time(int(number)) == started != "")
+
+
+def _start_time(process: int) -> str:
+    """When a process began, as the machine counts; "" where there is none."""
+    with suppress(OSError):
+        return (
+            Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[19]
+        )
+    with suppress(OSError):  # no such file system: then whether there is one
+        os.kill(process, 0)
+        return "once"
+    return ""

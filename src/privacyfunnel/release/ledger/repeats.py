@@ -1,0 +1,168 @@
+"""A second release of the same rows: noticed, refused unless it is wanted, and said in numbers what both give away."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from privacyfunnel.errors import InputError, LedgerError
+from privacyfunnel.mechanisms.sealing import SealedProtocol
+from privacyfunnel.release.findings.composition_leakage import ReleaseComposition, compose_releases
+from privacyfunnel.release.ledger.column_fingerprints import column_fingerprints
+from privacyfunnel.release.ledger.ledger_file import MOST_TEXT, Entry, protocol_digest
+
+if TYPE_CHECKING:
+    from privacyfunnel.release.row_sampler import RowSampler
+    from privacyfunnel.tables.coding.bins import Bins
+    from privacyfunnel.tables.coding.merges import Merge
+    from privacyfunnel.tables.readers.sources import TableSource
+
+NOTHING = "Nothing was written"
+
+
+@dataclass(frozen=True, slots=True)
+class ProtocolText:
+    """A protocol file as it stands, or will stand."""
+
+    path: Path
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerReport:
+    """What the ledger says of a release: the owner's own."""
+
+    ledger: Path
+    repeats: tuple[Entry, ...] = ()  # releases of the same rows about the same secret
+    others: tuple[Entry, ...] = ()  # releases of the same rows about other secrets
+    together: ReleaseComposition | None = None  # what the repeats and this one say together
+    unknown: str = ""  # why that is not known, if it is not
+    replaced: tuple[Entry, ...] = ()  # releases of these rows that lay in the same place
+    alike: tuple[Entry, ...] = ()  # releases of these rows that drew whoever did not change as this one does
+
+    def add_replaced(self, entries: Sequence[Entry]) -> LedgerReport:
+        """The same, and what lay in the same place."""
+        return replace(self, replaced=tuple(entries))
+
+    @property
+    def statements(self) -> tuple[str, ...]:
+        """What the owner must know, a sentence each."""
+        said = []
+        if self.repeats:
+            worst = "" if self.together is None else f" Worst for {self.together.composed.description}."
+            said.append(f"These rows were released before: {_list_entries(self.repeats)}. {self.leak_statement}{worst}")
+        if self.replaced:
+            said.append(
+                f"This replaces a release of the same rows: {_list_entries(self.replaced)}. If that was ever "
+                "handed out, "
+                "both count; the ledger remembers it, but counts it no more."
+            )
+        if self.alike:
+            said.append(
+                "These rows were released before with the same key, ids and protocol: "
+                f"{_list_entries(self.alike)}. Whoever "
+                "did not change is published once; whoever changed has two independent draws, and nothing bounds what "
+                "both say."
+            )
+        if self.others:
+            said.append(
+                f"Of these rows there are releases about other secrets: {_list_entries(self.others)}. What they "
+                "say together "
+                "about each secret is computed by audit --with."
+            )
+        return tuple(said)
+
+    @property
+    def leak_statement(self) -> str:
+        """What the repeats and this release say together, in numbers and without a value of the secret."""
+        if self.together is None:
+            return f"What they say together with this one is not known: {self.unknown}"
+        found = self.together
+        return f"Together with this one they leak {found.promise.name} ε = {_format_outward(found.composed.epsilon)}."
+
+
+def make_entry(
+    outgoing: RowSampler, protocol: ProtocolText, salt: bytes, source: TableSource, table: Path, *, trial: bool
+) -> Entry:
+    """The entry of a release that is about to be made."""
+    sealed, sending = outgoing.sealed, outgoing.sending
+    key, row_id = sending.key, sending.row_id
+    return Entry(
+        when=datetime.now().astimezone().isoformat(timespec="microseconds"),
+        rows=outgoing.rows,
+        secret=sealed.domain.secret_columns,
+        publish=tuple(at.name for at in sealed.domain.attributes),
+        columns=column_fingerprints(outgoing.bound_table.encoding.contingency, salt),
+        source=source.identity,
+        table=str(table.resolve()),
+        protocol_file=str(protocol.path.resolve()),
+        digest=protocol_digest(protocol.text.encode("utf-8")),
+        protocol=protocol.text if len(protocol.text) <= MOST_TEXT else None,
+        promise=f"{sealed.promise.name} ε = {sealed.promise.epsilon:g}",
+        order=outgoing.order_key,
+        for_publication=sealed.for_publication and sending.seed is None and not trial,
+        drawn="" if key is None or row_id is None else key.mark(salt, sealed.digest, row_id),
+    )
+
+
+def assess_repeats(
+    ledger: Path,
+    mine: Entry,
+    others: Sequence[Entry],
+    outgoing: RowSampler,
+    bins: Sequence[Bins] = (),
+    merges: Sequence[Merge] = (),
+) -> LedgerReport:
+    """What the releases that the ledger knows of these rows say together with this one; `bins` are the secret's."""
+    repeats = tuple(entry for entry in others if entry.repeats(mine))
+    alike = tuple(entry for entry in others if entry.draws_alike(mine))
+    rest = tuple(entry for entry in others if entry not in (*repeats, *alike))
+    found, unknown = None, ""
+    if repeats and not outgoing.bound_table.has_secret:
+        unknown = outgoing.bound_table.unmeasured or f"these rows do not carry {' & '.join(mine.secret)}."
+    elif repeats:
+        try:
+            protocols = [("this release", outgoing.sealed), *(_load_protocol(entry) for entry in repeats)]
+            found = compose_releases(protocols, outgoing.bound_table.encoding.table, bins, merges)
+        except InputError as error:
+            unknown = str(error)
+    return LedgerReport(ledger, repeats, rest, found, unknown, alike=alike)
+
+
+def repeat_error(found: LedgerReport) -> LedgerError:
+    """Why a repeat is not made unless it is asked for."""
+    return LedgerError(
+        "rows are released once, for several releases may give away what none of them does; these were released "
+        f"before: {_list_entries(found.repeats)}. {found.leak_statement} {NOTHING}; add --again if both may be seen."
+    )
+
+
+def concurrent_release_error(repeats: Sequence[Entry]) -> LedgerError:
+    """Why a release is not made that another run has made meanwhile."""
+    return LedgerError(
+        f"rows are released once; while this release was prepared another run released them: {_list_entries(repeats)}. "
+        f"{NOTHING}; run again to see what both would say together."
+    )
+
+
+def _load_protocol(entry: Entry) -> tuple[str, SealedProtocol]:
+    name = f"the protocol of '{entry.table}'"
+    if entry.protocol is not None:
+        return name, SealedProtocol.from_text(entry.protocol, name)
+    if not entry.stands:
+        raise LedgerError(f"'{entry.protocol_file}' must be there to compute it; it was moved or altered.")
+    return name, SealedProtocol.load(entry.protocol_file)
+
+
+def _list_entries(entries: Sequence[Entry]) -> str:
+    more = f", and {len(entries) - 1} more" if len(entries) > 1 else ""
+    return f"{entries[-1].description}{more}"
+
+
+def _format_outward(epsilon: float) -> str:
+    """Four digits, rounded up."""
+    return "unbounded" if math.isinf(epsilon) else f"{math.ceil(epsilon * 1e4) / 1e4:g}"

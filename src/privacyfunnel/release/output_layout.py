@@ -1,0 +1,274 @@
+"""What a published record looks like: drawn codes to columns of a table, and back again for an audit or an estimate.
+
+The law says which label of which column a drawn row shows, and which drawn row shows them. Here labels become text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from privacyfunnel.arrays import IntArray
+from privacyfunnel.errors import ColumnError, ParameterError
+from privacyfunnel.mechanisms.mechanism import Mechanism
+from privacyfunnel.mechanisms.outcomes import Outcomes
+from privacyfunnel.mechanisms.sealing import SealedProtocol
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.protocols.channel_protocol import Labels
+from privacyfunnel.tables.coding.column_names import unique_label
+from privacyfunnel.tables.readers.column_selection import drop_name
+from privacyfunnel.tables.writers.spreadsheet_guard import strip_guards
+
+BETWEEN = " | "  # stands between the members of a set
+SETS = ("column", "indicators")
+ROWS_AT_ONCE = 1 << 20  # rows that are written together: some ten megabytes
+HELD_AT_ONCE = 1 << 25  # entries of a matrix of rows × values
+
+
+@dataclass(frozen=True, eq=False)
+class OutputLayout:
+    """A label per published column, as a category of text."""
+
+    law: Mechanism
+    attributes: tuple[str, ...]  # the original columns' names
+    labels: tuple[Labels, ...]  # and their values'
+    combos: IntArray
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The published columns."""
+        return self.attributes
+
+    @property
+    def rows_at_once(self) -> int:
+        """How many drawn rows may be held in memory together."""
+        return ROWS_AT_ONCE
+
+    @property
+    def texts(self) -> tuple[Labels, ...]:
+        """All that may stand in columns of text."""
+        return (*self.law.columns, self.law.members)
+
+    def restrict(self, law: Mechanism, attributes: Sequence[int]) -> Self:
+        """The way in which some of the columns, and the law of these, are written."""
+        return replace(
+            self,
+            law=law,
+            attributes=tuple(self.attributes[j] for j in attributes),
+            labels=tuple(self.labels[j] for j in attributes),
+            combos=self.combos[:, list(attributes)],
+        )
+
+    def refuse_ambiguous(self) -> None:
+        """Refuse labels that could not be told apart when they are read again."""
+
+    def refuse_taken(self, keep: Sequence[str]) -> None:
+        """Refuse to keep a column that is called as a published one is."""
+        for name in keep:
+            if name in self.names:
+                raise ColumnError(f"column '{name}' cannot be kept: a published column has that name. Rename it first.")
+
+    @cached_property
+    def _texts(self) -> list[pl.Series]:
+        return [_categories(labels) for labels in self.law.columns]
+
+    def columns(self, drawn: NDArray[Any]) -> list[pl.Series]:
+        """The published columns of drawn rows."""
+        return _label_columns(self.names, self._texts, self.law.label_codes(drawn))
+
+    def recover_codes(self, rows: pl.DataFrame) -> NDArray[Any]:
+        """The drawn rows that these columns show; −1 for an output that the law does not have."""
+        return self.law.find_outputs(read_label_codes(rows, self.names, self.law.columns))
+
+    @cached_property
+    def _own_outputs(self) -> NDArray[Any]:
+        return self.law.unchanged_outputs(self.labels, self.combos)
+
+    def count_unchanged(self, values: IntArray, drawn: NDArray[Any]) -> int:
+        """How many rows show exactly the value they had."""
+        return self.law.count_unchanged(self._own_outputs, values, drawn)
+
+    def expected_unchanged_share(self, joint: Joint) -> float:
+        """The chance of that under the law; for a chain, in the contexts that were reached."""
+        return self.law.unchanged_probability(self._own_outputs, joint)
+
+
+@dataclass(frozen=True, eq=False)
+class CodedLayout(OutputLayout):
+    """The most likely value per published column, and beside them a column of codes for each part of the law.
+
+    A code says all; the values beside it follow from it, and rows in which they do not are no output of the law.
+    """
+
+    outcomes: Outcomes
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (*self.attributes, *(outcome.column for outcome in self.outcomes))
+
+    @property
+    def texts(self) -> tuple[Labels, ...]:
+        return self.labels
+
+    def restrict(self, law: Mechanism, attributes: Sequence[int]) -> Self:
+        mine = {outcome.attributes: outcome for outcome in self.outcomes}
+        kept = [mine[tuple(attributes[j] for j in part.attributes)] for part in law.parts]
+        outcomes = tuple(replace(old, attributes=part.attributes) for old, part in zip(kept, law.parts, strict=True))
+        return replace(super().restrict(law, attributes), outcomes=outcomes)
+
+    @cached_property
+    def _texts(self) -> list[pl.Series]:
+        return [_categories(labels) for labels in (*self.labels, *(outcome.codes for outcome in self.outcomes))]
+
+    def columns(self, drawn: NDArray[Any]) -> list[pl.Series]:
+        split = len(self.attributes)
+        values = _label_columns(self.names[:split], self._texts[:split], self._likely_labels(drawn))
+        return values + _label_columns(self.names[split:], self._texts[split:], drawn[:, : len(self.outcomes)])
+
+    def recover_codes(self, rows: pl.DataFrame) -> NDArray[Any]:
+        columns = [outcome.column for outcome in self.outcomes]
+        codes = read_label_codes(rows, columns, [outcome.codes for outcome in self.outcomes])
+        beside = read_label_codes(rows, self.attributes, self.labels) == self._likely_labels(np.maximum(codes, 0))
+        return np.where(beside.all(axis=1, keepdims=True), codes, -1)
+
+    def count_unchanged(self, values: IntArray, drawn: NDArray[Any]) -> int:
+        """How many rows show the value they had."""
+        return int((self._likely_labels(drawn) == self.combos[values]).all(axis=1).sum())
+
+    def expected_unchanged_share(self, joint: Joint) -> float:
+        return self.law.likely_probability([outcome.likely for outcome in self.outcomes], joint)
+
+    def _likely_labels(self, codes: NDArray[Any]) -> IntArray:
+        """rows × attributes: the label that stands beside the codes."""
+        shown = np.empty((len(codes), len(self.attributes)), dtype=np.int64)
+        for i, outcome in enumerate(self.outcomes):
+            shown[:, list(outcome.attributes)] = outcome.likely[codes[:, i]]
+        return shown
+
+
+@dataclass(frozen=True, eq=False)
+class _SetLayout(OutputLayout):
+    @property
+    def name(self) -> str:
+        """What the sets are sets of."""
+        return " & ".join(self.attributes)
+
+    @property
+    def rows_at_once(self) -> int:
+        return max(1, HELD_AT_ONCE // len(self.law.members))
+
+
+@dataclass(frozen=True, eq=False)
+class IndicatorLayout(_SetLayout):
+    """A 0/1 column per value."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"{self.name}={value}" for value in self.law.members)
+
+    def columns(self, drawn: NDArray[Any]) -> list[pl.Series]:
+        return [pl.Series(name, held.astype(np.uint8)) for name, held in zip(self.names, drawn.T, strict=True)]
+
+
+@dataclass(frozen=True, eq=False)
+class MemberListLayout(_SetLayout):
+    """One column that lists the members of the set."""
+
+    def refuse_ambiguous(self) -> None:
+        ambiguous = sum(BETWEEN in value for value in self.law.members)
+        if ambiguous:
+            raise ColumnError(
+                f"values must not contain '{BETWEEN}' where sets are listed in one column; {ambiguous} of "
+                f"'{self.name}' do. Use --sets indicators."
+            )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name,)
+
+    @cached_property
+    def _none(self) -> str:
+        return unique_label("(none)", self.law.members)
+
+    def columns(self, drawn: NDArray[Any]) -> list[pl.Series]:
+        row, value = np.nonzero(drawn)
+        labels = pl.Series(self.law.members, dtype=pl.String)
+        members = pl.DataFrame({"row": row, "member": labels.gather(value.astype(np.uint32))})
+        sets = members.group_by("row").agg(pl.col("member").str.join(BETWEEN))
+        rows = pl.DataFrame({"row": np.arange(len(drawn))})
+        listed = rows.join(sets, on="row", how="left", maintain_order="left")["member"]
+        return [listed.fill_null(self._none).rename(self.name)]
+
+    def recover_codes(self, rows: pl.DataFrame) -> NDArray[Any]:
+        text = _as_text(rows[self.name]).fill_null("")
+        members = pl.DataFrame({"row": np.arange(len(text)), "member": text.str.split(BETWEEN)}).explode("member")
+        members = members.filter(pl.col("member") != self._none)
+        codes = strip_guards(members["member"], self.law.members)
+        codes = codes.cast(pl.Enum(self.law.members), strict=False).to_physical().cast(pl.Int64)
+        held = np.zeros((len(text), len(self.law.members)), dtype=np.int8)
+        known = codes.is_not_null().to_numpy()
+        row = members["row"].to_numpy()
+        held[row[known], codes.drop_nulls().to_numpy()] = 1
+        held[row[~known]] = -1
+        return held
+
+
+def output_layout(sealed: SealedProtocol, sets: str = "column") -> OutputLayout:
+    """How the protocol's outputs are written; `sets` says how sets are: as one column or as 0/1 indicators."""
+    if sets not in SETS:
+        raise ParameterError(f"Sets are written as one of {', '.join(SETS)}; not as '{sets}'.")
+    way = _make_layout(sealed, sets)
+    way.refuse_ambiguous()
+    return way
+
+
+def detect_layout(sealed: SealedProtocol, header: tuple[str, ...], table: str) -> OutputLayout:
+    """The way a published table with this header was written."""
+    for sets in SETS:
+        if set(_make_layout(sealed, sets).names) <= set(header):
+            return output_layout(sealed, sets)
+    missing = next(name for name in _make_layout(sealed, SETS[0]).names if name not in header)
+    raise ColumnError(f"{table} must have the published column '{missing}'; it has not. Name the sanitised table.")
+
+
+def read_label_codes(rows: pl.DataFrame, names: Sequence[str], columns: Sequence[Labels]) -> NDArray[np.int64]:
+    """rows × columns: the code of the label that each published column shows; −1 for one that it does not have."""
+    found = []
+    for name, labels in zip(names, columns, strict=True):
+        text = strip_guards(_as_text(rows[name]).fill_null(""), labels)
+        codes = text.cast(pl.Enum(labels), strict=False).to_physical().cast(pl.Int64)
+        found.append(codes.fill_null(-1).to_numpy())
+    return np.stack(found, axis=1)
+
+
+def _make_layout(sealed: SealedProtocol, sets: str) -> OutputLayout:
+    law, domain = sealed.law, sealed.domain
+    names, labels = tuple(at.name for at in domain.attributes), tuple(at.labels for at in domain.attributes)
+    if sealed.outcomes:
+        return CodedLayout(law, names, labels, domain.combos, sealed.outcomes)
+    of_sets = IndicatorLayout if sets == "indicators" else MemberListLayout
+    way = of_sets if law.members else OutputLayout
+    return way(law, names, labels, domain.combos)
+
+
+def _categories(labels: Sequence[str]) -> pl.Series:
+    """Labels as categories of text, in this order; a series of few of them names no other."""
+    return pl.Series(labels, dtype=pl.String).cast(pl.Categorical(pl.Categories.random()))
+
+
+def _label_columns(names: Sequence[str], texts: Sequence[pl.Series], codes: NDArray[Any]) -> list[pl.Series]:
+    """A column under each name: the texts that its codes stand for."""
+    columns = [codes[:, j] if codes.dtype.kind == "u" else codes[:, j].astype(np.uint32) for j in range(len(names))]
+    return [
+        text.gather(pl.Series(column)).alias(name) for name, text, column in zip(names, texts, columns, strict=True)
+    ]
+
+
+def _as_text(entries: pl.Series) -> pl.Series:
+    return drop_name(entries).cast(pl.String)

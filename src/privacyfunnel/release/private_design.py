@@ -1,0 +1,119 @@
+"""Private design: a protocol from differentially private counts, and from nothing else of the table.
+
+Labels and bins come from a domain file, the number of rows is public, and everything that the protocol file states
+(prior, information, bound, method, certificate) is computed from the noisy counts, so that by post-processing the file
+tells no more of anybody than they do (docs/theory.md, the theorem on private designs).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+from typing import TYPE_CHECKING
+
+from privacyfunnel.errors import ColumnError, ParameterError, SizeError
+from privacyfunnel.model.credal.noisy_sample_rule import NoisySampleRule
+from privacyfunnel.model.credal.sample_rule import RARE, check_confidence
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.promises import Population, PopulationPromise, Promise
+from privacyfunnel.model.published.noise import NOISES, NoiseSource, OwnNoise
+from privacyfunnel.model.published.noisy_counts import NoisyCounts, check_design_epsilon
+
+if TYPE_CHECKING:
+    from privacyfunnel.tables.coding.bins import Bins
+    from privacyfunnel.tables.coding.contingency import Contingency
+    from privacyfunnel.tables.coding.domain_file import DomainFile
+    from privacyfunnel.tables.coding.merges import Merge
+
+MOST_CELLS = 1 << 16  # of counts that get noise: a second or two of exact draws
+CONFIDENCE = 0.95  # unless another was asked for
+
+
+@dataclass(frozen=True, slots=True)
+class PrivateDesign:
+    """What the owner asks of a private design."""
+
+    epsilon: Fraction  # ε_c
+    noise: str = "own"  # or opendp
+    rare: int = RARE
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", check_design_epsilon(self.epsilon))
+        if self.noise not in NOISES:
+            raise ParameterError(f"noise comes from {' or '.join(NOISES)}; not from '{self.noise}'.")
+
+    def draw_noisy_joint(
+        self, table: Contingency, promise: Promise, confidence: float | None = None, seed: int | None = None
+    ) -> tuple[Joint, Promise]:
+        """A noisy table to design for, and the promise about the people, as far as it knows them."""
+        weights = table.weights
+        if weights.size > MOST_CELLS:
+            raise SizeError(
+                f"a private design counts at most {MOST_CELLS:,} pairs of a secret and a combination of labels; this "
+                f"domain has {weights.size:,}. Publish fewer columns, or use coarser bins."
+            )
+        for role, size in zip(("secret", "published"), weights.shape, strict=True):
+            if size < 2:
+                raise ColumnError(
+                    f"what is {role} must have at least two labels; the domain lists one. List others that anybody "
+                    "might have, or name another column."
+                )
+        counts = NoisyCounts.draw(weights, self.epsilon, self._noise_source(seed))
+        joint = Joint.from_contingency(replace(table, weights=counts.weights))
+        rule = NoisySampleRule(counts, check_confidence(confidence or CONFIDENCE), self.rare)
+        return joint, PopulationPromise(promise, Population(rule, counts.rows), joint)
+
+    def _noise_source(self, seed: int | None) -> Callable[[Fraction], NoiseSource]:
+        """Where noise comes from; from a seed for tests only, and then the protocol is not for publication."""
+        return NOISES[self.noise] if seed is None else partial(OwnNoise, randbelow=random.Random(seed).randrange)
+
+
+def make_private_design(epsilon: float | str | Fraction | None, noise: str = "own") -> PrivateDesign | None:
+    """The private design that was asked for, if any."""
+    return None if epsilon is None else PrivateDesign(check_design_epsilon(epsilon), noise)
+
+
+def check_private(
+    private: PrivateDesign | None, domain: DomainFile | None, bins: Sequence[Bins], merges: Sequence[Merge] = ()
+) -> None:
+    """A private design needs public labels, and only it does; edges of bins stand among them."""
+    if private is not None and domain is None:
+        raise ParameterError(
+            "A private design must take labels and bins from a domain file, not from the table; none was given. Draft "
+            "one with scan --domain, edit it, and name it with --domain."
+        )
+    if private is None and domain is not None:
+        raise ParameterError(
+            "A domain file is for a private design; none was asked for. Give --design-epsilon, or leave the file out."
+        )
+    if domain is not None and bins:
+        raise ParameterError(f"Bins of '{bins[0].column}' must stand in the domain file. Leave out --bin.")
+    if domain is not None and merges:
+        raise ParameterError(
+            "Values cannot be merged in a private design: which are rare is not public. Merge them in the table and "
+            "list what they are called in the domain file."
+        )
+
+
+def design_statements(promise: Promise, secret: str, *, codebook: bool, to_owner: bool) -> list[str]:
+    """What the protocol file itself, and the codebook that was computed from it, may give away, in a sentence."""
+    made = "protocol.json and codebook.csv were made" if codebook else "protocol.json was made"
+    they = "them" if codebook else "it"
+    people = promise.population
+    design = None if people is None else people.rule.design_epsilon
+    if people is None or design is None:
+        advice = f" Only you can read {they}; give {they} away only if nobody knows so much, or use --design-epsilon."
+        return [
+            f"{made} from the counts themselves: whoever has {they} and knows all other rows can work out a person's "
+            f"{secret}.{advice if to_owner else ''}"
+        ]
+    most = promise.epsilon + float(design)
+    return [
+        f"{made} from counts with noise of ε = {float(design):g}: together with the rows this moves what somebody who "
+        f"knows all other rows believes about a person's {secret} by e^{most:g} at most, if these rows are an "
+        f"independent sample of people, with confidence {people.confidence:.0%}. Labels and bins of the domain are "
+        "public."
+    ]

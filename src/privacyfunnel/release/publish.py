@@ -1,0 +1,153 @@
+"""Rows and what belongs to them, written whole or not at all, and remembered in the owner's ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+from typing import Protocol as Shape
+
+from privacyfunnel.release.ledger.ledger_file import Ledger
+from privacyfunnel.release.ledger.repeats import (
+    LedgerReport,
+    ProtocolText,
+    assess_repeats,
+    concurrent_release_error,
+    make_entry,
+    repeat_error,
+)
+from privacyfunnel.release.release_files import OutputFile
+from privacyfunnel.release.row_sampler import RowSampler
+from privacyfunnel.tables.writers.atomic_files import StagedFiles, ensure_folder, scratch_file
+from privacyfunnel.tables.writers.spreadsheet_guard import refuse_unsafe
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    import polars as pl
+
+    from privacyfunnel.tables.coding.bins import Bins
+    from privacyfunnel.tables.coding.merges import Merge
+    from privacyfunnel.tables.readers.dialect import TextFormat
+    from privacyfunnel.tables.readers.sources import TableSource
+    from privacyfunnel.tables.readers.table_files import Table
+
+T = TypeVar("T")
+LOOK = 0.2  # seconds between looks for a signal
+
+
+class Destination(Shape):
+    """Where the table of a release goes."""
+
+    @property
+    def folder(self) -> Path:
+        """The folder."""
+
+    @property
+    def table(self) -> Path:
+        """The table in it."""
+
+    @property
+    def suffix(self) -> str:
+        """The table's format, or that of its parts."""
+
+    def output_files(self, outgoing: RowSampler) -> Sequence[OutputFile]:
+        """The files that it is written to, one after another."""
+
+    def stage(self) -> AbstractContextManager[StagedFiles]:
+        """Files that appear together."""
+
+
+def publish(
+    outgoing: RowSampler,
+    place: Destination,
+    source: TableSource,
+    protocol: ProtocolText,
+    ledger: tuple[Ledger, bytes],
+    finish: Callable[[StagedFiles, Path, LedgerReport], T],
+    *,
+    again: bool = False,
+    trial: bool = False,
+    excel_safe: bool = False,
+    bins: Sequence[Bins] = (),
+    merges: Sequence[Merge] = (),
+) -> T:
+    """Draw the rows into their place; `finish` writes what belongs to them before all of it appears.
+
+    A second release of the same rows about the same secret is refused unless it is to be made `again`.
+    """
+    from privacyfunnel.tables.writers.table_writer import write_batches
+
+    book, salt = ledger
+    if excel_safe:
+        refuse_unsafe(place.suffix, [*outgoing.layout.names, *outgoing.sending.keep], outgoing.layout.texts)
+    mine = make_entry(outgoing, protocol, salt, source, place.table, trial=trial)
+    remembered = assess_repeats(book.path, mine, book.other_releases(mine), outgoing, bins, merges)
+    if remembered.repeats and not again:
+        raise repeat_error(remembered)
+    with (
+        ensure_folder(place.folder),
+        book.record(mine, known=remembered.repeats, refuse=concurrent_release_error) as replaced,
+        place.stage() as parts,
+    ):
+        outputs = [(parts.begin(output.name), output) for output in place.output_files(outgoing)]
+        first = outputs[0][0]
+        rows = RowStream(prefetch(outgoing.batches(partial(scratch_file, first))))
+        like = output_text_format(outgoing.bound_table.encoding.table, excel_safe=excel_safe)
+        for path, output in outputs:
+            write_batches(path, output.suffix, rows.take(output.rows), excel_safe=excel_safe, text_format=like)
+        return finish(parts, first, remembered.add_replaced(replaced))
+
+
+def prefetch(batches: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    """The same batches, each of which is drawn while the one before it is written.
+
+    Where that ends early nobody waits for the batch that is being drawn: the first one may take seconds.
+    """
+    thread = ThreadPoolExecutor(1)
+    try:
+        coming = thread.submit(next, batches, None)
+        while (batch := _await_batch(coming)) is not None:
+            coming = thread.submit(next, batches, None)
+            yield batch
+    finally:
+        thread.shutdown(wait=False, cancel_futures=True)
+
+
+def _await_batch(coming: Future[T]) -> T:
+    """What comes; a signal that another thread receives does not wake this one, so it looks again and again."""
+    while not coming.done():
+        wait([coming], LOOK)
+    return coming.result()
+
+
+class RowStream:
+    """A stream of rows, from which so many are taken at a time."""
+
+    def __init__(self, batches: Iterator[pl.DataFrame]) -> None:
+        self._batches, self._waiting = batches, next(batches)
+
+    def take(self, rows: int | None) -> Iterator[pl.DataFrame]:
+        """The next so many rows, or all that are left; at least their header."""
+        yield self._waiting[:0]
+        left = rows
+        while left is None or left > 0:
+            piece = self._waiting[:left]
+            self._waiting = self._waiting[len(piece) :]
+            if len(piece):
+                yield piece
+            left = None if left is None else left - len(piece)
+            if not len(self._waiting):
+                following = next(self._batches, None)
+                if following is None:
+                    return
+                self._waiting = following
+
+
+def output_text_format(table: Table, *, excel_safe: bool) -> TextFormat:
+    """As the table is written; with a byte order mark, without which Excel takes UTF-8 for something else, if it is to
+    be opened there."""
+    return replace(table.text_format, byte_order_mark=table.text_format.byte_order_mark or excel_safe)

@@ -1,0 +1,109 @@
+"""Draws: a data frame that a protocol has met, and the job that its executors are given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from privacyfunnel.errors import ParameterError, TableError
+from privacyfunnel.mechanisms.row_keys import RowKey
+from privacyfunnel.mechanisms.sealing import SealedProtocol
+from privacyfunnel.release.apply import unknown_rows_error
+from privacyfunnel.release.output_layout import output_layout
+from privacyfunnel.release.sending import DROP, ERROR, Sending
+from privacyfunnel.spark.counting import check_ids, count_unknown_rows, quote_name
+from privacyfunnel.spark.executors import ByAttempt, ById, DrawJob
+from privacyfunnel.spark.output_folder import is_classic
+from privacyfunnel.spark.single_draw import draw_once, shuffle_rows
+from privacyfunnel.tables.coding.column_names import validate_columns
+from privacyfunnel.tables.coding.contingency import UnknownRows
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FrameDraw:
+    """A data frame that a protocol has met, and how its rows are to go out."""
+
+    sealed: SealedProtocol
+    df: Any
+    sending: Sending
+    there: int  # how many rows there are
+    strangers: UnknownRows  # those that hold what the protocol does not know
+    columns: tuple[str, ...]  # that are published
+
+    @classmethod
+    def of(cls, sealed: SealedProtocol, df: Any, sending: Sending) -> FrameDraw:
+        """The frame counted; refused where its columns, its ids or its values are not what they must be."""
+        if sealed.sees_secret:
+            raise ParameterError(
+                "This protocol looks at the secret; on Spark rows are drawn without it. Design another."
+            )
+        columns, row_id = tuple(at.name for at in sealed.domain.attributes), sending.row_id
+        validate_columns(columns, df.columns, "published")
+        validate_columns(sending.read, df.columns, "named")
+        sending.refuse_used((*columns, *sealed.domain.secret_columns))
+        output_layout(sealed, sending.sets).refuse_taken(sending.keep)
+        if row_id is not None:
+            check_ids(df, row_id)
+        rows, strangers = count_unknown_rows(df, sealed)
+        if strangers.rows and sending.unknown == ERROR:
+            raise unknown_rows_error(strangers, rows)
+        if rows == strangers.rows:
+            raise TableError(
+                f"the frame must hold rows that the protocol knows; it knows none of {rows:,}. Name the table that the "
+                "protocol was made for, or one like it."
+            )
+        return cls(sealed, df, sending, rows, strangers, columns)
+
+    @property
+    def rows(self) -> int:
+        """How many rows are published."""
+        return self.there - (self.strangers.rows if self.sending.unknown == DROP else 0)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns that go out."""
+        return (*output_layout(self.sealed, self.sending.sets).names, *self.sending.keep)
+
+    def draw_by_ids(self) -> Any:
+        """The rows as a frame that is the same every time."""
+        sealed, row_id = self.sealed, self.sending.row_id
+        assert row_id is not None
+        words = (self.sending.key or RowKey.generate()).derive_words(sealed.digest, row_id)
+        order = None if self.sending.keep_order else RowKey.generate().derive_words(sealed.digest, row_id)
+        drawn = self._map_rows(ById(row_id, words, order), beside=int(order is not None))
+        return (drawn if order is None else shuffle_rows(drawn)).toDF(*self.names)
+
+    def draw_without_ids(self, hidden: str) -> Any:
+        """The rows of one draw that was written to a hidden place, as a frame."""
+        drawn = self._map_rows(ByAttempt(self.sending.keep_order), beside=3)
+        return draw_once(drawn, hidden, self.rows, keep_order=self.sending.keep_order).toDF(*self.names)
+
+    def _map_rows(self, addresses: ById | ByAttempt, beside: int) -> Any:
+        """The published columns, those kept and those beside, by number: mapInArrow stumbles over a dot in a name."""
+        from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+        read = tuple(dict.fromkeys((*self.columns, *self.sending.read)))
+        protocol, sending = _broadcast(self.df, self.sealed.to_text()), self.sending
+        job = DrawJob(protocol, addresses, read, sending.keep, sending.sets, sending.unknown)
+        shown = [StringType()] * (len(self.names) - len(sending.keep))
+        kinds = [*shown, *(self.df.schema[name].dataType for name in sending.keep), *[LongType()] * beside]
+        schema = StructType([StructField(f"c{i}", kind) for i, kind in enumerate(kinds)])
+        plain = self.df.select(*(self.df[quote_name(name)].alias(f"c{i}") for i, name in enumerate(read)))
+        return plain.mapInArrow(job, schema)
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text that goes along with the function that reads it."""
+
+    value: str
+
+
+def _broadcast(df: Any, text: str) -> Any:
+    """A text on its way to executors, apart from the keys.
+
+    Spark writes a function of more than a megabyte to a file on the driver's disk, so a large law and the keys must not
+    be in one. Over Spark Connect there is no broadcast, nor such a file.
+    """
+    session = df.sparkSession
+    return session.sparkContext.broadcast(text) if is_classic(session) else Text(text)

@@ -1,0 +1,133 @@
+"""Folders on the file system of a cluster that appear whole, or not at all.
+
+All is written below a hidden folder beside the final name, which only its owner can enter. When it is whole it is
+renamed, in one step where the file system has such a step (HDFS and local ones have; object stores copy). Whatever
+happens before, the final name is not there; what is hidden goes.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+from privacyfunnel.errors import OutputError, ParameterError
+from privacyfunnel.spark.single_draw import COMMITTER
+
+PARQUET, CSV = "parquet", "csv"
+FORMATS = (PARQUET, CSV)
+STEM, WHOLE = "sanitised", "whole"
+OWNERS_FOLDER, OWNERS_ONLY = "700", "600"
+
+
+@dataclass(frozen=True, slots=True)
+class OutputFiles:
+    """What is to appear: a folder of rows, or one that has such a folder in it, beside small files of the owner's."""
+
+    into: str
+    format: str = PARQUET
+    force: bool = False
+    described: bool = False  # whether there are such files
+
+    def __post_init__(self) -> None:
+        if self.format not in FORMATS:
+            raise ParameterError(f"Spark writes rows as one of {', '.join(FORMATS)}; not as '{self.format}'.")
+
+    @property
+    def subpath(self) -> str:
+        """Where the rows are, below the folder that appears."""
+        return f"/{STEM}.{self.format}" if self.described else ""
+
+    @property
+    def table(self) -> str:
+        """Where the rows are when all is done."""
+        return f"{self.into.rstrip('/')}{self.subpath}"
+
+
+def is_classic(session: Any) -> bool:
+    """Whether the session runs in a Java process of its own, and not over Spark Connect."""
+    return hasattr(session, "_jvm")
+
+
+class HiddenFolder:
+    """The folder while it is hidden."""
+
+    def __init__(self, session: Any, files: OutputFiles) -> None:
+        self._files, self._hadoop = files, session._jvm.org.apache.hadoop.fs
+        self._conf = session._jsc.hadoopConfiguration()
+        self._never_over = session._sc._gateway.new_array(self._hadoop.Options.Rename, 0)
+        named = self._hadoop.Path(files.into)
+        self._system = self._hadoop.FileSystem.newInstance(named.toUri(), self._conf)
+        self._system.setWriteChecksum(False)  # which would lie beside a file of ours
+        self._final = self._system.makeQualified(named)
+        self.tag = secrets.token_hex(8)  # of its jobs, too
+        self._root = self._hadoop.Path(self._final.getParent(), f".{named.getName()}.{self.tag}")
+
+    def begin(self) -> None:
+        """Make the hidden folder; before hours are spent, refuse a name that is taken."""
+        if not self._files.force and self._system.exists(self._final):
+            raise OutputError(f"'{self._files.into}' is there already. Name another folder, or use --force.")
+        self._system.mkdirs(self._root, self._hadoop.permission.FsPermission(OWNERS_FOLDER))
+
+    def path(self, name: str) -> str:
+        """A place that gets no final name by itself."""
+        return f"{self._root.toString()}/{name}"
+
+    def write(self, rows: Any) -> None:
+        """The rows."""
+        writing = rows.write.format(self._files.format).option("header", "true").option(*COMMITTER)
+        writing.save(self.path(f"{WHOLE}{self._files.subpath}"))
+
+    def describe(self, name: str, text: str) -> None:
+        """A file of the owner's beside the rows."""
+        path = self._hadoop.Path(self.path(f"{WHOLE}/{name}"))
+        stream = self._system.create(path)
+        stream.write(bytearray(text.encode()))
+        stream.close()
+        self._system.setPermission(path, self._hadoop.permission.FsPermission(OWNERS_ONLY))
+
+    def publish(self) -> None:
+        """All of it gets its final name, and what had that name goes; a folder is never moved into another."""
+        names = self._hadoop.FileContext.getFileContext(self._system.getUri(), self._conf)
+        if self._files.force and self._system.exists(self._final):
+            names.rename(self._final, self._hadoop.Path(self.path("replaced")), self._never_over)
+        names.rename(self._hadoop.Path(self.path(WHOLE)), self._final, self._never_over)
+
+    def remove(self) -> None:
+        """What is hidden goes."""
+        self._system.delete(self._root, True)
+        self._system.close()
+
+
+@contextmanager
+def atomic_folder(session: Any, files: OutputFiles) -> Iterator[HiddenFolder]:
+    """A hidden folder that gets its final name if all goes well, and is gone in any case."""
+    from py4j.protocol import Py4JError
+
+    if not is_classic(session):
+        raise ParameterError(
+            "Over Spark Connect a folder cannot be renamed, so none is written. Name a column that tells rows apart "
+            "(row_id), and write the frame that you get."
+        )
+    try:
+        folder = HiddenFolder(session, files)
+        folder.begin()
+    except Py4JError as error:
+        raise OutputError(f"'{files.into}' must be a folder that Spark can write; it is not. Name another.") from error
+    session.addTag(folder.tag)
+    try:
+        yield folder
+        try:
+            folder.publish()
+        except Py4JError as error:
+            raise OutputError(
+                f"'{files.into}' must be free when all is written; it was not, or its file system cannot rename a "
+                "folder. Nothing was published. Name another."
+            ) from error
+    finally:
+        with suppress(Py4JError):  # the file system, or all of Spark, may be gone
+            session.interruptTag(folder.tag)  # what still runs would write on
+            session.removeTag(folder.tag)
+            folder.remove()

@@ -1,0 +1,81 @@
+"""Publish: the same files as the command line writes, whole or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from privacyfunnel.release.release import Release
+from privacyfunnel.release.release_files import ReportPage
+from privacyfunnel.release.sanitise import sanitise_file
+from privacyfunnel.report import OWNER_REPORT, PUBLIC_REPORT
+from privacyfunnel.report.release_page import Occasion, pages
+from privacyfunnel.studio.choices import Choices
+from privacyfunnel.studio.repeat_scripts import command_line
+from privacyfunnel.studio.tasks.progress_messages import ProgressReporter
+from privacyfunnel.tables.writers.atomic_files import check_target
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedFiles:
+    """What was written, and what is to be said of it."""
+
+    rows: int
+    promise: str
+    epsilon: float
+    certified: float
+    kept: float
+    unchanged: float
+    files: tuple[tuple[Path, str], ...]  # and for whom each is
+    report: Path
+    not_promised: tuple[str, ...]
+    command: str
+
+
+def publish(say: ProgressReporter, choices: Choices, again: bool = False, force: bool = False) -> PublishedFiles:
+    """Sanitise the table into the folder that was chosen, with its reports."""
+    source, into = choices.table, choices.folder
+    repeat = command_line(choices) + (" --again" if again else "") + (" --force" if force else "")
+    if into.exists():  # before it takes long
+        for name in [OWNER_REPORT, *([PUBLIC_REPORT] if choices.public_report else [])]:
+            check_target(into / name, force=force)
+
+    def draw_pages(release: Release) -> Iterable[ReportPage]:
+        occasion = Occasion(datetime.now().astimezone(), source.name, repeat)
+        return pages(release, occasion, public=choices.public_report, watch=lambda doing: say("doing", doing))
+
+    release = sanitise_file(
+        source.path,
+        into,
+        choices.to_spec(lambda value, bound: say("proof", (value, bound, 0.0))),
+        dialect=choices.dialect,
+        ledger=choices.ledger,
+        again=again,
+        force=force,
+        watch=lambda doing, rows: say("doing", doing),
+        pages=draw_pages,
+    )
+    return PublishedFiles(
+        rows=release.rows,
+        promise=release.sealed.promise.name,
+        epsilon=release.sealed.promise.epsilon,
+        certified=release.sealed.epsilon,
+        kept=release.share_kept,
+        unchanged=release.unchanged,
+        files=tuple(_files(release, into)),
+        report=into / OWNER_REPORT,
+        not_promised=release.not_promised_to_owner,
+        command=repeat,
+    )
+
+
+def _files(release: Release, into: Path) -> Iterable[tuple[Path, str]]:
+    yield Path(release.table), "to publish"
+    if release.codebook is not None:
+        yield Path(release.codebook), "what each outcome code stands for; for whoever gets the protocol"
+    if release.protocol_file is not None:
+        yield release.protocol_file, "for analysts, but the owner's: it can give secrets away to who knows other rows"
+    for page in release.pages:
+        yield page, "for the owner only" if page.name == OWNER_REPORT else "may be published"

@@ -1,0 +1,64 @@
+"""Text on pages. Whatever a page shows may hold labels of a table, so all of it is made harmless on its way out.
+
+Escaped, as everywhere; and besides: no character that turns or breaks a line, and no word so long that nothing else has
+room. What must stay as it is, since it comes back with a form or is to be copied, says so.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from privacyfunnel.report.svg import shorten
+
+LONGEST = 120  # letters of a word
+_LONG = re.compile(rf"\S{{{LONGEST + 1},}}")
+_UNSEEN = "\N{REPLACEMENT CHARACTER}"
+
+
+def make_harmless(value: Any) -> Any:
+    r"""A text as a page shows it.
+
+    >>> make_harmless("abc\u202egnp.exe"), len(make_harmless("x" * 10_000)), make_harmless("a\nb")
+    ('abc�gnp.exe', 120, 'a\nb')
+    """
+    if not isinstance(value, str) or isinstance(value, Markup):
+        return value
+    return _LONG.sub(lambda word: shorten(word.group(), LONGEST), _replace_unseen(value))
+
+
+def safe_picture(svg: str) -> Markup:
+    """A picture of ours, whose texts are escaped; what they hold may still turn lines."""
+    return Markup(_replace_unseen(svg))
+
+
+def _replace_unseen(text: str) -> str:
+    return text if text.isprintable() else "".join(c if c.isprintable() or c == "\n" else _UNSEEN for c in text)
+
+
+def shorten_label(value: object, longest: int = LONGEST) -> str:
+    """A label, not too long to stand in a line."""
+    return shorten(str(value), longest)
+
+
+def escape_exactly(value: object) -> Markup:
+    """Escaped and nothing else."""
+    return escape(str(value))
+
+
+def environment(**known: Any) -> Environment:
+    """Templates that show what is harmless."""
+    found = Environment(
+        loader=PackageLoader("privacyfunnel.studio", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=make_harmless,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.filters |= {"brief": shorten_label, "exact": escape_exactly, "drawn": safe_picture}
+    found.globals |= known
+    return found

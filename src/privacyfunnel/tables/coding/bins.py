@@ -1,0 +1,140 @@
+"""Bins: how numbers become finitely many values.
+
+Edges e₁ < … < eₙ cut the line into `< e₁`, `[e₁, e₂)`, …, `>= eₙ`. Quantiles are edges that come from the data, and are
+rounded, since an edge is published and an exact quantile is the number of a person.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from privacyfunnel.errors import ParameterError
+
+if TYPE_CHECKING:
+    from privacyfunnel.tables.coding.grouping import Grouping
+
+MOST_BINS = 1000  # more are no bins
+
+
+@dataclass(frozen=True, slots=True)
+class Bins:
+    """What the owner asked for one column, or nothing but its name to keep every value as it is.
+
+    `edges` cut numbers, so many `quantiles` are edges from the data, a `width` cuts at its multiples (from `bottom` to
+    `top`, or as far as there are numbers), and `how` is a grouping: of dates, of codes, or by a map.
+    """
+
+    column: str
+    edges: tuple[float, ...] = ()
+    quantiles: int | None = None
+    width: float | None = None
+    bottom: float | None = None
+    top: float | None = None
+    how: Grouping | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "edges", tuple(float(edge) for edge in self.edges))
+        if not all(math.isfinite(edge) for edge in self.edges):
+            raise ParameterError(f"the edges of '{self.column}' must be finite numbers.")
+        if any(low >= high for low, high in pairwise(self.edges)):
+            raise ParameterError(f"the edges of '{self.column}' must increase; give them in order, each once.")
+        if self.quantiles is not None and not 2 <= self.quantiles <= MOST_BINS:
+            raise ParameterError(
+                f"quantiles of '{self.column}' must be 2 to {MOST_BINS}; {self.quantiles} were asked for."
+            )
+        if self.width is not None and not 0 < self.width < math.inf:
+            raise ParameterError(f"the width of the bins of '{self.column}' must be a number above 0.")
+        if self.width is not None and self.bottom is not None and self.top is not None:
+            object.__setattr__(self, "edges", self.multiples(self.bottom, self.top))
+            object.__setattr__(self, "width", None)
+
+    @property
+    def cuts(self) -> bool:
+        """Whether numbers are cut into bins."""
+        return bool(self.edges) or self.quantiles is not None or self.width is not None
+
+    def multiples(self, low: float, high: float) -> tuple[float, ...]:
+        """The edges of bins of this width for numbers from low to high: multiples of it, cut off at both ends.
+
+        They depend on the numbers through ⌊low / width⌋ and ⌊high / width⌋ only.
+
+        >>> Bins("price", width=0.1).multiples(0.25, 0.49), Bins("price", width=10, top=30).multiples(12, 95)
+        ((0.3, 0.4), (20.0, 30.0))
+        """
+        width = _exact_fraction(self.width or 1.0)
+        first = _exact_fraction(low if self.bottom is None else self.bottom) / width
+        last = _exact_fraction(high if self.top is None else self.top) / width
+        start = math.floor(first) + 1 if self.bottom is None else math.ceil(first)
+        stop = math.floor(last)
+        if stop - start >= MOST_BINS:
+            raise ParameterError(
+                f"'{self.column}' must have at most {MOST_BINS} bins; a width of {format_number(float(width))} gives "
+                f"more. Use a larger one, or cut it off: {self.column}=width:{format_number(float(width))},top:…"
+            )
+        return tuple(float(i * width) for i in range(start, stop + 1)) or (float(max(stop, start) * width),)
+
+
+def bin_labels(edges: tuple[float, ...]) -> tuple[str, ...]:
+    """A label per bin, in order.
+
+    >>> bin_labels((0.0, 18.0, 37.5))
+    ('< 0', '[0, 18)', '[18, 37.5)', '>= 37.5')
+    """
+    texts = [format_number(edge) for edge in edges]
+    inner = [f"[{low}, {high})" for low, high in pairwise(texts)]
+    return (f"< {texts[0]}", *inner, f">= {texts[-1]}")
+
+
+def format_number(number: float) -> str:
+    """The shortest text that is this number."""
+    return str(int(number)) if number.is_integer() and abs(number) < 1e15 else repr(number)
+
+
+def round_down(number: float, width: float) -> float:
+    """The largest multiple of t up to the number; t is the coarsest of 1, 2, 2.5 and 5 × 10^k up to half the width.
+
+    So t is above a quarter of the width: between numbers that lie a width apart there are two to four multiples.
+
+    >>> round_down(37_123.45, 9_000.0), round_down(0.3, 0.05), round_down(-7.0, 1.0)
+    (35000.0, 0.3, -7.0)
+    """
+    step = _round_step(_exact_fraction(width) / 2)
+    return float(_exact_fraction(number) // step * step)
+
+
+def _round_step(most: Fraction) -> Fraction:
+    """The largest of 1, 2, 2.5 and 5 × 10^k that is not above `most`."""
+    power = Fraction(1)
+    while power > most:
+        power /= 10
+    while power * 10 <= most:
+        power *= 10
+    return max(power * factor for factor in (1, 2, Fraction(5, 2), 5) if power * factor <= most)
+
+
+def _exact_fraction(number: float) -> Fraction:
+    """The number that its shortest text is: 0.3, not the binary fraction nearest to it."""
+    return Fraction(Decimal(repr(number)))
+
+
+def example_edges(low: float, high: float) -> str:
+    """Round edges that cover [low, high], as one would type them.
+
+    >>> example_edges(17, 90)
+    '0,20,40,60,80,100'
+    >>> example_edges(0.12, 0.97)
+    '0,0.2,0.4,0.6,0.8,1'
+    """
+    span = high - low
+    if not 0 < span < math.inf:
+        return format_number(low)
+    power = 10.0 ** math.floor(math.log10(span / 4))
+    step = next(power * factor for factor in (1, 2, 5, 10) if span / (power * factor) <= 6)
+    first, last = math.floor(low / step), math.ceil(high / step)
+    places = max(0, -math.floor(math.log10(step)))
+    return ",".join(format_number(round(i * step, places)) for i in range(first, last + 1))

@@ -1,0 +1,221 @@
+"""Columns with a finite domain: every entry of a column becomes the code of a label.
+
+Missing (an empty field, a null, a NaN) is a value of its own. Numbers may be binned. While a table is read for the
+first time its labels are not known yet, so each column has a coder that numbers them as they come: provisional codes, 0
+for what is missing. Once all rows were seen, the coder gives the sorted domain and the final code of each provisional
+one.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+import polars as pl
+
+from privacyfunnel.arrays import IntArray
+from privacyfunnel.errors import ColumnError
+from privacyfunnel.tables.coding.bins import bin_labels, example_edges
+from privacyfunnel.tables.coding.code_cache import CodeCache, Codes
+from privacyfunnel.tables.coding.column_names import MISSING, unique_label
+from privacyfunnel.tables.readers.column_selection import drop_name
+from privacyfunnel.tables.readers.number_format import PLAIN_NUMBERS, NumberFormat
+
+if TYPE_CHECKING:
+    from privacyfunnel.tables.coding.grouping import Grouping
+
+MOST_NUMBERS = 50  # different numbers that pass for labels
+MOST_LABELS = 1 << 16  # different labels that a column may have
+UNKNOWN = -1  # the code of what has none
+NULL = (1 << 32) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Coding:
+    """The values a column can take, and how an entry finds its value."""
+
+    column: str
+    labels: tuple[str, ...]
+    missing: int | None = None  # the code of a missing entry, if there is one
+    edges: tuple[float, ...] = ()  # of binned numbers; the labels are then some of bin_labels(edges)
+    how: Grouping | None = None  # by which rule entries became these labels, where they are coarser
+    rest: int | None = None  # the code of every entry that has none of its own, if those are read as one value
+    merges_values: bool = False  # whether a label stands for several values, which were named
+
+
+class Coder(Protocol):
+    """Numbers the entries of one column."""
+
+    column: str
+    size: int  # every provisional code so far is below this
+
+    def codes(self, entries: pl.Series) -> Codes:
+        """The provisional code of each entry."""
+
+    def coding(self, used: Iterable[int]) -> tuple[Coding, IntArray]:
+        """The domain, given the provisional codes that occur, and the final code of every provisional one."""
+
+
+class LabelCoder:
+    """Entries that are labels: provisional codes in order of appearance, the domain in order of the labels."""
+
+    def __init__(
+        self,
+        column: str,
+        *,
+        keep_numbers: bool = False,
+        how: Grouping | None = None,
+        numbers: NumberFormat = PLAIN_NUMBERS,
+    ) -> None:
+        self.column = column
+        self.size = 1
+        self._keep_numbers = keep_numbers
+        self._how = how
+        self._numbers = numbers
+        categories = pl.Categories.random()
+        self._kind = pl.Categorical(categories)
+        self._categories = categories
+        # polars forgets categories that no series refers to; this one makes it remember.
+        self._anchor = pl.Series([], dtype=self._kind)
+        self._recall = CodeCache(self._encode)
+
+    def codes(self, entries: pl.Series) -> Codes:
+        return self._recall.codes(entries)
+
+    def _encode(self, entries: pl.Series) -> Codes:
+        codes = codes_above_null(as_text(entries).cast(self._kind).to_physical())
+        self.size = max(self.size, int(codes.max(initial=0)) + 1)
+        if self.size > MOST_LABELS:
+            self._refuse_numbers(self._labels())
+            raise ColumnError(
+                f"column '{self.column}' must have at most {MOST_LABELS:,} distinct values to be used; it has more. "
+                f"Use a prefix (--bin {self.column}=prefix:3) or groups of codes (=map:FILE), or leave it out."
+            )
+        return codes
+
+    def coding(self, used: Iterable[int]) -> tuple[Coding, IntArray]:
+        texts = ["", *self._labels()]
+        # A quoted empty field says no more than an empty one.
+        empty = [code for code in used if not texts[code]]
+        place = {texts[code]: code for code in used if texts[code]}
+        self._refuse_numbers(place)
+        labels = sort_labels(place) if self._how is None else self._how.sort_labels(place)
+        final = np.full(self.size, UNKNOWN, dtype=np.int64)
+        final[[place[label] for label in labels]] = np.arange(len(labels))
+        if not empty:
+            return Coding(self.column, tuple(labels), how=self._how), final
+        final[empty] = len(labels)
+        gone = unique_label(MISSING, labels)
+        return Coding(self.column, (*labels, gone), missing=len(labels), how=self._how), final
+
+    def _labels(self) -> list[str]:
+        return self._categories.to_series().to_list()
+
+    def _refuse_numbers(self, labels: Collection[str]) -> None:
+        if self._keep_numbers or len(labels) <= MOST_NUMBERS:
+            return
+        plain, _ = self._numbers.normalise(pl.Series(list(labels), dtype=pl.String))
+        texts = plain.drop_nulls().to_list()  # a text that means a missing number is no label of a category
+        numbers = [number for number in map(parse_plain_number, texts) if number is not None]
+        if len(numbers) < len(texts) or len(numbers) <= MOST_NUMBERS:
+            return
+        column, finite = self.column, [number for number in numbers if math.isfinite(number)]
+        found = f"column '{column}' holds {len(labels)} different numbers or more, too many for categories."
+        if not finite:  # whole numbers of hundreds of digits
+            raise ColumnError(
+                f"{found} They are too large for bins: leave it out, or keep each with --bin {column}=values."
+            )
+        raise ColumnError(
+            f"{found} Bin them with --bin {column}={example_edges(min(finite), max(finite))} or "
+            f"--bin {column}=quantiles:8, or keep each with --bin {column}=values."
+        )
+
+
+class BinCoder:
+    """Entries that are numbers: the provisional code is the number of the bin, from 1 on."""
+
+    def __init__(self, column: str, edges: tuple[float, ...]) -> None:
+        self.column = column
+        self.size = len(edges) + 2
+        self._edges = edges
+        self._recall = CodeCache(lambda entries: bin_numbers(as_numbers(entries)[0], edges))
+
+    def codes(self, entries: pl.Series) -> Codes:
+        return self._recall.codes(entries)
+
+    def coding(self, used: Iterable[int]) -> tuple[Coding, IntArray]:
+        names = bin_labels(self._edges)
+        bins = sorted(code for code in used if code)
+        labels = tuple(names[code - 1] for code in bins)
+        final = np.full(self.size, UNKNOWN, dtype=np.int64)
+        final[bins] = np.arange(len(bins))
+        if 0 not in used:
+            return Coding(self.column, labels, edges=self._edges), final
+        final[0] = len(bins)
+        return Coding(self.column, (*labels, MISSING), missing=len(bins), edges=self._edges), final
+
+
+def as_text(entries: pl.Series) -> pl.Series:
+    """One text for each value: `3`, `0.1`, `true`, `2024-05-01`. NaN is missing, −0.0 is 0.0."""
+    kind, column = entries.dtype, entries.name
+    entries = drop_name(entries)
+    if kind == pl.String:
+        return entries
+    if kind.is_float():
+        entries = entries.fill_nan(None).set(entries == 0, 0.0)
+    elif not (kind.is_integer() or kind.is_decimal() or isinstance(kind, _OTHER_KINDS)):
+        raise ColumnError(
+            f"column '{column}' must hold text, numbers, dates or truth values; it holds {kind}. Leave it out."
+        )
+    return entries.cast(pl.String)
+
+
+def codes_above_null(physical: pl.Series) -> Codes:
+    """1 + the number of each category, and 0 for null."""
+    codes: Codes = (physical.fill_null(NULL) if physical.null_count() else physical).to_numpy()
+    return codes + np.uint32(1)  # null wraps around
+
+
+def as_numbers(entries: pl.Series) -> tuple[pl.Series, int]:
+    """The entries as floats, missing ones null, and how many are neither a number nor missing."""
+    kind = entries.dtype
+    if kind.is_numeric() or kind == pl.Null:
+        return drop_name(entries).cast(pl.Float64).fill_nan(None), 0
+    text = as_text(entries).str.strip_chars()
+    numbers = text.cast(pl.Float64, strict=False)
+    strangers = numbers.null_count() - text.null_count() - int((text == "").sum())
+    return numbers.fill_nan(None), strangers
+
+
+def bin_numbers(numbers: pl.Series, edges: tuple[float, ...]) -> Codes:
+    """1 + how many edges are at or below each number; 0 for a missing one."""
+    values = numbers.to_numpy()
+    codes = np.searchsorted(np.array(edges), values, side="right").astype(np.uint32) + np.uint32(1)
+    codes[np.isnan(values)] = 0
+    return codes
+
+
+def parse_plain_number(label: str) -> float | None:
+    """The number a label is, if it reads as one; `01` and `1_000` are codes, not numbers."""
+    number = label.strip()  # of more than float strips: of the separators U+001C to U+001F as well
+    return float(number) if _NUMBER.fullmatch(number) else None
+
+
+def sort_labels(labels: Iterable[str]) -> list[str]:
+    """By size if every label is a number, else by character.
+
+    >>> sort_labels(["10", "9"]), sort_labels(["10", "9", "many"])
+    (['9', '10'], ['10', '9', 'many'])
+    """
+    pairs = [(parse_plain_number(label), label) for label in labels]
+    if any(number is None for number, _ in pairs):
+        return sorted(label for _, label in pairs)
+    return [label for _, label in sorted(pairs)]
+
+
+_NUMBER = re.compile(r"[+-]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+_OTHER_KINDS = (pl.Categorical, pl.Enum, pl.Boolean, pl.Date, pl.Datetime, pl.Time, pl.Null)

@@ -1,0 +1,203 @@
+"""domain.json: the labels and bins of columns that are public whatever the table holds.
+
+A private design takes nothing from the table but counts with noise, so what there is to count must be known before. The
+file lists, for each column, its labels, or the edges of its bins, and whether an entry may be missing. `scan --domain`
+writes one from a table: a draft, for labels of the data are not public because they were written down. Whoever uses it
+sees to it that it lists what anybody might know.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from privacyfunnel.errors import ColumnError, ParameterError, SizeError, TableError
+from privacyfunnel.tables.coding.bin_edges import number_ranges
+from privacyfunnel.tables.coding.bins import Bins, bin_labels, example_edges
+from privacyfunnel.tables.coding.coders import Coding
+from privacyfunnel.tables.coding.column_names import MISSING, suggest_name, unique_label
+from privacyfunnel.tables.coding.contingency import Variable
+from privacyfunnel.tables.coding.cross_tabulation import numeric_columns
+from privacyfunnel.tables.coding.encoding import Encoding, column_coders
+from privacyfunnel.tables.coding.grouping import Grouping
+from privacyfunnel.tables.coding.grouping_rules import parse_grouping
+from privacyfunnel.tables.coding.known_domain import encode_known
+from privacyfunnel.tables.coding.normalisation import normalise_bins
+from privacyfunnel.tables.coding.row_ids import RowIds
+from privacyfunnel.tables.readers.table_files import Table
+
+FORMAT = "privacyfunnel domain"
+VERSION = 1
+MOST_COMBINATIONS = 1 << 14  # of the labels of several columns: all of them are inputs, whether they occur or not
+
+
+@dataclass(frozen=True, slots=True)
+class DomainFile:
+    """What columns may hold, by name."""
+
+    codings: Mapping[str, Coding]
+    name: str = "the domain"
+
+    def variable(self, columns: Sequence[str]) -> Variable:
+        """These columns read as one, with every combination of their labels."""
+        missing = [column for column in columns if column not in self.codings]
+        if missing:
+            raise ColumnError(
+                f"{self.name} must list every secret and published column; '{missing[0]}' is not among its "
+                f"{len(self.codings)}.{suggest_name(missing[0], list(self.codings))} Add it there."
+            )
+        codings = tuple(self.codings[column] for column in columns)
+        size = math.prod(len(coding.labels) for coding in codings)
+        if size > MOST_COMBINATIONS:
+            raise SizeError(
+                f"a domain may have at most {MOST_COMBINATIONS:,} combinations of labels; {' & '.join(columns)} have "
+                f"{size:,}. Publish fewer columns, or use coarser bins."
+            )
+        combos = list(itertools.product(*(range(len(coding.labels)) for coding in codings)))
+        return Variable(codings, np.array(combos, dtype=np.int64).reshape(size, len(codings)))
+
+    def encode(
+        self,
+        table: Table,
+        *,
+        secret: Sequence[str],
+        publish: Sequence[str],
+        keep: Sequence[str] = (),
+        ids: RowIds | None = None,
+    ) -> Encoding:
+        """The table counted in this domain.
+
+        Raises
+        ------
+        TableError
+            If rows hold what the domain does not list. It says how many.
+        """
+        both = [column for column in secret if column in publish]
+        if both:
+            raise ColumnError(f"column '{both[0]}' cannot be secret and published. Take it out of one of the two.")
+        hidden, shown = self.variable(secret), self.variable(publish)
+        return encode_known(table, secret=hidden, published=shown, domain_name=self.name, keep=keep, ids=ids)
+
+    def to_text(self) -> str:
+        """The file that lists this domain."""
+        columns = {name: _to_json(coding) for name, coding in self.codings.items()}
+        whole = {"format": FORMAT, "version": VERSION, "columns": columns}
+        return json.dumps(whole, ensure_ascii=False, indent=1) + "\n"
+
+
+def read_domain(path: str | Path) -> DomainFile:
+    """The domain that a file lists, refusing whatever it does not understand."""
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise TableError(f"no domain file '{path}'. Write one with scan --domain.") from None
+    except UnicodeDecodeError:
+        raise TableError(f"'{path}' must be JSON text in UTF-8; it is not. Write one with scan --domain.") from None
+    except OSError as error:
+        raise TableError(f"'{path}' could not be read: {(error.strerror or str(error)).lower()}.") from None
+    return domain_from_text(text, f"'{path}'")
+
+
+def domain_from_text(text: str, name: str = "the domain") -> DomainFile:
+    """The domain that a text lists."""
+    try:
+        content = json.loads(text, object_pairs_hook=_unique_keys, parse_constant=_reject_constant)
+    except (ValueError, RecursionError):
+        raise TableError(f"{name} must be JSON that names each thing once; it is not. Mend it.") from None
+    if not isinstance(content, dict) or content.get("format") != FORMAT or content.get("version") != VERSION:
+        raise TableError(
+            f"{name} must be a domain file of version {VERSION}; it is none. Write one with scan --domain."
+        )
+    columns = content.get("columns")
+    if set(content) != {"format", "version", "columns"} or not isinstance(columns, dict) or not columns:
+        raise TableError(f"{name} must hold format, version and columns, and nothing else. Mend it.")
+    return DomainFile({column: _parse_coding(column, entry, name) for column, entry in columns.items()}, name)
+
+
+def draft_domain(table: Table, columns: Sequence[str], bins: Sequence[Bins] = ()) -> DomainFile:
+    """A draft of a domain: the labels that these columns have in the table, or round edges for many numbers."""
+    named = {binned.column for binned in bins}
+    numbers = numeric_columns(table, [column for column in columns if column not in named])
+    table = normalise_bins(table, [Bins(column, edges=(0.0,)) for column in numbers])
+    cuts = {column: example_edges(*ends) for column, ends in number_ranges(table, numbers).items()}
+    rounded = [Bins(column, edges=tuple(map(float, cut.split(",")))) for column, cut in cuts.items()]
+    given = [at for at in bins if at.column in columns]
+    table = normalise_bins(table, given)
+    coders = column_coders(table, columns, [*given, *rounded])
+    used: dict[str, set[int]] = {column: set() for column in columns}
+    for batch in table.batches(list(columns)):
+        for coder in coders:
+            used[coder.column].update(np.unique(coder.codes(batch[coder.column])).tolist())
+    found_codings = [coder.coding(sorted(used[coder.column]))[0] for coder in coders]
+    return DomainFile({coding.column: _fill_bins(coding) for coding in found_codings})
+
+
+def _fill_bins(coding: Coding) -> Coding:
+    """A binned column may have all of its bins, whether they occur or not."""
+    return _make_coding(coding.column, (), coding.edges, coding.missing is not None) if coding.edges else coding
+
+
+def _make_coding(
+    column: str, labels: tuple[str, ...], edges: tuple[float, ...], missing: bool, how: Grouping | None = None
+) -> Coding:
+    labels = bin_labels(edges) if edges else labels
+    if not missing:
+        return Coding(column, labels, edges=edges, how=how)
+    return Coding(column, (*labels, unique_label(MISSING, labels)), missing=len(labels), edges=edges, how=how)
+
+
+def _to_json(coding: Coding) -> dict[str, Any]:
+    missing = coding.missing is not None
+    if coding.edges:
+        return {"bins": list(coding.edges), "missing": missing}
+    grouped = {} if coding.how is None else {"grouped": coding.how.to_json()}
+    return {"labels": list(coding.labels[: len(coding.labels) - missing]), "missing": missing, **grouped}
+
+
+def _parse_coding(column: str, entry: Any, name: str) -> Coding:
+    if not isinstance(entry, dict) or set(entry) - {"grouped"} not in ({"labels", "missing"}, {"bins", "missing"}):
+        raise TableError(f"column '{column}' of {name} must have labels or bins, and missing; it has not. Mend it.")
+    if "bins" in entry and "grouped" in entry:
+        raise TableError(f"column '{column}' of {name} must have bins or be grouped, not both. Mend it.")
+    if not isinstance(entry["missing"], bool):
+        raise TableError(f"missing of column '{column}' of {name} must be true or false; it is neither. Mend it.")
+    if "bins" in entry:
+        edges = entry["bins"]
+        if not isinstance(edges, list) or not edges or any(type(edge) not in (int, float) for edge in edges):
+            raise TableError(f"the bins of column '{column}' of {name} must be a list of edges; they are not. Mend it.")
+        try:
+            return _make_coding(column, (), Bins(column, edges=tuple(edges)).edges, entry["missing"])
+        except (ParameterError, OverflowError):
+            raise TableError(
+                f"the bins of column '{column}' of {name} must be finite edges that increase; they are not. Mend it."
+            ) from None
+    labels = entry["labels"]
+    texts = isinstance(labels, list) and bool(labels) and all(isinstance(label, str) and label for label in labels)
+    if not texts or len(set(labels)) < len(labels):
+        raise TableError(
+            f"the labels of column '{column}' of {name} must be texts, none empty and each listed once; they are not. "
+            "Mend it."
+        )
+    try:
+        how = parse_grouping(entry["grouped"]) if "grouped" in entry else None
+    except (ParameterError, TypeError, ValueError, AttributeError):
+        raise TableError(f"how column '{column}' of {name} is grouped must be a rule; it is none. Mend it.") from None
+    return _make_coding(column, tuple(labels), (), entry["missing"], how)
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len({key for key, _ in pairs}) < len(pairs):
+        raise ValueError
+    return dict(pairs)
+
+
+def _reject_constant(name: str) -> float:
+    raise ValueError(name)

@@ -1,0 +1,292 @@
+"""From a table to counts n(s, x), and to the codes of every row.
+
+A table is read once to count. Its codes are kept meanwhile, in the smallest integers that hold them, as long as they
+fit into 256 MB; a larger table is read a second time when its rows are drawn, and so are columns that pass through.
+Both readings are fingerprinted: a table that changed between them is refused.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import numpy as np
+import polars as pl
+
+from privacyfunnel.arrays import IntArray, freeze
+from privacyfunnel.errors import ColumnError, SizeError, TableError
+from privacyfunnel.tables.coding.bin_edges import find_edges
+from privacyfunnel.tables.coding.bins import Bins
+from privacyfunnel.tables.coding.cell_counts import CellCounter, CellIndex
+from privacyfunnel.tables.coding.code_cache import Codes
+from privacyfunnel.tables.coding.coders import (
+    BinCoder,
+    Coder,
+    LabelCoder,
+)
+from privacyfunnel.tables.coding.column_names import validate_columns
+from privacyfunnel.tables.coding.contingency import Contingency, UnknownRows, count_variable
+from privacyfunnel.tables.coding.fingerprint import Fingerprint
+from privacyfunnel.tables.coding.merges import Merge, rules_by_column
+from privacyfunnel.tables.coding.normalisation import normalise_bins
+from privacyfunnel.tables.coding.row_ids import RowIds
+from privacyfunnel.tables.readers.column_selection import categories_to_text, select_columns
+from privacyfunnel.tables.readers.number_format import NumberFormat
+from privacyfunnel.tables.readers.table_files import Table
+
+KEPT_BYTES = 1 << 28  # of codes that are kept between the two readings of a table
+CHUNK_ROWS = 1 << 18  # rows that are coded together
+MOST_CELLS = 1 << 25  # of a table of counts: 256 MB
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chunk:
+    """Rows `start`, `start + 1`, … of a table."""
+
+    start: int
+    secret: IntArray  # position in Contingency.secret.combos, −1 where it is not known
+    published: IntArray  # position in Contingency.published.combos, −1 where it is not known
+    kept: pl.DataFrame | None  # the columns to pass through, if any
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Encoding:
+    """A table that was read once: its counts, and its rows as codes, in order, as often as needed."""
+
+    table: Table
+    rows: int
+    contingency: Contingency
+    _coders: tuple[Coder, ...]  # of the secret columns, then of the published ones
+    _sizes: tuple[int, ...]
+    _secret: CellIndex
+    _published: CellIndex
+    _codes: tuple[Codes, ...] | None  # a column of provisional codes per coder, if they fit into memory
+    _fingerprint: Fingerprint  # of the codes if they do not, and of the columns that may be kept
+    unknown_rows: UnknownRows = field(default_factory=UnknownRows)  # rows that hold what is not known: in no count
+
+    def chunks(self, keep: Sequence[str] = ()) -> Iterator[Chunk]:
+        """The rows in order, with the columns `keep` as they are in the table."""
+        keep = validate_columns(keep, self.table.columns, "kept")
+        used = [coder.column for coder in self._coders]
+        for column in keep:
+            if column in used:
+                raise ColumnError(
+                    f"column '{column}' cannot be kept as it is and be secret or published too. Name it once."
+                )
+            if column not in self._fingerprint:
+                raise ColumnError(f"column '{column}' must be named when the table is counted, to be kept; it was not.")
+        start = 0
+        for kept, codes, height in self._pieces(used, list(keep)):
+            if start + height > self.rows:
+                raise self._change_error()
+            yield self._chunk(start, codes, height, kept)
+            start += height
+        if start != self.rows:
+            raise self._change_error()
+
+    def _pieces(self, used: list[str], keep: list[str]) -> Iterator[tuple[pl.DataFrame | None, list[Codes], int]]:
+        """What pass two walks over: the codes in memory, the file, or both side by side."""
+        if self._codes is not None and not keep:
+            for start in range(0, self.rows, CHUNK_ROWS):
+                stop = min(start + CHUNK_ROWS, self.rows)
+                yield None, [column[start:stop] for column in self._codes], stop - start
+            return
+        read = [*used, *keep] if self._codes is None else keep
+        again = self._fingerprint.empty_copy(read)
+        start = 0
+        for batch in self.table.batches(read):
+            if self._codes is None:
+                codes = [coder.codes(batch[coder.column]) for coder in self._coders]
+                if tuple(coder.size for coder in self._coders) != self._sizes:
+                    raise self._change_error()
+                again.add(dict(zip(used, codes, strict=True)), start)
+            else:
+                codes = [column[start : start + batch.height] for column in self._codes]
+            again.add({name: batch[name] for name in keep}, start)
+            yield categories_to_text(select_columns(batch, keep)) if keep else None, codes, batch.height
+            start += batch.height
+        if not again.confirms(self._fingerprint):
+            raise self._change_error()
+
+    def _chunk(self, start: int, codes: list[Codes], height: int, kept: pl.DataFrame | None) -> Chunk:
+        split = len(self.contingency.secret.codings)
+        secret = self._secret.positions(codes[:split], height)
+        published = self._published.positions(codes[split:], height)
+        if not self.unknown_rows.rows and min(secret.min(initial=0), published.min(initial=0)) < 0:
+            raise self._change_error()
+        return Chunk(start, secret, published, kept)
+
+    def _change_error(self) -> TableError:
+        return TableError(f"{self.table.name} must not change while it is read; it did. Run again when it is at rest.")
+
+
+def encode(
+    table: Table,
+    *,
+    secret: Sequence[str],
+    publish: Sequence[str],
+    bins: Sequence[Bins] = (),
+    merges: Sequence[Merge] = (),
+    keep: Sequence[str] = (),
+    ids: RowIds | None = None,
+) -> Encoding:
+    """Read `table` once: count n(s, x), the `secret` columns together being s and the `publish` columns x.
+
+    `merges` say which values are read as one. Columns to `keep` with the rows must be named now, so that it is seen if
+    they are others when they are read again; `ids` looks at the one of them that tells rows apart.
+    """
+    secret = validate_columns(secret, table.columns, "secret")
+    publish = validate_columns(publish, table.columns, "published")
+    for column in secret:
+        if column in publish:
+            raise ColumnError(f"column '{column}' cannot be secret and published. Take it out of one of the two.")
+    table = normalise_bins(table, bins)
+    coders = column_coders(table, (*secret, *publish), bins)
+    kept = [column for column in validate_columns(keep, table.columns, "kept") if column not in (*secret, *publish)]
+    return encode_with_coders(
+        table, coders, len(secret), None, None, rules_by_column(merges, secret, publish), kept, ids=ids
+    )
+
+
+def label_frame(
+    columns: Mapping[str, tuple[Sequence[str], IntArray]], kept: pl.DataFrame | None = None
+) -> pl.DataFrame:
+    """Columns of text, each from its labels and the code of each row, and after them the columns that were kept.
+
+    >>> label_frame({"sex": (["F", "M"], np.array([1, 0, 1]))})["sex"].to_list()
+    ['M', 'F', 'M']
+    """
+    frame = pl.DataFrame(
+        {name: pl.Series(labels, dtype=pl.String).gather(codes) for name, (labels, codes) in columns.items()}
+    )
+    return frame if kept is None else frame.hstack(kept)
+
+
+def column_coders(table: Table, columns: Sequence[str], bins: Sequence[Bins]) -> list[Coder]:
+    """A coder per column of a prepared table. Edges from the data cost a reading of the columns concerned."""
+    validate_columns([binned.column for binned in bins], table.columns, "binned")
+    asked = {binned.column: binned for binned in bins}
+    for column in asked:
+        if column not in columns:
+            raise ColumnError(
+                f"column '{column}' is binned but neither secret nor published. Name it there, or drop its bins."
+            )
+    edges = find_edges(table, bins)
+    return [_coder(column, asked.get(column), edges.get(column), table.numbers) for column in columns]
+
+
+def _coder(column: str, asked: Bins | None, edges: tuple[float, ...] | None, numbers: NumberFormat) -> Coder:
+    if edges is not None:
+        return BinCoder(column, edges)
+    return LabelCoder(column, keep_numbers=asked is not None, how=None if asked is None else asked.how, numbers=numbers)
+
+
+def encode_with_coders(
+    table: Table,
+    coders: Sequence[Coder],
+    split: int,
+    secrets: IntArray | None,
+    values: IntArray | None,
+    merges: Mapping[str, Merge] | None = None,
+    keep: Sequence[str] = (),
+    *,
+    ids: RowIds | None = None,
+) -> Encoding:
+    """The table read once with these coders, the first `split` of which are the secret's.
+
+    `secrets` and `values` are the combinations that are known, where they are. Rows that hold what is
+    not known are counted as strangers.
+    """
+    rows, used = 0, [coder.column for coder in coders]
+    fingerprint = Fingerprint([*used, *keep])
+    tally, kept = CellCounter(len(coders)), _CodeBuffer(used, fingerprint)
+    with _parallel_coder(coders) as coded:
+        for batch in table.batches([*used, *keep]):
+            codes = coded(batch)
+            sizes = [coder.size for coder in coders]
+            tally.add(codes, sizes, batch.height)
+            kept.add(codes, sizes, rows)
+            fingerprint.add({name: batch[name] for name in keep}, rows)
+            if ids is not None:
+                ids.add(batch[ids.column])
+            rows += batch.height
+    if ids is not None:
+        ids.check(table)
+    contingency, (secret, published), strangers = build_contingency(coders, split, tally, secrets, values, merges)
+    return Encoding(
+        table,
+        rows,
+        contingency,
+        tuple(coders),
+        tuple(coder.size for coder in coders),
+        secret,
+        published,
+        kept.columns(),
+        fingerprint,
+        strangers,
+    )
+
+
+@contextmanager
+def _parallel_coder(coders: Sequence[Coder]) -> Iterator[Callable[[pl.DataFrame], list[Codes]]]:
+    """What gives the codes of a batch, a thread for each column: polars looks them up without Python's lock."""
+    with ThreadPoolExecutor(max(1, len(coders))) as threads:
+        yield lambda batch: list(threads.map(lambda coder: coder.codes(batch[coder.column]), coders))
+
+
+def build_contingency(
+    coders: Sequence[Coder],
+    split: int,
+    tally: CellCounter,
+    secrets: IntArray | None = None,
+    values: IntArray | None = None,
+    merges: Mapping[str, Merge] | None = None,
+) -> tuple[Contingency, tuple[CellIndex, CellIndex], UnknownRows]:
+    """n(s, x) of what was tallied, where the combinations of both are found, and the rows that are in no count."""
+    cells, counts = tally.cells()
+    secret, secret_index, s, lost = count_variable(coders[:split], cells[:, :split], counts, secrets, merges)
+    published, published_index, x, gone = count_variable(coders[split:], cells[:, split:], counts, values, merges)
+    shape = len(secret.combos), len(published.combos)
+    if shape[0] * shape[1] > MOST_CELLS:
+        raise SizeError(
+            f"at most {MOST_CELLS} pairs of a secret and a published combination can be counted; there are "
+            f"{shape[0]} × {shape[1]}. Publish fewer columns, or use coarser bins."
+        )
+    weights = np.zeros(shape, dtype=np.int64)
+    good = (s >= 0) & (x >= 0)
+    np.add.at(weights, (s[good], x[good]), counts[good])
+    strangers = lost.combine(gone, int(counts[~good].sum()))
+    return Contingency(freeze(weights), secret, published), (secret_index, published_index), strangers
+
+
+class _CodeBuffer:
+    """Columns of provisional codes, kept as long as they are small; then only their fingerprint is."""
+
+    def __init__(self, names: Sequence[str], fingerprint: Fingerprint) -> None:
+        self._names, self._fingerprint = names, fingerprint
+        self._parts: list[list[Codes]] | None = [[] for _ in names]
+        self._bytes = 0
+
+    def add(self, codes: Sequence[Codes], sizes: Sequence[int], start: int) -> None:
+        if self._parts is None:
+            self._add_fingerprint(codes, start)
+            return
+        for parts, column, size in zip(self._parts, codes, sizes, strict=True):
+            narrow = column.astype(np.min_scalar_type(size - 1))
+            parts.append(narrow)
+            self._bytes += narrow.nbytes
+        if self._bytes > KEPT_BYTES:
+            start = 0
+            for batch in zip(*self._parts, strict=True):
+                self._add_fingerprint(batch, start)
+                start += len(batch[0])
+            self._parts = None
+
+    def _add_fingerprint(self, codes: Sequence[Codes], start: int) -> None:
+        self._fingerprint.add(dict(zip(self._names, codes, strict=True)), start)
+
+    def columns(self) -> tuple[Codes, ...] | None:
+        """All that was kept, once: a column's parts go as it is put together, so that memory holds them once."""
+        if self._parts is None:
+            return None
+        return tuple(np.concatenate(self._parts.pop(0)) for _ in self._names)

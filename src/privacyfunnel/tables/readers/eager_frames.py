@@ -1,0 +1,167 @@
+"""Tables in memory: any frame narwhals reads (pandas, polars, pyarrow, …), and results in the same kind of frame."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals as nw
+import polars as pl
+
+from privacyfunnel.arrays import IntArray
+from privacyfunnel.errors import TableError
+from privacyfunnel.tables.coding.column_names import unique_label
+from privacyfunnel.tables.readers.column_selection import require_columns
+from privacyfunnel.tables.readers.dialect import DEFAULT_TEXT_FORMAT, TextFormat
+from privacyfunnel.tables.readers.number_format import PLAIN_NUMBERS, NumberFormat
+
+BATCH_ROWS = 1 << 20  # a frame is in memory already
+SECRET = "secret"  # what a secret without a name is called
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FrameTable:
+    """The rows of a frame in memory."""
+
+    frame: nw.DataFrame[Any]
+    numbers: NumberFormat = PLAIN_NUMBERS  # how its text writes them
+    text_format: TextFormat = DEFAULT_TEXT_FORMAT
+
+    @property
+    def name(self) -> str:
+        return "the frame"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(self.frame.columns)
+
+    @classmethod
+    def from_native(cls, native: Any) -> "FrameTable":
+        """The table that a frame of any library is."""
+        try:
+            frame = nw.from_native(native, eager_only=True)
+        except TypeError:
+            raise TableError(
+                "a table must be a frame in memory that narwhals reads, such as pandas, polars or pyarrow; "
+                f"it is a {type(native).__name__}. If it is lazy, collect it first."
+            ) from None
+        except ValueError:  # pandas allows two columns of one name, narwhals does not
+            raise TableError("a frame must name every column once; a name occurs twice. Rename one of them.") from None
+        return cls(frame)
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+        if len(self.frame) == 0:
+            raise TableError("the frame must have rows; it has none.")
+        rows = pl.DataFrame({column: _as_polars(self.frame[column]) for column in columns})
+        yield from require_columns(rows, columns, self.name).iter_slices(BATCH_ROWS)
+
+    @property
+    def side_data(self) -> tuple[str, ...]:
+        """What the frame carries beside its columns, in words: an index that is no row number, attrs, metadata."""
+        found = []
+        names = self.index_names
+        if names is not None:
+            called = " & ".join(f"'{name}'" for name in names if name)
+            found.append(f"the index {called}".rstrip())
+        if self.frame.implementation.is_pandas_like() and getattr(self.frame.to_native(), "attrs", None):
+            found.append("the frame's attrs")
+        if self.frame.implementation.is_pyarrow():
+            schema = self.frame.to_native().schema
+            if schema.metadata or any(field.metadata for field in schema):
+                found.append("the schema's metadata")
+        return tuple(found)
+
+    @property
+    def index_names(self) -> tuple[str, ...] | None:
+        """The names of the index, "" where a level has none; None where there is none but the numbers of the rows."""
+        index = nw.maybe_get_index(self.frame)
+        if index is None:
+            return None
+        names = tuple("" if name is None else str(name) for name in index.names)
+        numbers = type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1)
+        return None if numbers and not any(names) else names
+
+    def _cast_like_column(self, labels: pl.Series) -> pl.Series:
+        """Labels as the numbers or truth values that the column holds, if every one of them is one."""
+        if labels.name not in self.columns or labels.dtype != pl.String or labels.null_count():
+            return labels
+        kind = self.frame[labels.name].dtype
+        if kind == nw.Boolean and labels.is_in(["true", "false"]).all():
+            return labels == "true"
+        if kind.is_integer() or kind.is_float():
+            numbers = labels.cast(pl.Int64 if kind.is_integer() else pl.Float64, strict=False)
+            return numbers if (numbers.cast(pl.String) == labels).fill_null(False).all() else labels
+        return labels
+
+    def _is_category(self, name: str) -> bool:
+        return name in self.columns and self.frame[name].dtype in (nw.Categorical, nw.Enum)
+
+    def make_frame(
+        self,
+        columns: Sequence[pl.Series],
+        keep: Sequence[str] = (),
+        *,
+        order: IntArray | None = None,
+        keep_index: bool = False,
+    ) -> Any:
+        """A native frame of the same kind: `columns`, then the columns `keep` of this frame as they are, or as text
+        where they are categories.
+
+        Row i is next to what this frame keeps in row `order[i]`, or in row i.
+        Nothing else of this frame is in it, and its index only if it is to be `indexed` alike: an index may hold the
+        secret, or names.
+        """
+        index = nw.maybe_get_index(self.frame) if keep_index else None
+        backend, fresh = self.frame.implementation, [self._cast_like_column(column) for column in columns]
+        frame: nw.DataFrame[Any]
+        if backend.is_polars():  # as objects of Python's a long codebook fills more memory than all else together …
+            frame = nw.from_native(pl.DataFrame(fresh), eager_only=True)
+        else:  # … and elsewhere a column at a time
+            series = {column.name: nw.new_series(column.name, column.to_list(), backend=backend) for column in fresh}
+            frame = nw.from_dict(series, backend=backend)
+        categories = [column.name for column in fresh if self._is_category(column.name)]
+        frame = frame.with_columns(nw.col(name).cast(nw.Categorical()) for name in categories)
+        if keep:
+            kept = self.frame[list(keep)].with_columns(*(_categories_to_text(self.frame[name]) for name in keep))
+            kept = kept if order is None else kept[order]
+            frame = nw.concat([frame, nw.maybe_reset_index(kept)], how="horizontal")
+        native = frame.to_native()
+        if index is not None:
+            native.index = index
+        return native
+
+
+def add_column(native: Any, entries: Any) -> tuple[Any, str]:
+    """A frame with one more column, a series or a list of as many entries; and what that column is called there.
+
+    Entry i belongs to row i, whatever an index of either says: rows that were shuffled, filtered or cut keep the labels
+    that they had, and a column that is joined by these would give people the entries of others.
+    """
+    frame = FrameTable.from_native(native).frame
+    called = str(getattr(entries, "name", None) or SECRET)
+    try:
+        series = nw.from_native(entries, series_only=True)
+        listed = series.to_list()
+    except TypeError:
+        listed = list(entries)
+    if len(listed) != len(frame):
+        raise TableError(f"there must be a secret for each of {len(frame):,} rows; there are {len(listed):,}.")
+    name = unique_label(called, frame.columns)
+    backend = frame.implementation
+    more = nw.new_series(name, [None if entry is None else str(entry) for entry in listed], backend=backend)
+    return nw.maybe_reset_index(frame).with_columns(more).to_native(), name
+
+
+def _categories_to_text(series: "nw.Series[Any]") -> "nw.Series[Any]":
+    """Categories become text: their list may name people that no row is about."""
+    return series.cast(nw.String()) if series.dtype in (nw.Categorical, nw.Enum) else series
+
+
+def _as_polars(series: "nw.Series[Any]") -> pl.Series:
+    if series.dtype == nw.Object:  # anything may be in there; what is not missing has a text
+        missing = series.is_null().to_list()
+        entries = zip(series.to_list(), missing, strict=True)
+        return pl.Series(series.name, [None if gone else str(entry) for entry, gone in entries], dtype=pl.String)
+    try:
+        return series.to_polars()
+    except ModuleNotFoundError:  # pandas goes through pyarrow, which need not be there
+        return pl.Series(series.name, series.to_list(), strict=False)

@@ -1,0 +1,127 @@
+"""Files of other programs, read whole: a sheet of Excel, tables of Stata, SPSS and SAS, JSON by lines.
+
+Codes with labels come as their labels: `1` that stands for `female` is read as `female`, as the program would show it.
+Whole numbers are whole: programs keep them as floats where there are gaps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from privacyfunnel.errors import ParameterError, PrivacyFunnelError, TableError
+from privacyfunnel.tables.coding.coders import as_text
+from privacyfunnel.tables.readers.column_selection import require_columns, select_columns
+from privacyfunnel.tables.readers.dialect import Dialect, TextFormat
+from privacyfunnel.tables.readers.number_format import NumberFormat
+
+BATCH_ROWS = 1 << 17
+ForeignRows = tuple[pl.DataFrame, tuple[str, ...]]  # the rows, and what was found by itself, in words
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ForeignTable:
+    """A table that another program wrote, in memory."""
+
+    path: Path
+    rows: pl.DataFrame
+    numbers: NumberFormat
+    text_format: TextFormat
+
+    @property
+    def name(self) -> str:
+        return f"'{self.path}'"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(self.rows.columns)
+
+    @classmethod
+    def open(cls, path: Path, suffix: str, dialect: Dialect) -> ForeignTable:
+        """Read the file with the library that its format needs."""
+        library, read = READERS[suffix]
+        try:
+            rows, found = read(path, dialect)
+        except ModuleNotFoundError:
+            raise TableError(
+                f"'{path}' needs the package {library}, which is not installed. Install it with "
+                f"pip install {library}, or save the table as CSV or Parquet."
+            ) from None
+        except PrivacyFunnelError:
+            raise
+        except Exception as error:  # every library has errors of its own; their text may quote the data
+            raise TableError(
+                f"'{path}' must be a whole {suffix} file; it is damaged or something else. Get a fresh copy."
+            ) from error
+        rows = rows.select(_restore_integers(column) for column in rows.get_columns())
+        # A mark before UTF-8, for whoever opens the result with the program that wrote the table.
+        return cls(path, rows, dialect.numbers, TextFormat(byte_order_mark=suffix == ".xlsx", detection_notes=found))
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+        if not self.rows.height:
+            raise TableError(f"{self.name} must have rows; it has none.")
+        yield from require_columns(select_columns(self.rows, columns), columns, self.name).iter_slices(BATCH_ROWS)
+
+
+def _read_excel(path: Path, dialect: Dialect) -> ForeignRows:
+    import fastexcel
+
+    book = fastexcel.read_excel(path)
+    sheet = book.sheet_names[0] if dialect.sheet is None else dialect.sheet
+    if sheet not in book.sheet_names:
+        raise ParameterError(
+            f"'{path}' has no sheet '{sheet}'; it has {', '.join(book.sheet_names[:10])}. Name one with --sheet."
+        )
+    said = (f"the sheet {sheet}",) if dialect.sheet is None and len(book.sheet_names) > 1 else ()
+    return pl.read_excel(path, sheet_name=sheet, engine="calamine", infer_schema_length=None), said
+
+
+def _labelled_reader(reader: str) -> Callable[[Path, Dialect], ForeignRows]:
+    """What reads a format with `pyreadstat`, codes as the labels that the file has for them."""
+
+    def read(path: Path, dialect: Dialect) -> ForeignRows:
+        import pyreadstat
+
+        rows, about = getattr(pyreadstat, reader)(path, output_format="polars", encoding=dialect.encoding)
+        labels: Mapping[str, Mapping[Any, str]] = about.variable_value_labels
+        named = {column: known for column, known in labels.items() if column in rows.columns and known}
+        said = (f"labels of {', '.join(list(named)[:5])}",) if named else ()
+        return rows.with_columns(_apply_labels(rows[column], known) for column, known in named.items()), said
+
+    return read
+
+
+def _apply_labels(codes: pl.Series, labels: Mapping[Any, str]) -> pl.Series:
+    """Labels in place of codes; a code without one stays as it is."""
+    texts = as_text(_restore_integers(codes))
+    known = dict(zip(as_text(_restore_integers(pl.Series(list(labels)))).to_list(), labels.values(), strict=True))
+    return texts.replace(known).alias(codes.name)
+
+
+def _read_json(path: Path, dialect: Dialect) -> ForeignRows:
+    return pl.read_ndjson(path, infer_schema_length=None), ()
+
+
+def _restore_integers(column: pl.Series) -> pl.Series:
+    """Floats that are whole numbers, or missing, as whole numbers."""
+    if not column.dtype.is_float():
+        return column
+    values = column.fill_nan(None)
+    whole = values.is_finite() & (values == values.round()) & (values.abs() < 2**53)
+    return values.cast(pl.Int64) if whole.fill_null(True).all() else column
+
+
+# What each end of a name needs to be installed, and who reads it.
+READERS: Mapping[str, tuple[str, Callable[[Path, Dialect], ForeignRows]]] = {
+    ".xlsx": ("fastexcel", _read_excel),
+    ".dta": ("pyreadstat", _labelled_reader("read_dta")),
+    ".sav": ("pyreadstat", _labelled_reader("read_sav")),
+    ".zsav": ("pyreadstat", _labelled_reader("read_sav")),
+    ".sas7bdat": ("pyreadstat", _labelled_reader("read_sas7bdat")),
+    ".jsonl": ("polars", _read_json),
+    ".ndjson": ("polars", _read_json),
+}

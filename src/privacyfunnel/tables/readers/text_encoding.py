@@ -1,0 +1,205 @@
+"""Text on disk: which encoding, zipped or not, and what to say when it is neither."""
+
+import codecs
+import csv
+import gzip
+import io
+import re
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, TextIO, cast
+
+from privacyfunnel.errors import ParameterError, TableError
+
+UTF_8 = "utf-8-sig"  # UTF-8, with or without a byte order mark
+HEAD = 1 << 16  # bytes that tell a binary file
+PIECE = 1 << 18  # bytes that are looked at together: they fit into the cache of a core
+LINES = 1 << 16  # that are unpacked together
+GZIP, ZSTANDARD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"  # how such files begin
+DELIMITERS = ",;\t|"
+
+
+@contextmanager
+def open_bytes(path: Path) -> Iterator[BinaryIO]:
+    """The bytes of the file, unzipped if they are zipped."""
+    with path.open("rb") as raw:
+        if not is_compressed(path):
+            yield raw
+            return
+        with gzip.GzipFile(fileobj=raw) if _starts_with(path, GZIP) else io.BufferedReader(_Zstandard(path)) as file:
+            yield cast(BinaryIO, file)
+
+
+class _Zstandard(io.RawIOBase):
+    """The text of a file that is packed with Zstandard. polars unpacks it by lines; all end with a line feed."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._start()
+
+    def _start(self) -> None:
+        self._lines, self._waiting = self._unpack_lines(), memoryview(b"")
+
+    def _unpack_lines(self) -> Iterator[bytes]:
+        import polars as pl
+
+        try:
+            for batch in pl.scan_lines(self._path, glob=False).collect_batches(chunk_size=LINES):
+                yield ("\n".join(batch.to_series().to_list()) + "\n").encode()
+        except pl.exceptions.PolarsError:
+            raise TableError(
+                f"'{self._path}' must be UTF-8 text, since it is packed with Zstandard; some of its bytes are not. "
+                "Unpack it, and say how it is encoded with --encoding."
+            ) from None
+        except OSError:
+            raise TableError(
+                f"'{self._path}' must be a whole Zstandard file; it is damaged. Get a fresh copy."
+            ) from None
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """Back to the start, the only place that is asked for."""
+        if offset or whence:
+            raise io.UnsupportedOperation
+        self._start()
+        return 0
+
+    def tell(self) -> int:
+        return 0
+
+    def readinto(self, into: Any) -> int:
+        while not self._waiting:
+            following = next(self._lines, None)
+            if following is None:
+                return 0
+            self._waiting = memoryview(following)
+        size = min(len(into), len(self._waiting))
+        into[:size] = self._waiting[:size]
+        self._waiting = self._waiting[size:]
+        return size
+
+
+@contextmanager
+def open_text(path: Path, encoding: str) -> Iterator[TextIO]:
+    """The characters of the file, line ends as they are; failures on the way become a :class:`TableError`."""
+    with _report_failures(path, encoding), open_bytes(path) as file:
+        # newline="\n": a lone carriage return is no end of line, and nothing is translated.
+        yield io.TextIOWrapper(file, encoding=encoding, newline="\n")
+
+
+@contextmanager
+def _report_failures(path: Path, encoding: str) -> Iterator[None]:
+    try:
+        yield
+    except UnicodeError as error:
+        meant = "UTF-8" if encoding == UTF_8 else encoding
+        other = "windows-1252" if encoding == UTF_8 else "utf-8"
+        raise TableError(
+            f"'{path}' must be {meant} text; some of its bytes are not. "
+            f"Say how it is encoded, for example --encoding {other}."
+        ) from error
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise TableError(f"'{path}' must be a whole gzip file; it is damaged. Get a fresh copy.") from error
+    except OSError as error:
+        raise TableError(f"'{path}' cannot be read: {error.strerror}.") from error
+
+
+def is_compressed(path: Path) -> bool:
+    """Whether the file begins as gzip and Zstandard files do, whatever its name."""
+    return _starts_with(path, GZIP) or _starts_with(path, ZSTANDARD)
+
+
+def _starts_with(path: Path, mark: bytes) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(mark)) == mark
+
+
+def has_blank_end(path: Path) -> bool:
+    """Whether the file ends with a blank line."""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - 4))
+        return file.read().endswith((b"\n\n", b"\n\r\n"))
+
+
+def detect_encoding(path: Path, encoding: str | None, on_bytes: Callable[[bytes], None] | None = None) -> str:
+    """The encoding to use: what was asked for, what a byte order mark says, UTF-8 if all of the text is, or else
+    windows-1252, the usual one of older programs in western Europe. Whoever must look at all bytes too has `seen` them.
+    """
+    if encoding is not None:
+        try:
+            name = codecs.lookup(encoding).name
+            io.TextIOWrapper(io.BytesIO(), encoding=name)  # refuses what is no encoding of text, such as base64
+        except LookupError:
+            raise ParameterError(
+                f"'{encoding}' must be the name of an encoding of text, such as utf-8 or windows-1252."
+            ) from None
+        return UTF_8 if name == "utf-8" else name
+    with _report_failures(path, UTF_8), open_bytes(path) as file:
+        head = file.read(HEAD)
+        if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            return "utf-16"
+        if b"\0" in head:
+            raise TableError(f"'{path}' must be text; it is a binary file. Save the table as CSV, Parquet or Arrow.")
+        if not head:
+            raise TableError(f"'{path}' is empty; a table must have a header and rows.")
+        file.seek(0)
+        return _detect_from_bytes(iter(lambda: file.read(PIECE), b""), on_bytes)
+
+
+def _detect_from_bytes(pieces: Iterator[bytes], on_bytes: Callable[[bytes], None] | None) -> str:
+    """UTF-8 if all pieces together are; what has not one character of UTF-8 beyond ASCII is an older text."""
+    decoder, all_utf_8, some_utf_8, latin = codecs.getincrementaldecoder("utf-8")(), True, False, False
+    for piece in pieces:
+        if on_bytes is not None:
+            on_bytes(piece)
+        if piece.isascii():
+            continue
+        some_utf_8 = some_utf_8 or _BEYOND_ASCII.search(piece) is not None
+        latin = latin or _NOT_WINDOWS.search(piece) is not None
+        try:
+            if all_utf_8:
+                decoder.decode(piece)
+        except UnicodeDecodeError:
+            all_utf_8 = False
+    try:
+        decoder.decode(b"", final=all_utf_8)
+    except UnicodeDecodeError:
+        all_utf_8 = False
+    if all_utf_8 or some_utf_8:  # a character that is broken, and others that are not: it is a damaged UTF-8
+        return UTF_8
+    return "iso-8859-1" if latin else "cp1252"
+
+
+_BEYOND_ASCII = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
+_NOT_WINDOWS = re.compile(rb"[\x81\x8d\x8f\x90\x9d]")  # bytes that windows-1252 does not use
+
+
+def has_byte_order_mark(path: Path) -> bool:
+    """Whether the text begins with the mark that tells Excel that it is UTF-8."""
+    with open_bytes(path) as file:
+        return file.read(3) == codecs.BOM_UTF8
+
+
+def detect_delimiter(lines: Sequence[str]) -> str:
+    r"""The delimiter that cuts the first line into most fields and the following lines into as many.
+
+    >>> detect_delimiter(["name;height\n", "Ann;1,70\n"])
+    ';'
+    """
+
+    def score(delimiter: str) -> tuple[bool, bool, bool, int]:
+        try:
+            widths = [len(row) for row in csv.reader(lines, delimiter=delimiter)]
+        except csv.Error:  # a whole line of very many columns would be one field
+            return False, False, False, 0
+        same, several = len(set(widths)) == 1, widths[0] > 1
+        return same and several, several, same, widths[0]
+
+    return max(DELIMITERS, key=score)

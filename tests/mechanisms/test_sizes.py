@@ -1,0 +1,210 @@
+"""Small files that ask for much: refused in a sentence, in a process that may not take much memory."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from privacyfunnel import LDP, LIP, Joint, Protocol, SealedProtocol
+from privacyfunnel.errors import SizeError
+from privacyfunnel.mechanisms import chain_step, exact_arithmetic, protocol_file
+from privacyfunnel.mechanisms.channel import ChannelMechanism
+from privacyfunnel.mechanisms.sealing import exact_worst_leak
+from tests.mechanisms.kinds import sealed_of
+from tests.mechanisms.test_file import redigested
+
+ADDRESSES = 6 << 30  # bytes that the process may reserve; each file asked for 8 GB or more, or was measured at 1.4
+RESIDENT = 900_000  # kB that it may use; numpy, polars and a refusal take some 200,000
+MANY = 20_000
+BEGUN = {"privacyfunnel": "0", "python": "3"}
+
+
+def content_with(law: Any, labels: list[str], **changed: Any) -> str:
+    """A protocol file of one column with that law."""
+    content: dict[str, Any] = {
+        "format": protocol_file.FORMAT,
+        "version": 1,
+        "made_with": BEGUN,
+        "promise": {"name": "LIP", "epsilon": 1.0},
+        "certificate": {"epsilon": 1.0, "information_nats": 0.0, "entropy_nats": 1.0, "bound_nats": None},
+        "secret": {"columns": ["s"], "labels": []},
+        "publish": [{"column": "x", "labels": labels, "bins": None}],
+        "combinations": None,
+        "for_publication": True,
+        "sees_secret": False,
+        "kind": "channel",
+        "law": law,
+        "induced": None,
+    }
+    return redigested({**content, **changed})
+
+
+def identity(n: int) -> dict[str, Any]:
+    rows = [[[x, str(1 << 64)]] for x in range(n)]
+    return {"outputs": [[f"v{x}"] for x in range(n)], "bits": 64, "rows": rows}
+
+
+def long_chain() -> str:
+    """Four thousand values that share a row of four thousand outputs: 16 million chances in some 50 kB."""
+    n = 4100
+    values, labels = [str(x) for x in range(n)], [f"{x:x}" for x in range(n)]
+    first = (1 << 62) - (n - 1) * (1 << 30)
+    channel = ",".join(f"{y}:{(first if y == 0 else 1 << 30):x}" for y in range(n))
+    context = f"0 {','.join(values)} {'/'.join(values)},{channel}"
+    step = {"attributes": [0], "values": values, "otherwise": [0], "contexts": [context]}
+    law = {"bits": 62, "columns": [labels], "steps": [step]}
+    return content_with(law, labels, kind="chain")
+
+
+def sets() -> str:
+    values = [f"v{x}" for x in range(MANY)]
+    return content_with({"values": values, "bits": 64, "foreign": "9"}, values, kind="unary-encoding")
+
+
+def channel() -> str:
+    return content_with(identity(MANY), [f"v{x}" for x in range(MANY)])
+
+
+def product() -> str:
+    labels = [f"v{x}" for x in range(6000)]
+    columns = [{"column": f"x{j}", "labels": labels, "bins": None} for j in range(4)]
+    combos = [[x] * 4 for x in range(6000)]
+    law = {"factors": [identity(6000)] * 4}
+    return content_with(law, labels, kind="product", publish=columns, combinations=combos)
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Every value of x with both values of s, so that x says nothing about s; and a secret of its own in every row."""
+    path = tmp_path_factory.mktemp("many") / "many.csv"
+    rows = np.arange(2 * MANY)
+    some = {f"x{j}": [f"v{i}" for i in rows % 6000] for j in range(4)}
+    columns = {"s": rows % 2, "x": [f"v{i}" for i in rows // 2], "own": [f"s{i}" for i in rows % MANY], "few": rows % 3}
+    frame = pl.DataFrame({**columns, **some})
+    frame.write_csv(path)
+    frame.select("x").write_csv(path.with_name("x.csv"))
+    return path
+
+
+LIMITED = """
+import resource, runpy, sys
+resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[1]), int(sys.argv[1])))
+sys.argv = ["privacyfunnel", *sys.argv[2:]]
+runpy.run_module("privacyfunnel", run_name="__main__")
+"""
+
+
+def frugal(*words: object) -> tuple[int, str, int]:
+    """The command in a process that may not reserve much: its exit code, its sentence, and kB it used at most."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", LIMITED, str(ADDRESSES), *map(str, words)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "POLARS_MAX_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+    )
+    assert process.stderr is not None
+    with process.stderr as told:
+        sentence = told.read()
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return process.returncode, sentence, used.ru_maxrss
+
+
+Words = Callable[[Path, Path], list[object]]
+
+
+def audited(protocol: Path, table: Path) -> list[object]:
+    return ["audit", protocol, table, "--sanitised", table.with_name("x.csv")]
+
+
+def estimated(protocol: Path, table: Path) -> list[object]:
+    return ["estimate", protocol, table]
+
+
+def sanitised(_: Path, table: Path) -> list[object]:
+    return [
+        *("sanitise", table, "-s", "own", "-p", "few", "-e", 1, "--promise", "ldp"),
+        *("--method", "randomised-response", "--no-report", "--into", table.parent / "out"),
+    ]
+
+
+FILES: dict[str, tuple[Callable[[], str], Words, str]] = {
+    "a chain whose values share a long row, audited": (long_chain, audited, "A chain is read that has at most"),
+    "a chain whose values share a long row, estimated": (long_chain, estimated, "A chain is read that has at most"),
+    "an identity, estimated": (channel, estimated, "channels of at most"),
+    "an identity, audited": (channel, audited, "has at most"),
+    "sets of many values, audited": (sets, audited, "has at most"),
+    "sets of many values, estimated": (sets, estimated, "channels of at most"),
+    "a product of identities": (product, audited, "A table of chances has at most"),
+    "LDP for many secrets, audited": (
+        lambda: content_with(
+            {"outputs": [["a"]], "bits": 64, "rows": [[[0, str(1 << 64)]]] * 3},
+            ["0", "1", "2"],
+            promise={"name": "LDP", "epsilon": 1.0},
+            secret={"columns": ["own"], "labels": []},
+            publish=[{"column": "few", "labels": ["0", "1", "2"], "bins": None}],
+        ),
+        lambda protocol, table: ["audit", protocol, table],
+        "A promise compares at most",
+    ),
+    "LDP for many secrets, sanitised": (channel, sanitised, "A promise compares at most"),
+}
+
+
+@pytest.mark.parametrize("what", FILES)
+def test_what_asks_for_much_is_refused_before_it_gets_it(what: str, table: Path, tmp_path: Path) -> None:
+    make, words, part = FILES[what]
+    path = tmp_path / "protocol.json"
+    path.write_text(make(), encoding="utf-8")
+    code, sentence, used = frugal(*words(path, table))
+    assert (code, sentence.count("\n")) == (2, 1), sentence
+    assert part in sentence
+    assert used < RESIDENT, f"{used:,} kB"
+
+
+def test_a_file_too_long_to_be_read_is_not(tmp_path: Path) -> None:
+    path = tmp_path / "protocol.json"
+    with path.open("wb") as hollow:
+        hollow.truncate(8 << 30)
+    code, sentence, used = frugal("estimate", path, path)
+    assert code == 2
+    assert "must have at most 67,108,864 bytes" in sentence
+    assert used < RESIDENT
+
+
+def test_what_nobody_could_read_again_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocol_file, "MOST_BYTES", 1000)
+    with pytest.raises(SizeError, match="at most 1,000 bytes"):
+        sealed_of("optimum").to_text()
+
+
+def test_entries_are_counted_as_they_are_read() -> None:
+    law = sealed_of("chain").law
+    stated = law.to_json()["steps"]
+    read = [chain_step.Step.from_json(step) for step in stated]
+    assert chain_step.count_entries(stated) == sum(len(step.value) for step in read)
+    for step, mine in zip(read, SealedProtocol.from_text(sealed_of("chain").to_text()).law.steps, strict=True):  # type: ignore[attr-defined]
+        np.testing.assert_array_equal(step.output, mine.output)
+
+
+@pytest.mark.parametrize("promise", [LIP(1), LDP(1)])
+def test_the_exact_check_is_the_same_some_at_a_time(promise: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(4)
+    joint = Joint.from_counts(rng.integers(1, 50, (6, 7)))
+    chances = rng.dirichlet(np.ones(9), size=7)
+    law = ChannelMechanism.from_protocol(Protocol(chances))
+    whole = exact_worst_leak(law, promise, joint)
+    for at_once in (1, 5, 20):
+        monkeypatch.setattr(exact_arithmetic, "WORKED_ON", at_once)
+        monkeypatch.setattr("privacyfunnel.mechanisms.channel.WORKED_ON", at_once)
+        again = exact_worst_leak(law, promise, joint)
+        assert (again.ratio, again.leak) == (whole.ratio, whole.leak)
