@@ -21,9 +21,19 @@ Each message says what must hold, what was found, and what to do. It names colum
 import math
 from collections.abc import Callable
 
+from privacyfunnel.hints import word_for_python
+
 
 class PrivacyFunnelError(Exception):
-    """Anything this library raises on purpose."""
+    """Anything this library raises on purpose. Python users read it as text; other front ends word `sentence`."""
+
+    def __str__(self) -> str:
+        return word_for_python(self.sentence)
+
+    @property
+    def sentence(self) -> str:
+        """What is wrong and what to do, with the fields of the request as hints (hints.py)."""
+        return super().__str__()
 
 
 class InputError(PrivacyFunnelError):

@@ -22,6 +22,7 @@ import typer
 from privacyfunnel import __version__
 from privacyfunnel.cli.text_format import make_printable
 from privacyfunnel.errors import InputError, OutputError, PrivacyFunnelError
+from privacyfunnel.hints import word_for_command_line
 from privacyfunnel.tables.databases.address import redact_credentials
 
 OURS, THEIRS = 1, 2  # exit codes: a fault of the program, something the user can mend
@@ -121,14 +122,15 @@ def program(commands: typer.Typer = app, prog_name: str = "privacyfunnel") -> No
 def answer(as_json: bool, content: Mapping[str, Any], text: str) -> None:
     """Print what a command found: its content as one JSON object, or its text."""
     if as_json:
-        text = make_printable(json.dumps(to_json_value(content), ensure_ascii=False, allow_nan=False), as_json=True)
+        text = json.dumps(to_json_value(content), ensure_ascii=False, allow_nan=False)
+        text = make_printable(word_for_command_line(text), as_json=True)
     show(text)
 
 
 def show(text: str) -> None:
     """Print, and do not mind if nobody listens any more."""
     try:
-        _print(make_printable(text), sys.stdout)
+        _print(make_printable(word_for_command_line(text)), sys.stdout)
     except BrokenPipeError:
         # Python flushes once more on its way out; give it somewhere to write.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -217,7 +219,7 @@ def _failure(error: BaseException) -> tuple[str, int]:
     """One sentence for what went wrong, and the exit code that says whose it is to mend."""
     kind = type(error).__name__
     if isinstance(error, PrivacyFunnelError):
-        return f"{kind}: {error}", THEIRS if isinstance(error, InputError) else OURS
+        return f"{kind}: {word_for_command_line(error.sentence)}", THEIRS if isinstance(error, InputError) else OURS
     if isinstance(error, UsageError):
         message = " ".join(str(error.format_message()).split())
         command = error.ctx.command_path if error.ctx else "privacyfunnel"
