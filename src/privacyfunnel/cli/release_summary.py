@@ -228,4 +228,4 @@ def certificate_text(sealed: Any) -> str:
     asked = sealed.promise.epsilon
     if sealed.epsilon > asked:
         return f"certified ε = {sealed.epsilon:.1e}, the least that 64-bit integers can show"
-    return f"certified ε = {text_format.format_epsilon(sealed.epsilon)} {sealed.law.checked}"
+    return f"certified ε = {text_format.format_epsilon(sealed.epsilon)} {sealed.law.check_method}"

@@ -153,7 +153,8 @@ def _findings(records: Sequence[Record]) -> Findings:
             {_format_exception("OUE is ahead of CR", points_above(records, OUE, CR))}
             {_format_exception("CR is ahead of Opt-LIP", points_above(records, CR, OPT))} Opt-LIP is no upper
             limit for CR, since CR looks at S and Opt-LIP does not. The limit for protocols that look at S is the last
-            column. It comes with a warning: under plain LIP such a protocol may tell a good deal about S to someone who already knows X."""
+            column. It comes with a warning: under plain LIP such a protocol may tell a good deal about S to someone who
+            already knows X."""
         ),
     )
 
