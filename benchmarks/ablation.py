@@ -106,6 +106,7 @@ QUICK = 4.0  # seconds: instances of --quick have no more
 PATIENCE = 8.0  # times its limit, by the clock: a process that takes longer is ended
 BASE, AGAIN = "base", "again"
 THREADS = "OPENBLAS_NUM_THREADS"
+TINY = 1e-12  # what a scale of 0 is taken for
 UNUSED, PENDING, FAILED = "unused", "pending", "failed"
 
 
@@ -244,8 +245,8 @@ def about_information() -> Iterator[Instance]:
     yield Instance("lip-10x1000", 12, partial(skewed, 10, 1000), ask(lip))
     yield Instance("ldp-10x1000", 12, partial(skewed, 10, 1000), ask(ldp))
     yield Instance("lip-10x4000", 40, partial(skewed, 10, 4000), ask(lip))
-    yield Instance("lip-300x30", 8, partial(skewed, 300, 30), ask(lip))
-    yield Instance("lip-300x200", 10, partial(skewed, 300, 200), ask(lip))
+    yield Instance("lip-300x30", 8, partial(uniform, 300, 30), ask(lip))
+    yield Instance("lip-300x200", 10, partial(uniform, 300, 200), ask(lip))
     yield Instance("lip-alike-3x400", 4, partial(sparse_counts, 3, 400), ask(lip))
 
 
@@ -275,13 +276,13 @@ def about_statistics() -> Iterator[Instance]:
     lip, ldp, srlip, people = always(LIP(1.0)), always(LDP(1.0)), always(SRLIP(1.0)), for_people(LIP)
     sees = partial(adult_joint, "marital-status", "relationship")
     few = partial(adult_joint, "income", "education")
-    yield Instance("statistics-2x60", 4, partial(skewed, 2, 60), ask(lip, "statistics"))
+    yield Instance("statistics-2x60", 4, partial(dirichlet, 2, 60), ask(lip, "statistics"))
     yield Instance("statistics-lip-census", 8, census, ask(lip, "statistics"))
     yield Instance("statistics-ldp-census", 10, census, ask(ldp, "statistics"))
     yield Instance("statistics-lip-5x100", 10, partial(skewed, 5, 100), ask(lip, "statistics"))
     yield Instance("statistics-ldp-5x100", 12, partial(skewed, 5, 100), ask(ldp, "statistics"))
     yield Instance("statistics-lip-15x100", 12, partial(skewed, 15, 100), ask(lip, "statistics"))
-    yield Instance("statistics-300x30", 10, partial(skewed, 300, 30), ask(lip, "statistics"))
+    yield Instance("statistics-300x30", 10, partial(uniform, 300, 30), ask(lip, "statistics"))
     yield Instance("statistics-srlip", 8, partial(uniform, 2, 4, 5), ask(srlip, "statistics"))
     yield Instance("statistics-sees", 8, sees, ask(lip, "statistics", sees_secret=True))
     yield Instance("statistics-population", 12, few, ask(people, "statistics"))
@@ -830,7 +831,7 @@ class Row:
     @property
     def gap(self) -> float:
         """Between value and bound, a share."""
-        return abs(self.bound - self.value) / self.scale
+        return abs(self.bound - self.value) / max(self.scale, TINY)
 
     @property
     def measured(self) -> bool:
@@ -1065,7 +1066,7 @@ def change(base: Sequence[Row], row: Row) -> Change | None:
     if not row.measured or not base:
         return None
     sign = 1.0 if row.upwards else -1.0
-    scale = base[0].scale
+    scale = max(base[0].scale, TINY)
 
     def from_one(one: Row) -> tuple[float, float, float]:
         took = row.seconds - one.seconds
