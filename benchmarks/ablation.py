@@ -311,6 +311,7 @@ class Strategy:
     name: str
     instead: str  # what is done in its place
     parts: tuple[object, ...]  # modules, classes and functions
+    entered: tuple[object, ...]  # those of which one is entered wherever the strategy counts
     switch_off: Callable[[], None]
 
     @property
@@ -321,18 +322,19 @@ class Strategy:
     @property
     def codes(self) -> set[CodeType]:
         """The code of its functions; making an object is no use of it yet."""
-        return {code for part in self.parts for code in codes_of(part) if code.co_name != "__init__"}
+        return {code for part in self.entered for code in codes_of(part) if code.co_name != "__init__"}
 
 
 STRATEGIES: dict[str, Strategy] = {}
 
 
-def without(*parts: object) -> Callable[[Callable[[], None]], Callable[[], None]]:
+def without(*parts: object, entered: object = None) -> Callable[[Callable[[], None]], Callable[[], None]]:
     """Enter a strategy, called as its function is; the function's docstring says what is done in its place."""
 
     def enter(switch_off: Callable[[], None]) -> Callable[[], None]:
         name = switch_off.__name__
-        STRATEGIES[name] = Strategy(name, (switch_off.__doc__ or "").strip(), parts, switch_off)
+        met = parts if entered is None else (entered,)
+        STRATEGIES[name] = Strategy(name, (switch_off.__doc__ or "").strip(), parts, met, switch_off)
         return switch_off
 
     return enter
@@ -412,13 +414,13 @@ def boxes_in_turn() -> None:
     put(plan, search.InTurn, lambda searches: searches[-1])
 
 
-@without(classes, cones)
+@without(classes, cones, entered=classes.ByClasses)
 def class_cones() -> None:
     """SRLIP: chords over boxes of entries prove, as they do elsewhere"""
     put(plan, classes.class_cones, lambda rows, polytope: None)
 
 
-@without(sparse_products, twos)
+@without(sparse_products, twos, entered=sparse_products)
 def sparse_product_proofs() -> None:
     """statistics of many values: bounded by groups of secrets, searched by walks alone"""
     drop_moment_ways(moment_plan._by_some_products)
@@ -442,13 +444,13 @@ def full_product_programme() -> None:
     put(moment_plan, product_programme.ProductProgramme, sparse_products.SparseProgramme)
 
 
-@without(supply.WithRest, closing, reductions.coarse, reductions._parts)
+@without(supply.WithRest, closing, reductions.coarse, reductions._parts, entered=supply.WithRest)
 def many_inputs_at_350() -> None:
     """a master with loans up to 350 inputs (MANY_INPUTS)"""
     plan.MANY_INPUTS = 350
 
 
-@without(supply.WithRest, closing, reductions.coarse, reductions._parts, master.Rest)
+@without(supply.WithRest, closing, reductions.coarse, reductions._parts, master.Rest, entered=supply.WithRest)
 def rest_master() -> None:
     """a master with loans, however many inputs there are, wherever something is proved"""
 
@@ -459,7 +461,7 @@ def rest_master() -> None:
     put(plan, plan._with_rest, with_loans)
 
 
-@without(telling_apart)
+@without(telling_apart, entered=telling_apart.told_apart)
 def alike_inputs_apart() -> None:
     """inputs that no row tells apart stay mixed in every atom"""
 
@@ -470,7 +472,7 @@ def alike_inputs_apart() -> None:
     put(reductions.Reduced, reductions.Reduced.told_apart, mixed)
 
 
-@without(reductions.merged)
+@without(reductions.merged, entered=telling_apart.told_apart)
 def alike_inputs_merged() -> None:
     """inputs that no row tells apart are inputs of their own"""
 
@@ -511,7 +513,7 @@ def credal_simplex() -> None:
     plan.FEW_INPUTS = 0
 
 
-@without(products, product_programme)
+@without(products, product_programme, entered=moment_plan._by_products)
 def product_proofs() -> None:
     """statistics of few values: chords of squares, or products with few entries, or groups of secrets"""
     drop_moment_ways(moment_plan._by_products)
@@ -619,7 +621,9 @@ def one_secret_bounds() -> None:
     put(bounding.ByRelaxations, bounding.ByRelaxations._one_by_one, lambda self, clock: [])
 
 
-@without(bounding.ByRelaxations._two, reductions.narrow_parts, reductions.at_their_best)
+@without(
+    bounding.ByRelaxations._two, reductions.narrow_parts, reductions.at_their_best, entered=reductions.at_their_best
+)
 def two_secret_bounds() -> None:
     """no bound by the two dearest secrets over parts of inputs"""
     put(bounding.ByRelaxations, bounding.ByRelaxations._two, lambda self, problem, clock: None)
@@ -637,7 +641,7 @@ def nearly_alike_inputs() -> None:
     bounding.MANY_ALIKE = 10**9
 
 
-@without(left_open, side_channels)
+@without(left_open, side_channels, entered=left_open)
 def side_channel_bounds() -> None:
     """SRLIP: no bound by what side channels leave open"""
     put(bounding.ByRelaxations, bounding.ByRelaxations._by_side_channels, lambda self, deadline: iter(()))
@@ -677,7 +681,7 @@ def coarse_beginning() -> None:
     put(supply.WithRest, supply.WithRest._begin_coarse, plainly)
 
 
-@without(closing._input_by_input, closing.Named)
+@without(closing._input_by_input, closing.Named, entered=closing._base)
 def named_inputs() -> None:
     """what atoms leave over is one atom more, never named input by input"""
     put(closing, closing._input_by_input, lambda *_: None)
