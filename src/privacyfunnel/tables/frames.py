@@ -9,6 +9,7 @@ import polars as pl
 
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import TableError
+from privacyfunnel.tables.buffers import rebuild_frame
 from privacyfunnel.tables.dialect import COMMON, Written
 from privacyfunnel.tables.names import unlike
 from privacyfunnel.tables.numbers import PLAIN, Numbers
@@ -104,7 +105,7 @@ class FrameTable:
         indexed: bool = False,
     ) -> Any:
         """A native frame of the same kind: `columns`, then the columns `keep` of this frame as they are, or as text
-        where they are categories.
+        where they are categories, in buffers of their own.
 
         Row i is next to what this frame keeps in row `order[i]`, or in row i.
         Nothing else of this frame is in it, and its index only if it is to be `indexed` alike: an index may hold the
@@ -119,11 +120,10 @@ class FrameTable:
             series = {column.name: nw.new_series(column.name, column.to_list(), backend=backend) for column in fresh}
             frame = nw.from_dict(series, backend=backend)
         categories = [column.name for column in fresh if self._is_category(column.name)]
-        frame = frame.with_columns(nw.col(name).cast(nw.Categorical()) for name in categories)
+        frame = frame.with_columns(frame[name].cast(nw.Categorical()) for name in categories)
         if keep:
-            kept = self.frame[list(keep)].with_columns(*(_without_categories(self.frame[name]) for name in keep))
-            kept = kept if order is None else kept[order]
-            frame = nw.concat([frame, nw.maybe_reset_index(kept)], how="horizontal")
+            kept = nw.maybe_reset_index(self.frame[list(keep)])
+            frame = nw.concat([frame, rebuild_frame(kept if order is None else kept[order])], how="horizontal")
         native = frame.to_native()
         if index is not None:
             native.index = index
@@ -149,11 +149,6 @@ def with_column(native: Any, entries: Any) -> tuple[Any, str]:
     backend = frame.implementation
     more = nw.new_series(name, [None if entry is None else str(entry) for entry in listed], backend=backend)
     return nw.maybe_reset_index(frame).with_columns(more).to_native(), name
-
-
-def _without_categories(series: "nw.Series[Any]") -> "nw.Series[Any]":
-    """Categories become text: their list may name people that no row is about."""
-    return series.cast(nw.String()) if series.dtype in (nw.Categorical, nw.Enum) else series
 
 
 def _as_polars(series: "nw.Series[Any]") -> pl.Series:

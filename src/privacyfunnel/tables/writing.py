@@ -15,6 +15,7 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from privacyfunnel.errors import ColumnError
+from privacyfunnel.tables.buffers import rebuild
 from privacyfunnel.tables.dialect import COMMON, Written
 from privacyfunnel.tables.picking import without_categories
 from privacyfunnel.tables.spreadsheets import guarded
@@ -46,7 +47,7 @@ def write_batches(
                 source.lazy().sink_parquet(file, row_group_size=ROW_GROUP, metadata={ARROW_SCHEMA: schema})
         elif suffix in ARROW:
             with path.open("wb") as file:
-                without_categories(source.lazy()).sink_ipc(file, compression="zstd")
+                source.rebuilt().sink_ipc(file, compression="zstd")
         else:
             source.refuse_unwritable()
             with _opened(path, zipped=suffix.endswith(".gz")) as file:
@@ -105,6 +106,11 @@ class _Source:
         self.rows = 0
         self._schema = first.schema
         self._batches = chain([first], iterator)
+
+    def rebuilt(self) -> pl.LazyFrame:
+        """The frames in buffers of their own: what is written buffer by buffer holds their values and no more."""
+        schema = without_categories(pl.DataFrame(schema=self._schema)).schema
+        return register_io_source(lambda *_: map(rebuild, self()), schema=schema, is_pure=False)
 
     def lazy(self) -> pl.LazyFrame:
         return register_io_source(lambda *_: self(), schema=self._schema, is_pure=False)
