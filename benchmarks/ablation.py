@@ -458,7 +458,10 @@ def rest_master() -> None:
     def with_loans(problem: Problem, name: str, search: Any, proof: Any) -> Generation:
         if proof is not None:
             return plan._with_loans(problem, name, search, proof, 0.0)
-        bound, pace = bounding.ByRelaxations(problem, None, plan._begun), Pace(0.0, plan.PATIENCE, plan.SOUGHT)
+        bound, pace = (
+            bounding.ByRelaxations(problem, None, plan._begun),
+            Pace(0.0, plan.PATIENCE, plan.SOUGHT * problem.worth),
+        )
         return Generation(problem, supply.WithLoans(problem, search), bound, pace, name)
 
     put(plan, plan._with_rest, with_loans)
