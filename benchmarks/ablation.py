@@ -101,8 +101,10 @@ from privacyfunnel.model.uses.use import Information
 FILE = Path(__file__).parent / "goals" / "ablation.csv"
 WORSE_VALUE = 0.005  # of the scale of an instance: a value that is worse by more defends a strategy …
 WORSE_GAP = 0.005  # … and so does a gap that is wider by more
-WORSE_WORK, LEAST_SECONDS = 0.10, 0.3  # … and work that is longer by this share, and by so many processor seconds
+WORSE_WORK = 0.10  # … and counted work that is longer by this share, on runs that came to their end
+WORSE_TIME, LEAST_SECONDS = 0.4, 0.3  # the same for processor time, which a busy machine changes by a third
 QUICK = 4.0  # seconds: instances of --quick have no more
+NEARLY_ALL = 0.8  # of its limit: a run that took more was ended by the clock
 PATIENCE = 8.0  # times its limit, by the clock: a process that takes longer is ended
 BASE, AGAIN = "base", "again"
 THREADS = "OPENBLAS_NUM_THREADS"
@@ -845,6 +847,11 @@ class Row:
         return abs(self.bound - self.value) / max(self.scale, TINY)
 
     @property
+    def steps(self) -> int:
+        """Counted work: steps of programmes, and boxes."""
+        return self.iterations + self.pivots + self.boxes
+
+    @property
     def measured(self) -> bool:
         """Whether there are numbers."""
         return not self.outcome
@@ -1047,7 +1054,8 @@ class Change:
     instance: str
     value: float  # by how much the value is worse
     gap: float  # by how much the gap is wider
-    work: float  # by what share it took longer
+    time: float  # by what share it took longer
+    steps: float  # by what share more steps were counted; 0 where time ended them
     failed: str = ""
 
     @property
@@ -1060,36 +1068,40 @@ class Change:
         """Whether the strategy does harm here."""
         if self.failed or self.worse:
             return False
-        return self.value < -WORSE_VALUE or self.gap < -WORSE_GAP or self.work < -WORSE_WORK
+        quicker = self.time < -WORSE_TIME or (self.steps < -WORSE_WORK and self.time < WORSE_WORK)
+        return self.value < -WORSE_VALUE or self.gap < -WORSE_GAP or quicker
 
     @property
     def _slower(self) -> bool:
-        return self.work > WORSE_WORK and self.gap > -WORSE_GAP
+        longer = self.time > WORSE_TIME or (self.steps > WORSE_WORK and self.time > -WORSE_WORK)
+        return longer and self.gap > -WORSE_GAP
 
     def __str__(self) -> str:
         if self.failed:
             return f"{self.instance} ({self.failed})"
-        return f"{self.instance} (value {-self.value:+.2%}, gap {self.gap:+.2%}, time {self.work:+.0%})"
+        work = f"time {self.time:+.0%}, steps {self.steps:+.0%}"
+        return f"{self.instance} (value {-self.value:+.2%}, gap {self.gap:+.2%}, {work})"
 
 
-def change(base: Sequence[Row], row: Row) -> Change | None:
-    """How a row differs from the runs with all strategies; None where nothing was measured."""
+def change(base: Sequence[Row], row: Row, seconds: float) -> Change | None:
+    """How a row differs from the runs with all strategies in that limit; None where nothing was measured."""
     if row.outcome.startswith(FAILED):
-        return Change(row.instance, math.nan, math.nan, math.nan, row.outcome)
+        return Change(row.instance, math.nan, math.nan, math.nan, math.nan, row.outcome)
     if not row.measured or not base:
         return None
     sign = 1.0 if row.upwards else -1.0
     scale = max(base[0].scale, TINY)
 
-    def from_one(one: Row) -> tuple[float, float, float]:
+    def from_one(one: Row) -> tuple[float, float, float, float]:
         took = row.seconds - one.seconds
         share = took / one.seconds if abs(took) > LEAST_SECONDS else 0.0
-        return sign * (one.value - row.value) / scale, row.gap - one.gap, share
+        ended = max(row.seconds, one.seconds) < NEARLY_ALL * seconds
+        steps = row.steps / max(one.steps, 1) - 1 if ended else 0.0
+        return sign * (one.value - row.value) / scale, row.gap - one.gap, share, steps
 
     # Of two runs the one that is nearer: what lies between them is chance.
     differences = zip(*(from_one(one) for one in base), strict=True)
-    value, gap, work = (min(several, key=abs) for several in differences)
-    return Change(row.instance, value, gap, work)
+    return Change(row.instance, *(min(several, key=abs) for several in differences))
 
 
 def print_table(results: Results, chosen: Iterable[Instance], names: Iterable[str]) -> None:
@@ -1119,7 +1131,11 @@ def verdict(results: Results, chosen: Sequence[Instance], strategy: Strategy) ->
         base = [results.rows.get((instance.name, name)) for name in (BASE, AGAIN)]
         unused += row is not None and row.outcome == UNUSED
         pending += row is None or row.outcome == PENDING
-        one = None if row is None else change([each for each in base if each is not None and each.measured], row)
+        one = (
+            None
+            if row is None
+            else change([each for each in base if each is not None and each.measured], row, instance.seconds)
+        )
         if one is not None:
             found.append(one)
     worse, better = [one for one in found if one.worse], [one for one in found if one.better]
