@@ -87,11 +87,14 @@ from privacyfunnel.model.uses.use import Information
 FILE = Path(__file__).parent / "goals" / "ablation.csv"
 WORSE_VALUE = 0.005  # of the scale of an instance: a value that is worse by more defends a strategy …
 WORSE_GAP = 0.005  # … and so does a gap that is wider by more
-WORSE_WORK, LEAST_SECONDS = 0.10, 0.3  # … and work that is longer by this share, and by so many processor seconds
+WORSE_WORK = 0.10  # … and counted work that is longer by this share, on runs that came to their end
+WORSE_TIME, LEAST_SECONDS = 0.4, 0.3  # the same for processor time, which a busy machine changes by a third
 QUICK = 4.0  # seconds: instances of --quick have no more
+NEARLY_ALL = 0.8  # of its limit: a run that took more was ended by the clock
 PATIENCE = 8.0  # times its limit, by the clock: a process that takes longer is ended
 BASE, AGAIN = "base", "again"
 THREADS = "OPENBLAS_NUM_THREADS"
+TINY = 1e-12  # what a scale of 0 is taken for
 UNUSED, PENDING, FAILED = "unused", "pending", "failed"
 
 
@@ -227,11 +230,12 @@ def about_information() -> Iterator[Instance]:
     yield Instance("lip-10x200", 8, partial(skewed, 10, 200), ask(lip))
     yield Instance("ldp-10x200", 10, partial(skewed, 10, 200), ask(ldp))
     yield Instance("lip-10x300", 10, partial(dirichlet, 10, 300), ask(lip))
+    yield Instance("lip-10x600", 12, partial(skewed, 10, 600), ask(lip))
     yield Instance("lip-10x1000", 12, partial(skewed, 10, 1000), ask(lip))
     yield Instance("ldp-10x1000", 12, partial(skewed, 10, 1000), ask(ldp))
     yield Instance("lip-10x4000", 40, partial(skewed, 10, 4000), ask(lip))
-    yield Instance("lip-300x30", 8, partial(skewed, 300, 30), ask(lip))
-    yield Instance("lip-300x200", 10, partial(skewed, 300, 200), ask(lip))
+    yield Instance("lip-300x30", 8, partial(uniform, 300, 30), ask(lip))
+    yield Instance("lip-300x200", 10, partial(uniform, 300, 200), ask(lip))
     yield Instance("lip-alike-3x400", 4, partial(sparse_counts, 3, 400), ask(lip))
 
 
@@ -261,13 +265,13 @@ def about_statistics() -> Iterator[Instance]:
     lip, ldp, srlip, people = always(LIP(1.0)), always(LDP(1.0)), always(SRLIP(1.0)), for_people(LIP)
     sees = partial(adult_joint, "marital-status", "relationship")
     few = partial(adult_joint, "income", "education")
-    yield Instance("statistics-2x60", 4, partial(skewed, 2, 60), ask(lip, "statistics"))
+    yield Instance("statistics-2x60", 4, partial(dirichlet, 2, 60), ask(lip, "statistics"))
     yield Instance("statistics-lip-census", 8, census, ask(lip, "statistics"))
     yield Instance("statistics-ldp-census", 10, census, ask(ldp, "statistics"))
     yield Instance("statistics-lip-5x100", 10, partial(skewed, 5, 100), ask(lip, "statistics"))
     yield Instance("statistics-ldp-5x100", 12, partial(skewed, 5, 100), ask(ldp, "statistics"))
     yield Instance("statistics-lip-15x100", 12, partial(skewed, 15, 100), ask(lip, "statistics"))
-    yield Instance("statistics-300x30", 10, partial(skewed, 300, 30), ask(lip, "statistics"))
+    yield Instance("statistics-300x30", 10, partial(uniform, 300, 30), ask(lip, "statistics"))
     yield Instance("statistics-srlip", 8, partial(uniform, 2, 4, 5), ask(srlip, "statistics"))
     yield Instance("statistics-sees", 8, sees, ask(lip, "statistics", sees_secret=True))
     yield Instance("statistics-population", 12, few, ask(people, "statistics"))
@@ -296,6 +300,7 @@ class Strategy:
     name: str
     instead: str  # what is done in its place
     parts: tuple[object, ...]  # modules, classes and functions
+    entered: tuple[object, ...]  # those of which one is entered wherever the strategy counts
     switch_off: Callable[[], None]
 
     @property
@@ -306,18 +311,19 @@ class Strategy:
     @property
     def codes(self) -> set[CodeType]:
         """The code of its functions; making an object is no use of it yet."""
-        return {code for part in self.parts for code in codes_of(part) if code.co_name != "__init__"}
+        return {code for part in self.entered for code in codes_of(part) if code.co_name != "__init__"}
 
 
 STRATEGIES: dict[str, Strategy] = {}
 
 
-def without(*parts: object) -> Callable[[Callable[[], None]], Callable[[], None]]:
+def without(*parts: object, entered: object = None) -> Callable[[Callable[[], None]], Callable[[], None]]:
     """Enter a strategy, called as its function is; the function's docstring says what is done in its place."""
 
     def enter(switch_off: Callable[[], None]) -> Callable[[], None]:
         name = switch_off.__name__
-        STRATEGIES[name] = Strategy(name, (switch_off.__doc__ or "").strip(), parts, switch_off)
+        met = parts if entered is None else (entered,)
+        STRATEGIES[name] = Strategy(name, (switch_off.__doc__ or "").strip(), parts, met, switch_off)
         return switch_off
 
     return enter
@@ -397,13 +403,13 @@ def boxes_in_turn() -> None:
     put(plan, searches.AlternatingSearch, lambda searches: searches[-1])
 
 
-@without(class_cones, extreme_rays)
+@without(class_cones, extreme_rays, entered=class_cones.ClassRelaxation)
 def class_cone_boxes() -> None:
     """SRLIP: chords over boxes of entries prove, as they do elsewhere"""
     put(plan, class_cones.class_cones, lambda rows, polytope: None)
 
 
-@without(sparse_products, pair_atoms)
+@without(sparse_products, pair_atoms, entered=sparse_products)
 def sparse_product_proofs() -> None:
     """statistics of many values: bounded by groups of secrets, searched by walks alone"""
     drop_moment_ways(moment_plan._build_sparse_products)
@@ -427,7 +433,13 @@ def full_product_programme() -> None:
     put(moment_plan, product_programme.ProductProgramme, sparse_products.SparseProductProgramme)
 
 
-@without(slack_masters.ResidualMaster, repair, reduced_problems.coarsen, reduced_problems._parts)
+@without(
+    slack_masters.ResidualMaster,
+    repair,
+    reduced_problems.coarsen,
+    reduced_problems._parts,
+    entered=slack_masters.ResidualMaster,
+)
 def many_inputs_at_350() -> None:
     """a master with loans up to 350 inputs (MANY_INPUTS)"""
     plan.MANY_INPUTS = 350
@@ -439,20 +451,24 @@ def many_inputs_at_350() -> None:
     reduced_problems.coarsen,
     reduced_problems._parts,
     restricted_master.ResidualSlack,
+    entered=slack_masters.ResidualMaster,
 )
 def rest_master() -> None:
-    """a master with loans, however many inputs there are, wherever something is proved"""
+    """a master with loans, however many inputs there are, and proofs at its prices"""
 
     def with_loans(problem: Problem, name: str, search: Any, proof: Any) -> ColumnGeneration:
-        bound = dual_bounds.RelaxationBound(problem, proof, plan._start_relaxation)
-        return ColumnGeneration(
-            problem, slack_masters.PenalisedMaster(problem, search), bound, Pace(plan.STEADY, 1), name
+        if proof is not None:
+            return plan._build_penalised(problem, name, search, proof, 0.0)
+        bound, pace = (
+            dual_bounds.RelaxationBound(problem, None, plan._start_relaxation),
+            Pace(0.0, plan.PATIENCE, plan.SOUGHT * problem.prior_cost),
         )
+        return ColumnGeneration(problem, slack_masters.PenalisedMaster(problem, search), bound, pace, name)
 
     put(plan, plan._build_residual, with_loans)
 
 
-@without(refinement)
+@without(refinement, entered=refinement.refine_merged)
 def alike_inputs_apart() -> None:
     """inputs that no row tells apart stay mixed in every atom"""
 
@@ -463,7 +479,7 @@ def alike_inputs_apart() -> None:
     put(reduced_problems.ReducedProblem, reduced_problems.ReducedProblem.refine, mixed)
 
 
-@without(reduced_problems.merge_equal)
+@without(reduced_problems.merge_equal, entered=refinement.refine_merged)
 def alike_inputs_merged() -> None:
     """inputs that no row tells apart are inputs of their own"""
 
@@ -504,7 +520,7 @@ def credal_simplex_kernel() -> None:
     plan.FEW_INPUTS = 0
 
 
-@without(products, product_programme)
+@without(products, product_programme, entered=moment_plan._build_products)
 def product_proofs() -> None:
     """statistics of few values: chords of squares, or products with few entries, or groups of secrets"""
     drop_moment_ways(moment_plan._build_products)
@@ -612,7 +628,12 @@ def one_secret_bounds() -> None:
     put(dual_bounds.RelaxationBound, dual_bounds.RelaxationBound._bound_single_secrets, lambda self, clock: [])
 
 
-@without(dual_bounds.RelaxationBound._bound_secret_pair, reduced_problems.narrow_parts, reduced_problems.relax_parts)
+@without(
+    dual_bounds.RelaxationBound._bound_secret_pair,
+    reduced_problems.narrow_parts,
+    reduced_problems.relax_parts,
+    entered=reduced_problems.relax_parts,
+)
 def two_secret_bounds() -> None:
     """no bound by the two dearest secrets over parts of inputs"""
     put(dual_bounds.RelaxationBound, dual_bounds.RelaxationBound._bound_secret_pair, lambda self, problem, clock: None)
@@ -630,7 +651,7 @@ def nearly_alike_inputs() -> None:
     dual_bounds.MANY_ALIKE = 10**9
 
 
-@without(conditional_entropy, side_channel_relaxation)
+@without(conditional_entropy, side_channel_relaxation, entered=conditional_entropy)
 def side_channel_bounds() -> None:
     """SRLIP: no bound by what side channels leave open"""
     put(dual_bounds.RelaxationBound, dual_bounds.RelaxationBound._side_channel_bounds, lambda self, deadline: iter(()))
@@ -674,7 +695,7 @@ def coarse_beginning() -> None:
     put(slack_masters.ResidualMaster, slack_masters.ResidualMaster._begin_coarse, plainly)
 
 
-@without(repair._repair_by_input, repair.InputAtoms)
+@without(repair._repair_by_input, repair.InputAtoms, entered=repair._base)
 def named_inputs() -> None:
     """what atoms leave over is one atom more, never named input by input"""
     put(repair, repair._repair_by_input, lambda *_: None)
@@ -769,8 +790,9 @@ def implied_rows() -> None:
 @without(chords.trim_boxes, chords.BoxedChords._trim)
 def trimmed_boxes() -> None:
     """boxes are cut, and never trimmed by reduced costs"""
-    put(chords, chords.trim_boxes, lambda low, high, reduced, room: (low, high))
-    put(credal_chords, chords.trim_boxes, lambda low, high, reduced, room: (low, high))
+    trimmed = chords.trim_boxes
+    for module in (chords, credal_chords):
+        put(module, trimmed, lambda low, high, reduced, room: (low, high))
 
 
 @without(branch_and_bound.BranchAndBound._select_atoms)
@@ -832,7 +854,12 @@ class Row:
     @property
     def gap(self) -> float:
         """Between value and bound, a share."""
-        return abs(self.bound - self.value) / self.scale
+        return abs(self.bound - self.value) / max(self.scale, TINY)
+
+    @property
+    def steps(self) -> int:
+        """Counted work: steps of programmes, and boxes."""
+        return self.iterations + self.pivots + self.boxes
 
     @property
     def measured(self) -> bool:
@@ -941,6 +968,8 @@ def alone(work: Callable[[], object], seconds: float) -> object:
         put(time, time.monotonic, time.process_time)
         try:
             answer.send(work())
+        except LookupError:  # a switch that finds nothing to switch off is a mistake of this file
+            raise
         except Exception as error:  # whatever it is, it is what came of it
             answer.send(f"{type(error).__name__}: {error}"[:200])
 
@@ -1035,7 +1064,8 @@ class Change:
     instance: str
     value: float  # by how much the value is worse
     gap: float  # by how much the gap is wider
-    work: float  # by what share it took longer
+    time: float  # by what share it took longer
+    steps: float  # by what share more steps were counted; 0 where time ended them
     failed: str = ""
 
     @property
@@ -1048,36 +1078,40 @@ class Change:
         """Whether the strategy does harm here."""
         if self.failed or self.worse:
             return False
-        return self.value < -WORSE_VALUE or self.gap < -WORSE_GAP or self.work < -WORSE_WORK
+        quicker = self.time < -WORSE_TIME or (self.steps < -WORSE_WORK and self.time < WORSE_WORK)
+        return self.value < -WORSE_VALUE or self.gap < -WORSE_GAP or quicker
 
     @property
     def _slower(self) -> bool:
-        return self.work > WORSE_WORK and self.gap > -WORSE_GAP
+        longer = self.time > WORSE_TIME or (self.steps > WORSE_WORK and self.time > -WORSE_WORK)
+        return longer and self.gap > -WORSE_GAP
 
     def __str__(self) -> str:
         if self.failed:
             return f"{self.instance} ({self.failed})"
-        return f"{self.instance} (value {-self.value:+.2%}, gap {self.gap:+.2%}, time {self.work:+.0%})"
+        work = f"time {self.time:+.0%}, steps {self.steps:+.0%}"
+        return f"{self.instance} (value {-self.value:+.2%}, gap {self.gap:+.2%}, {work})"
 
 
-def change(base: Sequence[Row], row: Row) -> Change | None:
-    """How a row differs from the runs with all strategies; None where nothing was measured."""
+def change(base: Sequence[Row], row: Row, seconds: float) -> Change | None:
+    """How a row differs from the runs with all strategies in that limit; None where nothing was measured."""
     if row.outcome.startswith(FAILED):
-        return Change(row.instance, math.nan, math.nan, math.nan, row.outcome)
+        return Change(row.instance, math.nan, math.nan, math.nan, math.nan, row.outcome)
     if not row.measured or not base:
         return None
     sign = 1.0 if row.upwards else -1.0
-    scale = base[0].scale
+    scale = max(base[0].scale, TINY)
 
-    def from_one(one: Row) -> tuple[float, float, float]:
+    def from_one(one: Row) -> tuple[float, float, float, float]:
         took = row.seconds - one.seconds
         share = took / one.seconds if abs(took) > LEAST_SECONDS else 0.0
-        return sign * (one.value - row.value) / scale, row.gap - one.gap, share
+        ended = max(row.seconds, one.seconds) < NEARLY_ALL * seconds
+        steps = row.steps / max(one.steps, 1) - 1 if ended else 0.0
+        return sign * (one.value - row.value) / scale, row.gap - one.gap, share, steps
 
     # Of two runs the one that is nearer: what lies between them is chance.
     differences = zip(*(from_one(one) for one in base), strict=True)
-    value, gap, work = (min(several, key=abs) for several in differences)
-    return Change(row.instance, value, gap, work)
+    return Change(row.instance, *(min(several, key=abs) for several in differences))
 
 
 def print_table(results: Results, chosen: Iterable[Instance], names: Iterable[str]) -> None:
@@ -1107,7 +1141,11 @@ def verdict(results: Results, chosen: Sequence[Instance], strategy: Strategy) ->
         base = [results.rows.get((instance.name, name)) for name in (BASE, AGAIN)]
         unused += row is not None and row.outcome == UNUSED
         pending += row is None or row.outcome == PENDING
-        one = None if row is None else change([each for each in base if each is not None and each.measured], row)
+        one = (
+            None
+            if row is None
+            else change([each for each in base if each is not None and each.measured], row, instance.seconds)
+        )
         if one is not None:
             found.append(one)
     worse, better = [one for one in found if one.worse], [one for one in found if one.better]

@@ -5,10 +5,12 @@ from typing import TypeVar
 
 import polars as pl
 from polars import selectors
+from polars.datatypes import DataTypeClass
 
 from privacyfunnel.errors import TableError
 
 Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
+Kind = pl.DataType | DataTypeClass
 
 
 def select_expression(columns: Sequence[str]) -> pl.Expr:
@@ -26,8 +28,25 @@ def select_columns(rows: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
 
 
 def categories_to_text(rows: Frame) -> Frame:
-    """The same columns, those of categories as text: their list of categories may name people that no row is about."""
-    return rows.with_columns(selectors.by_dtype(pl.Categorical, pl.Enum).cast(pl.String))
+    """The same columns, those of categories, or of lists of them and such, as text.
+
+    Their list of categories may name people that no row is about.
+    """
+    kinds = rows.collect_schema()
+    plain = {name: _categories_to_text(kind) for name, kind in kinds.items()}
+    return rows.with_columns(selectors.by_name(name).cast(plain[name]) for name in kinds if kinds[name] != plain[name])
+
+
+def _categories_to_text(kind: Kind) -> Kind:
+    if kind.base_type() in (pl.Categorical, pl.Enum):
+        return pl.String()
+    if isinstance(kind, pl.List):
+        return pl.List(_categories_to_text(kind.inner))
+    if isinstance(kind, pl.Array):
+        return pl.Array(_categories_to_text(kind.inner), kind.size)
+    if isinstance(kind, pl.Struct):
+        return pl.Struct({field.name: _categories_to_text(field.dtype) for field in kind.fields})
+    return kind
 
 
 def drop_name(entries: pl.Series) -> pl.Series:

@@ -13,6 +13,7 @@ from privacyfunnel.tables.coding.column_names import unique_label
 from privacyfunnel.tables.readers.column_selection import require_columns
 from privacyfunnel.tables.readers.dialect import DEFAULT_TEXT_FORMAT, TextFormat
 from privacyfunnel.tables.readers.number_format import PLAIN_NUMBERS, NumberFormat
+from privacyfunnel.tables.writers.column_buffers import rebuild_frame
 
 BATCH_ROWS = 1 << 20  # a frame is in memory already
 SECRET = "secret"  # what a secret without a name is called
@@ -104,7 +105,7 @@ class FrameTable:
         keep_index: bool = False,
     ) -> Any:
         """A native frame of the same kind: `columns`, then the columns `keep` of this frame as they are, or as text
-        where they are categories.
+        where they are categories, in buffers of their own.
 
         Row i is next to what this frame keeps in row `order[i]`, or in row i.
         Nothing else of this frame is in it, and its index only if it is to be `indexed` alike: an index may hold the
@@ -119,11 +120,10 @@ class FrameTable:
             series = {column.name: nw.new_series(column.name, column.to_list(), backend=backend) for column in fresh}
             frame = nw.from_dict(series, backend=backend)
         categories = [column.name for column in fresh if self._is_category(column.name)]
-        frame = frame.with_columns(nw.col(name).cast(nw.Categorical()) for name in categories)
+        frame = frame.with_columns(frame[name].cast(nw.Categorical()) for name in categories)
         if keep:
-            kept = self.frame[list(keep)].with_columns(*(_categories_to_text(self.frame[name]) for name in keep))
-            kept = kept if order is None else kept[order]
-            frame = nw.concat([frame, nw.maybe_reset_index(kept)], how="horizontal")
+            kept = nw.maybe_reset_index(self.frame[list(keep)])
+            frame = nw.concat([frame, rebuild_frame(kept if order is None else kept[order])], how="horizontal")
         native = frame.to_native()
         if index is not None:
             native.index = index
@@ -149,11 +149,6 @@ def add_column(native: Any, entries: Any) -> tuple[Any, str]:
     backend = frame.implementation
     more = nw.new_series(name, [None if entry is None else str(entry) for entry in listed], backend=backend)
     return nw.maybe_reset_index(frame).with_columns(more).to_native(), name
-
-
-def _categories_to_text(series: "nw.Series[Any]") -> "nw.Series[Any]":
-    """Categories become text: their list may name people that no row is about."""
-    return series.cast(nw.String()) if series.dtype in (nw.Categorical, nw.Enum) else series
 
 
 def _as_polars(series: "nw.Series[Any]") -> pl.Series:

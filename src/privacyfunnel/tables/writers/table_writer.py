@@ -18,6 +18,7 @@ from privacyfunnel.errors import ColumnError
 from privacyfunnel.tables.readers.column_selection import categories_to_text
 from privacyfunnel.tables.readers.dialect import DEFAULT_TEXT_FORMAT, TextFormat
 from privacyfunnel.tables.readers.suffixes import ARROW, DELIMITED, PARQUET
+from privacyfunnel.tables.writers.column_buffers import rebuild
 from privacyfunnel.tables.writers.spreadsheet_guard import guard_formulas
 
 ARROW_SCHEMA = "ARROW:schema"  # under which Parquet keeps the types that columns had
@@ -46,7 +47,7 @@ def write_batches(
                 source.lazy().sink_parquet(file, row_group_size=ROW_GROUP, metadata={ARROW_SCHEMA: schema})
         elif suffix in ARROW:
             with path.open("wb") as file:
-                categories_to_text(source.lazy()).sink_ipc(file, compression="zstd")
+                source.rebuild().sink_ipc(file, compression="zstd")
         else:
             source.refuse_unwritable()
             with _open_output(path, zipped=suffix.endswith(".gz")) as file:
@@ -105,6 +106,11 @@ class _BatchSource:
         self.rows = 0
         self._schema = first.schema
         self._batches = chain([first], iterator)
+
+    def rebuild(self) -> pl.LazyFrame:
+        """The frames in buffers of their own: what is written buffer by buffer holds their values and no more."""
+        schema = categories_to_text(pl.DataFrame(schema=self._schema)).schema
+        return register_io_source(lambda *_: map(rebuild, self()), schema=schema, is_pure=False)
 
     def lazy(self) -> pl.LazyFrame:
         return register_io_source(lambda *_: self(), schema=self._schema, is_pure=False)
