@@ -55,5 +55,5 @@ def test_the_stewards_table_says_what_a_belief_may_become() -> None:
     assert len(rows) == 4
     for belief, *told in rows:
         for epsilon, said in zip((0.5, 1.0, 2.0), told, strict=True):
-            most = 100 * LIP(epsilon).movable(float(belief) / 100, epsilon)[1]
+            most = 100 * LIP(epsilon).belief_bounds(float(belief) / 100, epsilon)[1]
             assert most <= float(said) < most + (1 if float(said) >= 10 else 0.1)

@@ -12,10 +12,10 @@ ROOT = Path(privacyfunnel.__file__).parent
 
 # A room may import from rooms before its own line, from its own line's rooms never, and from itself always.
 FLOW: tuple[tuple[str, ...], ...] = (
-    ("hints",),
+    ("hints", "deprecation"),
     ("arrays", "errors", "notebook_html"),
-    ("tables",),
-    ("model",),
+    ("names",),
+    ("tables", "model"),
     ("engine", "mechanisms"),
     ("designs",),
     ("release",),

@@ -179,7 +179,7 @@ def test_a_time_limit_is_handed_to_the_search_for_a_product_or_a_chain(
 class Looks:
     """A clock on which every look takes a second."""
 
-    left = 50.0
+    seconds_left = 50.0
 
     def __init__(self, seconds: float) -> None:
         self._looks = seconds

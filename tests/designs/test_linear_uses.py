@@ -81,7 +81,7 @@ def test_no_protocol_that_keeps_the_promise_beats_the_bound(
     joint: Joint, epsilon: float, data: st.DataObject, use: LinearUse
 ) -> None:
     other = data.draw(protocols_for(joint))
-    flat = other.quieter(other.joint_with_values(joint).sum(axis=0), 0.5)
+    flat = other.mix_constant(other.joint_with_values(joint).sum(axis=0), 0.5)
     for protocol in (flat, randomised_response(joint, LIP(epsilon)), other):
         leak = LIP(0).leakage(joint, protocol)
         if leak < 10:

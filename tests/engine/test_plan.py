@@ -34,7 +34,7 @@ def without_structure(rows: int) -> Problem:
 
 PROBLEMS = {
     "sets of priors, linear programmes": replace(
-        problem_of(TABLE, LIP(0.5)), credal_sets=LIP(0.5).for_population(TABLE, rare=0).sets(TABLE)
+        problem_of(TABLE, LIP(0.5)), credal_sets=LIP(0.5).for_population(TABLE, rare=0).credal_sets(TABLE)
     ),
     "seeing the secret, closed form": problem_of(TABLE, LIP(0.5), sees_secret=True),
     "seeing the secret, linear programmes": problem_of(TABLE, SRLIP(0.5), sees_secret=True),

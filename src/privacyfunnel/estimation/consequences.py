@@ -30,7 +30,7 @@ class Consequence:
 
     def belief_range(self, prior: float) -> tuple[float, float]:
         """Between what a belief may come to lie."""
-        return self.promise.movable(prior, self.promise.epsilon)
+        return self.promise.belief_bounds(prior, self.promise.epsilon)
 
     def to_dict(self, prior: float) -> dict[str, Any]:
         """As one object of JSON."""
@@ -47,7 +47,7 @@ def consequences(
     joint: Joint, rows: int, promise: Promise, epsilons: Sequence[float] = EPSILONS, seconds: float = SECONDS
 ) -> tuple[Consequence, ...]:
     """What each size of the promise would mean for this table; `rows` is how many it has."""
-    return tuple(_consequence(joint, rows, promise.resized(epsilon), seconds) for epsilon in epsilons)
+    return tuple(_consequence(joint, rows, promise.with_epsilon(epsilon), seconds) for epsilon in epsilons)
 
 
 def _consequence(joint: Joint, rows: int, promise: Promise, seconds: float) -> Consequence:

@@ -41,7 +41,7 @@ def largest_counting_bias(sealed: SealedProtocol, joint: Joint) -> CountingBias 
     if sealed.outcomes:
         return None
     found = []
-    for part, (values, p, f) in zip(sealed.law.parts, sealed.law.output_shares(joint), strict=True):
+    for part, (values, p, f) in zip(sealed.mechanism.parts, sealed.mechanism.output_shares(joint), strict=True):
         for i, j in enumerate(part.attributes):
             column = joint.attributes[j]
             place = {label: v for v, label in enumerate(column.labels)}

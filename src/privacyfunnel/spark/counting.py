@@ -11,7 +11,7 @@ import polars as pl
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import ColumnError
 from privacyfunnel.mechanisms.sealing import SealedProtocol
-from privacyfunnel.tables.coding.column_names import unique_label, validate_columns
+from privacyfunnel.names import unique_label, validate_columns
 from privacyfunnel.tables.coding.contingency import UnknownRows
 from privacyfunnel.tables.coding.known_domain import KnownCoder, encode_published
 from privacyfunnel.tables.coding.normalisation import normalise_codings

@@ -19,9 +19,9 @@ import polars as pl
 
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import ColumnError
+from privacyfunnel.names import MISSING, unique_label
 from privacyfunnel.tables.coding.bins import bin_labels, example_edges
 from privacyfunnel.tables.coding.code_cache import CodeCache, Codes
-from privacyfunnel.tables.coding.column_names import MISSING, unique_label
 from privacyfunnel.tables.readers.column_selection import drop_name
 from privacyfunnel.tables.readers.number_format import PLAIN_NUMBERS, NumberFormat
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from privacyfunnel.arrays import IntArray, freeze
+from privacyfunnel.names import join_labels
 from privacyfunnel.tables.coding.cell_counts import CellIndex, distinct_rows
 from privacyfunnel.tables.coding.coders import UNKNOWN, Coder, Coding
-from privacyfunnel.tables.coding.column_names import join_labels
 from privacyfunnel.tables.coding.merges import Merge
 
 
@@ -39,6 +39,10 @@ class Contingency:
     weights: IntArray  # c × k
     secret: Variable
     published: Variable
+
+    @property
+    def secret_columns(self) -> tuple[str, ...]:
+        return self.secret.columns
 
     @property
     def secret_labels(self) -> tuple[str, ...]:

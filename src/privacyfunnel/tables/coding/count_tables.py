@@ -10,10 +10,10 @@ import polars as pl
 
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import ColumnError, ParameterError, TableError
+from privacyfunnel.names import validate_columns
 from privacyfunnel.tables.coding.bins import Bins
 from privacyfunnel.tables.coding.cell_counts import CellCounter
 from privacyfunnel.tables.coding.coders import as_numbers
-from privacyfunnel.tables.coding.column_names import validate_columns
 from privacyfunnel.tables.coding.contingency import Contingency
 from privacyfunnel.tables.coding.encoding import build_contingency, column_coders
 from privacyfunnel.tables.coding.merges import Merge, rules_by_column

@@ -9,11 +9,11 @@ import polars as pl
 
 from privacyfunnel.arrays import freeze
 from privacyfunnel.errors import ColumnError, MergedAwayError
+from privacyfunnel.names import validate_columns
 from privacyfunnel.tables.coding.bins import Bins
 from privacyfunnel.tables.coding.cell_counts import CellCounter
 from privacyfunnel.tables.coding.code_cache import Codes
 from privacyfunnel.tables.coding.coders import MOST_LABELS, MOST_NUMBERS, Coder, as_numbers, as_text, parse_plain_number
-from privacyfunnel.tables.coding.column_names import validate_columns
 from privacyfunnel.tables.coding.contingency import Contingency, count_variable
 from privacyfunnel.tables.coding.encoding import column_coders
 from privacyfunnel.tables.coding.merges import Merge, rules_by_column

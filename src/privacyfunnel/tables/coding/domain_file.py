@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 
 from privacyfunnel.errors import ColumnError, ParameterError, SizeError, TableError
+from privacyfunnel.names import MISSING, suggest_name, unique_label
 from privacyfunnel.tables.coding.bin_edges import number_ranges
 from privacyfunnel.tables.coding.bins import Bins, bin_labels, example_edges
 from privacyfunnel.tables.coding.coders import Coding
-from privacyfunnel.tables.coding.column_names import MISSING, suggest_name, unique_label
 from privacyfunnel.tables.coding.contingency import Variable
 from privacyfunnel.tables.coding.cross_tabulation import numeric_columns
 from privacyfunnel.tables.coding.encoding import Encoding, column_coders

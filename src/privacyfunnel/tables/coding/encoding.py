@@ -15,6 +15,7 @@ import polars as pl
 
 from privacyfunnel.arrays import IntArray, freeze
 from privacyfunnel.errors import ColumnError, SizeError, TableError
+from privacyfunnel.names import validate_columns
 from privacyfunnel.tables.coding.bin_edges import find_edges
 from privacyfunnel.tables.coding.bins import Bins
 from privacyfunnel.tables.coding.cell_counts import CellCounter, CellIndex
@@ -24,7 +25,6 @@ from privacyfunnel.tables.coding.coders import (
     Coder,
     LabelCoder,
 )
-from privacyfunnel.tables.coding.column_names import validate_columns
 from privacyfunnel.tables.coding.contingency import Contingency, UnknownRows, count_variable
 from privacyfunnel.tables.coding.fingerprint import Fingerprint
 from privacyfunnel.tables.coding.merges import Merge, rules_by_column

@@ -15,6 +15,7 @@ import polars as pl
 
 from privacyfunnel.arrays import BoolArray, IntArray
 from privacyfunnel.errors import TableError
+from privacyfunnel.names import validate_columns
 from privacyfunnel.tables.coding.bins import Bins, bin_labels
 from privacyfunnel.tables.coding.code_cache import CodeCache, Codes
 from privacyfunnel.tables.coding.coders import (
@@ -25,7 +26,6 @@ from privacyfunnel.tables.coding.coders import (
     codes_above_null,
     parse_plain_number,
 )
-from privacyfunnel.tables.coding.column_names import validate_columns
 from privacyfunnel.tables.coding.contingency import UnknownRows, Variable
 from privacyfunnel.tables.coding.encoding import Encoding, column_coders, encode_with_coders
 from privacyfunnel.tables.coding.merges import Merge, rules_by_column

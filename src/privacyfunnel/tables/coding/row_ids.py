@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import ColumnError
+from privacyfunnel.names import validate_columns
 from privacyfunnel.tables.coding.coders import as_text
-from privacyfunnel.tables.coding.column_names import validate_columns
 from privacyfunnel.tables.readers.table_files import Table
 
 BLOCK = 16  # bytes that ids are filled up to a multiple of

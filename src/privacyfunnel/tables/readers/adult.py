@@ -15,7 +15,7 @@ import numpy as np
 
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import ColumnError
-from privacyfunnel.tables.coding.column_names import suggest_name
+from privacyfunnel.names import suggest_name
 from privacyfunnel.tables.writers.atomic_files import atomic_file
 
 ADULT_COLUMNS = (

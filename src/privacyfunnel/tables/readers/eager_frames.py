@@ -9,7 +9,7 @@ import polars as pl
 
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import TableError
-from privacyfunnel.tables.coding.column_names import unique_label
+from privacyfunnel.names import unique_label
 from privacyfunnel.tables.readers.column_selection import require_columns
 from privacyfunnel.tables.readers.dialect import DEFAULT_TEXT_FORMAT, TextFormat
 from privacyfunnel.tables.readers.number_format import PLAIN_NUMBERS, NumberFormat

@@ -14,9 +14,9 @@ import polars as pl
 
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import TableError
+from privacyfunnel.names import unique_label, validate_columns
 from privacyfunnel.tables.coding.bin_syntax import parse_bins
 from privacyfunnel.tables.coding.bins import Bins
-from privacyfunnel.tables.coding.column_names import unique_label, validate_columns
 from privacyfunnel.tables.coding.contingency import Contingency
 from privacyfunnel.tables.coding.count_tables import contingency_from_counts
 from privacyfunnel.tables.coding.encoding import encode
