@@ -41,7 +41,7 @@ def test_a_percentage_is_rounded_outwards_and_to_a_tenth(share: float) -> None:
     assert down <= share <= up
     assert down <= near <= up
     assert up - down <= 0.0010001
-    assert 0 <= down
+    assert down >= 0
     assert up <= 1
 
 
