@@ -12,7 +12,7 @@ ROOT = Path(privacyfunnel.__file__).parent
 
 # A room may import from rooms before its own line, from its own line's rooms never, and from itself always.
 FLOW: tuple[tuple[str, ...], ...] = (
-    ("hints", "deprecation"),
+    ("deprecation", "formatting", "hints"),
     ("arrays", "errors", "notebook_html"),
     ("names",),
     ("tables", "model"),

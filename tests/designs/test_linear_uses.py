@@ -230,7 +230,7 @@ def test_outputs_that_hold_neighbours_are_called_by_their_range() -> None:
     assert range_labels(age, where, held) == ["< 30", "[18, 65)", ">= 30", "all", None]
 
 
-@pytest.mark.parametrize("use", [Values(), Values(margin=True), Distance("squared")], ids=lambda use: use.called)
+@pytest.mark.parametrize("use", [Values(), Values(margin=True), Distance("squared")], ids=lambda use: use.full_name)
 def test_when_time_is_up_before_a_programme_ends_there_is_a_protocol_and_a_bound_all_the_same(use: LinearUse) -> None:
     joint = adult("marital-status", "education")
     best, proved = optimal(joint, LIP(1.0), use, time_limit=1e-6), optimal(joint, LIP(1.0), use)

@@ -269,7 +269,7 @@ class Joint:
     def project(self, attributes: Sequence[int]) -> Joint:
         """The joint of the secret and only some of the attributes.
 
-        >>> Joint.from_counts([[[3, 1], [0, 2]], [[1, 1], [1, 1]]]).onto([1]).weights
+        >>> Joint.from_counts([[[3, 1], [0, 2]], [[1, 1], [1, 1]]]).project([1]).weights
         array([[3, 3],
                [2, 2]])
         """
@@ -278,7 +278,7 @@ class Joint:
     def relabel(self, j: int, labels: Sequence[str]) -> Joint:
         """The joint in which the labels of attribute j are these; values whose labels become equal are one.
 
-        >>> Joint.from_counts([[3, 1, 2], [1, 1, 4]]).relabelled(0, ["few", "few", "many"]).weights
+        >>> Joint.from_counts([[3, 1, 2], [1, 1, 4]]).relabel(0, ["few", "few", "many"]).weights
         array([[4, 2],
                [2, 4]])
         """
