@@ -5,6 +5,7 @@ python -m benchmarks.ablation --quick                       the instances that t
 python -m benchmarks.ablation --only interval,product_proofs --instances lip,census
 python -m benchmarks.ablation --table                       print the table of what was measured, measure nothing
 python -m benchmarks.ablation --fresh                       measure again what is known
+python -m benchmarks.ablation --check                       compare the engine as it is with the rows on file
 
 A strategy is in the engine because some row of this table needs it. A row is defended where, without the strategy, the
 value is worse, the gap wider or the work longer than the limits below allow; "better without" is the opposite. A
@@ -51,7 +52,7 @@ from privacyfunnel.engine.clock import FOREVER, Clock
 from privacyfunnel.engine.driver import ColumnGeneration, Pace
 from privacyfunnel.engine.linear_uses import line
 from privacyfunnel.engine.lp import batched_simplex, credal_simplex, highs, tableau
-from privacyfunnel.engine.masters import blocks, repair, restricted_master, slack_masters
+from privacyfunnel.engine.masters import blocks, direction, repair, restricted_master, slack_masters
 from privacyfunnel.engine.masters.moment import Moment
 from privacyfunnel.engine.objective import Objective
 from privacyfunnel.engine.oracles import constraint_oracle, credal_batch, interval, oracle, polytope
@@ -66,19 +67,11 @@ from privacyfunnel.engine.proofs import (
     extreme_rays,
     product_programme,
     products,
-    sparse_products,
     squared_chords,
 )
 from privacyfunnel.engine.reductions import lazy_constraints, reduced_problems, refinement
-from privacyfunnel.engine.search import (
-    average_descent,
-    class_subspace,
-    direction,
-    pair_atoms,
-    searches,
-    subspace,
-    tangent,
-)
+from privacyfunnel.engine.search import direction as average_descent
+from privacyfunnel.engine.search import subspace, tangent, vertices
 from privacyfunnel.model.information import entropy, information
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
@@ -87,6 +80,7 @@ from privacyfunnel.model.uses.use import Information
 FILE = Path(__file__).parent / "goals" / "ablation.csv"
 WORSE_VALUE = 0.005  # of the scale of an instance: a value that is worse by more defends a strategy …
 WORSE_GAP = 0.005  # … and so does a gap that is wider by more
+MOST_WORSE = 0.02  # the same for --check, which compares the engine with what it was
 WORSE_WORK = 0.10  # … and counted work that is longer by this share, on runs that came to their end
 WORSE_TIME, LEAST_SECONDS = 0.4, 0.3  # the same for processor time, which a busy machine changes by a third
 QUICK = 4.0  # seconds: instances of --quick have no more
@@ -376,73 +370,21 @@ def nothing_simpler(*_: object) -> Callable[[float], float]:
     return lambda seconds: 0.0
 
 
-class AnyWalks(tangent.MomentTangentSearch):
-    """Walks by tangents from directions by chance, with what other searches have."""
+class PolytopeWalks(tangent.TangentSearch):
+    """Descents by tangents over a polytope, in place of walks over its vertices."""
 
-    patience = 1
-
-    def cover(self, prices: FloatArray, missing: FloatArray, clock: Clock = FOREVER) -> FloatArray:
-        """The same as downhill."""
-        return self.descend(prices, clock)
-
-
-class PolytopeWalks(AnyWalks):
-    """The same over a polytope, in place of walks over its vertices."""
-
-    def __init__(self, polytope: polytope.Polytope, objective: Objective) -> None:
+    def __init__(self, polytope: polytope.Polytope, objective: Objective, *, in_turn: bool = False) -> None:
         shape = SimpleNamespace(objective=objective, size=polytope.inputs)
-        super().__init__(polytope, cast(Problem, shape), searches.VertexSearch.starts)
+        super().__init__(polytope, cast(Problem, shape), vertices.VertexSearch.starts)
 
 
 # Those in doubt come first: this is the order in which they are measured.
-
-
-@without(searches.AlternatingSearch)
-def boxes_in_turn() -> None:
-    """LDP: walks over the polytope itself, none over boxes of fixed place"""
-    put(plan, searches.AlternatingSearch, lambda searches: searches[-1])
 
 
 @without(class_cones, extreme_rays, entered=class_cones.ClassRelaxation)
 def class_cone_boxes() -> None:
     """SRLIP: chords over boxes of entries prove, as they do elsewhere"""
     put(plan, class_cones.class_cones, lambda rows, polytope: None)
-
-
-@without(sparse_products, pair_atoms, entered=sparse_products)
-def sparse_product_proofs() -> None:
-    """statistics of many values: bounded by groups of secrets, searched by walks alone"""
-    drop_moment_ways(moment_plan._build_sparse_products)
-
-
-@without(pair_atoms)
-def pair_table() -> None:
-    """statistics: walks alone, without a table of all atoms over two inputs"""
-    put(moment_plan, pair_atoms.PairAtomSearch, lambda search, problem: searches)
-
-
-@without(sparse_products)
-def sparse_product_programme() -> None:
-    """statistics: all entries of the form in the programme from the beginning"""
-    put(moment_plan, sparse_products.SparseProductProgramme, product_programme.ProductProgramme)
-
-
-@without(product_programme.ProductProgramme)
-def full_product_programme() -> None:
-    """statistics: entries of the form arrive as they are needed (not over sets of priors)"""
-    put(moment_plan, product_programme.ProductProgramme, sparse_products.SparseProductProgramme)
-
-
-@without(
-    slack_masters.ResidualMaster,
-    repair,
-    reduced_problems.coarsen,
-    reduced_problems._parts,
-    entered=slack_masters.ResidualMaster,
-)
-def many_inputs_at_350() -> None:
-    """a master with loans up to 350 inputs (MANY_INPUTS)"""
-    plan.MANY_INPUTS = 350
 
 
 @without(
@@ -496,12 +438,6 @@ def steepest_rounds() -> None:
     direction.ROUNDS = 1
 
 
-@without(searches.TangentSearch)
-def tangent_search() -> None:
-    """walks by tangents as they are for statistics (TangentWalks) wherever TangentSearch walks"""
-    put(plan, searches.TangentSearch, AnyWalks)
-
-
 @without(credal_chords)
 def credal_chord_boxes() -> None:
     """sets of priors: chords over the whole polytope (OpenChords), not over boxes"""
@@ -522,24 +458,14 @@ def credal_simplex_kernel() -> None:
 
 @without(products, product_programme, entered=moment_plan._build_products)
 def product_proofs() -> None:
-    """statistics of few values: chords of squares, or products with few entries, or groups of secrets"""
+    """statistics of few values: chords of squares, or groups of secrets"""
     drop_moment_ways(moment_plan._build_products)
 
 
 @without(squared_chords)
 def squared_chord_proofs() -> None:
-    """statistics of many values and few secrets: products with few entries"""
+    """statistics of many values and few secrets: bounded by groups of secrets"""
     drop_moment_ways(moment_plan._build_chords)
-
-
-@without(squared_chords.TighteningProof)
-def ever_closer() -> None:
-    """one proof of the target itself, in place of ever smaller ones"""
-
-    def at_once(relaxation: Any, polish: Any) -> branch_and_bound.BranchAndBound:
-        return branch_and_bound.BranchAndBound(relaxation, relaxation.objective, polish)
-
-    put(moment_plan, squared_chords.TighteningProof, at_once)
 
 
 @without(credal_products)
@@ -596,30 +522,24 @@ def number_line() -> None:
     line.MOST_ROUNDS = 1
 
 
-@without(subspace.RandomSubspaceSearch)
-def some_inputs_search() -> None:
-    """walks over all inputs where each step is a linear programme"""
+@without(subspace)
+def subspace_search() -> None:
+    """SRLIP of many rows: descents over all inputs, not among neighbours"""
 
-    def over_all(problem: Problem, together: int) -> searches.TangentSearch:
-        return searches.TangentSearch(constraint_oracle.ConstraintOracle(problem), problem, plan.WALKS_BY_PROGRAMME)
+    def over_all(problem: Problem, together: int, at_first: int) -> tangent.TangentSearch:
+        return tangent.TangentSearch(constraint_oracle.ConstraintOracle(problem), problem, plan.WALKS_BY_PROGRAMME)
 
-    put(plan, subspace.RandomSubspaceSearch, over_all)
+    put(plan, subspace.SubspaceSearch, over_all)
 
 
-@without(class_subspace)
-def neighbour_search() -> None:
-    """SRLIP of many rows: walks among inputs by chance, not among neighbours"""
+@without(vertices.VertexSearch)
+def inputs_in_turn() -> None:
+    """blocks: walks from random starts, not around each input in turn"""
     put(
         plan,
-        class_subspace.ClassSubspaceSearch,
-        lambda problem, together, first: subspace.RandomSubspaceSearch(problem, together),
+        vertices.VertexSearch,
+        lambda polytope, objective, in_turn=False: vertices.VertexSearch(polytope, objective),
     )
-
-
-@without(searches.RoundRobinSearch)
-def inputs_in_turn() -> None:
-    """blocks: walks from chance starts, not around each input in turn"""
-    put(plan, searches.RoundRobinSearch, searches.VertexSearch)
 
 
 @without(dual_bounds.RelaxationBound._bound_single_secrets)
@@ -637,12 +557,6 @@ def one_secret_bounds() -> None:
 def two_secret_bounds() -> None:
     """no bound by the two dearest secrets over parts of inputs"""
     put(dual_bounds.RelaxationBound, dual_bounds.RelaxationBound._bound_secret_pair, lambda self, problem, clock: None)
-
-
-@without(dual_bounds.RelaxationBound._secret_group_bounds)
-def more_secret_bounds() -> None:
-    """no bounds by ever more secrets singled out"""
-    put(dual_bounds.RelaxationBound, dual_bounds.RelaxationBound._secret_group_bounds, lambda self, deadline: iter(()))
 
 
 @without(reduced_problems.merge_similar)
@@ -726,12 +640,11 @@ def secret_box() -> None:
     replace_way(plan._build_secret_box)
 
 
-@without(searches.VertexSearch, searches.RoundRobinSearch)
+@without(vertices.VertexSearch)
 def vertex_search() -> None:
     """walks by tangents over the same polytope, never from vertex to vertex"""
     for module in (plan, moment_plan):
-        put(module, searches.VertexSearch, PolytopeWalks)
-    put(plan, searches.RoundRobinSearch, PolytopeWalks)
+        put(module, vertices.VertexSearch, PolytopeWalks)
 
 
 @without(plan._build_vertices)
@@ -753,7 +666,7 @@ def most_proved() -> None:
     plan.MOST_PROVED = 10**9
 
 
-@without(class_subspace, subspace)
+@without(subspace)
 def many_rows() -> None:
     """SRLIP of many rows: walks over vertices, as for few (MANY_ROWS)"""
     plan.MANY_ROWS = 10**9
@@ -807,17 +720,17 @@ def polished_solutions() -> None:
     )
 
 
-@without(searches.VertexSearch._cheapest)
+@without(vertices.VertexSearch._cheapest)
 def vertex_pool() -> None:
     """walks over vertices begin by chance alone, never at vertices that were met"""
     put(
-        searches.VertexSearch,
-        searches.VertexSearch._cheapest,
+        vertices.VertexSearch,
+        vertices.VertexSearch._cheapest,
         lambda self, prices: self._pool[np.empty(0, dtype=np.int64)],
     )
 
 
-@without(plan._build_residual, plan._build_secret_box)
+@without(plan._build_secret_box)
 def steady_prices() -> None:
     """searches at the master's own prices, not at a running average (STEADY)"""
     plan.STEADY = 0.0
@@ -825,7 +738,7 @@ def steady_prices() -> None:
 
 @without(lazy_constraints.ConstraintList)
 def lazy_rows() -> None:
-    """products: all rows from the beginning"""
+    """products: all constraints from the beginning, however many"""
     put(lazy_constraints.ConstraintList, lazy_constraints.ConstraintList.initial_problem, lambda self: self.problem)
 
 
@@ -1114,6 +1027,22 @@ def change(base: Sequence[Row], row: Row, seconds: float) -> Change | None:
     return Change(row.instance, *(min(several, key=abs) for several in differences))
 
 
+def check(results: Results, chosen: Sequence[Instance]) -> bool:
+    """Solve every instance once and compare with the row on file, without writing; whether none is worse."""
+    fine = True
+    for instance in chosen:
+        row = _row(instance, BASE)
+        base = [one for name in (BASE, AGAIN) if (one := results.rows.get((instance.name, name))) and one.measured]
+        found = change(base, row, instance.seconds)
+        if found is None:
+            print(f"{instance.name:<28} nothing on file; {row.outcome or f'value {row.value:.6g}, gap {row.gap:.3%}'}")
+            continue
+        worse = bool(found.failed) or max(found.value, found.gap) > MOST_WORSE or found.steps > WORSE_WORK
+        fine = fine and not worse
+        print(f"{'WORSE' if worse else 'fine':<6} {found}", flush=True)
+    return fine
+
+
 def print_table(results: Results, chosen: Iterable[Instance], names: Iterable[str]) -> None:
     """Every instance as the engine solves it; then every strategy, with the instances that need it."""
     asked = list(chosen)
@@ -1169,6 +1098,7 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("--instances", help="those whose name has one of these words, with commas between")
     parser.add_argument("--file", type=Path, default=FILE, help="where results are kept")
     parser.add_argument("--table", action="store_true", help="measure nothing")
+    parser.add_argument("--check", action="store_true", help="compare the engine with the rows on file, write nothing")
     parser.add_argument("--fresh", action="store_true", help="measure again what is known")
     asked = parser.parse_args(words)
     names = asked.only.split(",") if asked.only else list(STRATEGIES)
@@ -1179,6 +1109,8 @@ def main(words: list[str] | None = None) -> None:
     if asked.instances:
         chosen = [each for each in chosen if any(word in each.name for word in asked.instances.split(","))]
     results = Results(asked.file)
+    if asked.check:
+        sys.exit(0 if check(results, chosen) else 1)
     if asked.fresh:
         for each in chosen:
             for name in (BASE, AGAIN, *names):

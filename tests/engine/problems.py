@@ -19,8 +19,10 @@ from privacyfunnel.engine.proofs.branch_and_bound import BranchAndBound
 from privacyfunnel.engine.proofs.chords import BoxedChords, ImageChords
 from privacyfunnel.engine.proofs.class_cones import ClassRelaxation, class_cones
 from privacyfunnel.engine.reductions.reduced_problems import merge_equal
-from privacyfunnel.engine.search.searches import Search, TangentSearch, VertexSearch
-from privacyfunnel.engine.search.subspace import RandomSubspaceSearch
+from privacyfunnel.engine.search.base import Search
+from privacyfunnel.engine.search.subspace import SubspaceSearch
+from privacyfunnel.engine.search.tangent import TangentSearch
+from privacyfunnel.engine.search.vertices import VertexSearch
 from privacyfunnel.model.constraints import LinearConstraints
 from privacyfunnel.model.information import entropy_terms
 from privacyfunnel.model.joint import Joint
@@ -155,4 +157,4 @@ def with_rest(problem: Problem, search: Search, prover: Prover | None, *, by_par
 
 def by_programmes(problem: Problem) -> ColumnGeneration:
     """What very many rows would get, however few there are."""
-    return with_rest(problem, RandomSubspaceSearch(problem, 128), None, by_parts=False)
+    return with_rest(problem, SubspaceSearch(problem, 128, 128), None, by_parts=False)

@@ -21,8 +21,10 @@ from privacyfunnel.engine.oracles.oracle import Oracle
 from privacyfunnel.engine.oracles.polytope import build_polytope
 from privacyfunnel.engine.plan import choose_generation, split
 from privacyfunnel.engine.problem import Problem
-from privacyfunnel.engine.search.searches import Search, TangentSearch, VertexSearch
-from privacyfunnel.engine.search.subspace import RandomSubspaceSearch
+from privacyfunnel.engine.search.base import Search
+from privacyfunnel.engine.search.subspace import SubspaceSearch
+from privacyfunnel.engine.search.tangent import TangentSearch
+from privacyfunnel.engine.search.vertices import VertexSearch
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LIP
 from tests.engine.problems import SEEDS
@@ -43,7 +45,7 @@ def test_a_search_that_is_late_hands_back_nothing_and_does_not_fail(problem: Pro
     searches: list[Search] = [
         VertexSearch(build_polytope(problem), problem.objective),
         TangentSearch(ConstraintOracle(problem), problem, 3),
-        RandomSubspaceSearch(problem, 8),
+        SubspaceSearch(problem, 8, 8),
     ]
     prices = np.zeros(problem.size)
     for search in searches:

@@ -22,12 +22,13 @@ from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.engine.bounds.dual_bounds import Prover
 from privacyfunnel.engine.clock import FOREVER, Clock, TimeUpError
 from privacyfunnel.engine.lp.highs import Programme
+from privacyfunnel.engine.masters.direction import SteepestDirection, SteepestSplit
 from privacyfunnel.engine.masters.moment import LEFT, Mixture, Moment, solve_mixture
 from privacyfunnel.engine.masters.moment_objective import MomentObjective
 from privacyfunnel.engine.masters.restricted_master import refit_weights
 from privacyfunnel.engine.objective import reduced_costs
 from privacyfunnel.engine.problem import Problem, Split
-from privacyfunnel.engine.search.direction import ObjectiveSearch, SteepestDirection, SteepestSplit
+from privacyfunnel.engine.search.base import ObjectiveSearch
 from privacyfunnel.errors import SolverError
 
 Progress = Callable[[float, float], None]

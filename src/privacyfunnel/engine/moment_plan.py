@@ -22,19 +22,15 @@ from privacyfunnel.engine.oracles.polytope import Polytope, build_polytope
 from privacyfunnel.engine.problem import Problem, Split
 from privacyfunnel.engine.proofs.branch_and_bound import BranchAndBound
 from privacyfunnel.engine.proofs.credal_products import CredalProductCuts
-from privacyfunnel.engine.proofs.product_programme import ProductProgramme, ProductSolver
 from privacyfunnel.engine.proofs.products import ProductRelaxation, build_constraint_cone
-from privacyfunnel.engine.proofs.sparse_products import SparseProductProgramme
-from privacyfunnel.engine.proofs.squared_chords import SquaredChords, TighteningProof
+from privacyfunnel.engine.proofs.squared_chords import SquaredChords
 from privacyfunnel.engine.reductions.reduced_problems import group_secrets
-from privacyfunnel.engine.search.pair_atoms import PairAtomSearch
-from privacyfunnel.engine.search.searches import VertexSearch
-from privacyfunnel.engine.search.tangent import MomentTangentSearch
+from privacyfunnel.engine.search.tangent import TangentSearch
+from privacyfunnel.engine.search.vertices import VertexSearch
 
 MOST_MULTIPLIED = 64  # inputs; with more, products of rows have too many entries for a box to be bounded in time
-MOST_PAIRED = 2000  # inputs; with more, a table of all pairs and a form of all entries no longer fit
 SIMPLER_GAP = 0.01  # of its value: how well a simpler problem is solved where the second moment counts
-MOST_MULTIPLIED_ROWS = 130  # beyond, walks over vertices take longer than what they find is worth
+MOST_BOXED = 2000  # inputs; with more, a form of all their pairs no longer fits
 FEW_ROWS = 20  # of five secrets under LDP; atoms then have so few entries that boxes of entries close
 SEARCHED_LONG = 0.6  # of a time limit, where a proof is quick once prices are right, and says little before
 ENDING = 0.05  # of a time limit: for the last mixture, without atoms of no weight
@@ -90,26 +86,19 @@ def _build_interval(problem: Problem, moment: Moment, clock: Clock) -> MomentToo
 def _build_products(problem: Problem, moment: Moment, clock: Clock) -> MomentTools:
     polytope = build_polytope(problem)
     search = VertexSearch(polytope, problem.objective)
-    return MomentTools(search, _product_prover(problem, polytope, search, ProductProgramme, clock))
-
-
-def _build_sparse_products(problem: Problem, moment: Moment, clock: Clock) -> MomentTools:
-    """The same where entries and pairs are many: all atoms over two inputs in a table, and few entries looked at."""
-    polytope = build_polytope(problem)
-    search = PairAtomSearch(VertexSearch(polytope, problem.objective), problem)
-    return MomentTools(search, _product_prover(problem, polytope, search, SparseProductProgramme, clock))
+    return MomentTools(search, _product_prover(problem, polytope, search, clock))
 
 
 def _build_chords(problem: Problem, moment: Moment, clock: Clock) -> MomentTools:
     """The same where secrets are few, so that atoms have few entries: boxes of these, and chords of squares."""
     polytope = build_polytope(problem)
-    search, reach = PairAtomSearch(VertexSearch(polytope, problem.objective), problem), list[FloatArray]()
+    search, reach = VertexSearch(polytope, problem.objective), list[FloatArray]()
 
     def build_prover(objective: MomentObjective) -> Prover:
         if not reach:
             reach.append(polytope.reach(clock.deadline))
         search.set_objective(objective)
-        return TighteningProof(SquaredChords(polytope, objective, reach[0]), search.polish)
+        return BranchAndBound(SquaredChords(polytope, objective, reach[0]), objective, search.polish)
 
     return MomentTools(search, build_prover, share=SEARCHED_LONG)
 
@@ -117,8 +106,7 @@ def _build_chords(problem: Problem, moment: Moment, clock: Clock) -> MomentTools
 def _product_prover(
     problem: Problem,
     polytope: Polytope,
-    search: VertexSearch | PairAtomSearch,
-    best_products: type[ProductSolver],
+    search: VertexSearch,
     clock: Clock,
 ) -> Callable[[MomentObjective], Prover]:
     """Proofs by products of rows."""
@@ -128,9 +116,7 @@ def _product_prover(
         if not reach:
             reach.append(np.minimum(cone.image @ polytope.reach(clock.deadline), 1.0))
         search.set_objective(objective)
-        return BranchAndBound(
-            ProductRelaxation(cone, objective, reach[0], None, best_products), objective, search.polish
-        )
+        return BranchAndBound(ProductRelaxation(cone, objective, reach[0]), objective, search.polish)
 
     return build_prover
 
@@ -144,7 +130,7 @@ def _build_groups(problem: Problem, moment: Moment, clock: Clock) -> MomentTools
 
 def _build_linear_programmes(problem: Problem, moment: Moment, clock: Clock) -> MomentTools:
     """Bounded in the same way; a step of a walk is a linear programme, for bases are too large to be inverted."""
-    search = MomentTangentSearch(ConstraintOracle(problem), problem, WALKS_BY_TANGENTS)
+    search = TangentSearch(ConstraintOracle(problem), problem, WALKS_BY_TANGENTS)
     return MomentTools(search, None, _single_secret_bound(problem, moment))
 
 
@@ -169,17 +155,9 @@ def _has_credal_sets(problem: Problem) -> bool:
     return problem.credal_sets is not None
 
 
-def _has_pairs(problem: Problem) -> bool:
-    """Few enough inputs for a table of all pairs of them, and each a value of its own."""
-    return (
-        problem.objective.is_identity
-        and problem.size <= MOST_PAIRED
-        and len(problem.inequalities) <= MOST_MULTIPLIED_ROWS
-    )
-
-
 def _has_few_constraints(problem: Problem) -> bool:
-    return _has_pairs(problem) and len(problem.inequalities) <= FEW_ROWS
+    """Few enough for boxes of entries, and each input a value of its own."""
+    return problem.objective.is_identity and problem.size <= MOST_BOXED and len(problem.inequalities) <= FEW_ROWS
 
 
 def _has_very_many_constraints(problem: Problem) -> bool:
@@ -200,7 +178,7 @@ def _build_credal_products(problem: Problem, moment: Moment, clock: Clock) -> Mo
     cone = build_constraint_cone(
         problem, -float(oracle.minimise(-beyond[None, :], clock.deadline).lower[0]) if beyond.any() else 0.0
     )
-    search = MomentTangentSearch(oracle, problem, WALKS_BY_TANGENTS)
+    search = TangentSearch(oracle, problem, WALKS_BY_TANGENTS)
     reach: list[FloatArray] = []
 
     def build_prover(objective: MomentObjective) -> Prover:
@@ -213,7 +191,7 @@ def _build_credal_products(problem: Problem, moment: Moment, clock: Clock) -> Mo
 
 def _build_credal_search(problem: Problem, moment: Moment, clock: Clock) -> MomentTools:
     """The same walks, without a proof of their own."""
-    search = MomentTangentSearch(CredalOracle(problem), problem, WALKS_BY_TANGENTS)
+    search = TangentSearch(CredalOracle(problem), problem, WALKS_BY_TANGENTS)
     return MomentTools(search, None, _table_bound(problem, moment))
 
 
@@ -252,6 +230,5 @@ MOMENT_PLAN = (
     MomentStrategy("very many rows, linear programmes", _has_very_many_constraints, _build_linear_programmes),
     MomentStrategy("vertices of the polytope, products of rows", _is_small, _build_products),
     MomentStrategy("vertices of the polytope, chords of squares", _has_few_constraints, _build_chords),
-    MomentStrategy("vertices of the polytope, some products of rows", _has_pairs, _build_sparse_products),
     MomentStrategy("vertices of the polytope, bounded by groups of secrets", lambda problem: True, _build_groups),
 )

@@ -22,34 +22,27 @@ from privacyfunnel.engine.oracles.credal_cone import credal_cone_constraints
 from privacyfunnel.engine.oracles.credal_constraints import CredalConstraints
 from privacyfunnel.engine.oracles.interval import IntervalOracle
 from privacyfunnel.engine.oracles.oracle import Oracle, is_secret_box, secret_box
-from privacyfunnel.engine.oracles.polytope import Polytope, build_box, build_polytope
+from privacyfunnel.engine.oracles.polytope import Polytope, build_polytope
 from privacyfunnel.engine.problem import Problem, Split
 from privacyfunnel.engine.proofs.branch_and_bound import BranchAndBound, Relaxation
 from privacyfunnel.engine.proofs.chords import BoxedChords, ImageChords
 from privacyfunnel.engine.proofs.class_cones import ClassRelaxation, class_cones
 from privacyfunnel.engine.proofs.credal_chords import CredalChords
 from privacyfunnel.engine.reductions.reduced_problems import merge_equal
-from privacyfunnel.engine.search.class_subspace import ClassSubspaceSearch
-from privacyfunnel.engine.search.searches import (
-    AlternatingSearch,
-    RoundRobinSearch,
-    Search,
-    TangentSearch,
-    VertexSearch,
-)
-from privacyfunnel.engine.search.subspace import RandomSubspaceSearch
+from privacyfunnel.engine.search.base import Search
+from privacyfunnel.engine.search.subspace import SubspaceSearch
+from privacyfunnel.engine.search.tangent import TangentSearch
+from privacyfunnel.engine.search.vertices import VertexSearch
 
-MANY_INPUTS = 150  # below, atoms are few enough to be searched for in the polytope itself, and prices soon right
+MANY_INPUTS = 350  # below, atoms are few enough to be searched for in the polytope itself, and prices soon right
 MANY_ROWS = 130  # beyond, inverting bases of so many rows takes longer than linear programmes one by one
 MOST_PROVED = 500  # rows; with more, a box takes so long to bound that branching says nothing in time
 MOST_BRANCHED = 700  # inputs; with more, first prices are far from right, and blocks are solved first
 MANY_OF_TWO = 1500  # inputs of one number; with more, tables of all pairs are long to price
 FIRST_BLOCK = 64  # inputs of the first blocks: a tenth of a second each
 LARGEST_BLOCK = 1200  # inputs; the atoms that a master of more knows fill hundreds of megabytes, and nothing is proved
-TOGETHER = 128  # inputs of one walk where a step is a linear programme
-NEIGHBOURS = 128  # the same where rows look at classes: those who share the smallest ones are enough to hide an input
+NEIGHBOURS = 128  # inputs of one walk where a step is a linear programme: those who share the smallest classes
 FIRST_NEIGHBOURS = 256  # the same for the first atoms: rare inputs that nobody hides cost most, and more can hide them
-BOXES = (0.5, 0.35, 0.65, 0.45, 0.55)  # places of a box within ε under LDP, the most useful first
 WALKS_IN_CLOSED_FORM, WALKS_BY_PROGRAMME = 96, 3  # at once: what a step costs differs a thousandfold
 WALKS_OVER_SETS, PATIENCE_OVER_SETS = 24, 4  # a proof takes so much longer than walks that they come first …
 FEW_INPUTS = 32  # with more, sets of priors have too many rows that matter to bring them in one by one, …
@@ -144,7 +137,7 @@ def _build_linear_programmes(problem: Problem, name: str) -> ColumnGeneration:
     search = TangentSearch(oracle, problem, WALKS_BY_PROGRAMME)
     proof = _proof(problem, ImageChords(oracle, problem.objective), search)
     if problem.size > MANY_INPUTS:
-        return _build_residual(problem, name, RandomSubspaceSearch(problem, TOGETHER), proof)
+        return _build_residual(problem, name, search, proof)
     return _build_penalised(problem, name, search, proof, 0.0)
 
 
@@ -166,14 +159,7 @@ def _build_credal(problem: Problem, name: str) -> ColumnGeneration:
 
 
 def _build_search_only(problem: Problem, name: str) -> ColumnGeneration:
-    return _build_residual(problem, name, _subspace_search(problem), None)
-
-
-def _subspace_search(problem: Problem) -> Search:
-    """Walks each step of which is a programme over some inputs."""
-    if problem.constraints.is_local:
-        return ClassSubspaceSearch(problem, NEIGHBOURS, FIRST_NEIGHBOURS)
-    return RandomSubspaceSearch(problem, TOGETHER)
+    return _build_residual(problem, name, SubspaceSearch(problem, NEIGHBOURS, FIRST_NEIGHBOURS), None)
 
 
 def _build_vertices(problem: Problem, name: str) -> ColumnGeneration:
@@ -206,7 +192,7 @@ def _block_generation(problem: Problem) -> ColumnGeneration:
     search = (
         IntervalOracle(problem)
         if problem.constraints.is_one_dimensional
-        else RoundRobinSearch(build_polytope(problem), problem.objective)
+        else VertexSearch(build_polytope(problem), problem.objective, in_turn=True)
     )
     return ColumnGeneration(problem, SingleBlockMaster(problem, search), NoBound(), Pace(0.0, search.patience))
 
@@ -218,17 +204,9 @@ def _needs_blocks(problem: Problem) -> bool:
 
 
 def _search(problem: Problem, polytope: Polytope) -> Search:
-    rows = problem.constraints
     if _steps_are_programmes(problem, polytope):
-        return _subspace_search(problem)
-    own = VertexSearch(polytope, problem.objective)
-    if rows.mutual_functionals is not None and problem.size > MANY_INPUTS:
-        boxes = [
-            build_box(problem.prior, rows.mutual_functionals, -place * problem.epsilon, (1 - place) * problem.epsilon)
-            for place in BOXES
-        ]
-        return AlternatingSearch([*(VertexSearch(box, problem.objective) for box in boxes), own])
-    return own
+        return SubspaceSearch(problem, NEIGHBOURS, FIRST_NEIGHBOURS)
+    return VertexSearch(polytope, problem.objective)
 
 
 def _steps_are_programmes(problem: Problem, polytope: Polytope) -> bool:
@@ -256,7 +234,7 @@ def _build_residual(problem: Problem, name: str, search: Search, proof: Prover |
     # Parts of alike inputs would lie across the classes that rows look at.
     beginning = CoarseStart(choose_generation, share, problem.size > MANY_INPUTS and not problem.constraints.is_local)
     supply = ResidualMaster(problem, search, beginning, patience)
-    pace = Pace(STEADY, patience, np.inf if proof is not None else SOUGHT * problem.prior_cost)
+    pace = Pace(0.0, patience, np.inf if proof is not None else SOUGHT * problem.prior_cost)
     return ColumnGeneration(problem, supply, RelaxationBound(problem, proof, _start_relaxation), pace, name)
 
 

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Iterator
-from itertools import chain
 from typing import Protocol
 
 import numpy as np
@@ -26,8 +25,7 @@ PROVING_SHARE = 6  # one part in so many of the time left goes to branching befo
 LEAST_PATIENCE = 5.0  # seconds that branching gets where there is no time limit
 LOOSEST = 0.64  # nats: the first proof by branching
 STILL = 0.1  # of the time for simpler problems: where none says more for so long, others have a turn
-EASIER_GAP = 0.01  # of what the prior costs: how well simpler problems are solved
-ONE_SECRET_GAP = 0.001  # the same for one secret against the rest, which takes no time
+ONE_SECRET_GAP = 0.001  # of what the prior costs: how well one secret against the rest is solved, which takes no time
 ONE_SECRET_SHARE = 0.5  # of the time left, for all of these
 MANY_ALIKE = 400  # inputs of a problem about one secret beyond which those nearly alike are one …
 ALIKE = 0.01, 0.004  # … up to these log-ratios: for each secret, and for the dearest again
@@ -180,7 +178,7 @@ class RelaxationBound:
     def _relax(self, enough: float, deadline: float) -> None:
         """Raise the bound by simpler problems, until it is enough, or the deadline, or it has not risen for a while."""
         if self._simpler is None:
-            self._simpler = chain(self._secret_group_bounds(deadline), self._side_channel_bounds(deadline))
+            self._simpler = self._side_channel_bounds(deadline)
         risen = time.monotonic()
         patience = STILL * (deadline - risen)
         for cost in self._simpler:
@@ -226,15 +224,6 @@ class RelaxationBound:
         self.bound = max(self.bound, cost)
         self.on_change()
         return cost
-
-    def _secret_group_bounds(self, deadline: float) -> Iterator[float]:
-        """Ever more secrets singled out, the dearest first."""
-        groups = group_secrets(self._problem)
-        if groups is not None and self._dearest:
-            for few in range(3, groups.count, 2):
-                few_of_them, left = groups.single_out(self._dearest[:few]), deadline - time.monotonic()
-                if few_of_them is not None and left > 0:
-                    yield self._lower_bound(few_of_them, EASIER_GAP, left)
 
     def _side_channel_bounds(self, deadline: float) -> Iterator[float]:
         """What side channels leave open, taken together."""

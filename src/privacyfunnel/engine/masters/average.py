@@ -32,7 +32,7 @@ from privacyfunnel.engine.proofs.entropic import (
     minimise_greedily,
     polytope_minimiser,
 )
-from privacyfunnel.engine.search.average_descent import AverageDescent
+from privacyfunnel.engine.search.direction import AverageDescent
 from privacyfunnel.errors import SolverError
 from privacyfunnel.model.information import entropy_terms
 

@@ -25,7 +25,7 @@ from privacyfunnel.engine.masters.restricted_master import (
 )
 from privacyfunnel.engine.problem import Problem, Split
 from privacyfunnel.engine.reductions.reduced_problems import coarsen, merge_equal
-from privacyfunnel.engine.search.searches import Search
+from privacyfunnel.engine.search.base import Search
 
 SLACK_TOLERANCE = 1e-12  # of the prior: less than this is rounding
 SEARCHED_TO = 0.25  # of the gap: below this the search finds nothing worth having

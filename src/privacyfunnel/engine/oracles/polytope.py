@@ -91,11 +91,6 @@ def build_polytope(problem: Problem) -> Polytope:
     return _assemble(A, np.zeros(A.shape[0]), A.max(axis=1, initial=0.0), problem.prior, secrets)
 
 
-def build_box(prior: FloatArray, functionals: FloatArray, low: float, high: float) -> Polytope:
-    """Every functional within [e^low, e^high]."""
-    return _assemble(*_ranges(functionals, float(np.exp(low)), float(np.exp(high))), prior, len(functionals))
-
-
 def _assemble(A: FloatArray, low: FloatArray, high: FloatArray, prior: FloatArray, support: int) -> Polytope:
     """Add Σ v = 1, and one slack per row with its bounds; `A` may have a column t after the inputs."""
     d = prior.size

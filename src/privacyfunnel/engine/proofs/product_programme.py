@@ -14,7 +14,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -53,23 +52,6 @@ class ProductBound:
     largest: float
     rows: FloatArray
     warm_start: WarmStart
-
-
-class ProductSolver(Protocol):
-    """What finds the best products for a form of `size` rows, the first `inputs` of them of v."""
-
-    def __init__(self, size: int, inputs: int, largest_floor: float) -> None: ...
-
-    def solve(
-        self,
-        D: FloatArray,
-        rows: FloatArray,
-        first: WarmStart,
-        goal: float,
-        missing: ProductCuts | None = None,
-        deadline: float = np.inf,
-    ) -> ProductBound:
-        """The least δ that was found, from these products on; it is not sought below the goal."""
 
 
 class ProductProgramme:

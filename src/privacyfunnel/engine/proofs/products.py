@@ -34,7 +34,6 @@ from privacyfunnel.engine.proofs.product_programme import (
     ProductBound,
     ProductCuts,
     ProductProgramme,
-    ProductSolver,
     WarmStart,
 )
 
@@ -120,11 +119,10 @@ class ProductRelaxation:
         objective: MomentObjective,
         reach: FloatArray,
         missing: ProductCuts | None = None,
-        best_products: type[ProductSolver] = ProductProgramme,
     ) -> None:
         self.cone, self.objective, self._reach, self._missing = cone, objective, reach, missing
         self._watched = cone.box_coordinates
-        self._programme = best_products(cone.constraints.shape[1], cone.image.shape[1], cone.floors[1])
+        self._programme = ProductProgramme(cone.constraints.shape[1], cone.image.shape[1], cone.floors[1])
 
     def roots(self, prices: FloatArray, deadline: float) -> Boxes:
         """All there is, with the floor's range in parts."""

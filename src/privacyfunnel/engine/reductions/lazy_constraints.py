@@ -15,6 +15,7 @@ from privacyfunnel.engine.clock import Clock
 from privacyfunnel.engine.plan import split
 from privacyfunnel.engine.problem import Problem, Split
 
+FEW_CONSTRAINTS = 500  # up to so many, all are there from the beginning
 LEAST = 0.1  # of the time: for the last split, however late it is
 INSIDE = 1e-9  # of ε: atoms that break a row by less break it by rounding
 
@@ -39,7 +40,9 @@ class ConstraintList:
     problem: Problem
 
     def initial_problem(self) -> Problem:
-        """The rows that single inputs would break most."""
+        """The rows that single inputs would break most; all of them where they are few."""
+        if len(self.problem.constraints) <= FEW_CONSTRAINTS:
+            return self.problem
         alone = self._excess(np.eye(self.problem.size))
         return self._select(np.unique(alone.argmax(axis=0)))
 

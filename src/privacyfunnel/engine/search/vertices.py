@@ -5,19 +5,20 @@ letting a non-basic variable j enter moves the basic ones along a column of B^-1
 looks further than a tangent does, so it is how the search goes wherever the polytope has few rows.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.engine.clock import FOREVER, Clock
 from privacyfunnel.engine.lp.batched_simplex import inverses
-from privacyfunnel.engine.objective import Objective, reduced_costs
+from privacyfunnel.engine.objective import Objective, reduced_costs, tangents
 from privacyfunnel.engine.oracles.polytope import Polytope
+from privacyfunnel.engine.search.base import IMPROVES, NEAR_ZERO, PREFERENCE
 
-IMPROVES = 1e-11  # a step that gains less is rounding
 STEP = 1e-9  # entries of a column that are smaller do not limit a step
 LONGEST = 30  # steps of a walk
+SPREAD = 0.3  # of random distributions: most of each lies on few inputs
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -160,3 +161,100 @@ class VertexWalks:
     def _inverses(matrix: FloatArray, basis: IntArray) -> FloatArray:
         """The inverse of every basis matrix, (k, m, m)."""
         return inverses(matrix.T[basis].transpose(0, 2, 1))
+
+
+class VertexSearch:
+    """Walks over the vertices of a polytope from chance starts, and from the best of a pool of those that were met."""
+
+    starts = 64  # walks at once
+    pool = 4096  # vertices that are remembered
+    short = 8  # steps of a walk where all that it passes counts
+    starting, starting_in_turn = 0.1, 0.5  # of the time left, for the first atoms: a programme per input
+
+    def __init__(self, polytope: Polytope, objective: Objective, *, in_turn: bool = False) -> None:
+        """With `in_turn`, each search begins around the next inputs, so that every input has its turn: for runs in
+        which no proof says what walks from random starts have missed."""
+        self.walks, self.polytope, self._in_turn, self._next = VertexWalks(polytope, objective), polytope, in_turn, 0
+        self.patience = -(-polytope.inputs // self.starts) if in_turn else 1
+        self._random = np.random.default_rng(1)
+        m, n = polytope.matrix.shape
+        self._pool = Vertices(np.empty((0, n)), np.empty((0, m), dtype=np.int64))
+        self._known: dict[bytes, None] = {}  # what is in the pool, in the same order
+
+    def set_objective(self, objective: Objective) -> None:
+        """Go on with another objective; what was met is remembered."""
+        self.walks = replace(self.walks, objective=objective)
+
+    def start(self, clock: Clock = FOREVER) -> FloatArray:
+        """For each input the atom that gives it most, as far as there is time: the others are found when missing."""
+        inputs, batch = self.polytope.inputs, self.polytope.batch
+        until = clock.part(self.starting_in_turn if self._in_turn else self.starting)
+        found = []
+        for first in range(0, inputs, batch):
+            if until.late:
+                break
+            some = -np.eye(min(batch, inputs - first), inputs, first)
+            found.append(self._add_to_pool(self.walks.cheapest(some, until)))
+        return np.concatenate(found) if found else self._pool.x[:0, :inputs]
+
+    def descend(self, prices: FloatArray, clock: Clock = FOREVER) -> FloatArray:
+        """Where long walks end."""
+        noise = self._noise()
+        if self._in_turn:
+            wanted = (self._next + np.arange(self.starts)) % self.polytope.inputs
+            self._next = int(wanted[-1]) + 1
+            noise = self._bias_slopes(noise, wanted)
+        starts = self.walks.cheapest(noise - prices, clock)
+        return self._add_to_pool(self.walks.descend(starts.concatenate(self._cheapest(prices)), prices, clock))
+
+    def cover(self, prices: FloatArray, missing: FloatArray, clock: Clock = FOREVER) -> FloatArray:
+        """Many different atoms of small reduced cost, above all such that give probability to what is missing.
+
+        Short walks rather than long ones: where there are many inputs no single atom matters, all on the way do.
+        """
+        return self.search_around(
+            prices, self._random.choice(self.polytope.inputs, self.starts, p=missing / missing.sum()), clock
+        )
+
+    def search_around(self, prices: FloatArray, wanted: IntArray, clock: Clock = FOREVER) -> FloatArray:
+        """What short walks pass that begin where each of these inputs, at most as many as `starts`, is made cheaper."""
+        starts = self.walks.cheapest(self._bias_slopes(self._noise(), wanted) - prices, clock)
+        return self._add_to_pool(
+            self.walks.trace(starts.concatenate(self._cheapest(prices)), prices, self.short, clock)
+        )
+
+    def _bias_slopes(self, noise: FloatArray, wanted: IntArray) -> FloatArray:
+        """These slopes, in which one of these inputs is cheaper in each row."""
+        noise = noise[: len(wanted)]
+        noise[np.arange(len(wanted)), wanted] -= self._random.uniform(*PREFERENCE, size=len(wanted))
+        return noise
+
+    def polish(self, atoms: FloatArray, prices: FloatArray) -> FloatArray:
+        """Vertices reached downhill from these atoms."""
+        slopes = tangents(self.walks.objective, atoms, NEAR_ZERO) - prices
+        return self._add_to_pool(self.walks.descend(self.walks.cheapest(slopes), prices))
+
+    def _noise(self) -> FloatArray:
+        d, B = self.polytope.inputs, self.walks.objective.square
+        if B is None:
+            return self._random.exponential(size=(self.starts, d)) * self._random.uniform(0, 2, size=(self.starts, 1))
+        # A square has slopes of its own size: along chance directions of B, and at chance distributions.
+        along = self._random.normal(size=(self.starts, B.shape[1])) * self._random.uniform(0, 3, size=(self.starts, 1))
+        at = self._random.dirichlet(np.full(d, SPREAD), self.starts) @ B
+        return -2.0 * np.where(np.arange(self.starts)[:, None] % 2 == 0, along, at) @ B.T
+
+    def _cheapest(self, prices: FloatArray) -> Vertices:
+        """Those of the pool that cost least now."""
+        reduced = reduced_costs(self.walks.objective, self._pool.x[:, : self.polytope.inputs], prices)
+        return self._pool[np.argsort(reduced)[: self.starts]]
+
+    def _add_to_pool(self, found: Vertices) -> FloatArray:
+        """Remember these vertices as starts for later searches; the different ones, as atoms."""
+        atoms = found.index_by_atom(self.polytope.inputs)
+        new = [key for key in atoms if key not in self._known]
+        if new:
+            keys = [*new, *self._known][: self.pool]
+            self._known = dict.fromkeys(keys)
+            fresh = found[np.array([atoms[key] for key in new], dtype=np.int64)]
+            self._pool = fresh.concatenate(self._pool)[np.arange(len(keys))]
+        return found.x[list(atoms.values()), : self.polytope.inputs]
