@@ -72,6 +72,7 @@ from privacyfunnel.engine.proofs import (
 from privacyfunnel.engine.reductions import lazy_constraints, reduced_problems, refinement
 from privacyfunnel.engine.search import direction as average_descent
 from privacyfunnel.engine.search import subspace, tangent, vertices
+from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.model.information import entropy, information
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
@@ -403,7 +404,7 @@ def rest_master() -> None:
             return plan._build_penalised(problem, name, search, proof, 0.0)
         bound, pace = (
             dual_bounds.RelaxationBound(problem, None, plan._start_relaxation),
-            Pace(0.0, plan.PATIENCE, plan.SOUGHT * problem.prior_cost),
+            Pace(0.0, SETTINGS.driver.patience, SETTINGS.driver.sought * problem.prior_cost),
         )
         return ColumnGeneration(problem, slack_masters.PenalisedMaster(problem, search), bound, pace, name)
 
@@ -435,7 +436,7 @@ def alike_inputs_merged() -> None:
 @without(direction.SteepestDirection)
 def steepest_rounds() -> None:
     """statistics: one programme and one search, in place of turns until nothing is found"""
-    direction.ROUNDS = 1
+    vars(SETTINGS.moments)["direction_rounds"] = 1
 
 
 @without(credal_chords)
@@ -453,7 +454,7 @@ def boxed_chords() -> None:
 @without(credal_batch, credal_simplex)
 def credal_simplex_kernel() -> None:
     """sets of priors over few inputs: one programme of HiGHS after the other, as over many"""
-    plan.FEW_INPUTS = 0
+    vars(SETTINGS.plan)["few_credal_inputs"] = 0
 
 
 @without(products, product_programme, entered=moment_plan._build_products)
@@ -495,7 +496,7 @@ def moment_bound_by_groups() -> None:
 @without(products.ProductRelaxation.roots)
 def floor_parts() -> None:
     """statistics under LDP: one box for the whole range of the floor"""
-    products.FLOORS = 1
+    vars(SETTINGS.proofs)["floors"] = 1
 
 
 @without(moment_driver.MomentGeneration._thin)
@@ -507,7 +508,7 @@ def thinner_mixtures() -> None:
 @without(entropic.GibbsBoxes._bounds)
 def gibbs_steps() -> None:
     """average: one linear bound of a box, at the place of the box it came from"""
-    entropic.STEPS = 1
+    vars(SETTINGS.proofs)["entropic_steps"] = 1
 
 
 @without(average_descent)
@@ -519,7 +520,7 @@ def funnel_walks() -> None:
 @without(line)
 def number_line() -> None:
     """squared distance: one programme, with the values themselves as actions"""
-    line.MOST_ROUNDS = 1
+    vars(SETTINGS.averages)["line_rounds"] = 1
 
 
 @without(subspace)
@@ -527,7 +528,9 @@ def subspace_search() -> None:
     """SRLIP of many rows: descents over all inputs, not among neighbours"""
 
     def over_all(problem: Problem, together: int, at_first: int) -> tangent.TangentSearch:
-        return tangent.TangentSearch(constraint_oracle.ConstraintOracle(problem), problem, plan.WALKS_BY_PROGRAMME)
+        return tangent.TangentSearch(
+            constraint_oracle.ConstraintOracle(problem), problem, SETTINGS.search.programme_starts
+        )
 
     put(plan, subspace.SubspaceSearch, over_all)
 
@@ -562,7 +565,7 @@ def two_secret_bounds() -> None:
 @without(reduced_problems.merge_similar)
 def nearly_alike_inputs() -> None:
     """one secret against the others: all inputs, not those nearly alike as one"""
-    dual_bounds.MANY_ALIKE = 10**9
+    vars(SETTINGS.bounds)["many_similar"] = 10**9
 
 
 @without(conditional_entropy, side_channel_relaxation, entered=conditional_entropy)
@@ -656,27 +659,26 @@ def batched_simplex_kernel() -> None:
 @without(plan._build_linear_programmes)
 def very_many_secrets() -> None:
     """hundreds of secrets: vertices of the polytope, as for fewer (VERY_MANY_SECRETS, VERY_MANY_ROWS)"""
-    plan.VERY_MANY_SECRETS = 10**9
-    moment_plan.VERY_MANY_ROWS = 10**9
+    vars(SETTINGS.plan)["very_many_secrets"] = 10**9
 
 
 @without(plan._build_search_only)
 def most_proved() -> None:
     """SRLIP of very many rows: branched all the same (MOST_PROVED)"""
-    plan.MOST_PROVED = 10**9
+    vars(SETTINGS.plan)["most_proved"] = 10**9
 
 
 @without(subspace)
 def many_rows() -> None:
     """SRLIP of many rows: walks over vertices, as for few (MANY_ROWS)"""
-    plan.MANY_ROWS = 10**9
-    plan.MOST_PROVED = 10**9
+    vars(SETTINGS.plan)["many_constraints"] = 10**9
+    vars(SETTINGS.plan)["most_proved"] = 10**9
 
 
 @without(plan._build_blocks)
 def most_branched_at_1500() -> None:
     """blocks from 1,500 inputs on (MOST_BRANCHED)"""
-    plan.MOST_BRANCHED = 1500
+    vars(SETTINGS.plan)["most_branched"] = 1500
 
 
 @without(polytope._floors)
@@ -733,7 +735,7 @@ def vertex_pool() -> None:
 @without(plan._build_secret_box)
 def steady_prices() -> None:
     """searches at the master's own prices, not at a running average (STEADY)"""
-    plan.STEADY = 0.0
+    vars(SETTINGS.driver)["secret_box_damping"] = 0.0
 
 
 @without(lazy_constraints.ConstraintList)

@@ -18,9 +18,6 @@ from privacyfunnel.engine.masters.moment import Moment, solve_mixture
 from privacyfunnel.engine.masters.moment_objective import MomentObjective
 from privacyfunnel.engine.moment_driver import MomentGeneration, MomentTools, split_by_forced_response
 from privacyfunnel.engine.moment_plan import (
-    MOST_BOXED,
-    MOST_MULTIPLIED,
-    VERY_MANY_ROWS,
     _build_groups,
     _build_linear_programmes,
     choose_moment_generation,
@@ -34,6 +31,7 @@ from privacyfunnel.engine.proofs.products import ProductRelaxation, build_constr
 from privacyfunnel.engine.proofs.squared_chords import SquaredChords, off_diagonal_bound
 from privacyfunnel.engine.reductions.reduced_problems import SecretGroups
 from privacyfunnel.engine.search.vertices import VertexSearch
+from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.errors import SolverError
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, Promise
@@ -259,7 +257,7 @@ def test_where_time_is_up_at_once_the_forced_response_is_what_is_left() -> None:
 
 def test_many_values_are_proved_too() -> None:
     random = np.random.default_rng(3)
-    p_x, p_s = 1 / np.arange(1, MOST_MULTIPLIED + 7), np.array([0.5, 0.3, 0.2])
+    p_x, p_s = 1 / np.arange(1, SETTINGS.plan.most_multiplied + 7), np.array([0.5, 0.3, 0.2])
     p_sx = random.dirichlet(20 * p_s, p_x.size).T * p_x / p_x.sum()
     joint = Joint.from_counts(np.maximum(np.round(p_sx * 10**6), 1).astype(np.int64))
     problem = Problem.from_values(joint.p_x, LIP(1.0).rows(joint), 1.0)
@@ -283,10 +281,10 @@ def test_where_products_are_too_many_groups_of_secrets_bound_from_below(
 
 
 def test_many_inputs_are_bounded_by_groups_and_many_secrets_searched_by_programmes() -> None:
-    assert choose_moment_generation(lip(3, 3, MOST_BOXED + 1, 1.0), shares(lip(3, 3, 5, 1.0))).strategy.endswith(
-        "of secrets"
-    )
-    many = lip(3, VERY_MANY_ROWS + 1, 5, 1.0)
+    assert choose_moment_generation(
+        lip(3, 3, SETTINGS.plan.most_boxed + 1, 1.0), shares(lip(3, 3, 5, 1.0))
+    ).strategy.endswith("of secrets")
+    many = lip(3, SETTINGS.plan.very_many_secrets + 1, 5, 1.0)
     assert choose_moment_generation(many, shares(many)).strategy.endswith(
         "linear programmes"
     )  # no basis of them is inverted

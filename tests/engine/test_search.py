@@ -10,11 +10,10 @@ from privacyfunnel.engine.masters.repair import repair_split
 from privacyfunnel.engine.objective import reduced_costs
 from privacyfunnel.engine.oracles.constraint_oracle import ConstraintOracle
 from privacyfunnel.engine.oracles.polytope import build_polytope
-from privacyfunnel.engine.plan import FIRST_NEIGHBOURS, NEIGHBOURS
 from privacyfunnel.engine.problem import Problem
-from privacyfunnel.engine.search import subspace
 from privacyfunnel.engine.search.subspace import RatioConstraints, SubspaceSearch
 from privacyfunnel.engine.search.vertices import VertexSearch, VertexWalks, Vertices
+from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import SRLIP
 from privacyfunnel.tables.readers.adult import adult_counts
@@ -132,10 +131,10 @@ def test_what_atoms_leave_over_is_closed_to_an_allowed_split(seed: int, epsilon:
 
 def test_walks_among_neighbours_meet_allowed_atoms_of_these(three_columns: Problem) -> None:
     problem = three_columns
-    assert problem.size > NEIGHBOURS
-    search = SubspaceSearch(problem, NEIGHBOURS, FIRST_NEIGHBOURS)
+    assert problem.size > SETTINGS.search.neighbours
+    search = SubspaceSearch(problem, SETTINGS.search.neighbours, SETTINGS.search.first_neighbours)
     atoms = allowed_atoms(search, problem)
-    assert (np.count_nonzero(atoms, axis=1) <= NEIGHBOURS).all()
+    assert (np.count_nonzero(atoms, axis=1) <= SETTINGS.search.neighbours).all()
 
 
 def test_neighbours_are_those_who_share_the_smallest_classes(three_columns: Problem) -> None:
@@ -166,7 +165,9 @@ def test_walks_begin_between_an_atom_that_has_what_is_missing_and_a_cheap_one(
 
     monkeypatch.setattr(search, "_start_between", seen)
     atoms = search.cover(prices, np.eye(1, problem.size, x)[0])
-    assert len(begun) == subspace.WALKS - -(-subspace.WALKS // subspace.FROM_NOWHERE)
+    assert len(begun) == SETTINGS.search.subspace_walks - -(
+        -SETTINGS.search.subspace_walks // SETTINGS.search.fresh_walks
+    )
     assert all(begun)
     assert (atoms[:, x] > 0).any()
 
@@ -199,8 +200,8 @@ def test_the_cheapest_atom_among_some_inputs_is_that_of_their_own_problem(
 
 def test_the_pool_keeps_what_is_cheapest_however_long_ago_it_was_met(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = problem_of(random_joint(7, (2, 3, 3)), SRLIP(0.5))
-    search = SubspaceSearch(problem, NEIGHBOURS, FIRST_NEIGHBOURS)
-    monkeypatch.setattr(subspace, "POOL", 5)
+    search = SubspaceSearch(problem, SETTINGS.search.neighbours, SETTINGS.search.first_neighbours)
+    monkeypatch.setitem(vars(SETTINGS.search), "subspace_pool", 5)
     random = np.random.default_rng(3)
     prices, atoms = random.normal(size=problem.size), random.dirichlet(np.ones(problem.size), 10)
     by_cost = atoms[np.argsort(reduced_costs(problem.objective, atoms, prices))]

@@ -13,15 +13,11 @@ import numpy as np
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine.bounds.dual_bounds import DualBound
 from privacyfunnel.engine.clock import FOREVER, Clock, TimeUpError
-from privacyfunnel.engine.masters.slack_masters import SEARCHED_TO, SLACK_TOLERANCE, MasterProblem
+from privacyfunnel.engine.masters.slack_masters import MasterProblem
 from privacyfunnel.engine.problem import Problem, Split
+from privacyfunnel.engine.settings import SETTINGS
 
 Progress = Callable[[float, float], None]
-
-WORTH_ADDING = 1e-10  # an atom whose reduced cost is nearer to 0 gains nothing but rounding
-MOST_ADDED = 2000  # per round: the cheapest ones, so that the master stays small
-PROVED_TO = 0.95  # of the gap: a proof asks for a little less than is allowed
-LATE_SHARE = 0.25  # of what is left of the time for proofs, for a search between two of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,22 +91,22 @@ class ColumnGeneration:
                 return
             clock.check()
             late = proving.late and not bounding.is_exhausted
-            searching = clock.part(LATE_SHARE) if late else clock if bounding.is_exhausted else proving
+            searching = clock.part(SETTINGS.driver.late_share) if late else clock if bounding.is_exhausted else proving
             self.prices = steady = prices if steady is None else past * steady + (1 - past) * prices
             least = self._add(supply.search(steady, searching), prices)
             if least == 0.0 and past > 0.0:
                 self.prices = steady = prices
                 least = self._add(supply.search(prices, searching), prices)
-            if owed > SLACK_TOLERANCE and least >= -supply.slack_price_threshold(sought) and not late:
+            if owed > SETTINGS.tolerance.slack and least >= -supply.slack_price_threshold(sought) and not late:
                 supply.raise_slack_price()
                 continue
-            in_vain = 0 if least < -SEARCHED_TO * sought else in_vain + 1
+            in_vain = 0 if least < -SETTINGS.driver.searched_to * sought else in_vain + 1
             if in_vain < self.pace.patience and not late:
                 continue
             if not proofs:
                 return
             # Late, atoms known to be cheaper than the target must not end the proof before it has said something.
-            target = max(PROVED_TO * gap, -2 * least if late else 0.0)
+            target = max(SETTINGS.driver.proved_to * gap, -2 * least if late else 0.0)
             added = self._add(bounding.prove(steady if late else prices, target, clock), prices)
             ended = bounding.is_exhausted or (least == 0.0 and not bounding.is_incomplete)
             if added == 0.0 and in_vain >= self.pace.patience and ended:
@@ -121,8 +117,8 @@ class ColumnGeneration:
         atoms = self.problem.clean(atoms)
         costs = self.problem.costs(atoms)
         reduced = costs - atoms @ prices
-        order = np.argsort(reduced)[:MOST_ADDED]
-        order = order[reduced[order] < -WORTH_ADDING]
+        order = np.argsort(reduced)[: SETTINGS.driver.most_added]
+        order = order[reduced[order] < -SETTINGS.tolerance.new_atom]
         new = order[self.master.add(atoms[order], costs[order])]
         return float(reduced[new].min(initial=0.0))
 

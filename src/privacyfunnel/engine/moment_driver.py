@@ -23,41 +23,16 @@ from privacyfunnel.engine.bounds.dual_bounds import Prover
 from privacyfunnel.engine.clock import FOREVER, Clock, TimeUpError
 from privacyfunnel.engine.lp.highs import Programme
 from privacyfunnel.engine.masters.direction import SteepestDirection, SteepestSplit
-from privacyfunnel.engine.masters.moment import LEFT, Mixture, Moment, solve_mixture
+from privacyfunnel.engine.masters.moment import Mixture, Moment, solve_mixture
 from privacyfunnel.engine.masters.moment_objective import MomentObjective
 from privacyfunnel.engine.masters.restricted_master import refit_weights
 from privacyfunnel.engine.objective import reduced_costs
 from privacyfunnel.engine.problem import Problem, Split
 from privacyfunnel.engine.search.base import ObjectiveSearch
+from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.errors import SolverError
 
 Progress = Callable[[float, float], None]
-
-PROVED_TO = 0.8  # of the gap: what a mixture is ahead of its bound by is to be less than is allowed
-AHEAD_TO = 0.5  # of the gap: where another split improves on the mixture by less, a proof is tried
-LATE = 0.25  # of what another split improves by: a proof asks for no less where time is short
-SEARCHED_TO = 0.02  # of the gap: atoms that cost no less are not worth having
-WORTH = 1e-10  # a reduced cost that is nearer to 0 is rounding
-LOOSEST = 0.05  # of the value: a proof asks for no more where nobody knows how much it can say
-EARLY, EARLY_SHARE = 0.3, 0.2  # of a time limit: when a first proof is tried, and of what is left then, for how long
-SEARCHING_SHARE = 0.5  # of what is left of a time limit, for one search
-FRUITLESS = 3  # proofs after which nothing was learned, until nothing is left to try
-LITTLE, STALLED = 1e-3, 12  # of the gap: after so many rounds that close no more of it, nothing is left to try either
-MOST_KEPT = 2500  # atoms of a master, and as many as there are inputs: a step of it then takes a second
-HARDLY = 1e-4  # of the most that an atom can weigh: one that weighs less is dropped …
-SPARE = 1e-3  # … unless it costs less than this of the value
-ROUGH, CLOSER, FINE = 1e-3, 0.1, 0.02  # how well a master is solved: at first; of what was last improved by; of the gap
-MOVED, FARTHEST = 5.0, 0.3  # of what it improves by: how far the mixture moves towards a split; and at most
-LEAST_SHARE = 1e-12  # of an input in a mix with the prior
-REFINED = 0.5  # seconds, for weights that average to the prior to rounding and not to a solver's tolerance
-NO_WEIGHT = 1e-8  # of the largest: atoms of less are dropped in the end
-LEAST_GAP = 1e-9  # relative: no proof reaches less where nothing is lost, so that a gap of nothing would be asked for
-LONGEST = 60.0  # seconds for simpler problems where there is no time limit
-BEYOND = 1e-7  # relative: what may be left open beyond what is allowed, by rounding
-SEARCH_SHARE, UNPROVED_SHARE = 0.5, 0.8  # of a time limit; the latter where nothing is proved at the master's prices
-SIMPLER_SHARE = 0.2  # of what is left for a proof: for a simpler problem, where there is one
-ENTRIES_WORTH = 700  # entries of M: with more of them the final mixture is not thinned by a linear programme
-FEWER_COST = 1e-7  # relative: what a thinner mixture may cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +43,7 @@ class MomentTools:
     search: ObjectiveSearch
     prover: Callable[[MomentObjective], Prover] | None
     relaxation_bound: Callable[[float], float] = lambda seconds: 0.0
-    share: float = SEARCH_SHARE  # of a time limit, for searches alone, where there is a prover
+    share: float = SETTINGS.moments.search_share  # of a time limit, for searches alone, where there is a prover
 
 
 class MomentGeneration:
@@ -95,45 +70,64 @@ class MomentGeneration:
         """Until value and bound differ by less than `gap` times the value less what nobody can avoid, or by less than
         `absolute`, or time is up."""
         clock = Clock.from_limit(time_limit)
-        early = clock.part(EARLY)
-        proving = clock.part(self.tools.share if self.tools.prover is not None else UNPROVED_SHARE)
+        early = clock.part(SETTINGS.moments.early)
+        proving = clock.part(self.tools.share if self.tools.prover is not None else SETTINGS.moments.unproved_share)
         self._begin(start, proving, clock)
-        tolerance, fruitless, stalled, before = ROUGH, 0, 0, np.inf
+        tolerance, fruitless, stalled, before = SETTINGS.moments.rough, 0, 0, np.inf
         while True:
-            near = max(gap * (self.value - self.moment.constant), absolute, LEAST_GAP * self.value)
+            near = max(gap * (self.value - self.moment.constant), absolute, SETTINGS.tolerance.gap * self.value)
             allowed = near / self._mixture.regularised_value
             if progress is not None:
                 progress(self.value, self.bound)
             rest = self.value - self.bound
-            stalled = stalled + 1 if rest > before - LITTLE * near else 0
+            stalled = stalled + 1 if rest > before - SETTINGS.moments.stalled_gain * near else 0
             before = min(before, rest)
-            if rest <= near or clock.late or fruitless >= FRUITLESS or stalled >= STALLED:
+            if (
+                rest <= near
+                or clock.late
+                or fruitless >= SETTINGS.moments.fruitless
+                or stalled >= SETTINGS.moments.stalled_rounds
+            ):
                 return
             objective, prices = self._mixture.costs(self.problem)
             already = 1.0 - self._mixture.entropy_term(self.problem, self.moment)
             towards = self._steepest.find(
-                objective, prices, self._kept[0], already, SEARCHED_TO * allowed, clock.part(SEARCHING_SHARE)
+                objective,
+                prices,
+                self._kept[0],
+                already,
+                SETTINGS.moments.searched_to * allowed,
+                clock.part(SETTINGS.moments.searching_share),
             )
             ahead = max(towards.most - already, 0.0)
-            learned, exact = self._move_towards(towards, ahead), tolerance <= 2 * FINE * allowed
+            learned, exact = self._move_towards(towards, ahead), tolerance <= 2 * SETTINGS.moments.fine * allowed
             if len(towards.atoms):
-                tolerance = max(min(tolerance, CLOSER * ahead if learned else 0.0), FINE * allowed)
+                tolerance = max(
+                    min(tolerance, SETTINGS.moments.closer * ahead if learned else 0.0), SETTINGS.moments.fine * allowed
+                )
             first = self.bound == 0.0 and early.late and self.tools.prover is not None
-            if ahead <= AHEAD_TO * allowed or proving.late or first or (exact and not learned):
+            if ahead <= SETTINGS.moments.ahead_to * allowed or proving.late or first or (exact and not learned):
                 self._check_entropy_limit()
                 if self.tools.prover is None:
-                    self.bound = max(self.bound, self.tools.relaxation_bound(min(clock.seconds_left, LONGEST)))
+                    self.bound = max(
+                        self.bound,
+                        self.tools.relaxation_bound(min(clock.seconds_left, SETTINGS.moments.relaxing_seconds)),
+                    )
                     return
-                until = clock if proving.late or ahead <= AHEAD_TO * allowed else clock.part(EARLY_SHARE)
+                until = (
+                    clock
+                    if proving.late or ahead <= SETTINGS.moments.ahead_to * allowed
+                    else clock.part(SETTINGS.moments.early_share)
+                )
                 if self.bound == 0.0 and clock.time_limit is not None:  # it may say more than a proof that is cut short
-                    self.bound = self.tools.relaxation_bound(SIMPLER_SHARE * until.seconds_left)
+                    self.bound = self.tools.relaxation_bound(SETTINGS.moments.relaxing_share * until.seconds_left)
                 # Atoms that are known to be cheaper must not end a proof before it has said something.
-                met = 2 * towards.excess if np.isfinite(towards.excess) else LOOSEST
-                target = max(PROVED_TO * allowed - ahead, LATE * ahead, met)
+                met = 2 * towards.excess if np.isfinite(towards.excess) else SETTINGS.moments.loosest
+                target = max(SETTINGS.moments.proved_to * allowed - ahead, SETTINGS.moments.late * ahead, met)
                 learned += self._prove(objective, towards.prices, target, until)
                 fruitless = 0 if learned else fruitless + 1
             if self.value - self.bound > near and len(towards.atoms) and not clock.late:
-                self._mix(tolerance, max(min(LEFT, ahead), tolerance), clock)
+                self._mix(tolerance, max(min(SETTINGS.moments.remaining, ahead), tolerance), clock)
 
     def _begin(self, start: FloatArray | None, searching: Clock, clock: Clock) -> None:
         """From the forced response on, and with atoms that are known already."""
@@ -143,7 +137,11 @@ class MomentGeneration:
         self._weights[self._add(forced.atoms)] = forced.weights
         self._steepest.remember(self.problem.clean(self.tools.search.start(searching)))
         try:
-            self._take(solve_mixture(self.problem, self.moment, self._atoms, self._weights, ROUGH, clock.deadline))
+            self._take(
+                solve_mixture(
+                    self.problem, self.moment, self._atoms, self._weights, SETTINGS.moments.rough, clock.deadline
+                )
+            )
         except TimeUpError:  # the first one that averages to the prior
             self._take(solve_mixture(self.problem, self.moment, self._atoms, self._weights, np.inf))
 
@@ -154,7 +152,7 @@ class MomentGeneration:
         self.bound = max(self.bound, self._mixture.bound(self.problem, self.moment, prices, max(-proof.bound, 0.0)))
         atoms = self.problem.clean(proof.atoms) if len(proof.atoms) else proof.atoms
         self._steepest.remember(atoms)
-        return int((reduced_costs(objective, atoms, prices) < -WORTH).sum())
+        return int((reduced_costs(objective, atoms, prices) < -SETTINGS.tolerance.new_atom).sum())
 
     def _check_entropy_limit(self) -> None:
         """What may be left open on average must be attainable: else β grows without end, and a proof says nothing."""
@@ -163,7 +161,7 @@ class MomentGeneration:
             return
         atoms, weights = self._kept
         left = float(weights @ self.problem.costs(atoms))
-        if left > most + BEYOND * (1 + abs(most)):
+        if left > most + SETTINGS.tolerance.entropy_limit * (1 + abs(most)):
             raise SolverError(
                 f"A split may leave open {most:.6g} nats on average; the best that was found leaves open {left:.6g}. "
                 "Ask for less information, or allow more time."
@@ -171,7 +169,9 @@ class MomentGeneration:
 
     def _move_towards(self, towards: SteepestSplit, ahead: float) -> int:
         """Give the master the atoms of this split, and a share of their weight; how many were new."""
-        share = min(FARTHEST, MOVED * ahead) if self.moment.most_entropy is None else 0.0
+        share = (
+            min(SETTINGS.moments.farthest, SETTINGS.moments.moved * ahead) if self.moment.most_entropy is None else 0.0
+        )
         known = len(self._atoms)
         places = self._add(towards.atoms)
         if len(places):
@@ -205,8 +205,13 @@ class MomentGeneration:
         self._mixture, self._kept = mixed, (self._atoms, mixed.weights)
         # How much of an atom there is, relative to the most that its inputs allow: those of rare ones weigh little.
         filled = mixed.weights * (self._atoms / self.problem.prior).max(axis=1)
-        order = np.argsort(-filled, kind="stable")[: MOST_KEPT + self.problem.size]
-        keep = np.sort(order[(filled[order] > HARDLY) | (mixed.reduced[order] < SPARE * mixed.regularised_value)])
+        order = np.argsort(-filled, kind="stable")[: SETTINGS.moments.most_kept + self.problem.size]
+        keep = np.sort(
+            order[
+                (filled[order] > SETTINGS.moments.light)
+                | (mixed.reduced[order] < SETTINGS.moments.spare * mixed.regularised_value)
+            ]
+        )
         self._atoms, self._weights = self._atoms[keep], mixed.weights[keep]
         self._seen = {key: i for i, key in enumerate(_keys(self._atoms))}
 
@@ -219,21 +224,29 @@ class MomentGeneration:
         """The best mixture with few atoms, and the bound."""
         atoms, weights = self._kept
         for thinner in (True, False):
-            some = weights > NO_WEIGHT * weights.max()
+            some = weights > SETTINGS.tolerance.no_weight * weights.max()
             few, begin = atoms[some], weights[some]
             if thinner:
                 begin = self._thin(few, begin)
-                few, begin = few[begin > NO_WEIGHT], begin[begin > NO_WEIGHT]
+                few, begin = few[begin > SETTINGS.tolerance.no_weight], begin[begin > SETTINGS.tolerance.no_weight]
             with suppress(TimeUpError):
                 found = solve_mixture(
-                    self.problem, self.moment, few, begin, FEWER_COST * 1e-2, clock.deadline, FEWER_COST
+                    self.problem,
+                    self.moment,
+                    few,
+                    begin,
+                    SETTINGS.moments.thinning_cost * SETTINGS.moments.thinning_accuracy,
+                    clock.deadline,
+                    SETTINGS.moments.thinning_cost,
                 )
                 off = np.abs(found.weights @ few / self.problem.prior - 1.0).max()
-                if off < 1e-9 and found.value <= self.value * (1 + FEWER_COST):
+                if off < SETTINGS.tolerance.average and found.value <= self.value * (
+                    1 + SETTINGS.moments.thinning_cost
+                ):
                     atoms, weights = few, found.weights
                     break
-        some = weights > NO_WEIGHT * 1e-2 * weights.max()
-        refining = Clock.from_limit(min(REFINED, clock.seconds_left))
+        some = weights > SETTINGS.tolerance.no_weight * SETTINGS.moments.thinning_accuracy * weights.max()
+        refining = Clock.from_limit(min(SETTINGS.moments.refining_seconds, clock.seconds_left))
         weights, atoms = refit_weights(self.problem.prior, weights[some], atoms[some], refining), atoms[some]
         return Split(weights, atoms, self.value, self.bound)
 
@@ -242,7 +255,7 @@ class MomentGeneration:
         t = self.moment.moment_image(self.problem, atoms)
         share = self.moment.moment_image(self.problem, self.problem.prior[None, :])[0]
         i, j = np.triu_indices(t.shape[1])
-        if i.size > ENTRIES_WORTH:
+        if i.size > SETTINGS.moments.most_thinned:
             return weights
         scaled = t / np.sqrt(share)
         columns = [scaled[:, i] * scaled[:, j], atoms / np.sqrt(self.problem.prior)]
@@ -251,7 +264,7 @@ class MomentGeneration:
         table = np.concatenate(columns, axis=1)
         goal = weights @ table
         programme = Programme()
-        programme.add_rows(goal - 1e-10, goal + 1e-10)
+        programme.add_rows(goal - SETTINGS.tolerance.same_moment, goal + SETTINGS.tolerance.same_moment)
         row, entry = np.nonzero(table)
         costs = np.random.default_rng(1).random(len(atoms))
         programme.add_columns(costs, np.searchsorted(row, np.arange(len(atoms))), entry, table[row, entry])
@@ -260,7 +273,7 @@ class MomentGeneration:
 
 def _keys(atoms: FloatArray) -> Iterator[bytes]:
     """What tells atoms apart, up to rounding."""
-    return (atom.tobytes() for atom in np.round(atoms, 12) + 0.0)  # −0 becomes 0
+    return (atom.tobytes() for atom in np.round(atoms, SETTINGS.tolerance.key_digits) + 0.0)  # −0 becomes 0
 
 
 def split_by_forced_response(problem: Problem) -> Split:
@@ -268,5 +281,5 @@ def split_by_forced_response(problem: Problem) -> Split:
     :math:`q_y \propto p_y / t_y`: a forced response with the most truth (Theorem 54). Nothing is proved about it."""
     atoms = problem.mix_with_prior(np.eye(problem.size))
     p = problem.prior
-    t = np.maximum((np.diag(atoms) - p) / (1 - p), LEAST_SHARE)
+    t = np.maximum((np.diag(atoms) - p) / (1 - p), SETTINGS.tolerance.prior_share)
     return Split(p / t / (p / t).sum(), atoms, np.inf, 0.0)

@@ -27,15 +27,7 @@ from privacyfunnel.engine.proofs.squared_chords import SquaredChords
 from privacyfunnel.engine.reductions.reduced_problems import group_secrets
 from privacyfunnel.engine.search.tangent import TangentSearch
 from privacyfunnel.engine.search.vertices import VertexSearch
-
-MOST_MULTIPLIED = 64  # inputs; with more, products of rows have too many entries for a box to be bounded in time
-SIMPLER_GAP = 0.01  # of its value: how well a simpler problem is solved where the second moment counts
-MOST_BOXED = 2000  # inputs; with more, a form of all their pairs no longer fits
-FEW_ROWS = 20  # of five secrets under LDP; atoms then have so few entries that boxes of entries close
-SEARCHED_LONG = 0.6  # of a time limit, where a proof is quick once prices are right, and says little before
-ENDING = 0.05  # of a time limit: for the last mixture, without atoms of no weight
-WALKS_BY_TANGENTS = 8  # at once, where each step is a linear programme
-VERY_MANY_ROWS = 250  # of the polytope; beyond, inverting its bases takes seconds a step, and gigabytes
+from privacyfunnel.engine.settings import SETTINGS
 
 
 def split_by_moment(
@@ -54,7 +46,7 @@ def split_by_moment(
     """
     clock = Clock.from_limit(time_limit)
     run = choose_moment_generation(problem, moment, clock)
-    run.run(gap, clock.part(1 - ENDING).time_limit, progress, start, absolute=absolute)
+    run.run(gap, clock.part(1 - SETTINGS.moments.ending_share).time_limit, progress, start, absolute=absolute)
     return run.best(clock)
 
 
@@ -100,7 +92,7 @@ def _build_chords(problem: Problem, moment: Moment, clock: Clock) -> MomentTools
         search.set_objective(objective)
         return BranchAndBound(SquaredChords(polytope, objective, reach[0]), objective, search.polish)
 
-    return MomentTools(search, build_prover, share=SEARCHED_LONG)
+    return MomentTools(search, build_prover, share=SETTINGS.moments.long_search_share)
 
 
 def _product_prover(
@@ -130,7 +122,7 @@ def _build_groups(problem: Problem, moment: Moment, clock: Clock) -> MomentTools
 
 def _build_linear_programmes(problem: Problem, moment: Moment, clock: Clock) -> MomentTools:
     """Bounded in the same way; a step of a walk is a linear programme, for bases are too large to be inverted."""
-    search = TangentSearch(ConstraintOracle(problem), problem, WALKS_BY_TANGENTS)
+    search = TangentSearch(ConstraintOracle(problem), problem, SETTINGS.search.wide_credal_starts)
     return MomentTools(search, None, _single_secret_bound(problem, moment))
 
 
@@ -144,7 +136,7 @@ def _single_secret_bound(problem: Problem, moment: Moment) -> Callable[[float], 
             easier = None if groups is None or clock.late else groups.single_out([s])
             if easier is not None:
                 run = choose_moment_generation(easier, moment, clock)
-                run.run(SIMPLER_GAP, clock.time_limit)
+                run.run(SETTINGS.moments.relaxation_gap, clock.time_limit)
                 best = max(best, run.bound)
         return best
 
@@ -157,18 +149,22 @@ def _has_credal_sets(problem: Problem) -> bool:
 
 def _has_few_constraints(problem: Problem) -> bool:
     """Few enough for boxes of entries, and each input a value of its own."""
-    return problem.objective.is_identity and problem.size <= MOST_BOXED and len(problem.inequalities) <= FEW_ROWS
+    return (
+        problem.objective.is_identity
+        and problem.size <= SETTINGS.plan.most_boxed
+        and len(problem.inequalities) <= SETTINGS.plan.few_constraints
+    )
 
 
 def _has_very_many_constraints(problem: Problem) -> bool:
     """Rows of its polytope: one per secret where all are compared with everybody, or with each other."""
     rows = problem.constraints
     compact = rows.compares_with_everybody or rows.mutual_functionals is not None
-    return (rows.share.shape[1] if compact else len(problem.inequalities)) > VERY_MANY_ROWS
+    return (rows.share.shape[1] if compact else len(problem.inequalities)) > SETTINGS.plan.very_many_secrets
 
 
 def _is_small(problem: Problem) -> bool:
-    return problem.size <= MOST_MULTIPLIED
+    return problem.size <= SETTINGS.plan.most_multiplied
 
 
 def _build_credal_products(problem: Problem, moment: Moment, clock: Clock) -> MomentTools:
@@ -178,7 +174,7 @@ def _build_credal_products(problem: Problem, moment: Moment, clock: Clock) -> Mo
     cone = build_constraint_cone(
         problem, -float(oracle.minimise(-beyond[None, :], clock.deadline).lower[0]) if beyond.any() else 0.0
     )
-    search = TangentSearch(oracle, problem, WALKS_BY_TANGENTS)
+    search = TangentSearch(oracle, problem, SETTINGS.search.wide_credal_starts)
     reach: list[FloatArray] = []
 
     def build_prover(objective: MomentObjective) -> Prover:
@@ -191,7 +187,7 @@ def _build_credal_products(problem: Problem, moment: Moment, clock: Clock) -> Mo
 
 def _build_credal_search(problem: Problem, moment: Moment, clock: Clock) -> MomentTools:
     """The same walks, without a proof of their own."""
-    search = TangentSearch(CredalOracle(problem), problem, WALKS_BY_TANGENTS)
+    search = TangentSearch(CredalOracle(problem), problem, SETTINGS.search.wide_credal_starts)
     return MomentTools(search, None, _table_bound(problem, moment))
 
 
@@ -201,7 +197,7 @@ def _table_bound(problem: Problem, moment: Moment) -> Callable[[float], float]:
     def relaxation_bound(seconds: float) -> float:
         clock = Clock.from_limit(seconds)
         run = choose_moment_generation(_restrict_to_table(problem, moment), moment, clock)
-        run.run(SIMPLER_GAP, clock.time_limit)
+        run.run(SETTINGS.moments.relaxation_gap, clock.time_limit)
         return run.bound
 
     return relaxation_bound

@@ -16,9 +16,8 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray, Matrix, nonzero_entries
+from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.model.information import entropy_terms
-
-AT_ONCE = 1 << 20  # entries that are summed at a time: their places fill 8 MB
 
 
 class Objective(Protocol):
@@ -99,7 +98,7 @@ def costs(objective: Objective, atoms: Matrix) -> FloatArray:
     """The cost of every row. Atoms have few non-zero entries, so only those are looked at, unless inputs are summed."""
     if isinstance(atoms, np.ndarray) and not objective.is_identity:
         separate = np.empty(len(atoms))
-        for first in range(0, len(atoms), rows := max(1, AT_ONCE // atoms.shape[1])):
+        for first in range(0, len(atoms), rows := max(1, SETTINGS.lp.sums // atoms.shape[1])):
             some = slice(first, first + rows)
             separate[some] = objective.terms(image(objective, atoms[some])).sum(axis=1)
         return separate - squares(objective, atoms)

@@ -33,27 +33,7 @@ from privacyfunnel.engine.search.base import Search
 from privacyfunnel.engine.search.subspace import SubspaceSearch
 from privacyfunnel.engine.search.tangent import TangentSearch
 from privacyfunnel.engine.search.vertices import VertexSearch
-
-MANY_INPUTS = 350  # below, atoms are few enough to be searched for in the polytope itself, and prices soon right
-MANY_ROWS = 130  # beyond, inverting bases of so many rows takes longer than linear programmes one by one
-MOST_PROVED = 500  # rows; with more, a box takes so long to bound that branching says nothing in time
-MOST_BRANCHED = 700  # inputs; with more, first prices are far from right, and blocks are solved first
-MANY_OF_TWO = 1500  # inputs of one number; with more, tables of all pairs are long to price
-FIRST_BLOCK = 64  # inputs of the first blocks: a tenth of a second each
-LARGEST_BLOCK = 1200  # inputs; the atoms that a master of more knows fill hundreds of megabytes, and nothing is proved
-NEIGHBOURS = 128  # inputs of one walk where a step is a linear programme: those who share the smallest classes
-FIRST_NEIGHBOURS = 256  # the same for the first atoms: rare inputs that nobody hides cost most, and more can hide them
-WALKS_IN_CLOSED_FORM, WALKS_BY_PROGRAMME = 96, 3  # at once: what a step costs differs a thousandfold
-WALKS_OVER_SETS, PATIENCE_OVER_SETS = 24, 4  # a proof takes so much longer than walks that they come first …
-FEW_INPUTS = 32  # with more, sets of priors have too many rows that matter to bring them in one by one, …
-WALKS_OVER_WIDE_SETS = 8  # … and a step of a walk is a linear programme of its own
-PIVOTS_PER_BOX = 8  # over sets: a box that needs more is cut first, and its halves go on; few would hold up the rest
-STEADY = 0.8  # weight of past prices where many splits cost the same; 0 where an atom is sought at its very prices
-PATIENCE = 8  # searches in vain where no proof says that there is nothing to be found …
-SOUGHT = 3e-4  # … worth this much of what the prior costs, however wide the gap: while it is open, prices are rough
-COARSE_SHARE, SHORT_COARSE_SHARE = 0.6, 0.3  # of the time to search, for the smaller problem; less where none is proved
-REFINING_SHARE, REFINING_SECONDS = 0.1, 0.5  # of a time limit, and at least so many, to make a split exact in the end
-VERY_MANY_SECRETS = 250  # rows of LIP and LDP beyond which inverting their bases takes seconds a step
+from privacyfunnel.engine.settings import SETTINGS
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +74,11 @@ def split(
 
 def _refinement_clock(clock: Clock) -> Clock:
     """What may pass until the best split is refined, beyond the limit too."""
-    return Clock(clock.start, clock.deadline + max(REFINING_SHARE * (clock.deadline - clock.start), REFINING_SECONDS))
+    return Clock(
+        clock.start,
+        clock.deadline
+        + max(SETTINGS.driver.refining_share * (clock.deadline - clock.start), SETTINGS.driver.refining_seconds),
+    )
 
 
 def cone_constraints(problem: Problem) -> sparse.csr_array:
@@ -120,46 +104,56 @@ def _build_interval(problem: Problem, name: str) -> ColumnGeneration:
 
 def _build_secret_box(problem: Problem, name: str) -> ColumnGeneration:
     oracle = secret_box(problem)
-    search = TangentSearch(oracle, problem, WALKS_IN_CLOSED_FORM)
+    search = TangentSearch(oracle, problem, SETTINGS.search.closed_form_starts)
     return _build_penalised(
-        problem, name, search, _proof(problem, ImageChords(oracle, problem.objective), search), STEADY
+        problem,
+        name,
+        search,
+        _proof(problem, ImageChords(oracle, problem.objective), search),
+        SETTINGS.driver.secret_box_damping,
     )
 
 
 def _build_secret_view(problem: Problem, name: str) -> ColumnGeneration:
     oracle = ConstraintOracle(problem)
-    search = TangentSearch(oracle, problem, WALKS_BY_PROGRAMME)
+    search = TangentSearch(oracle, problem, SETTINGS.search.programme_starts)
     return _build_penalised(problem, name, search, _proof(problem, ImageChords(oracle, problem.objective), search), 0.0)
 
 
 def _build_linear_programmes(problem: Problem, name: str) -> ColumnGeneration:
     oracle = ConstraintOracle(problem)
-    search = TangentSearch(oracle, problem, WALKS_BY_PROGRAMME)
+    search = TangentSearch(oracle, problem, SETTINGS.search.programme_starts)
     proof = _proof(problem, ImageChords(oracle, problem.objective), search)
-    if problem.size > MANY_INPUTS:
+    if problem.size > SETTINGS.plan.many_inputs:
         return _build_residual(problem, name, search, proof)
     return _build_penalised(problem, name, search, proof, 0.0)
 
 
 def _has_very_many_secrets(problem: Problem) -> bool:
-    return _has_compact_constraints(problem) and problem.constraints.share.shape[1] > VERY_MANY_SECRETS
+    return _has_compact_constraints(problem) and problem.constraints.share.shape[1] > SETTINGS.plan.very_many_secrets
 
 
 def _build_credal(problem: Problem, name: str) -> ColumnGeneration:
-    few = problem.size <= FEW_INPUTS
+    few = problem.size <= SETTINGS.plan.few_credal_inputs
     oracle: CredalBatchOracle | CredalOracle = (
-        CredalBatchOracle(problem, PIVOTS_PER_BOX) if few else CredalOracle(problem)
+        CredalBatchOracle(problem, SETTINGS.lp.pivots_per_box) if few else CredalOracle(problem)
     )
-    search = TangentSearch(oracle, problem, WALKS_OVER_SETS if few else WALKS_OVER_WIDE_SETS)
+    search = TangentSearch(
+        oracle, problem, SETTINGS.search.credal_starts if few else SETTINGS.search.wide_credal_starts
+    )
     relaxation: Relaxation = ImageChords(oracle, problem.objective)
     if problem.objective.is_identity:
         relaxation = CredalChords(oracle, problem.objective)
     bounding = ProofBound(problem, _proof(problem, relaxation, search))
-    return ColumnGeneration(problem, PenalisedMaster(problem, search), bounding, Pace(0.0, PATIENCE_OVER_SETS), name)
+    return ColumnGeneration(
+        problem, PenalisedMaster(problem, search), bounding, Pace(0.0, SETTINGS.driver.credal_patience), name
+    )
 
 
 def _build_search_only(problem: Problem, name: str) -> ColumnGeneration:
-    return _build_residual(problem, name, SubspaceSearch(problem, NEIGHBOURS, FIRST_NEIGHBOURS), None)
+    return _build_residual(
+        problem, name, SubspaceSearch(problem, SETTINGS.search.neighbours, SETTINGS.search.first_neighbours), None
+    )
 
 
 def _build_vertices(problem: Problem, name: str) -> ColumnGeneration:
@@ -171,19 +165,19 @@ def _build_vertices(problem: Problem, name: str) -> ColumnGeneration:
     if cones is not None:
         relaxation = ClassRelaxation(cones, problem.objective)
     proof = _proof(problem, relaxation, search)
-    if _steps_are_programmes(problem, polytope) or (problem.size > MANY_INPUTS and cones is None):
+    if _steps_are_programmes(problem, polytope) or (problem.size > SETTINGS.plan.many_inputs and cones is None):
         return _build_residual(problem, name, search, proof)
     return _build_penalised(problem, name, search, proof, 0.0)
 
 
 def _build_blocks(problem: Problem, name: str) -> ColumnGeneration:
     """Splits within blocks of inputs, which are joined; proofs where one block can hold all inputs."""
-    supply = BlockMaster(problem, _block_generation, FIRST_BLOCK, LARGEST_BLOCK)
+    supply = BlockMaster(problem, _block_generation, SETTINGS.slack.first_block, SETTINGS.slack.largest_block)
     proof = None
-    if problem.size <= LARGEST_BLOCK:
+    if problem.size <= SETTINGS.slack.largest_block:
         polytope = build_polytope(problem)
         proof = _proof(problem, BoxedChords(polytope, problem.objective), VertexSearch(polytope, problem.objective))
-    blocks = -(-problem.size // FIRST_BLOCK)
+    blocks = -(-problem.size // SETTINGS.slack.first_block)
     bounding = RelaxationBound(problem, proof, _start_relaxation, one_secret=True)
     return ColumnGeneration(problem, supply, bounding, Pace(0.0, blocks), name)
 
@@ -199,18 +193,18 @@ def _block_generation(problem: Problem) -> ColumnGeneration:
 
 def _needs_blocks(problem: Problem) -> bool:
     """Whether inputs are too many for one master, and blocks of them are the same problem."""
-    most = MANY_OF_TWO if problem.constraints.is_one_dimensional else MOST_BRANCHED
+    most = SETTINGS.plan.most_interval if problem.constraints.is_one_dimensional else SETTINGS.plan.most_branched
     return _has_compact_constraints(problem) and problem.size > most and not _has_very_many_secrets(problem)
 
 
 def _search(problem: Problem, polytope: Polytope) -> Search:
     if _steps_are_programmes(problem, polytope):
-        return SubspaceSearch(problem, NEIGHBOURS, FIRST_NEIGHBOURS)
+        return SubspaceSearch(problem, SETTINGS.search.neighbours, SETTINGS.search.first_neighbours)
     return VertexSearch(polytope, problem.objective)
 
 
 def _steps_are_programmes(problem: Problem, polytope: Polytope) -> bool:
-    return not _has_compact_constraints(problem) and polytope.matrix.shape[0] > MANY_ROWS
+    return not _has_compact_constraints(problem) and polytope.matrix.shape[0] > SETTINGS.plan.many_constraints
 
 
 def _has_compact_constraints(problem: Problem) -> bool:
@@ -229,12 +223,14 @@ def _build_penalised(problem: Problem, name: str, search: Search, proof: Prover,
 
 
 def _build_residual(problem: Problem, name: str, search: Search, proof: Prover | None) -> ColumnGeneration:
-    patience = search.patience if proof is not None else max(PATIENCE, search.patience)
-    share = SHORT_COARSE_SHARE if proof is None else COARSE_SHARE
+    patience = search.patience if proof is not None else max(SETTINGS.driver.patience, search.patience)
+    share = SETTINGS.slack.short_coarse_share if proof is None else SETTINGS.slack.coarse_share
     # Parts of alike inputs would lie across the classes that rows look at.
-    beginning = CoarseStart(choose_generation, share, problem.size > MANY_INPUTS and not problem.constraints.is_local)
+    beginning = CoarseStart(
+        choose_generation, share, problem.size > SETTINGS.plan.many_inputs and not problem.constraints.is_local
+    )
     supply = ResidualMaster(problem, search, beginning, patience)
-    pace = Pace(0.0, patience, np.inf if proof is not None else SOUGHT * problem.prior_cost)
+    pace = Pace(0.0, patience, np.inf if proof is not None else SETTINGS.driver.sought * problem.prior_cost)
     return ColumnGeneration(problem, supply, RelaxationBound(problem, proof, _start_relaxation), pace, name)
 
 
@@ -246,7 +242,7 @@ def _start_relaxation(problem: Problem) -> ColumnGeneration:
 
 
 def _has_very_many_constraints(problem: Problem) -> bool:
-    return not _has_compact_constraints(problem) and len(problem.inequalities) > MOST_PROVED
+    return not _has_compact_constraints(problem) and len(problem.inequalities) > SETTINGS.plan.most_proved
 
 
 PLAN = (

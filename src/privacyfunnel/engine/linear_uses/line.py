@@ -21,12 +21,7 @@ import numpy as np
 from privacyfunnel.arrays import FloatArray, sparse
 from privacyfunnel.engine.linear_uses.actions import split_by_actions
 from privacyfunnel.engine.oracles.oracle import Oracle
-
-MOST_ROUNDS = 60  # of master and line; a dozen were never exceeded
-MOST_PIECES = 400  # of the line in one round
-SECONDS = 30.0  # where nobody said how long it may take; a round that has begun is finished
-NEAR = 1e-6  # of a piece: a cut nearer to its end is made in the middle
-ALIKE = 1e-9  # numbers nearer than this are one action
+from privacyfunnel.engine.settings import SETTINGS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,10 +56,10 @@ def split_on_line(
     It is proved for the oracle's atoms, which may be a few more. `x` lies between 0 and 1. `best` is an allowed split
     to begin with, which is better than none.
     """
-    deadline = time.monotonic() + (SECONDS if time_limit is None else time_limit)
+    deadline = time.monotonic() + (SETTINGS.averages.line_seconds if time_limit is None else time_limit)
     places = np.unique(x)
     least, bound = _spread(best, x)[0], 0.0
-    for _ in range(MOST_ROUNDS):
+    for _ in range(SETTINGS.averages.line_rounds):
         found = split_by_actions(cone, p, np.square(places[:, None] - x), deadline=deadline)
         if found is None:
             break
@@ -72,11 +67,13 @@ def split_on_line(
         value, means = _spread(taken, x)
         if value < least:
             least, best = value, taken
-        lower, cheaper = _minimise_on_line(oracle, x, found.prices, tolerance / 4)
+        lower, cheaper = _minimise_on_line(oracle, x, found.prices, tolerance * SETTINGS.averages.line_proved_to)
         bound = max(bound, float(found.prices @ p + lower))
         # Actions that are not taken stay: their prices would be forgotten, and where values tie they would come and go.
         after = _drop_duplicates(np.concatenate([places, means, cheaper]))
-        if least - bound <= tolerance or (len(after) == len(places) and np.allclose(after, places, atol=ALIKE)):
+        if least - bound <= tolerance or (
+            len(after) == len(places) and np.allclose(after, places, atol=SETTINGS.tolerance.action)
+        ):
             break
         if time.monotonic() > deadline:
             break
@@ -104,9 +101,9 @@ def _minimise_on_line(oracle: Oracle, x: FloatArray, prices: FloatArray, toleran
     first, last = ends([float(x.min()), float(x.max())])
     seen = {end.t: end.t**2 + end.height + end.slope * end.t for end in (first, last)}
     queue = [(_chord_bound(first, last)[0], first.t, first, last)]
-    for _ in range(MOST_PIECES):
+    for _ in range(SETTINGS.averages.line_pieces):
         lower, _, left, right = queue[0]
-        if lower >= min(seen.values()) - tolerance or right.t - left.t < ALIKE:
+        if lower >= min(seen.values()) - tolerance or right.t - left.t < SETTINGS.tolerance.action:
             break
         heapq.heappop(queue)
         [middle] = ends([_cut(left, right)])
@@ -132,11 +129,11 @@ def _cut(left: _End, right: _End) -> float:
     width = right.t - left.t
     if left.slope > right.slope:
         t = (right.height - left.height) / (left.slope - right.slope)
-        if left.t + NEAR * width < t < right.t - NEAR * width:
+        if left.t + SETTINGS.tolerance.cut * width < t < right.t - SETTINGS.tolerance.cut * width:
             return t
     return left.t + width / 2
 
 
 def _drop_duplicates(numbers: FloatArray) -> FloatArray:
     numbers = np.sort(numbers)
-    return np.asarray(numbers[np.concatenate([[True], np.diff(numbers) > ALIKE])])
+    return np.asarray(numbers[np.concatenate([[True], np.diff(numbers) > SETTINGS.tolerance.action])])

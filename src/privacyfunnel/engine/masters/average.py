@@ -33,18 +33,9 @@ from privacyfunnel.engine.proofs.entropic import (
     polytope_minimiser,
 )
 from privacyfunnel.engine.search.direction import AverageDescent
+from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.errors import SolverError
 from privacyfunnel.model.information import entropy_terms
-
-STARTS = 96  # of walks in one search
-WALK, LATE_WALK = 60, 400  # steps: enough to see which atoms are worth having, and to have these to all digits
-WORTH, WORTH_OF_GAP = 1e-10, 0.1  # reduced cost below minus this, or this part of the gap, is worth an atom
-ADDED = 24  # atoms in one round
-DAMPING = 0.5  # weight of past prices, which damps their swings
-MOST_ROUNDS = 2000
-SECONDS = 60.0  # where nobody said how long it may take
-PROOF_SHARE = 0.5  # of the gap that is left to the proof
-FIRST_PROOF = 0.3  # of the time: by then something is to be proved, however much atoms still help
 
 Progress = Callable[[float, float], None]
 
@@ -74,7 +65,7 @@ def split_on_average(
     """
     first = np.concatenate([problem.prior[None], problem.first_atoms(), *([] if start is None else [start])])
     return _AverageGeneration(problem, average, bound_average or average, first).run(
-        gap, SECONDS if time_limit is None else time_limit, progress
+        gap, SETTINGS.averages.seconds if time_limit is None else time_limit, progress
     )
 
 
@@ -83,7 +74,7 @@ class _AverageGeneration:
         self.problem, self.average, self.bounded, self.atoms = problem, average, bounded, first
         self.free = not len(problem.constraints)
         self.walks = AverageDescent(problem, average.secrets)
-        self.worth = WORTH
+        self.worth = SETTINGS.tolerance.new_atom
         self.rng = np.random.default_rng(0)
         self.minimise: Minimiser = minimise_greedily
         self.reach = np.ones(problem.size)
@@ -102,25 +93,29 @@ class _AverageGeneration:
         self._add_columns(self.atoms)
 
     def run(self, gap: float, time_limit: float, progress: Progress | None) -> Split:
-        begun, self.worth = time.monotonic(), max(WORTH, WORTH_OF_GAP * gap)
+        begun, self.worth = time.monotonic(), max(SETTINGS.tolerance.new_atom, SETTINGS.averages.worth * gap)
         deadline, bound, steady, price = begun + time_limit, -np.inf, None, 0.0
-        first_proof = begun + FIRST_PROOF * time_limit
-        for _ in range(MOST_ROUNDS):
+        first_proof = begun + SETTINGS.averages.early * time_limit
+        while True:
             weights, value, prices, mu = self._solve()
             if progress is not None:
                 progress(value, bound)
             now = time.monotonic()
             if value - bound <= gap or now >= deadline:
                 break
-            steady = prices if steady is None else DAMPING * steady + (1 - DAMPING) * prices
-            price = DAMPING * price + (1 - DAMPING) * mu if price else mu
+            steady = (
+                prices
+                if steady is None
+                else SETTINGS.averages.damping * steady + (1 - SETTINGS.averages.damping) * prices
+            )
+            price = SETTINGS.averages.damping * price + (1 - SETTINGS.averages.damping) * mu if price else mu
             late = now > first_proof and bound == -np.inf
             new = self._search(steady, price, prices, mu)
             if not len(new):
                 steady, price = prices, mu
                 new = self._search(prices, mu, prices, mu)
             if not len(new) or late:
-                lower, met = self._prove(prices, mu, PROOF_SHARE * max(gap, 0.0), deadline)
+                lower, met = self._prove(prices, mu, SETTINGS.averages.proved_to * max(gap, 0.0), deadline)
                 bound = max(bound, float(prices @ self.problem.prior + mu * self.bounded.least + lower))
                 new = np.concatenate([new, self._select_atoms(met, prices, mu)])
                 if not len(new):
@@ -154,19 +149,22 @@ class _AverageGeneration:
     def _search(self, prices: FloatArray, mu: float, true_prices: FloatArray, true_mu: float) -> FloatArray:
         """Atoms of negative reduced cost at the true prices, from walks at those given."""
         starts = np.concatenate(
-            [self._mix_atom_pairs(), self.rng.dirichlet(np.full(self.problem.size, 0.3), STARTS // 2)]
+            [
+                self._mix_atom_pairs(),
+                self.rng.dirichlet(np.full(self.problem.size, SETTINGS.averages.spread), SETTINGS.averages.starts // 2),
+            ]
         )
-        found = self.walks.descend(starts, prices, mu, WALK)
+        found = self.walks.descend(starts, prices, mu, SETTINGS.averages.steps)
         good = self._select_atoms(found, true_prices, true_mu)
         if not len(good):
             return good
-        further = self.walks.descend(good, prices, mu, LATE_WALK)
+        further = self.walks.descend(good, prices, mu, SETTINGS.averages.late_steps)
         return self._select_atoms(np.concatenate([good, further]), true_prices, true_mu)
 
     def _mix_atom_pairs(self) -> FloatArray:
         """Mixtures of two atoms that are known."""
-        first, second = self.rng.integers(0, len(self.atoms), (2, STARTS // 2))
-        share = self.rng.random((STARTS // 2, 1))
+        first, second = self.rng.integers(0, len(self.atoms), (2, SETTINGS.averages.starts // 2))
+        share = self.rng.random((SETTINGS.averages.starts // 2, 1))
         return np.asarray(share * self.atoms[first] + (1 - share) * self.atoms[second])
 
     def _select_atoms(self, atoms: FloatArray, prices: FloatArray, mu: float) -> FloatArray:
@@ -176,8 +174,8 @@ class _AverageGeneration:
         reduced = reduced_costs(cost, atoms, prices)
         order = np.argsort(reduced)
         order = order[reduced[order] < -self.worth]
-        _, first = np.unique(np.round(atoms[order], 7), axis=0, return_index=True)
-        return np.asarray(atoms[order[np.sort(first)[:ADDED]]])
+        _, first = np.unique(np.round(atoms[order], SETTINGS.averages.atom_digits), axis=0, return_index=True)
+        return np.asarray(atoms[order[np.sort(first)[: SETTINGS.averages.added]]])
 
     def _make_feasible(self, atoms: FloatArray) -> FloatArray:
         """The atoms, drawn in as far as the promise asks."""
@@ -194,7 +192,9 @@ class _AverageGeneration:
             return float(reduced_costs(cost, units, prices).min()), units
         boxes = GibbsBoxes(cost, self.minimise, self.support, self.reach)
         search = BranchAndBound(
-            boxes, cost, lambda atoms, at: self._make_feasible(self.walks.descend(atoms, at, mu, WALK))
+            boxes,
+            cost,
+            lambda atoms, at: self._make_feasible(self.walks.descend(atoms, at, mu, SETTINGS.averages.steps)),
         )
         proof = search.prove(prices, target, deadline)
         return proof.bound, proof.atoms

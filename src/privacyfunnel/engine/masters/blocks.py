@@ -22,10 +22,7 @@ from privacyfunnel.engine.masters.repair import repair_split
 from privacyfunnel.engine.masters.slack_masters import MasterProblem, PenalisedMaster
 from privacyfunnel.engine.problem import Problem, Split
 from privacyfunnel.engine.reductions.reduced_problems import InputPart, balance_blocks, build_block
-
-BLOCK_GAP = 0.002  # of what the prior costs: how well blocks are solved
-SECONDS_EACH = 0.02  # that a block has at least: its first atoms, and one programme over them
-JOINING_SHARE = 0.25  # of the time left, for one pair
+from privacyfunnel.engine.settings import SETTINGS
 
 
 class BlockRun(Protocol):
@@ -91,10 +88,10 @@ class BlockMaster:
 
         Once it is up, the inputs of the rest, the rarest ones, are named as they are.
         """
-        self._gap = max(gap, BLOCK_GAP * self.problem.prior_cost)
+        self._gap = max(gap, SETTINGS.slack.block_gap * self.problem.prior_cost)
         if start is not None:
             whole = build_block(self.problem, np.arange(self.problem.size))
-            self._known = self._solve_part(whole, start, clock.part(JOINING_SHARE))
+            self._known = self._solve_part(whole, start, clock.part(SETTINGS.slack.joining_share))
             self.value = min(self.value, self._known.value)
         parts, left = sorted(balance_blocks(self.problem, self._first), key=lambda part: -part.mass), 1.0
         open_cost = float(sum(part.mass * part.problem.prior_cost for part in parts))
@@ -111,7 +108,7 @@ class BlockMaster:
 
     def _solve_part(self, part: InputPart, start: FloatArray | None, clock: Clock) -> BlockSplit:
         run = self._smaller(part.problem)
-        seconds = None if clock.time_limit is None else max(clock.time_limit, SECONDS_EACH)
+        seconds = None if clock.time_limit is None else max(clock.time_limit, SETTINGS.slack.block_seconds)
         run.run(self._gap, seconds, None, start, proofs=False)
         found = run.best(clock)
         return self._build_block(part, found.weights, found.atoms, found.value, run.prices)
@@ -160,7 +157,7 @@ class BlockMaster:
                 self._whole.begin(np.concatenate(known), self._gap, clock)
             else:
                 one, other = self._blocks[:2]
-                self._blocks[:2] = [self._join(one, other, clock.part(JOINING_SHARE))]
+                self._blocks[:2] = [self._join(one, other, clock.part(SETTINGS.slack.joining_share))]
                 self.value = min(self.value, self._cost())
         return np.empty((0, self.problem.size))
 

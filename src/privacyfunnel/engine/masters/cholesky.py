@@ -6,9 +6,7 @@ import numpy as np
 from scipy import linalg
 
 from privacyfunnel.arrays import FloatArray
-
-SOLVED = 1e-12  # relative: what a Cholesky factor may leave
-REGULAR = 1e9  # a matrix whose condition is below this on average is inverted as it is
+from privacyfunnel.engine.settings import SETTINGS
 
 
 def solve_lower(L: FloatArray, right: FloatArray) -> FloatArray:
@@ -18,13 +16,13 @@ def solve_lower(L: FloatArray, right: FloatArray) -> FloatArray:
 
 def solve_least_norm(S: FloatArray, right: FloatArray) -> FloatArray:
     """The solution of S y = right for positive S; the least of all where rows say the same."""
-    scale = 1.0 / np.sqrt(np.maximum(np.diag(S), 1e-300))
+    scale = 1.0 / np.sqrt(np.maximum(np.diag(S), SETTINGS.tolerance.tiny))
     scaled, goal = S * np.outer(scale, scale), right * scale
     try:
         factor = linalg.cho_factor(scaled, check_finite=False)
         y = linalg.cho_solve(factor, goal, check_finite=False)
         y = y + linalg.cho_solve(factor, goal - scaled @ y, check_finite=False)  # refined once
-        if np.abs(scaled @ y - goal).max() <= SOLVED * np.abs(goal).max():
+        if np.abs(scaled @ y - goal).max() <= SETTINGS.tolerance.cholesky * np.abs(goal).max():
             return np.asarray(scale * y, dtype=np.float64)
     except linalg.LinAlgError:
         pass
@@ -35,7 +33,7 @@ def inverse(M: FloatArray) -> FloatArray:
     """M⁻¹; where M is all but singular, the inverse on what it reaches, which takes five times as long."""
     try:
         half = solve_lower(np.asarray(np.linalg.cholesky(M), dtype=np.float64), np.eye(len(M)))
-        if np.square(half).sum() * np.trace(M) < REGULAR * len(M):
+        if np.square(half).sum() * np.trace(M) < SETTINGS.tolerance.condition * len(M):
             return np.asarray(half.T @ half)
     except np.linalg.LinAlgError:
         pass

@@ -24,13 +24,8 @@ from privacyfunnel.engine.masters.moment_objective import MomentObjective
 from privacyfunnel.engine.masters.restricted_master import PenaltySlack, RestrictedMaster
 from privacyfunnel.engine.objective import Objective, costs
 from privacyfunnel.engine.problem import Problem
+from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.errors import SolverError
-
-ROUNDS = 40  # of programme and search; some ten are usual
-DAMPED = 0.7  # weight of past prices: those of the programme jump while atoms are few
-SEARCHED_TO = 0.05  # of what the split is ahead by: atoms that add less end the turns
-MOST_ADDED = 1000  # per turn
-POOL, PER_INPUT = 3000, 3  # atoms that are remembered from one mixture to the next: so many, or so many for each input
 
 
 class ObjectiveSearch(Protocol):
@@ -90,13 +85,13 @@ class SteepestDirection:
         best, steady = SteepestSplit(np.empty(0), known[:0], prices, already, np.inf), prices
         # What a solver does not solve, or not in time, says nothing: what was known before is handed back.
         with suppress(TimeUpError, SolverError):
-            for _ in range(ROUNDS):
+            for _ in range(SETTINGS.moments.direction_rounds):
                 weights, prices, _ = master.solve(clock)
                 used, prices = weights > 0, prices * unit
                 most = -float(prices @ self.problem.prior)
                 best = replace(best, weights=weights[used], atoms=master.support_atoms(weights))
-                enough = max(SEARCHED_TO * (most - already), least)
-                steady = DAMPED * steady + (1 - DAMPED) * prices
+                enough = max(SETTINGS.moments.direction_searched_to * (most - already), least)
+                steady = SETTINGS.moments.direction_damping * steady + (1 - SETTINGS.moments.direction_damping) * prices
                 met = self._search_once(master, objective, unit, steady, prices, clock)
                 if met >= -enough:
                     steady = prices
@@ -107,7 +102,7 @@ class SteepestDirection:
                 if over:
                     break
         reduced = unit * master.costs - master.atoms @ best.prices
-        remembered = max(POOL, PER_INPUT * self.problem.size)
+        remembered = max(SETTINGS.moments.pool, SETTINGS.moments.pool_per_input * self.problem.size)
         self._pool = master.atoms[np.argsort(reduced, kind="stable")[:remembered]]
         return best
 
@@ -125,7 +120,7 @@ class SteepestDirection:
         found = self.problem.clean(self.search.descend(at, clock))
         cost = costs(objective, found)
         reduced = cost - found @ prices
-        order = np.argsort(reduced, kind="stable")[:MOST_ADDED]
+        order = np.argsort(reduced, kind="stable")[: SETTINGS.moments.direction_added]
         order = order[reduced[order] < 0]
         new = order[master.add(found[order], cost[order] / unit)]
         return float(reduced[new].min(initial=0.0))

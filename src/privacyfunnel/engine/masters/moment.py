@@ -29,15 +29,10 @@ from privacyfunnel.engine.masters.cholesky import inverse, solve_least_norm, sol
 from privacyfunnel.engine.masters.moment_objective import MomentObjective
 from privacyfunnel.engine.objective import image
 from privacyfunnel.engine.problem import Problem
+from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.errors import SolverError
 from privacyfunnel.model.information import entropy
 
-STEPS = 80  # of the interior point method; some twenty are usual
-BOUNDARY = 0.99  # of the way to the boundary: the longest step
-CENTRED = 1e-13  # relative: complementarity at which nothing is left to gain
-FEASIBLE = 1e-13  # of the prior
-LEAST_WEIGHT = 1e-2  # of an even share, or of what the prior has room for: what an atom begins with at least
-LEFT = 0.1  # of the value: what a mixture is taken to have left to gain where nothing is known
 UNIT = float(np.finfo(np.float64).eps)
 
 
@@ -72,7 +67,7 @@ class Moment:
         root = np.sqrt(share)
         F = (self.factor if factor is None else factor) / root[:, None]
         solved, rank_deficit = _solve_on_range(second / np.outer(root, root), F)
-        return float(np.einsum("ij,ij->", F, solved)) if rank_deficit < 1e-6 else np.inf
+        return float(np.einsum("ij,ij->", F, solved)) if rank_deficit < SETTINGS.tolerance.rank else np.inf
 
 
 def _solve_on_range(M: FloatArray, F: FloatArray) -> tuple[FloatArray, float]:
@@ -80,7 +75,7 @@ def _solve_on_range(M: FloatArray, F: FloatArray) -> tuple[FloatArray, float]:
     size, vectors = np.linalg.eigh(M)
     reached = size > size[-1] * len(M) * UNIT
     inside = vectors[:, reached].T @ F
-    outside = float(np.linalg.norm(vectors[:, ~reached].T @ F)) / max(float(np.linalg.norm(F)), 1e-300)
+    outside = float(np.linalg.norm(vectors[:, ~reached].T @ F)) / max(float(np.linalg.norm(F)), SETTINGS.tolerance.tiny)
     return np.asarray(vectors[:, reached] @ (inside / size[reached, None])), outside
 
 
@@ -146,7 +141,7 @@ def solve_mixture(
     begin: FloatArray | None = None,
     tolerance: float = 1e-9,
     deadline: float = np.inf,
-    left: float = LEFT,
+    left: float = SETTINGS.moments.remaining,
 ) -> Mixture:
     """The best mixture of these atoms; `begin` are weights to start from, 0 where nothing is known, and `left` about
     how much there is to gain, relative to the value.
@@ -164,7 +159,7 @@ def solve_mixture(
         begin,
         left,
     )
-    for _ in range(STEPS):
+    for _ in range(SETTINGS.moments.interior_steps):
         if point.is_optimal(tolerance):
             break
         if time.monotonic() >= deadline:
@@ -210,10 +205,21 @@ class _Point:
         self.most = 0.0 if most is None else most
         k = len(E)
         room = 1.0 / (E / target).max(axis=1)
-        self.q = np.full(k, 1.0 / k) if begin is None else np.maximum(begin, LEAST_WEIGHT * np.minimum(room, 1.0 / k))
+        self.q = (
+            np.full(k, 1.0 / k)
+            if begin is None
+            else np.maximum(begin, SETTINGS.moments.least_weight * np.minimum(room, 1.0 / k))
+        )
         self.q = self.q / self.q.sum()
         self.prices, self.beta = np.zeros(E.shape[1]), 0.0
-        self.slack = max(self.most - float(self.h @ self.q), 0.01 * abs(self.most) + 1e-3) if self.limited else 0.0
+        self.slack = (
+            max(
+                self.most - float(self.h @ self.q),
+                SETTINGS.moments.slack_share * abs(self.most) + SETTINGS.moments.least_slack,
+            )
+            if self.limited
+            else 0.0
+        )
         self._update()
         # Prices that fit the gradient best, and slacks that are positive and about centred.
         self.prices = np.linalg.lstsq(E * self.q[:, None], self.gradient * self.q)[0]
@@ -247,7 +253,9 @@ class _Point:
     @property
     def is_feasible(self) -> bool:
         """Whether the mixture averages to the prior, and leaves open no more than may be."""
-        return self._infeasibility < FEASIBLE and (not self.limited or float(self.h @ self.q) <= self.most)
+        return self._infeasibility < SETTINGS.tolerance.mixture and (
+            not self.limited or float(self.h @ self.q) <= self.most
+        )
 
     @property
     def _infeasibility(self) -> float:
@@ -256,7 +264,7 @@ class _Point:
     def is_optimal(self, tolerance: float) -> bool:
         """Whether the mixture is best up to the tolerance, and averages to the prior."""
         off = float(np.abs(self.q @ (self.reduced_costs - self.z)))
-        return self._gap + off < tolerance * self.whole and self._infeasibility < FEASIBLE
+        return self._gap + off < tolerance * self.whole and self._infeasibility < SETTINGS.tolerance.mixture
 
     def step(self) -> bool:
         """One Newton step; whether it went anywhere."""
@@ -266,7 +274,10 @@ class _Point:
         columns = np.concatenate([self.E, -self.h[:, None]], axis=1) if self.limited else self.E
         scale = 1.0 / np.sqrt(np.diag(H))
         try:
-            L = np.asarray(np.linalg.cholesky(H * np.outer(scale, scale) + 1e-14 * np.eye(k)), dtype=np.float64)
+            L = np.asarray(
+                np.linalg.cholesky(H * np.outer(scale, scale) + SETTINGS.tolerance.regularised * np.eye(k)),
+                dtype=np.float64,
+            )
         except np.linalg.LinAlgError:
             return False
         half = solve_lower(L, columns * scale[:, None])
@@ -280,12 +291,12 @@ class _Point:
         later = float(
             (self.q + reach * dq) @ (self.z + reach * dz) + (self.slack + reach * ds) * (self.beta + reach * db)
         )
-        sigma = min(max(later / max(self._gap, 1e-300), 1e-3), 1.0) ** 2
+        sigma = min(max(later / max(self._gap, SETTINGS.tolerance.tiny), SETTINGS.moments.least_centring), 1.0) ** 2
         corrected = self._direction(L, scale, half, S, sigma * mu - dq * dz, sigma * mu - ds * db)
         if corrected is None:
             return False
-        reach = min(BOUNDARY * self._reach(corrected), 1.0)
-        if not reach > 1e-10:
+        reach = min(SETTINGS.moments.boundary * self._reach(corrected), 1.0)
+        if not reach > SETTINGS.tolerance.interior_step:
             return False
         dq, dl, dz, ds, db = corrected
         self.q, self.z, self.prices = self.q + reach * dq, self.z + reach * dz, self.prices + reach * dl
@@ -321,4 +332,4 @@ class _Point:
         values = np.concatenate([self.q, self.z, [self.slack, self.beta] if self.limited else []])
         changes = np.concatenate([dq, dz, [ds, db] if self.limited else []])
         falls = changes < 0
-        return float((-values[falls] / changes[falls]).min(initial=1e300))
+        return float((-values[falls] / changes[falls]).min(initial=np.inf))

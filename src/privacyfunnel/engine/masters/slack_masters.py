@@ -16,23 +16,11 @@ from privacyfunnel.arrays import FloatArray, IntArray, Matrix
 from privacyfunnel.engine.bounds.side_channel_relaxation import one_side_channel
 from privacyfunnel.engine.clock import Clock, TimeUpError
 from privacyfunnel.engine.masters.repair import RepairedSplit, repair_split
-from privacyfunnel.engine.masters.restricted_master import (
-    RESIDUAL_PRICE,
-    PenaltySlack,
-    ResidualSlack,
-    RestrictedMaster,
-    refit_weights,
-)
+from privacyfunnel.engine.masters.restricted_master import PenaltySlack, ResidualSlack, RestrictedMaster, refit_weights
 from privacyfunnel.engine.problem import Problem, Split
 from privacyfunnel.engine.reductions.reduced_problems import coarsen, merge_equal
 from privacyfunnel.engine.search.base import Search
-
-SLACK_TOLERANCE = 1e-12  # of the prior: less than this is rounding
-SEARCHED_TO = 0.25  # of the gap: below this the search finds nothing worth having
-FEWEST_PARTS, INPUTS_PER_PART = 64, 8  # of the coarse problem
-COARSE_GAP = 0.02  # of what the prior costs: how well the smaller problem is solved
-HURRY = 0.5  # seconds, for weights that average to the prior once time is up
-FIRST_SEARCHES = 5  # at the first prices, before the master is asked
+from privacyfunnel.engine.settings import SETTINGS
 
 
 class CoarseRun(Protocol):
@@ -114,7 +102,7 @@ class PenalisedMaster:
         """Weights, prices, and what is owed; a solution without a loan is a split."""
         weights, prices, owed = self.master.solve(clock)
         value = float(self.master.costs @ weights)
-        if owed <= SLACK_TOLERANCE and value < self.value:
+        if owed <= SETTINGS.tolerance.slack and value < self.value:
             self.value, self._weights, self._paid = value, weights[weights > 0], self.master.support_atoms(weights)
         return weights, prices, owed
 
@@ -132,7 +120,7 @@ class PenalisedMaster:
 
     def slack_price_threshold(self, gap: float) -> float:
         """Where the search ends anyway."""
-        return SEARCHED_TO * gap
+        return SETTINGS.driver.searched_to * gap
 
     def best(self, clock: Clock) -> tuple[FloatArray, FloatArray]:
         """The atoms in use. Their weights are computed afresh, to rounding rather than to the solver's tolerance.
@@ -147,13 +135,15 @@ class PenalisedMaster:
             master.add(self._known, self.problem.costs(self._known))
             weights, _, _ = master.solve()
             self._weights, self._paid = weights[weights > 0], master.support_atoms(weights)
-        weights = refit_weights(self.problem.prior, self._weights, self._paid, Clock.from_limit(HURRY))
+        weights = refit_weights(
+            self.problem.prior, self._weights, self._paid, Clock.from_limit(SETTINGS.slack.hurry_seconds)
+        )
         return repair_split(self.problem, weights, self._paid).to_arrays()
 
     def _refine(self, clock: Clock) -> tuple[FloatArray, FloatArray]:
         master = self.master
         weights, prices, owed = self._solve_master(clock)
-        if owed > SLACK_TOLERANCE or float(master.costs @ weights) > self.value + SLACK_TOLERANCE:
+        if owed > SETTINGS.tolerance.slack or float(master.costs @ weights) > self.value + SETTINGS.tolerance.slack:
             clock.check()
             # Only the atoms in use, those of the best split and those known to average to p: all of them could take
             # very long.
@@ -192,13 +182,15 @@ class ResidualMaster:
             self._secure = np.concatenate([self._secure, start])
         prices = self._begin_coarse(gap, limit, clock) if self._beginning.uses_parts else self._begin_simple(limit)
         self._add_clean(self._search.start(clock))
-        for _ in range(FIRST_SEARCHES):
+        for _ in range(SETTINGS.slack.first_searches):
             self._add_clean(self._search.cover(prices, self.problem.prior, clock))
         return prices
 
     def _begin_coarse(self, gap: float, limit: float | None, clock: Clock) -> FloatArray:
         """From a split over parts of alike inputs, and its prices."""
-        small = coarsen(self.problem, max(FEWEST_PARTS, self.problem.size // INPUTS_PER_PART))
+        small = coarsen(
+            self.problem, max(SETTINGS.slack.fewest_parts, self.problem.size // SETTINGS.slack.inputs_per_part)
+        )
         below = self._beginning.start_run(small.problem)
         within = self.problem.prior_cost - small.problem.prior_cost  # what the parts leave open
 
@@ -206,7 +198,7 @@ class ResidualMaster:
             self.value = min(self.value, value + within)  # the same split, seen by every input
             self.on_change()
 
-        below.run(max(gap, COARSE_GAP * self.problem.prior_cost), limit, report, proofs=False)
+        below.run(max(gap, SETTINGS.slack.coarse_gap * self.problem.prior_cost), limit, report, proofs=False)
         found = below.best(clock)
         atoms = small.expand(found.atoms)
         prices = below.prices[small.part_of]
@@ -223,7 +215,7 @@ class ResidualMaster:
             return prices
         small = merge_equal(part.problem)
         easier = self._beginning.start_run(small.problem)
-        easier.run(COARSE_GAP * self.problem.prior_cost, limit, None, proofs=False)
+        easier.run(SETTINGS.slack.coarse_gap * self.problem.prior_cost, limit, None, proofs=False)
         prices[part.inputs] = easier.prices[small.part_of]
         self._build_master(self.problem.first_atoms(), prices)
         return prices
@@ -256,8 +248,8 @@ class ResidualMaster:
 
     def search(self, prices: FloatArray, clock: Clock) -> FloatArray:
         """What short walks pass, above all at what the rest has, or at what atoms leave open."""
-        missing = self.master.slack_used if self.master.slack_used.sum() > SLACK_TOLERANCE else self._unsure
-        return self._search.cover(prices, missing + 1e-9 * self.problem.prior, clock)
+        missing = self.master.slack_used if self.master.slack_used.sum() > SETTINGS.tolerance.slack else self._unsure
+        return self._search.cover(prices, missing + SETTINGS.tolerance.residual * self.problem.prior, clock)
 
     def add(self, atoms: FloatArray, costs: FloatArray) -> IntArray:
         """Give them to the master."""
@@ -280,7 +272,7 @@ class ResidualMaster:
 
     def slack_price_threshold(self, gap: float) -> float:
         """Where half of the toll is worth no atom any more."""
-        return max(SEARCHED_TO * gap, RESIDUAL_PRICE / 2)
+        return max(SETTINGS.driver.searched_to * gap, SETTINGS.slack.residual_price / 2)
 
     def best(self, clock: Clock) -> tuple[FloatArray, FloatArray]:
         """The best split met."""

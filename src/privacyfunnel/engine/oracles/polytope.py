@@ -18,9 +18,7 @@ from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.engine.lp.batched_simplex import BatchSolution, Programmes, solve
 from privacyfunnel.engine.oracles.oracle import LinearMinima
 from privacyfunnel.engine.problem import Problem
-
-SAFE = 1e-9  # what the largest entries are rounded up by
-AT_ONCE = 40_000  # numbers in the costs of one batch: it stays in the cache
+from privacyfunnel.engine.settings import SETTINGS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,7 +37,7 @@ class Polytope:
     @property
     def batch(self) -> int:
         """How many programmes are worked on together."""
-        return max(64, AT_ONCE // self.low.size)
+        return max(SETTINGS.lp.least_batch, SETTINGS.lp.batch_numbers // self.low.size)
 
     def programmes(
         self, cost: FloatArray, v_low: FloatArray | None = None, v_high: FloatArray | None = None
@@ -75,7 +73,7 @@ class Polytope:
                 break
             some = np.arange(first, min(first + self.batch, self.inputs))
             most[some] = -self.solve_linear(-np.eye(self.inputs)[some], deadline).bound
-        return np.clip(most + SAFE, 0.0, 1.0)
+        return np.clip(most + SETTINGS.tolerance.reach, 0.0, 1.0)
 
 
 def build_polytope(problem: Problem) -> Polytope:

@@ -19,14 +19,13 @@ from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine.masters.moment_objective import MomentObjective
 from privacyfunnel.engine.oracles.polytope import Polytope
 from privacyfunnel.engine.proofs.chords import BoxedChords
-
-HALVINGS = 30  # rounds in which d falls
+from privacyfunnel.engine.settings import SETTINGS
 
 
 class SquaredChords(BoxedChords):
     """BoxedChords with a square in the cost."""
 
-    gather_factor = 1.0
+    gather_factor = SETTINGS.proofs.squared_gather
 
     def __init__(self, polytope: Polytope, objective: MomentObjective, reach: FloatArray | None = None) -> None:
         super().__init__(polytope, objective)
@@ -63,6 +62,6 @@ def off_diagonal_bound(D: FloatArray) -> FloatArray:
     off = D.copy()
     np.fill_diagonal(off, -np.inf)
     d = off.max(axis=1)
-    for _ in range(HALVINGS):
+    for _ in range(SETTINGS.proofs.halvings):
         d = 0.5 * (d + (2 * off - d).max(axis=1))
     return np.asarray(d + max(0.0, float((off - 0.5 * (d[:, None] + d)).max())))

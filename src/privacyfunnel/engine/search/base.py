@@ -16,11 +16,7 @@ import numpy as np
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine.clock import FOREVER, Clock
 from privacyfunnel.engine.objective import Objective, reduced_costs, tangents
-
-PREFERENCE = (0.3, 2.0)  # nats: by how much an input that is missing is made cheaper where a walk starts
-ALIKE = 10  # digits in which two atoms that are one agree
-NEAR_ZERO = 1e-9  # an entry that is 0 has no tangent; it is treated as if it were this
-IMPROVES = 1e-11  # a step that gains less is rounding
+from privacyfunnel.engine.settings import SETTINGS
 
 
 class Search(Protocol):
@@ -55,7 +51,7 @@ def descend_by_tangents(
     slopes: FloatArray,
     prices: FloatArray,
     longest: int,
-    least: float = NEAR_ZERO,
+    least: float = SETTINGS.tolerance.near_zero,
 ) -> FloatArray:
     """All atoms on these descents; each starts at the minimum of its slopes and stops when nothing improves."""
     before, met = np.full(len(slopes), np.inf), []
@@ -64,7 +60,7 @@ def descend_by_tangents(
         if len(atoms) < len(before):  # the oracle found nothing, or ran out of time
             break
         reduced = reduced_costs(objective, atoms, prices)
-        better = reduced < before - IMPROVES
+        better = reduced < before - SETTINGS.tolerance.improvement
         if not better.any():
             break
         met.append(atoms[better])
@@ -76,6 +72,6 @@ def descend_by_tangents(
 def distinct_atoms(atoms: FloatArray) -> FloatArray:
     """The atoms that differ by more than rounding."""
     first: dict[bytes, int] = {}
-    for i, atom in enumerate(np.round(atoms, ALIKE)):
+    for i, atom in enumerate(np.round(atoms, SETTINGS.tolerance.atom_digits)):
         first.setdefault(atom.tobytes(), i)
     return atoms[list(first.values())]

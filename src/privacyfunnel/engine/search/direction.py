@@ -17,13 +17,7 @@ import numpy as np
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine.oracles.polytope import build_polytope
 from privacyfunnel.engine.problem import Problem
-
-TINY = 1e-12  # entries of an atom below this are none
-LEAST, DEEPEST = 1e-300, -690.0  # what a logarithm is taken of in place of 0, and that
-ROW_STEPS = 4  # multipliers that are mended in one step of a walk
-FLAT = 1e-30  # a row that varies less than this over the atom cannot be moved
-FROM_VERTEX_TO_VERTEX = 8  # steps; most walks have ended by then
-STEEPEST = 1e-12  # what an entry is taken for in a tangent where it is 0
+from privacyfunnel.engine.settings import SETTINGS
 
 
 class AverageDescent:
@@ -44,24 +38,24 @@ class AverageDescent:
 
     def _descend_convex(self, v: FloatArray, prices: FloatArray, mu: float, steps: int) -> FloatArray:
         A, G = self._secrets, self._rows
-        log_v = np.log(np.maximum(v, LEAST))
+        log_v = np.log(np.maximum(v, SETTINGS.tolerance.tiny))
         y = np.zeros((len(v), len(G)))
         for _ in range(steps):
-            ahead = np.log(np.maximum(np.exp(log_v) @ A.T, LEAST)) @ A
+            ahead = np.log(np.maximum(np.exp(log_v) @ A.T, SETTINGS.tolerance.tiny)) @ A
             free = (mu * log_v + prices - mu * ahead) / (mu - 1)
             log_v = _normalise(free + y @ G / (mu - 1))
-            for _ in range(ROW_STEPS if len(G) else 0):
+            for _ in range(SETTINGS.averages.multiplier_steps if len(G) else 0):
                 self._update_multiplier(y, np.exp(log_v), mu)
                 log_v = _normalise(free + y @ G / (mu - 1))
         found = np.exp(log_v)
-        found = np.where(found > TINY, found, 0.0)
+        found = np.where(found > SETTINGS.tolerance.entry, found, 0.0)
         return np.asarray(found / found.sum(axis=1, keepdims=True))
 
     def _update_multiplier(self, y: FloatArray, v: FloatArray, mu: float) -> None:
         """Newton's step for the multiplier of the row that gains most by it, for every walk."""
         at = v @ self._rows.T
         spread = v @ np.square(self._rows).T - np.square(at)
-        step = np.maximum(-at * (mu - 1) / np.maximum(spread, FLAT), -y)
+        step = np.maximum(-at * (mu - 1) / np.maximum(spread, SETTINGS.tolerance.flat_constraint), -y)
         walk = np.arange(len(v))
         row = np.argmax(np.abs(step * at), axis=1)
         y[walk, row] += step[walk, row]
@@ -69,12 +63,16 @@ class AverageDescent:
     def _descend_by_tangents(self, v: FloatArray, prices: FloatArray, mu: float) -> FloatArray:
         A = self._secrets
         assert self._polytope is not None
-        for _ in range(FROM_VERTEX_TO_VERTEX):
-            slopes = mu * (np.log(np.maximum(v @ A.T, STEEPEST)) @ A) - np.log(np.maximum(v, STEEPEST)) - prices
+        for _ in range(SETTINGS.averages.tangent_steps):
+            slopes = (
+                mu * (np.log(np.maximum(v @ A.T, SETTINGS.tolerance.entry)) @ A)
+                - np.log(np.maximum(v, SETTINGS.tolerance.entry))
+                - prices
+            )
             v = self._polytope.minimise(slopes).atoms
         return v
 
 
 def _normalise(log_v: FloatArray) -> FloatArray:
     log_v = log_v - log_v.max(axis=1, keepdims=True)
-    return np.asarray(np.maximum(log_v - np.log(np.exp(log_v).sum(axis=1, keepdims=True)), DEEPEST))
+    return np.asarray(np.maximum(log_v - np.log(np.exp(log_v).sum(axis=1, keepdims=True)), SETTINGS.tolerance.log_tiny))

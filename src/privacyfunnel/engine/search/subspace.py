@@ -25,14 +25,8 @@ from privacyfunnel.engine.clock import FOREVER, Clock
 from privacyfunnel.engine.lp.highs import DUAL, INF, Programme
 from privacyfunnel.engine.objective import tangents
 from privacyfunnel.engine.problem import Problem
-from privacyfunnel.engine.search.base import NEAR_ZERO, PREFERENCE, descend_by_tangents, distinct_atoms
-
-DUST = 1e-12  # of the largest ratio v/p
-SHARPEST, BLUNTEST = -4.0, -1.0  # powers of ten: what entries of a mixture are taken to have at least
-FROM_NOWHERE = 8  # every so many walks, one begins near the wanted input alone, whatever is known
-WALKS, POOL, LONGEST = 24, 2048, 10  # descents of a search, atoms that are remembered, steps of a descent
-STARTING = 0.1  # of the time left, for the first atoms: a programme per input
-PATIENCE = 8  # searches without a find: each looks at few inputs
+from privacyfunnel.engine.search.base import descend_by_tangents, distinct_atoms
+from privacyfunnel.engine.settings import SETTINGS
 
 
 class RatioConstraints:
@@ -69,14 +63,14 @@ class SubspaceOracle:
         if not self._programme.run(deadline):
             return None
         ratio = np.maximum(self._programme.solution, 0.0)
-        v = np.where(ratio > DUST * ratio.max(), ratio, 0.0) * self._prior
+        v = np.where(ratio > SETTINGS.tolerance.solver_dust * ratio.max(), ratio, 0.0) * self._prior
         return np.asarray(v / v.sum()) if v.any() else None
 
 
 class SubspaceSearch:
     """Descents among the neighbours of wanted inputs, most of them between known atoms, and a pool of cheap atoms."""
 
-    patience = PATIENCE
+    patience = SETTINGS.search.subspace_patience
 
     def __init__(self, problem: Problem, together: int, at_first: int) -> None:
         """Descents look at `together` inputs; the first ones, of a single step, at `at_first`."""
@@ -89,7 +83,7 @@ class SubspaceSearch:
 
     def start(self, clock: Clock = FOREVER) -> FloatArray:
         """For the likeliest inputs, while time lasts, the atom among its neighbours that gives it most."""
-        d, until, met = self._problem.size, clock.part(STARTING), []
+        d, until, met = self._problem.size, clock.part(SETTINGS.search.starting_share), []
         for x in np.argsort(-self._problem.prior, kind="stable").tolist():
             if until.late:
                 break
@@ -107,27 +101,31 @@ class SubspaceSearch:
         reduced = self._reduced_costs(prices)
         likely = self._pool * np.exp(-np.maximum(reduced, 0.0))[:, None]
         cheap = self._pool[np.argsort(reduced)[:d]]
-        for number, wanted in enumerate(self._random.choice(d, WALKS, p=missing / missing.sum())):
+        for number, wanted in enumerate(
+            self._random.choice(d, SETTINGS.search.subspace_walks, p=missing / missing.sum())
+        ):
             if clock.late:
                 break
-            if number % FROM_NOWHERE and likely[:, wanted].any():
+            if number % SETTINGS.search.fresh_walks and likely[:, wanted].any():
                 one = self._pool[self._draw(likely[:, wanted])]
                 slopes, inputs = self._start_between(one, cheap[self._draw(cheap @ (self._near @ one))])
             else:
-                slopes = self._random.exponential(size=d) * self._random.uniform(0, 2)
-                slopes[wanted] -= self._random.uniform(*PREFERENCE)
+                slopes = self._random.exponential(size=d) * self._random.uniform(0, SETTINGS.search.noise)
+                slopes[wanted] -= self._random.uniform(*SETTINGS.search.preference)
                 inputs = self._nearest(np.array([wanted]), self._together)
-            met.append(self._walk(inputs, slopes, prices, LONGEST, clock))
+            met.append(self._walk(inputs, slopes, prices, SETTINGS.search.subspace_steps, clock))
             failed += not len(met[-1])
-        if failed > WALKS // 2:  # at small ε no atom has few inputs
+        if failed > SETTINGS.search.subspace_walks // 2:  # at small ε no atom has few inputs
             self._together = min(2 * self._together, d)
         return self._add_to_pool(met, prices)
 
     def polish(self, atoms: FloatArray, prices: FloatArray) -> FloatArray:
         """Atoms on descents from these."""
-        slopes = tangents(self._problem.objective, atoms, NEAR_ZERO)
+        slopes = tangents(self._problem.objective, atoms, SETTINGS.tolerance.near_zero)
         met = [
-            self._walk(self._nearest(np.flatnonzero(atom), self._together), slope, prices, LONGEST)
+            self._walk(
+                self._nearest(np.flatnonzero(atom), self._together), slope, prices, SETTINGS.search.subspace_steps
+            )
             for atom, slope in zip(atoms, slopes, strict=True)
         ]
         return self._add_to_pool(met, prices)
@@ -136,7 +134,7 @@ class SubspaceSearch:
         """Slopes of the cost at a random mixture of two atoms, more or less sharp; its inputs and their neighbours."""
         share = self._random.random()
         mixed = share * one + (1 - share) * other
-        least = 10 ** self._random.uniform(SHARPEST, BLUNTEST)
+        least = 10 ** self._random.uniform(*SETTINGS.search.sharpness)
         inputs = self._nearest(np.flatnonzero(mixed), self._together)
         return tangents(self._problem.objective, mixed[None], least)[0], inputs
 
@@ -187,6 +185,6 @@ class SubspaceSearch:
         """The distinct atoms of these; the pool keeps those that are cheapest now."""
         atoms = distinct_atoms(np.concatenate([self._pool[:0], *met]))
         self._pool = distinct_atoms(np.concatenate([atoms, self._pool]))
-        if len(self._pool) > POOL:
-            self._pool = self._pool[np.argsort(self._reduced_costs(prices))[:POOL]]
+        if len(self._pool) > SETTINGS.search.subspace_pool:
+            self._pool = self._pool[np.argsort(self._reduced_costs(prices))[: SETTINGS.search.subspace_pool]]
         return atoms

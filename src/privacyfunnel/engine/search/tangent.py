@@ -16,15 +16,8 @@ from privacyfunnel.engine.clock import FOREVER, Clock
 from privacyfunnel.engine.objective import Objective, image, reduced_costs, tangents
 from privacyfunnel.engine.oracles.oracle import Oracle, cheapest_atoms
 from privacyfunnel.engine.problem import Problem
-from privacyfunnel.engine.search.base import NEAR_ZERO, descend_by_tangents, distinct_atoms
-
-LONGEST = 12  # steps of a descent
-SHARPEST, LEAST = 1e-3, 1e-6  # what entries of an image are taken for at least: at the start, and on the way
-MOST = 128  # atoms of a search
-POOL = 1024  # atoms that are remembered where a square counts
-SPREAD = 0.3  # of random distributions: most of each lies on few inputs
-FARTHEST = 3.0  # times a random direction of B
-OWN_VALUE = 0.1  # weight of an input's value beside its own at the start
+from privacyfunnel.engine.search.base import descend_by_tangents, distinct_atoms
+from privacyfunnel.engine.settings import SETTINGS
 
 
 class TangentSearch:
@@ -45,7 +38,7 @@ class TangentSearch:
     def start(self, clock: Clock = FOREVER) -> FloatArray:
         """For every input an atom that gives it as much as any does, and its value most of the rest."""
         value = self.objective.image_index
-        own = OWN_VALUE * (value[:, None] == value) if not self.objective.is_identity else 0.0
+        own = SETTINGS.search.own_value * (value[:, None] == value) if not self.objective.is_identity else 0.0
         return self._add_to_pool(cheapest_atoms(self.oracle, -own - np.eye(value.size), clock))
 
     def descend(self, prices: FloatArray, clock: Clock = FOREVER) -> FloatArray:
@@ -56,7 +49,7 @@ class TangentSearch:
         sharp = np.eye(a)[self._random.permutation(a)[: self._starts]]
         share = self._random.random((self._starts, 1))
         one, other = np.eye(a)[self._random.integers(a, size=(2, self._starts))]
-        spread = self._random.dirichlet(np.full(a, SPREAD), self._starts)
+        spread = self._random.dirichlet(np.full(a, SETTINGS.search.spread), self._starts)
         good = image(self.objective, self._best[: self._starts])
         images = np.concatenate([sharp, share * one + (1 - share) * other, spread, good])
         return self._descend(self._image_slopes(images), prices, clock)
@@ -69,23 +62,25 @@ class TangentSearch:
         """All atoms on descents from these."""
         some = atoms[: self._starts]
         if self.objective.square is not None:
-            return self._descend(tangents(self.objective, some, NEAR_ZERO), prices)
+            return self._descend(tangents(self.objective, some, SETTINGS.tolerance.near_zero), prices)
         return self._descend(self._image_slopes(image(self.objective, some)), prices)
 
     def _image_slopes(self, images: FloatArray) -> FloatArray:
-        return self.objective.slopes(images, SHARPEST)[:, self.objective.image_index]
+        return self.objective.slopes(images, SETTINGS.search.sharpest)[:, self.objective.image_index]
 
     def _pool_slopes(self, prices: FloatArray) -> FloatArray:
         near = np.argsort(reduced_costs(self.objective, self._pool, prices))[: self._starts]
-        return tangents(self.objective, self._pool[near], NEAR_ZERO)
+        return tangents(self.objective, self._pool[near], SETTINGS.tolerance.near_zero)
 
     def _random_slopes(self) -> FloatArray:
         """Every other one along a random direction of B, the others at random distributions."""
         k, B = self._starts, self.objective.square
         assert B is not None
-        at = self._random.dirichlet(np.full(len(B), SPREAD), k)
-        slopes = tangents(self.objective, at, NEAR_ZERO)
-        along = self._random.normal(size=(k, B.shape[1])) * self._random.uniform(0, FARTHEST, size=(k, 1))
+        at = self._random.dirichlet(np.full(len(B), SETTINGS.search.spread), k)
+        slopes = tangents(self.objective, at, SETTINGS.tolerance.near_zero)
+        along = self._random.normal(size=(k, B.shape[1])) * self._random.uniform(
+            0, SETTINGS.search.farthest, size=(k, 1)
+        )
         return np.where(np.arange(k)[:, None] % 2 == 0, -2.0 * along @ B.T, slopes)
 
     def _descend(self, slopes: FloatArray, prices: FloatArray, clock: Clock = FOREVER) -> FloatArray:
@@ -96,14 +91,16 @@ class TangentSearch:
             scale = np.maximum(np.abs(costs).max(axis=1, keepdims=True), 1.0) if squared else 1.0
             return cheapest_atoms(self.oracle, costs / scale, clock)
 
-        least = NEAR_ZERO if squared else LEAST
-        atoms = descend_by_tangents(cheapest, self.objective, slopes, prices, LONGEST, least)
+        least = SETTINGS.tolerance.near_zero if squared else SETTINGS.search.least_entry
+        atoms = descend_by_tangents(cheapest, self.objective, slopes, prices, SETTINGS.search.tangent_steps, least)
         if squared:
             return self._add_to_pool(atoms)
         atoms = distinct_atoms(atoms)
-        self._best = atoms[np.argsort(reduced_costs(self.objective, atoms, prices), kind="stable")[:MOST]]
+        self._best = atoms[
+            np.argsort(reduced_costs(self.objective, atoms, prices), kind="stable")[: SETTINGS.search.tangent_atoms]
+        ]
         return self._best
 
     def _add_to_pool(self, atoms: FloatArray) -> FloatArray:
-        self._pool = np.concatenate([atoms, self._pool])[:POOL]
+        self._pool = np.concatenate([atoms, self._pool])[: SETTINGS.search.tangent_pool]
         return atoms

@@ -14,11 +14,7 @@ from privacyfunnel.engine.clock import FOREVER, Clock
 from privacyfunnel.engine.lp.batched_simplex import inverses
 from privacyfunnel.engine.objective import Objective, reduced_costs, tangents
 from privacyfunnel.engine.oracles.polytope import Polytope
-from privacyfunnel.engine.search.base import IMPROVES, NEAR_ZERO, PREFERENCE
-
-STEP = 1e-9  # entries of a column that are smaller do not limit a step
-LONGEST = 30  # steps of a walk
-SPREAD = 0.3  # of random distributions: most of each lies on few inputs
+from privacyfunnel.engine.settings import SETTINGS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,7 +34,7 @@ class Vertices:
     def index_by_atom(self, inputs: int) -> dict[bytes, int]:
         """For every different atom, up to rounding, the first vertex that is it."""
         first: dict[bytes, int] = {}
-        for i, atom in enumerate(np.round(self.x[:, :inputs], 10) + 0.0):  # -0 becomes 0
+        for i, atom in enumerate(np.round(self.x[:, :inputs], SETTINGS.tolerance.atom_digits) + 0.0):  # -0 becomes 0
             first.setdefault(atom.tobytes(), i)
         return first
 
@@ -59,7 +55,7 @@ class VertexWalks:
         """From each vertex to a vertex none of whose neighbours has smaller reduced cost."""
         x, basis = start.x.copy(), start.basis.copy()
         live = np.arange(x.shape[0])
-        for _ in range(LONGEST):
+        for _ in range(SETTINGS.search.vertex_steps):
             if not live.size or clock.late:
                 break
             better, new_x, new_basis = self._best_neighbours(x[live], basis[live], prices)
@@ -93,8 +89,15 @@ class VertexWalks:
         rises = x - polytope.low <= polytope.high - x
         W *= np.where(rises, 1.0, -1.0)[:, None, :]
         limit = np.full(W.shape, np.inf)
-        np.divide(np.maximum(x_basic - polytope.low[basis], 0.0)[:, :, None], W, out=limit, where=W > STEP)
-        np.divide(-np.maximum(polytope.high[basis] - x_basic, 0.0)[:, :, None], W, out=limit, where=W < -STEP)
+        np.divide(
+            np.maximum(x_basic - polytope.low[basis], 0.0)[:, :, None], W, out=limit, where=SETTINGS.tolerance.step < W
+        )
+        np.divide(
+            -np.maximum(polytope.high[basis] - x_basic, 0.0)[:, :, None],
+            W,
+            out=limit,
+            where=-SETTINGS.tolerance.step > W,
+        )
         leave = np.argmin(limit, axis=1)
         step = np.take_along_axis(limit, leave[:, None, :], 1)[:, 0]
         span = polytope.high - polytope.low
@@ -118,7 +121,9 @@ class VertexWalks:
         cost[rows, basis] = np.inf
         best = np.argmin(cost, axis=1)
         lowest = np.take_along_axis(cost, best[:, None], 1)[:, 0]
-        better = np.flatnonzero(lowest < reduced_costs(self.objective, np.maximum(x[:, :d], 0.0), prices) - IMPROVES)
+        better = np.flatnonzero(
+            lowest < reduced_costs(self.objective, np.maximum(x[:, :d], 0.0), prices) - SETTINGS.tolerance.improvement
+        )
         best, nth = best[better], np.arange(better.size)
         new_x, new_basis = x[better], basis[better]
         new_x[nth[:, None], new_basis] = moved[better, :, best]
@@ -154,7 +159,9 @@ class VertexWalks:
         unscaled = np.matmul(self._inverses(scaled, basis), (rest * row_scale)[:, :, None])[:, :, 0]
         x_basic = unscaled * column_scale[basis]
         snapped[rows, basis] = x_basic
-        sound = ((snapped >= polytope.low - STEP) & (snapped <= polytope.high + STEP)).all(axis=1)
+        sound = (
+            (snapped >= polytope.low - SETTINGS.tolerance.step) & (snapped <= polytope.high + SETTINGS.tolerance.step)
+        ).all(axis=1)
         return Vertices(np.clip(snapped, polytope.low, polytope.high), basis)[np.flatnonzero(sound)]
 
     @staticmethod
@@ -166,10 +173,7 @@ class VertexWalks:
 class VertexSearch:
     """Walks over the vertices of a polytope from chance starts, and from the best of a pool of those that were met."""
 
-    starts = 64  # walks at once
-    pool = 4096  # vertices that are remembered
-    short = 8  # steps of a walk where all that it passes counts
-    starting, starting_in_turn = 0.1, 0.5  # of the time left, for the first atoms: a programme per input
+    starts = SETTINGS.search.vertex_starts  # walks at once
 
     def __init__(self, polytope: Polytope, objective: Objective, *, in_turn: bool = False) -> None:
         """With `in_turn`, each search begins around the next inputs, so that every input has its turn: for runs in
@@ -188,7 +192,7 @@ class VertexSearch:
     def start(self, clock: Clock = FOREVER) -> FloatArray:
         """For each input the atom that gives it most, as far as there is time: the others are found when missing."""
         inputs, batch = self.polytope.inputs, self.polytope.batch
-        until = clock.part(self.starting_in_turn if self._in_turn else self.starting)
+        until = clock.part(SETTINGS.search.starting_share_in_turn if self._in_turn else SETTINGS.search.starting_share)
         found = []
         for first in range(0, inputs, batch):
             if until.late:
@@ -220,27 +224,31 @@ class VertexSearch:
         """What short walks pass that begin where each of these inputs, at most as many as `starts`, is made cheaper."""
         starts = self.walks.cheapest(self._bias_slopes(self._noise(), wanted) - prices, clock)
         return self._add_to_pool(
-            self.walks.trace(starts.concatenate(self._cheapest(prices)), prices, self.short, clock)
+            self.walks.trace(starts.concatenate(self._cheapest(prices)), prices, SETTINGS.search.short_steps, clock)
         )
 
     def _bias_slopes(self, noise: FloatArray, wanted: IntArray) -> FloatArray:
         """These slopes, in which one of these inputs is cheaper in each row."""
         noise = noise[: len(wanted)]
-        noise[np.arange(len(wanted)), wanted] -= self._random.uniform(*PREFERENCE, size=len(wanted))
+        noise[np.arange(len(wanted)), wanted] -= self._random.uniform(*SETTINGS.search.preference, size=len(wanted))
         return noise
 
     def polish(self, atoms: FloatArray, prices: FloatArray) -> FloatArray:
         """Vertices reached downhill from these atoms."""
-        slopes = tangents(self.walks.objective, atoms, NEAR_ZERO) - prices
+        slopes = tangents(self.walks.objective, atoms, SETTINGS.tolerance.near_zero) - prices
         return self._add_to_pool(self.walks.descend(self.walks.cheapest(slopes), prices))
 
     def _noise(self) -> FloatArray:
         d, B = self.polytope.inputs, self.walks.objective.square
         if B is None:
-            return self._random.exponential(size=(self.starts, d)) * self._random.uniform(0, 2, size=(self.starts, 1))
+            return self._random.exponential(size=(self.starts, d)) * self._random.uniform(
+                0, SETTINGS.search.noise, size=(self.starts, 1)
+            )
         # A square has slopes of its own size: along chance directions of B, and at chance distributions.
-        along = self._random.normal(size=(self.starts, B.shape[1])) * self._random.uniform(0, 3, size=(self.starts, 1))
-        at = self._random.dirichlet(np.full(d, SPREAD), self.starts) @ B
+        along = self._random.normal(size=(self.starts, B.shape[1])) * self._random.uniform(
+            0, SETTINGS.search.farthest, size=(self.starts, 1)
+        )
+        at = self._random.dirichlet(np.full(d, SETTINGS.search.spread), self.starts) @ B
         return -2.0 * np.where(np.arange(self.starts)[:, None] % 2 == 0, along, at) @ B.T
 
     def _cheapest(self, prices: FloatArray) -> Vertices:
@@ -253,7 +261,7 @@ class VertexSearch:
         atoms = found.index_by_atom(self.polytope.inputs)
         new = [key for key in atoms if key not in self._known]
         if new:
-            keys = [*new, *self._known][: self.pool]
+            keys = [*new, *self._known][: SETTINGS.search.vertex_pool]
             self._known = dict.fromkeys(keys)
             fresh = found[np.array([atoms[key] for key in new], dtype=np.int64)]
             self._pool = fresh.concatenate(self._pool)[np.arange(len(keys))]
