@@ -86,9 +86,7 @@ class Tolerances:
     hyperplane: float = 1e-10  # least distance of a cutting hyperplane from every ray [tolerance]
     nudge: float = 1e-8  # by which a hyperplane is moved if it is too near [tolerance]
     sign: float = 1e-13  # relative: signs beyond this are certain [tolerance]
-    wider: float = (
-        1e-11  # by which a cone's constraints are widened, so that no ray lies on one by accident [tolerance]
-    )
+    wider: float = 1e-11  # by which a cone's constraints are widened, so that no ray lies on one [tolerance]
     ray: float = 1e-13  # relative to the multipliers: rounding of sums over rays [tolerance]
     new_ray: float = 1e-8  # reduced costs nearer to 0 add no ray [tolerance]
 
@@ -159,9 +157,7 @@ class Moments:
     """The second-moment master (statistics): mixture, steepest direction, proofs."""
 
     proved_to: float = 0.8  # of the gap, less what the mixture is ahead by [product_proofs: statistics-lip-census]
-    ahead_to: float = (
-        0.5  # of the gap: a proof is tried at smaller improvements [product_proofs: statistics-lip-census]
-    )
+    ahead_to: float = 0.5  # of the gap: smaller improvements are proved [product_proofs: statistics-lip-census]
     late: float = 0.25  # of the improvement: least target of a proof [product_proofs: statistics-ldp-census]
     searched_to: float = 0.02  # of the gap: reduced costs above are not sought [steepest_rounds: statistics-sees]
     loosest: float = 0.05  # of the value: target of a proof without a search before it [trials]
@@ -258,10 +254,7 @@ class Searches:
     subspace_patience: int = 8  # searches without a find [subspace_search: srlip-3-occupation]
     neighbours: int = 128  # inputs of a subspace [subspace_search: srlip-3-occupation]
     first_neighbours: int = 256  # inputs of the first subspaces [subspace_search: srlip-3-occupation]
-    sharpness: tuple[float, float] = (
-        -4.0,
-        -1.0,
-    )  # log10 of a start's least entry [subspace_search: srlip-3-occupation]
+    sharpness: tuple[float, float] = (-4.0, -1.0)  # log10 of least entries [subspace_search: srlip-3-occupation]
     fresh_walks: int = 8  # one in so many starts from no known atom [subspace_search: srlip-3-occupation]
     staircases: int = 12  # random pairings to start with [interval_table: statistics-2x60]
     interval_entries: int = 1 << 22  # of the table of pairs priced together [memory]
@@ -281,9 +274,7 @@ class Proofs:
     class_polish: int = 32  # class cones [class_cone_boxes: srlip-3-skewed gap +3.5 without]
     product_polish: int = 8  # products of constraints [product_proofs: statistics-lip-census]
     entropic_polish: int = 4  # entropic boxes [gibbs_steps: average-5x16]
-    squared_gather: float = (
-        1.0  # further boxes after a find, of those seen [squared_chord_proofs: statistics-ldp-5x100]
-    )
+    squared_gather: float = 1.0  # more boxes after a find [squared_chord_proofs: statistics-ldp-5x100]
     class_gather: float = 0.5  # the same, class cones [class_cone_boxes: srlip-3-skewed]
     entropic_gather: float = 0.5  # the same, entropic boxes [gibbs_steps: average-5x16]
     entropic_batch: int = 64  # boxes at once [memory]
