@@ -46,14 +46,13 @@ from privacyfunnel.arrays import FloatArray
 from privacyfunnel.designs.methods import Effort, Options, find_method
 from privacyfunnel.designs.optimal.optimum import optimal
 from privacyfunnel.designs.optimal.privacy_funnel import optimal_on_average
-from privacyfunnel.engine import moment_driver, moment_plan, plan
+from privacyfunnel.engine import plan
 from privacyfunnel.engine.bounds import conditional_entropy, dual_bounds, side_channel_relaxation
-from privacyfunnel.engine.clock import FOREVER, Clock
+from privacyfunnel.engine.clock import Clock
 from privacyfunnel.engine.driver import ColumnGeneration, Pace
 from privacyfunnel.engine.linear_uses import line
 from privacyfunnel.engine.lp import batched_simplex, credal_simplex, highs, tableau
-from privacyfunnel.engine.masters import blocks, direction, repair, restricted_master, slack_masters
-from privacyfunnel.engine.masters.moment import Moment
+from privacyfunnel.engine.masters import blocks, moment, repair, restricted_master, slack_masters
 from privacyfunnel.engine.objective import Objective
 from privacyfunnel.engine.oracles import constraint_oracle, credal_batch, interval, oracle, polytope
 from privacyfunnel.engine.problem import Problem, Split
@@ -346,24 +345,24 @@ def put(holder: object, thing: Any, other: object) -> None:
     setattr(holder, thing.__name__, other)
 
 
-def replace_way(made: object, other: Callable[[Problem, str], ColumnGeneration] | None = None) -> None:
-    """Solve another way what this line of the plan would: the next that fits, where none is named."""
+def replace_way(made: object, other: Callable[[plan.Request, str], ColumnGeneration] | None = None) -> None:
+    """Solve another way what these lines of the plan would: the next that fits, where none is named."""
 
-    def chosen(problem: Problem) -> ColumnGeneration:
-        way = next(way for way in plan.PLAN if way.when(problem) and (way.build is not made or other is not None))
-        return other(problem, way.name) if other is not None and way.build is made else way.build(problem, way.name)
+    def chosen(request: plan.Request) -> ColumnGeneration:
+        way = next(way for way in plan.PLAN if way.when(request) and (way.build is not made or other is not None))
+        return other(request, way.name) if other is not None and way.build is made else way.build(request, way.name)
 
-    put(plan, plan.choose_generation, chosen)
+    put(plan, plan.choose, chosen)
 
 
-def drop_moment_ways(*made: object) -> None:
-    """Solve with the next line of the plan for second moments that fits."""
+def drop_ways(*made: object) -> None:
+    """Solve with the next line of the plan that fits."""
 
-    def chosen(problem: Problem, moment: Moment, clock: Clock = FOREVER) -> Any:
-        way = next(way for way in moment_plan.MOMENT_PLAN if way.when(problem) and way.build not in made)
-        return moment_driver.MomentGeneration(problem, moment, way.build(problem, moment, clock), way.name)
+    def chosen(request: plan.Request) -> ColumnGeneration:
+        way = next(way for way in plan.PLAN if way.when(request) and way.build not in made)
+        return way.build(request, way.name)
 
-    put(moment_plan, moment_plan.choose_moment_generation, chosen)
+    put(plan, plan.choose, chosen)
 
 
 def nothing_simpler(*_: object) -> Callable[[float], float]:
@@ -401,12 +400,12 @@ def rest_master() -> None:
 
     def with_loans(problem: Problem, name: str, search: Any, proof: Any) -> ColumnGeneration:
         if proof is not None:
-            return plan._build_penalised(problem, name, search, proof, 0.0)
+            return plan._build_penalised(problem, name, search, proof)
         bound, pace = (
             dual_bounds.RelaxationBound(problem, None, plan._start_relaxation),
-            Pace(0.0, SETTINGS.driver.patience, SETTINGS.driver.sought * problem.prior_cost),
+            Pace(patience=SETTINGS.driver.patience, closest=SETTINGS.driver.sought * problem.prior_cost),
         )
-        return ColumnGeneration(problem, slack_masters.PenalisedMaster(problem, search), bound, pace, name)
+        return ColumnGeneration(slack_masters.PenalisedMaster(problem, search), bound, pace, name)
 
     put(plan, plan._build_residual, with_loans)
 
@@ -433,7 +432,7 @@ def alike_inputs_merged() -> None:
     put(slack_masters, reduced_problems.merge_equal, unmerged)
 
 
-@without(direction.SteepestDirection)
+@without(moment.DirectionMaster)
 def steepest_rounds() -> None:
     """statistics: one programme and one search, in place of turns until nothing is found"""
     vars(SETTINGS.moments)["direction_rounds"] = 1
@@ -457,40 +456,40 @@ def credal_simplex_kernel() -> None:
     vars(SETTINGS.plan)["few_credal_inputs"] = 0
 
 
-@without(products, product_programme, entered=moment_plan._build_products)
+@without(products, product_programme, entered=plan._build_moment_products)
 def product_proofs() -> None:
     """statistics of few values: chords of squares, or groups of secrets"""
-    drop_moment_ways(moment_plan._build_products)
+    drop_ways(plan._build_moment_products)
 
 
 @without(squared_chords)
 def squared_chord_proofs() -> None:
     """statistics of many values and few secrets: bounded by groups of secrets"""
-    drop_moment_ways(moment_plan._build_chords)
+    drop_ways(plan._build_moment_chords)
 
 
 @without(credal_products)
 def credal_product_rows() -> None:
     """statistics over sets of priors: proofs by the table's own rows"""
-    put(moment_plan, credal_products.CredalProductCuts, lambda problem: None)
+    put(plan, credal_products.CredalProductCuts, lambda problem: None)
 
 
-@without(moment_plan._build_credal_products, credal_products)
+@without(plan._build_moment_credal, credal_products)
 def credal_product_proofs() -> None:
     """statistics over sets of priors: bounded by the table's own rows alone"""
-    drop_moment_ways(moment_plan._build_credal_products)
+    drop_ways(plan._build_moment_credal)
 
 
-@without(moment_plan._table_bound)
+@without(plan._table_bound)
 def bound_by_the_table() -> None:
     """statistics over sets of priors: no bound by the table's own rows"""
-    put(moment_plan, moment_plan._table_bound, nothing_simpler)
+    put(plan, plan._table_bound, nothing_simpler)
 
 
-@without(moment_plan._single_secret_bound)
+@without(plan._single_secret_bound)
 def moment_bound_by_groups() -> None:
     """statistics: no bound by one secret against the others"""
-    put(moment_plan, moment_plan._single_secret_bound, nothing_simpler)
+    put(plan, plan._single_secret_bound, nothing_simpler)
 
 
 @without(products.ProductRelaxation.roots)
@@ -499,10 +498,10 @@ def floor_parts() -> None:
     vars(SETTINGS.proofs)["floors"] = 1
 
 
-@without(moment_driver.MomentGeneration._thin)
+@without(moment.MomentMaster._thin)
 def thinner_mixtures() -> None:
     """statistics: all atoms of the last mixture are outputs"""
-    put(moment_driver.MomentGeneration, moment_driver.MomentGeneration._thin, lambda self, atoms, weights: weights)
+    put(moment.MomentMaster, moment.MomentMaster._thin, lambda self, atoms, weights: weights)
 
 
 @without(entropic.GibbsBoxes._bounds)
@@ -595,7 +594,7 @@ def relaxations() -> None:
     """proofs at prices alone, wherever there is something that proves"""
 
     def by_proof(problem: Problem, prover: Any, begin: Any, one_secret: bool = False) -> object:
-        return dual_bounds.NoBound() if prover is None else dual_bounds.ProofBound(problem, prover)
+        return dual_bounds.NoBound() if prover is None else dual_bounds.ProofBound(problem.prior, prover)
 
     put(plan, dual_bounds.RelaxationBound, by_proof)
 
@@ -633,8 +632,7 @@ def joined_blocks() -> None:
 @without(interval)
 def interval_table() -> None:
     """two secrets: vertices of the polytope, as for more"""
-    replace_way(plan._build_interval)
-    drop_moment_ways(moment_plan._build_interval)
+    drop_ways(plan._build_interval, plan._build_moment_interval)
 
 
 @without(oracle.SecretBox)
@@ -646,8 +644,7 @@ def secret_box() -> None:
 @without(vertices.VertexSearch)
 def vertex_search() -> None:
     """walks by tangents over the same polytope, never from vertex to vertex"""
-    for module in (plan, moment_plan):
-        put(module, vertices.VertexSearch, PolytopeWalks)
+    put(plan, vertices.VertexSearch, PolytopeWalks)
 
 
 @without(plan._build_vertices)
@@ -692,8 +689,7 @@ def compact_floor() -> None:
         none = np.zeros(A.shape[0])
         return polytope._assemble(A, none, A.max(axis=1, initial=0.0), problem.prior, problem.size)
 
-    for module in (plan, moment_plan):
-        put(module, polytope.build_polytope, in_full)
+    put(plan, polytope.build_polytope, in_full)
 
 
 @without(polytope._essential_constraints)

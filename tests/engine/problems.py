@@ -140,7 +140,7 @@ def every_way(problem: Problem) -> list[tuple[Search, Prover]]:
 
 def with_loans(problem: Problem, search: Search, prover: Prover) -> ColumnGeneration:
     """The plain loop."""
-    return ColumnGeneration(problem, PenalisedMaster(problem, search), ProofBound(problem, prover), Pace(0.0, 1))
+    return ColumnGeneration(PenalisedMaster(problem, search), ProofBound(problem.prior, prover), Pace())
 
 
 def begun(problem: Problem) -> ColumnGeneration:
@@ -152,7 +152,7 @@ def with_rest(problem: Problem, search: Search, prover: Prover | None, *, by_par
     """The loop that begins from a smaller problem, however small this one is."""
     patience = max(1 if prover is not None else 8, search.patience)
     supply = ResidualMaster(problem, search, CoarseStart(choose_generation, 0.4, by_parts), patience)
-    return ColumnGeneration(problem, supply, RelaxationBound(problem, prover, begun), Pace(0.8, patience))
+    return ColumnGeneration(supply, RelaxationBound(problem, prover, begun), Pace(0.8, patience))
 
 
 def by_programmes(problem: Problem) -> ColumnGeneration:

@@ -13,19 +13,20 @@ from scipy.optimize import linprog, minimize
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine import Problem
 from privacyfunnel.engine.clock import FOREVER, Clock
-from privacyfunnel.engine.masters.direction import SteepestDirection
-from privacyfunnel.engine.masters.moment import Moment, solve_mixture
-from privacyfunnel.engine.masters.moment_objective import MomentObjective
-from privacyfunnel.engine.moment_driver import MomentGeneration, MomentTools, split_by_forced_response
-from privacyfunnel.engine.moment_plan import (
-    _build_groups,
-    _build_linear_programmes,
+from privacyfunnel.engine.driver import ColumnGeneration
+from privacyfunnel.engine.masters.mixture import Moment, solve_mixture
+from privacyfunnel.engine.masters.moment import split_by_forced_response, steepest_split
+from privacyfunnel.engine.objective import MomentObjective, costs, reduced_costs
+from privacyfunnel.engine.oracles.interval import IntervalOracle
+from privacyfunnel.engine.oracles.polytope import build_polytope
+from privacyfunnel.engine.plan import (
+    Request,
+    _build_moment_groups,
+    _build_moment_programmes,
+    _single_secret_bound,
     choose_moment_generation,
     split_by_moment,
 )
-from privacyfunnel.engine.objective import costs, reduced_costs
-from privacyfunnel.engine.oracles.interval import IntervalOracle
-from privacyfunnel.engine.oracles.polytope import build_polytope
 from privacyfunnel.engine.proofs.branch_and_bound import BranchAndBound
 from privacyfunnel.engine.proofs.products import ProductRelaxation, build_constraint_cone
 from privacyfunnel.engine.proofs.squared_chords import SquaredChords, off_diagonal_bound
@@ -217,10 +218,11 @@ def test_no_split_has_more_of_the_gradient_than_the_steepest(
 ) -> None:
     problem = made(kind, seed, 3, 4, epsilon)
     objective, _ = charged(problem, seed, weight)
-    steepest = SteepestDirection(problem, VertexSearch(build_polytope(problem), problem.objective))
+    search = VertexSearch(build_polytope(problem), problem.objective)
     everything = vertices(problem)
     least = float(linprog(costs(objective, everything), A_eq=everything.T, b_eq=problem.prior).fun or 0.0)
-    found = steepest.find(objective, np.zeros(problem.size), problem.first_atoms(), -least, 1e-9, FOREVER)
+    known = problem.first_atoms()
+    found, _ = steepest_split(problem, search, objective, np.zeros(problem.size), known, -least, 1e-9, FOREVER)
     assert found.weights @ costs(objective, found.atoms) == pytest.approx(least, abs=1e-6)
     assert found.most == pytest.approx(-least, abs=1e-6)
     assert np.abs(found.weights @ found.atoms - problem.prior).max() < 1e-8
@@ -267,12 +269,12 @@ def test_many_values_are_proved_too() -> None:
     assert 0 < found.value - found.bound <= 0.02 * lost
 
 
-@pytest.mark.parametrize("tools", [_build_groups, _build_linear_programmes])
+@pytest.mark.parametrize("build", [_build_moment_groups, _build_moment_programmes])
 def test_where_products_are_too_many_groups_of_secrets_bound_from_below(
-    tools: Callable[[Problem, Moment, Clock], MomentTools],
+    build: Callable[[Request, str], ColumnGeneration],
 ) -> None:
     problem = lip(3, 3, 6, 1.0)
-    run = MomentGeneration(problem, shares(problem), tools(problem, shares(problem), FOREVER))
+    run = build(Request(problem, shares(problem)), "")
     run.run(0.01, None)
     found = run.best()
     proved = split_by_moment(problem, shares(problem))
@@ -292,7 +294,7 @@ def test_many_inputs_are_bounded_by_groups_and_many_secrets_searched_by_programm
 
 def test_no_secret_is_singled_out_once_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = lip(3, 9, 6, 1.0)
-    simpler = _build_groups(problem, shares(problem), FOREVER).relaxation_bound
+    simpler = _single_secret_bound(Request(problem, shares(problem)))
     singled_out: list[int] = []
     monkeypatch.setattr(SecretGroups, "single_out", lambda groups, few: singled_out.extend(few))
     assert simpler(0.0) == 0.0

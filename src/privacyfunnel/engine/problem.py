@@ -239,6 +239,7 @@ class Split:
     atoms: Matrix  # v_y, (b, d); sparse where it would fill the memory
     value: float  # Σ q_y cost(v_y)
     bound: float  # no split does better than this
+    strategy: str = ""  # the line of the plan that was taken
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -27,36 +27,15 @@ class Prover(Protocol):
     def prove(self, prices: FloatArray, target: float, deadline: float) -> Proof: ...
 
 
-class DualBound(Protocol):
-    """A bound that only rises."""
-
-    bound: float
-    share: float  # of a time limit: the part that is kept for it
-    is_incomplete: bool  # whether the last proof ended early, to be taken up again
-    on_change: Callable[[], None]  # called when the bound rose in the middle of something long
-
-    @property
-    def is_exhausted(self) -> bool:
-        """Whether no proof will ever say more."""
-
-    def begin(self, clock: Clock) -> None:
-        """Raise the bound by what needs no prices, and takes little of the time."""
-
-    def prove(self, prices: FloatArray, target: float, clock: Clock) -> FloatArray:
-        """Raise the bound by a proof at these prices; the atoms met on the way."""
-
-    def disable_relaxations(self) -> None:
-        """Do without simpler problems: this is one already."""
-
-
 class ProofBound:
     """A proof at the master's prices, and nothing else."""
 
-    share = SETTINGS.bounds.proof_share
     is_exhausted = False
 
-    def __init__(self, problem: Problem, prover: Prover) -> None:
-        self._problem, self._prover = problem, prover
+    def __init__(self, prior: FloatArray, prover: Prover, share: float | None = None) -> None:
+        """`prior` is the right-hand side of the master's constraints, one per price."""
+        self._prior, self._prover = prior, prover
+        self.share = SETTINGS.bounds.proof_share if share is None else share
         self.bound, self.is_incomplete = 0.0, False
         self.on_change: Callable[[], None] = lambda: None
 
@@ -66,7 +45,7 @@ class ProofBound:
     def prove(self, prices: FloatArray, target: float, clock: Clock) -> FloatArray:
         """λ·p + min_v (cost(v) − λ·v)."""
         proof = self._prover.prove(prices, target, clock.deadline)
-        self.bound = max(self.bound, float(prices @ self._problem.prior) + proof.bound)
+        self.bound = max(self.bound, float(prices @ self._prior) + proof.bound)
         return proof.atoms
 
     def disable_relaxations(self) -> None:
@@ -100,7 +79,7 @@ class RelaxationBound:
 
     def __init__(self, problem: Problem, prover: Prover | None, begin: RunFactory, one_secret: bool = False) -> None:
         self._problem, self._begin = problem, begin
-        self._branching = None if prover is None else ProofBound(problem, prover)
+        self._branching = None if prover is None else ProofBound(problem.prior, prover)
         self.share = (
             SETTINGS.bounds.proof_share
             if prover is not None

@@ -1,85 +1,89 @@
-"""Where splits come from: a master, its first atoms, and how its solutions become splits.
+r"""Restricted masters with slack, for entropies.
 
-`WithLoans` is for problems whose first prices are soon right. With hundreds of inputs they are far from right, and the
-atoms found at them of no use: `WithRest` first solves a smaller problem, which gives prices and a split to begin with,
-and near these prices the master is held while it learns atoms.
+.. math:: \min \sum_y q_y H(v_y) + \text{slack} \quad\text{s.t.}\quad \sum_y q_y v_y + \text{slack} = p,\ q \ge 0 .
+
+`PenalisedMaster` is for problems whose first prices are soon right: slack is penalised, and returned splits are
+slack-free. With hundreds of inputs first prices are far from right, and atoms found at them are useless:
+`ResidualMaster` first solves a coarser problem for prices and a split, and holds its prices near these while it learns
+atoms; its slack is one further feasible atom.
 """
 
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
-from privacyfunnel.arrays import FloatArray, IntArray, Matrix
+from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.engine.bounds.side_channel_relaxation import one_side_channel
 from privacyfunnel.engine.clock import Clock, TimeUpError
+from privacyfunnel.engine.driver import ColumnGeneration
 from privacyfunnel.engine.masters.repair import RepairedSplit, repair_split
 from privacyfunnel.engine.masters.restricted_master import PenaltySlack, ResidualSlack, RestrictedMaster, refit_weights
-from privacyfunnel.engine.problem import Problem, Split
+from privacyfunnel.engine.problem import Problem
 from privacyfunnel.engine.reductions.reduced_problems import coarsen, merge_equal
 from privacyfunnel.engine.search.base import Search
 from privacyfunnel.engine.settings import SETTINGS
-
-
-class CoarseRun(Protocol):
-    """A run on a smaller problem: the best split so far, and the prices at which it was last searched."""
-
-    prices: FloatArray
-
-    def run(
-        self, gap: float, time_limit: float | None, progress: Callable[[float, float], None] | None, *, proofs: bool
-    ) -> None: ...
-
-    def best(self, clock: Clock) -> Split: ...
 
 
 @dataclass(frozen=True, slots=True)
 class CoarseStart:
     """How a large problem begins from a smaller one."""
 
-    start_run: Callable[[Problem], CoarseRun]  # the run on it
+    start_run: Callable[[Problem], ColumnGeneration]  # the run on it
     share: float  # of a time limit, for it
     uses_parts: bool  # whether it has parts of alike inputs; else fewer rows
 
 
-class MasterProblem(Protocol):
-    """Atoms, mixed by a master."""
+class EntropyMaster:
+    """What masters of an entropy share: how finds are selected, and what a proof is asked for."""
 
-    value: float  # of the best split so far
-    on_change: Callable[[], None]  # called when that changed in the middle of something long
-
-    def begin(self, start: FloatArray | None, gap: float, clock: Clock) -> FloatArray | None:
-        """Give the master its first atoms; prices that are about right, where such are known."""
-
-    def solve(self, clock: Clock) -> tuple[FloatArray, float]:
-        """Mix again: prices, and how much of the prior is owed."""
-
-    def search(self, prices: FloatArray, clock: Clock) -> FloatArray:
-        """Atoms of small reduced cost."""
+    def __init__(self, problem: Problem) -> None:
+        self.problem, self.size, self.value = problem, problem.size, problem.prior_cost
+        self.on_change: Callable[[], None] = lambda: None
 
     def add(self, atoms: FloatArray, costs: FloatArray) -> IntArray:
-        """Learn those of these atoms that are new; which were."""
+        """Add those of these atoms that are new; their indices."""
+        raise NotImplementedError
 
-    def raise_slack_price(self) -> None:
-        """Have the master do with less."""
+    def learn(self, atoms: FloatArray, prices: FloatArray) -> float:
+        """Add the cheapest atoms of negative reduced cost; the least reduced cost of those that were new."""
+        atoms = self.problem.clean(atoms)
+        costs = self.problem.costs(atoms)
+        reduced = costs - atoms @ prices
+        order = np.argsort(reduced)[: SETTINGS.driver.most_added]
+        order = order[reduced[order] < -SETTINGS.tolerance.new_atom]
+        new = order[self.add(atoms[order], costs[order])]
+        return float(reduced[new].min(initial=0.0))
+
+    def learn_from_proof(self, atoms: FloatArray, prices: FloatArray) -> float:
+        """The same as for a search."""
+        return self.learn(atoms, prices)
+
+    def allowed(self, gap: float) -> float:
+        """The gap itself, in nats."""
+        return gap
+
+    def worth(self, gap: float) -> float:
+        """A share of the gap."""
+        return SETTINGS.driver.searched_to * gap
+
+    def proof_target(self, gap: float, least: float, late: bool) -> float:
+        """A little less than the gap; when late, twice what known atoms are below."""
+        return max(SETTINGS.driver.proved_to * gap, -2 * least if late else 0.0)
 
     def slack_price_threshold(self, gap: float) -> float:
-        """Debt becomes dearer once no reduced cost is known to be further below 0 than this."""
-
-    def best(self, clock: Clock) -> tuple[FloatArray, Matrix]:
-        """Weights and atoms of the best split so far, made better only while there is time."""
+        """Where the search ends anyway."""
+        return self.worth(gap)
 
 
-class PenalisedMaster:
+class PenalisedMaster(EntropyMaster):
     """A master that may borrow; what is handed out never does."""
 
     def __init__(self, problem: Problem, search: Search) -> None:
-        self.problem, self._search = problem, search
+        super().__init__(problem)
+        self._search = search
         self.master = self._new_master()
-        self.value = problem.prior_cost
-        self.on_change: Callable[[], None] = lambda: None
         self._secure = problem.prior[None, :]  # atoms that average to the prior
         self._known = self._secure  # those of them that there were before
         self._weights, self._paid = np.empty(0), self._secure[:0]  # the best split that took no loan
@@ -118,11 +122,12 @@ class PenalisedMaster:
         """Raise the penalty."""
         self.master.raise_slack_price()
 
-    def slack_price_threshold(self, gap: float) -> float:
-        """Where the search ends anyway."""
-        return SETTINGS.driver.searched_to * gap
+    def best(self, clock: Clock) -> tuple[FloatArray, FloatArray, float]:
+        """Weights, atoms and value of the best split so far."""
+        weights, atoms = self._best(clock)
+        return weights, atoms, float(self.problem.costs(atoms) @ weights)
 
-    def best(self, clock: Clock) -> tuple[FloatArray, FloatArray]:
+    def _best(self, clock: Clock) -> tuple[FloatArray, FloatArray]:
         """The atoms in use. Their weights are computed afresh, to rounding rather than to the solver's tolerance.
 
         Where there is no time for that, the best split met, closed to rounding; or that of the atoms known before.
@@ -161,13 +166,12 @@ class PenalisedMaster:
         )
 
 
-class ResidualMaster:
+class ResidualMaster(EntropyMaster):
     """A master whose every solution is a split, begun from a smaller problem."""
 
     def __init__(self, problem: Problem, search: Search, beginning: CoarseStart, patience: int) -> None:
-        self.problem, self._search, self._beginning, self._patience = problem, search, beginning, patience
-        self.value = problem.prior_cost
-        self.on_change: Callable[[], None] = lambda: None
+        super().__init__(problem)
+        self._search, self._beginning, self._patience = search, beginning, patience
         self._split = RepairedSplit(np.ones(1), problem.prior[None, :], problem.prior_cost)
         self._secure = problem.prior[None, :]
         self._looked_again = 0
@@ -274,6 +278,7 @@ class ResidualMaster:
         """Where half of the toll is worth no atom any more."""
         return max(SETTINGS.driver.searched_to * gap, SETTINGS.slack.residual_price / 2)
 
-    def best(self, clock: Clock) -> tuple[FloatArray, FloatArray]:
+    def best(self, clock: Clock) -> tuple[FloatArray, FloatArray, float]:
         """The best split met."""
-        return self._split.to_arrays()
+        weights, atoms = self._split.to_arrays()
+        return weights, atoms, float(self.problem.costs(atoms) @ weights)

@@ -26,8 +26,7 @@ from itertools import pairwise
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray
-from privacyfunnel.engine.masters.moment_objective import MomentObjective
-from privacyfunnel.engine.objective import chords
+from privacyfunnel.engine.objective import MomentObjective, chords
 from privacyfunnel.engine.problem import Problem
 from privacyfunnel.engine.proofs.branch_and_bound import Boxes, Branching
 from privacyfunnel.engine.proofs.product_programme import (

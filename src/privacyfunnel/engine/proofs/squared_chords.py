@@ -16,7 +16,7 @@ an atom that costs little has one large entry. The first boxes ask which.
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray
-from privacyfunnel.engine.masters.moment_objective import MomentObjective
+from privacyfunnel.engine.objective import MomentObjective
 from privacyfunnel.engine.oracles.polytope import Polytope
 from privacyfunnel.engine.proofs.chords import BoxedChords
 from privacyfunnel.engine.settings import SETTINGS
