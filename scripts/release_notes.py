@@ -44,4 +44,4 @@ def _one(pattern: str, text: str, name: str) -> str:
 
 
 if __name__ == "__main__":
-    print(release_notes(*sys.argv[1:]))
+    print(release_notes(sys.argv[1]))
