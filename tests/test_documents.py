@@ -1,4 +1,4 @@
-"""Documents that promise something name theorems and tests that there are."""
+"""Documents name theorems, tests and files that exist; their examples print what they show."""
 
 from __future__ import annotations
 
@@ -21,11 +21,45 @@ TESTS = {
 }
 
 
-@pytest.mark.parametrize("name", ["docs/limits.md", "SECURITY.md"])
-def test_every_test_that_a_document_names_is_there(name: str) -> None:
+DOCUMENTS = sorted(
+    path.relative_to(ROOT).as_posix()
+    for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "docs").rglob("*.ipynb"))
+)
+PACKAGES = sorted(path.name for path in (ROOT / "src" / "privacyfunnel").iterdir() if path.is_dir())
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_every_test_that_a_document_names_exists(name: str) -> None:
     named = set(re.findall(r"`(test_\w+)`", (ROOT / name).read_text(encoding="utf-8")))
-    assert named <= TESTS
+    assert named <= TESTS, named - TESTS
     assert named or name != "docs/limits.md"
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_every_file_that_a_document_names_exists(name: str) -> None:
+    """`engine/plan.py` is below the package or the root; `plan.py` `Plan` and `engine.plan.Plan` are defined there."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    missing = [path for path in re.findall(r"(?<![\w./-])(?:[\w-]+/)+[\w-]+\.py\b", text) if not located(path)]
+    for path, symbol in re.findall(r"`([\w/-]+/[\w-]+\.py)` `(\w+)`", text):
+        if (file := located(path)) and not re.search(rf"\b{symbol}\b", file.read_text(encoding="utf-8")):
+            missing.append(f"{path} {symbol}")
+    folders = re.findall(rf"`((?:laws|{'|'.join(PACKAGES)}|tests)/(?:[\w-]+/)*)`", text)
+    missing += [folder for folder in folders if not located(folder)]
+    dotted = re.findall(r"`(?:privacyfunnel\.)?((?:model|engine|mechanisms|designs|tables|audits)(?:\.\w+)+)`", text)
+    missing += [module for module in dotted if not any(map(located, candidates(module)))]
+    assert missing == []
+
+
+def located(path: str) -> Path | None:
+    places = (ROOT / path, ROOT / "src" / "privacyfunnel" / path)
+    return next((place for place in places if place.exists()), None)
+
+
+def candidates(dotted: str) -> list[str]:
+    """Files that a dotted name may stand for: a module, or a name in it."""
+    parts = dotted.split(".")
+    modules = ["/".join(parts[:n]) for n in range(max(2, len(parts) - 2), len(parts) + 1)]
+    return [f"{module}{end}" for module in modules for end in (".py", "/")]
 
 
 @pytest.mark.parametrize("name", ["docs/limits.md", "SECURITY.md"])
