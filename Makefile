@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
-FAST ?= $(addprefix tests/,model engine mechanisms estimation designs test_house.py test_rooms.py test_arrays.py)
+FAST ?= $(addprefix tests/,model engine mechanisms test_house.py test_rooms.py test_documents.py test_release_notes.py)
 
 SECONDS_EACH ?= 60
 
@@ -21,8 +21,8 @@ studio: $(VENV)/installed-studio
 test: $(VENV)/installed-test browser database java
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
-# The theory, the engine, the mechanisms and the code itself, in less than 90 seconds on two cores. Left out: whatever starts
-# a command, a browser, a database or Spark (tests/cli, report, studio, experiments, golden; the site, wheel, notebooks).
+# Theory, engine, mechanisms, and how code and documents are written, in less than 90 seconds on two cores. Left out: designs,
+# tables, releases, audits, estimation, commands, report, studio, experiments, golden outputs, Spark, site and wheel.
 test-fast: $(VENV)/installed-test
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(FAST)
 

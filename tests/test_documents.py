@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import doctest
+import math
 import re
 from pathlib import Path
 
 import pytest
 
-from privacyfunnel.model.promises import LIP
+from privacyfunnel.model.promises import LDP, LIP
 
 ROOT = Path(__file__).parent.parent
 LIMITS = (ROOT / "docs" / "limits.md").read_text(encoding="utf-8")
@@ -81,6 +82,21 @@ def test_every_part_of_the_limits_says_by_what_it_holds() -> None:
 @pytest.mark.parametrize("name", sorted(path.name for path in (ROOT / "docs" / "tutorials").glob("*.md")))
 def test_examples_of_a_tutorial_say_what_they_print(name: str) -> None:
     assert doctest.testfile(str(ROOT / "docs" / "tutorials" / name), module_relative=False).failed == 0
+
+
+def outwards(ends: tuple[float, float]) -> str:
+    return f"{math.floor(100 * ends[0] + 1e-9)} to {math.ceil(100 * ends[1] - 1e-9)} %"
+
+
+def test_the_table_for_choosing_says_what_a_belief_may_become() -> None:
+    text = (ROOT / "docs" / "choosing.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([\d.]+)(?: = ln 2)? \| ([\d.]+) \| (.*) \|$", text, flags=re.M)
+    assert len(rows) == 6
+    for shown, factor, cells in rows:
+        epsilon = math.log(2) if shown == "0.69" else float(shown)
+        assert float(factor) == pytest.approx(math.exp(epsilon), abs=0.005)
+        expected = [(LIP, 0.1), (LIP, 0.3), (LDP, 0.3), (LIP, 0.5)]
+        assert cells.split(" | ") == [outwards(kind(epsilon).movable(belief, epsilon)) for kind, belief in expected]
 
 
 def test_the_stewards_table_says_what_a_belief_may_become() -> None:

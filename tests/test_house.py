@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.source_tree import Source, sources
+from tests.source_tree import Source, longest_import_chain, sources
 
 ROOT = Path(__file__).parent.parent
 
@@ -18,6 +18,7 @@ PARTICIPLES = 0.05  # of all functions
 OPTIONS_OUTSIDE_CLI = 129
 EXCUSES_IN_TESTS = 24
 LINES_OF_A_FILE = 450
+LONGEST_IMPORT_CHAIN = 48
 LONG_FILES = {"benchmarks/ablation.py"}
 WITHOUT_A_SUBJECT = {"utils", "util", "helpers", "common", "misc", "tools"}
 
@@ -90,6 +91,11 @@ def test_files_can_be_read_in_one_sitting() -> None:
     paths = (path for folder in folders for path in (ROOT / folder).rglob("*.py"))
     lines = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8").count("\n") for path in paths}
     assert {name: count for name, count in lines.items() if count > LINES_OF_A_FILE and name not in LONG_FILES} == {}
+
+
+def test_the_longest_chain_of_imports_gets_no_longer() -> None:
+    chain = longest_import_chain()
+    assert len(chain) <= LONGEST_IMPORT_CHAIN, " → ".join(chain)
 
 
 def test_every_module_is_named_after_what_it_holds() -> None:
