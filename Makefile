@@ -6,7 +6,7 @@ WORKERS ?= 2
 
 SECONDS_EACH ?= 60
 
-.PHONY: demo studio test bench fuzz lint docs wheel man clean browser database java
+.PHONY: demo studio test adversary bench fuzz lint docs wheel man clean browser database java
 
 demo: $(VENV)/installed
 	$(BIN)/privacyfunnel demo --into demo --force
@@ -19,6 +19,10 @@ studio: $(VENV)/installed-studio
 # As many workers as cores: threads of linear algebra would only wait for each other.
 test: $(VENV)/installed-test browser database java
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+
+# Releases through the real interface, and what leaks measured from outside: every option alone and in pairs. Half an hour.
+adversary: $(VENV)/installed-test
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.adversary $(ARGS)
 
 lint: $(VENV)/installed-lint
 	$(BIN)/ruff check .
