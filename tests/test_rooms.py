@@ -14,6 +14,7 @@ ROOT = Path(privacyfunnel.__file__).parent
 FLOW: tuple[tuple[str, ...], ...] = (
     ("hints",),
     ("arrays", "errors", "notebook_html"),
+    ("atomic_files", "names"),
     ("tables",),
     ("model",),
     ("engine", "mechanisms"),

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from privacyfunnel.arrays import WordArray
 from privacyfunnel.errors import ParameterError
-from privacyfunnel.mechanisms.row_keys import RowKey
-from privacyfunnel.tables.coding.row_ids import id_blocks
+from privacyfunnel.mechanisms.sampling import RowKey
+from privacyfunnel.tables.coding.row_hashes import id_blocks
 
 KEY, DIGEST = RowKey(bytes(range(32))), b"d" * 32
 IDS = st.lists(st.text(min_size=1, max_size=40), min_size=1, max_size=8, unique=True)

@@ -20,8 +20,7 @@ from hypothesis import strategies as st
 
 from privacyfunnel.errors import ColumnError, OutputError, ParameterError, PrivacyFunnelError, TableError
 from privacyfunnel.tables.readers import delimited
-from privacyfunnel.tables.readers.dialect import Dialect
-from privacyfunnel.tables.readers.suffixes import SUFFIXES
+from privacyfunnel.tables.readers.formats import SUFFIXES, Dialect
 from privacyfunnel.tables.readers.table_files import open_table, write_table
 
 ROWS = [("01", "Ann, the first", 'says "hi"'), ("2", "Bö\nb", "(missing)"), ("003", " Cy ", "x")]

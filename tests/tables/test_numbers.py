@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 from privacyfunnel.errors import ColumnError, ParameterError, ProtocolFileError
 from privacyfunnel.mechanisms.input_domain import _parse_grouping
 from privacyfunnel.tables.coding.bin_syntax import column_bins, format_bins, parse_bin, parse_bins
-from privacyfunnel.tables.coding.bins import Bins
+from privacyfunnel.tables.coding.bins import Bins, Grouping
 from privacyfunnel.tables.coding.encoding import encode
-from privacyfunnel.tables.coding.grouping import Grouping
 from privacyfunnel.tables.coding.grouping_rules import ByDate, Ends, Prefix, ValueMap, parse_grouping
 from privacyfunnel.tables.readers.eager_frames import FrameTable
-from privacyfunnel.tables.readers.number_format import MISSING_TEXTS, NumberFormat, detect_decimal
+from privacyfunnel.tables.readers.formats import MISSING_TEXTS, NumberFormat, detect_decimal
 
 
 def floats(texts: list[str], decimal: str, *missing: str) -> list[float | None]:

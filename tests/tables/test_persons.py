@@ -8,8 +8,8 @@ import pytest
 from privacyfunnel import LIP, Joint, randomised_response, seal
 from privacyfunnel.errors import ColumnError, ParameterError, TableError
 from privacyfunnel.release.findings.composition_leakage import composition_leak
-from privacyfunnel.tables.readers.dialect import Dialect
 from privacyfunnel.tables.readers.eager_frames import FrameTable
+from privacyfunnel.tables.readers.formats import Dialect
 from privacyfunnel.tables.readers.persons import person_warnings
 from privacyfunnel.tables.readers.table_files import open_table
 from tests.commands import found_by, said, turned_down

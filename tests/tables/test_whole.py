@@ -13,10 +13,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from privacyfunnel.atomic_files import atomic_file, atomic_files
 from privacyfunnel.errors import OutputError
-from privacyfunnel.tables.readers.suffixes import SUFFIXES
+from privacyfunnel.tables.readers.formats import SUFFIXES
 from privacyfunnel.tables.readers.table_files import write_table
-from privacyfunnel.tables.writers.atomic_files import atomic_file, atomic_files
 
 
 @contextmanager
@@ -90,8 +90,8 @@ def test_parts_that_nobody_holds_are_removed_and_nothing_else(tmp_path: Path) ->
 # folder: before it, or just after it. What stands then is judged here, where nothing was killed.
 KILLED_ANYWHERE = """
 import itertools, os, pathlib, shutil, signal, sys
-from privacyfunnel.tables.writers.crash_recovery import recover
-from privacyfunnel.tables.writers.atomic_files import atomic_files
+from privacyfunnel.atomic_files import recover
+from privacyfunnel.atomic_files import atomic_files
 
 folder, old = pathlib.Path(sys.argv[1]), sys.argv[2]
 CALLS = ("link", "rename", "unlink", "rmdir", "mkdir", "fsync", "fchmod")

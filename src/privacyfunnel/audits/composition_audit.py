@@ -15,8 +15,8 @@ from privacyfunnel.release.findings.composition_leakage import (
 )
 from privacyfunnel.tables.coding.bins import Bins
 from privacyfunnel.tables.coding.merges import Merge
-from privacyfunnel.tables.readers.dialect import AUTO_DETECT, Dialect
-from privacyfunnel.tables.readers.sources import TableSource, resolve_source
+from privacyfunnel.tables.readers.formats import AUTO_DETECT, Dialect
+from privacyfunnel.tables.readers.table_files import TableSource, resolve_source
 
 __all__ = ["CompositionLeak", "ReleaseComposition", "audit_composition", "composition_leak"]
 

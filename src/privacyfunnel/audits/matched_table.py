@@ -13,13 +13,14 @@ from privacyfunnel.errors import ColumnError
 from privacyfunnel.mechanisms.mechanism import Mechanism
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
+from privacyfunnel.release.domain_coding import column_bins, rest_merges
 from privacyfunnel.release.findings.composition_leakage import look_up_labels
 from privacyfunnel.tables.coding.bins import Bins
 
 if TYPE_CHECKING:
     from privacyfunnel.tables.coding.encoding import Encoding
     from privacyfunnel.tables.coding.merges import Merge
-    from privacyfunnel.tables.readers.table_files import Table
+    from privacyfunnel.tables.readers.table_interface import Table
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,8 +48,8 @@ class MatchedTable:
             table,
             secret=domain.secret_columns,
             publish=publish,
-            bins=[*domain.column_bins, *bins],
-            merges=[*domain.rest_merges, *merges],
+            bins=[*column_bins(domain), *bins],
+            merges=[*rest_merges(domain), *merges],
         )
         joint = Joint.from_contingency(encoding.contingency)
         values = domain.values

@@ -20,7 +20,7 @@ from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import PROMISES, Promise
 from privacyfunnel.model.protocols.channel_protocol import Protocol
 from privacyfunnel.tables.coding.bins import Bins
-from privacyfunnel.tables.readers.dialect import AUTO_DETECT, Dialect
+from privacyfunnel.tables.readers.formats import AUTO_DETECT, Dialect
 
 
 @dataclass(frozen=True, slots=True, eq=False)

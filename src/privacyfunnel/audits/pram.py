@@ -15,12 +15,12 @@ from pathlib import Path
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray
+from privacyfunnel.atomic_files import atomic_file
 from privacyfunnel.errors import DistributionError, ParameterError, TableError
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.contingency_csv import open_csv
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.protocols.channel_protocol import Labels, Protocol
-from privacyfunnel.tables.writers.atomic_files import atomic_file
 
 SEPARATOR = " & "
 ROUNDING = 1e-5  # a matrix written with few digits may miss 1 by this much; its rows are then divided by their sums

@@ -21,18 +21,18 @@ from privacyfunnel.audits.row_order_audit import find_row_order
 from privacyfunnel.audits.secret_labels import secret_labels
 from privacyfunnel.audits.side_channel_audit import SideChannel, side_channel
 from privacyfunnel.errors import ColumnError, GuaranteeError
-from privacyfunnel.mechanisms.column_shares import ColumnShares
+from privacyfunnel.mechanisms.input_domain import ColumnShares
 from privacyfunnel.mechanisms.sealing import SealedProtocol, certify
 from privacyfunnel.mechanisms.signatures import Signer, load_signed_protocol
 from privacyfunnel.notebook_html import facts_html
 from privacyfunnel.release.findings.population import PopulationBound, population_bound
 from privacyfunnel.tables.coding.bins import Bins
-from privacyfunnel.tables.readers.dialect import AUTO_DETECT, Dialect
+from privacyfunnel.tables.readers.formats import AUTO_DETECT, Dialect
 
 if TYPE_CHECKING:
     from privacyfunnel.tables.coding.domain_file import DomainFile
     from privacyfunnel.tables.coding.merges import Merge
-    from privacyfunnel.tables.readers.sources import TableSource
+    from privacyfunnel.tables.readers.table_files import TableSource
 
 INDUCED_TOLERANCE = 1e-9  # a stated q(y | x) is written in floats, and only ever read by analysts
 
@@ -107,8 +107,7 @@ def audit(
     SignatureError
         If a signature is wrong, or missing where a key was asked for.
     """
-    from privacyfunnel.tables.readers.sources import resolve_source
-    from privacyfunnel.tables.readers.table_files import open_table
+    from privacyfunnel.tables.readers.table_files import open_table, resolve_source
 
     sealed, signer = load_signed_protocol(protocol, sanitised, signed_by)
     check_secret(sealed, secret)

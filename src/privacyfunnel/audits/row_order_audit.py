@@ -15,8 +15,8 @@ from privacyfunnel.release.ledger.ledger_file import Ledger, ledger_path
 from privacyfunnel.release.shuffle import RowOrder
 from privacyfunnel.tables.coding.bins import Bins
 from privacyfunnel.tables.coding.encoding import encode
-from privacyfunnel.tables.readers.sources import TableSource
-from privacyfunnel.tables.readers.table_files import Table
+from privacyfunnel.tables.readers.table_files import TableSource
+from privacyfunnel.tables.readers.table_interface import Table
 
 
 def row_order_leakage(

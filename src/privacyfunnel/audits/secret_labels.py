@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from privacyfunnel.errors import ParameterError
 from privacyfunnel.mechanisms.sealing import SealedProtocol
-from privacyfunnel.tables.coding.column_names import join_labels
+from privacyfunnel.names import join_labels
 from privacyfunnel.tables.coding.domain_file import DomainFile
 
 

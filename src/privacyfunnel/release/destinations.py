@@ -10,14 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
+from privacyfunnel.atomic_files import StagedFiles, atomic_files, atomic_folder, check_folder
 from privacyfunnel.errors import OutputError
 from privacyfunnel.release.publish import Destination
 from privacyfunnel.release.release_files import OutputFile
 from privacyfunnel.release.row_sampler import RowSampler
-from privacyfunnel.tables.readers.table_files import Table, check_output, check_suffix, table_suffix
-from privacyfunnel.tables.readers.table_parts import PartsTable
-from privacyfunnel.tables.writers.atomic_files import StagedFiles, atomic_files
-from privacyfunnel.tables.writers.atomic_folder import atomic_folder, check_folder
+from privacyfunnel.tables.readers.table_files import PartsTable, check_output, check_suffix, table_suffix
+from privacyfunnel.tables.readers.table_interface import Table
 
 
 def resolve_destination(table: Table, into: Path, *, force: bool) -> Destination:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from privacyfunnel.errors import GuaranteeError
-from privacyfunnel.tables.coding.column_names import validate_columns
+from privacyfunnel.names import validate_columns
 
 NAMED = 5  # columns that a sentence names
 

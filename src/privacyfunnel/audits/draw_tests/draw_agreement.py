@@ -31,7 +31,7 @@ from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.release.output_layout import OutputLayout, detect_layout
 
 if TYPE_CHECKING:
-    from privacyfunnel.tables.readers.table_files import Table
+    from privacyfunnel.tables.readers.table_interface import Table
 
 FALSE_ALARM = 1e-6  # the chance that a draw which did follow the protocol is called inconsistent
 LEAST_EXPECTED = 20  # cells that expect fewer rows are joined before they are compared

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from privacyfunnel.atomic_files import atomic_file
 from privacyfunnel.audits.scans.scan import Scan
 from privacyfunnel.tables.coding.bins import Bins
 from privacyfunnel.tables.coding.domain_file import draft_domain
-from privacyfunnel.tables.readers.dialect import AUTO_DETECT, Dialect
-from privacyfunnel.tables.readers.sources import TableSource, resolve_source
-from privacyfunnel.tables.writers.atomic_files import atomic_file
+from privacyfunnel.tables.readers.formats import AUTO_DETECT, Dialect
+from privacyfunnel.tables.readers.table_files import TableSource, resolve_source
 
 
 def write_domain(

@@ -31,11 +31,11 @@ from privacyfunnel.model.information import entropy, information
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.row_order_leak import OrderLeak
+from privacyfunnel.names import validate_columns
 from privacyfunnel.tables.coding.bin_syntax import parse_bins
 from privacyfunnel.tables.coding.bins import Bins
-from privacyfunnel.tables.coding.column_names import validate_columns
 from privacyfunnel.tables.coding.contingency import Contingency
-from privacyfunnel.tables.coding.cross_tabulation import (
+from privacyfunnel.tables.coding.exploration import (
     TABULATION_QUANTILES,
     ColumnTabulations,
     has_too_many_values,
@@ -43,9 +43,9 @@ from privacyfunnel.tables.coding.cross_tabulation import (
     tabulate_groups,
 )
 from privacyfunnel.tables.coding.merges import Merge
-from privacyfunnel.tables.readers.dialect import AUTO_DETECT, Dialect
-from privacyfunnel.tables.readers.sources import open_source
-from privacyfunnel.tables.readers.table_files import Table
+from privacyfunnel.tables.readers.formats import AUTO_DETECT, Dialect
+from privacyfunnel.tables.readers.table_files import open_source
+from privacyfunnel.tables.readers.table_interface import Table
 
 APART = 0.5  # different values per row: above it, fewer than two rows share a value on average
 MOST_TOGETHER = 16  # columns judged together: 120 pairs

@@ -19,19 +19,18 @@ from typing import Any
 import numpy as np
 
 from privacyfunnel.errors import ColumnError, ParameterError, SizeError, TableError
-from privacyfunnel.tables.coding.bin_edges import number_ranges
-from privacyfunnel.tables.coding.bins import Bins, bin_labels, example_edges
+from privacyfunnel.names import MISSING, suggest_name, unique_label
+from privacyfunnel.tables.coding.bins import Bins, Grouping, bin_labels, example_edges
 from privacyfunnel.tables.coding.coders import Coding
-from privacyfunnel.tables.coding.column_names import MISSING, suggest_name, unique_label
 from privacyfunnel.tables.coding.contingency import Variable
-from privacyfunnel.tables.coding.cross_tabulation import numeric_columns
 from privacyfunnel.tables.coding.encoding import Encoding, column_coders
-from privacyfunnel.tables.coding.grouping import Grouping
+from privacyfunnel.tables.coding.exploration import numeric_columns
 from privacyfunnel.tables.coding.grouping_rules import parse_grouping
 from privacyfunnel.tables.coding.known_domain import encode_known
 from privacyfunnel.tables.coding.normalisation import normalise_bins
-from privacyfunnel.tables.coding.row_ids import RowIds
-from privacyfunnel.tables.readers.table_files import Table
+from privacyfunnel.tables.coding.quantiles import number_ranges
+from privacyfunnel.tables.coding.row_hashes import RowIds
+from privacyfunnel.tables.readers.table_interface import Table
 
 FORMAT = "privacyfunnel domain"
 VERSION = 1

@@ -17,13 +17,12 @@ import numpy as np
 
 from privacyfunnel.arrays import BoolArray, IntArray
 from privacyfunnel.errors import ColumnError, MergedAwayError, ParameterError
+from privacyfunnel.names import OTHER, unique_label
 from privacyfunnel.tables.coding.bins import bin_labels
-from privacyfunnel.tables.coding.column_names import unique_label
 
 if TYPE_CHECKING:
     from privacyfunnel.tables.coding.coders import Coding
 
-OTHER = "other"
 FEWEST = 2  # values with fewer rows than this are those of one person
 MOST_DIGITS = 12  # of such a number
 

@@ -13,12 +13,10 @@ from dataclasses import dataclass
 import polars as pl
 
 from privacyfunnel.errors import ColumnError
-from privacyfunnel.tables.coding.bins import Bins
+from privacyfunnel.tables.coding.bins import Bins, GroupedEntries, Grouping
 from privacyfunnel.tables.coding.coders import Coding
-from privacyfunnel.tables.coding.grouping import GroupedEntries, Grouping
-from privacyfunnel.tables.readers.number_format import MISSING_TEXTS, NumberFormat
-from privacyfunnel.tables.readers.table_files import Table
-from privacyfunnel.tables.readers.table_interface import TableWrapper
+from privacyfunnel.tables.readers.formats import MISSING_TEXTS, NumberFormat
+from privacyfunnel.tables.readers.table_interface import Table, TableWrapper
 
 SHOWN_ROWS = 5  # rows that must hold a text before a message quotes it: fewer point at people
 SHOWN_LENGTH = 40  # characters of it

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from privacyfunnel.errors import ParameterError, TableError
-from privacyfunnel.tables.databases.address import is_server_address, public_address
-from privacyfunnel.tables.readers.dialect import DEFAULT_TEXT_FORMAT, Dialect, TextFormat
-from privacyfunnel.tables.readers.number_format import NumberFormat
+from privacyfunnel.tables.databases.drivers import is_server_address, public_address
+from privacyfunnel.tables.readers.formats import DEFAULT_TEXT_FORMAT, Dialect, NumberFormat, TextFormat
 
 if TYPE_CHECKING:
     import polars as pl

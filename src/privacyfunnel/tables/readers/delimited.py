@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from privacyfunnel.arrays import BoolArray
 from privacyfunnel.errors import ParameterError, TableError
 from privacyfunnel.tables.readers.column_selection import require_columns, select_columns, select_expression
-from privacyfunnel.tables.readers.dialect import Dialect, TextFormat
-from privacyfunnel.tables.readers.number_format import NumberFormat, detect_decimal
+from privacyfunnel.tables.readers.formats import Dialect, NumberFormat, TextFormat, detect_decimal
 from privacyfunnel.tables.readers.text_encoding import (
     HEAD,
     UTF_8,

@@ -16,8 +16,7 @@ import polars as pl
 from privacyfunnel.errors import ParameterError, PrivacyFunnelError, TableError
 from privacyfunnel.tables.coding.coders import as_text
 from privacyfunnel.tables.readers.column_selection import require_columns, select_columns
-from privacyfunnel.tables.readers.dialect import Dialect, TextFormat
-from privacyfunnel.tables.readers.number_format import NumberFormat
+from privacyfunnel.tables.readers.formats import Dialect, NumberFormat, TextFormat
 
 BATCH_ROWS = 1 << 17
 ForeignRows = tuple[pl.DataFrame, tuple[str, ...]]  # the rows, and what was found by itself, in words

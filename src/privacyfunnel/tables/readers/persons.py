@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from privacyfunnel.errors import ColumnError, ParameterError, TableError
-from privacyfunnel.tables.coding.column_names import unique_label, validate_columns
+from privacyfunnel.names import unique_label, validate_columns
 from privacyfunnel.tables.readers.column_selection import drop_name, require_columns, select_columns
-from privacyfunnel.tables.readers.dialect import TextFormat
+from privacyfunnel.tables.readers.formats import TextFormat
 from privacyfunnel.tables.readers.table_interface import Table, TableWrapper
 
 WHICH = ("first", "last")

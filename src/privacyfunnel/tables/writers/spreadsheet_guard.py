@@ -11,7 +11,7 @@ import polars as pl
 
 from privacyfunnel.errors import ColumnError, ParameterError
 from privacyfunnel.tables.readers.column_selection import drop_name
-from privacyfunnel.tables.readers.suffixes import DELIMITED
+from privacyfunnel.tables.readers.formats import DELIMITED
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 GUARD = "'"

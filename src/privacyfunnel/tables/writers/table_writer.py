@@ -16,8 +16,7 @@ from polars.io.plugins import register_io_source
 
 from privacyfunnel.errors import ColumnError
 from privacyfunnel.tables.readers.column_selection import categories_to_text
-from privacyfunnel.tables.readers.dialect import DEFAULT_TEXT_FORMAT, TextFormat
-from privacyfunnel.tables.readers.suffixes import ARROW, DELIMITED, PARQUET
+from privacyfunnel.tables.readers.formats import ARROW, DEFAULT_TEXT_FORMAT, DELIMITED, PARQUET, TextFormat
 from privacyfunnel.tables.writers.column_buffers import rebuild
 from privacyfunnel.tables.writers.spreadsheet_guard import guard_formulas
 

@@ -1,4 +1,10 @@
-r"""Files that appear together, whole, or not at all.
+"""What waits while files appear: other runs, and signals.
+
+What runs leave in a hidden folder when they are killed, and how the next run puts it in order.
+
+`atomic_files.py` says what such a folder holds, and why this is enough.
+
+Files that appear together, whole, or not at all.
 
 New files get ready in a hidden folder P beside their final names, which only its owner can enter, under the names that
 they will have. When all of them are whole and synced to disk, and not before, they appear:
@@ -17,21 +23,170 @@ heard before the commit, and then everything is put back.
 *Nothing is lost either.* As long as P stands, it says how far a killed run came: if every file in it is linked, that
 run was done, and P goes; else what it linked is removed, and what it moved comes back in reverse order (the old table
 last). Both are done by the next run into this folder.
+
+A folder of files that appears whole, or not at all.
+
+Its files get ready in a hidden folder beside it, which only its owner can enter. When all are whole and synced, that
+folder gets the final name in one step: wherever the process is killed, no part stands under its final name.
 """
 
 import errno
+import fcntl
 import os
+import re
 import secrets
+import signal
 import stat
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import BinaryIO, cast
+from types import FrameType
+from typing import Any, BinaryIO, cast
 
 from privacyfunnel.errors import OutputError
-from privacyfunnel.tables.writers.crash_recovery import REPLACED, recover, remove, remove_old_parts, restore_files
-from privacyfunnel.tables.writers.locks import acquire_lock, defer_signals, lock_folder
+
+ENDING = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
+
+def acquire_lock(file: int, *, wait: bool) -> bool:
+    """Hold the file until it is closed or the process is gone; False where another process holds it."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError:  # held; or a file system without locks, where nothing is ever taken for a leftover
+        return wait
+    return True
+
+
+@contextmanager
+def lock_folder(folder: Path) -> Iterator[None]:
+    """No other run makes files appear in the folder meanwhile."""
+    place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        acquire_lock(place, wait=True)
+        yield
+    finally:
+        os.close(place)
+
+
+class DeferredSignals:
+    """Signals that came while they had to wait."""
+
+    def __init__(self) -> None:
+        self.handlers: dict[int, Any] = {}
+        self.came: list[int] = []
+
+    def note(self, number: int, frame: FrameType | None) -> None:
+        self.came.append(number)
+
+    def __call__(self) -> None:
+        """Let what came be answered now, while all can still be taken back.
+
+        Also what came before and was answered by an exception that got lost on its way: a handler may remember it.
+        """
+        if any(getattr(answer, "came", ()) for answer in self.handlers.values()):
+            raise KeyboardInterrupt
+        for number in list(self.came):
+            answer = self.handlers[number]
+            if not callable(answer):  # the process would just end; it does, when all is taken back
+                raise KeyboardInterrupt
+            self.came.remove(number)
+            answer(number, None)
+
+
+@contextmanager
+def defer_signals() -> Iterator[DeferredSignals]:
+    """A signal that would end the program waits until the body is done, or until the body asks for it.
+
+    Blocking it would not do: another thread of the process would get it, and Python would still answer in this one.
+    """
+    heard = DeferredSignals()
+    if threading.current_thread() is not threading.main_thread():  # Python answers signals in the main thread only
+        yield heard
+        return
+    answers = {number: signal.getsignal(number) for number in ENDING}
+    heard.handlers = {n: answer for n, answer in answers.items() if answer not in (None, signal.SIG_IGN)}
+    for number in heard.handlers:
+        signal.signal(number, heard.note)
+    try:
+        yield heard
+    finally:
+        for number in heard.handlers:
+            signal.signal(number, answers[number])
+        for number in heard.came:
+            signal.raise_signal(number)
+
+
+PARTS = re.compile(r"\.privacyfunnel\.[0-9a-f]{16}\.part")
+REPLACED = ".replaced"  # the folder within of what new files replace, numbered in the order in which it went
+
+
+def recover(folder: Path) -> None:
+    """Put in order what killed runs left in the folder: the rows they drew were never published."""
+    with suppress(OSError):  # no folder yet, or one that cannot be listed
+        for hidden in [path for path in folder.iterdir() if PARTS.fullmatch(path.name)]:
+            with suppress(OSError):  # somebody else's, a link, or removed meanwhile
+                place = os.open(hidden, os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY)
+                try:
+                    if os.fstat(place).st_uid == os.geteuid() and acquire_lock(place, wait=False):
+                        with lock_folder(folder):
+                            _undo(hidden, folder)
+                            remove(hidden)
+                finally:
+                    os.close(place)
+
+
+def _undo(hidden: Path, folder: Path) -> None:
+    """Unless all of its files appeared, take back those that did, and put back what they replaced."""
+    files = [path for path in hidden.iterdir() if path.name != REPLACED]
+    linked = [path for path in files if _is_same_file(path, folder / path.name)]
+    if len(linked) < len(files):
+        for path in linked:
+            (folder / path.name).unlink()
+        restore_files(hidden, folder)
+
+
+def restore_files(hidden: Path, folder: Path) -> None:
+    """What was replaced gets its names again, the last first, up to one whose name is taken."""
+    with suppress(FileNotFoundError):
+        for old in sorted((hidden / REPLACED).iterdir(), reverse=True):
+            path = folder / old.name.split(" ", 1)[1]
+            if os.path.lexists(path):  # what stood before it does not belong to what stands there now
+                return
+            old.rename(path)
+
+
+def remove(hidden: Path) -> None:
+    """The old files first: as long as one is there, the new ones say whether it is still needed."""
+    with suppress(OSError):
+        for place in (hidden / REPLACED, hidden):
+            if place.exists():
+                for path in place.iterdir():
+                    path.unlink()
+                place.rmdir()
+
+
+def _is_same_file(one: Path, other: Path) -> bool:
+    with suppress(OSError):
+        return os.path.samestat(one.lstat(), other.lstat())
+    return False
+
+
+def remove_old_parts(path: Path) -> None:
+    """Remove the parts of `path` that a killed run of an earlier version left, and that no process holds any more."""
+    ours = re.compile(re.escape(f".{path.name}.") + r"[0-9a-f]{16}\.part")
+    with suppress(OSError):  # no folder yet, or one that cannot be listed
+        for part in [beside for beside in path.parent.iterdir() if ours.fullmatch(beside.name)]:
+            with suppress(OSError):  # somebody else's, a link, or removed meanwhile
+                file = os.open(part, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+                try:
+                    found = os.fstat(file)
+                    if stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and acquire_lock(file, wait=False):
+                        part.unlink()
+                finally:
+                    os.close(file)
+
 
 OWNERS_ONLY, EVERYBODYS = 0o600, 0o666  # modes; the umask takes from the second what the owner gives nobody
 OWNERS_FOLDER = 0o700
@@ -269,3 +424,55 @@ def ensure_folder(path: Path) -> Iterator[None]:
             for made in new:
                 made.rmdir()
         raise
+
+
+EVERYBODYS_FOLDER = 0o777
+
+
+def check_folder(path: Path, *, force: bool) -> None:
+    """Refuse early what could not be written at the end; what a killed run left beside it is put in order."""
+    recover(path.parent)
+    if path.exists() and not path.is_dir():
+        raise OutputError(f"'{path}' must be a folder to write parts to; it is a file. Name a folder.")
+    if path.is_dir() and any(path.iterdir()) and not force:
+        raise OutputError(f"'{path}' holds files already and was left as it is. Name a new folder, or use --force.")
+    if path.parent.exists() and not os.access(path.parent, os.W_OK | os.X_OK):
+        raise OutputError(f"'{path}' cannot be written: its folder allows no new ones. Choose another place.")
+
+
+@contextmanager
+def atomic_folder(path: Path, *, force: bool = False) -> Iterator[StagedFiles]:
+    """Files that appear in a new folder when the body is done; if it raises, or the process dies, there is none.
+
+    With `force` it takes the place of the folder that is there, and of all that is in it.
+    """
+    check_folder(path, force=force)
+    try:
+        with hidden_folder(path.parent) as hidden:
+            parts = StagedFiles(hidden, path)
+            yield parts
+            parts.sync()
+            with lock_folder(path.parent), defer_signals() as heard:
+                heard()
+                _publish_folder(hidden, path, force=force)
+    except OSError as error:
+        raise write_error(path, error) from error
+
+
+def _publish_folder(hidden: Path, path: Path, *, force: bool) -> None:
+    old = path.with_name(f".privacyfunnel.{secrets.token_hex(8)}.old")
+    replaced = force and path.is_dir() and any(path.iterdir())
+    if replaced:
+        path.rename(old)
+    try:
+        hidden.rename(path)  # takes the place of an empty folder, and of nothing else
+    except OSError:
+        if replaced:
+            old.rename(path)
+        raise
+    with suppress(OSError):
+        path.chmod(EVERYBODYS_FOLDER & ~current_umask())
+    if replaced:
+        import shutil
+
+        shutil.rmtree(old, ignore_errors=True)
