@@ -46,6 +46,7 @@ from types import FrameType
 from typing import Any, BinaryIO, cast
 
 from privacyfunnel.errors import OutputError
+from privacyfunnel.hints import hint
 
 ENDING = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
@@ -401,7 +402,9 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _exists_error(path: Path) -> OutputError:
-    return OutputError(f"'{path}' exists already and was left as it is. Remove it, name another, or use --force.")
+    return OutputError(
+        f"'{path}' exists already and was left as it is. Remove it, name another, or use {hint('force')}."
+    )
 
 
 def _directory_error(path: Path) -> OutputError:
@@ -435,7 +438,9 @@ def check_folder(path: Path, *, force: bool) -> None:
     if path.exists() and not path.is_dir():
         raise OutputError(f"'{path}' must be a folder to write parts to; it is a file. Name a folder.")
     if path.is_dir() and any(path.iterdir()) and not force:
-        raise OutputError(f"'{path}' holds files already and was left as it is. Name a new folder, or use --force.")
+        raise OutputError(
+            f"'{path}' holds files already and was left as it is. Name a new folder, or use {hint('force')}."
+        )
     if path.parent.exists() and not os.access(path.parent, os.W_OK | os.X_OK):
         raise OutputError(f"'{path}' cannot be written: its folder allows no new ones. Choose another place.")
 

@@ -53,7 +53,7 @@ def test_rows_of_a_person_must_be_alike_unless_one_is_chosen(visits: Path, capsy
     assert rows["last"]["kg"].to_list() == [str(60 + i % 4) for i in range(120)]
     with pytest.raises(ParameterError, match="first or last"):
         open_table(visits, Dialect(person="id", person_row="middle"))
-    with pytest.raises(ParameterError, match="needs --person"):
+    with pytest.raises(ParameterError, match="needs person"):
         open_table(visits, Dialect(person_row="first"))
 
 

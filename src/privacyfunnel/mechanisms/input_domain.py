@@ -29,6 +29,7 @@ import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.errors import ColumnError, ParameterError, ProtocolFileError
+from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.sampling import WORD_BITS, RandomWords
 from privacyfunnel.model.joint import Attribute, Joint
 from privacyfunnel.model.protocols.channel_protocol import Labels
@@ -74,7 +75,7 @@ class Domain:
             found = "says that some were" if self.secrets_merged else "says that none were"
             raise ColumnError(
                 f"secrets must be merged as they were for the protocol; its file {found}. "
-                f"{'Name' if self.secrets_merged else 'Leave out'} --merge-secrets."
+                f"{'Name' if self.secrets_merged else 'Leave out'} {hint('merge_secrets')}."
             )
 
     def to_json(self) -> dict[str, Any]:

@@ -182,12 +182,12 @@ class RowKey:
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
             raise ParameterError(
-                f"the key file '{path}' must be readable; it is not: {reason}. Make one with keygen --rows."
+                f"the key file '{path}' must be readable; it is not: {reason}. Make one with the command keygen."
             ) from None
         if stat.S_IMODE(mode) & ~OWNERS_ONLY:
             raise ParameterError(
                 f"the key file '{path}' must be readable by its owner alone; its mode is {stat.S_IMODE(mode):o}. Run "
-                f"chmod 600 {path}, or make another with keygen --rows if somebody may have read it."
+                f"chmod 600 {path}, or make another with the command keygen if somebody may have read it."
             )
         first, _, digits = held.decode("ascii", "replace").strip().partition("\n")
         try:
@@ -195,7 +195,7 @@ class RowKey:
         except ValueError:
             key = b""
         if first.strip() != FIRST_LINE or len(key) != KEY:
-            raise ParameterError(f"'{path}' must hold a key for rows; it does not. Make one with keygen --rows.")
+            raise ParameterError(f"'{path}' must hold a key for rows; it does not. Make one with the command keygen.")
         return cls(key)
 
     def save(self, path: str | Path) -> None:

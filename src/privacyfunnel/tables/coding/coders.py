@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from privacyfunnel.arrays import IntArray, WordArray
 from privacyfunnel.errors import ColumnError
+from privacyfunnel.hints import hint
 from privacyfunnel.names import MISSING, unique_label
 from privacyfunnel.tables.coding.bins import bin_labels, example_edges
 from privacyfunnel.tables.readers.column_selection import drop_name
@@ -167,7 +168,7 @@ class LabelCoder:
             self._refuse_numbers(self._labels())
             raise ColumnError(
                 f"column '{self.column}' must have at most {MOST_LABELS:,} distinct values to be used; it has more. "
-                f"Use a prefix (--bin {self.column}=prefix:3) or groups of codes (=map:FILE), or leave it out."
+                f"Use a prefix ({hint('bins', f'{self.column}=prefix:3')}) or a map (map:FILE), or leave it out."
             )
         return codes
 
@@ -201,11 +202,13 @@ class LabelCoder:
         found = f"column '{column}' holds {len(labels)} different numbers or more, too many for categories."
         if not finite:  # whole numbers of hundreds of digits
             raise ColumnError(
-                f"{found} They are too large for bins: leave it out, or keep each with --bin {column}=values."
+                f"{found} They are too large for bins: leave it out, or keep each with "
+                f"{hint('bins', f'{column}=values')}."
             )
         raise ColumnError(
-            f"{found} Bin them with --bin {column}={example_edges(min(finite), max(finite))} or "
-            f"--bin {column}=quantiles:8, or keep each with --bin {column}=values."
+            f"{found} Bin them with {hint('bins', f'{column}={example_edges(min(finite), max(finite))}')} or "
+            f"{hint('bins', f'{column}=quantiles:8')}, or keep each with "
+            f"{hint('bins', f'{column}=values')}."
         )
 
 

@@ -19,6 +19,7 @@ import polars as pl
 
 from privacyfunnel.arrays import IntArray, freeze
 from privacyfunnel.errors import ColumnError, ParameterError, SizeError, TableError
+from privacyfunnel.hints import hint
 from privacyfunnel.names import validate_columns
 from privacyfunnel.tables.coding.bins import Bins
 from privacyfunnel.tables.coding.coders import (
@@ -318,7 +319,7 @@ def contingency_from_counts(
     if by_rows:
         raise ParameterError(
             f"quantiles of '{by_rows[0]}' are found from rows; this is a table of counts. Give edges, such as "
-            f"--bin {by_rows[0]}=0,10,20."
+            f"{hint('bins', f'{by_rows[0]}=0,10,20')}."
         )
     table = normalise_bins(table, bins)
     coders = column_coders(table, (*secret, *publish), bins)

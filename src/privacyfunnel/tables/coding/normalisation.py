@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from privacyfunnel.errors import ColumnError
+from privacyfunnel.hints import hint
 from privacyfunnel.tables.coding.bins import Bins, GroupedEntries, Grouping
 from privacyfunnel.tables.coding.coders import Coding
 from privacyfunnel.tables.readers.formats import MISSING_TEXTS, NumberFormat
@@ -88,12 +89,11 @@ class _UnexpectedEntries:
         )
 
     def _hint(self, text: str, rule: Grouping | None, numbers: NumberFormat) -> str:
-        quoted = f"'{text}'" if text else "TEXT"
-        missing = f"--na {quoted} reads it as missing, as {', '.join(MISSING_TEXTS[:4])} and such are"
+        missing = f"{hint('na', text or 'TEXT')} reads it as missing, like {', '.join(MISSING_TEXTS[:4])}"
         if rule is not None:
             return f"Mend those entries; {getattr(rule, 'hint', missing)}."
         other = "." if numbers.decimal == "," else ","
         swapped = NumberFormat(other, numbers.missing).normalise(pl.Series([text], dtype=pl.String))[1] is None
         if text and swapped:
-            return f"The decimal mark was taken to be '{numbers.decimal}': if it is not, add --decimal {other}."
+            return f"The decimal mark was detected as '{numbers.decimal}'; if it is not, set {hint('decimal', other)}."
         return f"{missing}; or leave the column unbinned."
