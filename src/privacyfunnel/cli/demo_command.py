@@ -27,7 +27,7 @@ def demo(
 ) -> None:
     """Sanitise the census data that comes with the package, and say what happened."""
     from privacyfunnel.atomic_files import check_target, ensure_folder
-    from privacyfunnel.audits.scans.scan import scan
+    from privacyfunnel.audits.scan import scan
     from privacyfunnel.cli.release_summary import content, format_summary
     from privacyfunnel.cli.request_options import DesignRequest
     from privacyfunnel.cli.sanitise_command import run_release
