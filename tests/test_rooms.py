@@ -13,7 +13,7 @@ ROOT = Path(privacyfunnel.__file__).parent
 # A room may import from rooms before its own line, from its own line's rooms never, and from itself always.
 FLOW: tuple[tuple[str, ...], ...] = (
     ("hints",),
-    ("arrays", "errors", "notebook_html"),
+    ("arrays", "errors", "locks", "notebook_html"),
     ("atomic_files", "names"),
     ("tables",),
     ("model",),
