@@ -85,6 +85,12 @@ class PartsTable:
         return f"'{self.path}'"
 
     @property
+    def paths(self) -> tuple[Path, ...]:
+        """The files of the parts."""
+        folder = self.path if self.path.is_dir() else self.path.parent
+        return tuple(folder / name for name in self.names)
+
+    @property
     def columns(self) -> tuple[str, ...]:
         return self.parts[0].columns
 
