@@ -11,7 +11,7 @@ from privacyfunnel.arrays import FloatArray, IntArray, dense, is_hardly_filled, 
 from privacyfunnel.engine import Problem, Split
 from privacyfunnel.engine.objective import Entropy
 from privacyfunnel.errors import ParameterError
-from privacyfunnel.mechanisms.rounding import merge_outputs
+from privacyfunnel.mechanisms.exact_arithmetic import merge_outputs
 from privacyfunnel.mechanisms.sealing import SMALLEST_EPSILON
 from privacyfunnel.model.constraints import LinearConstraints
 from privacyfunnel.model.credal.clopper_pearson import SCALE
