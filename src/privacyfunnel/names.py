@@ -1,4 +1,4 @@
-"""Names of columns and labels: look them up, suggest the nearest one, keep them distinct."""
+"""Names of columns: found, or answered with the nearest name; and names that must differ."""
 
 import csv
 import difflib
@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Sequence
 
 from privacyfunnel.errors import ColumnError
 
-MISSING = "(missing)"  # the label of an entry that is not there
-OTHER = "other"  # the label of merged rare values
+MISSING = "(missing)"  # the label of an empty entry
+OTHER = "other"  # the label of merged values
 
 
 def suggest_name(name: str, known: Sequence[str]) -> str:
@@ -36,7 +36,7 @@ def split_names(text: str) -> list[str]:
 
 
 def validate_columns(columns: Sequence[str], known: Sequence[str], role: str) -> tuple[str, ...]:
-    """`columns` as a tuple, if every name is a known column and none is repeated.
+    """`asked` as a tuple, if every name is a known column and none is repeated.
 
     >>> validate_columns(["incme"], ["age", "income"], "published")
     Traceback (most recent call last):

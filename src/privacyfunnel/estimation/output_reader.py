@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from privacyfunnel.release.output_layout import OutputLayout
-    from privacyfunnel.tables.readers.table_files import Table
+    from privacyfunnel.tables.readers.table_interface import Table
 
 Group = tuple[str, ...]  # the label of each kept column
 LARGEST_CHANNEL = 4 * 10**6  # entries: values × outputs; beyond it estimates take minutes
@@ -119,7 +119,7 @@ class OutputReader:
 
     def observe(self, source: Any, by: Sequence[str] = (), *, distinct: bool = False) -> dict[Group, Observations]:
         """What each group shows, groups in order of their labels; `distinct` sets are counted one by one if asked."""
-        from privacyfunnel.tables.readers.sources import open_source
+        from privacyfunnel.tables.readers.table_files import open_source
 
         table = open_source(source)
         way = self.layout(table, by)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from privacyfunnel.errors import ParameterError
-from privacyfunnel.mechanisms.row_keys import RowKey
+from privacyfunnel.mechanisms.sampling import RowKey
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.names import unique_label
 from privacyfunnel.release.design import design as designed_frame

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from privacyfunnel.errors import ParameterError, TableError
-from privacyfunnel.mechanisms.row_keys import RowKey
+from privacyfunnel.mechanisms.sampling import RowKey
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.names import validate_columns
 from privacyfunnel.release.apply import unknown_rows_error

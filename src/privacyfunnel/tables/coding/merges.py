@@ -17,6 +17,7 @@ import numpy as np
 
 from privacyfunnel.arrays import BoolArray, IntArray
 from privacyfunnel.errors import ColumnError, MergedAwayError, ParameterError
+from privacyfunnel.hints import hint
 from privacyfunnel.names import OTHER, unique_label
 from privacyfunnel.tables.coding.bins import bin_labels
 
@@ -148,7 +149,9 @@ class MergeSecrets:
 
     def merged(self, coding: Coding, rows: IntArray) -> tuple[Coding, IntArray]:
         if coding.edges:
-            raise ColumnError(f"the secret '{coding.column}' is in bins, which are merged by coarser ones. Use --bin.")
+            raise ColumnError(
+                f"merged secrets must be labels; the secret '{coding.column}' is in bins. Use coarser {hint('bins')}."
+            )
         becomes = np.arange(len(rows), dtype=np.int64)
         for into, labels in self.groups.items():
             joined = np.isin(np.array(coding.labels, dtype=object), np.array(labels, dtype=object))
