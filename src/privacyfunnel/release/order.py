@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from privacyfunnel.designs.method_selection import DEFAULT_METHOD, check_method
 from privacyfunnel.designs.methods import Effort, Options
 from privacyfunnel.errors import ColumnError, ParameterError
+from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.sampling import RowKey
 from privacyfunnel.model.credal.sample_rule import check_confidence
 from privacyfunnel.model.joint import Joint
@@ -17,7 +18,7 @@ from privacyfunnel.model.uses.use import Information, Use
 from privacyfunnel.release.private_design import PrivateDesign, check_private
 from privacyfunnel.release.sending import Sending
 from privacyfunnel.tables.coding.bins import Bins
-from privacyfunnel.tables.coding.merges import Merge
+from privacyfunnel.tables.coding.merges import Merge, MergeRare
 
 if TYPE_CHECKING:
     from privacyfunnel.tables.coding.domain_file import DomainFile
@@ -83,8 +84,18 @@ class Order:
         return Sending(self.keep, self.sets, self.keep_order, self.seed, self.row_id, self.key)
 
     def promised(self, joint: Joint) -> Promise:
-        """The promise about this table, and about the people it is a sample of where that was asked for."""
-        return self.promise if self.population is None else self.promise.for_population(joint, self.population)
+        """The promise about this table, and about the population it is a sample of where that was asked for."""
+        if self.population is None:
+            return self.promise
+        by_counts = [hint("merge_rare", rule.fewest) for rule in self.merges if isinstance(rule, MergeRare)]
+        by_counts += [hint("bins", f"{each.column}=quantiles:{each.quantiles}") for each in self.bins if each.quantiles]
+        if by_counts:  # credal sets hold for labels fixed beforehand: docs/theory.md, Theorem 44
+            raise ParameterError(
+                "A promise for a population needs labels that do not depend on the counts; "
+                f"{' and '.join(by_counts)} chooses them by the counts. Name edges or groups "
+                f"({hint('bins', 'age=0,18,65')}), or leave out {hint('population')}."
+            )
+        return self.promise.for_population(joint, self.population)
 
     @property
     def options(self) -> Options:
