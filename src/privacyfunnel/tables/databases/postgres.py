@@ -53,7 +53,8 @@ NAMES_AND_GRAMMAR = "42"  # the class of errors about nothing else
 OUTSIDE = """
 select distinct p.proname::text as name from pg_proc p join pg_language l on l.oid = p.prolang
 where p.proname = any (array[{names}]::name[])
-and (p.prosrc ~* 'dblink' or p.proname ~ '^(lo_export|lo_import|pg_file_)' or (p.provolatile = 'v' and not l.lanpltrusted and l.lanname <> 'internal')) order by 1
+and (p.prosrc ~* 'dblink' or p.proname ~ '^(lo_export|lo_import|pg_file_)'
+or (p.provolatile = 'v' and not l.lanpltrusted and l.lanname <> 'internal')) order by 1
 """
 _ERROR = re.compile(r"ERROR:\s+(.+)")
 _LITERAL = re.compile(r"'(?:[^']|'')*'")
