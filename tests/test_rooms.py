@@ -13,15 +13,17 @@ ROOT = Path(privacyfunnel.__file__).parent
 # A room may import from rooms before its own line, from its own line's rooms never, and from itself always.
 FLOW: tuple[tuple[str, ...], ...] = (
     ("hints",),
-    ("arrays", "errors", "notebook_html"),
+    ("arrays", "errors"),
     ("tables",),
+    ("notebook_html",),
     ("model",),
     ("engine", "mechanisms"),
     ("designs",),
+    ("spec",),
     ("release",),
     ("audits", "estimation", "spark"),
     ("report",),
-    ("experiments", "studio", "library"),
+    ("experiments", "studio"),
     ("cli",),
     ("__main__",),
 )
