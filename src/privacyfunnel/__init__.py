@@ -15,13 +15,13 @@ Names are imported when they are first used, so that `import privacyfunnel` cost
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from privacyfunnel import errors
-    from privacyfunnel.audits.matrix_audit import audit_matrix
+    from privacyfunnel.audits.pram import audit_matrix
     from privacyfunnel.audits.protocol_audit import audit
-    from privacyfunnel.audits.scans.scan import scan
+    from privacyfunnel.audits.scan import scan
     from privacyfunnel.designs.baselines import conditional_reporting, randomised_response, unary_encoding
     from privacyfunnel.designs.chain.step_order import chain_protocol
     from privacyfunnel.designs.curve import Curve, curve
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from privacyfunnel.estimation import Estimates, combine, estimate, impute, impute_file, posterior
     from privacyfunnel.mechanisms.sealing import SealedProtocol, seal
     from privacyfunnel.model.information import entropy, mutual_information
-    from privacyfunnel.model.joint import Joint
+    from privacyfunnel.model.joint import CountedTable, Joint
     from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
     from privacyfunnel.model.protocols.channel_protocol import Protocol
     from privacyfunnel.model.protocols.unary_encoding import UnaryEncoding
@@ -49,15 +49,15 @@ if TYPE_CHECKING:
     from privacyfunnel.tables.coding.bins import Bins
     from privacyfunnel.tables.coding.merges import MergeRare, MergeSecrets
     from privacyfunnel.tables.databases.query import Query
-    from privacyfunnel.tables.readers.dialect import Dialect
+    from privacyfunnel.tables.readers.formats import Dialect
 
 __version__ = "0.1.0"
 
 # Where each public name is at home.
 _MODULES = {
-    "audit_matrix": "audits.matrix_audit",
+    "audit_matrix": "audits.pram",
     "audit": "audits.protocol_audit",
-    "scan": "audits.scans.scan",
+    "scan": "audits.scan",
     "chain_protocol": "designs.chain.step_order",
     "Curve": "designs.curve",
     "curve": "designs.curve",
@@ -111,7 +111,7 @@ _MODULES = {
     "sanitise": "release.sanitise",
     "sanitise_file": "release.sanitise",
     "Bins": "tables.coding.bins",
-    "Dialect": "tables.readers.dialect",
+    "Dialect": "tables.readers.formats",
     "Query": "tables.databases.query",
     "MergeRare": "tables.coding.merges",
     "MergeSecrets": "tables.coding.merges",
@@ -186,6 +186,13 @@ __all__ = [
     "seal",
     "unary_encoding",
 ]
+
+
+def count_frame(frame: object, **columns: Any) -> CountedTable:
+    """The counts of a data frame, as `Joint.from_table` takes them."""
+    from privacyfunnel.tables.readers.lazy_frames import contingency_from_frame
+
+    return contingency_from_frame(frame, **columns)
 
 
 def __getattr__(name: str) -> object:

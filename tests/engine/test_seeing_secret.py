@@ -17,7 +17,7 @@ from privacyfunnel.engine.bounds.dual_bounds import Prover
 from privacyfunnel.engine.objective import Entropy, reduced_costs
 from privacyfunnel.engine.oracles.constraint_oracle import ConstraintOracle
 from privacyfunnel.engine.oracles.oracle import Oracle, cheapest_in_box, is_secret_box, secret_box
-from privacyfunnel.engine.search.searches import Search
+from privacyfunnel.engine.search.base import Search
 from privacyfunnel.model.constraints import LinearConstraints
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
@@ -249,7 +249,7 @@ def test_lip_for_two_priors_is_priced_within_both() -> None:
     problem = problem_for(COUNTS, LIP(0.3).for_priors([other]))
     both = problem.replace_constraints(
         LinearConstraints.concatenate(
-            [problem.constraints, SRLIP(0.3).rows(Joint.from_counts(COUNTS), sees_secret=True)]
+            [problem.constraints, SRLIP(0.3).constraints(Joint.from_counts(COUNTS), sees_secret=True)]
         )
     )
     price = np.random.default_rng(3).normal(size=problem.size)

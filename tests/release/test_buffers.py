@@ -27,7 +27,7 @@ import privacyfunnel as pf
 from privacyfunnel.errors import ColumnError
 from privacyfunnel.release import shuffle
 from privacyfunnel.spec import ReleaseSpec
-from privacyfunnel.tables.readers.suffixes import ARROW, DELIMITED, PARQUET, SUFFIXES
+from privacyfunnel.tables.readers.formats import ARROW, DELIMITED, PARQUET, SUFFIXES
 from privacyfunnel.tables.writers.column_buffers import rebuild, rebuild_frame
 
 N = 600

@@ -126,7 +126,7 @@ def test_combinations_that_join_to_one_label_are_told_apart() -> None:
         release = sanitise(
             frame, ReleaseSpec(secret="s", publish=["x", "z"], promise=LIP(1), method="unary-encoding", sets=sets)
         )
-        law = release.sealed.law
+        law = release.sealed.mechanism
         assert isinstance(law, UnaryEncodingMechanism)
         assert len(set(law.values)) == 4
         assert estimate(release.sealed, release.table).tables

@@ -12,8 +12,8 @@ from privacyfunnel.cli import owner_summary, text_format
 from privacyfunnel.cli.application import Json, answer
 from privacyfunnel.cli.options import TableOrDatabase
 from privacyfunnel.cli.spec_options import Given, build_spec, takes_spec
+from privacyfunnel.names import format_names
 from privacyfunnel.spec.release_spec import BLUR
-from privacyfunnel.tables.coding.column_names import format_names
 
 if TYPE_CHECKING:
     from privacyfunnel.release.apply import Applied

@@ -21,12 +21,12 @@ from privacyfunnel.spec.kinds import parse_names
 
 if TYPE_CHECKING:
     from privacyfunnel.audits.black_box_audit import BlackBoxAudit
-    from privacyfunnel.audits.draw_tests.draw_agreement import DrawAgreement
+    from privacyfunnel.audits.draw_agreement import DrawAgreement
     from privacyfunnel.audits.protocol_audit import Audit
     from privacyfunnel.mechanisms.signatures import Signer
     from privacyfunnel.tables.coding.bins import Bins
-    from privacyfunnel.tables.readers.dialect import Dialect
-    from privacyfunnel.tables.readers.sources import TableSource
+    from privacyfunnel.tables.readers.formats import Dialect
+    from privacyfunnel.tables.readers.table_files import TableSource
 
 
 def _print_schema(wanted: bool) -> None:
@@ -155,8 +155,8 @@ def _audit_protocol(
     as_json: bool,
 ) -> None:
     from privacyfunnel.audits import protocol_audit as room
-    from privacyfunnel.audits.composition_audit import audit_composition
-    from privacyfunnel.audits.draw_tests.draw_agreement import FALSE_ALARM
+    from privacyfunnel.audits.draw_agreement import FALSE_ALARM
+    from privacyfunnel.audits.protocol_audit import audit_composition
     from privacyfunnel.audits.side_channel_audit import format_side_channel
 
     found = room.audit(protocol, table, secret=secret, sanitised=sanitised, bins=bins, dialect=written, **more)
@@ -233,7 +233,7 @@ def _audit_protocol(
             "promise",
             f"{sealed.promise.name} ε = {text_format.format_epsilon(sealed.promise.epsilon)} about {secrets} holds",
         ),
-        ("certified", f"ε = {found.certified:.6g} now, {sealed.epsilon:.6g} stated, {sealed.law.check_method}"),
+        ("certified", f"ε = {found.certified:.6g} now, {sealed.epsilon:.6g} stated, {sealed.mechanism.check_method}"),
     ]
     told += _population_facts(found, named=more["domain"] is not None)
     if side is not None:

@@ -11,7 +11,7 @@ from privacyfunnel.errors import ParameterError
 from privacyfunnel.spec.checks import epsilon_of_factor
 
 if TYPE_CHECKING:
-    from privacyfunnel.estimation.consequences import Consequence
+    from privacyfunnel.estimation.expected_precision import Consequence
     from privacyfunnel.model.promises import Promise
 
 PRIOR = 0.3  # a belief that everybody can imagine
@@ -35,7 +35,7 @@ def meaning(promise: Promise, epsilon: float, secret: str, commonest: float | No
 
 
 def _format_belief_range(promise: Promise, epsilon: float, prior: float) -> str:
-    least, most = promise.movable(prior, epsilon)
+    least, most = promise.belief_bounds(prior, epsilon)
     return f"{100 * least:.0f} to {100 * most:.0f} %"
 
 

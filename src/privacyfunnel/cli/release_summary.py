@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from privacyfunnel.cli import owner_summary, text_format
 from privacyfunnel.cli.epsilon_meaning import meaning
-from privacyfunnel.tables.coding.column_names import format_names
+from privacyfunnel.names import format_names
 
 if TYPE_CHECKING:
-    from privacyfunnel.estimation.counting_bias import CountingBias
-    from privacyfunnel.estimation.expected_precision import ExpectedPrecision
+    from privacyfunnel.estimation.expected_precision import CountingBias, ExpectedPrecision
     from privacyfunnel.mechanisms.sealing import SealedProtocol
     from privacyfunnel.model.uses.use import UseValue
     from privacyfunnel.release.sanitise import Release
@@ -53,7 +52,7 @@ def content(release: Release) -> dict[str, Any]:
         "entropy_nats": sealed.entropy,
         "share_kept": release.share_kept,
         "bound_nats": sealed.bound,
-        "use": release.worth.use.called,
+        "use": release.worth.use.full_name,
         "value": release.worth.value,
         "bound": release.worth.bound,
         "unit": release.worth.use.unit,
@@ -162,7 +161,7 @@ def accuracy_facts(shares: Sequence[ExpectedPrecision]) -> list[tuple[str, str]]
 
 def counting_error(release: Release) -> CountingBias | None:
     """How far off whoever counts the published values would be."""
-    from privacyfunnel.estimation.counting_bias import largest_counting_bias
+    from privacyfunnel.estimation.expected_precision import largest_counting_bias
 
     return None if release.joint is None else largest_counting_bias(release.sealed, release.joint)
 
@@ -183,7 +182,7 @@ def use_facts(worth: UseValue, average: float | None) -> list[tuple[str, str]]:
         return []
     than = "less" if worth.use.less_is_better else "more"
     proved = "; what is best is not known" if worth.is_unproved else f"; {than} than {worth.bound:.4f} is not possible"
-    return [("use", f"{worth.use.called}: {worth.value:.4f}, {worth.use.unit}{proved}")]
+    return [("use", f"{worth.use.full_name}: {worth.value:.4f}, {worth.use.unit}{proved}")]
 
 
 def _population_facts(release: Release) -> list[tuple[str, str]]:
@@ -228,4 +227,4 @@ def certificate_text(sealed: Any) -> str:
     asked = sealed.promise.epsilon
     if sealed.epsilon > asked:
         return f"certified ε = {sealed.epsilon:.1e}, the least that 64-bit integers can show"
-    return f"certified ε = {text_format.format_epsilon(sealed.epsilon)} {sealed.law.check_method}"
+    return f"certified ε = {text_format.format_epsilon(sealed.epsilon)} {sealed.mechanism.check_method}"

@@ -35,10 +35,10 @@ def sanitise(source: TableOrSpec = None, *, given: Given, save_spec_as: SaveSpec
 
 def run_release(spec: ReleaseSpec, command: Sequence[str] = (), *, trial: bool = False) -> Release:
     """Run the release that the spec asks for, and draw its reports; `command` repeats it, if not this process's own."""
+    from privacyfunnel.atomic_files import check_target
     from privacyfunnel.cli.progress import show_progress
     from privacyfunnel.release.sanitise import sanitise_file
     from privacyfunnel.report import CROISSANT, OWNER_REPORT, PUBLIC_REPORT
-    from privacyfunnel.tables.writers.atomic_files import check_target
 
     into = spec.require_into()
     asked = ((OWNER_REPORT, spec.report), (PUBLIC_REPORT, spec.public_report), (CROISSANT, spec.croissant))
@@ -55,7 +55,7 @@ def _page_drawer(
     """A function that draws the pages that are asked for; nothing is imported where none is."""
     if not (spec.report or spec.public_report or spec.croissant):
         return None
-    from privacyfunnel.tables.databases.address import redact_credentials
+    from privacyfunnel.tables.databases.drivers import redact_credentials
 
     repeat = redact_credentials(shlex.join(["privacyfunnel", *(command or sys.argv[1:])]))
     show_step = None if watch is None else lambda doing: watch(doing, 0)

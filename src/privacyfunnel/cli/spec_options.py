@@ -132,7 +132,7 @@ def save_spec(spec: ReleaseSpec, path: Path | None) -> None:
     """Write the request where it was asked for; an existing file is replaced with force alone."""
     if path is None:
         return
-    from privacyfunnel.tables.writers.atomic_files import atomic_file
+    from privacyfunnel.atomic_files import atomic_file
 
     if path.suffix != TOML:
         raise ParameterError(f"--save-spec must name a file that ends in {TOML}; got '{path.name}'.")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import OutputError, TableError
 from privacyfunnel.hints import hint
-from privacyfunnel.mechanisms.row_keys import RowKey
+from privacyfunnel.mechanisms.sampling import RowKey
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.row_order_leak import OrderLeak
 from privacyfunnel.release.bound_table import BoundTable, TableLeak
@@ -26,12 +26,12 @@ from privacyfunnel.spec.keywords import accept_older_keywords, combine, require_
 from privacyfunnel.spec.release_spec import BLUR, ERROR
 
 if TYPE_CHECKING:
+    from privacyfunnel.atomic_files import StagedFiles
     from privacyfunnel.release.ledger.repeats import LedgerReport
     from privacyfunnel.release.row_sampler import ProgressCallback, RowSampler
     from privacyfunnel.tables.coding.contingency import UnknownRows
-    from privacyfunnel.tables.readers.sources import TableSource
-    from privacyfunnel.tables.readers.table_files import Table
-    from privacyfunnel.tables.writers.atomic_files import StagedFiles
+    from privacyfunnel.tables.readers.table_files import TableSource
+    from privacyfunnel.tables.readers.table_interface import Table
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,7 +67,7 @@ class Applied:
     @property
     def blurred(self) -> str:
         """How rows were published that hold what the protocol does not know."""
-        if self.sealed.law.anything_else is None:
+        if self.sealed.mechanism.anything_else is None:
             return "they were published as if they held a random value, and no certificate covers them"
         return (
             "they were published by the protocol's row for anything else, which the promise for the people covers if "
@@ -196,13 +196,15 @@ def apply_file(
 
 def _bind(table: Table, sealed: SealedProtocol, spec: ReleaseSpec) -> BoundTable:
     """The table read as the protocol reads it; refused where it has unknown rows and must not."""
-    from privacyfunnel.tables.coding.row_ids import make_row_ids
+    from privacyfunnel.tables.coding.row_hashes import make_row_ids
 
     spec.refuse_used((*(at.name for at in sealed.domain.attributes), *sealed.domain.secret_columns))
     ids = make_row_ids(spec.row_id, table.columns)
     met = BoundTable.bind(table, sealed, bins=spec.bin_rules, merges=spec.merges, keep=spec.read_columns, ids=ids)
     if met.encoding.unknown_rows.rows and spec.unknown == ERROR:
-        raise unknown_rows_error(met.encoding.unknown_rows, met.encoding.rows, sealed.law.anything_else is not None)
+        raise unknown_rows_error(
+            met.encoding.unknown_rows, met.encoding.rows, sealed.mechanism.anything_else is not None
+        )
     if met.encoding.rows == met.encoding.unknown_rows.rows:
         raise TableError(
             f"{table.name} must hold rows that the protocol knows; it knows none of {met.encoding.rows:,}. Name the "

@@ -15,10 +15,9 @@ from privacyfunnel.designs.curve import Point, line_name
 from privacyfunnel.designs.method_selection import AUTO, Choice, apply_default_use, make_design, resolve_method
 from privacyfunnel.designs.methods import Design, Effort, Options
 from privacyfunnel.errors import ColumnError, GuaranteeError, OutputError, ParameterError, SizeError
-from privacyfunnel.mechanisms.column_shares import ColumnShares
+from privacyfunnel.mechanisms.input_domain import ColumnShares, build_substitutes
 from privacyfunnel.mechanisms.outcomes import build_outcomes
 from privacyfunnel.mechanisms.sealing import SealedProtocol
-from privacyfunnel.mechanisms.substitutes import build_substitutes
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.uses.use import Information, Use, UseValue
@@ -35,8 +34,8 @@ if TYPE_CHECKING:
     from privacyfunnel.release.row_sampler import ProgressCallback
     from privacyfunnel.tables.coding.contingency import Contingency
     from privacyfunnel.tables.coding.encoding import Encoding
-    from privacyfunnel.tables.readers.sources import TableSource
-    from privacyfunnel.tables.readers.table_files import Table
+    from privacyfunnel.tables.readers.table_files import TableSource
+    from privacyfunnel.tables.readers.table_interface import Table
 
 ROUNDING = 1e-9  # relative: gaps that differ by less are the same
 QUICK = Effort(gap=0.01, time_limit=4.0)  # how well a table is solved that is only compared with, in nats and seconds
@@ -72,7 +71,7 @@ class DesignResult:
         if worth.bound is None or self.options.as_values:
             return None
         missing = abs(worth.bound - worth.value)
-        asked = worth.use.near_enough(self.options.effort.gap, worth.value)
+        asked = worth.use.tolerance(self.options.effort.gap, worth.value)
         return missing if missing > asked + ROUNDING * (1 + abs(worth.bound)) else None
 
     @property
@@ -162,9 +161,9 @@ def design_file(
     A codebook is written beside it where the table will show codes. Nothing is drawn. With `spec.counts` the file has a
     row per combination, and that column is the number of rows of each.
     """
+    from privacyfunnel.atomic_files import atomic_files, check_target, ensure_folder
     from privacyfunnel.release.codebook import codebook
     from privacyfunnel.release.release_files import CODEBOOKS
-    from privacyfunnel.tables.writers.atomic_files import atomic_files, check_target, ensure_folder
     from privacyfunnel.tables.writers.table_writer import write_batches
 
     spec = require_spec(spec, "design_file(source").require_columns()
@@ -188,7 +187,7 @@ def design_file(
 
 
 def _count_table_contingency(table: Table, spec: ReleaseSpec) -> Contingency:
-    from privacyfunnel.tables.coding.count_tables import contingency_from_counts
+    from privacyfunnel.tables.coding.encoding import contingency_from_counts
 
     if spec.domain_file is not None or spec.counts is None:
         raise ParameterError("A private design adds its noise to counts of rows; give it the table itself.")
@@ -200,7 +199,7 @@ def _count_table_contingency(table: Table, spec: ReleaseSpec) -> Contingency:
 def count_table(table: Table, spec: ReleaseSpec) -> Encoding:
     """The table read once and counted, in the domain that was given or in its own."""
     from privacyfunnel.tables.coding.encoding import encode
-    from privacyfunnel.tables.coding.row_ids import make_row_ids
+    from privacyfunnel.tables.coding.row_hashes import make_row_ids
 
     ids = make_row_ids(spec.row_id, table.columns)
     secret, publish, keep = spec.secret, spec.publish, spec.read_columns
@@ -232,14 +231,14 @@ def design_from_counts(contingency: Contingency, spec: ReleaseSpec, progress: Pr
         sealed.domain,
         secret_columns=contingency.secret.columns,
         bins={coding.column: coding.edges for coding in shown if coding.edges},
-        groupings={at.column: at.how for at in shown if at.how is not None},
+        groupings={at.column: at.how.to_json() for at in shown if at.how is not None},
         rest={at.column: at.labels[at.rest] for at in shown if at.rest is not None},
         missing={at.column: at.labels[at.missing] for at in shown if at.missing is not None},
         orders=tuple((column, labels) for column, labels in options.orders if labels),
         secrets_merged=any(coding.merges_values for coding in contingency.secret.codings),
     )
     taken = {*domain.secret_columns, *spec.publish, *spec.keep}
-    outcomes = build_outcomes(sealed.law, joint, taken) if spec.as_ == OUTCOMES else ()
+    outcomes = build_outcomes(sealed.mechanism, joint, taken) if spec.as_ == OUTCOMES else ()
     sealed = replace(
         sealed,
         domain=domain,

@@ -16,12 +16,13 @@ from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.row_order_leak import OrderLeak
 from privacyfunnel.model.uses.use import UseValue
-from privacyfunnel.notebook_html import Page, facts_html, first_rows_html
+from privacyfunnel.notebook_html import facts_html
 from privacyfunnel.release.design import DesignResult
 from privacyfunnel.release.findings.findings import Findings
 from privacyfunnel.release.findings.kept_columns import KeptColumn, kept_column_statements
 from privacyfunnel.release.findings.population import PopulationBound
 from privacyfunnel.release.findings.published_shares import share_statements
+from privacyfunnel.release.notebook_page import Page, first_rows_html
 from privacyfunnel.release.private_design import design_statements
 from privacyfunnel.release.release_files import save_release
 from privacyfunnel.spec import ReleaseSpec
@@ -205,7 +206,7 @@ class Release:
     def _facts(self) -> list[tuple[str, str]]:
         sealed, promise = self.sealed, self.sealed.promise
         secret = " & ".join(sealed.domain.secret_columns)
-        least, most = promise.movable(0.3, promise.epsilon)
+        least, most = promise.belief_bounds(0.3, promise.epsilon)
         return [
             ("rows", f"{self.rows:,}"),
             ("published", " & ".join(at.name for at in sealed.domain.attributes)),

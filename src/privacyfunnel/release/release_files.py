@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from privacyfunnel.atomic_files import StagedFiles, atomic_files, check_target
 from privacyfunnel.errors import OutputError, ParameterError
-from privacyfunnel.tables.readers.suffixes import SUFFIXES
-from privacyfunnel.tables.writers.atomic_files import StagedFiles, atomic_files, check_target
+from privacyfunnel.tables.readers.formats import SUFFIXES
 
 if TYPE_CHECKING:
     from privacyfunnel.mechanisms.sealing import SealedProtocol
@@ -98,8 +98,8 @@ class ReleaseFiles:
 
 def save_release(table: Any, sealed: SealedProtocol, codebook: Any, into: Path, suffix: str, *, force: bool) -> Path:
     """Write the frame of a release, its protocol and its codebook into the folder, all or none; the folder."""
+    from privacyfunnel.atomic_files import ensure_folder
     from privacyfunnel.tables.readers.lazy_frames import frame_table
-    from privacyfunnel.tables.writers.atomic_files import ensure_folder
     from privacyfunnel.tables.writers.table_writer import write_batches
 
     if isinstance(table, str | Path):

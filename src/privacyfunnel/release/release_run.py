@@ -39,7 +39,7 @@ class ReleaseRun:
 
         `before_design` sees the counts and may refuse the release before anything is solved.
         """
-        from privacyfunnel.tables.coding.column_names import validate_columns
+        from privacyfunnel.names import validate_columns
 
         validate_columns(spec.keep, table.columns, "kept")
         if watch:

@@ -18,10 +18,9 @@ from numpy.typing import NDArray
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import ParameterError
 from privacyfunnel.hints import hint
-from privacyfunnel.mechanisms.row_keys import IdentityWords, RowKey, generate_order_key
-from privacyfunnel.mechanisms.sampling import KeyStream, RandomWords
+from privacyfunnel.mechanisms.input_domain import draw_substitutes
+from privacyfunnel.mechanisms.sampling import IdentityWords, KeyStream, RandomWords, RowKey, generate_order_key
 from privacyfunnel.mechanisms.sealing import SealedProtocol
-from privacyfunnel.mechanisms.substitutes import draw_substitutes
 from privacyfunnel.model.row_order_leak import NeighbourGuesses, OrderLeak
 from privacyfunnel.release.bound_table import BoundTable
 from privacyfunnel.release.findings.kept_columns import KeptColumn, KeptColumnAnalysis
@@ -29,7 +28,7 @@ from privacyfunnel.release.output_layout import OutputLayout, output_layout
 from privacyfunnel.release.shuffle import Packing, RowOrder, Scratch, shuffle_rows
 from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.spec.release_spec import BLUR, DROP, ERROR
-from privacyfunnel.tables.coding.row_ids import id_blocks
+from privacyfunnel.tables.coding.row_hashes import id_blocks
 from privacyfunnel.tables.readers.column_selection import categories_to_text, select_columns
 
 ProgressCallback = Callable[[str, int], None]  # called with the step and the number of rows done
@@ -75,7 +74,7 @@ class RowSampler:
         self.bound_table, self.sealed, self.spec = bound_table, bound_table.sealed, spec
         self.layout: OutputLayout = output_layout(bound_table.sealed, spec.sets)
         self.layout.refuse_taken(spec.keep)
-        nothing = bound_table.sealed.law.anything_else is None and bound_table.sealed.substitutes is None
+        nothing = bound_table.sealed.mechanism.anything_else is None and bound_table.sealed.substitutes is None
         if encoding.unknown_rows.rows and spec.unknown == BLUR and nothing:
             raise ParameterError(
                 "This protocol has nothing that stands for unknown values: it looks at the secret, or was made before "
@@ -134,7 +133,7 @@ class RowSampler:
             for piece in self._pieces():
                 yield published_frame(self.layout, piece.codes, piece.kept)
             return
-        law = self.sealed.law
+        law = self.sealed.mechanism
         packing = Packing(len(law.members), tuple(len(part.names) for part in law.parts), self.spec.keep)
         packed = (packing.pack(piece.codes, piece.kept) for piece in self._pieces())
         order = RowOrder.from_key(self.order_key)
@@ -184,7 +183,7 @@ def draw_codes(
     One that is not known has words of its own, whatever it holds, and is drawn by the law's row for anything else, or
     as one of the inputs that stand for it, or as any where it will be dropped.
     """
-    strange, law = inputs < 0, sealed.law
+    strange, law = inputs < 0, sealed.mechanism
     if not strange.any():
         return law.draw(inputs, random_words_of(inputs))
     assert unknown != ERROR  # whoever met the table has refused it

@@ -18,13 +18,13 @@ from privacyfunnel.spec.checks import find_source
 from privacyfunnel.spec.keywords import accept_older_keywords, combine, require_spec
 
 if TYPE_CHECKING:
+    from privacyfunnel.atomic_files import StagedFiles
     from privacyfunnel.designs.interface import Progress
     from privacyfunnel.model.promises import Promise
     from privacyfunnel.model.uses.use import Use
     from privacyfunnel.release.ledger.repeats import LedgerReport
     from privacyfunnel.release.row_sampler import ProgressCallback
-    from privacyfunnel.tables.readers.sources import TableSource
-    from privacyfunnel.tables.writers.atomic_files import StagedFiles
+    from privacyfunnel.tables.readers.table_files import TableSource
 
 __all__ = ["Release", "sanitise", "sanitise_file"]
 

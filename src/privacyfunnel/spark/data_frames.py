@@ -13,9 +13,10 @@ from typing import Any
 
 from privacyfunnel.errors import ParameterError
 from privacyfunnel.hints import hint
-from privacyfunnel.mechanisms.row_keys import RowKey
+from privacyfunnel.mechanisms.sampling import RowKey
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.promises import Promise
+from privacyfunnel.names import unique_label
 from privacyfunnel.release.design import design as designed_frame
 from privacyfunnel.spark.counting import count_combinations
 from privacyfunnel.spark.folders import apply_to_folder
@@ -23,7 +24,6 @@ from privacyfunnel.spark.frame_draw import FrameDraw
 from privacyfunnel.spark.output_folder import PARQUET, OutputFiles
 from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.spec.keywords import accept_older_keywords, combine
-from privacyfunnel.tables.coding.column_names import unique_label
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,7 +11,7 @@ from privacyfunnel.errors import ColumnError, ParameterError
 from privacyfunnel.hints import hint
 
 if TYPE_CHECKING:
-    from privacyfunnel.tables.readers.sources import TableSource
+    from privacyfunnel.tables.readers.table_files import TableSource
 
 Spec = Any  # a ReleaseSpec, whose module imports this one
 
@@ -101,9 +101,9 @@ def epsilon_of_factor(factor: float) -> float:
 
 def find_source(table: Any, query: str | None = None) -> TableSource:
     """Where the rows come from: a file, or a query on a database."""
-    from privacyfunnel.tables.databases.address import is_server_address
+    from privacyfunnel.tables.databases.drivers import is_server_address
     from privacyfunnel.tables.databases.query import FILES, Query
-    from privacyfunnel.tables.readers.sources import FileSource, TableSource
+    from privacyfunnel.tables.readers.table_files import FileSource, TableSource
 
     if isinstance(table, TableSource):
         return table

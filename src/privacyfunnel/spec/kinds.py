@@ -135,7 +135,7 @@ def parse_names(texts: Sequence[str] | None) -> tuple[str, ...]:
     >>> parse_names(['"last, first",sex', 'a"b'])
     ('last, first', 'sex', 'a"b')
     """
-    from privacyfunnel.tables.coding.column_names import split_names
+    from privacyfunnel.names import split_names
 
     return tuple(part for text in texts or [] for part in split_names(text) if part)
 

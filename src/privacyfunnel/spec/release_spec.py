@@ -47,7 +47,7 @@ from privacyfunnel.spec.kinds import (
 
 if TYPE_CHECKING:
     from privacyfunnel.designs.interface import Options, Progress
-    from privacyfunnel.mechanisms.row_keys import RowKey
+    from privacyfunnel.mechanisms.sampling import RowKey
     from privacyfunnel.model.joint import Joint
     from privacyfunnel.model.promises import Promise
     from privacyfunnel.model.uses.ordinal_scale import Orders
@@ -55,8 +55,8 @@ if TYPE_CHECKING:
     from privacyfunnel.tables.coding.bins import Bins
     from privacyfunnel.tables.coding.domain_file import DomainFile
     from privacyfunnel.tables.coding.merges import Merge
-    from privacyfunnel.tables.readers.dialect import Dialect
-    from privacyfunnel.tables.readers.sources import TableSource
+    from privacyfunnel.tables.readers.formats import Dialect
+    from privacyfunnel.tables.readers.table_files import TableSource
 
 OUTCOMES, LABELS, VALUES = "outcomes", "labels", "values"
 ERROR, BLUR, DROP = "error", "blur", "drop"
@@ -405,7 +405,7 @@ class ReleaseSpec:
     @cached_property
     def row_key(self) -> RowKey | None:
         """The owner's key for draws by row id."""
-        from privacyfunnel.mechanisms.row_keys import RowKey
+        from privacyfunnel.mechanisms.sampling import RowKey
 
         found: RowKey | None = RowKey.load(self.key_file) if isinstance(self.key_file, str | Path) else self.key_file
         return found
@@ -433,7 +433,7 @@ class ReleaseSpec:
     @property
     def dialect(self) -> Dialect:
         """How the text of the table is read."""
-        from privacyfunnel.tables.readers.dialect import Dialect
+        from privacyfunnel.tables.readers.formats import Dialect
 
         return Dialect(self.delimiter, self.encoding, self.decimal, self.na, self.sheet, self.person, self.person_row)
 
@@ -493,7 +493,7 @@ def known_values(content: Mapping[str, Any]) -> dict[str, Any]:
     found = {}
     for key, value in content.items():
         if key.rstrip("_") not in BY_KEY:
-            from privacyfunnel.tables.coding.column_names import suggest_name
+            from privacyfunnel.names import suggest_name
 
             raise ParameterError(f"A spec has no field '{key}'.{suggest_name(key, tuple(BY_KEY))}")
         found[BY_KEY[key.rstrip("_")].name] = value

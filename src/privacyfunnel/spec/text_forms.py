@@ -15,7 +15,7 @@ from typing import Any
 
 from privacyfunnel.errors import ParameterError, TableError
 from privacyfunnel.spec.fields import SpecField, describe_fields
-from privacyfunnel.tables.databases.address import is_server_address
+from privacyfunnel.tables.databases.drivers import is_server_address
 
 Spec = Any  # a ReleaseSpec, whose module imports this one
 

@@ -26,7 +26,7 @@ class Findings:
     @cached_property
     def known_values_leak(self) -> float | None:
         """ε against an attacker who knows X, where the mechanism reads S."""
-        law = self._design.sealed.law
+        law = self._design.sealed.mechanism
         return SRLIP(0).leakage(self._design.joint, law.protocol) if law.sees_secret else None
 
     @cached_property
@@ -46,7 +46,7 @@ class Findings:
     def people(self) -> PopulationBound | None:
         """ε for the population that the rows are a sample of, where it is quickly computed."""
         sealed = self._design.sealed
-        return population_bound(sealed.law, sealed.promise, self._design.joint, AT_A_GLANCE)
+        return population_bound(sealed.mechanism, sealed.promise, self._design.joint, AT_A_GLANCE)
 
     def once(self, name: str, compute: Callable[[], T]) -> T:
         """A finding of another package, computed at its first call."""

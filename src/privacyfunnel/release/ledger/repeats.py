@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from privacyfunnel.tables.coding.bins import Bins
     from privacyfunnel.tables.coding.contingency import Contingency
     from privacyfunnel.tables.coding.merges import Merge
-    from privacyfunnel.tables.readers.sources import TableSource
+    from privacyfunnel.tables.readers.table_files import TableSource
 
 NOTHING = "Nothing was written"
 

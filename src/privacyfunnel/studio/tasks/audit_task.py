@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from privacyfunnel.audits.matrix_audit import audit_matrix
+from privacyfunnel.audits.pram import audit_matrix
 from privacyfunnel.audits.protocol_audit import audit as audit_protocol
 from privacyfunnel.audits.side_channel_audit import format_side_channel
 from privacyfunnel.studio.tasks.progress_messages import ProgressReporter
@@ -38,7 +38,7 @@ def audit(
     facts = [
         ("rows", f"{found.rows:,}"),
         ("promise", f"{sealed.promise.name} ε = {sealed.promise.epsilon:g} about {about} holds"),
-        ("certified", f"ε = {found.certified:.6g} now, {sealed.epsilon:.6g} stated, {sealed.law.check_method}"),
+        ("certified", f"ε = {found.certified:.6g} now, {sealed.epsilon:.6g} stated, {sealed.mechanism.check_method}"),
     ]
     if found.people is not None:
         facts.append(("people", found.people.describe_with_table(found.certified)))
