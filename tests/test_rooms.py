@@ -8,7 +8,7 @@ from tests.source_tree import import_cycle, import_graph, sources
 
 # A package may import packages of earlier lines and itself, never another one of its own line.
 FLOW: tuple[tuple[str, ...], ...] = (
-    ("hints",),
+    ("formatting", "hints"),
     ("arrays", "errors", "notebook_html"),
     ("tables",),
     ("model",),

@@ -18,8 +18,16 @@ from privacyfunnel.designs.optimal.optimum import optimal
 from privacyfunnel.designs.product.budgets import product_protocol
 from privacyfunnel.errors import OutputError, ParameterError, SolverError
 from privacyfunnel.experiments import adult_curves, enumeration, grr_cr, ldp_lip, lip_srlip
-from privacyfunnel.experiments.distributions import adult_joint, jeffreys_joint, uniform_joint
-from privacyfunnel.experiments.experiment import Experiment, Findings, Record, run_experiments, select
+from privacyfunnel.experiments.experiment import (
+    Experiment,
+    Findings,
+    Record,
+    adult_joint,
+    jeffreys_joint,
+    run_experiments,
+    select,
+    uniform_joint,
+)
 from privacyfunnel.experiments.reproduction import EXPERIMENTS, KINDS, Reproduction, reproduce
 from privacyfunnel.model.information import information
 from privacyfunnel.model.promises import LDP, SRLIP
