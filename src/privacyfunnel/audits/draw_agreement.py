@@ -26,11 +26,11 @@ from privacyfunnel.audits.seeds import (
 )
 from privacyfunnel.errors import GuaranteeError, TableError
 from privacyfunnel.mechanisms.sealing import SealedProtocol
+from privacyfunnel.names import validate_columns
 from privacyfunnel.release.output_layout import OutputLayout, detect_layout
-from privacyfunnel.tables.coding.column_names import validate_columns
 
 if TYPE_CHECKING:
-    from privacyfunnel.tables.readers.table_files import Table
+    from privacyfunnel.tables.readers.table_interface import Table
 
 FALSE_ALARM = 1e-6  # the chance that a draw which did follow the protocol is called inconsistent
 LEAST_EXPECTED = 20  # cells that expect fewer rows are joined before they are compared

@@ -15,16 +15,17 @@ from privacyfunnel.mechanisms.mechanism import Mechanism
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.row_order_leak import NeighbourGuesses, OrderLeak
+from privacyfunnel.names import join_labels
+from privacyfunnel.release.domain_coding import column_bins, rest_merges
 from privacyfunnel.release.findings.composition_leakage import look_up_labels
 from privacyfunnel.release.findings.kept_columns import KeptColumnAnalysis
 from privacyfunnel.release.ledger.ledger_file import Ledger, ledger_path
 from privacyfunnel.release.shuffle import RowOrder
 from privacyfunnel.tables.coding.bins import Bins
-from privacyfunnel.tables.coding.column_names import join_labels
 from privacyfunnel.tables.coding.domain_file import DomainFile
 from privacyfunnel.tables.coding.encoding import Encoding, encode
-from privacyfunnel.tables.readers.sources import TableSource
-from privacyfunnel.tables.readers.table_files import Table
+from privacyfunnel.tables.readers.table_files import TableSource
+from privacyfunnel.tables.readers.table_interface import Table
 
 if TYPE_CHECKING:
     from privacyfunnel.tables.coding.merges import Merge
@@ -53,8 +54,8 @@ class MatchedTable:
             table,
             secret=domain.secret_columns,
             publish=publish,
-            bins=[*domain.column_bins, *bins],
-            merges=[*domain.rest_merges, *merges],
+            bins=[*column_bins(domain), *bins],
+            merges=[*rest_merges(domain), *merges],
         )
         joint = Joint.from_contingency(encoding.contingency)
         values = domain.values
