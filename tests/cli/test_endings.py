@@ -129,9 +129,7 @@ def test_an_interrupted_curve_draws_nothing(adult: Path, tmp_path: Path) -> None
 @pytest.mark.parametrize("method", ["optimal", "chain"])
 def test_a_terminated_solve_publishes_nothing(adult: Path, tmp_path: Path, method: str) -> None:
     words = several(adult, tmp_path / "out", PUBLISH, "--method", method, "--time-limit", 30)
-    done = ended(
-        "engine/driver.py" if method == "optimal" else "designs/chain/", words, signal.SIGTERM, to="one"
-    )
+    done = ended("engine/driver.py" if method == "optimal" else "designs/chain/", words, signal.SIGTERM, to="one")
     assert (done.returncode, done.stdout) == (143, "")
     assert done.stderr == "Terminated. Nothing was left half-written.\n"
     assert list(tmp_path.iterdir()) == []
