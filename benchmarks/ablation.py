@@ -60,13 +60,11 @@ from privacyfunnel.engine.proofs import (
     branch_and_bound,
     chords,
     class_cones,
-    credal_chords,
     credal_products,
     entropic,
     extreme_rays,
     product_programme,
     products,
-    squared_chords,
 )
 from privacyfunnel.engine.reductions import lazy_constraints, reduced_problems, refinement
 from privacyfunnel.engine.search import direction as average_descent
@@ -438,16 +436,15 @@ def steepest_rounds() -> None:
     vars(SETTINGS.moments)["direction_rounds"] = 1
 
 
-@without(credal_chords)
-def credal_chord_boxes() -> None:
-    """sets of priors: chords over the whole polytope (OpenChords), not over boxes"""
-    put(plan, credal_chords.CredalChords, chords.ImageChords)
+def image_chords(oracle: Any, objective: Objective, *, resumes: bool = False) -> chords.ImageChords:
+    """Chords over the whole polytope in place of boxes."""
+    return chords.ImageChords(oracle, objective)
 
 
 @without(chords.BoxedChords)
 def boxed_chords() -> None:
-    """chords over the whole polytope (OpenChords), not over boxes"""
-    put(plan, chords.BoxedChords, chords.ImageChords)
+    """chords over the whole polytope (ImageChords), not over boxes"""
+    put(plan, chords.BoxedChords, image_chords)
 
 
 @without(credal_batch, credal_simplex)
@@ -462,7 +459,7 @@ def product_proofs() -> None:
     drop_ways(plan._build_moment_products)
 
 
-@without(squared_chords)
+@without(chords.SquaredChords)
 def squared_chord_proofs() -> None:
     """statistics of many values and few secrets: bounded by groups of secrets"""
     drop_ways(plan._build_moment_chords)
@@ -698,12 +695,10 @@ def implied_rows() -> None:
     put(polytope, polytope._essential_constraints, lambda A: np.arange(len(A)))
 
 
-@without(chords.trim_boxes, chords.BoxedChords._trim)
+@without(chords.trim_boxes)
 def trimmed_boxes() -> None:
     """boxes are cut, and never trimmed by reduced costs"""
-    trimmed = chords.trim_boxes
-    for module in (chords, credal_chords):
-        put(module, trimmed, lambda low, high, reduced, room: (low, high))
+    put(chords, chords.trim_boxes, lambda low, high, reduced, room: (low, high))
 
 
 @without(branch_and_bound.BranchAndBound._select_atoms)

@@ -28,8 +28,8 @@ from privacyfunnel.engine.plan import (
     split_by_moment,
 )
 from privacyfunnel.engine.proofs.branch_and_bound import BranchAndBound
+from privacyfunnel.engine.proofs.chords import SquaredChords, off_diagonal_bound
 from privacyfunnel.engine.proofs.products import ProductRelaxation, build_constraint_cone
-from privacyfunnel.engine.proofs.squared_chords import SquaredChords, off_diagonal_bound
 from privacyfunnel.engine.reductions.reduced_problems import SecretGroups
 from privacyfunnel.engine.search.vertices import VertexSearch
 from privacyfunnel.engine.settings import SETTINGS

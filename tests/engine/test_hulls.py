@@ -123,7 +123,7 @@ def test_minima_and_empty_boxes_are_those_with_every_vertex_written_out(seed: in
     low, high = np.maximum(middle - 0.1, 0), np.minimum(middle + 0.1, 1)
     first = Bases.initial(cost.argmin(axis=1), 4)
     found = solve(rules, cost, low, high, first)
-    written = CredalOracle(problem).minimise_in_boxes(cost, low, high, first, np.full(30, np.inf), np.inf)
+    written = CredalOracle(problem).minimise_in_boxes(cost, low, high, (), np.full(30, np.inf), np.inf)
     assert written.lower == pytest.approx(found.lower, abs=1e-8)
     linear: Any = linprog
     for i in range(30):

@@ -31,12 +31,10 @@ from privacyfunnel.engine.oracles.oracle import Oracle, is_secret_box, secret_bo
 from privacyfunnel.engine.oracles.polytope import build_polytope
 from privacyfunnel.engine.problem import Problem, Split
 from privacyfunnel.engine.proofs.branch_and_bound import BranchAndBound, Relaxation
-from privacyfunnel.engine.proofs.chords import BoxedChords, ImageChords
+from privacyfunnel.engine.proofs.chords import BoxedChords, ImageChords, SquaredChords
 from privacyfunnel.engine.proofs.class_cones import ClassRelaxation, class_cones
-from privacyfunnel.engine.proofs.credal_chords import CredalChords
 from privacyfunnel.engine.proofs.credal_products import CredalProductCuts
 from privacyfunnel.engine.proofs.products import ProductRelaxation, build_constraint_cone
-from privacyfunnel.engine.proofs.squared_chords import SquaredChords
 from privacyfunnel.engine.reductions.reduced_problems import group_secrets, merge_equal
 from privacyfunnel.engine.search.base import ObjectiveSearch, Search
 from privacyfunnel.engine.search.subspace import SubspaceSearch
@@ -201,7 +199,7 @@ def _build_credal(request: Request, name: str) -> ColumnGeneration:
     )
     relaxation: Relaxation = ImageChords(oracle, problem.objective)
     if problem.objective.is_identity:
-        relaxation = CredalChords(oracle, problem.objective)
+        relaxation = BoxedChords(oracle, problem.objective, resumes=True)
     pace = Pace(patience=SETTINGS.driver.credal_patience)
     return _build_penalised(problem, name, search, _proof(problem, relaxation, search), pace)
 

@@ -7,13 +7,15 @@ Over many inputs that takes too many of them: hulls.py writes the sets out inste
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privacyfunnel.arrays import FloatArray
-from privacyfunnel.engine.lp.credal_simplex import Bases, Minima, solve
+from privacyfunnel.engine.lp.credal_simplex import Bases, solve
 from privacyfunnel.engine.oracles.credal_constraints import CredalConstraints
-from privacyfunnel.engine.oracles.oracle import LinearMinima
+from privacyfunnel.engine.oracles.oracle import BoxMinima, LinearMinima
 from privacyfunnel.engine.problem import Problem
 from privacyfunnel.engine.settings import SETTINGS
 
@@ -42,11 +44,29 @@ class CredalBatchOracle:
         atoms = ratio * self.problem.prior
         return LinearMinima(found.lower, atoms / atoms.sum(axis=1, keepdims=True))
 
+    @property
+    def support(self) -> int:
+        """Any number of inputs."""
+        return self.problem.size
+
+    def box_states(self, count: int) -> tuple[NDArray[Any], ...]:
+        """One basis per input."""
+        first = Bases.initial(np.arange(count), count)
+        return first.kinds, first.rows
+
     def minimise_in_boxes(
-        self, costs: FloatArray, low: FloatArray, high: FloatArray, bases: Bases, cutoff: FloatArray, deadline: float
-    ) -> Minima:
-        """Bounds on the cheapest atom in each box, as far as a few pivots lead; the next go on from there."""
-        return solve(self._rules, costs, low, high, bases, cutoff, deadline, self._pivots)
+        self,
+        costs: FloatArray,
+        low: FloatArray,
+        high: FloatArray,
+        states: tuple[NDArray[Any], ...],
+        cutoff: FloatArray,
+        deadline: float,
+    ) -> BoxMinima:
+        """Bounds on the cheapest atom in each box, as far as a few pivots lead; the next call goes on from there."""
+        found = solve(self._rules, costs, low, high, Bases(*states), cutoff, deadline, self._pivots)
+        states = found.bases.kinds, found.bases.rows
+        return BoxMinima(found.lower, found.v, found.reduced, found.value, states, found.optimal)
 
     def reach(self, deadline: float) -> FloatArray:
         """For every input the largest probability that any allowed atom gives it; 1 where there is no time to see."""

@@ -10,11 +10,12 @@ programme.py   any rows, by HiGHS
 """
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
 from privacyfunnel.engine.clock import FOREVER, Clock
 from privacyfunnel.engine.problem import Problem
 from privacyfunnel.engine.settings import SETTINGS
@@ -39,6 +40,47 @@ class Oracle(Protocol):
 
     def minimise(self, costs: FloatArray, deadline: float = np.inf) -> LinearMinima:
         """The cheapest atom for every row of costs, (k, d); where time is up, some atom and a bound that holds."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BoxMinima:
+    """For each of k boxes: bounds on the least cost there, a point, and what moving off its bounds costs."""
+
+    lower: FloatArray  # (k,), valid; infinite where no atom of the box is feasible
+    v: FloatArray  # (k, d)
+    reduced: FloatArray  # (k, d), of the relaxation, where its bound is below the cutoff
+    value: FloatArray  # (k,), of the relaxation in which `reduced` are the costs of moving
+    states: tuple[NDArray[Any], ...]  # where each programme stands: its halves go on from there
+    optimal: BoolArray  # (k,)
+
+
+class BoxOracle(Protocol):
+    """Minimises linear costs over the feasible atoms within boxes."""
+
+    @property
+    def batch(self) -> int:
+        """How many boxes to bound in one call."""
+
+    @property
+    def support(self) -> int:
+        """Most non-zero entries of a vertex."""
+
+    def reach(self, deadline: float) -> FloatArray:
+        """For every input the largest probability that any feasible atom gives it, rounded up."""
+
+    def box_states(self, count: int) -> tuple[NDArray[Any], ...]:
+        """States for so many boxes to start from."""
+
+    def minimise_in_boxes(
+        self,
+        costs: FloatArray,
+        low: FloatArray,
+        high: FloatArray,
+        states: tuple[NDArray[Any], ...],
+        cutoff: FloatArray,
+        deadline: float,
+    ) -> BoxMinima:
+        """The cheapest feasible atom in each box, up to its cutoff, from these states on."""
 
 
 def cheapest_atoms(oracle: Oracle, costs: FloatArray, clock: Clock = FOREVER) -> FloatArray:
