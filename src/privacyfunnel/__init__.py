@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from privacyfunnel import errors
-    from privacyfunnel.audits.matrix_audit import audit_matrix
+    from privacyfunnel.audits.pram import audit_matrix
     from privacyfunnel.designs.baselines import conditional_reporting, randomised_response, unary_encoding
     from privacyfunnel.designs.chain.step_order import chain_protocol
     from privacyfunnel.designs.curve import Curve, curve
@@ -63,7 +63,7 @@ __version__ = "0.1.0"
 
 # Where each public name is at home.
 _MODULES = {
-    "audit_matrix": "audits.matrix_audit",
+    "audit_matrix": "audits.pram",
     "audit": "library.doors",
     "scan": "library.doors",
     "chain_protocol": "designs.chain.step_order",

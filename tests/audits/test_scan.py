@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privacyfunnel import LDP, LIP, SRLIP, scan
-from privacyfunnel.audits.scans import scan as room
+from privacyfunnel.audits import scan as room
 from privacyfunnel.tables.coding.cross_tabulation import tabulate_groups
 from privacyfunnel.tables.readers.eager_frames import FrameTable
 from tests.commands import run, told

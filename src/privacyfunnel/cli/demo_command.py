@@ -26,7 +26,7 @@ def demo(
     as_json: Json = False,
 ) -> None:
     """Sanitise the census data that comes with the package, and say what happened."""
-    from privacyfunnel.audits.scans.scan import scan
+    from privacyfunnel.audits.scan import scan
     from privacyfunnel.cli.release_summary import content, format_summary
     from privacyfunnel.cli.request_options import DesignRequest
     from privacyfunnel.cli.sanitise_command import run_release

@@ -10,7 +10,7 @@ from privacyfunnel.cli import text_format
 from privacyfunnel.errors import ParameterError
 
 if TYPE_CHECKING:
-    from privacyfunnel.estimation.consequences import Consequence
+    from privacyfunnel.estimation.expected_precision import Consequence
     from privacyfunnel.model.promises import Promise
 
 PRIOR = 0.3  # a belief that everybody can imagine

@@ -28,9 +28,9 @@ from privacyfunnel.cli.request_options import parse_source
 from privacyfunnel.cli.table_options import CoarseningOptions, TableOptions
 
 if TYPE_CHECKING:
-    from privacyfunnel.audits.scans.column_groups import ColumnGroup
-    from privacyfunnel.audits.scans.scan import ColumnScan, Scan
-    from privacyfunnel.estimation.consequences import Consequence
+    from privacyfunnel.audits.column_groups import ColumnGroup
+    from privacyfunnel.audits.scan import ColumnScan, Scan
+    from privacyfunnel.estimation.expected_precision import Consequence
     from privacyfunnel.model.promises import Promise
     from privacyfunnel.tables.readers.sources import TableSource
 
@@ -62,7 +62,7 @@ def scan(
     as_json: Json = False,
 ) -> None:
     """Look at every other column: what would it say about the secret, published as it is, alone or together?"""
-    from privacyfunnel.audits.scans import scan as room
+    from privacyfunnel.audits import scan as room
     from privacyfunnel.model.promises import find_promise as promise_called
 
     asked = resolve_epsilon(epsilon, factor)
@@ -77,7 +77,7 @@ def scan(
         merges=coarsening.merges,
     )
     if domain is not None:
-        from privacyfunnel.audits.scans.domain_draft import write_domain
+        from privacyfunnel.audits.scan import write_domain
 
         write_domain(rows, domain, found, coarsening.bins, dialect=reading.dialect, force=force)
     several = _consequences(rows, secret, publish, coarsening, reading, wanted)
@@ -144,7 +144,7 @@ def _consequences(
     if not publish:
         return ()
     from privacyfunnel.cli.curve_command import read_table_joint
-    from privacyfunnel.estimation.consequences import EPSILONS, consequences
+    from privacyfunnel.estimation.expected_precision import EPSILONS, consequences
 
     names = (*parse_names(secret), *parse_names(publish))
     mine = [text for text in coarsening.bin_ or [] if text.rpartition("=")[0] in names]

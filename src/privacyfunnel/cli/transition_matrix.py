@@ -26,7 +26,7 @@ def audit_matrix_file(
     as_json: bool,
 ) -> None:
     """Measure the matrix on a table, and print what was found."""
-    from privacyfunnel.audits.matrix_audit import audit_matrix
+    from privacyfunnel.audits.pram import audit_matrix
 
     found = audit_matrix(
         matrix,

@@ -19,10 +19,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from privacyfunnel.arrays import FloatArray, special
 from privacyfunnel.errors import ColumnError, ParameterError, SizeError
-from privacyfunnel.estimation.bayes import posteriors
 from privacyfunnel.estimation.calibration import KnownMargins
 from privacyfunnel.estimation.identification import RowSpace
 from privacyfunnel.estimation.observation import LargeModel, ObservationModel, Observations, UnbiasedEstimator
+from privacyfunnel.estimation.observation_models import posteriors
 from privacyfunnel.estimation.output_reader import LARGEST_LISTED, Group, OutputReader, group_labels
 from privacyfunnel.estimation.share_estimates import EstimationSettings, Fit, calibrate_fits, fit_shares
 from privacyfunnel.mechanisms.sealing import SealedProtocol

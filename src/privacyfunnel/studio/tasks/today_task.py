@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from privacyfunnel.audits.scans.column_groups import measure_column_group
-from privacyfunnel.audits.scans.scan import ColumnScan, Scan, scan
+from privacyfunnel.audits.column_groups import measure_column_group
+from privacyfunnel.audits.scan import ColumnScan, Scan, scan
 from privacyfunnel.errors import InputError
 from privacyfunnel.model.belief_bounds import LARGEST
 from privacyfunnel.studio.choices import PUBLISH, SECRET, Choices

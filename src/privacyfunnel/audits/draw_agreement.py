@@ -14,21 +14,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacyfunnel.arrays import FloatArray, IntArray
-from privacyfunnel.audits.draw_tests.column_check import check_columns
-from privacyfunnel.audits.draw_tests.output_margins import judge_output_counts
-from privacyfunnel.audits.draw_tests.secret_dependence import SecretDependence, SecretTallies
-from privacyfunnel.audits.draw_tests.seeds import (
+from privacyfunnel.audits.matched_table import MatchedTable, RowNumbers
+from privacyfunnel.audits.output_margins import judge_output_counts
+from privacyfunnel.audits.secret_dependence import SecretDependence, SecretTallies
+from privacyfunnel.audits.seeds import (
     FIRST_ROWS,
     FirstRows,
     guessable_seeds,
     matches_seed,
     matches_shuffled_seed,
 )
-from privacyfunnel.audits.matched_table import MatchedTable
-from privacyfunnel.audits.row_order_audit import RowNumbers
 from privacyfunnel.errors import GuaranteeError, TableError
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.release.output_layout import OutputLayout, detect_layout
+from privacyfunnel.tables.coding.column_names import validate_columns
 
 if TYPE_CHECKING:
     from privacyfunnel.tables.readers.table_files import Table
@@ -187,3 +186,40 @@ def _align(
 def _row_count_error(name: str, rows: int, *, fewer: bool) -> TableError:
     has = "fewer" if fewer else "more"
     return TableError(f"{name} must have {rows:,} rows like the original table; it has {has}. Name the right one.")
+
+
+NAMED = 5  # columns that a sentence names
+
+
+def check_columns(
+    table: str, header: Sequence[str], published: Sequence[str], secret: Sequence[str], kept: Sequence[str]
+) -> tuple[str, ...]:
+    """The columns that were kept on purpose; all others must be published ones, and the secret is never kept.
+
+    Raises
+    ------
+    GuaranteeError
+        If there is a column that is neither published nor among those `kept`, or the secret itself.
+    """
+    validate_columns(kept, tuple(header), "kept")
+    beside = [name for name in header if name not in published]
+    bare = [name for name in beside if name in secret]
+    if bare:
+        raise GuaranteeError(
+            f"{table} must not hold the secret; it holds {_format_names(bare)} as it is. Do not publish it: "
+            "sanitise again."
+        )
+    strange = [name for name in beside if name not in kept]
+    if strange:
+        one = len(strange) == 1
+        raise GuaranteeError(
+            f"{table} must hold the published columns and those kept on purpose; {_format_names(strange)} "
+            f"{'is' if one else 'are'} neither, and nothing is promised about {'it' if one else 'them'}. Name with "
+            "--keep what was kept on purpose, or remove it."
+        )
+    return tuple(beside)
+
+
+def _format_names(names: Sequence[str]) -> str:
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(f"'{name}'" for name in names[:NAMED]) + more

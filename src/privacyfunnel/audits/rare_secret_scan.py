@@ -8,7 +8,8 @@ with the rare ones together, as `--population` promises them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from privacyfunnel.arrays import IntArray
@@ -20,6 +21,7 @@ from privacyfunnel.model.information import mutual_information
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Population, PopulationPromise, Promise
 from privacyfunnel.release.findings.population import CONFIDENCE
+from privacyfunnel.release.findings.rare_values import RareSecrets, rare_secrets
 
 MOST_CELLS = 400  # of secrets and values: a column with more is not measured, so that a scan stays quick
 
@@ -79,3 +81,24 @@ def _population_information(joint: Joint, promise: Promise, each: bool = False) 
         return mutual_information(joint, randomised_response(joint, for_people))
     except (ParameterError, GuaranteeError):  # too few rows, or a promise of somebody's own
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class RareSecretLeaks:
+    """Secrets that few rows hold, and what each column would leak, published as it is: now, and were they merged."""
+
+    secrets: RareSecrets
+    leaks: Mapping[str, tuple[float, float]]  # by column
+
+
+def rare_leaks(
+    secrets: Sequence[str], rows: IntArray, joints: Mapping[str, Joint], leak: Callable[[Joint], float]
+) -> RareSecretLeaks | None:
+    """What merging rare secrets would change; None where no secret is rare, or it would bound no column's leak."""
+    merged = rare_secrets(secrets, rows)
+    if merged is None:
+        return None
+    leaks = {column: (leak(joint), leak(merged.merge(joint))) for column, joint in joints.items()}
+    if not any(math.isinf(before) and math.isfinite(after) for before, after in leaks.values()):
+        return None
+    return RareSecretLeaks(merged, leaks)

@@ -16,15 +16,15 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from privacyfunnel.arrays import IntArray
-from privacyfunnel.audits.row_order_audit import row_order_leakage
-from privacyfunnel.audits.scans.column_groups import ColumnGroup, build_joint, judge_column_group, publication_leakage
-from privacyfunnel.audits.scans.rare_secret_costs import RareSecretCosts, rare_secret_costs
-from privacyfunnel.audits.scans.rare_secret_leaks import RareSecretLeaks, rare_leaks
+from privacyfunnel.audits.column_groups import ColumnGroup, build_joint, judge_column_group, publication_leakage
+from privacyfunnel.audits.matched_table import row_order_leakage
+from privacyfunnel.audits.rare_secret_scan import RareSecretCosts, RareSecretLeaks, rare_leaks, rare_secret_costs
 from privacyfunnel.errors import ColumnError
 from privacyfunnel.model.comparisons import log_ratio
 from privacyfunnel.model.information import entropy, information
@@ -42,10 +42,12 @@ from privacyfunnel.tables.coding.cross_tabulation import (
     tabulate_columns,
     tabulate_groups,
 )
+from privacyfunnel.tables.coding.domain_file import draft_domain
 from privacyfunnel.tables.coding.merges import Merge
 from privacyfunnel.tables.readers.dialect import AUTO_DETECT, Dialect
-from privacyfunnel.tables.readers.sources import open_source
+from privacyfunnel.tables.readers.sources import TableSource, open_source, resolve_source
 from privacyfunnel.tables.readers.table_files import Table
+from privacyfunnel.tables.writers.atomic_files import atomic_file
 
 APART = 0.5  # different values per row: above it, fewer than two rows share a value on average
 MOST_TOGETHER = 16  # columns judged together: 120 pairs
@@ -292,3 +294,22 @@ def measure_column(joint: Joint, column: str, binned: bool = False) -> ColumnSca
         secret=joint.secrets[int(s)],
         binned=binned,
     )
+
+
+def write_domain(
+    source: str | Path | TableSource,
+    target: Path,
+    found: Scan,
+    bins: Sequence[Bins] = (),
+    *,
+    dialect: Dialect = AUTO_DETECT,
+    force: bool = False,
+) -> None:
+    """Write the labels and bins of what was scanned; columns of ids and names, whose labels are people, stay out."""
+    table = resolve_source(source).open(dialect)
+    told = {look.column for look in found.looks if not look.note and not look.tells_rows_apart}
+    told |= {look.column for look in found.looks if look.in_bins is not None}
+    columns = [column for column in table.columns if column in told or column in found.secret]
+    listed = draft_domain(table, columns, bins)
+    with atomic_file(target, force=force) as beside:
+        beside.write_text(listed.to_text(), encoding="utf-8")
