@@ -10,15 +10,15 @@ from scipy.optimize import linprog
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine.linear_uses.actions import bound_by_prices, split_by_actions
-from privacyfunnel.engine.lp.credal_simplex import ROW, Bases, solve
 from privacyfunnel.engine.lp.highs import Programme
 from privacyfunnel.engine.masters.mixture import Moment
 from privacyfunnel.engine.objective import Entropy
 from privacyfunnel.engine.oracles.credal import CredalOracle
+from privacyfunnel.engine.oracles.credal_batch import ROW, Bases, solve
 from privacyfunnel.engine.oracles.credal_constraints import CredalConstraints
 from privacyfunnel.engine.plan import choose_generation, cone_constraints, linear_oracle, split, split_by_moment
 from privacyfunnel.engine.problem import Problem
-from privacyfunnel.engine.proofs.credal_products import CredalProductCuts
+from privacyfunnel.engine.proofs.product_programme import CredalProductCuts
 from privacyfunnel.model.constraints import LinearConstraints
 from privacyfunnel.model.credal.clopper_pearson import SCALE
 from privacyfunnel.model.credal.credal_sets import CredalSets
