@@ -17,7 +17,7 @@ from privacyfunnel.engine.driver import ColumnGeneration
 from privacyfunnel.engine.masters.mixture import Moment, solve_mixture
 from privacyfunnel.engine.masters.moment import split_by_forced_response, steepest_split
 from privacyfunnel.engine.objective import MomentObjective, costs, reduced_costs
-from privacyfunnel.engine.oracles.interval import IntervalOracle
+from privacyfunnel.engine.oracles.oracle import IntervalOracle
 from privacyfunnel.engine.oracles.polytope import build_polytope
 from privacyfunnel.engine.plan import (
     Request,
@@ -28,9 +28,9 @@ from privacyfunnel.engine.plan import (
     split_by_moment,
 )
 from privacyfunnel.engine.proofs.branch_and_bound import BranchAndBound
+from privacyfunnel.engine.proofs.chords import SquaredChords, off_diagonal_bound
 from privacyfunnel.engine.proofs.products import ProductRelaxation, build_constraint_cone
-from privacyfunnel.engine.proofs.squared_chords import SquaredChords, off_diagonal_bound
-from privacyfunnel.engine.reductions.reduced_problems import SecretGroups
+from privacyfunnel.engine.reductions.group_secrets import SecretGroups
 from privacyfunnel.engine.search.vertices import VertexSearch
 from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.errors import SolverError

@@ -108,6 +108,12 @@ def test_no_module_but_the_settings_holds_a_number_that_decides() -> None:
                 assert not floats or "SETTINGS" in names, f"{path.name}: {ast.unparse(node)}"
 
 
+def test_the_engine_lists_its_files() -> None:
+    folder = Path(engine.__file__).parent
+    listed = set(re.findall(r"[a-z_]+\.py", engine.__doc__ or ""))
+    assert listed == {path.name for path in folder.rglob("*.py")} - {"__init__.py"}
+
+
 def test_every_threshold_says_what_set_it() -> None:
     source = (Path(engine.__file__).parent / "settings.py").read_text(encoding="utf-8").splitlines()
     fields = [line for line in source if re.match(r"    [a-z_]+: .* = (?!field)", line)]

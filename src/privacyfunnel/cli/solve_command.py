@@ -103,6 +103,7 @@ def solve(
         "bound": worth.bound,
         "unit": worth.use.unit,
         "stopped": worth.stopped,
+        "strategy": worth.strategy,
         "less_is_better": worth.use.less_is_better,
         "about_secret": None if average is None else secret_information(joint, cast(Protocol, found.protocol)),
         "population": None if population is None else _population_content(wanted, population, joint, found.protocol),

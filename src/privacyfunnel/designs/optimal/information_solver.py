@@ -85,7 +85,7 @@ def maximise_information(request: SolverRequest) -> Optimum:
     sealed = replace(sealed, bound=max(utility, bound))
     in_floats = sealed.mechanism.table_protocol if isinstance(split_up, Protocol) else sealed.mechanism.protocol
     protocol = in_floats if isinstance(in_floats, (Protocol, SparseProtocol)) else split_up
-    return Optimum(protocol, utility, max(utility, bound), utility, use, sealed, stopped)
+    return Optimum(protocol, utility, max(utility, bound), utility, use, sealed, stopped, found.strategy)
 
 
 def _start_atoms(

@@ -24,8 +24,12 @@ from privacyfunnel.designs.optimal.problem_conversion import (
 from privacyfunnel.designs.optimal.solver_interface import Optimum, SolverRequest
 from privacyfunnel.designs.size_limits import PUBLISHED_WELL
 from privacyfunnel.engine.clock import Clock
-from privacyfunnel.engine.linear_uses.actions import bound_by_prices, direct_action_split, split_by_actions
-from privacyfunnel.engine.linear_uses.line import split_on_line
+from privacyfunnel.engine.linear_uses.actions import (
+    bound_by_prices,
+    direct_action_split,
+    split_by_actions,
+    split_on_line,
+)
 from privacyfunnel.engine.plan import cone_constraints, linear_oracle
 from privacyfunnel.engine.problem import Problem, Split
 from privacyfunnel.errors import SizeError, SolverError
@@ -137,4 +141,12 @@ def _seal_and_measure(request: SolverRequest, split_up: Protocol, bound: float, 
     value = use.value(joint, protocol)
     if value < bound - ROUNDING * (1 + largest):
         raise SolverError(f"A bound must not lie above a cost; it lies {bound - value:.1e} above. Report this.")
-    return Optimum(protocol, sealed.information, min(value, bound), value, use, sealed)
+    return Optimum(
+        protocol,
+        sealed.information,
+        min(value, bound),
+        value,
+        use,
+        sealed,
+        strategy="numbers on a line" if cast(LinearUse, use).actions(joint) is not None else "one programme of actions",
+    )

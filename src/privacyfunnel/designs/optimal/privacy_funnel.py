@@ -63,6 +63,7 @@ class OnAverage:
     worst: Mapping[str, float]  # the ε of each promise; inf where a record gives its secret away without bound
     sealed: SealedProtocol | None = None  # where a promise was kept besides
     stopped: StopReason = StopReason.GAP  # what ended the search
+    strategy: str = ""  # the line of the engine's plan that was taken
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +134,8 @@ def optimal_on_average(
     protocol = _mix_to_average(joint, build_protocol(joint, problem, np.arange(joint.a), found, False), average)
     best = _measure(joint, average, protocol, min(h_x, h_x - found.bound + owed), promise)
     reached = best.bound - best.utility <= gap + REACHED * (1 + h_x)
-    return replace(best, stopped=StopReason.GAP if reached else StopReason.TIME if clock.late else StopReason.NOTHING)
+    stopped = StopReason.GAP if reached else StopReason.TIME if clock.late else StopReason.NOTHING
+    return replace(best, stopped=stopped, strategy=found.strategy)
 
 
 def _solve_promise_alone(

@@ -36,6 +36,7 @@ class Optimum:
     use: Use
     sealed: SealedProtocol | None = None  # its integers, where they were checked already
     stopped: StopReason = StopReason.GAP  # what ended the search
+    strategy: str = "values as they are"  # the line of the engine's plan that was taken
 
     @property
     def protocol(self) -> Protocol:

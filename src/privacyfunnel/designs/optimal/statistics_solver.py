@@ -132,7 +132,7 @@ def _solve(request: SolverRequest, use: Use, statistics: Statistics, extra: _Inf
         raise SolverError(f"A bound must not lie above an error; it lies {bound - value:.1e} above. Report this.")
     if extra is not None:
         sealed = replace(sealed, bound=max(extra.best.bound, sealed.information))
-    return Optimum(protocol, sealed.information, min(value, bound), value, judged, sealed, stopped)
+    return Optimum(protocol, sealed.information, min(value, bound), value, judged, sealed, stopped, found.strategy)
 
 
 def _seconds(request: SolverRequest) -> float | None:

@@ -112,6 +112,7 @@ class UseValue:
     value: float
     bound: float | None  # no protocol that keeps the promise does better; None where nothing was proved
     stopped: str | None = None  # what ended the search for it: gap, time or nothing left to try; None without a search
+    strategy: str | None = None  # how the optimum was computed; None without an optimum
 
     @property
     def is_unproved(self) -> bool:
