@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privacyfunnel.estimation.expected_precision import format_points
+from privacyfunnel.formatting import format_points
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
 

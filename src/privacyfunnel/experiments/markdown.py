@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from privacyfunnel.experiments.experiment import Record, numbers, select
+from privacyfunnel.formatting import format_duration, format_number
 
 
 def format_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -32,17 +33,6 @@ def format_count(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
-def format_duration(seconds: float) -> str:
-    """A time for reading.
-
-    >>> format_duration(0.0042), format_duration(1.26), format_duration(133)
-    ('4.2 ms', '1.3 s', '133 s')
-    """
-    if seconds < 0.1:
-        return f"{1000 * seconds:.1f} ms"
-    return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
-
-
 def format_mean_duration(records: Sequence[Record]) -> str:
     """The mean of their times; where some did not finish there is none, and it says how many did not."""
     seconds = numbers(records, "seconds")
@@ -60,7 +50,7 @@ def format_times(records: Sequence[Record], methods: Sequence[tuple[str, str]]) 
         ["ε", *(title for _, title in methods)],
         [
             [
-                f"{epsilon:g}",
+                format_number(epsilon),
                 *(format_mean_duration(select(records, method=method, epsilon=epsilon)) for method, _ in methods),
             ]
             for epsilon in epsilons

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from privacyfunnel.errors import ParameterError
+from privacyfunnel.formatting import format_epsilon, format_number, format_percent, format_percent_range
 from privacyfunnel.library.saying import in_python
 from privacyfunnel.notebook_html import facts_html, table_html
 from privacyfunnel.release import release as room
@@ -76,11 +77,15 @@ class Release(room.Release):
         return [
             ("rows", f"{self.rows:,}"),
             ("published", " & ".join(at.name for at in sealed.domain.attributes)),
-            ("promise", f"{promise.name} about {secret}, ε = {promise.epsilon:g}, certified {sealed.epsilon:.6g}"),
-            ("means", f"a belief of 30 % about {secret} may become {100 * least:.0f} to {100 * most:.0f} %"),
+            (
+                "promise",
+                f"{promise.name} about {secret}, ε = {format_number(promise.epsilon)}, "
+                f"certified {format_epsilon(sealed.epsilon)}",
+            ),
+            ("means", f"a belief of 30 % about {secret} may become {format_percent_range(least, most)}"),
             ("method", self.method),
-            ("unchanged", f"{100 * self.unchanged:.1f} % of rows"),
-            ("kept", f"{100 * self.share_kept:.1f} % of the information"),
+            ("unchanged", f"{format_percent(self.unchanged)} of rows"),
+            ("kept", f"{format_percent(self.share_kept)} of the information"),
             ("not promised", " ".join(map(in_python, self.not_promised))),
         ]
 

@@ -19,13 +19,12 @@ from privacyfunnel.estimation.expected_precision import (
     ExpectedPrecision,
     expected_precision,
     expected_precision_by_column,
-    format_points,
 )
+from privacyfunnel.formatting import format_percent, format_points
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Attribute, Joint
 from privacyfunnel.model.uses.ordinal_scale import Orders
 from privacyfunnel.report.bars import Bar, BarChart, Mark, percent_ticks, scale_end, select_keys, select_labels
-from privacyfunnel.report.number_text import format_percent
 
 MOST_ROWS = 30  # values that are drawn of one column: the largest
 MOST_CELLS = 16  # and cells of a cross table

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray
+from privacyfunnel.formatting import format_percent
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Attribute, Joint
 from privacyfunnel.report.bars import Bar, BarChart, Mark, percent_ticks, scale_end, select_keys, select_labels
-from privacyfunnel.report.number_text import format_percent
 
 SHOWN_SECRETS = 24  # in a picture; all of them are in the list below it
 LISTED_SECRETS = 400  # in that list

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.formatting import format_percent
 from privacyfunnel.model.joint import Attribute
 from privacyfunnel.model.uses.ordinal_scale import Orders, display_positions
-from privacyfunnel.report.number_text import format_percent
 from privacyfunnel.report.svg import Scale
 
 Key = tuple[str, str]  # how a mark looks, and what it means

@@ -9,13 +9,13 @@ import numpy as np
 
 from privacyfunnel.arrays import FloatArray, nonzero_entries
 from privacyfunnel.errors import SizeError
+from privacyfunnel.formatting import format_percent
 from privacyfunnel.mechanisms.mechanism import check_table_size
 from privacyfunnel.mechanisms.outcomes import outcome_codes
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Attribute, Joint
 from privacyfunnel.model.uses.ordinal_scale import Orders, display_positions
 from privacyfunnel.report.bars import DIVIDED, Bar, BarChart, divide_track, select_keys
-from privacyfunnel.report.number_text import format_percent
 
 SHOWN_OUTPUTS = 24  # rows of a picture; more cannot be read
 CERTAIN = 1 - 1e-9  # the chance from which on an output stands for one value only: the rest is rounding
@@ -129,7 +129,7 @@ def public_bars(sealed: SealedProtocol) -> BarChart | None:
         name = " & ".join(labels)
         chances = channel[x] / max(float(channel[x].sum()), 1e-300)
         own = outputs.index(name) if name in outputs else None
-        rows.append(Bar(name, divide_track(chances, outputs, own), f"{100 * float(channel[x].max()):.0f} %"))
+        rows.append(Bar(name, divide_track(chances, outputs, own), format_percent(float(channel[x].max()))))
     return BarChart(
         tuple(rows),
         select_keys(

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from privacyfunnel.designs.curve import Curve, Point, curve, enforce_monotonicity
 from privacyfunnel.designs.methods import Effort
+from privacyfunnel.formatting import format_nats, format_number
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.report.colours import EVERYTHING, LINES, RED
@@ -83,15 +84,15 @@ def costs_picture(found: Curve, method: str, epsilon: float, kept: float) -> Pic
     return Picture(
         "costs",
         svg(WIDTH, height + LINE * (rows - 1) + 12, [*parts, *signs]),
-        f"Information kept against ε, out of {found.entropy:.2f} nats. "
+        f"Information kept against ε, out of {format_nats(found.entropy)}. "
         f"{_compare_with_best(found, method, epsilon, kept)}",
     )
 
 
 def _compare_with_best(found: Curve, method: str, epsilon: float, kept: float) -> str:
     """This release beside the best that was found at its ε."""
-    mine = f"This release ({method}, ε = {epsilon:g}) keeps {kept:.3f} nats"
+    mine = f"This release ({method}, ε = {format_number(epsilon)}) keeps {format_nats(kept, down=True)}"
     best = max((p.utility or 0.0 for p in found.points if p.epsilon == epsilon), default=kept)
     if best <= kept + 5e-4:
         return f"{mine}, the most of all that were tried."
-    return f"{mine}; the best that was found at that ε keeps {best:.3f}."
+    return f"{mine}; the best that was found at that ε keeps {format_nats(best, down=True)}."

@@ -15,6 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from privacyfunnel.audits.side_channel_audit import side_channel
 from privacyfunnel.designs.methods import Effort
 from privacyfunnel.errors import ParameterError
+from privacyfunnel.formatting import format_percent
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.release.release_files import ReportPage
 from privacyfunnel.release.sanitise import Release
@@ -24,8 +25,7 @@ from privacyfunnel.report.attacker import AttackerView, attacker_view, beliefs_b
 from privacyfunnel.report.changes import change_bars, changes, public_bars
 from privacyfunnel.report.cost_picture import LOOSE, cost_curve, costs_picture
 from privacyfunnel.report.croissant import description
-from privacyfunnel.report.number_text import format_percent, to_sentence
-from privacyfunnel.report.statements import Occasion
+from privacyfunnel.report.statements import Occasion, to_sentence
 from privacyfunnel.report.stylesheet import STYLE
 
 __all__ = ["Occasion", "owner_page", "pages", "public_page"]
@@ -121,6 +121,7 @@ def _render(**filled: Any) -> str:
     environment = Environment(
         loader=PackageLoader("privacyfunnel", "report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
+    environment.filters["percent"] = format_percent
     return environment.get_template("page.html.jinja").render(style=STYLE, **filled)
 
 

@@ -12,13 +12,20 @@ from importlib.metadata import version
 from pathlib import Path
 
 from privacyfunnel.audits.side_channel_audit import SideChannel
-from privacyfunnel.estimation.expected_precision import format_points
+from privacyfunnel.formatting import (
+    format_epsilon,
+    format_factor,
+    format_nats,
+    format_number,
+    format_percent,
+    format_places,
+    format_points,
+)
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.release.release_files import PROTOCOL, STEM
 from privacyfunnel.release.sanitise import Release
 from privacyfunnel.report.analyst import AnalystView
 from privacyfunnel.report.attacker import AttackerView
-from privacyfunnel.report.number_text import format_factor, format_percent, to_sentence
 from privacyfunnel.tables.coding.column_names import format_names
 from privacyfunnel.tables.readers.table_files import table_suffix
 
@@ -55,6 +62,11 @@ class Occasion:
     source: str
     command: str
     query: str = ""  # what was asked, where the source is a database
+
+
+def to_sentence(text: str) -> str:
+    """The text with a capital letter in front and a full stop behind."""
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"
 
 
 def secret_name(sealed: SealedProtocol) -> str:
@@ -102,8 +114,8 @@ def _population_answer(sealed: SealedProtocol) -> str:
     if people is None:
         return ""
     return (
-        f"Yes, by a factor of at most {format_factor(sealed.promise.epsilon)}, with {100 * people.confidence:g} "
-        "% confidence, "
+        f"Yes, by a factor of at most {format_factor(sealed.promise.epsilon)}, with "
+        f"{format_percent(people.confidence)} confidence, "
         "if these rows are an independent sample of them."
     )
 
@@ -120,7 +132,7 @@ def scope_answers(release: Release, side: SideChannel | None) -> list[tuple[str,
             else f"the factor is at most {format_factor(found.epsilon)}"
         )
         people = (
-            f"{_no_population_answer(release)} With {100 * found.confidence:g} % confidence {many}, "
+            f"{_no_population_answer(release)} With {format_percent(found.confidence)} confidence {many}, "
             f"because {found.reason}."
         )
     alone = release.people.rare_alone if release.people is not None else ""
@@ -241,7 +253,11 @@ def publication_statement(sealed: SealedProtocol, *, drawn: bool) -> str:
 def public_facts(sealed: SealedProtocol) -> list[tuple[str, str, str]]:
     """What a public page states at its top."""
     return [
-        ("promise", f"ε = {sealed.promise.epsilon:g}", f"{sealed.promise.name} about {secret_name(sealed)}"),
+        (
+            "promise",
+            f"ε = {format_number(sealed.promise.epsilon)}",
+            f"{sealed.promise.name} about {secret_name(sealed)}",
+        ),
         ("a belief moves by", f"× {format_factor(sealed.promise.epsilon)} at most", ""),
     ]
 
@@ -250,7 +266,11 @@ def facts(release: Release, attacker: AttackerView, analyst: AnalystView) -> lis
     """What a board reads first."""
     promise, worst = release.sealed.promise, attacker.worst
     found = [
-        ("promise", f"ε = {promise.epsilon:g}", f"{promise.name}: a factor of at most {format_factor(promise.epsilon)}")
+        (
+            "promise",
+            f"ε = {format_number(promise.epsilon)}",
+            f"{promise.name}: a factor of at most {format_factor(promise.epsilon)}",
+        )
     ]
     if attacker.has_limit or worst.highest is not None:
         moves = f"{format_percent(worst.prior)} → {format_percent(worst.top, up=True)}".replace(
@@ -277,11 +297,16 @@ def audit_command(release: Release, occasion: Occasion) -> str:
 def _information_facts(sealed: SealedProtocol) -> list[tuple[str, str]]:
     """What is kept of what there is, as the protocol file states it; a mean over the rows has a standard error."""
     stated = sealed.certificate
-    share = f" ({100 * stated.information / stated.entropy:.1f} %)" if stated.entropy else ""
-    error = f" ± {stated.information_error:.4f} (standard error over the rows)" if stated.information_error else ""
-    found = [("information kept", f"{stated.information:.4f}{error} of {stated.entropy:.4f} nats{share}")]
+    share = f" ({format_percent(stated.information / stated.entropy, down=True)})" if stated.entropy else ""
+    kept = format_nats(stated.information, stated.information_error, down=True)
+    found = [("information kept", f"{kept} of {format_nats(stated.entropy)}{share}")]
     if stated.bound is not None:
-        found.append(("best possible", f"proved: none that looks at the same keeps more than {stated.bound:.4f} nats"))
+        found.append(
+            (
+                "best possible",
+                f"proved: none that looks at the same keeps more than {format_nats(stated.bound, up=True)}",
+            )
+        )
     return found
 
 
@@ -290,7 +315,7 @@ def public_provenance(sealed: SealedProtocol, occasion: Occasion) -> list[tuple[
     return [
         ("published columns", column_names(sealed)),
         ("secret columns", ", ".join(sealed.domain.secret_columns)),
-        ("certified", f"ε = {sealed.certificate.epsilon:g}"),
+        ("certified", f"ε = {format_epsilon(sealed.certificate.epsilon)}"),
         *_information_facts(sealed),
         ("made with", f"privacyfunnel {version('privacyfunnel')}"),
         ("date", f"{occasion.when:%Y-%m-%d}"),
@@ -309,10 +334,10 @@ def provenance(release: Release, occasion: Occasion) -> list[tuple[str, str]]:
         ("published", column_names(sealed)),
         ("method", release.method + (", which looks at the secret" if sealed.sees_secret else "")),
         *([("because", to_sentence(release.reason))] if release.reason else []),
-        ("certified", f"ε = {sealed.epsilon:.6g} {sealed.law.check_method}"),
+        ("certified", f"ε = {format_epsilon(sealed.epsilon)} {sealed.law.check_method}"),
         *_information_facts(sealed),
         *(
-            [("made for", f"{use.use.called}: {use.value:.4f}, {use.use.unit}")]
+            [("made for", f"{use.use.called}: {format_places(use.value)}, {use.use.unit}")]
             if use.use.name != "information"
             else []
         ),

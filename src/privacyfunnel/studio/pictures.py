@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from privacyfunnel.formatting import format_factor, format_percent
 from privacyfunnel.report.colours import AMBER, GREY, RED, TEAL
 from privacyfunnel.report.cost_picture import LOOSE, MOST_IN_TWO, MOST_INPUTS, costs_picture
 from privacyfunnel.report.svg import Picture, Scale, line, mark, rectangle, shorten, svg, text_element
@@ -79,7 +80,7 @@ def leaks_picture(found: TableLeaks) -> Picture:
         factor = math.inf if each.epsilon is None or each.epsilon > 50 else math.exp(each.epsilon)
         colour = (TEAL if each.keeps else RED if math.isinf(factor) else AMBER) if each.chosen else GREY
         end = across(min(factor, MOST_FACTOR)) + (8 if factor > MOST_FACTOR else 0)
-        said = "no limit" if math.isinf(factor) else f"×{factor:.1f}"
+        said = "no limit" if math.isinf(factor) else f"×{format_factor(each.epsilon or 0.0)}"
         parts += [
             text_element(left - 5, top + PITCH / 2, shorten(each.column, 20), size=10, anchor="end"),
             rectangle(left, top + 3, max(end - left, 1.5), PITCH - 6, colour),
@@ -113,7 +114,7 @@ def intervals_picture(name: str, caption: str, shown: Sequence[ShareInterval]) -
     for tick in across.ticks(5):
         parts += [
             line(across(tick), EDGE, across(tick), bottom, faint=0.15),
-            text_element(across(tick), bottom + 9, f"{100 * tick:.6g} %", size=9, anchor="middle"),
+            text_element(across(tick), bottom + 9, format_percent(tick), size=9, anchor="middle"),
         ]
     for row, each in enumerate(shown):
         y = EDGE + LINE * (row + 0.5)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from starlette.responses import HTMLResponse, Response
 
 from privacyfunnel.errors import check_epsilon
+from privacyfunnel.formatting import format_percent, format_places
+from privacyfunnel.model.promises import Promise
 from privacyfunnel.studio.choices import Choices
 from privacyfunnel.studio.pages.page_definition import Form, PageRequest, StudioPage
 from privacyfunnel.studio.sessions import Session
@@ -50,28 +51,13 @@ def beliefs(choices: Choices) -> dict[str, Any]:
         "beliefs": lines,
         "promise_name": promise.name,
         "size": choices.size,
-        "factor": math.ceil(choices.factor * 100 - 1e-9) / 100,
+        "factor": format_places(choices.factor, 2, up=True),
     }
 
 
-def _belief_range(promise: Any, prior: float) -> tuple[str, str]:
+def _belief_range(promise: Promise, prior: float) -> tuple[str, str]:
     least, most = promise.movable(prior, promise.epsilon)
-    return format_percent(least, up=False), format_percent(most, up=True)
-
-
-def format_percent(share: float, *, up: bool | None = None) -> str:
-    """A share in percent; a limit is never rounded to look tighter than it is.
-
-    >>> (format_percent(0.01), format_percent(0.7425, up=True),
-    ...  format_percent(0.0271828, up=True), format_percent(0.2, up=False))
-    ('1 %', '74.3 %', '2.72 %', '20 %')
-    """
-    size = 100 * share
-    scale = 10.0 if size >= 10 else 100.0
-    whole = (
-        round(size * scale) if up is None else math.ceil(size * scale - 1e-9) if up else math.floor(size * scale + 1e-9)
-    )
-    return f"{whole / scale:g} %"
+    return format_percent(least, down=True), format_percent(most, up=True)
 
 
 PAGE = StudioPage("promise", "How much to promise", show, take, views={"table": table})

@@ -12,6 +12,7 @@ from privacyfunnel.estimation.expected_precision import (
     expected_precision,
     expected_precision_by_column,
 )
+from privacyfunnel.formatting import format_percent
 from privacyfunnel.release.release import Release
 from privacyfunnel.studio.pictures import Picture, ShareInterval, intervals_picture
 
@@ -91,7 +92,7 @@ def _column(found: ExpectedPrecision) -> Column:
         intervals_picture(
             "worth",
             f"The shares of {name} in the table, and between what an analyst's estimates of them will lie, 95 times in "
-            f"100. Values in amber blur: they are told no nearer than {100 * BLURRED:g} % of themselves.",
+            f"100. Values in amber blur: they are told no nearer than {format_percent(BLURRED)} of themselves.",
             shown,
         ),
         tuple(names[i] for i in np.flatnonzero(blurred).tolist()),

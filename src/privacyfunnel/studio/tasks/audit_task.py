@@ -9,6 +9,7 @@ from pathlib import Path
 from privacyfunnel.audits.matrix_audit import audit_matrix
 from privacyfunnel.audits.protocol_audit import audit as audit_protocol
 from privacyfunnel.audits.side_channel_audit import format_side_channel
+from privacyfunnel.formatting import format_epsilon, format_number, format_percent
 from privacyfunnel.studio.tasks.progress_messages import ProgressReporter
 
 
@@ -37,8 +38,12 @@ def audit(
     about = " & ".join(sealed.domain.secret_columns)
     facts = [
         ("rows", f"{found.rows:,}"),
-        ("promise", f"{sealed.promise.name} ε = {sealed.promise.epsilon:g} about {about} holds"),
-        ("certified", f"ε = {found.certified:.6g} now, {sealed.epsilon:.6g} stated, {sealed.law.check_method}"),
+        ("promise", f"{sealed.promise.name} ε = {format_number(sealed.promise.epsilon)} about {about} holds"),
+        (
+            "certified",
+            f"ε = {format_epsilon(found.certified)} now, "
+            f"{format_epsilon(sealed.epsilon)} stated, {sealed.law.check_method}",
+        ),
     ]
     if found.people is not None:
         facts.append(("people", found.people.describe_with_table(found.certified)))
@@ -56,8 +61,8 @@ def _matrix(rules: Path, table: Path, secret: tuple[str, ...], publish: tuple[st
     found = audit_matrix(rules, table, secret=secret, publish=publish)
     facts = [("rows", f"{found.rows:,}"), ("outputs", f"{len(found.protocol.outputs):,}")]
     for name, leak in found.leaks.items():
-        size = "without bound" if math.isinf(leak.epsilon) else f"ε = {leak.epsilon:.4g}"
+        size = "without bound" if math.isinf(leak.epsilon) else f"ε = {format_epsilon(leak.epsilon)}"
         facts.append((name.upper(), f"leaks {size}; worst for {found.describe_leak(name)}"))
     share = found.information / found.entropy if found.entropy else 0.0
-    facts.append(("information", f"{100 * share:.1f} % is kept"))
+    facts.append(("information", f"{format_percent(share)} is kept"))
     return AuditView(None, tuple(facts))

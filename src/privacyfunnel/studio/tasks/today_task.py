@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from privacyfunnel.audits.scans.column_groups import measure_column_group
 from privacyfunnel.audits.scans.scan import ColumnScan, Scan, scan
 from privacyfunnel.errors import InputError
+from privacyfunnel.formatting import format_factor, format_percent
 from privacyfunnel.model.belief_bounds import LARGEST
 from privacyfunnel.studio.choices import PUBLISH, SECRET, Choices
 from privacyfunnel.studio.tasks.progress_messages import ProgressReporter
@@ -90,9 +91,9 @@ def _describe_column(look: ColumnScan, secret: str) -> str:
     if math.isinf(look.lip):
         said = f"“{look.value}” rules out “{look.secret}” altogether."
     else:
-        said = f"“{look.value}” moves a belief in “{look.secret}” most, by a factor of {math.exp(look.lip):.2f}."
+        said = f"“{look.value}” moves a belief in “{look.secret}” most, by a factor of {format_factor(look.lip)}."
     if look.decided:
-        said += f" For {_format_share(look.decided)} of people it gives {secret} away."
+        said += f" For {format_percent(look.decided)} of people it gives {secret} away."
     return said
 
 
@@ -119,10 +120,10 @@ def _describe_combination(choices: Choices) -> str:
     )
     if found.decided:
         said += (
-            f" The combination of {_format_share(found.decided)} of people occurs with one secret only, and "
+            f" The combination of {format_percent(found.decided)} of people occurs with one secret only, and "
             "gives it away."
         )
-    return said + (f" {_format_share(found.alone)} of people are alone with theirs." if found.alone else "")
+    return said + (f" {format_percent(found.alone)} of people are alone with theirs." if found.alone else "")
 
 
 def _describe_movement(epsilon: float | None) -> str:
@@ -130,7 +131,7 @@ def _describe_movement(epsilon: float | None) -> str:
         return "are too many to be measured"
     if epsilon > LARGEST:
         return "move a belief without limit: some rule a secret out, or in"
-    return f"move a belief by a factor of up to {math.exp(epsilon):.3g}"
+    return f"move a belief by a factor of up to {format_factor(epsilon)}"
 
 
 def _notes(found: Scan) -> tuple[str, ...]:
@@ -145,7 +146,3 @@ def _notes(found: Scan) -> tuple[str, ...]:
             "does not occur with one of them leaks without bound."
         )
     return tuple(said)
-
-
-def _format_share(part: float) -> str:
-    return "fewer than 0.1 %" if 0 < part < 0.001 else f"{100 * part:.1f} %"
