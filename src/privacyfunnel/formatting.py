@@ -40,12 +40,12 @@ def format_percent_range(low: float, high: float) -> str:
 
 
 def format_points(share: float) -> str:
-    """Half the width of an interval of shares, in percentage points; never rounded down.
+    """Half the width of an interval of shares, in percentage points; rounded up, but for rounding errors of floats.
 
     >>> format_points(0.0042), format_points(0.00004), format_points(0.1234), format_points(0.0)
     ('0.42', '0.004', '12.4', '0')
     """
-    return UNBOUNDED if math.isinf(share) else _percentage(share, up=True)
+    return UNBOUNDED if math.isinf(share) else _percentage(round(share, FINEST), up=True)
 
 
 def format_epsilon(epsilon: float, *, down: bool = False) -> str:

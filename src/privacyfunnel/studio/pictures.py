@@ -8,9 +8,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from privacyfunnel.formatting import format_factor, format_percent
-from privacyfunnel.report.colours import AMBER, GREY, RED, TEAL
-from privacyfunnel.report.cost_picture import LOOSE, MOST_IN_TWO, MOST_INPUTS, costs_picture
-from privacyfunnel.report.svg import Picture, Scale, line, mark, rectangle, shorten, svg, text_element
+from privacyfunnel.report.cost_picture import LOOSE, costs_picture, is_small
+from privacyfunnel.report.svg import (
+    AMBER,
+    GREY,
+    RED,
+    TEAL,
+    Picture,
+    Scale,
+    line,
+    mark,
+    rectangle,
+    shorten,
+    svg,
+    text_element,
+)
 
 if TYPE_CHECKING:
     from privacyfunnel.studio.tasks.today_task import TableLeaks
@@ -18,12 +30,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LOOSE",
-    "MOST_INPUTS",
-    "MOST_IN_TWO",
     "Picture",
     "bars_picture",
     "costs_picture",
     "intervals_picture",
+    "is_small",
     "leaks_picture",
 ]
 

@@ -18,7 +18,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from privacyfunnel.errors import PrivacyFunnelError
-from privacyfunnel.report.stylesheet import STYLE
+from privacyfunnel.report.bars import STYLE
 from privacyfunnel.studio.choices import Choices, TableFile
 from privacyfunnel.studio.guard import Guard, Keys
 from privacyfunnel.studio.pages import OTHERS, PAGES, WAY, table_page

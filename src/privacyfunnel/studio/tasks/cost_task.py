@@ -16,7 +16,7 @@ from privacyfunnel.release.design import DesignResult, count_table, design_from_
 from privacyfunnel.release.release import Release
 from privacyfunnel.release.release_run import ReleaseRun
 from privacyfunnel.studio.choices import Choices
-from privacyfunnel.studio.pictures import LOOSE, MOST_IN_TWO, MOST_INPUTS, Picture, costs_picture
+from privacyfunnel.studio.pictures import LOOSE, Picture, costs_picture, is_small
 from privacyfunnel.studio.tasks.analyst_accuracy import AnalystAccuracy, analyst_accuracy
 from privacyfunnel.studio.tasks.progress_messages import ProgressReporter
 from privacyfunnel.tables.readers.table_files import open_table
@@ -133,7 +133,7 @@ def _best(found: DesignResult, limit: float | None, seconds: float) -> Best:
 def _curve(release: Release) -> Iterator[Picture]:
     """The trade-off on this table, again with each point that is known."""
     joint, sealed = release.joint, release.sealed
-    if joint is None or joint.a > (MOST_IN_TWO if joint.c == 2 else MOST_INPUTS):
+    if joint is None or not is_small(joint, joint.a):
         return
     known: tuple[Point, ...] = release.known
     chosen = sealed.promise.epsilon
