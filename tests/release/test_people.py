@@ -132,7 +132,7 @@ def test_the_figure_is_in_the_owners_report_and_in_nothing_public(release: Relea
     without = replace(release, people=None)
     assert public_page(release, OCCASION) == public_page(without, OCCASION)
     owners = owner_page(release, OCCASION)
-    assert "With 95 % confidence the factor is at most" in owners
+    assert "Measured: a factor of at most" in owners
     assert "lone, few: " in owners
     assert owners != owner_page(without, OCCASION)
     assert not any("confidence, at most" in sentence for sentence in release.not_promised)

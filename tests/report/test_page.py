@@ -111,7 +111,7 @@ def test_a_promise_that_the_report_has_never_heard_of_has_a_report_that_says_no_
     assert "Unheard compares groups of people" in text
     assert "ε (UNHEARD)" in text
     assert "limits of the promise" not in text
-    assert "the worst case for somebody who sees" in text  # its outputs are enumerated
+    assert "Somebody who sees a person&#39;s published record" in text  # its outputs are enumerated
     assert "after, at least" not in public_page(release, OCCASION)
 
 

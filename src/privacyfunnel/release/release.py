@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.designs.curve import Point
+from privacyfunnel.formatting import format_epsilon, format_number
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
@@ -99,12 +100,13 @@ class Release:
                 "this table can be computed from the protocol file."
             )
         if self.average is not None and self.average_only:
+            worst = f"up to ε = {format_epsilon(self.sealed.epsilon)}" if to_owner else "without a promised limit"
             said.append(
-                f"This release was made for an average alone: {secret} is told by at most {self.average:.4g} nats per "
-                f"record on average, but the record that tells most does so up to ε = {self.sealed.epsilon:.3g}."
+                f"Only the average leakage is bounded: {format_number(self.average)} nats about {secret} per record. A "
+                f"single record may leak more, {worst}."
             )
         if self.known_values_leak is not None and not promise.guards_known_attributes:
-            most = f", up to ε = {self.known_values_leak:.3g}" if to_owner else ""
+            most = f", up to ε = {format_epsilon(self.known_values_leak)}" if to_owner else ""
             said.append(
                 f"This protocol looks at {secret}. Whoever already knows a person's {columns} may learn {secret} from "
                 f"the published record{most}; {promise.name} does not cover them, SRLIP does."

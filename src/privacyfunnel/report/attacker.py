@@ -156,8 +156,8 @@ def worst_sentence(shown: AttackerView, secret: str) -> str:
         allowed = f" The promise allows {format_percent(b.most, up=True)}."
     after, before = format_percent(b.top, up=True), format_percent(b.prior)
     return (
-        f"At most {after} sure that a person's {secret} is {b.secret}: the worst case for somebody who sees that "
-        f"person's published record and knows nothing else of them. Before, it was {before}.{allowed}"
+        f"Somebody who sees a person's published record, and knows nothing else of them, is at most {after} sure that "
+        f"their {secret} is {b.secret}. Before, it was {before}.{allowed}"
     )
 
 

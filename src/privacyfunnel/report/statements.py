@@ -250,7 +250,7 @@ def public_facts(sealed: SealedProtocol) -> list[tuple[str, str, str]]:
 def facts(release: Release, attacker: AttackerView, analyst: AnalystView) -> list[tuple[str, str, str]]:
     """The figures at the top of the owner's page."""
     worst, factor = attacker.worst, format_factor(release.sealed.promise.epsilon)
-    found = [_promise_fact(release.sealed, f"limits every change of belief to × {factor}")]
+    found = [_promise_fact(release.sealed, f"limits every change of belief to ×\N{NO-BREAK SPACE}{factor}")]
     if attacker.has_limit or worst.highest is not None:
         moves = f"{format_percent(worst.prior)} → {format_percent(worst.top, up=True)}"
         found.append(("worst case", moves.replace(" %", "\N{NO-BREAK SPACE}%"), f"probability of {worst.secret}"))

@@ -12,7 +12,7 @@ from pathlib import Path
 from privacyfunnel.errors import ParameterError
 from privacyfunnel.studio.choices import TableFile
 from privacyfunnel.studio.guard import Keys
-from privacyfunnel.studio.private_folder import PrivateFolder, open_private_folder
+from privacyfunnel.studio.sessions import PrivateFolder, open_private_folder
 from privacyfunnel.studio.task_pool import TaskPool
 
 

@@ -25,7 +25,7 @@ from privacyfunnel.report.svg import (
 )
 
 if TYPE_CHECKING:
-    from privacyfunnel.studio.tasks.today_task import TableLeaks
+    from privacyfunnel.studio.tasks.scan_tasks import TableLeaks
     from privacyfunnel.tables.coding.column_profiles import Histogram
 
 __all__ = [

@@ -14,7 +14,7 @@ from privacyfunnel.report import OWNER_REPORT, PUBLIC_REPORT
 from privacyfunnel.report.release_page import Occasion, pages
 from privacyfunnel.studio.choices import Choices
 from privacyfunnel.studio.repeat_scripts import command_line
-from privacyfunnel.studio.tasks.progress_messages import ProgressReporter
+from privacyfunnel.studio.task_pool import ProgressReporter
 from privacyfunnel.tables.writers.atomic_files import check_target
 
 
