@@ -16,7 +16,7 @@ import polars as pl
 from rich.console import Console
 from rich.table import Table
 
-from privacyfunnel.audits.leakage_measurement import measure_leakage
+from privacyfunnel.audits.side_channel_audit import measure_leakage
 from privacyfunnel.designs.chain.step_order import chain_protocol
 from privacyfunnel.designs.optimal.optimum import optimal
 from privacyfunnel.designs.product.budgets import product_protocol

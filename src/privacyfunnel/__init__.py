@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from privacyfunnel import errors
-    from privacyfunnel.audits.matrix_audit import audit_matrix
+    from privacyfunnel.audits.pram import audit_matrix
     from privacyfunnel.designs.baselines import conditional_reporting, randomised_response, unary_encoding
     from privacyfunnel.designs.chain.step_order import chain_protocol
     from privacyfunnel.designs.curve import Curve, curve
@@ -57,13 +57,13 @@ if TYPE_CHECKING:
     from privacyfunnel.tables.coding.bins import Bins
     from privacyfunnel.tables.coding.merges import MergeRare, MergeSecrets
     from privacyfunnel.tables.databases.query import Query
-    from privacyfunnel.tables.readers.dialect import Dialect
+    from privacyfunnel.tables.readers.formats import Dialect
 
 __version__ = "0.1.0"
 
 # Where each public name is at home.
 _MODULES = {
-    "audit_matrix": "audits.matrix_audit",
+    "audit_matrix": "audits.pram",
     "audit": "library.doors",
     "scan": "library.doors",
     "chain_protocol": "designs.chain.step_order",
@@ -118,7 +118,7 @@ _MODULES = {
     "sanitise": "library.doors",
     "sanitise_file": "library.doors",
     "Bins": "tables.coding.bins",
-    "Dialect": "tables.readers.dialect",
+    "Dialect": "tables.readers.formats",
     "Query": "tables.databases.query",
     "MergeRare": "tables.coding.merges",
     "MergeSecrets": "tables.coding.merges",

@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import kstest
 
 from privacyfunnel import LDP, LIP, SRLIP, SealedProtocol
-from privacyfunnel.audits.draw_tests.draw_agreement import FALSE_ALARM, chi_square
+from privacyfunnel.audits.draw_agreement import FALSE_ALARM, chi_square
 from privacyfunnel.audits.protocol_audit import audit
 from privacyfunnel.errors import ColumnError, GuaranteeError, TableError
 from privacyfunnel.model.promises import Promise

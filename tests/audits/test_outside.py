@@ -82,7 +82,7 @@ PLANTED = f"""
 import sys
 if "sanitise" in sys.orig_argv:
     import numpy as np, polars as pl
-    from privacyfunnel.tables import writing
+    from privacyfunnel.tables.writers import table_writer as writing
     table = pl.read_parquet(sys.orig_argv[sys.orig_argv.index("sanitise") + 1]).sort("row")
     tells = table.select(pl.when(pl.col("ill") == "yes").then(pl.lit("a")).otherwise(pl.lit("d"))).to_series()
     honest = writing.write_batches

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from privacyfunnel import LIP, Joint, SealedProtocol
-from privacyfunnel.audits.composition_audit import audit_composition, composition_leak
+from privacyfunnel.audits.protocol_audit import audit_composition, composition_leak
 from tests.commands import found_by, refused, run, sanitise, told, turned_down
 
 

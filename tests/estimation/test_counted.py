@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from privacyfunnel.designs.methods import Options, find_method
-from privacyfunnel.estimation.counting_bias import largest_counting_bias
+from privacyfunnel.estimation.expected_precision import largest_counting_bias
 from privacyfunnel.mechanisms.mechanism import Mechanism
 from privacyfunnel.mechanisms.sampling import KeyStream
 from privacyfunnel.model.joint import Joint

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from privacyfunnel.arrays import FloatArray, dense
 from privacyfunnel.designs.forced_response_design import forced_response
 from privacyfunnel.errors import SizeError
-from privacyfunnel.estimation import bayes, estimate, forced_response_model, impute, posterior
-from privacyfunnel.estimation.counting_bias import largest_counting_bias
-from privacyfunnel.estimation.expected_precision import expected_precision_by_column
+from privacyfunnel.estimation import estimate, forced_response_model, impute, observation_models, posterior
+from privacyfunnel.estimation.expected_precision import expected_precision_by_column, largest_counting_bias
 from privacyfunnel.estimation.forced_response_model import ForcedModel, ForcedResponseEstimator
 from privacyfunnel.estimation.identification import RowSpace
 from privacyfunnel.estimation.intervals import spread
@@ -119,7 +118,7 @@ def test_records_are_completed_as_by_the_channel_written_out(seed: int) -> None:
     prior /= prior.sum()
     outputs, uniform = random.integers(0, model.inputs, size=400), random.random(400)
     found = model.impute_values(prior, outputs, uniform)
-    assert (found == bayes.posterior_quantiles(written_out(model), prior, outputs, uniform)).all()
+    assert (found == observation_models.posterior_quantiles(written_out(model), prior, outputs, uniform)).all()
 
 
 @given(seed=SEEDS)

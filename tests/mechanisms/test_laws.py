@@ -10,8 +10,8 @@ import pytest
 from scipy.stats import chi2
 
 from privacyfunnel.arrays import IntArray, WordArray
-from privacyfunnel.audits.draw_tests.draw_agreement import chi_square
-from privacyfunnel.audits.leakage_measurement import measure_leakage
+from privacyfunnel.audits.draw_agreement import chi_square
+from privacyfunnel.audits.side_channel_audit import measure_leakage
 from privacyfunnel.mechanisms.mechanism import Mechanism
 from privacyfunnel.mechanisms.sampling import RandomWords
 from privacyfunnel.mechanisms.sealing import MECHANISMS, certify, exact_worst_leak

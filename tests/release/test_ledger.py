@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from privacyfunnel import LIP, Order, sanitise_file
-from privacyfunnel.audits.composition_audit import audit_composition
+from privacyfunnel.audits.protocol_audit import audit_composition
 from privacyfunnel.errors import LedgerError, OutputError
 from privacyfunnel.release.ledger.ledger_file import BEGUN, FINISHED, NAME, REPLACED, Entry, Ledger
 from privacyfunnel.release.ledger.repeats import LedgerReport

@@ -1,25 +1,34 @@
-"""A table that is found again among the inputs of a protocol."""
+"""A table and a protocol file, matched: labels, codes of records, the order of published rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from privacyfunnel.arrays import IntArray
-from privacyfunnel.errors import ColumnError
+from privacyfunnel.errors import ColumnError, LedgerError, ParameterError
 from privacyfunnel.mechanisms.mechanism import Mechanism
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.row_order_leak import NeighbourGuesses, OrderLeak
+from privacyfunnel.names import join_labels
+from privacyfunnel.release.domain_coding import column_bins, rest_merges
 from privacyfunnel.release.findings.composition_leakage import look_up_labels
+from privacyfunnel.release.findings.kept_columns import KeptColumnAnalysis
+from privacyfunnel.release.ledger.ledger_file import Ledger, ledger_path
+from privacyfunnel.release.shuffle import RowOrder
 from privacyfunnel.tables.coding.bins import Bins
+from privacyfunnel.tables.coding.domain_file import DomainFile
+from privacyfunnel.tables.coding.encoding import Encoding, encode
+from privacyfunnel.tables.readers.table_files import TableSource
+from privacyfunnel.tables.readers.table_interface import Table
 
 if TYPE_CHECKING:
-    from privacyfunnel.tables.coding.encoding import Encoding
     from privacyfunnel.tables.coding.merges import Merge
-    from privacyfunnel.tables.readers.table_files import Table
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,8 +45,6 @@ class MatchedTable:
         cls, table: Table, sealed: SealedProtocol, bins: Sequence[Bins], merges: Sequence[Merge] = ()
     ) -> MatchedTable:
         """Read the table with the protocol's own bins, and look its labels up; `merges` is how secrets were merged."""
-        from privacyfunnel.tables.coding.encoding import encode
-
         domain = sealed.domain
         publish = tuple(at.name for at in domain.attributes)
         named = [b for b in bins if b.column in publish]
@@ -47,8 +54,8 @@ class MatchedTable:
             table,
             secret=domain.secret_columns,
             publish=publish,
-            bins=[*domain.column_bins, *bins],
-            merges=[*domain.rest_merges, *merges],
+            bins=[*column_bins(domain), *bins],
+            merges=[*rest_merges(domain), *merges],
         )
         joint = Joint.from_contingency(encoding.contingency)
         values = domain.values
@@ -65,3 +72,65 @@ class MatchedTable:
             z = chunk.secret * self.joint.a + chunk.published if self.mechanism.sees_secret else chunk.published
             numbers = np.arange(chunk.start, chunk.start + len(z))
             yield np.stack([numbers, chunk.secret, self.inputs[z]], axis=1)
+
+
+def secret_labels(sealed: SealedProtocol, domain: DomainFile) -> tuple[str, ...]:
+    """The labels of the secrets, in the order of the file; refused where this cannot be the domain of the design."""
+    population = sealed.promise.population
+    counts = None if population is None else population.rule.table
+    if counts is None:
+        raise ParameterError(
+            "A domain says how the secrets of a private design are called; this protocol was made from the table "
+            "itself, which says so. Leave out --domain."
+        )
+    labels = domain.variable(sealed.domain.secret_columns).labels
+    listed = domain.variable([at.name for at in sealed.domain.attributes]).labels
+    if len(labels) != len(counts) or set(listed) != set(join_labels(sealed.domain.values)):
+        raise ParameterError(
+            f"{domain.name} must be the domain that the private design was made for; it lists other secrets or values. "
+            "Name that one, or leave out --domain."
+        )
+    return labels
+
+
+def row_order_leakage(
+    table: Table, secret: Sequence[str], bins: Sequence[Bins], apart: Sequence[str]
+) -> tuple[OrderLeak, tuple[str, ...]]:
+    """What the order says about the secret; and those of the columns `apart` that are sorted as the table is."""
+    mine = [binned for binned in bins if binned.column in secret]
+    encoding = encode(table, secret=secret, publish=(), bins=mine, keep=apart)
+    values = len(encoding.contingency.secret.combos)
+    neighbours, kept = NeighbourGuesses(values, encoding.rows), KeptColumnAnalysis(apart, values, encoding.rows)
+    for chunk in encoding.chunks(apart):
+        neighbours.add(chunk.secret)
+        kept.add(chunk.kept, chunk.secret)
+    return neighbours.best_guess(), tuple(found.column for found in kept.kept_columns() if found.sorted)
+
+
+RowNumbers = Callable[[Iterable[IntArray]], Iterator[IntArray]]  # codes of a table's rows, in the order of publication
+
+
+def find_row_order(
+    protocol: Path,
+    table: str | Path | TableSource,
+    sanitised: Path,
+    rows: int,
+    ledger: str | Path | None,
+    keep_order: bool,
+) -> RowNumbers | None:
+    """How the rows of a table are put into the order of the sanitised one; None where nobody says."""
+    if keep_order:
+        return iter
+    if ledger is not None and not Path(ledger).exists():
+        raise LedgerError(f"the ledger that is named must be there; there is no '{ledger}'. Name another.")
+    entry = Ledger(Path(ledger) if ledger is not None else ledger_path(table)).find_release(protocol, sanitised)
+    if entry is None or entry.rows != rows:
+        return None
+    if entry.order is None:
+        return iter
+    order = RowOrder.from_key(entry.order)
+
+    def reorder(codes: Iterable[IntArray]) -> Iterator[IntArray]:
+        yield np.concatenate(list(codes))[order.permutation(rows)]
+
+    return reorder

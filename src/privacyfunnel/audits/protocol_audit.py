@@ -15,24 +15,30 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from privacyfunnel.audits.claims import Claims, check_claims
-from privacyfunnel.audits.draw_tests.draw_agreement import DrawAgreement, judge_draw
-from privacyfunnel.audits.matched_table import MatchedTable
-from privacyfunnel.audits.row_order_audit import find_row_order
-from privacyfunnel.audits.secret_labels import secret_labels
+from privacyfunnel.audits.draw_agreement import DrawAgreement, judge_draw
+from privacyfunnel.audits.matched_table import MatchedTable, find_row_order, secret_labels
 from privacyfunnel.audits.side_channel_audit import SideChannel, side_channel
 from privacyfunnel.errors import ColumnError, GuaranteeError
-from privacyfunnel.mechanisms.column_shares import ColumnShares
+from privacyfunnel.mechanisms.input_domain import ColumnShares
 from privacyfunnel.mechanisms.sealing import SealedProtocol, certify
 from privacyfunnel.mechanisms.signatures import Signer, load_signed_protocol
 from privacyfunnel.notebook_html import facts_html
+from privacyfunnel.release.findings.composition_leakage import (
+    CompositionLeak,
+    ReleaseComposition,
+    compose_releases,
+    composition_leak,
+)
 from privacyfunnel.release.findings.population import PopulationBound, population_bound
 from privacyfunnel.tables.coding.bins import Bins
-from privacyfunnel.tables.readers.dialect import AUTO_DETECT, Dialect
+from privacyfunnel.tables.coding.merges import Merge
+from privacyfunnel.tables.readers.formats import AUTO_DETECT, Dialect
+from privacyfunnel.tables.readers.table_files import TableSource, resolve_source
 
 if TYPE_CHECKING:
     from privacyfunnel.tables.coding.domain_file import DomainFile
     from privacyfunnel.tables.coding.merges import Merge
-    from privacyfunnel.tables.readers.sources import TableSource
+    from privacyfunnel.tables.readers.table_files import TableSource
 
 INDUCED_TOLERANCE = 1e-9  # a stated q(y | x) is written in floats, and only ever read by analysts
 
@@ -107,8 +113,7 @@ def audit(
     SignatureError
         If a signature is wrong, or missing where a key was asked for.
     """
-    from privacyfunnel.tables.readers.sources import resolve_source
-    from privacyfunnel.tables.readers.table_files import open_table
+    from privacyfunnel.tables.readers.table_files import open_table, resolve_source
 
     sealed, signer = load_signed_protocol(protocol, sanitised, signed_by)
     check_secret(sealed, secret)
@@ -176,3 +181,27 @@ def _check_induced(sealed: SealedProtocol, found: MatchedTable) -> None:
             "the protocol file must state the channel from values to outputs that its integers induce on this table; "
             "it states another. It was made for other rows, or altered: make it again."
         )
+
+
+__all__ = ["CompositionLeak", "ReleaseComposition", "audit_composition", "composition_leak"]
+
+
+def audit_composition(
+    protocols: Sequence[str | Path],
+    table: str | Path | TableSource,
+    *,
+    secret: Sequence[str] = (),
+    bins: Sequence[Bins] = (),
+    merges: Sequence[Merge] = (),
+    dialect: Dialect = AUTO_DETECT,
+) -> ReleaseComposition:
+    """What releases of one table say together about the secret of the first, under its promise.
+
+    The same file again is a second draw from it. The columns of all protocols are counted together from the table.
+    """
+    sealed = [SealedProtocol.load(path) for path in protocols]
+    check_secret(sealed[0], secret)
+    people = resolve_source(table).open(dialect)
+    return compose_releases(
+        [(f"'{path}'", one) for path, one in zip(protocols, sealed, strict=True)], people, bins, merges
+    )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass
 
-from privacyfunnel.audits.leakage_measurement import measure_leakage
 from privacyfunnel.mechanisms.mechanism import Mechanism
+from privacyfunnel.model.comparisons import Leak
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.promises import SRLIP
+from privacyfunnel.model.promises import SRLIP, Promise
+from privacyfunnel.model.protocols.sparse_protocol import Measurable
 
 SECONDS = 30.0  # a measurement that takes longer says how far it came
 MOST_PATHS = 3 * 10**6  # pairs of a combination and an output it can become that are gone through
@@ -52,3 +54,34 @@ def format_side_channel(found: SideChannel) -> str:
         return f"at most ε = {found.epsilon:.4g}: {found.text}"
     upto = "" if math.isinf(found.bound) else f" and at most {found.bound:.4g}"
     return f"at least ε = {found.epsilon:.4g}{upto}, as far as there was time to look: {found.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class LeakageBounds:
+    """The largest leak that was found, and a number that no leak exceeds: the same where everything was looked at."""
+
+    leak: Leak
+    bound: float
+
+
+def measure_leakage(joint: Joint, promise: Promise, protocol: Measurable, seconds: float = math.inf) -> LeakageBounds:
+    """Where the protocol leaks most.
+
+    Side channels that know least come first: what they show lets most others be skipped, since the more is known, the
+    less an output can add. What is not reached in time is bounded by what the protocol says of it.
+    """
+    deadline = time.monotonic() + seconds
+    worst, bound = Leak(0.0), 0.0
+    for block in promise.comparisons(joint, protocol.sees_secret):
+        if math.isinf(max(worst.epsilon, bound)) and time.monotonic() >= deadline:
+            break  # no more is found, and no more is known
+        if time.monotonic() >= deadline:
+            bound = max(bound, protocol.bound(block))
+            continue
+        found, whole = protocol.measure(block, worst.epsilon, deadline)
+        bound = bound if whole else max(bound, protocol.bound(block))
+        if found.output is not None and (worst.output is None or found.epsilon > worst.epsilon):
+            worst = found
+        if math.isinf(worst.epsilon):
+            break
+    return LeakageBounds(worst, max(bound, worst.epsilon))

@@ -20,12 +20,12 @@ from privacyfunnel.errors import check_epsilon
 
 if TYPE_CHECKING:
     from privacyfunnel.audits.black_box_audit import BlackBoxAudit
-    from privacyfunnel.audits.draw_tests.draw_agreement import DrawAgreement
+    from privacyfunnel.audits.draw_agreement import DrawAgreement
     from privacyfunnel.audits.protocol_audit import Audit
     from privacyfunnel.mechanisms.signatures import Signer
     from privacyfunnel.tables.coding.bins import Bins
-    from privacyfunnel.tables.readers.dialect import Dialect
-    from privacyfunnel.tables.readers.sources import TableSource
+    from privacyfunnel.tables.readers.formats import Dialect
+    from privacyfunnel.tables.readers.table_files import TableSource
 
 
 def _print_schema(wanted: bool) -> None:
@@ -154,8 +154,8 @@ def _audit_protocol(
     as_json: bool,
 ) -> None:
     from privacyfunnel.audits import protocol_audit as room
-    from privacyfunnel.audits.composition_audit import audit_composition
-    from privacyfunnel.audits.draw_tests.draw_agreement import FALSE_ALARM
+    from privacyfunnel.audits.draw_agreement import FALSE_ALARM
+    from privacyfunnel.audits.protocol_audit import audit_composition
     from privacyfunnel.audits.side_channel_audit import format_side_channel
 
     found = room.audit(protocol, table, secret=secret, sanitised=sanitised, bins=bins, dialect=written, **more)

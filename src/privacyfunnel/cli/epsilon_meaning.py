@@ -11,7 +11,7 @@ from privacyfunnel.errors import ParameterError
 from privacyfunnel.formatting import format_factor, format_number, format_percent, format_percent_range, format_points
 
 if TYPE_CHECKING:
-    from privacyfunnel.estimation.consequences import Consequence
+    from privacyfunnel.estimation.expected_precision import Consequence
     from privacyfunnel.model.promises import Promise
 
 PRIOR = 0.3  # a belief that everybody can imagine

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from privacyfunnel.cli import owner_summary, text_format
 from privacyfunnel.cli.epsilon_meaning import meaning
-from privacyfunnel.tables.coding.column_names import format_names
+from privacyfunnel.names import format_names
 
 if TYPE_CHECKING:
-    from privacyfunnel.estimation.counting_bias import CountingBias
-    from privacyfunnel.estimation.expected_precision import ExpectedPrecision
+    from privacyfunnel.estimation.expected_precision import CountingBias, ExpectedPrecision
     from privacyfunnel.mechanisms.sealing import SealedProtocol
     from privacyfunnel.model.uses.use import UseValue
     from privacyfunnel.release.sanitise import Release
@@ -162,7 +161,7 @@ def accuracy_facts(shares: Sequence[ExpectedPrecision]) -> list[tuple[str, str]]
 
 def counting_error(release: Release) -> CountingBias | None:
     """How far off whoever counts the published values would be."""
-    from privacyfunnel.estimation.counting_bias import largest_counting_bias
+    from privacyfunnel.estimation.expected_precision import largest_counting_bias
 
     return None if release.joint is None else largest_counting_bias(release.sealed, release.joint)
 

@@ -29,11 +29,11 @@ from privacyfunnel.cli.table_options import CoarseningOptions, TableOptions
 from privacyfunnel.formatting import format_percent
 
 if TYPE_CHECKING:
-    from privacyfunnel.audits.scans.column_groups import ColumnGroup
-    from privacyfunnel.audits.scans.scan import ColumnScan, Scan
-    from privacyfunnel.estimation.consequences import Consequence
+    from privacyfunnel.audits.column_groups import ColumnGroup
+    from privacyfunnel.audits.scan import ColumnScan, Scan
+    from privacyfunnel.estimation.expected_precision import Consequence
     from privacyfunnel.model.promises import Promise
-    from privacyfunnel.tables.readers.sources import TableSource
+    from privacyfunnel.tables.readers.table_files import TableSource
 
 ONE = 1.0  # ε, where none is asked for
 SHOWN_PAIRS = 10  # of those that break the promise: more are in the JSON
@@ -63,7 +63,7 @@ def scan(
     as_json: Json = False,
 ) -> None:
     """Look at every other column: what would it say about the secret, published as it is, alone or together?"""
-    from privacyfunnel.audits.scans import scan as room
+    from privacyfunnel.audits import scan as room
     from privacyfunnel.model.promises import find_promise as promise_called
 
     asked = resolve_epsilon(epsilon, factor)
@@ -78,7 +78,7 @@ def scan(
         merges=coarsening.merges,
     )
     if domain is not None:
-        from privacyfunnel.audits.scans.domain_draft import write_domain
+        from privacyfunnel.audits.scan import write_domain
 
         write_domain(rows, domain, found, coarsening.bins, dialect=reading.dialect, force=force)
     several = _consequences(rows, secret, publish, coarsening, reading, wanted)
@@ -145,7 +145,7 @@ def _consequences(
     if not publish:
         return ()
     from privacyfunnel.cli.curve_command import read_table_joint
-    from privacyfunnel.estimation.consequences import EPSILONS, consequences
+    from privacyfunnel.estimation.expected_precision import EPSILONS, consequences
 
     names = (*parse_names(secret), *parse_names(publish))
     mine = [text for text in coarsening.bin_ or [] if text.rpartition("=")[0] in names]

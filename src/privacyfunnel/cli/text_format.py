@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 
 from privacyfunnel.formatting import format_count, format_epsilon, format_nats, format_percent
-from privacyfunnel.tables.databases.address import redact_credentials
+from privacyfunnel.tables.databases.drivers import redact_credentials
 
 __all__ = [
     "explain_cut_points",

@@ -11,7 +11,7 @@ from privacyfunnel.cli.application import answer
 if TYPE_CHECKING:
     from privacyfunnel.model.promises import Promise
     from privacyfunnel.tables.coding.bins import Bins
-    from privacyfunnel.tables.readers.dialect import Dialect
+    from privacyfunnel.tables.readers.formats import Dialect
 
 
 def audit_matrix_file(
@@ -26,7 +26,7 @@ def audit_matrix_file(
     as_json: bool,
 ) -> None:
     """Measure the matrix on a table, and print what was found."""
-    from privacyfunnel.audits.matrix_audit import audit_matrix
+    from privacyfunnel.audits.pram import audit_matrix
 
     found = audit_matrix(
         matrix,

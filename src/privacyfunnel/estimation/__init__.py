@@ -1,21 +1,19 @@
-"""Estimation: what an analyst can say about the original columns, from a sanitised table and its protocol alone.
+"""Estimation: shares of the original columns, from a sanitised table and its protocol alone.
 
-observation       what a sanitised record shows, and how that depends on its original value
-models            its two shapes: one of a list, or a set of values
-forced            forced responses, by formula for any number of values
-many_values       thousands of values, each by itself
-precision         how near the best unbiased estimates come
-bayes             the posterior of records
-identification    what can be learned at all, and bounds for the rest
-likelihood        the most likely distribution, with a proved gap
-inversion         unbiased estimates and their exact covariance; projection onto distributions
-calibration       estimates where margins are known exactly
-intervals         intervals that cover, also near 0 and 1
-shares            these together, on arrays
-reading           sanitised tables to counts
-results           tables of shares
-front             `estimate`
-imputation        the posterior of one record, completed tables, Rubin's rules
+observation            statistics of a sanitised record, and how they depend on its original value
+observation_models     its two shapes: one output of a list, or a set of values; posteriors of records
+forced_response_model  forced responses, by formula for any number of values
+many_values            thousands of values, one share at a time
+identification         which shares the protocol identifies, and bounds for the others
+likelihood             the maximum likelihood distribution, with a proved gap
+inversion              unbiased estimates and their exact covariance; projection on the simplex
+calibration            estimates where margins are known exactly
+intervals, profile     confidence intervals, also near 0 and 1
+share_estimates        all of these, on arrays
+output_reader          from sanitised tables to counts of outputs
+results, tabulation    tables of shares; `estimate`
+imputation             the posterior of one record, completed tables, Rubin's rules
+expected_precision     the precision that a design will allow, for its owner
 """
 
 from privacyfunnel.estimation.imputation import Combined, Imputation, Posterior, combine, impute, impute_file, posterior

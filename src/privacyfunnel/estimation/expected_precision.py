@@ -19,12 +19,15 @@ from typing import Any
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray
+from privacyfunnel.designs.method_selection import DEFAULT_METHOD, apply_default_use, resolve_method
+from privacyfunnel.designs.methods import Effort, Options, find_method
 from privacyfunnel.errors import SizeError
 from privacyfunnel.estimation.output_reader import OutputReader
 from privacyfunnel.estimation.tabulation import group_tables
 from privacyfunnel.formatting import format_points
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
+from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.protocols.channel_protocol import Labels
 
 LEVEL = 0.95
@@ -119,3 +122,87 @@ def _shares(reading: OutputReader, joint: Joint) -> FloatArray:
     place = place.reshape(-1)
     shares = np.bincount(place[len(reading.combos) :], joint.p_x, minlength=len(both))
     return np.asarray(shares[place[: len(reading.combos)]])
+
+
+WORTH_SAYING = 5e-4  # of a share: what rounds to a tenth of a point
+
+
+@dataclass(frozen=True, slots=True)
+class CountingBias:
+    """The share that counting is furthest off from."""
+
+    column: str
+    label: str
+    by: float  # 0.01 is one point
+
+    def __str__(self) -> str:
+        """In points.
+
+        >>> print(CountingBias("town", "Ulm", -0.021))
+        off by up to 2.1 points (town = Ulm seems rarer)
+        """
+        than = "rarer" if self.by < 0 else "commoner"
+        return f"off by up to {format_points(abs(self.by))} points ({self.column} = {self.label} seems {than})"
+
+
+def largest_counting_bias(sealed: SealedProtocol, joint: Joint) -> CountingBias | None:
+    """How far counts of values that are published as such are off; None where they are not, or codes stand there."""
+    if sealed.outcomes:
+        return None
+    found = []
+    for part, (values, p, f) in zip(sealed.law.parts, sealed.law.output_shares(joint), strict=True):
+        for i, j in enumerate(part.attributes):
+            column = joint.attributes[j]
+            place = {label: v for v, label in enumerate(column.labels)}
+            if not {name[i] for name in part.names} <= place.keys():
+                return None
+            shown = np.bincount([place[name[i]] for name in part.names], f, minlength=len(place))
+            off = shown - np.bincount(values[:, i], p, minlength=len(place))
+            worst = int(np.abs(off).argmax())
+            found.append(CountingBias(column.name, column.labels[worst], float(off[worst])))
+    most = max(found, key=lambda each: abs(each.by), default=None)
+    return most if most is not None and abs(most.by) >= WORTH_SAYING else None
+
+
+EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0)
+SECONDS = 4.0  # for each of them: a rough protocol tells enough to choose
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Consequence:
+    """What a promise of one size allows, and what it leaves to an analyst."""
+
+    promise: Promise
+    shares: tuple[ExpectedPrecision, ...]  # of each column; none where the protocol is made while it draws
+    unknown: str = ""  # why there are none
+
+    def belief_range(self, prior: float) -> tuple[float, float]:
+        """Between what a belief may come to lie."""
+        return self.promise.movable(prior, self.promise.epsilon)
+
+    def to_dict(self, prior: float) -> dict[str, Any]:
+        """As one object of JSON."""
+        return {
+            "epsilon": self.promise.epsilon,
+            "belief": prior,
+            "becomes": self.belief_range(prior),
+            "shares_within": [told.to_dict() for told in self.shares],
+            "unknown": self.unknown,
+        }
+
+
+def consequences(
+    joint: Joint, rows: int, promise: Promise, epsilons: Sequence[float] = EPSILONS, seconds: float = SECONDS
+) -> tuple[Consequence, ...]:
+    """What each size of the promise would mean for this table; `rows` is how many it has."""
+    return tuple(_consequence(joint, rows, promise.resized(epsilon), seconds) for epsilon in epsilons)
+
+
+def _consequence(joint: Joint, rows: int, promise: Promise, seconds: float) -> Consequence:
+    choice, options = resolve_method(DEFAULT_METHOD, joint, promise, Options(effort=Effort(time_limit=seconds)))
+    choice, options = apply_default_use(choice, joint, promise, options)
+    mine = find_method(choice.method)
+    if mine.trial is not None:  # then a design takes long
+        return Consequence(promise, (), f"a {choice.method} takes too long to be made for each ε")
+    sealed = mine.design(joint, promise, options).seal()
+    return Consequence(promise, expected_precision_by_column(sealed, joint, rows))

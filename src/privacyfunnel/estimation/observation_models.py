@@ -13,10 +13,16 @@ from numpy.typing import NDArray
 
 from privacyfunnel.arrays import FloatArray, IntArray, Matrix, dense, sparsify
 from privacyfunnel.errors import SizeError
-from privacyfunnel.estimation.bayes import posterior_quantiles
+from privacyfunnel.estimation.inversion import unbiased_variances
 from privacyfunnel.estimation.many_values import Weights
-from privacyfunnel.estimation.observation import Cells, Moments, Observations, Precision, UnbiasedEstimator
-from privacyfunnel.estimation.precision import unbiased_variances
+from privacyfunnel.estimation.observation import (
+    Cells,
+    Moments,
+    ObservationModel,
+    Observations,
+    Precision,
+    UnbiasedEstimator,
+)
 from privacyfunnel.estimation.profile import CertainBounds
 
 MOST_ALGEBRA = 4 * 10**10  # a²(a + k) for a values and k statistics: half a minute of singular values and inverses
@@ -265,3 +271,26 @@ def round_counts(p: FloatArray, rows: int, rng: Generator) -> NDArray[np.int64]:
         picks = (np.arange(rest) + rng.random()) * (ends[-1] / rest)
         counts += np.bincount(np.minimum(np.searchsorted(ends, picks, side="right"), len(p) - 1), minlength=len(p))
     return counts
+
+
+def posteriors(model: ObservationModel, prior: FloatArray, outputs: NDArray[Any]) -> FloatArray:
+    """P(X = x | Y = y) for each of n outputs, as n × a. An output that the prior excludes is judged without it."""
+    chance = model.likelihood(Observations(len(outputs), np.zeros(0), outputs, np.ones(len(outputs)))).T
+    joint = chance * prior
+    impossible = joint.sum(axis=1) <= 0
+    joint[impossible] = chance[impossible]
+    return np.asarray(joint / joint.sum(axis=1, keepdims=True))
+
+
+def posterior_quantiles(
+    model: ObservationModel, prior: FloatArray, outputs: NDArray[Any], uniform: FloatArray
+) -> IntArray:
+    """For each of n outputs the value at that quantile of its posterior, values in order."""
+    distinct, which = np.unique(outputs, axis=0, return_inverse=True)
+    which = which.reshape(-1)
+    ends = posteriors(model, prior, distinct).cumsum(axis=1)
+    ends[:, -1] = 1.0
+    # All rows at once: output number k owns the stretch from k to k + 1.
+    flat = (ends + np.arange(len(ends))[:, None]).ravel()
+    at = np.searchsorted(flat, which + uniform, side="right")
+    return np.asarray(np.minimum(at - which * ends.shape[1], ends.shape[1] - 1))

@@ -9,9 +9,19 @@ import numpy as np
 
 from privacyfunnel.designs.baselines import conditional_reporting, randomised_response, unary_encoding
 from privacyfunnel.designs.optimal.optimum import optimal
-from privacyfunnel.experiments.distributions import adult_joint
-from privacyfunnel.experiments.experiment import Experiment, Findings, Record, Task, numbers, select, time_call
-from privacyfunnel.experiments.markdown import format_count, format_table, join_paragraphs
+from privacyfunnel.experiments.experiment import (
+    Experiment,
+    Findings,
+    Record,
+    Task,
+    adult_joint,
+    format_count,
+    format_table,
+    join_paragraphs,
+    numbers,
+    select,
+    time_call,
+)
 from privacyfunnel.formatting import format_duration
 from privacyfunnel.model.information import entropy, mutual_information
 from privacyfunnel.model.joint import Joint

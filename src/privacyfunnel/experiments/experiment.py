@@ -6,6 +6,7 @@ to the times it measures. So they can run in any order, in as many processes as 
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,6 +16,12 @@ from dataclasses import dataclass
 from multiprocessing import active_children, get_context
 from time import process_time
 from typing import TypeVar
+
+import numpy as np
+
+from privacyfunnel.formatting import format_duration
+from privacyfunnel.model.joint import Joint
+from privacyfunnel.tables.readers.adult import adult_counts
 
 Record = Mapping[str, str | int | float]  # one row of a figure's CSV file
 Task = Callable[[], list[Record]]
@@ -112,3 +119,100 @@ def limit_threads() -> Iterator[None]:
 def _leave_at_once() -> None:
     # Ctrl-C reaches every process of the terminal; a worker then has nothing to say, its parent speaks for it.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+COLUMN = {"marital": "marital-status"}  # where the paper's word is not the column's name
+
+
+def uniform_joint(c: int, sizes: tuple[int, ...], seed: int) -> Joint:
+    """Each p(s, x) uniform on [0, 1], then normalised (paper, section VII-A).
+
+    >>> uniform_joint(2, (3, 3, 4), seed=1).a
+    36
+    """
+    p = np.random.default_rng([seed, c, *sizes]).random((c, *sizes))
+    return Joint.from_probabilities(p / p.sum())
+
+
+def jeffreys_joint(c: int, a: int, seed: int) -> Joint:
+    """p(s, x) from the symmetric Dirichlet distribution with parameter 1/2 (paper, section VII-D).
+
+    >>> round(float(jeffreys_joint(5, 7, seed=1).p_sx.sum()), 12)
+    1.0
+    """
+    p = np.random.default_rng([seed, c, a]).dirichlet(np.full(c * a, 0.5))
+    return Joint.from_probabilities((p / math.fsum(p)).reshape(c, a))
+
+
+def adult_joint(secret: str, publish: str) -> Joint:
+    """Two columns of all 48,842 records of Adult, `?` a category of its own.
+
+    >>> adult_joint("marital", "race").p_sx.shape
+    (7, 5)
+    """
+    names = (COLUMN.get(secret, secret), COLUMN.get(publish, publish))
+    counts, (secrets, values) = adult_counts(*names)
+    return Joint.from_counts(counts, secrets, values, names=[names[1]], secret_name=names[0])
+
+
+def format_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table.
+
+    >>> print(format_table(["ε", "time"], [["1", "2 s"]]))
+    | ε | time |
+    |---|---|
+    | 1 | 2 s |
+    """
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(
+        "|" + "|".join(line) + "|" if line[0] == "---" else "| " + " | ".join(line) + " |" for line in lines
+    )
+
+
+def format_count(number: int, what: str) -> str:
+    """How many there are.
+
+    >>> format_count(1, "draw"), format_count(10, "draw")
+    ('1 draw', '10 draws')
+    """
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def format_mean_duration(records: Sequence[Record]) -> str:
+    """The mean of their times; where some did not finish there is none, and it says how many did not."""
+    seconds = numbers(records, "seconds")
+    if not records:
+        return "not run"
+    if stopped := len(records) - len(seconds):
+        return f"{stopped} of {len(records)} stopped after {format_duration(max(numbers(records, 'time_limit')))}"
+    return format_duration(float(np.mean(seconds)))
+
+
+def format_times(records: Sequence[Record], methods: Sequence[tuple[str, str]]) -> str:
+    """Mean computing time, a row per ε and a column per method and its title."""
+    epsilons = sorted({float(record["epsilon"]) for record in records})
+    return format_table(
+        ["ε", *(title for _, title in methods)],
+        [
+            [
+                f"{epsilon:g}",
+                *(format_mean_duration(select(records, method=method, epsilon=epsilon)) for method, _ in methods),
+            ]
+            for epsilon in epsilons
+        ],
+    )
+
+
+def join_paragraphs(text: str) -> str:
+    """Text as it stands in the source, each paragraph on one line; tables and lists stay as they are.
+
+    >>> print(join_paragraphs('''One line,
+    ...              another.
+    ...
+    ...              | a |'''))
+    One line, another.
+    <BLANKLINE>
+    | a |
+    """
+    paragraphs = "\n".join(line.strip() for line in text.strip().splitlines()).split("\n\n")
+    return "\n\n".join(part if part.startswith(("|", "- ")) else " ".join(part.split()) for part in paragraphs)

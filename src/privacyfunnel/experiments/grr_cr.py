@@ -9,9 +9,18 @@ from functools import partial
 import numpy as np
 
 from privacyfunnel.designs.baselines import conditional_reporting, randomised_response
-from privacyfunnel.experiments.distributions import adult_joint, jeffreys_joint
-from privacyfunnel.experiments.experiment import Experiment, Findings, Record, Task, numbers, select
-from privacyfunnel.experiments.markdown import format_table, join_paragraphs
+from privacyfunnel.experiments.experiment import (
+    Experiment,
+    Findings,
+    Record,
+    Task,
+    adult_joint,
+    format_table,
+    jeffreys_joint,
+    join_paragraphs,
+    numbers,
+    select,
+)
 from privacyfunnel.model.information import entropy, mutual_information
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LIP

@@ -8,10 +8,20 @@ from functools import partial
 import numpy as np
 
 from privacyfunnel.designs.optimal.optimum import optimal
-from privacyfunnel.experiments.distributions import uniform_joint
 from privacyfunnel.experiments.enumeration import enumerate_vertices, is_available, ldp_conditions
-from privacyfunnel.experiments.experiment import Experiment, Findings, Record, Task, numbers, select, time_call
-from privacyfunnel.experiments.markdown import format_count, format_times, join_paragraphs
+from privacyfunnel.experiments.experiment import (
+    Experiment,
+    Findings,
+    Record,
+    Task,
+    format_count,
+    format_times,
+    join_paragraphs,
+    numbers,
+    select,
+    time_call,
+    uniform_joint,
+)
 from privacyfunnel.model.promises import LDP, LIP, Promise
 
 C, A = 2, 5

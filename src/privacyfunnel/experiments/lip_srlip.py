@@ -9,10 +9,21 @@ import numpy as np
 
 from privacyfunnel.designs.optimal.optimum import optimal
 from privacyfunnel.designs.product.budgets import product_protocol
-from privacyfunnel.experiments.distributions import uniform_joint
 from privacyfunnel.experiments.enumeration import budget_conditions, enumerate_vertices, is_available
-from privacyfunnel.experiments.experiment import Experiment, Findings, Record, Task, numbers, select, time_call
-from privacyfunnel.experiments.markdown import format_count, format_table, format_times, join_paragraphs
+from privacyfunnel.experiments.experiment import (
+    Experiment,
+    Findings,
+    Record,
+    Task,
+    format_count,
+    format_table,
+    format_times,
+    join_paragraphs,
+    numbers,
+    select,
+    time_call,
+    uniform_joint,
+)
 from privacyfunnel.model.information import mutual_information
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LIP, SRLIP

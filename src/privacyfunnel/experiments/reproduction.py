@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+import os
+import platform
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from time import perf_counter
 
+from privacyfunnel.atomic_files import atomic_file, check_target, ensure_folder
 from privacyfunnel.errors import ParameterError
 from privacyfunnel.experiments.adult_curves import ADULT
-from privacyfunnel.experiments.experiment import Experiment, Progress, Record, run_experiments
+from privacyfunnel.experiments.experiment import Experiment, Findings, Progress, Record, run_experiments
 from privacyfunnel.experiments.grr_cr import ALPHA_EPSILON, ALPHA_UTILITY, GRR_CR
 from privacyfunnel.experiments.ldp_lip import LDP_HALF_LIP, LDP_LIP
 from privacyfunnel.experiments.lip_srlip import LIP_SRLIP
-from privacyfunnel.experiments.reproduction_page import render_page
-from privacyfunnel.tables.coding.column_names import suggest_name
-from privacyfunnel.tables.writers.atomic_files import atomic_file, check_target, ensure_folder
+from privacyfunnel.names import suggest_name
 
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: experiment
@@ -107,3 +109,77 @@ def _csv(records: Sequence[Record]) -> bytes:
     for record in records:
         writer.writerow({k: f"{v:.9g}" if isinstance(v, float) else v for k, v in record.items()})
     return text.getvalue().encode()
+
+
+LIBRARIES = ("numpy", "scipy", "highspy", "matplotlib", "pycddlib-standalone")
+PAPER = (
+    "M. Lopuhaä-Zwakenberg, H. Tong, B. Škorić, *Data Sanitisation Protocols for the Privacy Funnel with Differential "
+    "Privacy Guarantees*"
+)
+
+
+def render_page(
+    experiments: Sequence[Experiment],
+    records: Mapping[str, Sequence[Record]],
+    *,
+    folder: str,
+    command: str,
+    quick: bool,
+    seconds: float,
+) -> str:
+    """The page in Markdown, its pictures in `folder` beside it."""
+    parts = [
+        "# The paper's experiments, again\n",
+        f"Written by `{command}`: each figure of section VII of {PAPER}, beside what the paper reports. "
+        "The words about our numbers are put together from the numbers themselves. "
+        "Logarithms are natural: information is in nats.\n",
+    ]
+    if quick:
+        parts.append(
+            "**This was a quick run**: fewer draws, fewer values of ε and shorter time limits than the paper's.\n"
+        )
+    for experiment in experiments:
+        parts.append(_section(experiment, experiment.findings(records[experiment.name]), folder))
+    parts.append(_provenance(command, seconds))
+    return "\n".join(parts)
+
+
+def _section(experiment: Experiment, findings: Findings, folder: str) -> str:
+    columns = "\n".join(f"- `{name}`: {what}" for name, what in experiment.columns.items())
+    return f"""## {experiment.number}. {experiment.title}
+
+![{experiment.picture}.]({folder}/{experiment.name}.svg)
+
+**The paper.** {findings.paper}
+
+**Here.** {findings.ours}
+
+{findings.verdict}
+
+<details><summary>Numbers: <a href="{folder}/{experiment.name}.csv">{experiment.name}.csv</a>
+(<a href="{folder}/{experiment.name}.png">PNG</a>)</summary>
+
+{columns}
+
+</details>
+"""
+
+
+def _provenance(command: str, seconds: float) -> str:
+    from privacyfunnel import __version__
+
+    return f"""## How this was made
+
+- Command: `{command}`, {seconds / 60:.1f} minutes on {os.cpu_count()} cores, a process per core. Times in figures
+  are processor time of one thread; time limits are by the clock on the wall.
+- Seeds: draw i of a figure is `numpy.random.default_rng([i, c, a¹, …, aᵐ])`; the CSV files name the seed of every row.
+- Versions: privacyfunnel {__version__}, Python {platform.python_version()}, {", ".join(map(_version, LIBRARIES))}.
+- Data: UCI Adult (Becker and Kohavi 1996, CC BY 4.0), all 48,842 records, `?` as a category of its own.
+"""
+
+
+def _version(library: str) -> str:
+    try:
+        return f"{library} {version(library)}"
+    except PackageNotFoundError:
+        return f"{library} not installed"

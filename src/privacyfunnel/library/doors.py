@@ -7,7 +7,7 @@ from functools import wraps
 from typing import ParamSpec, TypeVar
 
 from privacyfunnel.audits.protocol_audit import audit as _audit
-from privacyfunnel.audits.scans.scan import scan as _scan
+from privacyfunnel.audits.scan import scan as _scan
 from privacyfunnel.errors import PrivacyFunnelError
 from privacyfunnel.estimation import estimate as _estimate
 from privacyfunnel.estimation import impute as _impute

@@ -13,13 +13,13 @@ from typing import Any
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
+from privacyfunnel.atomic_files import atomic_file, ensure_folder
 from privacyfunnel.designs.curve import Curve
 from privacyfunnel.designs.optimal.privacy_funnel import Funnel
 from privacyfunnel.formatting import format_number
 from privacyfunnel.model.uses.use import Information
 from privacyfunnel.report import CURVE, FUNNEL
 from privacyfunnel.report.svg import EVERYTHING, LINES
-from privacyfunnel.tables.writers.atomic_files import atomic_file, ensure_folder
 
 MARKS = "osD^vP"
 SIZE = (7.2, 4.4)  # inches

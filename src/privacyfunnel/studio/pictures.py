@@ -26,7 +26,7 @@ from privacyfunnel.report.svg import (
 
 if TYPE_CHECKING:
     from privacyfunnel.studio.tasks.scan_tasks import TableLeaks
-    from privacyfunnel.tables.coding.column_profiles import Histogram
+    from privacyfunnel.tables.coding.exploration import Histogram
 
 __all__ = [
     "LOOSE",

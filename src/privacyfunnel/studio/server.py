@@ -27,7 +27,7 @@ from privacyfunnel.studio.pages.table_pages import choose_table
 from privacyfunnel.studio.sessions import PrivateFolder, Session, Sessions
 from privacyfunnel.studio.task_pool import DONE, FAILED, STOPPED, Job, TaskPool, fault_message
 from privacyfunnel.studio.text_filters import environment
-from privacyfunnel.tables.readers.suffixes import FOREIGN, SUFFIXES
+from privacyfunnel.tables.readers.formats import FOREIGN, SUFFIXES
 from privacyfunnel.tables.readers.table_files import match_suffix
 
 LARGEST_FORM = 1 << 22  # bytes; a table of ten thousand columns has a form of some hundred kilobytes

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from privacyfunnel.locks import acquire_lock
 from privacyfunnel.studio.choices import Choices
 from privacyfunnel.studio.task_pool import DONE, WORKING, Job, TaskPool
-from privacyfunnel.tables.writers.locks import acquire_lock
 
 MOST_SESSIONS = 64  # the oldest is forgotten; nobody has so many tabs
 

@@ -13,9 +13,9 @@ from privacyfunnel.studio.pages.page_definition import Form, PageRequest, Studio
 from privacyfunnel.studio.sessions import Session
 from privacyfunnel.studio.task_pool import DONE, Job
 from privacyfunnel.tables.coding.coders import MOST_NUMBERS
-from privacyfunnel.tables.coding.column_profiles import DATES, NUMBERS, ColumnProfile
+from privacyfunnel.tables.coding.exploration import DATES, NUMBERS, ColumnProfile
 from privacyfunnel.tables.coding.grouping_rules import PARTS
-from privacyfunnel.tables.readers.dialect import Dialect
+from privacyfunnel.tables.readers.formats import Dialect
 
 DELIMITERS = {",": "comma ,", ";": "semicolon ;", "\t": "tab", "|": "bar |"}
 ENCODINGS = ("utf-8", "windows-1252", "iso-8859-1", "utf-16")

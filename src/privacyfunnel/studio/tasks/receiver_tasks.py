@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from privacyfunnel.audits.matrix_audit import audit_matrix
+from privacyfunnel.audits.pram import audit_matrix
 from privacyfunnel.audits.protocol_audit import audit as audit_protocol
 from privacyfunnel.audits.side_channel_audit import format_side_channel
 from privacyfunnel.estimation import Estimates, estimate, impute_file

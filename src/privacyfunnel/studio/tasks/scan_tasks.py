@@ -5,19 +5,19 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from privacyfunnel.audits.scans.column_groups import measure_column_group
-from privacyfunnel.audits.scans.scan import ColumnScan, Scan, scan
+from privacyfunnel.audits.column_groups import measure_column_group
+from privacyfunnel.audits.scan import ColumnScan, Scan, scan
 from privacyfunnel.errors import InputError
 from privacyfunnel.formatting import format_factor, format_percent
 from privacyfunnel.model.belief_bounds import LARGEST
+from privacyfunnel.names import format_names
 from privacyfunnel.studio.choices import PUBLISH, SECRET, Choices, TableFile
 from privacyfunnel.studio.task_pool import ProgressReporter
 from privacyfunnel.tables.coding.bin_syntax import parse_bin
-from privacyfunnel.tables.coding.column_names import format_names
-from privacyfunnel.tables.coding.column_profiles import ColumnProfile, profile_columns
 from privacyfunnel.tables.coding.encoding import encode
+from privacyfunnel.tables.coding.exploration import ColumnProfile, profile_columns
 from privacyfunnel.tables.readers.delimited import DelimitedTable
-from privacyfunnel.tables.readers.dialect import Dialect
+from privacyfunnel.tables.readers.formats import Dialect
 from privacyfunnel.tables.readers.table_files import open_table
 
 

@@ -1,0 +1,225 @@
+"""Did a sanitised table come from its protocol?
+
+It is judged by a chi-square test of how often each input became each output, row by row where the order of the rows is
+known and by counts of outputs else; and by whether outputs follow the secret beyond that, or a seed that one can guess.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.audits.matched_table import MatchedTable, RowNumbers
+from privacyfunnel.audits.output_margins import judge_output_counts
+from privacyfunnel.audits.secret_dependence import SecretDependence, SecretTallies
+from privacyfunnel.audits.seeds import (
+    FIRST_ROWS,
+    FirstRows,
+    guessable_seeds,
+    matches_seed,
+    matches_shuffled_seed,
+)
+from privacyfunnel.errors import GuaranteeError, TableError
+from privacyfunnel.mechanisms.sealing import SealedProtocol
+from privacyfunnel.names import validate_columns
+from privacyfunnel.release.output_layout import OutputLayout, detect_layout
+
+if TYPE_CHECKING:
+    from privacyfunnel.tables.readers.table_interface import Table
+
+FALSE_ALARM = 1e-6  # the chance that a draw which did follow the protocol is called inconsistent
+LEAST_EXPECTED = 20  # cells that expect fewer rows are joined before they are compared
+
+
+@dataclass(frozen=True, slots=True)
+class DrawAgreement:
+    """How well a sanitised table agrees with the law it should be drawn from."""
+
+    rows: int
+    statistic: float
+    degrees: int
+    p_value: float  # the chance of a statistic at least as large, had the draw followed the law
+    secret_dependence: SecretDependence | None = (
+        None  # whether outputs follow the secret; None where rows could not be paired
+    )
+    unseeded: bool | None = None  # True: no seed that anybody would try draws these rows; None where that was not tried
+    kept_columns: tuple[str, ...] = ()  # the columns that were kept on purpose
+    paired: bool = True  # row by row; False where the order is not known and only counts of outputs were compared
+    untested: tuple[str, ...] = ()  # columns that counts alone could not judge
+
+
+def chi_square(counts: IntArray, channel: FloatArray) -> tuple[float, int]:
+    r""":math:`\sum_{z,y} (n_{zy} - n_z q(y|z))^2 / (n_z q(y|z))` and its degrees of freedom.
+
+    Cells of a row that expect fewer than LEAST_EXPECTED are joined, as the statistic is chi-square only for large ones.
+
+    >>> chi_square(np.array([[60, 40]]), np.array([[0.5, 0.5]]))
+    (4.0, 1)
+    """
+    statistic, degrees = 0.0, 0
+    for observed, q in zip(counts, channel, strict=True):
+        expected = observed.sum() * q
+        order = np.argsort(-expected, kind="stable")
+        large = max(1, int((expected >= LEAST_EXPECTED).sum()))
+        if large < len(order) and expected[order[large:]].sum() < LEAST_EXPECTED:
+            large -= 1  # what is left joins the smallest of the large cells
+        starts = np.arange(large + 1)[: len(order)]
+        seen = np.add.reduceat(observed[order], starts)
+        wanted = np.add.reduceat(expected[order], starts)
+        if len(wanted) > 1 and wanted.min() >= LEAST_EXPECTED:
+            statistic += float(((seen - wanted) ** 2 / wanted).sum())
+            degrees += len(wanted) - 1
+    return statistic, degrees
+
+
+def judge_draw(
+    sealed: SealedProtocol, found: MatchedTable, table: Table, order: RowNumbers | None, keep: Sequence[str]
+) -> DrawAgreement:
+    """Compare the sanitised rows with the law; raise where they did not come from it."""
+    way = detect_layout(sealed, table.columns, table.name)
+    beside = check_columns(table.name, table.columns, way.names, sealed.domain.secret_columns, keep)
+    if order is None:
+        return _judge_counts(sealed, found, table, way, beside)
+    published = (
+        way.recover_codes(piece) for batch in table.batches(way.names) for piece in batch.iter_slices(way.rows_at_once)
+    )
+    tally = sealed.law.tally()
+    by_secret = SecretTallies(tally, found.joint.weights.sum(axis=1))
+    first = FirstRows()
+    rows = 0
+    for codes, drawn in _align(order(found.codes()), published, found.encoding.rows, table.name):
+        numbers, secrets, inputs = codes.T
+        tally.add(inputs, drawn)
+        by_secret.add(secrets, inputs, drawn)
+        first.add(numbers, inputs, drawn)
+        rows += len(inputs)
+    _refuse_impossible(tally.impossible, rows, table.name)
+    compared = [chi_square(counts, chances) for counts, chances in tally.rows]
+    draw = _check_p_value(
+        DrawAgreement(rows, sum(of for of, _ in compared), sum(free for _, free in compared), 1.0), table.name
+    )
+    following = by_secret.judge(chi_square)
+    if not following.p_value >= FALSE_ALARM:
+        raise GuaranteeError(
+            f"outputs of {table.name} must not follow {' & '.join(sealed.domain.secret_columns)} beyond what the "
+            f"protocol lets them; they do, as a true draw does with a chance below {FALSE_ALARM:g}. Do not publish it: "
+            "it was altered, or drawn otherwise."
+        )
+    guessed = first.matches_seed(sealed.law, guessable_seeds()) if sealed.for_publication else None
+    return replace(draw, secret_dependence=following, unseeded=_check_seed(guessed, table.name), kept_columns=beside)
+
+
+def _check_seed(guessed: bool | None, name: str) -> bool | None:
+    """True where no seed was found, None where that is not known; raise where one was."""
+    if guessed:
+        raise GuaranteeError(
+            f"{name} must be drawn from a fresh key, as its protocol file says; it was drawn from a seed that "
+            "anybody can guess. Do not publish it: sanitise again without --seed."
+        )
+    return None if guessed is None else True
+
+
+def _judge_counts(
+    sealed: SealedProtocol, found: MatchedTable, table: Table, way: OutputLayout, beside: tuple[str, ...]
+) -> DrawAgreement:
+    inputs = np.concatenate([codes[:, 2] for codes in found.codes()])
+    counts = np.bincount(inputs, minlength=sealed.law.inputs)
+    seen = judge_output_counts(sealed, counts, table, way)
+    if seen.rows != found.encoding.rows:
+        raise _row_count_error(table.name, found.encoding.rows, fewer=seen.rows < found.encoding.rows)
+    _refuse_impossible(seen.impossible, seen.rows, table.name)
+    draw = DrawAgreement(
+        seen.rows, seen.statistic, seen.degrees, 1.0, kept_columns=beside, paired=False, untested=seen.untested
+    )
+    draw = _check_p_value(draw, table.name)
+    if not sealed.for_publication:
+        return draw
+    first = way.recover_codes(next(table.batches(way.names)).head(FIRST_ROWS))
+    guessed = matches_seed(sealed.law, inputs, first, guessable_seeds()) or matches_shuffled_seed(
+        sealed.law, inputs, first, guessable_seeds()
+    )
+    return replace(draw, unseeded=_check_seed(guessed, table.name))
+
+
+def _refuse_impossible(impossible: int, rows: int, name: str) -> None:
+    if impossible:
+        raise GuaranteeError(
+            f"every row of {name} must be an output its protocol can give; {impossible:,} of {rows:,} are "
+            "not. The table was altered, or drawn with another protocol."
+        )
+
+
+def _check_p_value(draw: DrawAgreement, name: str) -> DrawAgreement:
+    """The draw with its p-value; raise where that says it was none."""
+    from scipy.special import chdtr, chdtrc
+
+    statistic, degrees = draw.statistic, draw.degrees
+    p_value = float(chdtrc(degrees, statistic)) if degrees else 1.0
+    if degrees and not min(p_value, float(chdtr(degrees, statistic))) >= FALSE_ALARM / 2:
+        raise GuaranteeError(
+            f"{name} must look drawn from its protocol; chi-square is {statistic:.6g} on {degrees} degrees of "
+            f"freedom, which a true draw shows with a chance below {FALSE_ALARM:g}. It was altered, or drawn otherwise."
+        )
+    return replace(draw, p_value=p_value)
+
+
+def _align(
+    left: Iterable[IntArray], right: Iterable[NDArray[Any]], rows: int, name: str
+) -> Iterator[tuple[IntArray, NDArray[Any]]]:
+    """Two streams of rows, cut into pieces of equal length."""
+    ours, theirs = iter(left), iter(right)
+    a, b = next(ours, None), next(theirs, None)
+    while a is not None and b is not None:
+        n = min(len(a), len(b))
+        yield a[:n], b[:n]
+        a = a[n:] if n < len(a) else next(ours, None)
+        b = b[n:] if n < len(b) else next(theirs, None)
+    if a is not None or b is not None:
+        raise _row_count_error(name, rows, fewer=b is None)
+
+
+def _row_count_error(name: str, rows: int, *, fewer: bool) -> TableError:
+    has = "fewer" if fewer else "more"
+    return TableError(f"{name} must have {rows:,} rows like the original table; it has {has}. Name the right one.")
+
+
+NAMED = 5  # columns that a sentence names
+
+
+def check_columns(
+    table: str, header: Sequence[str], published: Sequence[str], secret: Sequence[str], kept: Sequence[str]
+) -> tuple[str, ...]:
+    """The columns that were kept on purpose; all others must be published ones, and the secret is never kept.
+
+    Raises
+    ------
+    GuaranteeError
+        If there is a column that is neither published nor among those `kept`, or the secret itself.
+    """
+    validate_columns(kept, tuple(header), "kept")
+    beside = [name for name in header if name not in published]
+    bare = [name for name in beside if name in secret]
+    if bare:
+        raise GuaranteeError(
+            f"{table} must not hold the secret; it holds {_format_names(bare)} as it is. Do not publish it: "
+            "sanitise again."
+        )
+    strange = [name for name in beside if name not in kept]
+    if strange:
+        one = len(strange) == 1
+        raise GuaranteeError(
+            f"{table} must hold the published columns and those kept on purpose; {_format_names(strange)} "
+            f"{'is' if one else 'are'} neither, and nothing is promised about {'it' if one else 'them'}. Name with "
+            "--keep what was kept on purpose, or remove it."
+        )
+    return tuple(beside)
+
+
+def _format_names(names: Sequence[str]) -> str:
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(f"'{name}'" for name in names[:NAMED]) + more

@@ -1,0 +1,87 @@
+"""Names of columns: found, or answered with the nearest name; and names that must differ."""
+
+import csv
+import difflib
+from collections.abc import Collection, Iterable, Sequence
+
+from privacyfunnel.errors import ColumnError
+
+MISSING = "(missing)"  # the label of an empty entry
+OTHER = "other"  # the label of merged values
+
+
+def suggest_name(name: str, known: Sequence[str]) -> str:
+    """A question that offers the nearest known name, or nothing if none is near.
+
+    >>> suggest_name("incme", ["age", "income"])
+    " Did you mean 'income'?"
+    >>> suggest_name("zzz", ["age", "income"])
+    ''
+    """
+    lowered = {other.casefold(): other for other in reversed(known)}
+    close = difflib.get_close_matches(name.casefold(), list(lowered), n=1)
+    return f" Did you mean '{lowered[close[0]]}'?" if close else ""
+
+
+def split_names(text: str) -> list[str]:
+    """Names with commas between; one that has a comma stands in double quotes, as in CSV.
+
+    >>> split_names('age,"last, first"'), split_names('a"b,c')
+    (['age', 'last, first'], ['a"b', 'c'])
+    """
+    try:
+        return next(csv.reader([text], strict=True), [])
+    except csv.Error:  # a quote that belongs to the name
+        return text.split(",")
+
+
+def validate_columns(columns: Sequence[str], known: Sequence[str], role: str) -> tuple[str, ...]:
+    """`asked` as a tuple, if every name is a known column and none is repeated.
+
+    >>> validate_columns(["incme"], ["age", "income"], "published")
+    Traceback (most recent call last):
+    ...
+    privacyfunnel.errors.ColumnError: no column 'incme' among 2. Did you mean 'income'?
+    """
+    for name in columns:
+        if name not in known:
+            raise ColumnError(f"no column '{name}' among {len(known)}.{suggest_name(name, known)}")
+    repeated = sorted({name for name in columns if list(columns).count(name) > 1})
+    if repeated:
+        raise ColumnError(f"a {role} column must be named once; '{repeated[0]}' was named twice. Name it once.")
+    return tuple(columns)
+
+
+def format_names(names: Sequence[str], most: int = 20) -> str:
+    """Names with commas between, and how many more there are where they are too many to be read.
+
+    >>> format_names(["a", "b"]), format_names(["a", "b", "c"], most=1)
+    ('a, b', 'a and 2 more')
+    """
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def join_labels(combos: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    """A label per combination of labels, no two alike.
+
+    >>> join_labels([("Bachelors", "Husband"), ("a", "b & c"), ("a & b", "c")])
+    ('Bachelors & Husband', 'a & b & c', 'a & b & c 2')
+    """
+    labels: dict[str, None] = {}
+    for combo in combos:
+        labels[unique_label(" & ".join(combo), labels)] = None
+    return tuple(labels)
+
+
+def unique_label(label: str, taken: Collection[str]) -> str:
+    """`label`, or `label 2`, `label 3`, … if it is taken.
+
+    >>> unique_label("(missing)", {"(missing)"})
+    '(missing) 2'
+    """
+    candidate, number = label, 1
+    while candidate in taken:
+        number += 1
+        candidate = f"{label} {number}"
+    return candidate

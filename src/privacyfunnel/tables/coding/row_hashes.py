@@ -1,0 +1,134 @@
+r"""Whether a table that is read twice was the same both times.
+
+A column with entries :math:`e_0, e_1, …` has the digest :math:`\sum_i g(i)\, h(e_i) \bmod 2^{64}` for two hashes g and
+h with secret seeds: it does not depend on how the rows come in batches, but on every entry and its row. If g and h are
+random functions, let :math:`d_i` be the differences of the hashes of two columns that differ, and :math:`2^v` the
+largest power of two that divides them all. The digests agree with a chance of :math:`2^{v-64}` over g, and v is at
+least k with a chance of at most :math:`2^{-k}` over h: a change is overlooked with a chance below :math:`2^{-57}`.
+
+Row ids: a column that tells every row of a table from all others.
+
+Ids are compared by their text. While a table is read, a keyed 64-bit hash of each is remembered; only where two hashes
+agree are the ids themselves looked at again.
+"""
+
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from privacyfunnel.arrays import IntArray
+from privacyfunnel.errors import ColumnError
+from privacyfunnel.names import validate_columns
+from privacyfunnel.tables.coding.coders import as_text
+from privacyfunnel.tables.readers.column_selection import drop_name
+from privacyfunnel.tables.readers.table_interface import Table
+
+Entries = pl.Series | NDArray[np.unsignedinteger[Any]]
+
+
+class Fingerprint:
+    """The digests of some columns, of all rows that were added so far."""
+
+    def __init__(self, columns: Sequence[str], seed: int | None = None) -> None:
+        self._seed = secrets.randbits(63) if seed is None else seed
+        self._digests = dict.fromkeys(columns, 0)
+
+    def empty_copy(self, columns: Sequence[str]) -> Self:
+        """An empty one of some of the columns, to be compared with this one."""
+        return type(self)(columns, self._seed)
+
+    def add(self, columns: Mapping[str, Entries], start: int) -> None:
+        """Add rows `start`, `start + 1`, … of some columns."""
+        if not columns:
+            return
+        rows = len(next(iter(columns.values())))
+        weights = pl.int_range(start, start + rows, dtype=pl.UInt64, eager=True).hash(self._seed + 1).to_numpy()
+        for name, entries in columns.items():
+            wide = drop_name(entries) if isinstance(entries, pl.Series) else pl.Series(values=entries.astype(np.uint32))
+            digest = int(np.dot(wide.hash(self._seed).to_numpy(), weights))
+            self._digests[name] = (self._digests[name] + digest) % 2**64
+
+    def confirms(self, first: Self) -> bool:
+        """Whether its columns have the digests that they had the `first` time."""
+        return self._digests.items() <= first._digests.items()
+
+    def __contains__(self, column: str) -> bool:
+        return column in self._digests
+
+
+BLOCK = 16  # bytes that ids are filled up to a multiple of
+MOST_BYTES = 256  # of an id
+
+
+class RowIds:
+    """The column that tells rows apart, looked at while its table is read."""
+
+    def __init__(self, column: str) -> None:
+        self.column = column
+        self._seed = secrets.randbits(63)
+        self._hashes: list[NDArray[np.uint64]] = []
+        self._rows = self._missing = self._long = 0
+
+    def empty_copy(self) -> "RowIds":
+        """The same column, of which nothing was looked at yet."""
+        return RowIds(self.column)
+
+    def add(self, entries: pl.Series) -> None:
+        """Look at more rows."""
+        text = as_text(entries)
+        missing = text.is_null() | (text == "")
+        self._rows += len(text)
+        self._missing += int(missing.sum())
+        self._long += int((text.str.len_bytes() > MOST_BYTES).sum())
+        self._hashes.append(text.hash(self._seed).to_numpy())
+
+    def check(self, table: Table) -> None:
+        """Refuse ids that are missing, or not all different, and say how many."""
+        if self._missing:
+            raise ColumnError(
+                f"a row id must be there in every row; '{self.column}' is missing in {self._missing:,} of "
+                f"{self._rows:,} rows. Fill it in, or name another column."
+            )
+        if self._long:
+            raise ColumnError(
+                f"a row id has at most {MOST_BYTES} bytes; {self._long:,} of '{self.column}' have more. Name another "
+                "column."
+            )
+        hashes = np.sort(np.concatenate(self._hashes)) if self._hashes else np.zeros(0, dtype=np.uint64)
+        alike = np.unique(hashes[1:][hashes[1:] == hashes[:-1]])
+        if not len(alike):
+            return
+        doubtful = []
+        for batch in table.batches([self.column]):
+            text = as_text(batch[self.column])
+            doubtful.append(text.filter(text.hash(self._seed).is_in(pl.Series(alike))))
+        suspects = pl.concat(doubtful)
+        again = int((~suspects.is_first_distinct()).sum())
+        if again:
+            raise ColumnError(
+                f"a row id must tell every row from all others; {again:,} of {self._rows:,} rows have an id of "
+                f"'{self.column}' that a row before them has. Name a column in which every value is different."
+            )
+
+
+def id_blocks(entries: pl.Series) -> tuple[NDArray[np.uint8], IntArray]:
+    """The texts of ids as bytes, a row each, filled up with zeros to whole blocks; and how many bytes each has."""
+    text = as_text(entries)
+    lengths: IntArray = text.str.len_bytes().to_numpy().astype(np.int64)
+    width = -(-int(lengths.max(initial=0)) // BLOCK) * BLOCK
+    octets = np.zeros((len(text), width), dtype=np.uint8)
+    held = np.arange(width) < lengths[:, None]
+    octets[held] = np.frombuffer((text.str.join("").item() or "").encode(), dtype=np.uint8)
+    return octets, lengths
+
+
+def make_row_ids(column: str | None, columns: Sequence[str]) -> RowIds | None:
+    """What looks at the column of row ids, where one is named."""
+    if column is None:
+        return None
+    validate_columns([column], columns, "row id")
+    return RowIds(column)
