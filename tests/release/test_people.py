@@ -148,7 +148,7 @@ def test_what_depends_on_counts_is_said_to_the_owner_only_and_both_files_are_nam
     frame = pl.DataFrame({"s": s.astype(str), "x": np.where(random.random(600) < 0.6, s, 1 - s).astype(str)})
     seeing = sanitise(frame, secret="s", publish="x", promise=LIP(0.3), method="conditional-reporting")
     assert seeing.known_values_leak is not None
-    figure = f"up to ε = {seeing.known_values_leak:.3g};"
+    figure = f"up to ε = {format_epsilon(seeing.known_values_leak)};"
     assert any(figure in sentence for sentence in seeing.not_promised_to_owner)
     assert not any("up to ε" in sentence for sentence in seeing.not_promised)
     assert any("looks at s" in sentence for sentence in seeing.not_promised)
