@@ -38,7 +38,7 @@ def today_part(session: Session, job: Job) -> dict[str, Any]:
     return {"found": job.result, "shown": None if job.result is None else pictures.leaks_picture(job.result)}
 
 
-TODAY_PAGE = StudioPage("today", "What it gives away today", show_today, work=start_today, part=today_part)
+TODAY_PAGE = StudioPage("today", "What it leaks today", show_today, work=start_today, part=today_part)
 
 
 PRIORS = (0.001, 0.01, 0.05, 0.1, 0.3, 0.5, 0.8)  # beliefs before
@@ -92,23 +92,21 @@ PROMISE_PAGE = StudioPage("promise", "How much to promise", show_promise, take_p
 
 
 USES = {
-    "": "what serves most: shares and tables where they can be had",
-    "information": "everything a little: the most information",
-    "statistics": "shares and tables: the least error of all shares",
-    "balanced": "shares, but 99 % of the information too",
-    "balanced:0.97": "shares, but 97 % of the information too",
-    "values": "single records: the right value most often",
-    "distance": "numbers and bins: the least distance from the right value",
+    "": "automatic: shares and tables where possible",
+    "information": "information: the most nats",
+    "statistics": "shares and tables: the least squared error",
+    "balanced": "shares, keeping 99 % of the information",
+    "balanced:0.97": "shares, keeping 97 % of the information",
+    "values": "single records: the most correct values",
+    "distance": "numbers and bins: the least distance from the original",
     "distance:squared": "one column of numbers or bins: the least squared error",
 }
 
 
 def uses(choices: Choices) -> dict[str, str]:
-    """What a table of these columns can be made for: as it stands behind --for, and in words."""
+    """What a table of these columns can be made for: the text of the field `use`, and its description."""
     published = choices.columns(PUBLISH)
-    each = {
-        f"statistics:{join_names(published)}": "the shares of each column: their least error, whatever goes together"
-    }
+    each = {f"statistics:{join_names(published)}": "the shares of each column alone: the least squared error"}
     return USES | each if len(published) > 1 else USES
 
 
@@ -162,7 +160,7 @@ def stop(session: Session, form: Form) -> None:
 
 
 def accept_best(session: Session, form: Form) -> None:
-    """Go on with what the last round ended with: what `--time-limit` of as many seconds gives."""
+    """Go on with what the last round ended with: the same as a time limit of as many seconds."""
     job = session.last_job("cost")
     found = None if job is None else job.messages.get("best")
     if job is not None and found is not None and not job.is_over:

@@ -65,12 +65,12 @@ def write(session: Session, form: Form) -> None:
     take(session, form)
     solved = solution(session)
     if solved is None:
-        raise ParameterError("What it costs must be known before anything is published; it is not yet. Wait for it.")
+        raise ParameterError("The cost is not computed yet. Wait for it, then publish.")
     missing = [i for i in range(len(solved.not_promised)) if form.get(f"tick.{i}") != "yes"]
     if missing:
         raise ParameterError(
-            f"Everything that is not promised must be ticked; {len(missing)} of {len(solved.not_promised)} are "
-            "not. Read them, and tick them if you accept them."
+            f"Every line of what is not promised must be ticked; {len(missing)} of {len(solved.not_promised)} are not. Read "
+            "them, and tick them if you accept them."
         )
     session.beside["ticked"] = solved
     old = session.last_job("publish")

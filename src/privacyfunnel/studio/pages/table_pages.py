@@ -61,8 +61,8 @@ def table_part(session: Session, job: Job) -> dict[str, Any]:
 TABLE_PAGE = StudioPage("table", "Table", show_table, take_table, start_table, table_part)
 
 
-NAMES = {SECRET: "Secret", PUBLISH: "Published, protected", KEEP: "Kept as it is", LEAVE: "Left out"}
-WARNINGS = {KEEP: "Nothing is promised about a kept column: it is copied as it is, and may give the secret away."}
+NAMES = {SECRET: "Secret", PUBLISH: "Published, protected", KEEP: "Kept unchanged", LEAVE: "Left out"}
+WARNINGS = {KEEP: "A kept column is copied unchanged. It is not protected and may reveal the secret."}
 USUAL = {NUMBERS: "quantiles:8", DATES: "month"}  # bins of many numbers or dates for which nobody asked for any
 
 

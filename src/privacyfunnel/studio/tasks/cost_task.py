@@ -100,8 +100,8 @@ def _column(found: ExpectedPrecision) -> Column:
         str(found),
         intervals_picture(
             "worth",
-            f"The shares of {name} in the table, and between what an analyst's estimates of them will lie, 95 times in "
-            f"100. Values in amber blur: they are told no nearer than {format_percent(BLURRED)} of themselves.",
+            f"Shares of {name} in the table, with 95 % intervals of an analyst's estimates. Amber: the half-width exceeds "
+            f"{format_percent(BLURRED)} of the share.",
             shown,
         ),
         tuple(names[i] for i in np.flatnonzero(blurred).tolist()),
@@ -190,7 +190,7 @@ def cost(say: ProgressReporter, choices: Choices) -> Cost:
         if best.short is None:
             break
     assert found is not None
-    say("doing", "looking at what it means")
+    say("doing", "measuring the release")
     release = ReleaseRun.from_design(encoding, order, found).release("")
     solved = Cost(
         best=best,
@@ -200,7 +200,7 @@ def cost(say: ProgressReporter, choices: Choices) -> Cost:
         worth=analyst_accuracy(release),
     )
     say("solved", solved)
-    say("doing", "drawing the trade-off")
+    say("doing", "solving the curve")
     for picture in _curve(release):
         say("curve", picture)
     return solved

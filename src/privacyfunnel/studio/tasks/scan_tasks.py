@@ -127,15 +127,15 @@ def _column_leak(look: ColumnScan, found: Scan, choices: Choices, chosen: bool) 
 
 def _describe_column(look: ColumnScan, secret: str) -> str:
     if look.tells_rows_apart:
-        return "Tells rows apart: who knows a person's value finds that person's row."
+        return "Identifies rows: somebody who knows a person's value finds that person's row."
     if look.note:
         return f"Not measured: {look.note}."
     if math.isinf(look.lip):
-        said = f"“{look.value}” rules out “{look.secret}” altogether."
+        said = f"No bound: “{look.value}” rules out “{look.secret}”."
     else:
-        said = f"“{look.value}” moves a belief in “{look.secret}” most, by a factor of {format_factor(look.lip)}."
+        said = f"Factor {format_factor(look.lip)}: “{look.value}” changes the probability of “{look.secret}” most."
     if look.decided:
-        said += f" For {format_percent(look.decided)} of people it gives {secret} away."
+        said += f" It determines {secret} for {format_percent(look.decided)} of people."
     return said
 
 
@@ -155,7 +155,7 @@ def _describe_combination(choices: Choices) -> str:
             merges=choices.merges,
         )
     except InputError as error:  # of columns that are too many to be counted together
-        return f"The chosen columns were not judged together: {error}"
+        return f"Not measured together: {error}"
     said = (
         f"In one row the chosen columns make {found.combinations:,} combinations, which "
         f"{_describe_movement(found.epsilon)}."
@@ -165,26 +165,28 @@ def _describe_combination(choices: Choices) -> str:
             f" The combination of {format_percent(found.decided)} of people occurs with one secret only, and "
             "gives it away."
         )
-    return said + (f" {format_percent(found.alone)} of people are alone with theirs." if found.alone else "")
+    return said + (
+        f" {format_percent(found.alone)} of people are the only ones with their combination." if found.alone else ""
+    )
 
 
 def _describe_movement(epsilon: float | None) -> str:
     if epsilon is None:
-        return "are too many to be measured"
+        return "were not measured: there are too many"
     if epsilon > LARGEST:
-        return "move a belief without limit: some rule a secret out, or in"
-    return f"move a belief by a factor of up to {format_factor(epsilon)}"
+        return "change a belief without bound: some rule a secret out, or determine it"
+    return f"change a belief by a factor of at most {format_factor(epsilon)}"
 
 
 def _notes(found: Scan) -> tuple[str, ...]:
     said = []
     if found.order is not None:
-        said.append(f"The order of the rows: {found.order}. Rows are published in a random order.")
+        said.append(f"Row order of the table: {found.order}. Rows are published in random order.")
     if found.secret_in_bins:
-        said.append(f"{format_names(found.secret_in_bins)} is many numbers and was cut into bins for this look.")
+        said.append(f"{format_names(found.secret_in_bins)} has many numbers and was binned for this scan.")
     if found.rare is not None:
         said.append(
-            f"{found.rare.secrets.rare} of {found.secrets} values of the secret are held by few rows; every value that "
-            "does not occur with one of them leaks without bound."
+            f"{found.rare.secrets.rare} of {found.secrets} values of the secret are rare. Every published value that never "
+            "occurs with one of them leaks without bound."
         )
     return tuple(said)
