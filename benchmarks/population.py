@@ -181,7 +181,7 @@ def _cost(joint: Joint, promise: Promise, budget: Budget) -> str:
 
 def _of_people(joint: Joint, promise: Promise, best: Optimum) -> str:
     sealed = seal(best.protocol, promise, joint) if best.sealed is None else best.sealed
-    found = population_bound(sealed.law, promise, joint)
+    found = population_bound(sealed.mechanism, promise, joint)
     return "people not measured" if found is None else f"people ≤ {format_epsilon(found.epsilon)}"
 
 

@@ -46,7 +46,7 @@ def meaning(promise: Promise, epsilon: float, secret: str, commonest: float | No
 
 
 def _format_belief_range(promise: Promise, epsilon: float, prior: float) -> str:
-    return format_percent_range(*promise.movable(prior, epsilon))
+    return format_percent_range(*promise.belief_bounds(prior, epsilon))
 
 
 def format_epsilon_choices(found: Sequence[Consequence], secret: str) -> list[str]:

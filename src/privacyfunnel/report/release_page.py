@@ -86,7 +86,7 @@ def owner_page(
         owner=True,
         title=f"Publishing {statements.column_names(sealed)} without giving away {statements.secret_name(sealed)}",
         facts=statements.facts(release, attacker, estimates),
-        scopes=statements.scope_answers(release, side_channel(joint, sealed.law, SIDE_SECONDS)),
+        scopes=statements.scope_answers(release, side_channel(joint, sealed.mechanism, SIDE_SECONDS)),
         not_promised=release.not_promised_to_owner,
         costs=costs,
         curve_note="" if curve else f"For a curve of information kept against ε, use {hint('curve')}.",

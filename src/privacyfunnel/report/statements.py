@@ -131,7 +131,7 @@ def public_scope_answers(sealed: SealedProtocol) -> list[tuple[str, str]]:
 def _rows_answer(sealed: SealedProtocol, epsilon: float) -> str:
     if has_noisy_design(sealed):
         return "No. A private design knows noisy counts only; it promises for the population."
-    how = f"checked {sealed.law.check_method}, on the integers that the draw used"
+    how = f"checked {sealed.mechanism.check_method}, on the integers that the draw used"
     return f"Yes, by a factor of at most {format_factor(epsilon)}, {how}."
 
 
@@ -176,14 +176,14 @@ def prior_statement(sealed: SealedProtocol) -> str:
 
 def output_limit_statement(sealed: SealedProtocol, method: str) -> str:
     """Why only the limits of the promise are drawn."""
-    outputs = "possible sets of values" if sealed.law.members else f"possible outputs of {method}"
+    outputs = "possible sets of values" if sealed.mechanism.members else f"possible outputs of {method}"
     return f"There are too many {outputs} to enumerate here. Only the limits of the promise are drawn."
 
 
 def examples(sealed: SealedProtocol) -> list[tuple[str, str, str]]:
     """What the promise makes of some probabilities; no figure of the data."""
     promise = sealed.promise
-    ranges = [(prior, *promise.movable(prior, promise.epsilon)) for prior in EXAMPLES]
+    ranges = [(prior, *promise.belief_bounds(prior, promise.epsilon)) for prior in EXAMPLES]
     if all((low, high) == (0.0, 1.0) for _, low, high in ranges):
         return []
     return [
@@ -201,7 +201,7 @@ def change_statements(release: Release, *, listed: bool) -> list[str]:
     """What was done to rows and columns."""
     sealed, domain = release.sealed, release.sealed.domain
     paragraphs = []
-    if sealed.law.members:
+    if sealed.mechanism.members:
         paragraphs.append(
             "Each record is published as a set of values. The set contains the record's own value with probability one "
             "half, and each other value by an independent draw."
@@ -224,7 +224,7 @@ def change_statements(release: Release, *, listed: bool) -> list[str]:
 
 def publication_statement(sealed: SealedProtocol, *, drawn: bool) -> str:
     """How values become what is published, for everybody."""
-    if sealed.law.members:
+    if sealed.mechanism.members:
         return (
             "Each record is published as a set of values: its own with probability one half, every other one by an "
             "independent draw."
@@ -312,7 +312,7 @@ def provenance(release: Release, occasion: Occasion) -> list[tuple[str, str]]:
         ("published", column_names(sealed)),
         ("method", release.method + (", which sees the secret" if sealed.sees_secret else "")),
         ("reason", to_sentence(release.reason) if release.reason else ""),
-        ("certified", f"ε = {format_epsilon(sealed.epsilon)} {sealed.law.check_method}"),
+        ("certified", f"ε = {format_epsilon(sealed.epsilon)} {sealed.mechanism.check_method}"),
         *_information_facts(sealed),
         ("use", purpose),
         ("sparseness", release.sparse),

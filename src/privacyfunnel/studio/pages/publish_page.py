@@ -69,8 +69,8 @@ def write(session: Session, form: Form) -> None:
     missing = [i for i in range(len(solved.not_promised)) if form.get(f"tick.{i}") != "yes"]
     if missing:
         raise ParameterError(
-            f"Every line of what is not promised must be ticked; {len(missing)} of {len(solved.not_promised)} are not. Read "
-            "them, and tick them if you accept them."
+            f"Every line of what is not promised must be ticked; {len(missing)} of {len(solved.not_promised)} are "
+            "not. Read them, and tick them if you accept them."
         )
     session.beside["ticked"] = solved
     old = session.last_job("publish")

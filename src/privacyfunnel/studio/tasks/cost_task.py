@@ -100,7 +100,7 @@ def _column(found: ExpectedPrecision) -> Column:
         str(found),
         intervals_picture(
             "worth",
-            f"Shares of {name} in the table, with 95 % intervals of an analyst's estimates. Amber: the half-width exceeds "
+            f"Shares of {name} in the table, with 95 % intervals of estimates. Amber: the half-width exceeds "
             f"{format_percent(BLURRED)} of the share.",
             shown,
         ),
@@ -230,7 +230,7 @@ def _best(found: DesignResult, limit: float | None, seconds: float) -> Best:
         kept=sealed.information / sealed.entropy if sealed.entropy else 1.0,
         most=None if sealed.bound is None or not sealed.entropy else sealed.bound / sealed.entropy,
         certified=sealed.epsilon,
-        use=worth.use.called,
+        use=worth.use.full_name,
         value=worth.value,
         bound=worth.bound,
         unit=worth.use.unit,

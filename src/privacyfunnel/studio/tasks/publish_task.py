@@ -78,7 +78,7 @@ def _files(release: Release, into: Path) -> Iterable[tuple[Path, str]]:
     if release.protocol_file is not None:
         yield (
             release.protocol_file,
-            "you, and analysts you trust: it can reveal a secret to somebody who knows the other rows",
+            "you, and analysts you trust: with the other rows it can reveal a secret",
         )
     for page in release.pages:
         yield page, "you only" if page.name == OWNER_REPORT else "everybody: publish it"

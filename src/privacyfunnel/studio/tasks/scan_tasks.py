@@ -186,7 +186,7 @@ def _notes(found: Scan) -> tuple[str, ...]:
         said.append(f"{format_names(found.secret_in_bins)} has many numbers and was binned for this scan.")
     if found.rare is not None:
         said.append(
-            f"{found.rare.secrets.rare} of {found.secrets} values of the secret are rare. Every published value that never "
+            f"{found.rare.secrets.rare} of {found.secrets} values of the secret are rare. Every value that never "
             "occurs with one of them leaks without bound."
         )
     return tuple(said)
