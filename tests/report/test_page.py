@@ -101,7 +101,7 @@ def test_a_hostile_label_shows_as_text() -> None:
 class Unheard(LIP):
     """A promise that the report has never heard of."""
 
-    def movable(self, prior: float, epsilon: float) -> tuple[float, float]:
+    def belief_bounds(self, prior: float, epsilon: float) -> tuple[float, float]:
         return 0.0, 1.0
 
 
