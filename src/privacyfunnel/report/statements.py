@@ -304,7 +304,9 @@ def provenance(release: Release, occasion: Occasion) -> list[tuple[str, str]]:
     """Where the release comes from, and what it keeps."""
     sealed, use = release.sealed, release.worth
     libraries = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "highspy", "polars", "cryptography"))
-    purpose = f"{use.use.full_name}: {format_places(use.value)}, {use.use.unit}" if use.use.name != "information" else ""
+    purpose = (
+        f"{use.use.full_name}: {format_places(use.value)}, {use.use.unit}" if use.use.name != "information" else ""
+    )
     found = [
         ("table", occasion.source),
         ("rows", f"{release.rows:,}"),

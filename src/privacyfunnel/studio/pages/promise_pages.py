@@ -10,10 +10,10 @@ from starlette.responses import HTMLResponse, Response
 from privacyfunnel.errors import check_epsilon
 from privacyfunnel.formatting import format_percent, format_places
 from privacyfunnel.model.promises import Promise
+from privacyfunnel.spec.text_forms import join_names
 from privacyfunnel.studio import pictures
 from privacyfunnel.studio.choices import PUBLISH, Choices
 from privacyfunnel.studio.pages.page_definition import Form, PageRequest, StudioPage
-from privacyfunnel.studio.repeat_scripts import join_names
 from privacyfunnel.studio.sessions import Session
 from privacyfunnel.studio.task_pool import STOPPED, Job
 from privacyfunnel.studio.tasks.cost_task import Cost
