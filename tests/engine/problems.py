@@ -42,7 +42,7 @@ def random_joint(seed: int, shape: Sequence[int], concentration: float = 1.0) ->
 
 def problem_of(joint: Joint, promise: Promise, *, sees_secret: bool = False) -> Problem:
     """What the engine is asked for a joint and a promise."""
-    rows = promise.rows(joint, sees_secret)
+    rows = promise.constraints(joint, sees_secret)
     if not sees_secret:
         return Problem.from_values(joint.p_x, rows, promise.epsilon)
     p_z = joint.p_sx.ravel()

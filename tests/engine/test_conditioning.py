@@ -262,7 +262,7 @@ def test_many_values_are_proved_too() -> None:
     p_x, p_s = 1 / np.arange(1, SETTINGS.plan.most_multiplied + 7), np.array([0.5, 0.3, 0.2])
     p_sx = random.dirichlet(20 * p_s, p_x.size).T * p_x / p_x.sum()
     joint = Joint.from_counts(np.maximum(np.round(p_sx * 10**6), 1).astype(np.int64))
-    problem = Problem.from_values(joint.p_x, LIP(1.0).rows(joint), 1.0)
+    problem = Problem.from_values(joint.p_x, LIP(1.0).constraints(joint), 1.0)
     found = split_by_moment(problem, shares(problem), gap=0.02, time_limit=60)
     assert problem.is_feasible(found.atoms).all()
     lost = found.value - shares(problem).constant

@@ -36,7 +36,7 @@ def without_structure(rows: int) -> Problem:
 
 PROBLEMS = {
     "credal sets, linear programmes": replace(
-        problem_of(TABLE, LIP(0.5)), credal_sets=LIP(0.5).for_population(TABLE, rare=0).sets(TABLE)
+        problem_of(TABLE, LIP(0.5)), credal_sets=LIP(0.5).for_population(TABLE, rare=0).credal_sets(TABLE)
     ),
     "secret seen, closed form": problem_of(TABLE, LIP(0.5), sees_secret=True),
     "secret seen, linear programmes": problem_of(TABLE, SRLIP(0.5), sees_secret=True),

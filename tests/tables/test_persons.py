@@ -8,8 +8,8 @@ import pytest
 from privacyfunnel import LIP, Joint, randomised_response, seal
 from privacyfunnel.errors import ColumnError, ParameterError, TableError
 from privacyfunnel.release.findings.composition_leakage import composition_leak
-from privacyfunnel.tables.readers.dialect import Dialect
 from privacyfunnel.tables.readers.eager_frames import FrameTable
+from privacyfunnel.tables.readers.formats import Dialect
 from privacyfunnel.tables.readers.persons import person_warnings
 from privacyfunnel.tables.readers.table_files import open_table
 from tests.commands import found_by, said, turned_down
@@ -53,7 +53,7 @@ def test_rows_of_a_person_must_be_alike_unless_one_is_chosen(visits: Path, capsy
     assert rows["last"]["kg"].to_list() == [str(60 + i % 4) for i in range(120)]
     with pytest.raises(ParameterError, match="first or last"):
         open_table(visits, Dialect(person="id", person_row="middle"))
-    with pytest.raises(ParameterError, match="needs --person"):
+    with pytest.raises(ParameterError, match="needs person"):
         open_table(visits, Dialect(person_row="first"))
 
 
@@ -79,7 +79,7 @@ def test_persons_and_weights_that_are_plainly_there_are_pointed_out(
 def test_several_draws_of_one_value_tell_more_and_more() -> None:
     joint = Joint.from_counts([[30, 10], [10, 30]])
     sealed = seal(randomised_response(joint, LIP(0.3)), LIP(0.3), joint)
-    leaks = [composition_leak(joint, LIP(0.3), [sealed.law] * m).epsilon for m in range(1, 7)]
+    leaks = [composition_leak(joint, LIP(0.3), [sealed.mechanism] * m).epsilon for m in range(1, 7)]
     assert leaks[0] == pytest.approx(0.3)
     assert leaks == sorted(leaks)
     assert leaks[-1] > leaks[0] + 0.05

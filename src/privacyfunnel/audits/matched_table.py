@@ -15,16 +15,17 @@ from privacyfunnel.mechanisms.mechanism import Mechanism
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.row_order_leak import NeighbourGuesses, OrderLeak
+from privacyfunnel.names import join_labels
+from privacyfunnel.release.domain_coding import column_bins, rest_merges
 from privacyfunnel.release.findings.composition_leakage import look_up_labels
 from privacyfunnel.release.findings.kept_columns import KeptColumnAnalysis
 from privacyfunnel.release.ledger.ledger_file import Ledger, ledger_path
 from privacyfunnel.release.shuffle import RowOrder
 from privacyfunnel.tables.coding.bins import Bins
-from privacyfunnel.tables.coding.column_names import join_labels
 from privacyfunnel.tables.coding.domain_file import DomainFile
 from privacyfunnel.tables.coding.encoding import Encoding, encode
-from privacyfunnel.tables.readers.sources import TableSource
-from privacyfunnel.tables.readers.table_files import Table
+from privacyfunnel.tables.readers.table_files import TableSource
+from privacyfunnel.tables.readers.table_interface import Table
 
 if TYPE_CHECKING:
     from privacyfunnel.tables.coding.merges import Merge
@@ -53,17 +54,17 @@ class MatchedTable:
             table,
             secret=domain.secret_columns,
             publish=publish,
-            bins=[*domain.column_bins, *bins],
-            merges=[*domain.rest_merges, *merges],
+            bins=[*column_bins(domain), *bins],
+            merges=[*rest_merges(domain), *merges],
         )
         joint = Joint.from_contingency(encoding.contingency)
         values = domain.values
         x = look_up_labels(joint.values, values, joint.weights.sum(axis=0), publish)
         if not sealed.sees_secret:
-            return cls(encoding, joint, x, sealed.law.restrict_inputs(x))
+            return cls(encoding, joint, x, sealed.mechanism.restrict_inputs(x))
         s = look_up_labels(joint.secrets, domain.secrets, joint.weights.sum(axis=1), domain.secret_columns)
         inputs = (s[:, None] * len(values) + x[None, :]).reshape(-1)
-        return cls(encoding, joint, inputs, sealed.law.restrict_inputs(inputs))
+        return cls(encoding, joint, inputs, sealed.mechanism.restrict_inputs(inputs))
 
     def codes(self) -> Iterator[IntArray]:
         """The rows in order, n × 3: the number of the row, its secret, and its input of the law."""

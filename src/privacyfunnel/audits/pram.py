@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray
+from privacyfunnel.atomic_files import atomic_file
 from privacyfunnel.errors import ColumnError, DistributionError, GuaranteeError, ParameterError, TableError
 from privacyfunnel.mechanisms.channel import ChannelMechanism
 from privacyfunnel.mechanisms.sealing import SealedProtocol, certify
@@ -27,8 +28,7 @@ from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import PROMISES, Promise
 from privacyfunnel.model.protocols.channel_protocol import Labels, Protocol
 from privacyfunnel.tables.coding.bins import Bins
-from privacyfunnel.tables.readers.dialect import AUTO_DETECT, Dialect
-from privacyfunnel.tables.writers.atomic_files import atomic_file
+from privacyfunnel.tables.readers.formats import AUTO_DETECT, Dialect
 
 SEPARATOR = " & "
 ROUNDING = 1e-5  # a matrix written with few digits may miss 1 by this much; its rows are then divided by their sums
@@ -40,11 +40,11 @@ def write_matrix(sealed: SealedProtocol, path: str | Path, *, force: bool = Fals
 
     For a protocol that sees the secret this is the channel that it induces from values to outputs.
     """
-    table = sealed.law.table_protocol
+    table = sealed.mechanism.table_protocol
     if table is None:
         raise ParameterError(
             "A transition matrix needs a protocol with one channel for the whole record; "
-            f"{sealed.law.no_table_reason}. Use randomised-response or optimal."
+            f"{sealed.mechanism.no_table_reason}. Use randomised-response or optimal."
         )
     channel = table.channel if sealed.induced is None else np.asarray(sealed.induced)
     domain = sealed.domain

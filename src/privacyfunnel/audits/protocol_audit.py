@@ -19,7 +19,7 @@ from privacyfunnel.audits.draw_agreement import DrawAgreement, judge_draw
 from privacyfunnel.audits.matched_table import MatchedTable, find_row_order, secret_labels
 from privacyfunnel.audits.side_channel_audit import SideChannel, side_channel
 from privacyfunnel.errors import ColumnError, GuaranteeError
-from privacyfunnel.mechanisms.column_shares import ColumnShares
+from privacyfunnel.mechanisms.input_domain import ColumnShares
 from privacyfunnel.mechanisms.sealing import SealedProtocol, certify
 from privacyfunnel.mechanisms.signatures import Signer, load_signed_protocol
 from privacyfunnel.notebook_html import facts_html
@@ -32,13 +32,13 @@ from privacyfunnel.release.findings.composition_leakage import (
 from privacyfunnel.release.findings.population import PopulationBound, population_bound
 from privacyfunnel.tables.coding.bins import Bins
 from privacyfunnel.tables.coding.merges import Merge
-from privacyfunnel.tables.readers.dialect import AUTO_DETECT, Dialect
-from privacyfunnel.tables.readers.sources import TableSource, resolve_source
+from privacyfunnel.tables.readers.formats import AUTO_DETECT, Dialect
+from privacyfunnel.tables.readers.table_files import TableSource, resolve_source
 
 if TYPE_CHECKING:
     from privacyfunnel.tables.coding.domain_file import DomainFile
     from privacyfunnel.tables.coding.merges import Merge
-    from privacyfunnel.tables.readers.sources import TableSource
+    from privacyfunnel.tables.readers.table_files import TableSource
 
 INDUCED_TOLERANCE = 1e-9  # a stated q(y | x) is written in floats, and only ever read by analysts
 
@@ -113,15 +113,14 @@ def audit(
     SignatureError
         If a signature is wrong, or missing where a key was asked for.
     """
-    from privacyfunnel.tables.readers.sources import resolve_source
-    from privacyfunnel.tables.readers.table_files import open_table
+    from privacyfunnel.tables.readers.table_files import open_table, resolve_source
 
     sealed, signer = load_signed_protocol(protocol, sanitised, signed_by)
     check_secret(sealed, secret)
     sealed.domain.check_secrets(merges)
     original = resolve_source(table).open(dialect)
     found = MatchedTable.match(original, sealed, bins, merges)
-    law, joint = sealed.certified_on(
+    law, joint = sealed.certified_inputs(
         found.mechanism, found.joint, () if domain is None else secret_labels(sealed, domain)
     )
     now = certify(law, sealed.promise, joint, "Do not publish what it drew from this table.")

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from privacyfunnel.audits.protocol_audit import Audit
     from privacyfunnel.mechanisms.signatures import Signer
     from privacyfunnel.tables.coding.bins import Bins
-    from privacyfunnel.tables.readers.dialect import Dialect
-    from privacyfunnel.tables.readers.sources import TableSource
+    from privacyfunnel.tables.readers.formats import Dialect
+    from privacyfunnel.tables.readers.table_files import TableSource
 
 
 def _print_schema(wanted: bool) -> None:
@@ -232,7 +232,7 @@ def _audit_protocol(
             "promise",
             f"{sealed.promise.name} ε = {text_format.format_epsilon(sealed.promise.epsilon)} about {secrets} holds",
         ),
-        ("certified", f"ε = {found.certified:.6g} now, {sealed.epsilon:.6g} stated, {sealed.law.check_method}"),
+        ("certified", f"ε = {found.certified:.6g} now, {sealed.epsilon:.6g} stated, {sealed.mechanism.check_method}"),
     ]
     told += _population_facts(found, named=more["domain"] is not None)
     if side is not None:

@@ -30,7 +30,7 @@ from privacyfunnel.cli.table_options import CoarseningOptions, TableOptions
 if TYPE_CHECKING:
     from privacyfunnel.designs.curve import Curve, Point
     from privacyfunnel.model.joint import Joint
-    from privacyfunnel.tables.readers.sources import TableSource
+    from privacyfunnel.tables.readers.table_files import TableSource
 
 
 @expand_groups
@@ -60,6 +60,7 @@ def curve(
     as_json: Json = False,
 ) -> None:
     """Show what each method keeps, and what any could keep, as ε grows."""
+    from privacyfunnel.atomic_files import check_target
     from privacyfunnel.cli.progress import show_progress
     from privacyfunnel.designs import curve as room
     from privacyfunnel.designs.methods import Effort
@@ -67,11 +68,10 @@ def curve(
     from privacyfunnel.model.uses.ordinal_scale import check_orders, parse_order
     from privacyfunnel.model.uses.use_parser import parse_use
     from privacyfunnel.report import CURVE
-    from privacyfunnel.tables.writers.atomic_files import check_target
 
     sizes = room.EPSILONS if epsilons is None else parse_epsilons(epsilons)
     orders = tuple(map(parse_order, ordered or []))
-    use = parse_use(for_).ordered(orders)
+    use = parse_use(for_).with_orders(orders)
     if into is not None and into.exists():
         for name in CURVE:
             check_target(into / name, force=force)
@@ -100,12 +100,12 @@ def curve(
         "promise": found.promise,
         "population": population,
         "entropy": found.entropy,
-        "use": use.called,
+        "use": use.full_name,
         "unit": use.unit,
         "points": [asdict(point) for point in found.points],
         "files": [str(path) for path in files],
     }
-    what = "I(X;Y) in nats" if use.name == "information" else f"{use.called}, {use.unit},"
+    what = "I(X;Y) in nats" if use.name == "information" else f"{use.full_name}, {use.unit},"
     people = "" if population is None else f" for a population, {100 * population:g} % confidence"
     text = f"{what} under {found.promise.upper()}{people}; H(X) = {found.entropy:.4f}\n\n{_format_curve(found)}"
     several = len({point.name for point in found.points if point.stopped is not None}) > 1
@@ -146,7 +146,7 @@ def read_table_joint(
     """The joint of a table's columns."""
     from privacyfunnel.release.design import check_joint
     from privacyfunnel.tables.coding.encoding import encode
-    from privacyfunnel.tables.readers.sources import resolve_source
+    from privacyfunnel.tables.readers.table_files import resolve_source
 
     source = resolve_source(table).open(reading.dialect)
     return check_joint(

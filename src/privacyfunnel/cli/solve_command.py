@@ -98,7 +98,7 @@ def solve(
         "entropy": entropy(joint.p_x),
         "utility": found.information,
         "bound_nats": found.bound,
-        "use": worth.use.called,
+        "use": worth.use.full_name,
         "value": worth.value,
         "bound": worth.bound,
         "unit": worth.use.unit,

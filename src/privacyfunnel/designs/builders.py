@@ -25,7 +25,7 @@ SECONDS = 60.0  # that an optimum gets where nobody said how long it may take
 
 def restrict_to_listed(promise: Promise) -> Promise:
     """The promise without people who have a value that no row has: there is no row for these."""
-    return promise.covering_anything_else(False)
+    return promise.cover_anything_else(False)
 
 
 def design_optimum(joint: Joint, promise: Promise, options: Options) -> RecordDesign:

@@ -27,8 +27,8 @@ from privacyfunnel.estimation.output_reader import LARGEST_LISTED, Group, Output
 from privacyfunnel.estimation.share_estimates import EstimationSettings, Fit, calibrate_fits, fit_shares
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.tables.readers.column_selection import select_columns, select_expression
-from privacyfunnel.tables.readers.dialect import AUTO_DETECT, Dialect
-from privacyfunnel.tables.readers.sources import open_source
+from privacyfunnel.tables.readers.formats import AUTO_DETECT, Dialect
+from privacyfunnel.tables.readers.table_files import open_source
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,8 +114,8 @@ def impute_file(
 
     They have the format of the sanitised table and its other columns as they are.
     """
+    from privacyfunnel.atomic_files import atomic_file
     from privacyfunnel.tables.readers.table_files import check_output, open_table, table_suffix
-    from privacyfunnel.tables.writers.atomic_files import atomic_file
     from privacyfunnel.tables.writers.table_writer import write_batches
 
     source, into = Path(source), Path(into)

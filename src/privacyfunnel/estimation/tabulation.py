@@ -22,8 +22,8 @@ from privacyfunnel.estimation.results import Cell, Estimates, ShareTable
 from privacyfunnel.estimation.share_estimates import EstimationSettings, Fit, Shares, calibrate_fits
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.protocols.channel_protocol import Labels
+from privacyfunnel.names import validate_columns
 from privacyfunnel.release.release import Release
-from privacyfunnel.tables.coding.column_names import validate_columns
 
 NAMED = 6  # at most so many cells are named in a sentence
 NEGLIGIBLE = 1e-3  # a share that the protocol file may leave untold without a word
@@ -66,7 +66,9 @@ def estimate(
         raise ParameterError("an estimate needs the sanitised table beside its protocol; there is none. Name it.")
     sealed = load_sealed(protocol)
     asked = _parse_tables(sealed, columns)
-    settings = EstimationSettings(method or default_method(len(sealed.law.members)), level, target, bootstrap, seed)
+    settings = EstimationSettings(
+        method or default_method(len(sealed.mechanism.members)), level, target, bootstrap, seed
+    )
     tables: dict[Group, dict[int, ShareTable]] = {}
     too_large: dict[int, SizeError] = {}
     told_of_shares: dict[str, None] = {}

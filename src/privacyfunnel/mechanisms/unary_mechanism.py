@@ -32,7 +32,7 @@ from privacyfunnel.model.credal.credal_sets import CredalSets
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.protocols.channel_protocol import Labels
 from privacyfunnel.model.protocols.unary_encoding import UnaryEncoding
-from privacyfunnel.tables.coding.column_names import join_labels
+from privacyfunnel.names import join_labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +91,7 @@ class UnaryEncodingMechanism(Mechanism):
                 worst = larger_leak(worst, exact_leak(comparisons, ratio, pair, members))
         return worst
 
-    def worst_over(self, sets: CredalSets) -> ExactLeak:
+    def worst_credal_leak(self, sets: CredalSets) -> ExactLeak:
         return unary_credal_leak(sets, self.t, UNIT - 2 * self.t)
 
     def _largest(self, up: NDArray[Any], down: NDArray[Any], unit: int) -> tuple[Fraction | None, tuple[int, ...]]:

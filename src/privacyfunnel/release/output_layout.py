@@ -21,7 +21,7 @@ from privacyfunnel.mechanisms.outcomes import Outcomes
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.protocols.channel_protocol import Labels
-from privacyfunnel.tables.coding.column_names import unique_label
+from privacyfunnel.names import unique_label
 from privacyfunnel.tables.readers.column_selection import drop_name
 from privacyfunnel.tables.writers.spreadsheet_guard import strip_guards
 
@@ -248,7 +248,7 @@ def read_label_codes(rows: pl.DataFrame, names: Sequence[str], columns: Sequence
 
 
 def _make_layout(sealed: SealedProtocol, sets: str) -> OutputLayout:
-    law, domain = sealed.law, sealed.domain
+    law, domain = sealed.mechanism, sealed.domain
     names, labels = tuple(at.name for at in domain.attributes), tuple(at.labels for at in domain.attributes)
     if sealed.outcomes:
         return CodedLayout(law, names, labels, domain.combos, sealed.outcomes)

@@ -17,17 +17,16 @@ from numpy.typing import NDArray
 
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import ParameterError
-from privacyfunnel.mechanisms.row_keys import IdentityWords, RowKey, generate_order_key
-from privacyfunnel.mechanisms.sampling import KeyStream, RandomWords
+from privacyfunnel.mechanisms.input_domain import draw_substitutes
+from privacyfunnel.mechanisms.sampling import IdentityWords, KeyStream, RandomWords, RowKey, generate_order_key
 from privacyfunnel.mechanisms.sealing import SealedProtocol
-from privacyfunnel.mechanisms.substitutes import draw_substitutes
 from privacyfunnel.model.row_order_leak import NeighbourGuesses, OrderLeak
 from privacyfunnel.release.bound_table import BoundTable
 from privacyfunnel.release.findings.kept_columns import KeptColumn, KeptColumnAnalysis
 from privacyfunnel.release.output_layout import OutputLayout, output_layout
 from privacyfunnel.release.sending import BLUR, DROP, ERROR, ProgressCallback, Sending
 from privacyfunnel.release.shuffle import Packing, RowOrder, Scratch, shuffle_rows
-from privacyfunnel.tables.coding.row_ids import id_blocks
+from privacyfunnel.tables.coding.row_hashes import id_blocks
 from privacyfunnel.tables.readers.column_selection import categories_to_text, select_columns
 
 
@@ -71,7 +70,7 @@ class RowSampler:
         self.bound_table, self.sealed, self.sending = bound_table, bound_table.sealed, sending
         self.layout: OutputLayout = output_layout(bound_table.sealed, sending.sets)
         self.layout.refuse_taken(sending.keep)
-        nothing = bound_table.sealed.law.anything_else is None and bound_table.sealed.substitutes is None
+        nothing = bound_table.sealed.mechanism.anything_else is None and bound_table.sealed.substitutes is None
         if encoding.unknown_rows.rows and sending.unknown == BLUR and nothing:
             raise ParameterError(
                 "This protocol has nothing that stands for unknown values: it looks at the secret, or was made before "
@@ -129,7 +128,7 @@ class RowSampler:
             for piece in self._pieces():
                 yield published_frame(self.layout, piece.codes, piece.kept)
             return
-        law = self.sealed.law
+        law = self.sealed.mechanism
         packing = Packing(len(law.members), tuple(len(part.names) for part in law.parts), self.sending.keep)
         packed = (packing.pack(piece.codes, piece.kept) for piece in self._pieces())
         order = RowOrder.from_key(self.order_key)
@@ -179,7 +178,7 @@ def draw_codes(
     One that is not known has words of its own, whatever it holds, and is drawn by the law's row for anything else, or
     as one of the inputs that stand for it, or as any where it will be dropped.
     """
-    strange, law = inputs < 0, sealed.law
+    strange, law = inputs < 0, sealed.mechanism
     if not strange.any():
         return law.draw(inputs, random_words_of(inputs))
     assert unknown != ERROR  # whoever met the table has refused it

@@ -186,7 +186,7 @@ def secret_information(joint: Joint, protocol: Protocol) -> float:
 def _mix_to_average(joint: Joint, protocol: Protocol, average: float) -> Protocol:
     """The protocol, with the smallest sliver of the constant one after which I(S;Y) as measured is at most M."""
     p_y = protocol.joint_with_values(joint).sum(axis=0)
-    tries = (protocol, *(protocol.quieter(p_y, 2.0**-k) for k in range(50, -1, -1)))
+    tries = (protocol, *(protocol.mix_constant(p_y, 2.0**-k) for k in range(50, -1, -1)))
     return next(each for each in tries if secret_information(joint, each) <= average or each is tries[-1])
 
 
@@ -194,7 +194,7 @@ def _measure(joint: Joint, average: float, protocol: Protocol, bound: float, pro
     sealed = None
     if promise is not None:
         sealed = seal(protocol, promise, joint, most=LARGEST_SLIVER_BITS, also_in_floats=True)
-        protocol = protocol if sealed.law.table_protocol is None else sealed.law.table_protocol
+        protocol = protocol if sealed.mechanism.table_protocol is None else sealed.mechanism.table_protocol
     utility = protocol.mutual_information(joint)
     if bound < utility - ROUNDING:
         raise SolverError(f"A bound must not lie below what a protocol keeps; it lies {utility - bound:.1e} below.")

@@ -11,7 +11,7 @@ from privacyfunnel.arrays import FloatArray, IntArray, dense, is_hardly_filled, 
 from privacyfunnel.engine import Problem, Split
 from privacyfunnel.engine.objective import Entropy
 from privacyfunnel.errors import ParameterError
-from privacyfunnel.mechanisms.rounding import merge_outputs
+from privacyfunnel.mechanisms.exact_arithmetic import merge_outputs
 from privacyfunnel.mechanisms.sealing import SMALLEST_EPSILON
 from privacyfunnel.model.constraints import LinearConstraints
 from privacyfunnel.model.credal.clopper_pearson import SCALE
@@ -45,7 +45,7 @@ def build_problem(
     For a population an input that never occurs has the chance `never`.
     """
     p_z = joint.p_sx.ravel() if sees_secret else joint.p_x
-    rows, sets = promise.rows(joint, sees_secret), promise.sets(joint, sees_secret)
+    rows, sets = promise.constraints(joint, sees_secret), promise.credal_sets(joint, sees_secret)
     if sets is not None:
         p_z, rows = _add_unseen(np.append(p_z, 0.0) if promise.anything_else else p_z, rows, unseen_chance)
     inputs = np.flatnonzero(p_z)
