@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privacyfunnel.cli.epsilon_meaning import epsilon_of_factor
+from privacyfunnel.spec.checks import epsilon_of_factor
 from tests.commands import found_by, said, turned_down
 
 
