@@ -1,4 +1,4 @@
-r"""The law of a chain: a tree of contexts, each with a channel of integers.
+r"""Mechanism of a chain: a tree of contexts, each with a channel of integers.
 
 Attributes are published step by step, one or a few at a time. A context is what was published so far. In a context the
 next step's value x becomes output y with chance :math:`N(x, y) / 2^{62}`, so a whole output :math:`y = (y^1, …, y^m)`

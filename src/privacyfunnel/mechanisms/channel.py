@@ -1,4 +1,4 @@
-"""The law of one channel for the whole record: a table of integers, a row per input."""
+"""Mechanism of one channel for the whole record: a table of integers, a row per input."""
 
 from __future__ import annotations
 

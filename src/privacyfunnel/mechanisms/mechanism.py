@@ -1,10 +1,10 @@
-"""Laws: the integers that are actually drawn, and what they say about the secret, exactly.
+"""Mechanism: the integers that are drawn, and their exact leakage.
 
-A float protocol becomes a law by rounding its probabilities to multiples of 2⁻⁶⁴. From there on nothing is rounded:
-the check of the promise and the draw of every row both follow the same integers.
+A protocol in floats becomes a mechanism when its probabilities are rounded to multiples of 2⁻⁶⁴. From there on nothing
+is rounded: the check of the promise and the draw of every record follow the same integers.
 
-A law answers in codes and labels. Whoever seals, draws, writes, reads, audits or estimates asks it, and never which
-kind it is.
+A mechanism answers in codes and labels. Callers that seal, draw, write, read, audit or estimate never ask which kind it
+is.
 """
 
 from __future__ import annotations

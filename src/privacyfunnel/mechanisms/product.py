@@ -1,4 +1,4 @@
-"""The law of a product: integers per attribute, and an exact check of the whole."""
+"""Mechanism of a product: integers per attribute, and an exact check of the whole."""
 
 from __future__ import annotations
 

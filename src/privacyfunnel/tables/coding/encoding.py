@@ -1,12 +1,8 @@
-"""From a table to counts n(s, x), and to the codes of every row.
+"""Encoding: a table, or a table of counts, becomes counts n(s, x) and the codes of every row.
 
-A table is read once to count. Its codes are kept meanwhile, in the smallest integers that hold them, as long as they
-fit into 256 MB; a larger table is read a second time when its rows are drawn, and so are columns that pass through.
-Both readings are fingerprinted: a table that changed between them is refused.
-
-Tables of counts: a row per combination of values, and a column that says how many rows of people it stands for.
-
-Whoever has n(s, x) from elsewhere, a database or a cluster, needs no rows to design a protocol.
+A table is read once to count. Its codes are kept in the smallest integers that hold them, up to 256 MB; a larger table
+is read again when its rows are drawn, and so are columns that are kept. Both readings are fingerprinted: a table that
+changed between them is refused. A table of counts has a row per combination of values and a column of counts.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
