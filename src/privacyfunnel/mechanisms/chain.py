@@ -9,7 +9,7 @@ has chance
 Only the channels along its own path matter for an output. The tree holds the contexts that are worth a channel. In all
 others nothing more is said: a row that comes there shows, whatever its values, the labels that each later step has for
 such contexts. Its posterior stays that of the output which led there, so that the promise holds for the whole output
-when it holds for that one, and the law is whole: every row of every table has its chances.
+when it holds for that one, and the mechanism is whole: every row of every table has its chances.
 """
 
 from __future__ import annotations

@@ -234,7 +234,7 @@ def shares_from_json(content: Mapping[str, Any], domain: Domain) -> ColumnShares
 
 BITS = 8
 SIZE = 1 << BITS  # points: as few as give the larger shares their due, and nobody's count away
-DRAW = (1 << 64) - 2  # the draw number in which they are chosen: no law draws in it
+DRAW = (1 << 64) - 2  # the draw number in which they are chosen: no mechanism draws in it
 
 
 def build_substitutes(p_x: FloatArray) -> IntArray:

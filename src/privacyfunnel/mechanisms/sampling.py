@@ -36,7 +36,7 @@ from privacyfunnel.atomic_files import OWNERS_ONLY, atomic_file
 from privacyfunnel.errors import ParameterError
 
 WORD_BITS = 64  # half a block of AES
-_ORDER = (1 << 64) - 1  # the draw number of the order's key: no law draws in it
+_ORDER = (1 << 64) - 1  # the draw number of the order's key: no mechanism draws in it
 _BLOCKS = 1 << 16  # words that are encrypted in one call: few calls, and zeros that stay in the cache
 _ZEROS = memoryview(bytes(8 * (_BLOCKS + 2)))
 
@@ -124,7 +124,7 @@ class KeyStream:
         return self._words(first_row, n, draw)
 
     def order_key(self) -> bytes:
-        """A key of its own for the order of the rows: the first four words of a draw number that no law draws in.
+        """A key of its own for the order of the rows: the first four words of a draw number that no mechanism draws in.
 
         Who has it can undo the order of a release, and learns nothing of the words that its rows were drawn with.
         """

@@ -325,7 +325,7 @@ def contingency_from_counts(
         tally.add_counts([coder.codes(batch[coder.column]) for coder in coders], mine)
         total += int(mine.sum())
     if not 0 < total < MOST_ROWS:
-        raise TableError(f"{table.name} must count between 1 and 2^53 rows; it counts {total:,}. Mend it.")
+        raise TableError(f"{table.name} must count between 1 and 2^53 rows; it counts {total:,}. Correct it.")
     return build_contingency(coders, len(secret), tally, merges=rules_by_column(merges, secret, publish))[0]
 
 
@@ -336,6 +336,6 @@ def _parse_counts(entries: pl.Series, table: str) -> IntArray:
     if not whole.all():
         raise TableError(
             f"the counts of {table} must be whole numbers of at least 0; {int((~whole).sum()):,} of {len(found):,} are "
-            "not. Mend them."
+            "not. Correct them."
         )
     return found.astype(np.int64)

@@ -73,7 +73,7 @@ class PartsTable:
             if table.columns != tables[0].columns:
                 raise TableError(
                     f"the parts of '{path}' must have one header; that of '{name}' is another than that of "
-                    f"'{names[0]}'. Mend it, or name only parts that go together."
+                    f"'{names[0]}'. Correct it, or name only parts that go together."
                 )
         return cls(path, tables, names)
 
