@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from privacyfunnel.cli.options import parse_names
 from privacyfunnel.errors import InputError
 from privacyfunnel.mechanisms.sealing import SealedProtocol
+from privacyfunnel.spec.kinds import parse_names
 from privacyfunnel.tables.coding.bin_syntax import parse_bin
 from privacyfunnel.tables.coding.bins import Bins, bin_labels
 from privacyfunnel.tables.coding.encoding import encode
@@ -33,7 +33,7 @@ def protocol(data: bytes) -> None:
     text = data.decode("utf-8", "replace")
     with suppress(InputError):
         sealed = SealedProtocol.from_text(_digested(text))
-        inputs = np.arange(min(ROWS, sealed.law.inputs))
+        inputs = np.arange(min(ROWS, sealed.mechanism.inputs))
         sealed.sample(inputs)
         again = SealedProtocol.from_text(sealed.to_text())
         assert again.to_text() == sealed.to_text()

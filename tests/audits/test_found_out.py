@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -134,7 +136,7 @@ def test_they_are_found_out_where_every_value_is_rare(
 
 @pytest.mark.parametrize("kind", MAKERS)
 def test_true_draws_are_called_false_no_more_often_than_stated(kind: str) -> None:
-    law = sealed_of(kind).law
+    law = sealed_of(kind).mechanism
     inputs, tally, small, runs = codes_for(law), law.tally(), 0, 60
     for seed in range(runs):
         if "chain" in kind:  # another draw would lead to contexts that it does not hold: rows in another order instead
@@ -160,7 +162,7 @@ def test_bernsteins_bound_holds_for_rare_outputs() -> None:
 
 
 def test_secrets_are_counted_together_only_where_they_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    tally = sealed_of("channel").law.tally()
+    tally = sealed_of("channel").mechanism.tally()
     monkeypatch.setattr("privacyfunnel.audits.secret_dependence.MOST_COUNTS", 3 * tally.size)
     assert len(SecretTallies(tally, np.array([5, 9, 1, 7, 2]))._tallies) == 3
     assert SecretTallies(tally, np.array([5, 9, 1, 7, 2]))._group.tolist() == [2, 0, 2, 1, 2]
@@ -247,3 +249,10 @@ def test_claims_about_other_rows_are_said_to_be_unchecked(
     altered = rewritten(out, lambda c: (c["promise"].update(epsilon=9.0), c["certificate"].update(epsilon=9.0)))
     _, told, _ = said(capsys, "audit", altered, tmp_path / "other.csv")
     assert "nats are kept: stated, not checked (the file was made for other rows)" in told
+
+
+def test_an_audit_tries_thousands_of_seeds() -> None:
+    """In a process of its own: those of the tests try few."""
+    code = "from privacyfunnel.audits.seeds import guessable_seeds as g; print({0, 42, 1234, 4999, 12345} <= set(g()))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"

@@ -25,6 +25,7 @@ from privacyfunnel.mechanisms.sealing import seal
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LIP
 from privacyfunnel.release.sanitise import Release, sanitise
+from privacyfunnel.spec import ReleaseSpec
 
 SEEDS = st.integers(0, 10**6)
 
@@ -154,7 +155,9 @@ def released() -> Release:
     job = random.choice(["a", "b"], size=3000)
     city = np.where(random.random(3000) < 0.5, np.where(job == "a", "u", "v"), random.choice(list("uvw"), size=3000))
     frame = pl.DataFrame({"job": job, "city": city, "sex": random.choice(["f", "m"], size=3000)})
-    return sanitise(frame, secret="job", publish=["city", "sex"], promise=LIP(0.5), method="forced-response", seed=1)
+    return sanitise(
+        frame, ReleaseSpec(secret="job", publish=["city", "sex"], promise=LIP(0.5), method="forced-response", seed=1)
+    )
 
 
 @pytest.mark.parametrize("method", ["ml", "projection", "inversion"])
@@ -196,7 +199,9 @@ def test_a_column_of_thousands_of_values_is_told_without_its_channel(monkeypatch
     assert counting.column == name
     (near,) = expected_precision_by_column(sealed, joint, joint.total)
     codes = np.repeat(np.arange(joint.a), joint.weights.sum(axis=0).astype(np.int64))
-    shown = pl.DataFrame({name: labels[sealed.law.label_codes(sealed.sample(codes, KeyStream.from_seed(1)))[:, 0]]})
+    shown = pl.DataFrame(
+        {name: labels[sealed.mechanism.label_codes(sealed.sample(codes, KeyStream.from_seed(1)))[:, 0]]}
+    )
     table = estimate(sealed, shown).table(name)
     share, lower, upper = np.array([(cell.share, cell.lower, cell.upper) for cell in table.cells]).T
     held, told = (

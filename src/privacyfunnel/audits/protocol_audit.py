@@ -120,7 +120,7 @@ def audit(
     sealed.domain.check_secrets(merges)
     original = resolve_source(table).open(dialect)
     found = MatchedTable.match(original, sealed, bins, merges)
-    law, joint = sealed.certified_on(
+    law, joint = sealed.certified_inputs(
         found.mechanism, found.joint, () if domain is None else secret_labels(sealed, domain)
     )
     now = certify(law, sealed.promise, joint, "Do not publish what it drew from this table.")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from privacyfunnel.cli import text_format
 from privacyfunnel.errors import ParameterError
+from privacyfunnel.spec.checks import epsilon_of_factor
 
 if TYPE_CHECKING:
     from privacyfunnel.estimation.expected_precision import Consequence
@@ -24,16 +25,6 @@ def resolve_epsilon(epsilon: float | None, factor: float | None) -> float | None
     return epsilon if factor is None else epsilon_of_factor(factor)
 
 
-def epsilon_of_factor(factor: float) -> float:
-    """ε of a factor, not above it: e^ε is at most the factor.
-
-    >>> epsilon_of_factor(1.0), 0.6931 < epsilon_of_factor(2.0) < 0.6932
-    (0.0, True)
-    """
-    found = math.log(factor)
-    return math.nextafter(found, 0.0) if found > 0 else 0.0  # a logarithm may be rounded up by half a unit
-
-
 def meaning(promise: Promise, epsilon: float, secret: str, commonest: float | None = None) -> str:
     """What a promise of that size leaves of a belief; `commonest` is the share of the secret's commonest value."""
     said = f"a belief of {100 * PRIOR:.0f} % about {secret} may become {_format_belief_range(promise, epsilon, PRIOR)}"
@@ -44,7 +35,7 @@ def meaning(promise: Promise, epsilon: float, secret: str, commonest: float | No
 
 
 def _format_belief_range(promise: Promise, epsilon: float, prior: float) -> str:
-    least, most = promise.movable(prior, epsilon)
+    least, most = promise.belief_bounds(prior, epsilon)
     return f"{100 * least:.0f} to {100 * most:.0f} %"
 
 
