@@ -50,6 +50,7 @@ def _merged(text: str) -> str:
 
 
 TWO = {"publish": ("x", "z")}
+BINS = ("--bin", "n=0,10,20,30")
 OPTIONS: Mapping[str, Option] = {
     "promise ldp": Option("promise", (), {"promise": "ldp"}),
     "promise srlip": Option("promise", (), {"promise": "srlip"}),
@@ -60,8 +61,9 @@ OPTIONS: Mapping[str, Option] = {
     **{f"method {name}": Option("method", ("--method", name), TWO) for name in ("chain", "product")},
     **{
         f"for {name}": Option("use", ("--for", name))
-        for name in ("information", "values", "distance", "statistics", "balanced:0.9")
+        for name in ("information", "values", "statistics", "balanced:0.9")
     },
+    "for distance": Option("use", ("--for", "distance", *BINS), {"publish": ("n",), "known": _bin}),
     **{f"as {name}": Option("as", ("--as", name)) for name in ("labels", "values")},
     "keep": Option("keep", ("--keep", "k")),
     "row id": Option("row id", ("--row-id", "id")),
@@ -75,7 +77,7 @@ OPTIONS: Mapping[str, Option] = {
     ),
     "with shares": Option("with shares", ("--with-shares",)),
     "sets as indicators": Option("sets", ("--sets", "indicators")),
-    "bins": Option("publish", ("--bin", "n=0,10,20,30"), {"publish": ("n",), "known": _bin}),
+    "bins": Option("publish", BINS, {"publish": ("n",), "known": _bin}),
     "two columns": Option("publish", (), TWO),
     "average": Option("average", ("--average", 0.02)),
     "excel safe": Option("excel safe", ("--excel-safe",)),
