@@ -155,6 +155,7 @@ def _audit_protocol(
 ) -> None:
     from privacyfunnel.audits import protocol_audit as room
     from privacyfunnel.audits.draw_agreement import FALSE_ALARM
+    from privacyfunnel.audits.noise_audit import FALSE_ALARM as NOISE_FALSE_ALARM
     from privacyfunnel.audits.protocol_audit import audit_composition
     from privacyfunnel.audits.side_channel_audit import format_side_channel
 
@@ -200,7 +201,12 @@ def _audit_protocol(
             else {"found": False, "p_value": draw.secret_dependence.p_value, "false_alarm": FALSE_ALARM},
             "no_guessed_seed": draw.unseeded,
             "kept": draw.kept_columns,
+            "kept_epsilon": None if found.kept is None else found.kept.epsilon,
+            "file": None if found.file is None else found.file.compared,
         },
+        "design_noise": None
+        if found.noise is None
+        else {"p_value": found.noise.p_value, "false_alarm": NOISE_FALSE_ALARM, "by_label": found.noise.by_label},
         "claims": None
         if claims is None
         else {
@@ -251,6 +257,7 @@ def _audit_protocol(
         if draw.untested:
             told.append(("not tested", ", ".join(draw.untested)))
         told += _draw_facts(draw, secrets, FALSE_ALARM)
+    told += found.file_facts
     if claims is not None:
         told.append(("information", str(claims)))
     told.append(("signed by", _format_signer(signer)))
@@ -308,8 +315,6 @@ def _draw_facts(draw: DrawAgreement, secret: str, false_alarm: float) -> list[tu
         )
     if draw.unseeded:
         told.append(("seed", "none that anybody would try first draws these rows; a better hidden one is not found"))
-    if draw.kept_columns:
-        told.append(("unprotected", f"{', '.join(draw.kept_columns)}: kept on purpose, nothing is promised about them"))
     return told
 
 
