@@ -14,7 +14,7 @@ import pytest
 from privacyfunnel.cli import main
 from tests.children import Children
 
-LONGEST = 120  # seconds of a command
+LONGEST = 600  # seconds until a command, or a wait for one, counts as hanging; nothing is judged by it
 
 
 def run(*words: object, cwd: Path | None = None, umask: int | None = None) -> subprocess.CompletedProcess[str]:

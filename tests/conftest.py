@@ -1,6 +1,8 @@
 """How property tests run: no deadline on noisy machines, the same examples where CI judges; and tables for tests."""
 
 import os
+import signal
+import threading
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,10 @@ from privacyfunnel.tables.readers.adult import write_adult_csv
 # environment would keep none.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 os.environ["PYTHONPYCACHEPREFIX"] = str(Path(__file__).parents[1] / ".pytest_cache" / "compiled")
+
+# A shell starts background jobs with SIGINT ignored, and children inherit that. Tests of interrupts need it.
+if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("here", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)

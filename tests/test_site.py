@@ -12,6 +12,8 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from tests.commands import LONGEST
+
 ROOT = Path(__file__).parent.parent
 
 
@@ -45,7 +47,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, Links]:
         text=True,
         cwd=ROOT,
         env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
-        timeout=120,
+        timeout=LONGEST,
         check=False,
     )
     assert done.returncode == 0, done.stderr

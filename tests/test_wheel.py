@@ -10,13 +10,15 @@ import venv
 import zipfile
 from pathlib import Path
 
+from tests.commands import LONGEST
+
 ROOT = Path(__file__).parent.parent
 
 
 def run(*words: object, cwd: Path) -> str:
     clean = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
     command = [*map(str, words)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=clean, timeout=200, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=clean, timeout=LONGEST, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

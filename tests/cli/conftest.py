@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tests.children import Children
+from tests.commands import LONGEST
 
 Ask = Callable[..., dict[str, Any]]
-LONGEST = 20  # seconds of a run: a library whose threads find no memory may wait for ever
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands import run, sanitise, several
+from tests.commands import LONGEST, run, sanitise, several
 
 PUBLISH = "education,relationship,race,sex"  # with occupation: more than half a minute's work for any method
 
@@ -49,7 +49,7 @@ def ended(
         [sys.executable, "-c", SIGNALLED, place, str(int(number)), str(times), to, *map(str, words)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LONGEST,
         check=False,
         start_new_session=True,
     )

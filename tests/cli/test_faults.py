@@ -11,11 +11,10 @@ import polars as pl
 import pytest
 
 from tests.cli.test_bad_input import bound_by_permissions
-from tests.commands import begun
+from tests.commands import LONGEST, begun
 
 Ask = Callable[..., dict[str, Any]]
 CODES = {"kill": -9, "term": 143, "int": 130, "lost": 130, "full": 2, "memory": 2, "changed": 2, "second": 2}
-LONGEST = 20  # seconds of a run
 ROWS = [("uv"[i * 7 % 5 % 2], "abc"[i % 3], f"{i}") for i in range(300)]
 
 
@@ -128,7 +127,7 @@ def test_of_two_runs_at_once_one_wins_and_the_other_leaves_nothing(tables: Path,
         subprocess.Popen([*command, *words(tables / f"people.{suffix}", out)], stderr=subprocess.PIPE, text=True)
         for suffix in ("csv", "parquet")
     ]
-    said = [process.communicate(timeout=60)[1] for process in started]
+    said = [process.communicate(timeout=LONGEST)[1] for process in started]
     assert sorted(process.returncode for process in started) == [0, 2], said
     assert any(sentence in "".join(said) for sentence in ("exists already", "rows are released once"))
     won = "csv" if started[0].returncode == 0 else "parquet"
@@ -178,7 +177,7 @@ def test_a_disk_that_is_too_small_for_the_report_gets_nothing(ask: Ask, tables: 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_too_little_memory_leaves_nothing(ask: Ask, tables: Path, out: Path, suffix: str) -> None:
     """A library may then abort the process where it likes: no exit code is promised, but that it is not success."""
-    done = ask(words=words(tables / f"people.{suffix}", out), memory=0)
+    done = ask(words=words(tables / f"people.{suffix}", out), memory=0, longest=20)  # its threads may wait for ever
     assert done["code"] != 0
     assert content(out) == {}
     assert ask(words=words(tables / f"people.{suffix}", out))["code"] == 0

@@ -93,7 +93,7 @@ def test_the_choice_of_a_chain_is_explained_and_sparseness_is_told_in_text_and_j
     assert size > 650
     once = sum(len(found) == 1 for found in secrets.values()) / size
     tells = sum(len(found) for found in secrets.values() if len(set(found)) == 1) / 1100
-    for_records = ["--for", "information", "--time-limit", 4]
+    for_records = ["--for", "information"]
     asked = several(many, tmp_path / "out", "one,two,three", *for_records, secret="secret")
     found = told(*asked)
     assert found["method"] == "chain"
@@ -110,7 +110,7 @@ def test_the_choice_of_a_chain_is_explained_and_sparseness_is_told_in_text_and_j
 
 
 def test_ldp_is_kept_by_a_chain_too_where_there_are_many_combinations(many: Path, tmp_path: Path) -> None:
-    for_records = ["--promise", "ldp", "--for", "information", "--time-limit", 2]
+    for_records = ["--promise", "ldp", "--for", "information"]
     found = told(*several(many, tmp_path / "out", "one,two,three", *for_records, secret="secret"))
     assert (found["method"], found["promise"], found["certified"] <= 1) == ("chain", "LDP", True)
     assert "column after column" in found["reason"]

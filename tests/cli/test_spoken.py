@@ -9,7 +9,7 @@ import pytest
 
 from privacyfunnel.cli.command_descriptions import commands
 from privacyfunnel.cli.manual_page import manual
-from tests.commands import run, told
+from tests.commands import LONGEST, run, told
 
 MANUAL = Path(__file__).parents[2] / "man" / "privacyfunnel.1"
 BASH = shutil.which("bash")
@@ -29,7 +29,7 @@ def completed(script: Path, *words: str) -> set[str]:
     asked = f'source "{script}"; COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _privacyfunnel; '
     asked += 'printf "%s\\n" "${COMPREPLY[@]}"'
     done = subprocess.run(
-        [BASH, "-c", asked], capture_output=True, text=True, cwd=script.parent, timeout=30, check=True
+        [BASH, "-c", asked], capture_output=True, text=True, cwd=script.parent, timeout=LONGEST, check=True
     )
     assert done.stderr == ""
     return set(filter(None, done.stdout.split("\n")))

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from privacyfunnel.cli.text_format import make_printable
-from tests.commands import found_by, said, turned_down
+from tests.commands import LONGEST, found_by, said, turned_down
 
 LABELS = ["=cmd|' /C calc'!A0", "+x", "-x", "-5", "@SUM(1)", "\ttab", "plain", "'quoted"]
 
@@ -41,9 +41,7 @@ def test_no_cell_is_a_formula_and_what_is_estimated_from_them_is_the_same(
 ) -> None:
     path = table(tmp_path)
     for folder, more in (("safe", ["--excel-safe"]), ("plain", [])):
-        code, out, err = said(
-            capsys, *words(path, tmp_path / folder, "--method", method, "--format", suffix, "--time-limit", 5, *more)
-        )
+        code, out, err = said(capsys, *words(path, tmp_path / folder, "--method", method, "--format", suffix, *more))
         assert (code, err) == (0, "")
         assert ("excel-safe" in out) == bool(more)
     separator = "," if suffix == "csv" else "\t"
@@ -139,7 +137,7 @@ def test_joiners_that_spell_words_stay() -> None:
 )
 def test_a_stream_that_is_closed_or_full_is_no_fault_of_ours(words: str, closed: str, code: int) -> None:
     command = f"set -o pipefail; {sys.executable} -m privacyfunnel {words} {closed}"
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=LONGEST, check=False)
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
     assert "Exception ignored" not in done.stderr
@@ -155,6 +153,6 @@ def test_a_library_that_prints_does_not_write_into_the_table(tmp_path: Path) -> 
     )
     asked = " ".join(map(str, words(path, tmp_path / "out", "--method", "randomised-response")))
     command = f'exec "$0" -c "$1" {asked} >&-'
-    done = subprocess.run(["bash", "-c", command, sys.executable, printing], timeout=60, check=False)
+    done = subprocess.run(["bash", "-c", command, sys.executable, printing], timeout=LONGEST, check=False)
     assert done.returncode == 0
     assert b"LOUD" not in (tmp_path / "out" / "sanitised.csv").read_bytes()

@@ -219,13 +219,13 @@ def test_a_search_that_was_cut_short_is_said_to_be_and_one_that_ended_is_not(
     adult: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = sanitise(adult, tmp_path / "cut", method="optimal", publish="education,sex", epsilon=0.3)
-    found = found_by(capsys, *words, "--time-limit", 0.3, "--for", "information")
+    found = found_by(capsys, *words, "--time-limit", 0.001, "--for", "information")
     assert (found["search_cut"], found["stopped"]) == (True, "time")
     assert found["missing_at_most"] == pytest.approx(found["bound_nats"] - found["information_nats"])
     whole = sanitise(adult, tmp_path / "whole", method="optimal", publish="sex", secret="income")
     ended = found_by(capsys, *whole, "--for", "information")
     assert (ended["search_cut"], ended["stopped"]) == (False, "gap")
-    _, text, _ = said(capsys, *words, "--time-limit", 0.3, "--force", "--for", "information")
+    _, text, _ = said(capsys, *words, "--time-limit", 0.001, "--force", "--for", "information")
     assert "cut short: up to" in text
     assert "time was up, and a longer --time-limit may find it" in text
 
@@ -234,14 +234,14 @@ def test_a_design_a_curve_and_a_funnel_say_what_ended_their_searches(
     adult: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     columns = [adult, "--secret", "occupation", "--publish", "education,sex"]
-    design = ["design", *columns, "-e", 0.3, "--for", "information", "--method", "optimal", "--time-limit", 0.3]
+    design = ["design", *columns, "-e", 0.3, "--for", "information", "--method", "optimal", "--time-limit", 0.001]
     found = found_by(capsys, *design, "--into", tmp_path / "one.json")
     assert (found["search_cut"], found["stopped"]) == (True, "time")
     assert found["missing_at_most"] == pytest.approx(found["bound_nats"] - found["information_nats"])
     _, text, _ = said(capsys, *design, "--into", tmp_path / "two" / "protocol.json")
     assert "cut short: up to" in text
-    _, text, _ = said(capsys, "curve", *columns, "--epsilons", "0.3", "--time-limit", 0.3)
+    _, text, _ = said(capsys, "curve", *columns, "--epsilons", "0.3", "--time-limit", 0.001)
     assert "Cut short at ε = 0.3: time was up, and a longer --time-limit may find it." in text
     columns[-1] = "education"
-    _, text, _ = said(capsys, "funnel", *columns, "--averages", "0.02", "--time-limit", 0.3)
+    _, text, _ = said(capsys, "funnel", *columns, "--averages", "0.02", "--time-limit", 0.001)
     assert "Cut short at 0.0200: time was up, and a longer --time-limit may find it." in text

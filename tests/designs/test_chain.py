@@ -182,7 +182,7 @@ def test_a_large_first_step_keeps_its_promise_and_more_than_small_ones(promise: 
     codes = rows_of(joint, 2000)
     small = make_chain(joint, promise, ((0,), (1,), (2,)), 0.6).grow()
     whole = make_chain(joint, promise, ((0, 1, 2),), 1.0)
-    whole = replace(whole, first=first_channel(joint, (0, 1, 2), whole.bands[0], seconds=4.0))
+    whole = replace(whole, first=first_channel(joint, (0, 1, 2), whole.bands[0], seconds=60.0))
     found = whole.solve()
     sealed, grown = found.seal(), found.growth
     assert grown.nats > small.nats
@@ -193,7 +193,7 @@ def test_a_large_first_step_keeps_its_promise_and_more_than_small_ones(promise: 
 
 def test_a_large_first_step_uses_all_of_ldp_where_the_secret_has_two_values() -> None:
     joint = adult("income", "relationship", "race", "sex")
-    found = chain_protocol(joint, LDP(1.0), seconds=4.0).solve()
+    found = chain_protocol(joint, LDP(1.0), seconds=60.0).solve()
     sealed, grown = found.seal(), found.growth
     assert len(grown.mechanism.steps) == 1
     assert sealed.epsilon == pytest.approx(1.0, abs=1e-5)

@@ -23,7 +23,7 @@ SEVERAL = Joint.from_counts([[[500, 300], [200, 400]], [[300, 100], [250, 700]]]
 def test_a_pair_never_seen_is_an_input_that_the_population_may_have(kind: type[Promise]) -> None:
     joint = Joint.from_counts([[600, 400, 0], [200, 800, 500]])
     promise = kind(1.0).for_population(joint)
-    best = optimal(joint, promise, sees_secret=True, gap=1e-2, time_limit=20)
+    best = optimal(joint, promise, sees_secret=True, gap=1e-2)
     assert best.sealed is not None
     ratio = exact_worst_leak(best.sealed.law, promise, joint).ratio
     assert ratio is not None
@@ -61,14 +61,14 @@ USES = [
 @pytest.mark.parametrize(("kind", "use"), USES, ids=str)
 def test_every_use_is_kept_for_the_people_and_proved(kind: type[Promise], use: Use) -> None:
     promise = kind(1.0).for_population(PEOPLE)
-    best = optimal(PEOPLE, promise, use, time_limit=20)
+    best = optimal(PEOPLE, promise, use)
     assert best.sealed is not None
     ratio = exact_worst_leak(best.sealed.law, promise, PEOPLE).ratio
     assert ratio is not None
     assert ratio <= exp_below(1.0)
     assert best.value == use.value(PEOPLE, best.protocol)
     assert best.bound <= best.value <= best.bound * 1.002 + 1e-6
-    plain = optimal(PEOPLE, kind(1.0), use, time_limit=20)
+    plain = optimal(PEOPLE, kind(1.0), use)
     assert best.value > plain.bound  # people cost something
     if isinstance(use, Statistics | Values):
         assert best.value < use.value(PEOPLE, randomised_response(PEOPLE, promise))

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+from tests.commands import LONGEST
+
 ENDED = """
 import os, signal, threading, time
 from functools import partial
@@ -25,5 +27,5 @@ except KeyboardInterrupt:
 
 
 def test_workers_end_with_the_process_that_is_told_to() -> None:
-    done = subprocess.run([sys.executable, "-c", ENDED], capture_output=True, text=True, timeout=100, check=False)
+    done = subprocess.run([sys.executable, "-c", ENDED], capture_output=True, text=True, timeout=LONGEST, check=False)
     assert done.stdout == "ended\n", done.stderr

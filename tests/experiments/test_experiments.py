@@ -32,6 +32,7 @@ from privacyfunnel.experiments.reproduction import EXPERIMENTS, KINDS, Reproduct
 from privacyfunnel.model.information import information
 from privacyfunnel.model.promises import LDP, SRLIP
 from tests import commands
+from tests.commands import LONGEST
 
 NOISE = 1e-6  # nats: what optima are proved to, and what nine digits of a CSV file leave
 Rows = dict[str, list[dict[str, Any]]]
@@ -131,7 +132,9 @@ def test_both_ways_to_ldp_find_the_same_utility(rows: Rows) -> None:
             assert row["utility"] == pytest.approx(ours[point]["utility"], abs=NOISE)
     joint = uniform_joint(2, (4,), seed=3)
     for epsilon in (0.2, 0.5, 1.0):
-        listed = enumeration.enumerate_vertices(enumeration.ldp_conditions(joint, epsilon), joint.p_x, time_limit=60)
+        listed = enumeration.enumerate_vertices(
+            enumeration.ldp_conditions(joint, epsilon), joint.p_x, time_limit=LONGEST
+        )
         assert listed is not None
         assert listed.utility == pytest.approx(optimal(joint, LDP(epsilon)).utility, abs=1e-7)
 
@@ -168,7 +171,7 @@ def test_the_recipe_keeps_each_attributes_inequalities_and_is_what_the_vertices_
         assert (conditions @ recipe.factors[j].channel >= -1e-12).all()
         if j < 2:  # the third attribute's vertices take a minute
             p_x = np.array([joint.p_x[joint.combos[:, j] == label].sum() for label in range(lip_srlip.SIZES[j])])
-            listed = enumeration.enumerate_vertices(conditions, p_x, time_limit=60)
+            listed = enumeration.enumerate_vertices(conditions, p_x, time_limit=LONGEST)
             assert listed is not None
             assert listed.utility == pytest.approx(information(p_x[:, None] * recipe.factors[j].channel), abs=1e-6)
 

@@ -103,7 +103,7 @@ def test_the_optimum_has_a_row_for_anything_else_whatever_it_looks_at() -> None:
         (SEVERAL, SRLIP(1.0), False),
     ):
         asked = promise.for_population(joint).covering_anything_else()
-        best = optimal(joint, asked, sees_secret=sees_secret, gap=0.1, time_limit=20)
+        best = optimal(joint, asked, sees_secret=sees_secret, gap=0.1)
         law = law_of(best.sealed)
         assert law.anything_else == law.inputs == joint.a * (joint.c if sees_secret else 1)
         ratio = exact_worst_leak(law, asked, joint).ratio
@@ -118,7 +118,7 @@ def test_the_optimum_has_a_row_for_anything_else_whatever_it_looks_at() -> None:
 def test_every_use_has_a_row_for_anything_else_that_is_certified_and_costs_little(use: Use) -> None:
     closed = LDP(1.0).for_population(JOINT)
     promise = closed.covering_anything_else()
-    best = optimal(JOINT, promise, use, gap=1e-3, time_limit=20)
+    best = optimal(JOINT, promise, use, gap=1e-3)
     law = law_of(best.sealed)
     assert law.anything_else == JOINT.a
     ratio = exact_worst_leak(law, promise, JOINT).ratio
@@ -128,7 +128,7 @@ def test_every_use_has_a_row_for_anything_else_that_is_certified_and_costs_littl
     listed = best.protocol.channel / best.protocol.channel.sum(axis=0)
     far = np.abs(listed[:, :, None] - listed[:, None, :]).max(axis=0)
     assert far[~np.eye(len(far), dtype=bool)].min() > 1e-9  # no two outputs for what they say of anything else alone
-    without = optimal(JOINT, closed, use, gap=1e-3, time_limit=20)
+    without = optimal(JOINT, closed, use, gap=1e-3)
     assert without.bound <= best.value <= 1.2 * without.value
 
 
@@ -140,10 +140,10 @@ def test_no_share_that_anything_else_is_given_makes_a_bound_say_too_much(
     joint = Joint.from_counts(np.random.default_rng(seed).integers(200, 900, (3, 3)))
     promise = kind(1.0).for_population(joint).covering_anything_else()
     use = Statistics() if kept is None else Balanced(kept)
-    best = optimal(joint, promise, use, gap=1e-4, time_limit=20)
+    best = optimal(joint, promise, use, gap=1e-4)
     for share in (1e-4, 1e-3, 1e-2):
         with patch("privacyfunnel.designs.optimal.statistics_solver.UNSEEN_BESIDE", share):
-            rough = optimal(joint, promise, use, gap=1e-4, time_limit=20)
+            rough = optimal(joint, promise, use, gap=1e-4)
         assert rough.bound <= best.value
         assert rough.value >= best.bound
     assert best.value - best.bound <= 5e-3 * best.value + 1e-4

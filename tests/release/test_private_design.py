@@ -124,7 +124,7 @@ def test_seeing_the_secret_and_several_columns() -> None:
     wider = listed(illness=["flu", "none"], town=["Bruges", "Ghent", "Ostend"], sex=["f", "m"])
     sealed = made(frame, domain=wider, publish=["town", "sex"], promise=SRLIP(1.0), effort=Effort(gap=0.05))
     assert sealed.law.inputs == 6
-    seeing = made(people(), sees_secret=True, promise=LDP(1.0), effort=Effort(gap=0.01, time_limit=5.0))
+    seeing = made(people(), sees_secret=True, promise=LDP(1.0), effort=Effort(gap=0.01))
     assert seeing.law.sees_secret
 
 

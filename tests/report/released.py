@@ -16,7 +16,7 @@ from privacyfunnel.report.release_page import Occasion, owner_page
 HOSTILE = "<script>alert('pwned')</script>"
 DOLLARS = "$\\frac{1}{0}$ & <b>"
 OCCASION = Occasion(datetime(2026, 1, 2, 3, 4, tzinfo=UTC), "people.csv", "privacyfunnel sanitise people.csv")
-QUICK = Effort(gap=1e-2, time_limit=1.0)
+QUICK = Effort(gap=1e-2)
 AGES = ("< 10", "[10, 20)", "[20, 30)", ">= 30")
 
 

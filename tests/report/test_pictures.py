@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from privacyfunnel.report import svg
 from privacyfunnel.report.release_page import public_page
+from tests.commands import LONGEST
 from tests.report.released import KINDS, OCCASION, page, released
 
 
@@ -73,7 +74,7 @@ def test_a_real_browser_shows_every_figure_without_errors_cut_names_or_sideways_
             "--virtual-time-budget=5000",
             "--dump-dom", probe.as_uri(),
         ],
-        capture_output=True, text=True, timeout=120, check=True,
+        capture_output=True, text=True, timeout=LONGEST, check=True,
     )  # fmt: skip
     assert "CONSOLE" not in done.stderr
     found = json.loads(html.unescape(re.search(r"<title>(.*?)</title>", done.stdout).group(1)))  # type: ignore[union-attr]

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
-PATIENCE = 60.0  # seconds until a wait is in vain
+PATIENCE = 300.0  # seconds until a wait is in vain
 # The browser reads from file 3 and writes to file 4: what is there goes elsewhere first.
 NUMBERED = """
 import fcntl, os, sys

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.commands import LONGEST
+
 ADDRESS = re.compile(r"http://127\.0\.0\.1:(\d+)/\?token=(\S+)")
 
 
@@ -41,7 +43,7 @@ class Running:
         self, path: str, method: str = "GET", body: bytes | str | None = None, host: str | None = None, **headers: str
     ) -> Answer:
         """One request; names of headers have _ for -."""
-        line = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        line = http.client.HTTPConnection("127.0.0.1", self.port, timeout=LONGEST)
         line.putrequest(method, path, skip_host=True)
         line.putheader("Host", host or f"127.0.0.1:{self.port}")
         data = body.encode() if isinstance(body, str) else body

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from privacyfunnel.studio.task_pool import ENDED, FAILED, TaskPool
+from tests.commands import LONGEST
 
 
 class Line:
@@ -44,7 +45,7 @@ def test_work_whose_answer_cannot_be_read_is_said_to_have_failed(
     crew = TaskPool()
     monkeypatch.setattr(crew, "_take_process", lambda: (Ended(), Line(error)))
     job = crew.begin("scan")
-    end = time.monotonic() + 10
+    end = time.monotonic() + LONGEST
     while not job.is_over and time.monotonic() < end:
         time.sleep(0.01)
     assert job.state == FAILED

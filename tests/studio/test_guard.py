@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from privacyfunnel.studio.private_folder import PREFIX, open_private_folder
+from tests.commands import LONGEST
 from tests.studio.running import Running, running
 
 SECRET_WORDS = ("clerk", "miner", "nurse", "Ulm", "600")
@@ -109,7 +110,7 @@ def test_a_browser_is_started_without_the_token_in_its_command_line(tmp_path: Pa
     opener.write_text(f'#!/bin/sh\necho "$1" > {told}.new && mv {told}.new {told}\n', encoding="utf-8")
     opener.chmod(0o700)
     with running(None, tmp_path, BROWSER=f"{opener} %s") as mine:
-        end = time.monotonic() + 20
+        end = time.monotonic() + LONGEST
         while not told.exists():
             assert time.monotonic() < end
             time.sleep(0.02)
@@ -124,7 +125,7 @@ def test_a_browser_is_started_without_the_token_in_its_command_line(tmp_path: Pa
 def test_a_path_that_is_no_table_is_answered_in_one_sentence(studio: Running) -> None:
     path, cookie = studio.entered()
     studio.ask(f"{path}/table", "POST", "path=/nowhere/people.csv", Cookie=cookie, Origin=studio.origin)
-    end = time.monotonic() + 20
+    end = time.monotonic() + LONGEST
     while "there is no file" not in (text := studio.ask(f"{path}/table/part", Cookie=cookie).text):
         assert time.monotonic() < end, text
 

@@ -14,6 +14,7 @@ import axe_core_python
 import pytest
 
 from privacyfunnel.mechanisms.sealing import SealedProtocol
+from tests.commands import LONGEST
 from tests.studio.browser import Browser, Tab
 from tests.studio.running import Running, running
 
@@ -244,13 +245,13 @@ def test_a_studio_that_is_killed_while_it_publishes_leaves_nothing_half_written(
         saved(tab)
         tab.run("document.querySelectorAll('.ticks input').forEach(tick => tick.click())")
         tab.click(".part form button")
-        end = time.monotonic() + 30
+        end = time.monotonic() + LONGEST
         while not (out.exists() and any(out.iterdir())):
             assert time.monotonic() < end
             time.sleep(0.01)
         mine.process.send_signal(signal.SIGKILL)
         mine.process.wait()
-    end = time.monotonic() + 10
+    end = time.monotonic() + LONGEST
     while any(f"worker {mine.process.pid}" in line for line in _processes()):  # whoever works for it notices
         assert time.monotonic() < end
         time.sleep(0.05)

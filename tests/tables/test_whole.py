@@ -17,6 +17,7 @@ from privacyfunnel.errors import OutputError
 from privacyfunnel.tables.readers.suffixes import SUFFIXES
 from privacyfunnel.tables.readers.table_files import write_table
 from privacyfunnel.tables.writers.atomic_files import atomic_file, atomic_files
+from tests.commands import LONGEST
 
 
 @contextmanager
@@ -163,7 +164,7 @@ print(points)
 @pytest.mark.parametrize("old", ["", "table.csv", "table.parquet"])
 def test_wherever_a_run_is_killed_no_table_stands_beside_what_is_not_its_own(tmp_path: Path, old: str) -> None:
     command = [sys.executable, "-c", KILLED_ANYWHERE, str(tmp_path / "into"), old]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LONGEST)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) > (20 if not old else 35)
 

@@ -1,0 +1,156 @@
+"""Figures as people read them: percent, percentage points, factors, ε, nats, counts and durations.
+
+This is the only place that rounds a figure for reading. A bound is rounded outwards: an upper bound never down, a lower
+bound never up, so that the printed bound holds whenever the exact one does. Rounding starts from the shortest decimal
+that is the number, so 0.1 is printed as 0.1 and there is no tolerance: read back as a number, a figure rounded up is at
+least the one it was made from.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
+
+UNBOUNDED = "unbounded"
+FIGURES = 4  # of an ε, as in a certificate
+PLACES = 4  # of nats
+FINEST = 12  # places of a percentage
+WIDE = Context(prec=400)  # holds every float to `FINEST` places
+LARGEST_FACTOR = Decimal(10_000)  # larger ones are written as powers of e
+
+
+def format_percent(share: float, *, up: bool = False, down: bool = False) -> str:
+    """A share in percent, to a tenth; near 0 % and 100 % to two significant digits of the distance.
+
+    >>> format_percent(0.7425), format_percent(0.7425, up=True), format_percent(0.7425, down=True)
+    ('74.2 %', '74.3 %', '74.2 %')
+    >>> format_percent(0.3), format_percent(0.000301), format_percent(0.99961), format_percent(0.999)
+    ('30 %', '0.030 %', '99.961 %', '99.9 %')
+    """
+    return UNBOUNDED if math.isinf(share) else f"{_percentage(share, up=up, down=down)} %"
+
+
+def format_percent_range(low: float, high: float) -> str:
+    """An interval of shares, both ends rounded outwards.
+
+    >>> format_percent_range(0.1103, 0.74251), format_percent_range(0.0, 1.0)
+    ('11.0 to 74.3 %', '0 to 100 %')
+    """
+    return f"{_percentage(low, down=True)} to {_percentage(high, up=True)} %"
+
+
+def format_points(share: float) -> str:
+    """Half the width of an interval of shares, in percentage points; never rounded down.
+
+    >>> format_points(0.0042), format_points(0.00004), format_points(0.1234), format_points(0.0)
+    ('0.42', '0.004', '12.4', '0')
+    """
+    return UNBOUNDED if math.isinf(share) else _percentage(share, up=True)
+
+
+def format_epsilon(epsilon: float, *, down: bool = False) -> str:
+    """An ε to four significant digits, rounded up; a lower bound is rounded `down`.
+
+    >>> [format_epsilon(value) for value in (0.51234, 1.0, 100.0001, 4e-11, 9.9999e-7, 1e300, math.inf)]
+    ['0.5124', '1', '100.1', '4e-11', '1e-06', '1e+300', 'unbounded']
+    >>> format_epsilon(0.51236, down=True)
+    '0.5123'
+    """
+    if math.isinf(epsilon):
+        return UNBOUNDED
+    return _significant(_exact(epsilon), FIGURES, up=not down, down=down)
+
+
+def format_factor(epsilon: float, *, down: bool = False) -> str:
+    """The factor e^ε to three significant digits, rounded up; a lower bound is rounded `down`.
+
+    >>> format_factor(1.0), format_factor(0.0), format_factor(800.0), format_factor(math.inf)
+    ('2.72', '1', 'e^800', 'unbounded')
+    """
+    if math.isinf(epsilon):
+        return UNBOUNDED
+    exact = _exact(epsilon)
+    if exact > LARGEST_FACTOR.ln():
+        return f"e^{format_epsilon(epsilon, down=down)}"
+    return _significant(Context(prec=40).exp(exact), 3, up=not down, down=down)
+
+
+def format_nats(nats: float, error: float = 0.0, *, up: bool = False, down: bool = False) -> str:
+    """An amount of information; `error` is its standard error, where it is a mean over records.
+
+    >>> format_nats(1.25), format_nats(1.25, 0.004), format_nats(0.99412039, up=True)
+    ('1.2500 nats', '1.2500 ± 0.0040 nats (mean and standard error over the records)', '0.9942 nats')
+    """
+    value = format_places(nats, up=up, down=down)
+    if error:
+        return f"{value} ± {format_places(error, up=True)} nats (mean and standard error over the records)"
+    return f"{value} nats"
+
+
+def format_places(value: float, places: int = PLACES, *, up: bool = False, down: bool = False) -> str:
+    """A figure with a fixed number of decimal places.
+
+    >>> format_places(2.5), format_places(0.99412039, up=True), format_places(1 / 3, 2)
+    ('2.5000', '0.9942', '0.33')
+    """
+    return UNBOUNDED if math.isinf(value) else f"{_quantise(_exact(value), places, up=up, down=down):f}"
+
+
+def format_number(value: float) -> str:
+    """The shortest text that is this number; for what somebody typed.
+
+    >>> format_number(1.0), format_number(0.1), format_number(1e-7), format_number(5)
+    ('1', '0.1', '1e-07', '5')
+    """
+    return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))
+
+
+def format_count(number: int) -> str:
+    """A whole number, which may be very large.
+
+    >>> format_count(48842), format_count(2**64)
+    ('48,842', '2^64')
+    """
+    if number.bit_length() > 40 and number & (number - 1) == 0:
+        return f"2^{number.bit_length() - 1}"
+    return f"{number:,}"
+
+
+def format_duration(seconds: float) -> str:
+    """A time.
+
+    >>> format_duration(0.0042), format_duration(1.26), format_duration(133), format_duration(1500)
+    ('4.2 ms', '1.3 s', '133 s', '25 min')
+    """
+    if seconds < 0.1:
+        return f"{1000 * seconds:.1f} ms"
+    if seconds < 600:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min"
+
+
+def _percentage(share: float, *, up: bool = False, down: bool = False) -> str:
+    """100 times the share, to a tenth or to two significant digits of the distance from 0 and 100."""
+    value = _exact(share).scaleb(2)
+    near = min((distance for distance in (abs(value), abs(100 - value)) if distance), default=Decimal(100))
+    places = 1 if near >= 1 else min(1 - near.adjusted(), FINEST)
+    rounded = _quantise(value, places, up=up, down=down)
+    return f"{rounded.normalize() if rounded == value else rounded:f}"
+
+
+def _exact(value: float) -> Decimal:
+    """The shortest decimal that is this number."""
+    return Decimal(repr(float(value)))
+
+
+def _quantise(value: Decimal, places: int, *, up: bool, down: bool) -> Decimal:
+    """The value rounded to so many places; never minus zero."""
+    rounding = ROUND_CEILING if up else ROUND_FLOOR if down else ROUND_HALF_EVEN
+    return WIDE.plus(value.quantize(Decimal(1).scaleb(-places), rounding, WIDE))
+
+
+def _significant(value: Decimal, figures: int, *, up: bool, down: bool) -> str:
+    """The value rounded to so many significant digits, without zeros at the end."""
+    rounding = ROUND_CEILING if up else ROUND_FLOOR if down else ROUND_HALF_EVEN
+    rounded = Context(prec=figures, rounding=rounding).plus(value).normalize()
+    return f"{rounded:f}" if not rounded or -4 <= rounded.adjusted() < 6 else f"{float(rounded):g}"
