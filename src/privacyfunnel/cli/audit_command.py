@@ -249,7 +249,7 @@ def _audit_protocol(
             (
                 "draw",
                 f"consistent {how}: chi-square {draw.statistic:.1f} on {draw.degrees} degrees of freedom, "
-                f"p = {draw.p_value:.3f} (a true draw is called false once in {1 / FALSE_ALARM:,.0f} audits)",
+                f"p = {draw.p_value:.3f} (refused below {FALSE_ALARM:g}, which is exact in the limit of many rows)",
             )
         )
         if not draw.paired:
@@ -310,7 +310,7 @@ def _draw_facts(draw: DrawAgreement, secret: str, false_alarm: float) -> list[tu
                 "independence",
                 f"outputs follow {secret} no more than the protocol lets them, p = "
                 f"{draw.secret_dependence.p_value:.3f} "
-                f"(a true draw is called false at most once in {1 / false_alarm:,.0f} audits)",
+                f"(refused below {false_alarm:g}; its chi-squares are exact in the limit of many rows)",
             )
         )
     if draw.unseeded:
