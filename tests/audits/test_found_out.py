@@ -122,7 +122,7 @@ def test_outputs_that_follow_the_secret_are_found_out_though_each_value_became_w
     following(people, out, "town", turned)
     sentence = turned_down(capsys, *audit_of(people, out, "following.csv"))
     sees = method == "conditional-reporting"  # then the law itself says what (s, x) becomes
-    assert ("must look drawn" if sees else "must not follow ill beyond what the protocol lets them") in sentence
+    assert ("must look drawn" if sees else "must not depend on ill beyond what the protocol allows") in sentence
 
 
 def test_they_are_found_out_where_every_value_is_rare(
@@ -131,7 +131,7 @@ def test_they_are_found_out_where_every_value_is_rare(
     out = released(people, tmp_path / "out", publish="street")
     assert found_by(capsys, *audit_of(people, out))["draw"]["follows_secret"]["p_value"] > 1e-6
     following(people, out, "street")
-    assert "must not follow ill" in turned_down(capsys, *audit_of(people, out, "following.csv"))
+    assert "must not depend on ill" in turned_down(capsys, *audit_of(people, out, "following.csv"))
 
 
 @pytest.mark.parametrize("kind", MAKERS)

@@ -3,6 +3,7 @@
 import json
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -41,8 +42,14 @@ def table(tmp_path: Path) -> Path:
 
 
 def honest(table: Path) -> SealedProtocol:
-    asked = {"secret": "illness", "publish": "town", "promise": LIP(1.0), "design_epsilon": 1.0, "domain": domain()}
-    return design(pl.read_csv(table), **asked)  # type: ignore[arg-type]
+    asked: dict[str, Any] = {
+        "secret": "illness",
+        "publish": "town",
+        "promise": LIP(1.0),
+        "design_epsilon": 1.0,
+        "domain": domain(),
+    }
+    return design(pl.read_csv(table), **asked)
 
 
 def forged(cells: np.ndarray) -> SealedProtocol:
@@ -59,15 +66,17 @@ def forged(cells: np.ndarray) -> SealedProtocol:
 def test_a_forged_private_design_is_refused_with_the_owners_table(table: Path, tmp_path: Path) -> None:
     independent = np.outer(COUNTS.sum(axis=1), COUNTS.sum(axis=0)) // COUNTS.sum()
     forged(independent).save(tmp_path / "forged.json")
-    for more in ({}, {"domain": domain()}):
+    choices: list[dict[str, Any]] = [{}, {"domain": domain()}]
+    for more in choices:
         with pytest.raises(GuaranteeError, match="with the noise they state"):
-            audit(tmp_path / "forged.json", table, **more)  # type: ignore[arg-type]
+            audit(tmp_path / "forged.json", table, **more)
 
 
 def test_an_honest_private_design_is_accepted_with_and_without_its_domain(table: Path, tmp_path: Path) -> None:
     honest(table).save(tmp_path / "protocol.json")
-    for more, by_label in (({}, False), ({"domain": domain()}, True)):
-        found = audit(tmp_path / "protocol.json", table, **more)  # type: ignore[arg-type]
+    choices: list[tuple[dict[str, Any], bool]] = [({}, False), ({"domain": domain()}, True)]
+    for more, by_label in choices:
+        found = audit(tmp_path / "protocol.json", table, **more)
         assert found.noise is not None
         assert found.noise.by_label is by_label
         assert ("noise", str(found.noise)) in found.file_facts

@@ -11,15 +11,17 @@ from privacyfunnel import LDP, LIP, SRLIP, Joint
 from privacyfunnel.designs.baselines import conditional_reporting, randomised_response, unary_encoding
 from privacyfunnel.designs.product.budgets import product_protocol
 from privacyfunnel.errors import SizeError
+from privacyfunnel.mechanisms.channel import ChannelMechanism
 from privacyfunnel.mechanisms.kept_leakage import kept_leakage
 from privacyfunnel.mechanisms.sealing import seal
 from privacyfunnel.model.promises import Promise
+from privacyfunnel.model.protocols.channel_protocol import Protocol
 
 RNG = np.random.default_rng(4)
 S = RNG.choice(3, 4000, p=[0.5, 0.3, 0.2])
 X = (S + RNG.choice(4, 4000, p=[0.4, 0.3, 0.2, 0.1])) % 4
 K = (S + RNG.choice(3, 4000, p=[0.5, 0.3, 0.2])) % 3
-JOINT = Joint.from_counts([[int(((s == S) & (x == X)).sum()) for x in range(4)] for s in range(3)])
+JOINT = Joint.from_counts([[int(np.sum((s == S) & (x == X))) for x in range(4)] for s in range(3)])
 
 
 def by_definition(q: dict[tuple[int, int], list[int]], kept: np.ndarray, promise: Promise) -> float:
@@ -29,7 +31,7 @@ def by_definition(q: dict[tuple[int, int], list[int]], kept: np.ndarray, promise
     for s, x, k in zip(S.tolist(), X.tolist(), kept.tolist(), strict=True):
         for y in range(outputs):
             chance[s, y, k] = chance.get((s, y, k), Fraction(0)) + Fraction(q[s, x][y], 2**64)
-    rows = [int((s == S).sum()) for s in range(3)]
+    rows = [int(np.sum(s == S)) for s in range(3)]
     worst = 0.0
     for y in range(outputs):
         for k in set(kept.tolist()):
@@ -44,9 +46,10 @@ def by_definition(q: dict[tuple[int, int], list[int]], kept: np.ndarray, promise
 
 @pytest.mark.parametrize("promise", [LIP(0.4), LDP(0.9)])
 @pytest.mark.parametrize("method", [randomised_response, conditional_reporting])
-def test_output_and_kept_column_leak_what_fractions_say(promise: Promise, method: Callable[..., object]) -> None:
-    sealed = seal(method(JOINT, promise), promise, JOINT)  # type: ignore[arg-type]
-    table = [sealed.law.column(y) for y in range(len(sealed.law.outputs))]  # type: ignore[attr-defined]
+def test_output_and_kept_column_leak_what_fractions_say(promise: Promise, method: Callable[..., Protocol]) -> None:
+    sealed = seal(method(JOINT, promise), promise, JOINT)
+    assert isinstance(sealed.law, ChannelMechanism)
+    table = [sealed.law.column(y) for y in range(len(sealed.law.outputs))]
     q = {
         (s, x): [column[s * 4 + x if sealed.sees_secret else x] for column in table] for s in range(3) for x in range(4)
     }

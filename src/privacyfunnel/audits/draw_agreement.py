@@ -32,9 +32,8 @@ from privacyfunnel.tables.coding.column_names import validate_columns
 if TYPE_CHECKING:
     from privacyfunnel.tables.readers.table_files import Table
 
-FALSE_ALARM = (
-    1e-6  # that a true draw is refused: by Bernstein for any number of rows, by chi-square in the limit of many
-)
+FALSE_ALARM = 1e-6  # that a true draw is refused; exact for Bernstein's bound, asymptotic for chi-square
+
 LEAST_EXPECTED = 20  # cells that expect fewer rows are joined before they are compared
 
 
@@ -109,8 +108,8 @@ def judge_draw(
     if not following.p_value >= FALSE_ALARM:
         raise GuaranteeError(
             f"outputs of {table.name} must not depend on {' & '.join(sealed.domain.secret_columns)} beyond what the "
-            f"protocol allows; they do (p below {FALSE_ALARM:g}; chi-square tests hold in the limit of many rows). It was "
-            "altered, or drawn otherwise: do not publish it."
+            f"protocol allows; they do (p below {FALSE_ALARM:g}; for chi-square in the limit of many rows). It was altered, "
+            "or drawn otherwise: do not publish it."
         )
     guessed = first.matches_seed(sealed.law, guessable_seeds()) if sealed.for_publication else None
     return replace(draw, secret_dependence=following, unseeded=_check_seed(guessed, table.name), kept_columns=beside)
@@ -165,7 +164,8 @@ def _check_p_value(draw: DrawAgreement, name: str) -> DrawAgreement:
     if degrees and not min(p_value, float(chdtr(degrees, statistic))) >= FALSE_ALARM / 2:
         raise GuaranteeError(
             f"{name} must look drawn from its protocol; chi-square is {statistic:.6g} on {degrees} degrees of freedom "
-            f"(p below {FALSE_ALARM:g} in the limit of many rows). It was altered, or drawn otherwise: do not publish it."
+            f"(p below {FALSE_ALARM:g} in the limit of many rows). It was altered, or drawn otherwise: do not publish "
+            "it."
         )
     return replace(draw, p_value=p_value)
 
