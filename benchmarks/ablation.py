@@ -5,6 +5,7 @@ python -m benchmarks.ablation --quick                       the instances that t
 python -m benchmarks.ablation --only interval,product_proofs --instances lip,census
 python -m benchmarks.ablation --table                       print the table of what was measured, measure nothing
 python -m benchmarks.ablation --fresh                       measure again what is known
+python -m benchmarks.ablation --check                       compare the engine as it is with the rows on file
 
 A strategy is in the engine because some row of this table needs it. A row is defended where, without the strategy, the
 value is worse, the gap wider or the work longer than the limits below allow; "better without" is the opposite. A
@@ -45,14 +46,13 @@ from privacyfunnel.arrays import FloatArray
 from privacyfunnel.designs.methods import Effort, Options, find_method
 from privacyfunnel.designs.optimal.optimum import optimal
 from privacyfunnel.designs.optimal.privacy_funnel import optimal_on_average
-from privacyfunnel.engine import moment_driver, moment_plan, plan
+from privacyfunnel.engine import plan
 from privacyfunnel.engine.bounds import conditional_entropy, dual_bounds, side_channel_relaxation
-from privacyfunnel.engine.clock import FOREVER, Clock
+from privacyfunnel.engine.clock import Clock
 from privacyfunnel.engine.driver import ColumnGeneration, Pace
 from privacyfunnel.engine.linear_uses import line
 from privacyfunnel.engine.lp import batched_simplex, credal_simplex, highs, tableau
-from privacyfunnel.engine.masters import blocks, repair, restricted_master, slack_masters
-from privacyfunnel.engine.masters.moment import Moment
+from privacyfunnel.engine.masters import blocks, moment, repair, restricted_master, slack_masters
 from privacyfunnel.engine.objective import Objective
 from privacyfunnel.engine.oracles import constraint_oracle, credal_batch, interval, oracle, polytope
 from privacyfunnel.engine.problem import Problem, Split
@@ -66,19 +66,12 @@ from privacyfunnel.engine.proofs import (
     extreme_rays,
     product_programme,
     products,
-    sparse_products,
     squared_chords,
 )
 from privacyfunnel.engine.reductions import lazy_constraints, reduced_problems, refinement
-from privacyfunnel.engine.search import (
-    average_descent,
-    class_subspace,
-    direction,
-    pair_atoms,
-    searches,
-    subspace,
-    tangent,
-)
+from privacyfunnel.engine.search import direction as average_descent
+from privacyfunnel.engine.search import subspace, tangent, vertices
+from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.model.information import entropy, information
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
@@ -87,6 +80,7 @@ from privacyfunnel.model.uses.use import Information
 FILE = Path(__file__).parent / "goals" / "ablation.csv"
 WORSE_VALUE = 0.005  # of the scale of an instance: a value that is worse by more defends a strategy …
 WORSE_GAP = 0.005  # … and so does a gap that is wider by more
+MOST_WORSE = 0.02  # the same for --check, which compares the engine with what it was
 WORSE_WORK = 0.10  # … and counted work that is longer by this share, on runs that came to their end
 WORSE_TIME, LEAST_SECONDS = 0.4, 0.3  # the same for processor time, which a busy machine changes by a third
 QUICK = 4.0  # seconds: instances of --quick have no more
@@ -351,24 +345,24 @@ def put(holder: object, thing: Any, other: object) -> None:
     setattr(holder, thing.__name__, other)
 
 
-def replace_way(made: object, other: Callable[[Problem, str], ColumnGeneration] | None = None) -> None:
-    """Solve another way what this line of the plan would: the next that fits, where none is named."""
+def replace_way(made: object, other: Callable[[plan.Request, str], ColumnGeneration] | None = None) -> None:
+    """Solve another way what these lines of the plan would: the next that fits, where none is named."""
 
-    def chosen(problem: Problem) -> ColumnGeneration:
-        way = next(way for way in plan.PLAN if way.when(problem) and (way.build is not made or other is not None))
-        return other(problem, way.name) if other is not None and way.build is made else way.build(problem, way.name)
+    def chosen(request: plan.Request) -> ColumnGeneration:
+        way = next(way for way in plan.PLAN if way.when(request) and (way.build is not made or other is not None))
+        return other(request, way.name) if other is not None and way.build is made else way.build(request, way.name)
 
-    put(plan, plan.choose_generation, chosen)
+    put(plan, plan.choose, chosen)
 
 
-def drop_moment_ways(*made: object) -> None:
-    """Solve with the next line of the plan for second moments that fits."""
+def drop_ways(*made: object) -> None:
+    """Solve with the next line of the plan that fits."""
 
-    def chosen(problem: Problem, moment: Moment, clock: Clock = FOREVER) -> Any:
-        way = next(way for way in moment_plan.MOMENT_PLAN if way.when(problem) and way.build not in made)
-        return moment_driver.MomentGeneration(problem, moment, way.build(problem, moment, clock), way.name)
+    def chosen(request: plan.Request) -> ColumnGeneration:
+        way = next(way for way in plan.PLAN if way.when(request) and way.build not in made)
+        return way.build(request, way.name)
 
-    put(moment_plan, moment_plan.choose_moment_generation, chosen)
+    put(plan, plan.choose, chosen)
 
 
 def nothing_simpler(*_: object) -> Callable[[float], float]:
@@ -376,73 +370,21 @@ def nothing_simpler(*_: object) -> Callable[[float], float]:
     return lambda seconds: 0.0
 
 
-class AnyWalks(tangent.MomentTangentSearch):
-    """Walks by tangents from directions by chance, with what other searches have."""
+class PolytopeWalks(tangent.TangentSearch):
+    """Descents by tangents over a polytope, in place of walks over its vertices."""
 
-    patience = 1
-
-    def cover(self, prices: FloatArray, missing: FloatArray, clock: Clock = FOREVER) -> FloatArray:
-        """The same as downhill."""
-        return self.descend(prices, clock)
-
-
-class PolytopeWalks(AnyWalks):
-    """The same over a polytope, in place of walks over its vertices."""
-
-    def __init__(self, polytope: polytope.Polytope, objective: Objective) -> None:
+    def __init__(self, polytope: polytope.Polytope, objective: Objective, *, in_turn: bool = False) -> None:
         shape = SimpleNamespace(objective=objective, size=polytope.inputs)
-        super().__init__(polytope, cast(Problem, shape), searches.VertexSearch.starts)
+        super().__init__(polytope, cast(Problem, shape), vertices.VertexSearch.starts)
 
 
 # Those in doubt come first: this is the order in which they are measured.
-
-
-@without(searches.AlternatingSearch)
-def boxes_in_turn() -> None:
-    """LDP: walks over the polytope itself, none over boxes of fixed place"""
-    put(plan, searches.AlternatingSearch, lambda searches: searches[-1])
 
 
 @without(class_cones, extreme_rays, entered=class_cones.ClassRelaxation)
 def class_cone_boxes() -> None:
     """SRLIP: chords over boxes of entries prove, as they do elsewhere"""
     put(plan, class_cones.class_cones, lambda rows, polytope: None)
-
-
-@without(sparse_products, pair_atoms, entered=sparse_products)
-def sparse_product_proofs() -> None:
-    """statistics of many values: bounded by groups of secrets, searched by walks alone"""
-    drop_moment_ways(moment_plan._build_sparse_products)
-
-
-@without(pair_atoms)
-def pair_table() -> None:
-    """statistics: walks alone, without a table of all atoms over two inputs"""
-    put(moment_plan, pair_atoms.PairAtomSearch, lambda search, problem: searches)
-
-
-@without(sparse_products)
-def sparse_product_programme() -> None:
-    """statistics: all entries of the form in the programme from the beginning"""
-    put(moment_plan, sparse_products.SparseProductProgramme, product_programme.ProductProgramme)
-
-
-@without(product_programme.ProductProgramme)
-def full_product_programme() -> None:
-    """statistics: entries of the form arrive as they are needed (not over sets of priors)"""
-    put(moment_plan, product_programme.ProductProgramme, sparse_products.SparseProductProgramme)
-
-
-@without(
-    slack_masters.ResidualMaster,
-    repair,
-    reduced_problems.coarsen,
-    reduced_problems._parts,
-    entered=slack_masters.ResidualMaster,
-)
-def many_inputs_at_350() -> None:
-    """a master with loans up to 350 inputs (MANY_INPUTS)"""
-    plan.MANY_INPUTS = 350
 
 
 @without(
@@ -458,12 +400,12 @@ def rest_master() -> None:
 
     def with_loans(problem: Problem, name: str, search: Any, proof: Any) -> ColumnGeneration:
         if proof is not None:
-            return plan._build_penalised(problem, name, search, proof, 0.0)
+            return plan._build_penalised(problem, name, search, proof)
         bound, pace = (
             dual_bounds.RelaxationBound(problem, None, plan._start_relaxation),
-            Pace(0.0, plan.PATIENCE, plan.SOUGHT * problem.prior_cost),
+            Pace(patience=SETTINGS.driver.patience, closest=SETTINGS.driver.sought * problem.prior_cost),
         )
-        return ColumnGeneration(problem, slack_masters.PenalisedMaster(problem, search), bound, pace, name)
+        return ColumnGeneration(slack_masters.PenalisedMaster(problem, search), bound, pace, name)
 
     put(plan, plan._build_residual, with_loans)
 
@@ -490,16 +432,10 @@ def alike_inputs_merged() -> None:
     put(slack_masters, reduced_problems.merge_equal, unmerged)
 
 
-@without(direction.SteepestDirection)
+@without(moment.DirectionMaster)
 def steepest_rounds() -> None:
     """statistics: one programme and one search, in place of turns until nothing is found"""
-    direction.ROUNDS = 1
-
-
-@without(searches.TangentSearch)
-def tangent_search() -> None:
-    """walks by tangents as they are for statistics (TangentWalks) wherever TangentSearch walks"""
-    put(plan, searches.TangentSearch, AnyWalks)
+    vars(SETTINGS.moments)["direction_rounds"] = 1
 
 
 @without(credal_chords)
@@ -517,71 +453,61 @@ def boxed_chords() -> None:
 @without(credal_batch, credal_simplex)
 def credal_simplex_kernel() -> None:
     """sets of priors over few inputs: one programme of HiGHS after the other, as over many"""
-    plan.FEW_INPUTS = 0
+    vars(SETTINGS.plan)["few_credal_inputs"] = 0
 
 
-@without(products, product_programme, entered=moment_plan._build_products)
+@without(products, product_programme, entered=plan._build_moment_products)
 def product_proofs() -> None:
-    """statistics of few values: chords of squares, or products with few entries, or groups of secrets"""
-    drop_moment_ways(moment_plan._build_products)
+    """statistics of few values: chords of squares, or groups of secrets"""
+    drop_ways(plan._build_moment_products)
 
 
 @without(squared_chords)
 def squared_chord_proofs() -> None:
-    """statistics of many values and few secrets: products with few entries"""
-    drop_moment_ways(moment_plan._build_chords)
-
-
-@without(squared_chords.TighteningProof)
-def ever_closer() -> None:
-    """one proof of the target itself, in place of ever smaller ones"""
-
-    def at_once(relaxation: Any, polish: Any) -> branch_and_bound.BranchAndBound:
-        return branch_and_bound.BranchAndBound(relaxation, relaxation.objective, polish)
-
-    put(moment_plan, squared_chords.TighteningProof, at_once)
+    """statistics of many values and few secrets: bounded by groups of secrets"""
+    drop_ways(plan._build_moment_chords)
 
 
 @without(credal_products)
 def credal_product_rows() -> None:
     """statistics over sets of priors: proofs by the table's own rows"""
-    put(moment_plan, credal_products.CredalProductCuts, lambda problem: None)
+    put(plan, credal_products.CredalProductCuts, lambda problem: None)
 
 
-@without(moment_plan._build_credal_products, credal_products)
+@without(plan._build_moment_credal, credal_products)
 def credal_product_proofs() -> None:
     """statistics over sets of priors: bounded by the table's own rows alone"""
-    drop_moment_ways(moment_plan._build_credal_products)
+    drop_ways(plan._build_moment_credal)
 
 
-@without(moment_plan._table_bound)
+@without(plan._table_bound)
 def bound_by_the_table() -> None:
     """statistics over sets of priors: no bound by the table's own rows"""
-    put(moment_plan, moment_plan._table_bound, nothing_simpler)
+    put(plan, plan._table_bound, nothing_simpler)
 
 
-@without(moment_plan._single_secret_bound)
+@without(plan._single_secret_bound)
 def moment_bound_by_groups() -> None:
     """statistics: no bound by one secret against the others"""
-    put(moment_plan, moment_plan._single_secret_bound, nothing_simpler)
+    put(plan, plan._single_secret_bound, nothing_simpler)
 
 
 @without(products.ProductRelaxation.roots)
 def floor_parts() -> None:
     """statistics under LDP: one box for the whole range of the floor"""
-    products.FLOORS = 1
+    vars(SETTINGS.proofs)["floors"] = 1
 
 
-@without(moment_driver.MomentGeneration._thin)
+@without(moment.MomentMaster._thin)
 def thinner_mixtures() -> None:
     """statistics: all atoms of the last mixture are outputs"""
-    put(moment_driver.MomentGeneration, moment_driver.MomentGeneration._thin, lambda self, atoms, weights: weights)
+    put(moment.MomentMaster, moment.MomentMaster._thin, lambda self, atoms, weights: weights)
 
 
 @without(entropic.GibbsBoxes._bounds)
 def gibbs_steps() -> None:
     """average: one linear bound of a box, at the place of the box it came from"""
-    entropic.STEPS = 1
+    vars(SETTINGS.proofs)["entropic_steps"] = 1
 
 
 @without(average_descent)
@@ -593,33 +519,29 @@ def funnel_walks() -> None:
 @without(line)
 def number_line() -> None:
     """squared distance: one programme, with the values themselves as actions"""
-    line.MOST_ROUNDS = 1
+    vars(SETTINGS.averages)["line_rounds"] = 1
 
 
-@without(subspace.RandomSubspaceSearch)
-def some_inputs_search() -> None:
-    """walks over all inputs where each step is a linear programme"""
+@without(subspace)
+def subspace_search() -> None:
+    """SRLIP of many rows: descents over all inputs, not among neighbours"""
 
-    def over_all(problem: Problem, together: int) -> searches.TangentSearch:
-        return searches.TangentSearch(constraint_oracle.ConstraintOracle(problem), problem, plan.WALKS_BY_PROGRAMME)
+    def over_all(problem: Problem, together: int, at_first: int) -> tangent.TangentSearch:
+        return tangent.TangentSearch(
+            constraint_oracle.ConstraintOracle(problem), problem, SETTINGS.search.programme_starts
+        )
 
-    put(plan, subspace.RandomSubspaceSearch, over_all)
+    put(plan, subspace.SubspaceSearch, over_all)
 
 
-@without(class_subspace)
-def neighbour_search() -> None:
-    """SRLIP of many rows: walks among inputs by chance, not among neighbours"""
+@without(vertices.VertexSearch)
+def inputs_in_turn() -> None:
+    """blocks: walks from random starts, not around each input in turn"""
     put(
         plan,
-        class_subspace.ClassSubspaceSearch,
-        lambda problem, together, first: subspace.RandomSubspaceSearch(problem, together),
+        vertices.VertexSearch,
+        lambda polytope, objective, in_turn=False: vertices.VertexSearch(polytope, objective),
     )
-
-
-@without(searches.RoundRobinSearch)
-def inputs_in_turn() -> None:
-    """blocks: walks from chance starts, not around each input in turn"""
-    put(plan, searches.RoundRobinSearch, searches.VertexSearch)
 
 
 @without(dual_bounds.RelaxationBound._bound_single_secrets)
@@ -639,16 +561,10 @@ def two_secret_bounds() -> None:
     put(dual_bounds.RelaxationBound, dual_bounds.RelaxationBound._bound_secret_pair, lambda self, problem, clock: None)
 
 
-@without(dual_bounds.RelaxationBound._secret_group_bounds)
-def more_secret_bounds() -> None:
-    """no bounds by ever more secrets singled out"""
-    put(dual_bounds.RelaxationBound, dual_bounds.RelaxationBound._secret_group_bounds, lambda self, deadline: iter(()))
-
-
 @without(reduced_problems.merge_similar)
 def nearly_alike_inputs() -> None:
     """one secret against the others: all inputs, not those nearly alike as one"""
-    dual_bounds.MANY_ALIKE = 10**9
+    vars(SETTINGS.bounds)["many_similar"] = 10**9
 
 
 @without(conditional_entropy, side_channel_relaxation, entered=conditional_entropy)
@@ -678,7 +594,7 @@ def relaxations() -> None:
     """proofs at prices alone, wherever there is something that proves"""
 
     def by_proof(problem: Problem, prover: Any, begin: Any, one_secret: bool = False) -> object:
-        return dual_bounds.NoBound() if prover is None else dual_bounds.ProofBound(problem, prover)
+        return dual_bounds.NoBound() if prover is None else dual_bounds.ProofBound(problem.prior, prover)
 
     put(plan, dual_bounds.RelaxationBound, by_proof)
 
@@ -716,8 +632,7 @@ def joined_blocks() -> None:
 @without(interval)
 def interval_table() -> None:
     """two secrets: vertices of the polytope, as for more"""
-    replace_way(plan._build_interval)
-    drop_moment_ways(moment_plan._build_interval)
+    drop_ways(plan._build_interval, plan._build_moment_interval)
 
 
 @without(oracle.SecretBox)
@@ -726,12 +641,10 @@ def secret_box() -> None:
     replace_way(plan._build_secret_box)
 
 
-@without(searches.VertexSearch, searches.RoundRobinSearch)
+@without(vertices.VertexSearch)
 def vertex_search() -> None:
     """walks by tangents over the same polytope, never from vertex to vertex"""
-    for module in (plan, moment_plan):
-        put(module, searches.VertexSearch, PolytopeWalks)
-    put(plan, searches.RoundRobinSearch, PolytopeWalks)
+    put(plan, vertices.VertexSearch, PolytopeWalks)
 
 
 @without(plan._build_vertices)
@@ -743,27 +656,26 @@ def batched_simplex_kernel() -> None:
 @without(plan._build_linear_programmes)
 def very_many_secrets() -> None:
     """hundreds of secrets: vertices of the polytope, as for fewer (VERY_MANY_SECRETS, VERY_MANY_ROWS)"""
-    plan.VERY_MANY_SECRETS = 10**9
-    moment_plan.VERY_MANY_ROWS = 10**9
+    vars(SETTINGS.plan)["very_many_secrets"] = 10**9
 
 
 @without(plan._build_search_only)
 def most_proved() -> None:
     """SRLIP of very many rows: branched all the same (MOST_PROVED)"""
-    plan.MOST_PROVED = 10**9
+    vars(SETTINGS.plan)["most_proved"] = 10**9
 
 
-@without(class_subspace, subspace)
+@without(subspace)
 def many_rows() -> None:
     """SRLIP of many rows: walks over vertices, as for few (MANY_ROWS)"""
-    plan.MANY_ROWS = 10**9
-    plan.MOST_PROVED = 10**9
+    vars(SETTINGS.plan)["many_constraints"] = 10**9
+    vars(SETTINGS.plan)["most_proved"] = 10**9
 
 
 @without(plan._build_blocks)
 def most_branched_at_1500() -> None:
     """blocks from 1,500 inputs on (MOST_BRANCHED)"""
-    plan.MOST_BRANCHED = 1500
+    vars(SETTINGS.plan)["most_branched"] = 1500
 
 
 @without(polytope._floors)
@@ -777,8 +689,7 @@ def compact_floor() -> None:
         none = np.zeros(A.shape[0])
         return polytope._assemble(A, none, A.max(axis=1, initial=0.0), problem.prior, problem.size)
 
-    for module in (plan, moment_plan):
-        put(module, polytope.build_polytope, in_full)
+    put(plan, polytope.build_polytope, in_full)
 
 
 @without(polytope._essential_constraints)
@@ -807,25 +718,25 @@ def polished_solutions() -> None:
     )
 
 
-@without(searches.VertexSearch._cheapest)
+@without(vertices.VertexSearch._cheapest)
 def vertex_pool() -> None:
     """walks over vertices begin by chance alone, never at vertices that were met"""
     put(
-        searches.VertexSearch,
-        searches.VertexSearch._cheapest,
+        vertices.VertexSearch,
+        vertices.VertexSearch._cheapest,
         lambda self, prices: self._pool[np.empty(0, dtype=np.int64)],
     )
 
 
-@without(plan._build_residual, plan._build_secret_box)
+@without(plan._build_secret_box)
 def steady_prices() -> None:
     """searches at the master's own prices, not at a running average (STEADY)"""
-    plan.STEADY = 0.0
+    vars(SETTINGS.driver)["secret_box_damping"] = 0.0
 
 
 @without(lazy_constraints.ConstraintList)
 def lazy_rows() -> None:
-    """products: all rows from the beginning"""
+    """products: all constraints from the beginning, however many"""
     put(lazy_constraints.ConstraintList, lazy_constraints.ConstraintList.initial_problem, lambda self: self.problem)
 
 
@@ -1114,6 +1025,22 @@ def change(base: Sequence[Row], row: Row, seconds: float) -> Change | None:
     return Change(row.instance, *(min(several, key=abs) for several in differences))
 
 
+def check(results: Results, chosen: Sequence[Instance]) -> bool:
+    """Solve every instance once and compare with the row on file, without writing; whether none is worse."""
+    fine = True
+    for instance in chosen:
+        row = _row(instance, BASE)
+        base = [one for name in (BASE, AGAIN) if (one := results.rows.get((instance.name, name))) and one.measured]
+        found = change(base, row, instance.seconds)
+        if found is None:
+            print(f"{instance.name:<28} nothing on file; {row.outcome or f'value {row.value:.6g}, gap {row.gap:.3%}'}")
+            continue
+        worse = bool(found.failed) or max(found.value, found.gap) > MOST_WORSE or found.steps > WORSE_WORK
+        fine = fine and not worse
+        print(f"{'WORSE' if worse else 'fine':<6} {found}", flush=True)
+    return fine
+
+
 def print_table(results: Results, chosen: Iterable[Instance], names: Iterable[str]) -> None:
     """Every instance as the engine solves it; then every strategy, with the instances that need it."""
     asked = list(chosen)
@@ -1169,6 +1096,7 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("--instances", help="those whose name has one of these words, with commas between")
     parser.add_argument("--file", type=Path, default=FILE, help="where results are kept")
     parser.add_argument("--table", action="store_true", help="measure nothing")
+    parser.add_argument("--check", action="store_true", help="compare the engine with the rows on file, write nothing")
     parser.add_argument("--fresh", action="store_true", help="measure again what is known")
     asked = parser.parse_args(words)
     names = asked.only.split(",") if asked.only else list(STRATEGIES)
@@ -1179,6 +1107,8 @@ def main(words: list[str] | None = None) -> None:
     if asked.instances:
         chosen = [each for each in chosen if any(word in each.name for word in asked.instances.split(","))]
     results = Results(asked.file)
+    if asked.check:
+        sys.exit(0 if check(results, chosen) else 1)
     if asked.fresh:
         for each in chosen:
             for name in (BASE, AGAIN, *names):

@@ -9,7 +9,8 @@ from tests.source_tree import import_cycle, import_graph, sources
 # A package may import packages of earlier lines and itself, never another one of its own line.
 FLOW: tuple[tuple[str, ...], ...] = (
     ("formatting", "hints"),
-    ("arrays", "errors", "notebook_html"),
+    ("arrays", "errors", "locks", "notebook_html"),
+    ("atomic_files", "names"),
     ("tables",),
     ("model",),
     ("engine", "mechanisms"),

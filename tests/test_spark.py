@@ -20,7 +20,7 @@ from privacyfunnel import LIP, spark
 from privacyfunnel.cli.application import main
 from privacyfunnel.cli.spark_commands import PROGRAM_NAME, commands
 from privacyfunnel.errors import ColumnError, GuaranteeError, OutputError, ParameterError, TableError
-from privacyfunnel.mechanisms.row_keys import RowKey
+from privacyfunnel.mechanisms.sampling import RowKey
 from privacyfunnel.spark.single_draw import check_attempts
 
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from privacyfunnel.tables.coding.bins import Bins
     from privacyfunnel.tables.coding.merges import MergeRare, MergeSecrets
     from privacyfunnel.tables.databases.query import Query
-    from privacyfunnel.tables.readers.dialect import Dialect
+    from privacyfunnel.tables.readers.formats import Dialect
 
 __version__ = "0.1.0"
 
@@ -118,7 +118,7 @@ _MODULES = {
     "sanitise": "library.doors",
     "sanitise_file": "library.doors",
     "Bins": "tables.coding.bins",
-    "Dialect": "tables.readers.dialect",
+    "Dialect": "tables.readers.formats",
     "Query": "tables.databases.query",
     "MergeRare": "tables.coding.merges",
     "MergeSecrets": "tables.coding.merges",

@@ -42,14 +42,8 @@ def table(tmp_path: Path) -> Path:
 
 
 def honest(table: Path) -> SealedProtocol:
-    asked: dict[str, Any] = {
-        "secret": "illness",
-        "publish": "town",
-        "promise": LIP(1.0),
-        "design_epsilon": 1.0,
-        "domain": domain(),
-    }
-    return design(pl.read_csv(table), **asked)
+    frame = pl.read_csv(table)
+    return design(frame, secret="illness", publish="town", promise=LIP(1.0), design_epsilon=1.0, domain=domain())
 
 
 def forged(cells: np.ndarray) -> SealedProtocol:

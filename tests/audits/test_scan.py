@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from privacyfunnel import LDP, LIP, SRLIP, scan
 from privacyfunnel.audits import scan as room
-from privacyfunnel.tables.coding.cross_tabulation import tabulate_groups
+from privacyfunnel.tables.coding.exploration import tabulate_groups
 from privacyfunnel.tables.readers.eager_frames import FrameTable
 from tests.commands import run, told
 

@@ -15,13 +15,13 @@ from tests.children import serve
 
 # Where each part of the work can be interrupted: a function that it calls.
 PLACES = {
-    "counting": "privacyfunnel.tables.coding.cell_counts:CellCounter.add",
+    "counting": "privacyfunnel.tables.coding.contingency:CellCounter.add",
     "solving": "privacyfunnel.release.design:check_joint",
     "drawing": "privacyfunnel.release.output_layout:OutputLayout.columns",
     "writing": "pathlib:Path.write_text",
     "report": "privacyfunnel.report.release_page:owner_page",
     "renaming": "os:link",
-    "folder": "privacyfunnel.tables.writers.atomic_folder:_publish_folder",
+    "folder": "privacyfunnel.atomic_files:_publish_folder",
 }
 SIGNALS = {"kill": signal.SIGKILL, "term": signal.SIGTERM, "int": signal.SIGINT}
 
@@ -42,7 +42,7 @@ def fault(kind: str, asked: dict[str, Any]) -> None:
     elif kind == "changed":
         os.replace(asked["other"], asked["table"])  # noqa: PTH105 - as in any program that saves a file
     elif kind == "second":
-        from privacyfunnel.tables.writers.atomic_files import atomic_files
+        from privacyfunnel.atomic_files import atomic_files
 
         with atomic_files(Path(asked["into"])) as parts:
             for name in ("sanitised.csv", "protocol.json"):

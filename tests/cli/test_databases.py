@@ -15,7 +15,7 @@ from privacyfunnel.errors import TableError
 from privacyfunnel.release.ledger.ledger_file import NAME
 from privacyfunnel.tables.coding.encoding import encode
 from privacyfunnel.tables.databases.query import Query
-from privacyfunnel.tables.readers.dialect import AUTO_DETECT
+from privacyfunnel.tables.readers.formats import AUTO_DETECT
 from tests.cli.postgres import SPELT, Server, server
 from tests.commands import found_by, said, turned_down
 

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from privacyfunnel import SealedProtocol
+from privacyfunnel.atomic_files import MANIFEST
 from tests.commands import found_by, said, turned_down
 
 Capsys = pytest.CaptureFixture[str]
@@ -204,7 +205,7 @@ def test_parts_go_in_and_the_same_parts_come_out(
     assert (len(a), len(b)) == (150, 50)
     assert sorted([*a["id"], *b["id"]]) == list(range(200))
     assert max(a["id"]) > 150  # rows go to any part: which one they were in is part of where they stood
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["a.csv", "b.csv"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [MANIFEST, "a.csv", "b.csv"]
     words = ["apply", made / "protocol.json", parts / pattern, "--into", tmp_path / "kept", *keyed, "--keep-order"]
     found_by(capsys, *words)
     kept = [pl.read_csv(tmp_path / "kept" / name) for name in ("a.csv", "b.csv")]
@@ -212,6 +213,34 @@ def test_parts_go_in_and_the_same_parts_come_out(
     assert pl.concat(kept).sort("id").equals(pl.concat([a, b]).sort("id"))  # the key draws them alike
     assert "holds files already" in turned_down(capsys, *words)
     found_by(capsys, *words, "--force")
+
+
+@pytest.mark.parametrize(("given", "into"), [("parts", "."), ("parts", "parts"), ("parts/*.csv", "parts")])
+def test_an_output_folder_that_contains_the_input_is_refused_and_nothing_is_removed(
+    given: str, into: str, made: Path, parts: Path, tmp_path: Path, capsys: Capsys
+) -> None:
+    before = {path: path.read_bytes() for path in parts.iterdir()}
+    words = ["apply", made / "protocol.json", tmp_path / given, "--into", tmp_path / into, "--force"]
+    assert "must not contain the input" in turned_down(capsys, *words)
+    assert {path: path.read_bytes() for path in parts.iterdir()} == before
+
+
+def test_force_replaces_a_folder_only_if_this_program_wrote_all_that_is_in_it(
+    made: Path, parts: Path, tmp_path: Path, capsys: Capsys
+) -> None:
+    out = tmp_path / "out"
+    words = ["apply", made / "protocol.json", parts, "--into", out, "--force"]
+    found_by(capsys, *words)
+    (out / "notes.txt").write_text("mine")
+    assert "such as 'notes.txt'" in turned_down(capsys, *words)
+    (out / "notes.txt").unlink()
+    (out / "a.csv").write_text("changed by its owner")
+    assert "such as 'a.csv'" in turned_down(capsys, *words)
+    assert (out / "a.csv").read_text() == "changed by its owner"
+    (out / "a.csv").unlink()
+    found_by(capsys, *words)
+    assert sorted(path.name for path in out.iterdir()) == [MANIFEST, "a.csv", "b.csv"]
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".privacyfunnel.")]
 
 
 def test_parts_that_do_not_go_together_are_refused(made: Path, parts: Path, tmp_path: Path, capsys: Capsys) -> None:

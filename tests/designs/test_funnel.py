@@ -21,7 +21,7 @@ from privacyfunnel.engine.clock import Clock
 from privacyfunnel.engine.objective import reduced_costs
 from privacyfunnel.engine.problem import Problem
 from privacyfunnel.engine.proofs.entropic import AverageObjective, GibbsBoxes, minimise_greedily
-from privacyfunnel.engine.search.average_descent import AverageDescent
+from privacyfunnel.engine.search.direction import AverageDescent
 from privacyfunnel.errors import ParameterError, SizeError
 from privacyfunnel.model.constraints import LinearConstraints
 from privacyfunnel.model.information import entropy, entropy_terms, information

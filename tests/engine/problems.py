@@ -19,8 +19,10 @@ from privacyfunnel.engine.proofs.branch_and_bound import BranchAndBound
 from privacyfunnel.engine.proofs.chords import BoxedChords, ImageChords
 from privacyfunnel.engine.proofs.class_cones import ClassRelaxation, class_cones
 from privacyfunnel.engine.reductions.reduced_problems import merge_equal
-from privacyfunnel.engine.search.searches import Search, TangentSearch, VertexSearch
-from privacyfunnel.engine.search.subspace import RandomSubspaceSearch
+from privacyfunnel.engine.search.base import Search
+from privacyfunnel.engine.search.subspace import SubspaceSearch
+from privacyfunnel.engine.search.tangent import TangentSearch
+from privacyfunnel.engine.search.vertices import VertexSearch
 from privacyfunnel.model.constraints import LinearConstraints
 from privacyfunnel.model.information import entropy_terms
 from privacyfunnel.model.joint import Joint
@@ -138,7 +140,7 @@ def every_way(problem: Problem) -> list[tuple[Search, Prover]]:
 
 def with_loans(problem: Problem, search: Search, prover: Prover) -> ColumnGeneration:
     """The plain loop."""
-    return ColumnGeneration(problem, PenalisedMaster(problem, search), ProofBound(problem, prover), Pace(0.0, 1))
+    return ColumnGeneration(PenalisedMaster(problem, search), ProofBound(problem.prior, prover), Pace())
 
 
 def begun(problem: Problem) -> ColumnGeneration:
@@ -150,9 +152,9 @@ def with_rest(problem: Problem, search: Search, prover: Prover | None, *, by_par
     """The loop that begins from a smaller problem, however small this one is."""
     patience = max(1 if prover is not None else 8, search.patience)
     supply = ResidualMaster(problem, search, CoarseStart(choose_generation, 0.4, by_parts), patience)
-    return ColumnGeneration(problem, supply, RelaxationBound(problem, prover, begun), Pace(0.8, patience))
+    return ColumnGeneration(supply, RelaxationBound(problem, prover, begun), Pace(0.8, patience))
 
 
 def by_programmes(problem: Problem) -> ColumnGeneration:
     """What very many rows would get, however few there are."""
-    return with_rest(problem, RandomSubspaceSearch(problem, 128), None, by_parts=False)
+    return with_rest(problem, SubspaceSearch(problem, 128, 128), None, by_parts=False)

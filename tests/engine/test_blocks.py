@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacyfunnel.arrays import dense
-from privacyfunnel.engine import Problem, plan, split
-from privacyfunnel.engine.bounds import dual_bounds
+from privacyfunnel.engine import Problem, split
 from privacyfunnel.engine.clock import Clock
 from privacyfunnel.engine.masters.blocks import BlockMaster
 from privacyfunnel.engine.plan import choose_generation
@@ -20,6 +19,7 @@ from privacyfunnel.engine.reductions.reduced_problems import (
     narrow_parts,
     relax_parts,
 )
+from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LIP
 from tests.engine.problems import excess, ldp, lip, problem_of
@@ -43,9 +43,9 @@ def test_blocks_divide_the_inputs_and_each_prior_is_allowed(seed: int, epsilon: 
 def test_splits_of_blocks_are_a_split_however_short_the_time(
     kind: type, seconds: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plan, "MOST_BRANCHED", 30)
-    monkeypatch.setattr(plan, "FIRST_BLOCK", 8)
-    monkeypatch.setattr(plan, "LARGEST_BLOCK", 20)
+    monkeypatch.setitem(vars(SETTINGS.plan), "most_branched", 30)
+    monkeypatch.setitem(vars(SETTINGS.slack), "first_block", 8)
+    monkeypatch.setitem(vars(SETTINGS.slack), "largest_block", 20)
     problem = kind(3, 3, 40, 0.5)
     run = choose_generation(problem)
     assert isinstance(run.master, BlockMaster)
@@ -61,8 +61,8 @@ def test_splits_of_blocks_are_a_split_however_short_the_time(
 def test_joined_blocks_cost_less_until_one_master_has_all(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = lip(4, 3, 40, 0.5)
     best = split(problem, gap=1e-6)
-    monkeypatch.setattr(plan, "MOST_BRANCHED", 30)
-    monkeypatch.setattr(plan, "FIRST_BLOCK", 5)
+    monkeypatch.setitem(vars(SETTINGS.plan), "most_branched", 30)
+    monkeypatch.setitem(vars(SETTINGS.slack), "first_block", 5)
     supply = choose_generation(problem).master
     supply.begin(None, 1e-6, Clock.from_limit(None))
     values = [supply.value]
@@ -72,7 +72,7 @@ def test_joined_blocks_cost_less_until_one_master_has_all(monkeypatch: pytest.Mo
         values.append(supply.value)
     assert all(later <= sooner for sooner, later in pairwise(values))
     assert values[-1] < values[0]
-    monkeypatch.setattr(plan, "MANY_INPUTS", 30)
+    monkeypatch.setitem(vars(SETTINGS.plan), "many_inputs", 30)
     whole = split(problem, gap=1e-6)
     assert whole.value == pytest.approx(best.value, abs=1e-5)
     assert whole.bound == pytest.approx(best.value, abs=1e-5)
@@ -81,9 +81,9 @@ def test_joined_blocks_cost_less_until_one_master_has_all(monkeypatch: pytest.Mo
 def test_a_split_that_is_known_is_never_made_worse(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = lip(5, 3, 40, 0.5)
     best = split(problem, gap=1e-6)
-    monkeypatch.setattr(plan, "MOST_BRANCHED", 30)
-    monkeypatch.setattr(plan, "FIRST_BLOCK", 4)
-    monkeypatch.setattr(plan, "LARGEST_BLOCK", 4)
+    monkeypatch.setitem(vars(SETTINGS.plan), "most_branched", 30)
+    monkeypatch.setitem(vars(SETTINGS.slack), "first_block", 4)
+    monkeypatch.setitem(vars(SETTINGS.slack), "largest_block", 4)
     assert split(problem, gap=1e-6, start=dense(best.atoms)).value <= best.value + 1e-9
 
 
@@ -148,10 +148,10 @@ def test_two_secrets_over_parts_at_their_best_bound_what_all_cost() -> None:
 def test_two_secrets_raise_the_bound_where_all_are_never_branched_on(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = lip(6, 3, 60, 0.5)
     best = split(problem, gap=1e-5)
-    monkeypatch.setattr(plan, "MOST_BRANCHED", 50)
-    monkeypatch.setattr(plan, "LARGEST_BLOCK", 50)
+    monkeypatch.setitem(vars(SETTINGS.plan), "most_branched", 50)
+    monkeypatch.setitem(vars(SETTINGS.slack), "largest_block", 50)
     alone = split(problem, gap=1e-3).bound
-    monkeypatch.setattr(dual_bounds, "PARTS_OF_TWO", 40)
+    monkeypatch.setitem(vars(SETTINGS.bounds), "two_secrets_parts", 40)
     assert alone < split(problem, gap=1e-3).bound <= best.value + 1e-9
 
 

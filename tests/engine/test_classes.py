@@ -14,7 +14,8 @@ from privacyfunnel.engine.oracles.polytope import build_polytope
 from privacyfunnel.engine.plan import choose_generation
 from privacyfunnel.engine.proofs.branch_and_bound import BranchAndBound
 from privacyfunnel.engine.proofs.class_cones import ClassCones, ClassRelaxation, class_cones
-from privacyfunnel.engine.proofs.extreme_rays import WIDER, RayColumns, RayCone, RayProgramme, build_ray_cone
+from privacyfunnel.engine.proofs.extreme_rays import RayColumns, RayCone, RayProgramme, build_ray_cone
+from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
 from tests.engine.problems import (
     SEEDS,
@@ -108,9 +109,9 @@ def test_rows_that_meet_by_accident_are_told_apart_on_the_safe_side() -> None:
     rows = np.array([[1.0, -1.0, 0.0], [0.0, 1.0, -1.0], [1.0, 0.0, -1.0]])
     cone = build_ray_cone(rows, 100)
     assert cone is not None
-    assert same_points(cone.rays, corners(-rows), 10 * WIDER)
+    assert same_points(cone.rays, corners(-rows), 10 * SETTINGS.tolerance.wider)
     centre = np.full(3, 1 / 3)
-    assert np.abs(cone.rays - centre).max(axis=1).min() < 10 * WIDER
+    assert np.abs(cone.rays - centre).max(axis=1).min() < 10 * SETTINGS.tolerance.wider
 
 
 def test_a_cone_without_a_free_bit_is_not_cut() -> None:

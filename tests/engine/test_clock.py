@@ -12,7 +12,6 @@ from privacyfunnel.arrays import FloatArray
 from privacyfunnel.designs.optimal.optimum import optimal
 from privacyfunnel.designs.optimal.problem_conversion import build_problem
 from privacyfunnel.designs.optimal.solver_interface import StopReason
-from privacyfunnel.engine import plan
 from privacyfunnel.engine.clock import FOREVER, Clock, TimeUpError
 from privacyfunnel.engine.masters.restricted_master import PenaltySlack, RestrictedMaster
 from privacyfunnel.engine.masters.slack_masters import PenalisedMaster
@@ -21,8 +20,11 @@ from privacyfunnel.engine.oracles.oracle import Oracle
 from privacyfunnel.engine.oracles.polytope import build_polytope
 from privacyfunnel.engine.plan import choose_generation, split
 from privacyfunnel.engine.problem import Problem
-from privacyfunnel.engine.search.searches import Search, TangentSearch, VertexSearch
-from privacyfunnel.engine.search.subspace import RandomSubspaceSearch
+from privacyfunnel.engine.search.base import Search
+from privacyfunnel.engine.search.subspace import SubspaceSearch
+from privacyfunnel.engine.search.tangent import TangentSearch
+from privacyfunnel.engine.search.vertices import VertexSearch
+from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LIP
 from tests.engine.problems import SEEDS
@@ -43,7 +45,7 @@ def test_a_search_that_is_late_hands_back_nothing_and_does_not_fail(problem: Pro
     searches: list[Search] = [
         VertexSearch(build_polytope(problem), problem.objective),
         TangentSearch(ConstraintOracle(problem), problem, 3),
-        RandomSubspaceSearch(problem, 8),
+        SubspaceSearch(problem, 8, 8),
     ]
     prices = np.zeros(problem.size)
     for search in searches:
@@ -118,7 +120,7 @@ def test_rough_weights_that_are_not_refined_in_time_are_closed_to_a_split(seed: 
 
 def test_very_many_secrets_are_solved_by_programmes_and_proved() -> None:
     """Bases of as many rows as secrets were inverted: minutes for a limit of seconds."""
-    joint = counts(plan.VERY_MANY_SECRETS + 10, 4)
+    joint = counts(SETTINGS.plan.very_many_secrets + 10, 4)
     generation = choose_generation(build_problem(joint, LIP(0.5), False)[0])
     assert generation.strategy == "very many secrets, linear programmes"
     best = optimal(joint, LIP(0.5), gap=1e-3)

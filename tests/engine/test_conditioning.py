@@ -13,31 +13,26 @@ from scipy.optimize import linprog, minimize
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine import Problem
 from privacyfunnel.engine.clock import FOREVER, Clock
-from privacyfunnel.engine.masters.moment import Moment, solve_mixture
-from privacyfunnel.engine.masters.moment_objective import MomentObjective
-from privacyfunnel.engine.moment_driver import MomentGeneration, MomentTools, split_by_forced_response
-from privacyfunnel.engine.moment_plan import (
-    MOST_MULTIPLIED,
-    MOST_PAIRED,
-    VERY_MANY_ROWS,
-    _build_groups,
-    _build_linear_programmes,
+from privacyfunnel.engine.driver import ColumnGeneration
+from privacyfunnel.engine.masters.mixture import Moment, solve_mixture
+from privacyfunnel.engine.masters.moment import split_by_forced_response, steepest_split
+from privacyfunnel.engine.objective import MomentObjective, costs, reduced_costs
+from privacyfunnel.engine.oracles.interval import IntervalOracle
+from privacyfunnel.engine.oracles.polytope import build_polytope
+from privacyfunnel.engine.plan import (
+    Request,
+    _build_moment_groups,
+    _build_moment_programmes,
+    _single_secret_bound,
     choose_moment_generation,
     split_by_moment,
 )
-from privacyfunnel.engine.objective import costs, reduced_costs
-from privacyfunnel.engine.oracles.interval import IntervalOracle
-from privacyfunnel.engine.oracles.polytope import build_polytope
-from privacyfunnel.engine.problem import Proof
 from privacyfunnel.engine.proofs.branch_and_bound import BranchAndBound
-from privacyfunnel.engine.proofs.product_programme import ProductProgramme, ProductSolver
 from privacyfunnel.engine.proofs.products import ProductRelaxation, build_constraint_cone
-from privacyfunnel.engine.proofs.sparse_products import SparseProductProgramme
-from privacyfunnel.engine.proofs.squared_chords import SquaredChords, TighteningProof, off_diagonal_bound
+from privacyfunnel.engine.proofs.squared_chords import SquaredChords, off_diagonal_bound
 from privacyfunnel.engine.reductions.reduced_problems import SecretGroups
-from privacyfunnel.engine.search.direction import SteepestDirection
-from privacyfunnel.engine.search.pair_atoms import PairAtomSearch
-from privacyfunnel.engine.search.searches import VertexSearch
+from privacyfunnel.engine.search.vertices import VertexSearch
+from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.errors import SolverError
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, Promise
@@ -45,7 +40,6 @@ from tests.engine.problems import KINDS, SEEDS, lip, made
 from tests.enumeration import best_split, corners
 
 EPSILONS = st.floats(0.2, 2)
-PROGRAMMES = st.sampled_from([ProductProgramme, SparseProductProgramme])
 WEIGHTS = st.sampled_from([0.0, 0.3])  # of entropy
 
 
@@ -73,16 +67,16 @@ def shares(problem: Problem) -> Moment:
     return Moment(np.diag(p) - np.outer(p, p), np.zeros((p.size, 0)), constant=float(1 - p @ p))
 
 
-@given(seed=SEEDS, kind=KINDS, epsilon=EPSILONS, weight=WEIGHTS, programme=PROGRAMMES)
+@given(seed=SEEDS, kind=KINDS, epsilon=EPSILONS, weight=WEIGHTS)
 @settings(max_examples=30, deadline=None)
 def test_a_proof_by_products_never_claims_more_than_every_vertex_keeps(
-    seed: int, kind: type[Promise], epsilon: float, weight: float, programme: type[ProductSolver]
+    seed: int, kind: type[Promise], epsilon: float, weight: float
 ) -> None:
     problem = made(kind, seed, 3, 4, epsilon)
     objective, prices = charged(problem, seed, weight)
     least = reduced_costs(objective, vertices(problem), prices).min()
     search = VertexSearch(build_polytope(problem), objective)
-    relaxation = ProductRelaxation(build_constraint_cone(problem), objective, np.ones(problem.size), None, programme)
+    relaxation = ProductRelaxation(build_constraint_cone(problem), objective, np.ones(problem.size))
     tight = BranchAndBound(relaxation, objective, search.polish).prove(prices, -least + 1e-3, np.inf)
     assert least - 1e-3 - 1e-9 <= tight.bound <= least
     # Asked for more than there is, and never told of an atom that shows it, it must not claim it.
@@ -100,29 +94,10 @@ def test_a_proof_by_chords_of_squares_never_claims_more_than_every_vertex_keeps(
     least = reduced_costs(objective, vertices(problem), prices).min()
     search = VertexSearch(build_polytope(problem), objective)
     relaxation = SquaredChords(build_polytope(problem), objective)
-    tight = TighteningProof(relaxation, search.polish).prove(prices, -least + 1e-3, np.inf)
+    tight = BranchAndBound(relaxation, objective, search.polish).prove(prices, -least + 1e-3, np.inf)
     assert least - 1e-3 - 1e-9 <= tight.bound <= least + 1e-9
-    nothing = TighteningProof(relaxation, lambda atoms, prices: atoms[:0])
+    nothing = BranchAndBound(relaxation, objective, lambda atoms, prices: atoms[:0])
     assert nothing.prove(prices, -least - 0.02, time.monotonic() + 0.15).bound <= least + 1e-9
-
-
-@pytest.mark.parametrize("target", [0.3, 0.01, 1e-9, 0.0, -0.2])
-def test_a_proof_ever_closer_comes_to_its_target_also_below_0(target: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    problem = made(LIP, 5, 3, 4, 0.5)
-    objective, prices = charged(problem, 5, 0.3)
-    ever_closer, goals = (
-        TighteningProof(SquaredChords(build_polytope(problem), objective), lambda atoms, prices: atoms),
-        [],
-    )
-
-    def proved(prices: FloatArray, goal: float, deadline: float) -> Proof:
-        goals.append(goal)
-        return Proof(-goal, np.empty((0, prices.size)))
-
-    monkeypatch.setattr(ever_closer._proof, "prove", proved)
-    assert ever_closer.prove(prices, target, np.inf).bound == -target
-    assert goals == sorted(goals, reverse=True)
-    assert len(goals) < 12
 
 
 @given(seed=SEEDS, size=st.integers(2, 9))
@@ -243,10 +218,11 @@ def test_no_split_has_more_of_the_gradient_than_the_steepest(
 ) -> None:
     problem = made(kind, seed, 3, 4, epsilon)
     objective, _ = charged(problem, seed, weight)
-    steepest = SteepestDirection(problem, VertexSearch(build_polytope(problem), problem.objective))
+    search = VertexSearch(build_polytope(problem), problem.objective)
     everything = vertices(problem)
     least = float(linprog(costs(objective, everything), A_eq=everything.T, b_eq=problem.prior).fun or 0.0)
-    found = steepest.find(objective, np.zeros(problem.size), problem.first_atoms(), -least, 1e-9, FOREVER)
+    known = problem.first_atoms()
+    found, _ = steepest_split(problem, search, objective, np.zeros(problem.size), known, -least, 1e-9, FOREVER)
     assert found.weights @ costs(objective, found.atoms) == pytest.approx(least, abs=1e-6)
     assert found.most == pytest.approx(-least, abs=1e-6)
     assert np.abs(found.weights @ found.atoms - problem.prior).max() < 1e-8
@@ -281,24 +257,9 @@ def test_where_time_is_up_at_once_the_forced_response_is_what_is_left() -> None:
     assert np.abs(found.weights @ found.atoms / problem.prior - 1).max() < 1e-9
 
 
-@pytest.mark.parametrize(("kind", "weight"), [(LIP, 0.0), (LDP, 0.3)])
-def test_the_table_of_pairs_has_the_cheapest_atom_over_two_inputs(kind: type[Promise], weight: float) -> None:
-    problem = made(kind, 4, 3, 7, 0.6)
-    objective, prices = charged(problem, 4, weight)
-    search = PairAtomSearch(VertexSearch(build_polytope(problem), problem.objective), problem)
-    search.set_objective(objective)
-    found = search.descend(prices)
-    assert problem.is_feasible(problem.clean(found)).all()
-    two = vertices(problem)
-    two = two[(two > 1e-9).sum(axis=1) <= 2]
-    assert len(two) > 0
-    least = reduced_costs(objective, found, prices).min()
-    assert least <= reduced_costs(objective, two, prices).min() + 1e-9
-
-
 def test_many_values_are_proved_too() -> None:
     random = np.random.default_rng(3)
-    p_x, p_s = 1 / np.arange(1, MOST_MULTIPLIED + 7), np.array([0.5, 0.3, 0.2])
+    p_x, p_s = 1 / np.arange(1, SETTINGS.plan.most_multiplied + 7), np.array([0.5, 0.3, 0.2])
     p_sx = random.dirichlet(20 * p_s, p_x.size).T * p_x / p_x.sum()
     joint = Joint.from_counts(np.maximum(np.round(p_sx * 10**6), 1).astype(np.int64))
     problem = Problem.from_values(joint.p_x, LIP(1.0).rows(joint), 1.0)
@@ -308,12 +269,12 @@ def test_many_values_are_proved_too() -> None:
     assert 0 < found.value - found.bound <= 0.02 * lost
 
 
-@pytest.mark.parametrize("tools", [_build_groups, _build_linear_programmes])
+@pytest.mark.parametrize("build", [_build_moment_groups, _build_moment_programmes])
 def test_where_products_are_too_many_groups_of_secrets_bound_from_below(
-    tools: Callable[[Problem, Moment, Clock], MomentTools],
+    build: Callable[[Request, str], ColumnGeneration],
 ) -> None:
     problem = lip(3, 3, 6, 1.0)
-    run = MomentGeneration(problem, shares(problem), tools(problem, shares(problem), FOREVER))
+    run = build(Request(problem, shares(problem)), "")
     run.run(0.01, None)
     found = run.best()
     proved = split_by_moment(problem, shares(problem))
@@ -322,10 +283,10 @@ def test_where_products_are_too_many_groups_of_secrets_bound_from_below(
 
 
 def test_many_inputs_are_bounded_by_groups_and_many_secrets_searched_by_programmes() -> None:
-    assert choose_moment_generation(lip(3, 3, MOST_PAIRED + 1, 1.0), shares(lip(3, 3, 5, 1.0))).strategy.endswith(
-        "of secrets"
-    )
-    many = lip(3, VERY_MANY_ROWS + 1, 5, 1.0)
+    assert choose_moment_generation(
+        lip(3, 3, SETTINGS.plan.most_boxed + 1, 1.0), shares(lip(3, 3, 5, 1.0))
+    ).strategy.endswith("of secrets")
+    many = lip(3, SETTINGS.plan.very_many_secrets + 1, 5, 1.0)
     assert choose_moment_generation(many, shares(many)).strategy.endswith(
         "linear programmes"
     )  # no basis of them is inverted
@@ -333,7 +294,7 @@ def test_many_inputs_are_bounded_by_groups_and_many_secrets_searched_by_programm
 
 def test_no_secret_is_singled_out_once_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = lip(3, 9, 6, 1.0)
-    simpler = _build_groups(problem, shares(problem), FOREVER).relaxation_bound
+    simpler = _single_secret_bound(Request(problem, shares(problem)))
     singled_out: list[int] = []
     monkeypatch.setattr(SecretGroups, "single_out", lambda groups, few: singled_out.extend(few))
     assert simpler(0.0) == 0.0

@@ -13,6 +13,7 @@ import pytest
 
 from privacyfunnel.engine.lp import highs
 from privacyfunnel.engine.lp.highs import INF, Programme
+from privacyfunnel.engine.settings import SETTINGS
 
 LONG = """
 import numpy as np
@@ -85,7 +86,7 @@ def test_a_large_programme_has_a_thread_of_its_own_and_the_same_answer(
     large: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads: list[bool] = []
-    monkeypatch.setattr(highs, "LARGE", 3 if large else 4)
+    monkeypatch.setitem(vars(SETTINGS.lp), "large", 3 if large else 4)
     monkeypatch.setattr(
         highs, "_stop_if_abandoned", lambda *_: threads.append(threading.current_thread() is threading.main_thread())
     )

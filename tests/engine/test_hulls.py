@@ -12,12 +12,11 @@ from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine.linear_uses.actions import bound_by_prices, split_by_actions
 from privacyfunnel.engine.lp.credal_simplex import ROW, Bases, solve
 from privacyfunnel.engine.lp.highs import Programme
-from privacyfunnel.engine.masters.moment import Moment
-from privacyfunnel.engine.moment_plan import split_by_moment
+from privacyfunnel.engine.masters.mixture import Moment
 from privacyfunnel.engine.objective import Entropy
 from privacyfunnel.engine.oracles.credal import CredalOracle
 from privacyfunnel.engine.oracles.credal_constraints import CredalConstraints
-from privacyfunnel.engine.plan import choose_generation, cone_constraints, linear_oracle, split
+from privacyfunnel.engine.plan import choose_generation, cone_constraints, linear_oracle, split, split_by_moment
 from privacyfunnel.engine.problem import Problem
 from privacyfunnel.engine.proofs.credal_products import CredalProductCuts
 from privacyfunnel.model.constraints import LinearConstraints
@@ -184,7 +183,7 @@ def test_the_plan_takes_sets_of_priors_to_linear_programmes() -> None:
     problem = chance_problem(3, 4, epsilon=3.0)
     run = choose_generation(problem)
     run.run(1e-3)
-    assert run.strategy == "sets of priors, linear programmes"
+    assert run.strategy == "credal sets, linear programmes"
     assert run.value - run.bound <= 1e-3
 
 

@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacyfunnel.engine import Problem, split
-from privacyfunnel.engine.bounds.conditional_entropy import CLOSEST, ConditionalEntropyBound, PartRun, Run
+from privacyfunnel.engine.bounds.conditional_entropy import ConditionalEntropyBound, PartRun, Run
 from privacyfunnel.engine.bounds.side_channel_relaxation import SideChannels
 from privacyfunnel.engine.reductions.reduced_problems import InputPart
+from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.model.promises import SRLIP
 from tests.engine.problems import SEEDS, begun, by_vertices, problem_of, random_joint, with_loans
 
@@ -77,7 +78,7 @@ def test_everything_is_asked_and_solved_where_there_is_time() -> None:
     said = list(ConditionalEntropyBound(channels, made).bounds(time.monotonic() + 60.0))
     assert len(made.runs) == sum(len(channels.parts(each)) for each in channels.division_pairs())
     bound = halves(channels, lambda problem: True)
-    assert bound - 4 * CLOSEST * channels.problem.prior_cost <= said[-1] <= bound + 1e-12
+    assert bound - 4 * SETTINGS.bounds.part_closest * channels.problem.prior_cost <= said[-1] <= bound + 1e-12
 
 
 def test_a_part_that_is_never_solved_leaves_the_others_their_turns() -> None:
@@ -90,7 +91,7 @@ def test_a_part_that_is_never_solved_leaves_the_others_their_turns() -> None:
     assert max(run.turns for problem, run in made.runs if problem.size == largest) > 2
     bound = halves(channels, lambda problem: problem.size < largest)
     assert bound > 0.1 * channels.problem.prior_cost
-    assert bound - 4 * CLOSEST * channels.problem.prior_cost <= said[-1]
+    assert bound - 4 * SETTINGS.bounds.part_closest * channels.problem.prior_cost <= said[-1]
 
 
 def test_finer_side_channels_bound_a_part_before_it_is_begun() -> None:
@@ -120,7 +121,7 @@ def test_a_part_is_forgotten_once_it_is_as_close_as_it_ever_gets() -> None:
         gains.append(part.gain)
         assert len(gains) < 10
     assert gains[0] == pytest.approx(0.5 * problem.prior_cost)
-    assert part.value - part.lower_bound <= CLOSEST * problem.prior_cost
+    assert part.value - part.lower_bound <= SETTINGS.bounds.part_closest * problem.prior_cost
     assert len(made.runs) == 1
 
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from privacyfunnel.engine.clock import FOREVER
 from privacyfunnel.engine.masters.restricted_master import PenaltySlack, ResidualSlack, RestrictedMaster, refit_weights
+from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.errors import SolverError
 from privacyfunnel.model.promises import SRLIP, Promise
 from tests.engine.problems import KINDS, SEEDS, entropies, excess, problem_of, random_joint, vertices_of
@@ -44,7 +45,7 @@ def test_many_atoms_are_learned_some_at_a_time(monkeypatch: pytest.MonkeyPatch) 
     atoms = np.random.default_rng(0).dirichlet(np.ones(3), 8).repeat(2, axis=0)  # each twice
     found = []
     for together in (1 << 20, 15, 1):
-        monkeypatch.setattr("privacyfunnel.engine.masters.restricted_master.AT_ONCE", together)
+        monkeypatch.setitem(vars(SETTINGS.slack), "entries_at_once", together)
         master = RestrictedMaster(prior, PenaltySlack(prior, 1.0))
         assert master.add(atoms, np.arange(16.0)).tolist() == list(range(0, 16, 2))
         assert (master.atoms == atoms[::2]).all()

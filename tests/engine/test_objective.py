@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacyfunnel.arrays import sparse
-from privacyfunnel.engine import objective as objectives
 from privacyfunnel.engine.objective import Entropy, chords, costs, image, reduced_costs, tangents
+from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.model.information import entropy_terms
 from tests.engine.problems import SEEDS
 
@@ -47,7 +47,7 @@ def test_the_cost_is_the_entropy_of_what_belongs_together(seed: int, inputs: int
     np.testing.assert_allclose(costs(objective, atoms), entropy_terms(sums).sum(axis=1), atol=1e-14)
     np.testing.assert_allclose(costs(objective, sparse.csr_array(atoms)), entropy_terms(sums).sum(axis=1), atol=1e-14)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(objectives, "AT_ONCE", 2 * inputs)  # the last atom by itself
+        patch.setitem(vars(SETTINGS.lp), "sums", 2 * inputs)  # the last atom by itself
         np.testing.assert_allclose(costs(objective, atoms), entropy_terms(sums).sum(axis=1), atol=1e-14)
     prices = random.normal(size=inputs)
     expected = entropy_terms(sums).sum(axis=1) - atoms @ prices

@@ -1,6 +1,7 @@
 """The plan: every way is some problem's way, every threshold moves a choice, and nobody else chooses."""
 
 import ast
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,18 +10,19 @@ import pytest
 
 from privacyfunnel import engine
 from privacyfunnel.designs.optimal.optimum import optimal
-from privacyfunnel.engine import Problem, plan
+from privacyfunnel.engine import Problem
 from privacyfunnel.engine.bounds.dual_bounds import ProofBound, RelaxationBound
 from privacyfunnel.engine.clock import FOREVER
 from privacyfunnel.engine.driver import ColumnGeneration
 from privacyfunnel.engine.masters.blocks import BlockMaster
 from privacyfunnel.engine.masters.slack_masters import PenalisedMaster, ResidualMaster
 from privacyfunnel.engine.plan import PLAN, choose_generation
+from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.model.constraints import LinearConstraints
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, SRLIP
 from privacyfunnel.tables.readers.adult import adult_counts
-from tests.engine.problems import excess, ldp, lip, problem_of, random_joint
+from tests.engine.problems import lip, problem_of, random_joint
 
 TABLE, OTHER = (Joint.from_counts(np.random.default_rng(seed).integers(1, 99, (3, 5))) for seed in (0, 1))
 
@@ -33,15 +35,15 @@ def without_structure(rows: int) -> Problem:
 
 
 PROBLEMS = {
-    "sets of priors, linear programmes": replace(
+    "credal sets, linear programmes": replace(
         problem_of(TABLE, LIP(0.5)), credal_sets=LIP(0.5).for_population(TABLE, rare=0).sets(TABLE)
     ),
-    "seeing the secret, closed form": problem_of(TABLE, LIP(0.5), sees_secret=True),
-    "seeing the secret, linear programmes": problem_of(TABLE, SRLIP(0.5), sees_secret=True),
-    "very many inputs, by blocks of them": lip(0, 3, plan.MOST_BRANCHED + 1, 0.5),
-    "one number, all vertices in a table": lip(0, 2, 6, 0.5),
-    "very many secrets, linear programmes": lip(0, plan.VERY_MANY_SECRETS + 1, 3, 0.5),
-    "very many rows, searched without branching": without_structure(500),
+    "secret seen, closed form": problem_of(TABLE, LIP(0.5), sees_secret=True),
+    "secret seen, linear programmes": problem_of(TABLE, SRLIP(0.5), sees_secret=True),
+    "very many inputs, blocks": lip(0, 3, SETTINGS.plan.most_branched + 1, 0.5),
+    "one dimension, table of all vertices": lip(0, 2, 6, 0.5),
+    "very many secrets, linear programmes": lip(0, SETTINGS.plan.very_many_secrets + 1, 3, 0.5),
+    "very many constraints, search without branching": without_structure(500),
     "vertices of the polytope": lip(0, 3, 6, 0.5),
 }
 
@@ -49,12 +51,12 @@ PROBLEMS = {
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_every_way_is_chosen_by_the_problem_that_it_is_for(name: str) -> None:
     assert choose_generation(PROBLEMS[name]).strategy == name
-    assert [way.name for way in PLAN] == list(PROBLEMS)
+    assert [way.name for way in PLAN][-len(PROBLEMS) :] == list(PROBLEMS)
 
 
 def test_what_is_known_of_the_rows_decides_and_not_their_numbers() -> None:
     """The same numbers without their structure are solved in the general way, to the same value."""
-    problem = PROBLEMS["one number, all vertices in a table"]
+    problem = PROBLEMS["one dimension, table of all vertices"]
     bare = problem.replace_constraints(LinearConstraints.from_pairs(*problem.constraints.dense))
     with_table, general = choose_generation(problem), choose_generation(bare)
     assert general.strategy == "vertices of the polytope"
@@ -63,8 +65,7 @@ def test_what_is_known_of_the_rows_decides_and_not_their_numbers() -> None:
     assert general.value == pytest.approx(with_table.value, abs=2e-7)
     for other in (LDP(0.5), SRLIP(0.5), LIP(0.5).for_priors([OTHER])):
         assert (
-            choose_generation(problem_of(TABLE, other, sees_secret=True)).strategy
-            == "seeing the secret, linear programmes"
+            choose_generation(problem_of(TABLE, other, sees_secret=True)).strategy == "secret seen, linear programmes"
         )
 
 
@@ -77,55 +78,42 @@ def test_thresholds_move_the_choice(monkeypatch: pytest.MonkeyPatch) -> None:
     assert supplied(choose_generation(many)) == (PenalisedMaster, ProofBound)
     assert supplied(choose_generation(rows)) == (PenalisedMaster, ProofBound)
     with monkeypatch.context() as patch:
-        patch.setattr(plan, "MANY_INPUTS", 11)
+        patch.setitem(vars(SETTINGS.plan), "many_inputs", 11)
         assert supplied(choose_generation(many)) == (ResidualMaster, RelaxationBound)
         assert not choose_generation(many).dual_bound.is_exhausted
-        patch.setattr(plan, "MOST_BRANCHED", 11)
+        patch.setitem(vars(SETTINGS.plan), "most_branched", 11)
         assert supplied(choose_generation(many)) == (BlockMaster, RelaxationBound)
         assert not choose_generation(many).dual_bound.is_exhausted
-        patch.setattr(plan, "LARGEST_BLOCK", 11)
+        patch.setitem(vars(SETTINGS.slack), "largest_block", 11)
         last = choose_generation(many)
         last.dual_bound.begin(FOREVER)
         assert last.dual_bound.is_exhausted  # one secret at a time is all there is
     with monkeypatch.context() as patch:
-        patch.setattr(plan, "MANY_ROWS", 5)
+        patch.setitem(vars(SETTINGS.plan), "many_constraints", 5)
         assert supplied(choose_generation(rows)) == (ResidualMaster, RelaxationBound)
     with monkeypatch.context() as patch:
-        patch.setattr(plan, "MOST_PROVED", 10)
-        assert choose_generation(rows).strategy == "very many rows, searched without branching"
+        patch.setitem(vars(SETTINGS.plan), "most_proved", 10)
+        assert choose_generation(rows).strategy == "very many constraints, search without branching"
 
 
-def test_thresholds_stand_in_the_plan_and_nobody_else_asks_it() -> None:
-    """No other file of the engine imports the plan, but the loop above it; nor repeats one of its numbers' names."""
+def test_no_module_but_the_settings_holds_a_number_that_decides() -> None:
+    """Module constants are names of HiGHS, of machine precision, or of the settings; never numbers of their own."""
     folder = Path(engine.__file__).parent
-    names = {
-        path.stem: {name.id for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) for name in _set(node)}
-        for path in folder.glob("*.py")
-    }
-    thresholds = {name for name in names["plan"] if name.isupper()}
-    assert {"MANY_INPUTS", "MANY_ROWS", "MOST_PROVED", "MOST_BRANCHED", "TOGETHER", "PLAN"} <= thresholds
-    for path in folder.glob("*.py"):
-        if path.stem in ("plan", "__init__", "lazily"):
-            continue
-        assert not thresholds & names[path.stem], path.name
-        assert "engine.plan" not in path.read_text(encoding="utf-8"), path.name
+    for path in folder.rglob("*.py"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if path.name != "settings.py" and isinstance(node, ast.Assign):
+                names = {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}
+                numbers = [each for each in ast.walk(node.value) if isinstance(each, ast.Constant)]
+                floats = [each for each in numbers if isinstance(each.value, float)]
+                assert not floats or "SETTINGS" in names, f"{path.name}: {ast.unparse(node)}"
 
 
-def _set(node: ast.AST) -> list[ast.Name]:
-    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
-    flat = [name for target in targets for name in (target.elts if isinstance(target, ast.Tuple) else [target])]
-    return [name for name in flat if isinstance(name, ast.Name)]
-
-
-def test_many_inputs_under_ldp_are_searched_in_boxes() -> None:
-    problem = ldp(1, 4, 160, 0.8)
-    generation = choose_generation(problem)
-    assert generation.pace.patience == len(plan.BOXES) + 1  # one search of each box, one of the polytope's own
-    generation.run(0.05, 3.0)
-    best = generation.best()
-    assert excess(problem, best.atoms) <= 1e-9
-    assert best.value < 0.7 * problem.prior_cost
-    assert best.value >= best.bound - 1e-9
+def test_every_threshold_says_what_set_it() -> None:
+    source = (Path(engine.__file__).parent / "settings.py").read_text(encoding="utf-8").splitlines()
+    fields = [line for line in source if re.match(r"    [a-z_]+: .* = (?!field)", line)]
+    assert len(fields) == sum(len(vars(group)) for group in vars(SETTINGS).values())
+    strategies = re.compile(r"\[(tolerance|memory|trials|[a-z_]+: [a-z0-9-]+.*)\]$")
+    assert not [line for line in fields if not strategies.search(line)]
 
 
 def test_an_occupation_and_three_columns_are_not_given_up() -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from privacyfunnel.arrays import FloatArray
-from privacyfunnel.engine.problem import FARTHEST_OUT, ROW_ROUNDING
+from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
 from tests.engine.problems import KINDS, SEEDS, SHAPES, lip, made, problem_of, random_joint, signed, vertices_of
@@ -83,7 +83,7 @@ def test_dust_in_one_secret_only_is_mixed_with_as_much_of_the_prior_to_all_digit
 def test_atoms_far_out_are_no_atoms() -> None:
     problem = lip(0, 3, 5, 0.1)
     far = np.eye(5)
-    assert (problem.prior_share(far) > FARTHEST_OUT).all()
+    assert (problem.prior_share(far) > SETTINGS.tolerance.farthest_repair).all()
     assert problem.clean(far).shape == (0, 5)
     assert problem.clean(problem.prior[None]).shape == (1, 5)
 
@@ -145,5 +145,5 @@ def test_rounding_is_no_breach_and_more_is() -> None:
     edge = problem.mix_with_prior(corners)
     assert len(edge) > 1
     assert problem.is_feasible(edge).all()
-    beyond = edge + 1e3 * ROW_ROUNDING * (corners - edge)
+    beyond = edge + 1e3 * SETTINGS.tolerance.constraint * (corners - edge)
     assert not problem.is_feasible(beyond).any()

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine import Problem, split
 from privacyfunnel.engine.reductions.reduced_problems import coarsen, merge_equal
+from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.promises import SRLIP, Promise
 from tests.engine.problems import KINDS, SEEDS, SMALL, about, entropies, excess, lip, made, problem_of, random_joint
@@ -107,7 +108,7 @@ def test_an_expanded_split_leaves_its_lightest_atoms_whole_when_it_would_grow_to
     monkeypatch: pytest.MonkeyPatch, asked: bool
 ) -> None:
     """By itself for lack of memory, or because whoever asks wants few."""
-    monkeypatch.setattr("privacyfunnel.engine.reductions.refinement.MOST_ENTRIES", 0)
+    monkeypatch.setitem(vars(SETTINGS.reductions), "refined_entries", 0)
     large = alike(np.random.default_rng(0).dirichlet(np.ones(9), size=4))
     cut_short = split(large, time_limit=1e-9, most_atoms=20 if asked else None)
     assert cut_short.weights @ cut_short.atoms == pytest.approx(large.prior, abs=1e-12)

@@ -3,6 +3,7 @@
 import time
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,6 +13,7 @@ from privacyfunnel.engine.bounds.dual_bounds import RelaxationBound
 from privacyfunnel.engine.clock import Clock
 from privacyfunnel.engine.plan import choose_generation
 from privacyfunnel.engine.reductions.reduced_problems import group_secrets
+from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.model.constraints import LinearConstraints
 from privacyfunnel.model.promises import Promise
 from tests.engine.problems import (
@@ -61,7 +63,8 @@ def test_rows_that_compare_no_secrets_are_not_grouped() -> None:
     assert group_secrets(lip(0, 2, 6, 0.5)) is None  # two secrets cannot be grouped
 
 
-def test_the_bound_from_groups_is_used_where_branching_takes_too_long() -> None:
+def test_the_bound_from_groups_is_used_where_branching_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(vars(SETTINGS.plan), "many_inputs", 150)
     problem = lip(1, 6, 160, 0.5)
     generation = choose_generation(problem)
     assert isinstance(generation.dual_bound, RelaxationBound)

@@ -9,14 +9,11 @@ from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.engine.masters.repair import repair_split
 from privacyfunnel.engine.objective import reduced_costs
 from privacyfunnel.engine.oracles.constraint_oracle import ConstraintOracle
-from privacyfunnel.engine.oracles.polytope import build_box, build_polytope
-from privacyfunnel.engine.oracles.subspace_oracle import RatioConstraints
-from privacyfunnel.engine.plan import BOXES, FIRST_NEIGHBOURS, NEIGHBOURS, TOGETHER
+from privacyfunnel.engine.oracles.polytope import build_polytope
 from privacyfunnel.engine.problem import Problem
-from privacyfunnel.engine.search.class_subspace import FROM_NOWHERE, ClassSubspaceSearch
-from privacyfunnel.engine.search.searches import AlternatingSearch, RoundRobinSearch, VertexSearch
-from privacyfunnel.engine.search.subspace import RandomSubspaceSearch
-from privacyfunnel.engine.search.vertices import VertexWalks, Vertices
+from privacyfunnel.engine.search.subspace import RatioConstraints, SubspaceSearch
+from privacyfunnel.engine.search.vertices import VertexSearch, VertexWalks, Vertices
+from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import SRLIP
 from privacyfunnel.tables.readers.adult import adult_counts
@@ -91,7 +88,7 @@ def test_walks_by_programmes_meet_allowed_atoms_and_end_near_the_optimum(
     assert reference.value - 1e-6 <= best.value <= reference.value + 2e-2
 
 
-def allowed_atoms(search: RandomSubspaceSearch | ClassSubspaceSearch, problem: Problem) -> FloatArray:
+def allowed_atoms(search: SubspaceSearch, problem: Problem) -> FloatArray:
     """What walks that cover the inputs meet, once it is seen that these are atoms and allowed."""
     atoms = np.concatenate([search.cover(-np.log(problem.prior), problem.prior) for _ in range(2)])
     assert len(atoms) > 3
@@ -102,43 +99,15 @@ def allowed_atoms(search: RandomSubspaceSearch | ClassSubspaceSearch, problem: P
     return atoms
 
 
-def test_walks_among_some_inputs_meet_allowed_atoms_of_these(three_columns: Problem) -> None:
-    problem = three_columns
-    assert problem.size > TOGETHER
-    search = RandomSubspaceSearch(problem, TOGETHER)
-    assert not search.start().size
-    atoms = allowed_atoms(search, problem)
-    assert (np.count_nonzero(atoms, axis=1) <= TOGETHER).all()
-
-
-@given(seed=SEEDS, c=st.integers(3, 5), epsilon=st.floats(0.05, 2))
-@settings(max_examples=15, deadline=None)
-def test_atoms_of_every_box_keep_the_ratio_of_any_two_secrets(seed: int, c: int, epsilon: float) -> None:
-    problem = ldp(seed, c, 12, epsilon)
-    functionals = problem.constraints.mutual_functionals
-    assert functionals is not None
-    boxes = [build_box(problem.prior, functionals, -place * epsilon, (1 - place) * epsilon) for place in BOXES]
-    search = AlternatingSearch(
-        [VertexSearch(polytope, problem.objective) for polytope in (*boxes, build_polytope(problem))]
-    )
-    assert search.patience == len(BOXES) + 1
-    prices = np.random.default_rng(seed).normal(size=12)
-    found = [search.cover(prices, problem.prior) for _ in range(len(BOXES) + 1)]
-    assert all(len(atoms) for atoms in found)
-    assert excess(problem, np.concatenate([*found, search.start()])) <= 1e-7
-    lowest = {round(float(np.log((functionals @ atoms.T).min())), 6) for atoms in found}
-    assert len(lowest) > 1  # boxes differ in how far down they go
-
-
 def test_every_input_has_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = lip(5, 3, 200, 0.5)
-    search = RoundRobinSearch(build_polytope(problem), problem.objective)
+    search = VertexSearch(build_polytope(problem), problem.objective, in_turn=True)
     wanted: list[int] = []
     preferring = search._bias_slopes
 
-    def noted(some: IntArray) -> FloatArray:
+    def noted(noise: FloatArray, some: IntArray) -> FloatArray:
         wanted.extend(some.tolist())
-        return preferring(some)
+        return preferring(noise, some)
 
     monkeypatch.setattr(search, "_bias_slopes", noted)
     met = np.concatenate([search.descend(np.full(200, 0.5)) for _ in range(search.patience)])
@@ -162,19 +131,19 @@ def test_what_atoms_leave_over_is_closed_to_an_allowed_split(seed: int, epsilon:
 
 def test_walks_among_neighbours_meet_allowed_atoms_of_these(three_columns: Problem) -> None:
     problem = three_columns
-    assert problem.size > NEIGHBOURS
-    search = ClassSubspaceSearch(problem, NEIGHBOURS, FIRST_NEIGHBOURS)
-    search.walks = 8
-    assert allowed_atoms(search, problem).any()
+    assert problem.size > SETTINGS.search.neighbours
+    search = SubspaceSearch(problem, SETTINGS.search.neighbours, SETTINGS.search.first_neighbours)
+    atoms = allowed_atoms(search, problem)
+    assert (np.count_nonzero(atoms, axis=1) <= SETTINGS.search.neighbours).all()
 
 
 def test_neighbours_are_those_who_share_the_smallest_classes(three_columns: Problem) -> None:
     """By chance anybody may be among them; on average they share more of what the rows look at than others do."""
     problem, x, few = three_columns, int(np.argmax(three_columns.prior)), 40
-    search = ClassSubspaceSearch(problem, few, few)
+    search = SubspaceSearch(problem, few, few)
     members = problem.constraints.members[problem.constraints.compared_classes].astype(int)
     shared = members[:, x] @ members
-    around = [search._neighbourhood(np.array([x])) for _ in range(20)]
+    around = [search._nearest(np.array([x]), few) for _ in range(20)]
     assert all(x in inputs and inputs.size == few for inputs in around)
     assert np.mean([shared[inputs].mean() for inputs in around]) > 1.3 * shared.mean()
 
@@ -183,11 +152,11 @@ def test_walks_begin_between_an_atom_that_has_what_is_missing_and_a_cheap_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     problem = problem_of(Joint.from_counts(adult_counts("income", "education", "relationship", "sex")[0]), SRLIP(1.0))
-    search = ClassSubspaceSearch(problem, 40, 40)
+    search = SubspaceSearch(problem, 40, 40)
     known = search.start().any(axis=0)
     x = int(np.argmin(np.where(known, problem.prior, np.inf)))
     prices = -np.log(problem.prior)
-    cheap = {atom.tobytes() for atom in search._cheapest(problem.size, prices)}
+    cheap = {atom.tobytes() for atom in search._pool[np.argsort(search._reduced_costs(prices))[: problem.size]]}
     begun, between = [], search._start_between
 
     def seen(one: FloatArray, other: FloatArray) -> tuple[FloatArray, IntArray]:
@@ -196,14 +165,16 @@ def test_walks_begin_between_an_atom_that_has_what_is_missing_and_a_cheap_one(
 
     monkeypatch.setattr(search, "_start_between", seen)
     atoms = search.cover(prices, np.eye(1, problem.size, x)[0])
-    assert len(begun) == search.walks - -(-search.walks // FROM_NOWHERE)
+    assert len(begun) == SETTINGS.search.subspace_walks - -(
+        -SETTINGS.search.subspace_walks // SETTINGS.search.fresh_walks
+    )
     assert all(begun)
     assert (atoms[:, x] > 0).any()
 
 
 def test_the_first_atoms_give_each_input_as_much_as_any_among_its_neighbours() -> None:
     problem = problem_of(random_joint(7, (2, 3, 3), 0.3), SRLIP(0.5))
-    found = ClassSubspaceSearch(problem, 2, problem.size).start()
+    found = SubspaceSearch(problem, 2, problem.size).start()
     oracle = ConstraintOracle(problem)
     most = -oracle.minimise(-np.eye(problem.size)).lower
     assert found.max(axis=0) == pytest.approx(most, abs=1e-6)
@@ -227,10 +198,10 @@ def test_the_cheapest_atom_among_some_inputs_is_that_of_their_own_problem(
             assert cost @ v == pytest.approx(cost @ w, abs=1e-6)
 
 
-def test_the_pool_keeps_what_is_cheapest_however_long_ago_it_was_met() -> None:
+def test_the_pool_keeps_what_is_cheapest_however_long_ago_it_was_met(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = problem_of(random_joint(7, (2, 3, 3)), SRLIP(0.5))
-    search = ClassSubspaceSearch(problem, NEIGHBOURS, FIRST_NEIGHBOURS)
-    search.pool = 5
+    search = SubspaceSearch(problem, SETTINGS.search.neighbours, SETTINGS.search.first_neighbours)
+    monkeypatch.setitem(vars(SETTINGS.search), "subspace_pool", 5)
     random = np.random.default_rng(3)
     prices, atoms = random.normal(size=problem.size), random.dirichlet(np.ones(problem.size), 10)
     by_cost = atoms[np.argsort(reduced_costs(problem.objective, atoms, prices))]

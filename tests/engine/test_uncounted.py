@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privacyfunnel.engine.masters.moment import Mixture, Moment
+from privacyfunnel.engine.masters.mixture import Mixture, Moment
 from privacyfunnel.engine.problem import Problem
 from privacyfunnel.model.constraints import LinearConstraints
 

@@ -16,7 +16,7 @@ from privacyfunnel.estimation.identification import RowSpace
 from privacyfunnel.estimation.inversion import covariance, unbiased_weights
 from privacyfunnel.estimation.output_reader import OutputReader
 from privacyfunnel.estimation.share_estimates import EstimationSettings, Fit, calibrate_fits
-from privacyfunnel.mechanisms.column_shares import ColumnShares
+from privacyfunnel.mechanisms.input_domain import ColumnShares
 from privacyfunnel.mechanisms.protocol_file import to_text
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.uses.use import Information

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from privacyfunnel.arrays import WordArray
 from privacyfunnel.errors import ParameterError
-from privacyfunnel.mechanisms.row_keys import RowKey
-from privacyfunnel.tables.coding.row_ids import id_blocks
+from privacyfunnel.mechanisms.sampling import RowKey
+from privacyfunnel.tables.coding.row_hashes import id_blocks
 
 KEY, DIGEST = RowKey(bytes(range(32))), b"d" * 32
 IDS = st.lists(st.text(min_size=1, max_size=40), min_size=1, max_size=8, unique=True)
@@ -85,5 +85,5 @@ def test_a_key_file_is_its_owners_and_says_so_once(tmp_path: Path) -> None:
     path.write_text("privacyfunnel row key 1\n00\n")
     with pytest.raises(ParameterError, match="must hold a key for rows"):
         RowKey.load(path)
-    with pytest.raises(ParameterError, match="keygen --rows"):
+    with pytest.raises(ParameterError, match="keygen"):
         RowKey.load(tmp_path / "none")

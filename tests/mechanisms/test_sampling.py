@@ -260,7 +260,7 @@ def test_a_forked_child_draws_the_same_words_for_the_same_rows() -> None:
 import os
 from privacyfunnel.mechanisms.sampling import KeyStream
 
-stream = KeyStream.fresh()
+stream = KeyStream.generate()
 before = stream.words(5, 1000, draw=3).tobytes()
 reader, writer = os.pipe()
 child = os.fork()

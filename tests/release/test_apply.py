@@ -11,7 +11,7 @@ from scipy.stats import chisquare
 
 from privacyfunnel import LIP, SealedProtocol, apply, design
 from privacyfunnel.errors import ColumnError, ParameterError, TableError
-from privacyfunnel.mechanisms.row_keys import RowKey
+from privacyfunnel.mechanisms.sampling import RowKey
 from privacyfunnel.mechanisms.sealing import exact_worst_leak
 from privacyfunnel.model.joint import Joint
 

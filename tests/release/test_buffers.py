@@ -26,7 +26,7 @@ import privacyfunnel as pf
 from privacyfunnel.errors import ColumnError
 from privacyfunnel.release import shuffle
 from privacyfunnel.release.sending import Sending
-from privacyfunnel.tables.readers.suffixes import ARROW, DELIMITED, PARQUET, SUFFIXES
+from privacyfunnel.tables.readers.formats import ARROW, DELIMITED, PARQUET, SUFFIXES
 from privacyfunnel.tables.writers.column_buffers import rebuild, rebuild_frame
 
 N = 600

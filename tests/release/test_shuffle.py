@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
+from privacyfunnel.atomic_files import scratch_file
 from privacyfunnel.errors import OutputError, ParameterError
 from privacyfunnel.mechanisms.sampling import KeyStream
 from privacyfunnel.release import shuffle
 from privacyfunnel.release.shuffle import Packing, RowOrder, shuffle_rows
-from privacyfunnel.tables.writers.atomic_files import scratch_file
 
 
 class Scripted:

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacyfunnel.errors import ColumnError, ParameterError
+from privacyfunnel.hints import word_for_command_line
 from privacyfunnel.tables.coding import quantiles
 from privacyfunnel.tables.coding.bin_syntax import parse_bin
 from privacyfunnel.tables.coding.bins import Bins, bin_labels, example_edges
@@ -111,7 +112,7 @@ def test_many_numbers_are_refused_with_bins_that_would_do() -> None:
         encode(table, secret=["s"], publish=["age"])
     message = str(caught.value)
     assert message.startswith("column 'age' holds 74 different numbers or more, too many for categories.")
-    option = message.split("--bin ")[1].split(" or ", maxsplit=1)[0]
+    option = word_for_command_line(caught.value.sentence).split("--bin ")[1].split(" or ", maxsplit=1)[0]
     assert option == "age=0,20,40,60,80,100"
     binned = encode(table, secret=["s"], publish=["age"], bins=[parse_bin(option)])
     assert binned.contingency.attribute_labels[0][0] == "[0, 20)"
@@ -128,7 +129,7 @@ def test_codes_with_leading_zeros_are_labels_however_many() -> None:
 @pytest.mark.parametrize("prefix", ["", "person "])
 def test_a_column_of_too_many_values_is_refused(prefix: str) -> None:
     table = frame(s=["u"] * (MOST_LABELS + 5), x=[f"{prefix}{i}" for i in range(MOST_LABELS + 5)])
-    with pytest.raises(ColumnError, match="--bin x=0,20000" if not prefix else f"at most {MOST_LABELS:,} distinct"):
+    with pytest.raises(ColumnError, match='"x": "0,20000' if not prefix else f"at most {MOST_LABELS:,} distinct"):
         encode(table, secret=["s"], publish=["x"])
 
 

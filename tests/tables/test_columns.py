@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacyfunnel.errors import ColumnError, TableError
-from privacyfunnel.tables.coding import cell_counts, encoding
+from privacyfunnel.tables.coding import contingency, encoding
 from privacyfunnel.tables.coding.bins import Bins
 from privacyfunnel.tables.coding.coders import Coding
 from privacyfunnel.tables.coding.contingency import Variable
 from privacyfunnel.tables.coding.encoding import encode, label_frame
-from privacyfunnel.tables.coding.fingerprint import Fingerprint
 from privacyfunnel.tables.coding.known_domain import encode_known
+from privacyfunnel.tables.coding.row_hashes import Fingerprint
 from privacyfunnel.tables.readers.eager_frames import FrameTable
 from privacyfunnel.tables.readers.table_files import open_table, write_table
 from tests.tables.coded import consistent, decoded, frame
@@ -34,7 +34,7 @@ TABLES = st.lists(st.tuples(CELL, CELL, CELL, CELL), min_size=1, max_size=30)
 @given(rows=TABLES, dense=st.booleans(), kept=st.booleans())
 def test_codes_lead_back_to_the_labels_of_every_row_by_every_way(rows: list[Row], dense: bool, kept: bool) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cell_counts, "DENSE_CELLS", 1 << 20 if dense else 0)
+        patch.setattr(contingency, "DENSE_CELLS", 1 << 20 if dense else 0)
         patch.setattr(encoding, "KEPT_BYTES", 1 << 20 if kept else 0)
         patch.setattr(encoding, "CHUNK_ROWS", 7)
         columns = dict(zip("pqrs", zip(*rows, strict=True), strict=True))

@@ -20,8 +20,7 @@ from hypothesis import strategies as st
 
 from privacyfunnel.errors import ColumnError, OutputError, ParameterError, PrivacyFunnelError, TableError
 from privacyfunnel.tables.readers import delimited
-from privacyfunnel.tables.readers.dialect import Dialect
-from privacyfunnel.tables.readers.suffixes import SUFFIXES
+from privacyfunnel.tables.readers.formats import SUFFIXES, Dialect
 from privacyfunnel.tables.readers.table_files import open_table, write_table
 
 ROWS = [("01", "Ann, the first", 'says "hi"'), ("2", "Bö\nb", "(missing)"), ("003", " Cy ", "x")]
@@ -165,7 +164,7 @@ BAD = {
     "long.csv": (b"a,b\n1,2\n3,4,5\n", "must have 2 fields; line 3 has 3"),
     "both.csv": (b"a,b,c\n1,2,3\n4,5,6,7\n8,9\n", "must have 3 fields; line 3 has 4"),
     "hole.csv": (b"a,b\n1,2\n\n3,4\n", "must have a row on every line; line 3 is blank"),
-    "broken.csv": ("a,b\né,2\n".encode() + b"\xe9,2\n", "must be UTF-8 text; .* for example --encoding windows-1252"),
+    "broken.csv": ("a,b\né,2\n".encode() + b"\xe9,2\n", "must be UTF-8 text; .* for example encoding=.windows-1252"),
     "sheet.csv": (b"PK\x03\x04\x14\x00\x06\x00" + bytes(range(256)), "must be text; it is a binary file"),
     "twice.csv": (b"a,b,a\n1,2,3\n", "must name every column once; 'a' occurs twice"),
     "open.csv": (b'a,b\n1,2\n"3,4\n5,6\n', "must have 2 fields; line 3|must close every quote|quotes do not match up"),
@@ -360,7 +359,7 @@ def test_what_encodes_no_text_is_refused(tmp_path: Path, encoding: str) -> None:
 )
 def test_what_has_no_text_is_not_written_as_text(tmp_path: Path, entries: list[object]) -> None:
     frame = pl.DataFrame({"k": entries})
-    with pytest.raises(ColumnError, match=r"column 'k' must hold text.*--format parquet"):
+    with pytest.raises(ColumnError, match=r"column 'k' must hold text.*format=.parquet"):
         write_table(tmp_path / "people.csv", [frame])
     assert list(tmp_path.iterdir()) == []
     write_table(tmp_path / "people.parquet", [frame])

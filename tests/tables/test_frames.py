@@ -10,8 +10,8 @@ import pytest
 
 from privacyfunnel.errors import TableError
 from privacyfunnel.tables.coding.coders import MOST_LABELS
-from privacyfunnel.tables.coding.cross_tabulation import tabulate_columns
 from privacyfunnel.tables.coding.encoding import encode
+from privacyfunnel.tables.coding.exploration import tabulate_columns
 from privacyfunnel.tables.readers.eager_frames import FrameTable
 from privacyfunnel.tables.readers.lazy_frames import contingency_from_frame
 from tests.tables.coded import decoded, frame

@@ -10,8 +10,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privacyfunnel.tables.coding.column_profiles import BARS, DATES, NUMBERS, TEXT, profile_columns
-from privacyfunnel.tables.readers.dialect import Dialect
+from privacyfunnel.tables.coding.exploration import BARS, DATES, NUMBERS, TEXT, profile_columns
+from privacyfunnel.tables.readers.formats import Dialect
 from privacyfunnel.tables.readers.table_files import open_table
 
 NAMES = st.sampled_from(["a", "b", "", "c d"])

@@ -13,7 +13,7 @@ from privacyfunnel.errors import ColumnError
 from privacyfunnel.tables.coding.coders import Coding
 from privacyfunnel.tables.coding.contingency import Variable
 from privacyfunnel.tables.coding.known_domain import encode_published, meaning
-from privacyfunnel.tables.coding.row_ids import RowIds
+from privacyfunnel.tables.coding.row_hashes import RowIds
 from privacyfunnel.tables.readers.eager_frames import FrameTable
 from privacyfunnel.tables.readers.table_files import open_table
 

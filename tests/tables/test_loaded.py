@@ -10,7 +10,7 @@ import pyreadstat
 import pytest
 
 from privacyfunnel.errors import ParameterError, TableError
-from privacyfunnel.tables.readers.dialect import Dialect
+from privacyfunnel.tables.readers.formats import Dialect
 from privacyfunnel.tables.readers.table_files import open_table
 from tests.commands import found_by
 

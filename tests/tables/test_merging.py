@@ -172,7 +172,7 @@ def test_secrets_that_cannot_be_merged_are_refused_without_naming_them(
 def test_a_secret_in_bins_or_of_several_columns_is_not_merged_by_name() -> None:
     rows = {"s": [1, 2, 3] * 4, "t": ["p", "q"] * 6, "x": ["a", "b"] * 6}
     table = FrameTable.from_native(pl.DataFrame(rows))
-    with pytest.raises(ColumnError, match="merged by coarser"):
+    with pytest.raises(ColumnError, match="Use coarser"):
         encode(table, secret=["s"], publish=["x"], bins=[Bins("s", edges=(2,))], merges=make_merges(None, {"o": ["1"]}))
     with pytest.raises(ColumnError, match="several are secret"):
         encode(table, secret=["s", "t"], publish=["x"], merges=make_merges(None, {"o": ["1"]}))

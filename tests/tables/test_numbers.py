@@ -3,20 +3,22 @@
 from datetime import date
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacyfunnel.errors import ColumnError, ParameterError, ProtocolFileError
-from privacyfunnel.mechanisms.input_domain import _parse_grouping
+from privacyfunnel.mechanisms.input_domain import Domain
+from privacyfunnel.model.joint import Attribute
+from privacyfunnel.release.domain_coding import published_variable
 from privacyfunnel.tables.coding.bin_syntax import column_bins, format_bins, parse_bin, parse_bins
-from privacyfunnel.tables.coding.bins import Bins
+from privacyfunnel.tables.coding.bins import Bins, Grouping
 from privacyfunnel.tables.coding.encoding import encode
-from privacyfunnel.tables.coding.grouping import Grouping
 from privacyfunnel.tables.coding.grouping_rules import ByDate, Ends, Prefix, ValueMap, parse_grouping
 from privacyfunnel.tables.readers.eager_frames import FrameTable
-from privacyfunnel.tables.readers.number_format import MISSING_TEXTS, NumberFormat, detect_decimal
+from privacyfunnel.tables.readers.formats import MISSING_TEXTS, NumberFormat, detect_decimal
 
 
 def floats(texts: list[str], decimal: str, *missing: str) -> list[float | None]:
@@ -142,8 +144,9 @@ def test_a_rule_is_read_back_from_its_file_and_what_it_grouped_stays(rule: Group
 
 @pytest.mark.parametrize("content", [{"by": "moon"}, {"prefix": 3, "by": "year"}, {}, {"top": 1, "bottom": 2}])
 def test_a_rule_that_a_file_does_not_make_plain_is_refused(content: dict[str, Any]) -> None:
+    domain = Domain((Attribute("day", ("a", "b")),), np.array([[0], [1]]), ("s",), groupings={"day": content})
     with pytest.raises(ProtocolFileError):
-        _parse_grouping(content)
+        published_variable(domain)
 
 
 @pytest.mark.parametrize(

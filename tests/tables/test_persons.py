@@ -8,8 +8,8 @@ import pytest
 from privacyfunnel import LIP, Joint, randomised_response, seal
 from privacyfunnel.errors import ColumnError, ParameterError, TableError
 from privacyfunnel.release.findings.composition_leakage import composition_leak
-from privacyfunnel.tables.readers.dialect import Dialect
 from privacyfunnel.tables.readers.eager_frames import FrameTable
+from privacyfunnel.tables.readers.formats import Dialect
 from privacyfunnel.tables.readers.persons import person_warnings
 from privacyfunnel.tables.readers.table_files import open_table
 from tests.commands import found_by, said, turned_down
@@ -53,7 +53,7 @@ def test_rows_of_a_person_must_be_alike_unless_one_is_chosen(visits: Path, capsy
     assert rows["last"]["kg"].to_list() == [str(60 + i % 4) for i in range(120)]
     with pytest.raises(ParameterError, match="first or last"):
         open_table(visits, Dialect(person="id", person_row="middle"))
-    with pytest.raises(ParameterError, match="needs --person"):
+    with pytest.raises(ParameterError, match="needs person"):
         open_table(visits, Dialect(person_row="first"))
 
 

@@ -24,15 +24,15 @@ from privacyfunnel.errors import GuaranteeError, SolverError
 from privacyfunnel.mechanisms.sealing import SMALLEST_EPSILON, SealedProtocol
 from privacyfunnel.model.comparisons import Comparisons
 from privacyfunnel.model.joint import Joint
+from privacyfunnel.names import unique_label
+from privacyfunnel.release.domain_coding import column_bins
 from privacyfunnel.release.output_layout import detect_layout
 from privacyfunnel.tables.coding.bin_syntax import format_bins
 from privacyfunnel.tables.coding.bins import Bins
-from privacyfunnel.tables.coding.column_names import unique_label
 from privacyfunnel.tables.coding.encoding import encode
 from privacyfunnel.tables.readers.column_selection import drop_name
-from privacyfunnel.tables.readers.dialect import AUTO_DETECT, Dialect
-from privacyfunnel.tables.readers.sources import TableSource, resolve_source
-from privacyfunnel.tables.readers.table_files import open_table
+from privacyfunnel.tables.readers.formats import AUTO_DETECT, Dialect
+from privacyfunnel.tables.readers.table_files import TableSource, open_table, resolve_source
 
 PROGRAM = (sys.executable, "-m", "privacyfunnel")
 # What makes a law of each kind; a channel is the optimum's where a bound was proved for it.
@@ -136,8 +136,8 @@ def draw_black_box(
     with tempfile.TemporaryDirectory(prefix="privacyfunnel-") as folder:
         path, into = Path(folder) / "table.parquet", Path(folder) / "out"
         rows.with_columns(pl.Series(number, numbers)).write_parquet(path)
-        _run([*program, *_arguments(sealed, path, into, number, method, [*domain.column_bins, *bins])])
-        return _pair_rows(path, into, number, numbers, sealed, [*domain.column_bins, *bins])
+        _run([*program, *_arguments(sealed, path, into, number, method, [*column_bins(domain), *bins])])
+        return _pair_rows(path, into, number, numbers, sealed, [*column_bins(domain), *bins])
 
 
 def _channel_method(sealed: SealedProtocol) -> str:

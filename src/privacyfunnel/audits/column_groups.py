@@ -11,9 +11,9 @@ from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.protocols.sparse_protocol import SparseProtocol
 from privacyfunnel.tables.coding.bins import Bins
-from privacyfunnel.tables.coding.cross_tabulation import CrossTabulation, tabulate_groups
+from privacyfunnel.tables.coding.exploration import CrossTabulation, tabulate_groups
 from privacyfunnel.tables.coding.merges import Merge
-from privacyfunnel.tables.readers.table_files import Table
+from privacyfunnel.tables.readers.table_interface import Table
 
 MOST_KNOWN = 8  # columns of which someone may know any subset: 256 subsets
 

@@ -25,12 +25,13 @@ from privacyfunnel.audits.seeds import (
     matches_shuffled_seed,
 )
 from privacyfunnel.errors import GuaranteeError, TableError
+from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.sealing import SealedProtocol
+from privacyfunnel.names import validate_columns
 from privacyfunnel.release.output_layout import OutputLayout, detect_layout
-from privacyfunnel.tables.coding.column_names import validate_columns
 
 if TYPE_CHECKING:
-    from privacyfunnel.tables.readers.table_files import Table
+    from privacyfunnel.tables.readers.table_interface import Table
 
 FALSE_ALARM = 1e-6  # that a true draw is refused; exact for Bernstein's bound, asymptotic for chi-square
 
@@ -108,8 +109,8 @@ def judge_draw(
     if not following.p_value >= FALSE_ALARM:
         raise GuaranteeError(
             f"outputs of {table.name} must not depend on {' & '.join(sealed.domain.secret_columns)} beyond what the "
-            f"protocol allows; they do (p below {FALSE_ALARM:g}; for chi-square in the limit of many rows). It was altered, "
-            "or drawn otherwise: do not publish it."
+            f"protocol allows; they do (p below {FALSE_ALARM:g}; for chi-square in the limit of many rows). It was "
+            "altered, or drawn otherwise: do not publish it."
         )
     guessed = first.matches_seed(sealed.law, guessable_seeds()) if sealed.for_publication else None
     return replace(draw, secret_dependence=following, unseeded=_check_seed(guessed, table.name), kept_columns=beside)
@@ -120,7 +121,7 @@ def _check_seed(guessed: bool | None, name: str) -> bool | None:
     if guessed:
         raise GuaranteeError(
             f"{name} must be drawn from a fresh key, as its protocol file says; it was drawn from a seed that "
-            "anybody can guess. Do not publish it: sanitise again without --seed."
+            f"anybody can guess. Do not publish it: sanitise again without {hint('seed')}."
         )
     return None if guessed is None else True
 
@@ -217,7 +218,7 @@ def check_columns(
         raise GuaranteeError(
             f"{table} must hold the published columns and those kept on purpose; {_format_names(strange)} "
             f"{'is' if one else 'are'} neither, and nothing is promised about {'it' if one else 'them'}. Name with "
-            "--keep what was kept on purpose, or remove it."
+            f"{hint('keep')} what was kept on purpose, or remove it."
         )
     return tuple(beside)
 

@@ -11,20 +11,22 @@ import numpy as np
 
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import ColumnError, LedgerError, ParameterError
+from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.mechanism import Mechanism
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.row_order_leak import NeighbourGuesses, OrderLeak
+from privacyfunnel.names import join_labels
+from privacyfunnel.release.domain_coding import column_bins, rest_merges
 from privacyfunnel.release.findings.composition_leakage import look_up_labels
 from privacyfunnel.release.findings.kept_columns import KeptColumnAnalysis
 from privacyfunnel.release.ledger.ledger_file import Ledger, ledger_path
 from privacyfunnel.release.shuffle import RowOrder
 from privacyfunnel.tables.coding.bins import Bins
-from privacyfunnel.tables.coding.column_names import join_labels
 from privacyfunnel.tables.coding.domain_file import DomainFile
 from privacyfunnel.tables.coding.encoding import Encoding, encode
-from privacyfunnel.tables.readers.sources import TableSource
-from privacyfunnel.tables.readers.table_files import Table
+from privacyfunnel.tables.readers.table_files import TableSource
+from privacyfunnel.tables.readers.table_interface import Table
 
 if TYPE_CHECKING:
     from privacyfunnel.tables.coding.merges import Merge
@@ -48,13 +50,15 @@ class MatchedTable:
         publish = tuple(at.name for at in domain.attributes)
         named = [b for b in bins if b.column in publish]
         if named:
-            raise ColumnError(f"the bins of '{named[0].column}' are in the protocol file; leave out --bin for it.")
+            raise ColumnError(
+                f"the bins of '{named[0].column}' are in the protocol file; leave out {hint('bins')} for it."
+            )
         encoding = encode(
             table,
             secret=domain.secret_columns,
             publish=publish,
-            bins=[*domain.column_bins, *bins],
-            merges=[*domain.rest_merges, *merges],
+            bins=[*column_bins(domain), *bins],
+            merges=[*rest_merges(domain), *merges],
         )
         joint = Joint.from_contingency(encoding.contingency)
         values = domain.values
@@ -80,14 +84,14 @@ def secret_labels(sealed: SealedProtocol, domain: DomainFile) -> tuple[str, ...]
     if counts is None:
         raise ParameterError(
             "A domain says how the secrets of a private design are called; this protocol was made from the table "
-            "itself, which says so. Leave out --domain."
+            f"itself, which says so. Leave out {hint('domain')}."
         )
     labels = domain.variable(sealed.domain.secret_columns).labels
     listed = domain.variable([at.name for at in sealed.domain.attributes]).labels
     if len(labels) != len(counts) or set(listed) != set(join_labels(sealed.domain.values)):
         raise ParameterError(
             f"{domain.name} must be the domain that the private design was made for; it lists other secrets or values. "
-            "Name that one, or leave out --domain."
+            f"Name that one, or leave out {hint('domain')}."
         )
     return labels
 

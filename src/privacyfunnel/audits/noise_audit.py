@@ -45,7 +45,7 @@ class NoiseAudit:
     by_label: bool  # False: secrets were assigned by likelihood, as the file names none and no domain was given
 
     def __str__(self) -> str:
-        how = "cell by cell" if self.by_label else f"in total, as secrets have no labels here ({hint('domain')} has)"
+        how = "cell by cell" if self.by_label else "in total only, as the file names no secret and no domain was given"
         return f"plausible for these counts {how}, p ≤ {min(1.0, self.p_value):.3g} (refused below {FALSE_ALARM:g})"
 
 

@@ -23,7 +23,7 @@ from privacyfunnel.mechanisms.sealing import SealedProtocol
 
 if TYPE_CHECKING:
     from privacyfunnel.release.output_layout import OutputLayout
-    from privacyfunnel.tables.readers.table_files import Table
+    from privacyfunnel.tables.readers.table_interface import Table
 
 LEAST_EXPECTED = 20  # outputs that expect fewer rows are joined before they are compared
 MOST_CELLS = 400  # outputs that are compared one by one; the rarer ones are joined

@@ -24,7 +24,7 @@ from privacyfunnel.audits.published_file import FileAudit, audit_file
 from privacyfunnel.audits.side_channel_audit import SideChannel, side_channel
 from privacyfunnel.errors import ColumnError, GuaranteeError
 from privacyfunnel.hints import hint
-from privacyfunnel.mechanisms.column_shares import ColumnShares
+from privacyfunnel.mechanisms.input_domain import ColumnShares
 from privacyfunnel.mechanisms.kept_leakage import KeptLeakage, kept_leakage
 from privacyfunnel.mechanisms.sealing import SealedProtocol, certify
 from privacyfunnel.mechanisms.signatures import Signer, load_signed_protocol
@@ -40,14 +40,12 @@ from privacyfunnel.release.output_layout import detect_layout
 from privacyfunnel.tables.coding.bins import Bins
 from privacyfunnel.tables.coding.merges import Merge
 from privacyfunnel.tables.readers.column_selection import categories_to_text
-from privacyfunnel.tables.readers.dialect import AUTO_DETECT, Dialect
-from privacyfunnel.tables.readers.sources import TableSource, resolve_source
+from privacyfunnel.tables.readers.formats import AUTO_DETECT, Dialect
+from privacyfunnel.tables.readers.table_files import TableSource, open_table, resolve_source
+from privacyfunnel.tables.readers.table_interface import Table
 
 if TYPE_CHECKING:
     from privacyfunnel.tables.coding.domain_file import DomainFile
-    from privacyfunnel.tables.coding.merges import Merge
-    from privacyfunnel.tables.readers.sources import TableSource
-    from privacyfunnel.tables.readers.table_files import Table
 
 INDUCED_TOLERANCE = 1e-9  # a stated q(y | x) is written in floats, and only ever read by analysts
 
@@ -134,9 +132,6 @@ def audit(
     SignatureError
         If a signature is wrong, or missing where a key was asked for.
     """
-    from privacyfunnel.tables.readers.sources import resolve_source
-    from privacyfunnel.tables.readers.table_files import open_table
-
     sealed, signer = load_signed_protocol(protocol, sanitised, signed_by)
     check_secret(sealed, secret)
     sealed.domain.check_secrets(merges)
@@ -174,7 +169,7 @@ def check_secret(sealed: SealedProtocol, secret: Sequence[str]) -> None:
     stated = sealed.domain.secret_columns
     if secret and tuple(secret) != stated:
         raise ColumnError(
-            f"the protocol protects {' & '.join(stated)}; --secret names {' & '.join(secret)}. Name the same columns."
+            f"the protocol protects {' & '.join(stated)}; {hint('secret')} names {' & '.join(secret)}. Name the same columns."
         )
 
 

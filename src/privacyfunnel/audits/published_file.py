@@ -22,13 +22,12 @@ from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import GuaranteeError
 from privacyfunnel.release.output_layout import OutputLayout
 from privacyfunnel.tables.readers.column_selection import categories_to_text
-from privacyfunnel.tables.readers.dialect import DEFAULT_TEXT_FORMAT, Dialect, TextFormat
-from privacyfunnel.tables.readers.suffixes import ARROW, DELIMITED
+from privacyfunnel.tables.readers.formats import ARROW, DEFAULT_TEXT_FORMAT, DELIMITED, Dialect, TextFormat
 from privacyfunnel.tables.readers.table_files import open_table, table_suffix
 from privacyfunnel.tables.writers.table_writer import write_batches
 
 if TYPE_CHECKING:
-    from privacyfunnel.tables.readers.table_files import Table
+    from privacyfunnel.tables.readers.table_interface import Table
 
 ONE_BATCH = 1 << 17  # rows up to which compressed bytes do not depend on how the rows were batched
 

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from privacyfunnel.arrays import IntArray
+from privacyfunnel.atomic_files import atomic_file
 from privacyfunnel.audits.column_groups import ColumnGroup, build_joint, judge_column_group, publication_leakage
 from privacyfunnel.audits.matched_table import row_order_leakage
 from privacyfunnel.audits.rare_secret_scan import RareSecretCosts, RareSecretLeaks, rare_leaks, rare_secret_costs
@@ -31,23 +32,22 @@ from privacyfunnel.model.information import entropy, information
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.row_order_leak import OrderLeak
+from privacyfunnel.names import validate_columns
 from privacyfunnel.tables.coding.bin_syntax import parse_bins
 from privacyfunnel.tables.coding.bins import Bins
-from privacyfunnel.tables.coding.column_names import validate_columns
 from privacyfunnel.tables.coding.contingency import Contingency
-from privacyfunnel.tables.coding.cross_tabulation import (
+from privacyfunnel.tables.coding.domain_file import draft_domain
+from privacyfunnel.tables.coding.exploration import (
     TABULATION_QUANTILES,
     ColumnTabulations,
     has_too_many_values,
     tabulate_columns,
     tabulate_groups,
 )
-from privacyfunnel.tables.coding.domain_file import draft_domain
 from privacyfunnel.tables.coding.merges import Merge
-from privacyfunnel.tables.readers.dialect import AUTO_DETECT, Dialect
-from privacyfunnel.tables.readers.sources import TableSource, open_source, resolve_source
-from privacyfunnel.tables.readers.table_files import Table
-from privacyfunnel.tables.writers.atomic_files import atomic_file
+from privacyfunnel.tables.readers.formats import AUTO_DETECT, Dialect
+from privacyfunnel.tables.readers.table_files import TableSource, open_source, resolve_source
+from privacyfunnel.tables.readers.table_interface import Table
 
 APART = 0.5  # different values per row: above it, fewer than two rows share a value on average
 MOST_TOGETHER = 16  # columns judged together: 120 pairs

@@ -23,7 +23,7 @@ from privacyfunnel import __version__
 from privacyfunnel.cli.text_format import make_printable
 from privacyfunnel.errors import InputError, OutputError, PrivacyFunnelError
 from privacyfunnel.hints import word_for_command_line
-from privacyfunnel.tables.databases.address import redact_credentials
+from privacyfunnel.tables.databases.drivers import redact_credentials
 
 OURS, THEIRS = 1, 2  # exit codes: a fault of the program, something the user can mend
 SIGNALLED = 128  # and the number of the signal that ended it, as shells count: 130 for Ctrl-C

@@ -15,7 +15,7 @@ from privacyfunnel.cli.options import Again, Force, LedgerFile, QueryOption, Tab
 from privacyfunnel.cli.release_options import ExcelSafe, UnknownOption, UnknownPolicy
 from privacyfunnel.cli.request_options import LocalOutputRequest, parse_source
 from privacyfunnel.cli.table_options import RecodingOptions, TableOptions
-from privacyfunnel.tables.coding.column_names import format_names
+from privacyfunnel.names import format_names
 
 if TYPE_CHECKING:
     from privacyfunnel.release.apply import Applied

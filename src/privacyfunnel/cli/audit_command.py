@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from privacyfunnel.audits.protocol_audit import Audit
     from privacyfunnel.mechanisms.signatures import Signer
     from privacyfunnel.tables.coding.bins import Bins
-    from privacyfunnel.tables.readers.dialect import Dialect
-    from privacyfunnel.tables.readers.sources import TableSource
+    from privacyfunnel.tables.readers.formats import Dialect
+    from privacyfunnel.tables.readers.table_files import TableSource
 
 
 def _print_schema(wanted: bool) -> None:

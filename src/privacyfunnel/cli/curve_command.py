@@ -30,7 +30,7 @@ from privacyfunnel.cli.table_options import CoarseningOptions, TableOptions
 if TYPE_CHECKING:
     from privacyfunnel.designs.curve import Curve, Point
     from privacyfunnel.model.joint import Joint
-    from privacyfunnel.tables.readers.sources import TableSource
+    from privacyfunnel.tables.readers.table_files import TableSource
 
 
 @expand_groups
@@ -60,6 +60,7 @@ def curve(
     as_json: Json = False,
 ) -> None:
     """Show what each method keeps, and what any could keep, as ε grows."""
+    from privacyfunnel.atomic_files import check_target
     from privacyfunnel.cli.progress import show_progress
     from privacyfunnel.designs import curve as room
     from privacyfunnel.designs.methods import Effort
@@ -67,7 +68,6 @@ def curve(
     from privacyfunnel.model.uses.ordinal_scale import check_orders, parse_order
     from privacyfunnel.model.uses.use_parser import parse_use
     from privacyfunnel.report import CURVE
-    from privacyfunnel.tables.writers.atomic_files import check_target
 
     sizes = room.EPSILONS if epsilons is None else parse_epsilons(epsilons)
     orders = tuple(map(parse_order, ordered or []))
@@ -146,7 +146,7 @@ def read_table_joint(
     """The joint of a table's columns."""
     from privacyfunnel.release.design import check_joint
     from privacyfunnel.tables.coding.encoding import encode
-    from privacyfunnel.tables.readers.sources import resolve_source
+    from privacyfunnel.tables.readers.table_files import resolve_source
 
     source = resolve_source(table).open(reading.dialect)
     return check_joint(

@@ -26,12 +26,12 @@ def demo(
     as_json: Json = False,
 ) -> None:
     """Sanitise the census data that comes with the package, and say what happened."""
+    from privacyfunnel.atomic_files import check_target, ensure_folder
     from privacyfunnel.audits.scan import scan
     from privacyfunnel.cli.release_summary import content, format_summary
     from privacyfunnel.cli.request_options import DesignRequest
     from privacyfunnel.cli.sanitise_command import run_release
     from privacyfunnel.tables.readers.adult import write_adult_csv
-    from privacyfunnel.tables.writers.atomic_files import check_target, ensure_folder
 
     people = into / "adult.csv"
     if into.exists():

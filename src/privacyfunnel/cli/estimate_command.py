@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from privacyfunnel.estimation import Cell, Estimates, ShareTable
     from privacyfunnel.mechanisms.sealing import SealedProtocol
     from privacyfunnel.model.joint import Joint
-    from privacyfunnel.tables.readers.dialect import Dialect
-    from privacyfunnel.tables.readers.table_files import Table
+    from privacyfunnel.tables.readers.formats import Dialect
+    from privacyfunnel.tables.readers.table_interface import Table
 
 NAMES = ("estimates.csv", "estimates.svg", "estimates.png")
 
@@ -84,10 +84,10 @@ def estimate(
 ) -> None:
     """Estimate how the original values were distributed, with intervals, from the two public files alone."""
     from privacyfunnel import estimation
+    from privacyfunnel.atomic_files import check_target
     from privacyfunnel.errors import ParameterError
     from privacyfunnel.mechanisms.signatures import load_signed_protocol
     from privacyfunnel.tables.readers.table_files import open_table
-    from privacyfunnel.tables.writers.atomic_files import check_target
 
     if into is None and (impute or original):
         option = "--impute" if impute else "--original"
@@ -187,11 +187,11 @@ def _write_files(
     """The estimates, their picture and the completed tables: all of them, whole, or none."""
     from contextlib import ExitStack
 
+    from privacyfunnel.atomic_files import atomic_file, ensure_folder
     from privacyfunnel.estimation import impute_file
     from privacyfunnel.report.line_figures import save
     from privacyfunnel.report.share_figure import shares_figure, true_shares
     from privacyfunnel.tables.readers.table_files import open_table
-    from privacyfunnel.tables.writers.atomic_files import atomic_file, ensure_folder
     from privacyfunnel.tables.writers.table_writer import write_batches
 
     truth = None if original is None else true_shares(found, _joint(sealed, original, written))

@@ -51,10 +51,10 @@ def funnel(
     as_json: Json = False,
 ) -> None:
     """Show the most that can be kept where the secret is told on average only: for comparison with what is promised."""
+    from privacyfunnel.atomic_files import check_target
     from privacyfunnel.cli.progress import show_progress
     from privacyfunnel.designs.optimal import privacy_funnel as room
     from privacyfunnel.report import FUNNEL
-    from privacyfunnel.tables.writers.atomic_files import check_target
 
     sizes = () if averages is None else parse_averages(averages)
     if into is not None and into.exists():

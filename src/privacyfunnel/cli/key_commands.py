@@ -26,7 +26,7 @@ def keygen(
 ) -> None:
     """Make an Ed25519 key pair to sign releases with: the private key, and beside it NAME.public.pem for everybody."""
     if rows:
-        from privacyfunnel.mechanisms.row_keys import RowKey
+        from privacyfunnel.mechanisms.sampling import RowKey
 
         RowKey.generate().save(key)
         answer(
@@ -66,9 +66,9 @@ def prepare_signature(key: Path | None, into: Path, *, force: bool) -> Callable[
     """How a release will be signed, with a key and a place that are checked before hours are spent."""
     if key is None:
         return lambda release: {}
+    from privacyfunnel.atomic_files import check_target
     from privacyfunnel.mechanisms.signatures import fingerprint, load_private_key, signature_path
     from privacyfunnel.mechanisms.signatures import sign as sign_files
-    from privacyfunnel.tables.writers.atomic_files import check_target
 
     mine, path = load_private_key(key), signature_path(into / "protocol.json")
     if into.exists():

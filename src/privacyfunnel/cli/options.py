@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from privacyfunnel.errors import ParameterError, check_average, check_epsilon, check_factor, check_positive
-from privacyfunnel.tables.coding.column_names import split_names
+from privacyfunnel.names import split_names
 
 SURELY_PERCENT = 50  # a smaller bare number may be a slip of the point, and nobody wants so little confidence
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from privacyfunnel.cli import owner_summary, text_format
 from privacyfunnel.cli.epsilon_meaning import meaning
-from privacyfunnel.tables.coding.column_names import format_names
+from privacyfunnel.names import format_names
 
 if TYPE_CHECKING:
     from privacyfunnel.estimation.expected_precision import CountingBias, ExpectedPrecision

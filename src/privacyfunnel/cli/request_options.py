@@ -51,14 +51,14 @@ if TYPE_CHECKING:
     from privacyfunnel.designs.methods import Progress
     from privacyfunnel.release.order import Order
     from privacyfunnel.release.sending import Sending
-    from privacyfunnel.tables.readers.sources import TableSource
+    from privacyfunnel.tables.readers.table_files import TableSource
 
 
 def parse_source(table: str, query: str | None) -> TableSource:
     """Where the rows come from: a file, or a query on a database."""
-    from privacyfunnel.tables.databases.address import is_server_address
+    from privacyfunnel.tables.databases.drivers import is_server_address
     from privacyfunnel.tables.databases.query import FILES, Query
-    from privacyfunnel.tables.readers.sources import FileSource
+    from privacyfunnel.tables.readers.table_files import FileSource
 
     if query is not None:
         return Query(table, query)
@@ -188,7 +188,7 @@ class OutputRequest:
 
         key = None
         if self.key_file is not None:
-            from privacyfunnel.mechanisms.row_keys import RowKey
+            from privacyfunnel.mechanisms.sampling import RowKey
 
             key = RowKey.load(self.key_file)
         return Sending(parse_names(self.keep), self.sets.value, self.keep_order, None, self.row_id, key, unknown)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from privacyfunnel.release.release_files import ReportPage
     from privacyfunnel.release.sanitise import Release
     from privacyfunnel.release.sending import ProgressCallback
-    from privacyfunnel.tables.readers.sources import TableSource
+    from privacyfunnel.tables.readers.table_files import TableSource
 
 
 class TableFormat(StrEnum):
@@ -105,10 +105,10 @@ def run_release(
     where: Mapping[str, Any] | None = None,
 ) -> Release:
     """Run the release with what the command line asks for, and draw its reports."""
+    from privacyfunnel.atomic_files import check_target
     from privacyfunnel.cli.progress import show_progress
     from privacyfunnel.release.sanitise import sanitise_file
     from privacyfunnel.report import CROISSANT, OWNER_REPORT, PUBLIC_REPORT
-    from privacyfunnel.tables.writers.atomic_files import check_target
 
     if into.exists():  # before hours are spent
         for name, asked_for in ((OWNER_REPORT, report), (PUBLIC_REPORT, public_report), (CROISSANT, croissant)):
@@ -135,7 +135,7 @@ def _page_drawer(
     import shlex
     import sys
 
-    from privacyfunnel.tables.databases.address import redact_credentials
+    from privacyfunnel.tables.databases.drivers import redact_credentials
 
     repeat = redact_credentials(shlex.join(["privacyfunnel", *(command or sys.argv[1:])]))
     say = None if watch is None else lambda doing: watch(doing, 0)
@@ -144,7 +144,7 @@ def _page_drawer(
         from datetime import datetime
 
         from privacyfunnel.report.release_page import Occasion, pages
-        from privacyfunnel.tables.readers.sources import resolve_source
+        from privacyfunnel.tables.readers.table_files import resolve_source
 
         occasion = Occasion(datetime.now().astimezone(), str(table), repeat, resolve_source(table).query)
         return pages(release, occasion, owners=owners, public=public, croissant=croissant, watch=say)

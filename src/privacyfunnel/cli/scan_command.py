@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from privacyfunnel.audits.scan import ColumnScan, Scan
     from privacyfunnel.estimation.expected_precision import Consequence
     from privacyfunnel.model.promises import Promise
-    from privacyfunnel.tables.readers.sources import TableSource
+    from privacyfunnel.tables.readers.table_files import TableSource
 
 ONE = 1.0  # ε, where none is asked for
 SHOWN_PAIRS = 10  # of those that break the promise: more are in the JSON

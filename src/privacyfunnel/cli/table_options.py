@@ -22,7 +22,7 @@ from privacyfunnel.cli.options import (
 if TYPE_CHECKING:
     from privacyfunnel.tables.coding.bins import Bins
     from privacyfunnel.tables.coding.merges import Merge
-    from privacyfunnel.tables.readers.dialect import Dialect
+    from privacyfunnel.tables.readers.formats import Dialect
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +38,7 @@ class FileOptions:
     @property
     def dialect(self) -> Dialect:
         """The same for those who read files."""
-        from privacyfunnel.tables.readers.dialect import Dialect
+        from privacyfunnel.tables.readers.formats import Dialect
 
         return Dialect(self.delimiter, self.encoding, self.decimal, parse_names(self.na), self.sheet)
 

@@ -6,7 +6,7 @@ import math
 import unicodedata
 from collections.abc import Iterable, Sequence
 
-from privacyfunnel.tables.databases.address import redact_credentials
+from privacyfunnel.tables.databases.drivers import redact_credentials
 
 UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # categories of Unicode: control, format, surrogate, line, paragraph
 JOINERS = "\u200c\u200d"

@@ -11,7 +11,7 @@ from privacyfunnel.cli.application import answer
 if TYPE_CHECKING:
     from privacyfunnel.model.promises import Promise
     from privacyfunnel.tables.coding.bins import Bins
-    from privacyfunnel.tables.readers.dialect import Dialect
+    from privacyfunnel.tables.readers.formats import Dialect
 
 
 def audit_matrix_file(

@@ -21,7 +21,7 @@ from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.uses.ordinal_scale import check_orders
 from privacyfunnel.model.uses.statistics_use import Statistics
 from privacyfunnel.model.uses.use import Information, Use
-from privacyfunnel.tables.coding.column_names import suggest_name
+from privacyfunnel.names import suggest_name
 
 __all__ = ["METHODS", "Design", "Effort", "Method", "Options", "Progress", "RecordDesign", "find_method"]
 

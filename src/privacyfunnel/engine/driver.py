@@ -1,65 +1,136 @@
-"""Column generation: the master problem, search and proof in turn, until value and bound are close enough.
+r"""The one loop of the engine: column generation with a proof.
 
-For any prices λ, every split has value at least λ·p + min_v (cost(v) − λ·v), since its weights sum to 1. The bound is
-the best of these over all prices at which something was proved; the value is that of the best known split.
+.. math:: \min \sum_y q_y \operatorname{cost}(v_y) \quad\text{s.t.}\quad \sum_y q_y v_y = p,\ q \ge 0,\ v_y \in V .
+
+Each round solves the restricted master over the known atoms, searches for atoms of negative reduced cost at its prices,
+and, once searches find nothing worth the gap, proves a lower bound on every reduced cost. For any prices λ every split
+costs at least λ·p + min_v (cost(v) − λ·v), so every proof bounds the optimum; the bound is the best of them, the value
+that of the best known split.
+
+What is minimised is the master's business: an entropy (masters/slack.py, blocks.py), a second moment (moment.py), an
+entropy under an average constraint (average.py), or squared error on a line (linear_uses/line.py).
 """
 
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
-from privacyfunnel.arrays import FloatArray
-from privacyfunnel.engine.bounds.dual_bounds import DualBound
+from privacyfunnel.arrays import FloatArray, Matrix
 from privacyfunnel.engine.clock import FOREVER, Clock, TimeUpError
-from privacyfunnel.engine.masters.slack_masters import SEARCHED_TO, SLACK_TOLERANCE, MasterProblem
-from privacyfunnel.engine.problem import Problem, Split
+from privacyfunnel.engine.problem import Split
+from privacyfunnel.engine.settings import SETTINGS
 
 Progress = Callable[[float, float], None]
 
-WORTH_ADDING = 1e-10  # an atom whose reduced cost is nearer to 0 gains nothing but rounding
-MOST_ADDED = 2000  # per round: the cheapest ones, so that the master stays small
-PROVED_TO = 0.95  # of the gap: a proof asks for a little less than is allowed
-LATE_SHARE = 0.25  # of what is left of the time for proofs, for a search between two of them
+
+class Master(Protocol):
+    """A restricted master: known atoms, their best mixture, and its prices."""
+
+    size: int  # number of prices
+    on_change: Callable[[], None]  # called when the value changed during a long step
+
+    @property
+    def value(self) -> float:
+        """Of the best split so far."""
+
+    def begin(self, start: FloatArray | None, gap: float, clock: Clock) -> FloatArray | None:
+        """Add first atoms, among them `start`; prices that are about right, where known."""
+
+    def solve(self, clock: Clock) -> tuple[FloatArray, float]:
+        """Solve the restricted master: prices, and how much slack it uses."""
+
+    def search(self, prices: FloatArray, clock: Clock) -> FloatArray:
+        """Atoms of small reduced cost."""
+
+    def learn(self, atoms: FloatArray, prices: FloatArray) -> float:
+        """Add what a search found; the least reduced cost at `prices` of what was new, 0 where nothing was."""
+
+    def learn_from_proof(self, atoms: FloatArray, prices: FloatArray) -> float:
+        """Add what a proof met; the same."""
+
+    def allowed(self, gap: float) -> float:
+        """The gap in the units of the value."""
+
+    def worth(self, gap: float) -> float:
+        """A search that finds no reduced cost below minus this found nothing."""
+
+    def proof_target(self, gap: float, least: float, late: bool) -> float:
+        """The excess −min(cost(v) − λ·v) that a proof is asked to stay below."""
+
+    def raise_slack_price(self) -> None:
+        """Make slack more expensive."""
+
+    def slack_price_threshold(self, gap: float) -> float:
+        """The slack price rises once no reduced cost is known below minus this."""
+
+    def best(self, clock: Clock) -> tuple[FloatArray, Matrix, float]:
+        """Weights, atoms and value of the best split so far, refined while there is time."""
+
+
+class DualBound(Protocol):
+    """A lower bound on every split that only rises."""
+
+    bound: float
+    share: float  # of a time limit that is reserved for proofs
+    is_incomplete: bool  # whether the last proof ended early, to be resumed
+    on_change: Callable[[], None]  # called when the bound rose during a long step
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether no proof can raise it any more."""
+
+    def begin(self, clock: Clock) -> None:
+        """Raise the bound by what needs no prices and little time."""
+
+    def prove(self, prices: FloatArray, target: float, clock: Clock) -> FloatArray:
+        """Raise the bound by a proof at these prices; atoms met on the way."""
+
+    def disable_relaxations(self) -> None:
+        """Use no relaxations: the problem is one already."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How a run goes on.
+    """How a run proceeds.
 
-    Prices jump from round to round while many splits cost the same. `steadiness` is the weight of the past in the
-    running average of prices at which the search is called: 0 where the search finds all that is cheap anyway.
-    After `patience` searches in vain nothing is left to be found: nothing worth the gap, or `closest` where no proof
-    says what is missing, and the best split is to come as close as there is time for.
+    Prices jump while many splits cost the same: `damping` is the weight of the past in the running average at which
+    the search is called. After `patience` searches without a find the pricing problem counts as solved: up to the gap,
+    or up to `closest` where nothing is proved. By the share `early` of a time limit something must be proved, in
+    `early_share` of the rest. The run ends after `fruitless` proofs that changed nothing, after `stalled` rounds that
+    closed next to nothing of the gap, or after `rounds`.
     """
 
-    steadiness: float
-    patience: int
+    damping: float = 0.0
+    patience: int = 1
     closest: float = np.inf  # nats
+    early: float | None = None
+    early_share: float = 1.0
+    fruitless: int = 1
+    stalled: float = np.inf
+    rounds: float = np.inf
 
 
 class ColumnGeneration:
-    """The state of a column generation: atoms, value, bound."""
+    """The state of a run: a master, a bound, and the prices last searched at."""
 
-    def __init__(
-        self, problem: Problem, master: MasterProblem, dual_bound: DualBound, pace: Pace, strategy: str = ""
-    ) -> None:
-        self.problem, self.master, self.dual_bound, self.pace = problem, master, dual_bound, pace
-        self.strategy = strategy  # how it is solved, in words
-        self.prices = np.zeros(problem.size)  # at which the search was last called
+    def __init__(self, master: Master, dual_bound: DualBound, pace: Pace, strategy: str = "") -> None:
+        self.master, self.dual_bound, self.pace, self.strategy = master, dual_bound, pace, strategy
+        self.prices = np.zeros(master.size)  # at which the search was last called
         self._begun = False
         self._progress: Progress | None = None
         master.on_change = dual_bound.on_change = self._report
 
     @property
     def value(self) -> float:
-        """What the best split so far costs."""
+        """Value of the best split so far."""
         return self.master.value
 
     @property
     def bound(self) -> float:
-        """What every split costs at least."""
+        """Lower bound on every split."""
         return self.dual_bound.bound
 
     def run(
@@ -71,67 +142,69 @@ class ColumnGeneration:
         *,
         proofs: bool = True,
     ) -> None:
-        """Alternate until the gap is reached, time is up, or nothing is left to try; again, from where it ended.
+        """Iterate until the gap is reached, time is up, or nothing is left to try; a second call resumes.
 
-        Without `proofs` until the search finds nothing that is worth a gap of this size.
+        Without `proofs`, until the search finds nothing worth a gap of this size.
         """
         self._progress = progress
         with suppress(TimeUpError):
-            self._alternate(gap, Clock.from_limit(time_limit), start, proofs)
+            self._iterate(gap, Clock.from_limit(time_limit), start, proofs)
 
-    def _alternate(self, gap: float, clock: Clock, start: FloatArray | None, proofs: bool) -> None:
-        supply, bounding, past, in_vain = self.master, self.dual_bound, self.pace.steadiness, 0
-        sought = min(gap, self.pace.closest)
+    def _iterate(self, gap: float, clock: Clock, start: FloatArray | None, proofs: bool) -> None:
+        master, bounds, pace = self.master, self.dual_bound, self.pace
+        sought, unproved = min(gap, pace.closest), self.bound
         limited = proofs and np.isfinite(clock.deadline)
-        proving = clock.part(1 - bounding.share) if limited else clock
+        proving = clock.part(1 - bounds.share) if limited else clock
+        early = clock.part(pace.early) if limited and pace.early is not None else FOREVER
         if proofs:
-            bounding.begin(clock)
-        steady = self.prices if self._begun else supply.begin(start, gap, proving)
+            bounds.begin(clock)
+        steady = self.prices if self._begun else master.begin(start, gap, proving)
         self._begun = True
-        while True:
-            prices, owed = supply.solve(clock)
+        rounds = in_vain = fruitless = stalled = 0
+        narrowest = np.inf
+        while rounds < pace.rounds:
+            rounds += 1
+            prices, slack = master.solve(clock)
             self._report()
-            if self.value - self.bound <= gap:
+            open_gap, allowed = self.value - self.bound, master.allowed(gap)
+            stalled = stalled + 1 if open_gap > narrowest - SETTINGS.moments.stalled_gain * allowed else 0
+            narrowest = min(narrowest, open_gap)
+            if open_gap <= allowed or stalled >= pace.stalled:
                 return
             clock.check()
-            late = proving.late and not bounding.is_exhausted
-            searching = clock.part(LATE_SHARE) if late else clock if bounding.is_exhausted else proving
-            self.prices = steady = prices if steady is None else past * steady + (1 - past) * prices
-            least = self._add(supply.search(steady, searching), prices)
-            if least == 0.0 and past > 0.0:
+            late = proving.late and not bounds.is_exhausted
+            searching = clock if bounds.is_exhausted else proving
+            if late:
+                searching = clock.part(SETTINGS.driver.late_share)
+            self.prices = steady = prices if steady is None else pace.damping * steady + (1 - pace.damping) * prices
+            least = master.learn(master.search(steady, searching), prices)
+            if pace.damping > 0.0 and least >= -master.worth(sought):
                 self.prices = steady = prices
-                least = self._add(supply.search(prices, searching), prices)
-            if owed > SLACK_TOLERANCE and least >= -supply.slack_price_threshold(sought) and not late:
-                supply.raise_slack_price()
+                least = min(least, master.learn(master.search(prices, searching), prices))
+            if slack > SETTINGS.tolerance.slack and least >= -master.slack_price_threshold(sought) and not late:
+                master.raise_slack_price()
                 continue
-            in_vain = 0 if least < -SEARCHED_TO * sought else in_vain + 1
-            if in_vain < self.pace.patience and not late:
+            in_vain = 0 if least < -master.worth(sought) else in_vain + 1
+            first = early.late and self.bound == unproved
+            if in_vain < pace.patience and not (late or first):
                 continue
             if not proofs:
                 return
-            # Late, atoms known to be cheaper than the target must not end the proof before it has said something.
-            target = max(PROVED_TO * gap, -2 * least if late else 0.0)
-            added = self._add(bounding.prove(steady if late else prices, target, clock), prices)
-            ended = bounding.is_exhausted or (least == 0.0 and not bounding.is_incomplete)
-            if added == 0.0 and in_vain >= self.pace.patience and ended:
+            until = clock.part(pace.early_share) if first and in_vain < pace.patience and not late else clock
+            # When late, known atoms below the target must not end the proof before it has raised the bound.
+            target = master.proof_target(gap, least, late)
+            added = master.learn_from_proof(bounds.prove(steady if late else prices, target, until), prices)
+            ended = bounds.is_exhausted or (least == 0.0 and not bounds.is_incomplete)
+            fruitless = fruitless + 1 if added == 0.0 and in_vain >= pace.patience and ended else 0
+            if fruitless >= pace.fruitless or self.value - self.bound <= master.allowed(gap):
+                self._report()
                 return
 
-    def _add(self, atoms: FloatArray, prices: FloatArray) -> float:
-        """Give the master those atoms that can lower its value; the least reduced cost among those that were new."""
-        atoms = self.problem.clean(atoms)
-        costs = self.problem.costs(atoms)
-        reduced = costs - atoms @ prices
-        order = np.argsort(reduced)[:MOST_ADDED]
-        order = order[reduced[order] < -WORTH_ADDING]
-        new = order[self.master.add(atoms[order], costs[order])]
-        return float(reduced[new].min(initial=0.0))
-
     def _report(self) -> None:
-        """Tell how far things are."""
         if self._progress is not None:
             self._progress(self.value, self.bound)
 
     def best(self, clock: Clock = FOREVER) -> Split:
-        """The best split so far, with its bound; to rounding, whether there is time to refine it or not."""
-        weights, atoms = self.master.best(clock)
-        return Split(weights, atoms, float(self.problem.costs(atoms) @ weights), self.bound)
+        """The best split so far with its bound, and the strategy that found it."""
+        weights, atoms, value = self.master.best(clock)
+        return Split(weights, atoms, value, self.bound, self.strategy)

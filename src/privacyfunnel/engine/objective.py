@@ -7,18 +7,20 @@ A cost is a sum of concave terms of an image t = T v, where T sums v over the in
 Concavity gives both what a search and what a proof needs: a tangent lies above h everywhere, a chord lies below it
 between its ends. Information is the first objective: with :math:`h(t) = -t \ln t` the cost of an atom is the entropy of
 what it leaves open about X. A cost may also fall by a square, :math:`\lVert B^\top v\rVert^2`, which is concave as well
-(curved.py).
+(`MomentObjective`).
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, Protocol
 
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray, Matrix, nonzero_entries
+from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.model.information import entropy_terms
-
-AT_ONCE = 1 << 20  # entries that are summed at a time: their places fill 8 MB
 
 
 class Objective(Protocol):
@@ -44,7 +46,7 @@ class Objective(Protocol):
     def gram_matrix(self) -> FloatArray | None:
         """B Bᵀ, in which what rows have in common is short, however long they are."""
 
-    def restrict(self, inputs: IntArray) -> "Objective":
+    def restrict(self, inputs: IntArray) -> Objective:
         """The same objective over some of the inputs."""
 
     def terms(self, t: FloatArray) -> FloatArray:
@@ -66,13 +68,13 @@ class Entropy:
     is_identity: bool
 
     @classmethod
-    def from_groups(cls, group: IntArray) -> "Entropy":
+    def from_groups(cls, group: IntArray) -> Entropy:
         """The entropy over the groups of inputs."""
         found, value = np.unique(group, return_inverse=True)
         value = value.astype(np.int64).reshape(-1)
         return cls(value, found.size, bool(np.array_equal(value, np.arange(value.size))))
 
-    def restrict(self, inputs: IntArray) -> "Entropy":
+    def restrict(self, inputs: IntArray) -> Entropy:
         """The entropy of atoms that have these inputs only."""
         return Entropy.from_groups(self.image_index[inputs])
 
@@ -83,6 +85,51 @@ class Entropy:
     def slopes(self, t: FloatArray, least: float) -> FloatArray:
         r"""By Gibbs' inequality :math:`H(u) \le -\sum_x u_x \ln t_x` for every distribution u."""
         return -np.log(np.maximum(t, least))
+
+
+@dataclass(frozen=True, eq=False)
+class MomentObjective:
+    r"""β times another objective, less ‖Bᵀv‖²: the cost of an atom where the second moment of a split counts.
+
+    Let :math:`M = \sum_y q_y t_y t_y^\top` with :math:`t = T v`. The convex :math:`\operatorname{tr}(F F^\top M^{-1})`
+    falls by :math:`\lVert B^\top t\rVert^2`, :math:`B = M^{-1} F`, per unit of weight on an atom.
+    """
+
+    base: Objective
+    weight: float  # β
+    square: FloatArray  # B by input
+
+    @cached_property
+    def gram_matrix(self) -> FloatArray:
+        """See Objective."""
+        return np.asarray(self.square @ self.square.T)
+
+    @property
+    def image_index(self) -> IntArray:
+        """See Objective."""
+        return self.base.image_index
+
+    @property
+    def image_size(self) -> int:
+        """See Objective."""
+        return self.base.image_size
+
+    @property
+    def is_identity(self) -> bool:
+        """See Objective."""
+        return self.base.is_identity
+
+    def restrict(self, inputs: IntArray) -> MomentObjective:
+        """The same over some of the inputs."""
+        return MomentObjective(self.base.restrict(inputs), self.weight, self.square[inputs])
+
+    def terms(self, t: FloatArray) -> FloatArray:
+        """β h; nothing is computed where β = 0."""
+        return self.weight * self.base.terms(t) if self.weight else np.zeros_like(t)
+
+    def slopes(self, t: FloatArray, least: float) -> FloatArray:
+        """See Objective."""
+        return self.weight * self.base.slopes(t, least) if self.weight else np.zeros_like(t)
 
 
 def image(objective: Objective, atoms: FloatArray) -> FloatArray:
@@ -99,7 +146,7 @@ def costs(objective: Objective, atoms: Matrix) -> FloatArray:
     """The cost of every row. Atoms have few non-zero entries, so only those are looked at, unless inputs are summed."""
     if isinstance(atoms, np.ndarray) and not objective.is_identity:
         separate = np.empty(len(atoms))
-        for first in range(0, len(atoms), rows := max(1, AT_ONCE // atoms.shape[1])):
+        for first in range(0, len(atoms), rows := max(1, SETTINGS.lp.sums // atoms.shape[1])):
             some = slice(first, first + rows)
             separate[some] = objective.terms(image(objective, atoms[some])).sum(axis=1)
         return separate - squares(objective, atoms)

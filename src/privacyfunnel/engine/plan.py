@@ -1,20 +1,26 @@
-"""The plan: the only place that chooses how a problem is solved. Every threshold stands here, with its reason.
+"""The plan: the only place that chooses how a problem is solved.
 
-A way is an oracle, a search, a proof and how they are run. The first line of `PLAN` that fits wins. Where the second
-moment of a split counts, moment_plan.py is the same.
+A strategy is an oracle, a search, a proof and the pace of the loop (driver.py). The first line of `PLAN` that fits a
+request wins, and the answer carries its name. Every threshold stands in settings.py.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray, sparse
 from privacyfunnel.engine.bounds.dual_bounds import NoBound, ProofBound, Prover, RelaxationBound
-from privacyfunnel.engine.clock import Clock
+from privacyfunnel.engine.clock import FOREVER, Clock
 from privacyfunnel.engine.driver import ColumnGeneration, Pace, Progress
+from privacyfunnel.engine.masters.average import AverageMaster, EntropyFloor
 from privacyfunnel.engine.masters.blocks import BlockMaster, SingleBlockMaster
+from privacyfunnel.engine.masters.mixture import Moment
+from privacyfunnel.engine.masters.moment import MomentBound, MomentMaster
 from privacyfunnel.engine.masters.slack_masters import CoarseStart, PenalisedMaster, ResidualMaster
+from privacyfunnel.engine.objective import MomentObjective
 from privacyfunnel.engine.oracles.constraint_oracle import ConstraintOracle
 from privacyfunnel.engine.oracles.credal import CredalOracle
 from privacyfunnel.engine.oracles.credal_batch import CredalBatchOracle
@@ -22,60 +28,60 @@ from privacyfunnel.engine.oracles.credal_cone import credal_cone_constraints
 from privacyfunnel.engine.oracles.credal_constraints import CredalConstraints
 from privacyfunnel.engine.oracles.interval import IntervalOracle
 from privacyfunnel.engine.oracles.oracle import Oracle, is_secret_box, secret_box
-from privacyfunnel.engine.oracles.polytope import Polytope, build_box, build_polytope
+from privacyfunnel.engine.oracles.polytope import build_polytope
 from privacyfunnel.engine.problem import Problem, Split
 from privacyfunnel.engine.proofs.branch_and_bound import BranchAndBound, Relaxation
 from privacyfunnel.engine.proofs.chords import BoxedChords, ImageChords
 from privacyfunnel.engine.proofs.class_cones import ClassRelaxation, class_cones
 from privacyfunnel.engine.proofs.credal_chords import CredalChords
-from privacyfunnel.engine.reductions.reduced_problems import merge_equal
-from privacyfunnel.engine.search.class_subspace import ClassSubspaceSearch
-from privacyfunnel.engine.search.searches import (
-    AlternatingSearch,
-    RoundRobinSearch,
-    Search,
-    TangentSearch,
-    VertexSearch,
-)
-from privacyfunnel.engine.search.subspace import RandomSubspaceSearch
+from privacyfunnel.engine.proofs.credal_products import CredalProductCuts
+from privacyfunnel.engine.proofs.products import ProductRelaxation, build_constraint_cone
+from privacyfunnel.engine.proofs.squared_chords import SquaredChords
+from privacyfunnel.engine.reductions.reduced_problems import group_secrets, merge_equal
+from privacyfunnel.engine.search.base import ObjectiveSearch, Search
+from privacyfunnel.engine.search.subspace import SubspaceSearch
+from privacyfunnel.engine.search.tangent import TangentSearch
+from privacyfunnel.engine.search.vertices import VertexSearch
+from privacyfunnel.engine.settings import SETTINGS
 
-MANY_INPUTS = 150  # below, atoms are few enough to be searched for in the polytope itself, and prices soon right
-MANY_ROWS = 130  # beyond, inverting bases of so many rows takes longer than linear programmes one by one
-MOST_PROVED = 500  # rows; with more, a box takes so long to bound that branching says nothing in time
-MOST_BRANCHED = 700  # inputs; with more, first prices are far from right, and blocks are solved first
-MANY_OF_TWO = 1500  # inputs of one number; with more, tables of all pairs are long to price
-FIRST_BLOCK = 64  # inputs of the first blocks: a tenth of a second each
-LARGEST_BLOCK = 1200  # inputs; the atoms that a master of more knows fill hundreds of megabytes, and nothing is proved
-TOGETHER = 128  # inputs of one walk where a step is a linear programme
-NEIGHBOURS = 128  # the same where rows look at classes: those who share the smallest ones are enough to hide an input
-FIRST_NEIGHBOURS = 256  # the same for the first atoms: rare inputs that nobody hides cost most, and more can hide them
-BOXES = (0.5, 0.35, 0.65, 0.45, 0.55)  # places of a box within ε under LDP, the most useful first
-WALKS_IN_CLOSED_FORM, WALKS_BY_PROGRAMME = 96, 3  # at once: what a step costs differs a thousandfold
-WALKS_OVER_SETS, PATIENCE_OVER_SETS = 24, 4  # a proof takes so much longer than walks that they come first …
-FEW_INPUTS = 32  # with more, sets of priors have too many rows that matter to bring them in one by one, …
-WALKS_OVER_WIDE_SETS = 8  # … and a step of a walk is a linear programme of its own
-PIVOTS_PER_BOX = 8  # over sets: a box that needs more is cut first, and its halves go on; few would hold up the rest
-STEADY = 0.8  # weight of past prices where many splits cost the same; 0 where an atom is sought at its very prices
-PATIENCE = 8  # searches in vain where no proof says that there is nothing to be found …
-SOUGHT = 3e-4  # … worth this much of what the prior costs, however wide the gap: while it is open, prices are rough
-COARSE_SHARE, SHORT_COARSE_SHARE = 0.6, 0.3  # of the time to search, for the smaller problem; less where none is proved
-REFINING_SHARE, REFINING_SECONDS = 0.1, 0.5  # of a time limit, and at least so many, to make a split exact in the end
-VERY_MANY_SECRETS = 250  # rows of LIP and LDP beyond which inverting their bases takes seconds a step
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Request:
+    """What is minimised: an entropy, or where given a second moment or an entropy under an average constraint."""
+
+    problem: Problem
+    moment: Moment | None = None
+    absolute_gap: float = 0.0  # of a moment
+    average: EntropyFloor | None = None
+    bound_average: EntropyFloor | None = None  # the bound holds for this floor, a little below
+    clock: Clock = FOREVER  # by which a moment's run ends
 
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """How a kind of problem is solved: its name, when it is chosen, and what makes the run."""
+    """How a kind of request is solved: its name, when it is chosen, and what builds the run."""
 
     name: str
-    when: Callable[[Problem], bool]
-    build: Callable[[Problem, str], ColumnGeneration]
+    when: Callable[[Request], bool]
+    build: Callable[[Request, str], ColumnGeneration]
+
+
+def choose(request: Request) -> ColumnGeneration:
+    """The run of the first strategy that fits."""
+    strategy = next(strategy for strategy in PLAN if strategy.when(request))
+    return strategy.build(request, strategy.name)
 
 
 def choose_generation(problem: Problem) -> ColumnGeneration:
-    """The column generation that suits the problem."""
-    way = next(way for way in PLAN if way.when(problem))
-    return way.build(problem, way.name)
+    """The run for an entropy."""
+    return choose(Request(problem))
+
+
+def choose_moment_generation(
+    problem: Problem, moment: Moment, clock: Clock = FOREVER, absolute: float = 0.0
+) -> ColumnGeneration:
+    """The run for a second moment; it must end by the clock."""
+    return choose(Request(problem, moment, absolute, clock=clock))
 
 
 def split(
@@ -87,25 +93,66 @@ def split(
     start: FloatArray | None = None,
     most_atoms: int | None = None,
 ) -> Split:
-    """The cheapest split up to `gap`. At the time limit: the best so far, with its bound.
+    """The split of least entropy up to `gap`. At the time limit: the best so far, with its bound.
 
-    `start` are allowed atoms that are known already; the split is never worse than the best one of these.
-    Inputs that the promise cannot tell apart are told apart as far as `most_atoms` allow, in the end.
+    `start` are feasible atoms that are known already; the split is never worse than the best one of these. Inputs that
+    the promise cannot distinguish are told apart at the end, as far as `most_atoms` allow.
     """
     clock = Clock.from_limit(time_limit)
     small = merge_equal(problem)
-    generation = choose_generation(small.problem)
-    generation.run(gap, time_limit, progress, None if start is None else small.aggregate(start))
-    return small.refine(generation.best(_refinement_clock(clock)), most_atoms)
+    run = choose_generation(small.problem)
+    run.run(gap, time_limit, progress, None if start is None else small.aggregate(start))
+    return small.refine(run.best(_refinement_clock(clock)), most_atoms)
 
 
 def _refinement_clock(clock: Clock) -> Clock:
-    """What may pass until the best split is refined, beyond the limit too."""
-    return Clock(clock.start, clock.deadline + max(REFINING_SHARE * (clock.deadline - clock.start), REFINING_SECONDS))
+    """Time to refine the best split, beyond the limit too."""
+    length = clock.deadline - clock.start
+    extra = max(SETTINGS.driver.refining_share * length, SETTINGS.driver.refining_seconds)
+    return Clock(clock.start, clock.deadline + extra)
+
+
+def split_by_moment(
+    problem: Problem,
+    moment: Moment,
+    *,
+    gap: float = 1e-3,
+    absolute: float = 0.0,
+    time_limit: float | None = None,
+    progress: Progress | None = None,
+    start: FloatArray | None = None,
+) -> Split:
+    """The split of least tr(F Fᵀ M⁻¹), up to `gap` times that value less what nobody can avoid, or an absolute gap.
+
+    Inputs that the promise cannot distinguish stay apart: which of them are named together counts here.
+    """
+    clock = Clock.from_limit(time_limit)
+    run = choose_moment_generation(problem, moment, clock, absolute)
+    run.run(gap, clock.part(1 - SETTINGS.moments.ending_share).time_limit, progress, start)
+    return run.best(clock)
+
+
+def split_on_average(
+    problem: Problem,
+    average: EntropyFloor,
+    *,
+    bound_average: EntropyFloor | None = None,
+    gap: float = 1e-6,
+    time_limit: float | None = None,
+    progress: Progress | None = None,
+    start: FloatArray | None = None,
+) -> Split:
+    """The split of least entropy that keeps the floor, up to `gap`; at the time limit the best so far, with its bound.
+
+    The bound holds for `bound_average`, a floor that may be a little lower; `start` are feasible known atoms.
+    """
+    run = choose(Request(problem, average=average, bound_average=bound_average))
+    run.run(gap, SETTINGS.averages.seconds if time_limit is None else time_limit, progress, start)
+    return run.best()
 
 
 def cone_constraints(problem: Problem) -> sparse.csr_array:
-    """Rows of one linear programme over multiples of allowed atoms."""
+    """Constraints of one linear programme over multiples of feasible atoms."""
     if problem.credal_sets is None:
         return problem.cone()
     rules = CredalConstraints.from_problem(problem)
@@ -113,175 +160,367 @@ def cone_constraints(problem: Problem) -> sparse.csr_array:
 
 
 def linear_oracle(problem: Problem) -> Oracle:
-    """What minimises linear costs over the allowed atoms, with a proof of each minimum."""
+    """Minimises linear costs over the feasible atoms, with a proof of each minimum."""
     return ConstraintOracle(problem) if problem.credal_sets is None else CredalOracle(problem)
 
 
-# -- the ways ------------------------------------------------------------------------------------------------------
+# -- entropies -------------------------------------------------------------------------------------------------------
 
 
-def _build_interval(problem: Problem, name: str) -> ColumnGeneration:
-    interval = IntervalOracle(problem)
-    return _build_penalised(problem, name, interval, interval, 0.0)
+def _build_interval(request: Request, name: str) -> ColumnGeneration:
+    interval = IntervalOracle(request.problem)
+    return _build_penalised(request.problem, name, interval, interval)
 
 
-def _build_secret_box(problem: Problem, name: str) -> ColumnGeneration:
+def _build_secret_box(request: Request, name: str) -> ColumnGeneration:
+    problem = request.problem
     oracle = secret_box(problem)
-    search = TangentSearch(oracle, problem, WALKS_IN_CLOSED_FORM)
-    return _build_penalised(
-        problem, name, search, _proof(problem, ImageChords(oracle, problem.objective), search), STEADY
-    )
-
-
-def _build_secret_view(problem: Problem, name: str) -> ColumnGeneration:
-    oracle = ConstraintOracle(problem)
-    search = TangentSearch(oracle, problem, WALKS_BY_PROGRAMME)
-    return _build_penalised(problem, name, search, _proof(problem, ImageChords(oracle, problem.objective), search), 0.0)
-
-
-def _build_linear_programmes(problem: Problem, name: str) -> ColumnGeneration:
-    oracle = ConstraintOracle(problem)
-    search = TangentSearch(oracle, problem, WALKS_BY_PROGRAMME)
+    search = TangentSearch(oracle, problem, SETTINGS.search.closed_form_starts)
     proof = _proof(problem, ImageChords(oracle, problem.objective), search)
-    if problem.size > MANY_INPUTS:
-        return _build_residual(problem, name, RandomSubspaceSearch(problem, TOGETHER), proof)
-    return _build_penalised(problem, name, search, proof, 0.0)
+    return _build_penalised(problem, name, search, proof, Pace(SETTINGS.driver.secret_box_damping))
 
 
-def _has_very_many_secrets(problem: Problem) -> bool:
-    return _has_compact_constraints(problem) and problem.constraints.share.shape[1] > VERY_MANY_SECRETS
+def _build_linear_programmes(request: Request, name: str) -> ColumnGeneration:
+    problem = request.problem
+    oracle = ConstraintOracle(problem)
+    search = TangentSearch(oracle, problem, SETTINGS.search.programme_starts)
+    proof = _proof(problem, ImageChords(oracle, problem.objective), search)
+    if problem.objective.is_identity and problem.size > SETTINGS.plan.many_inputs:
+        return _build_residual(problem, name, search, proof)
+    return _build_penalised(problem, name, search, proof)
 
 
-def _build_credal(problem: Problem, name: str) -> ColumnGeneration:
-    few = problem.size <= FEW_INPUTS
+def _build_credal(request: Request, name: str) -> ColumnGeneration:
+    problem = request.problem
+    few = problem.size <= SETTINGS.plan.few_credal_inputs
     oracle: CredalBatchOracle | CredalOracle = (
-        CredalBatchOracle(problem, PIVOTS_PER_BOX) if few else CredalOracle(problem)
+        CredalBatchOracle(problem, SETTINGS.lp.pivots_per_box) if few else CredalOracle(problem)
     )
-    search = TangentSearch(oracle, problem, WALKS_OVER_SETS if few else WALKS_OVER_WIDE_SETS)
+    search = TangentSearch(
+        oracle, problem, SETTINGS.search.credal_starts if few else SETTINGS.search.wide_credal_starts
+    )
     relaxation: Relaxation = ImageChords(oracle, problem.objective)
     if problem.objective.is_identity:
         relaxation = CredalChords(oracle, problem.objective)
-    bounding = ProofBound(problem, _proof(problem, relaxation, search))
-    return ColumnGeneration(problem, PenalisedMaster(problem, search), bounding, Pace(0.0, PATIENCE_OVER_SETS), name)
+    pace = Pace(patience=SETTINGS.driver.credal_patience)
+    return _build_penalised(problem, name, search, _proof(problem, relaxation, search), pace)
 
 
-def _build_search_only(problem: Problem, name: str) -> ColumnGeneration:
-    return _build_residual(problem, name, _subspace_search(problem), None)
+def _build_search_only(request: Request, name: str) -> ColumnGeneration:
+    return _build_residual(request.problem, name, _subspace_search(request.problem), None)
 
 
-def _subspace_search(problem: Problem) -> Search:
-    """Walks each step of which is a programme over some inputs."""
-    if problem.constraints.is_local:
-        return ClassSubspaceSearch(problem, NEIGHBOURS, FIRST_NEIGHBOURS)
-    return RandomSubspaceSearch(problem, TOGETHER)
-
-
-def _build_vertices(problem: Problem, name: str) -> ColumnGeneration:
-    """Vertices of the polytope, or what finds more in time; proofs by classes where there are any, else by boxes."""
+def _build_vertices(request: Request, name: str) -> ColumnGeneration:
+    """Vertices of the polytope, or subspaces where it is large; proofs by class cones if any, else by boxes."""
+    problem = request.problem
     polytope = build_polytope(problem)
-    search = _search(problem, polytope)
+    large = not _has_compact_constraints(problem) and len(polytope.matrix) > SETTINGS.plan.many_constraints
+    search: Search = _subspace_search(problem) if large else VertexSearch(polytope, problem.objective)
     cones = class_cones(problem.constraints, polytope)
     relaxation: Relaxation = BoxedChords(polytope, problem.objective)
     if cones is not None:
         relaxation = ClassRelaxation(cones, problem.objective)
     proof = _proof(problem, relaxation, search)
-    if _steps_are_programmes(problem, polytope) or (problem.size > MANY_INPUTS and cones is None):
+    if large or (problem.size > SETTINGS.plan.many_inputs and cones is None):
         return _build_residual(problem, name, search, proof)
-    return _build_penalised(problem, name, search, proof, 0.0)
+    return _build_penalised(problem, name, search, proof)
 
 
-def _build_blocks(problem: Problem, name: str) -> ColumnGeneration:
+def _build_blocks(request: Request, name: str) -> ColumnGeneration:
     """Splits within blocks of inputs, which are joined; proofs where one block can hold all inputs."""
-    supply = BlockMaster(problem, _block_generation, FIRST_BLOCK, LARGEST_BLOCK)
+    problem, first, largest = request.problem, SETTINGS.slack.first_block, SETTINGS.slack.largest_block
     proof = None
-    if problem.size <= LARGEST_BLOCK:
+    if problem.size <= largest:
         polytope = build_polytope(problem)
         proof = _proof(problem, BoxedChords(polytope, problem.objective), VertexSearch(polytope, problem.objective))
-    blocks = -(-problem.size // FIRST_BLOCK)
-    bounding = RelaxationBound(problem, proof, _start_relaxation, one_secret=True)
-    return ColumnGeneration(problem, supply, bounding, Pace(0.0, blocks), name)
+    bound = RelaxationBound(problem, proof, _start_relaxation, one_secret=True)
+    master = BlockMaster(problem, _block_generation, first, largest)
+    return ColumnGeneration(master, bound, Pace(patience=-(-problem.size // first)), name)
 
 
 def _block_generation(problem: Problem) -> ColumnGeneration:
     search = (
         IntervalOracle(problem)
         if problem.constraints.is_one_dimensional
-        else RoundRobinSearch(build_polytope(problem), problem.objective)
+        else VertexSearch(build_polytope(problem), problem.objective, in_turn=True)
     )
-    return ColumnGeneration(problem, SingleBlockMaster(problem, search), NoBound(), Pace(0.0, search.patience))
+    return ColumnGeneration(SingleBlockMaster(problem, search), NoBound(), Pace(patience=search.patience))
 
 
-def _needs_blocks(problem: Problem) -> bool:
-    """Whether inputs are too many for one master, and blocks of them are the same problem."""
-    most = MANY_OF_TWO if problem.constraints.is_one_dimensional else MOST_BRANCHED
-    return _has_compact_constraints(problem) and problem.size > most and not _has_very_many_secrets(problem)
-
-
-def _search(problem: Problem, polytope: Polytope) -> Search:
-    rows = problem.constraints
-    if _steps_are_programmes(problem, polytope):
-        return _subspace_search(problem)
-    own = VertexSearch(polytope, problem.objective)
-    if rows.mutual_functionals is not None and problem.size > MANY_INPUTS:
-        boxes = [
-            build_box(problem.prior, rows.mutual_functionals, -place * problem.epsilon, (1 - place) * problem.epsilon)
-            for place in BOXES
-        ]
-        return AlternatingSearch([*(VertexSearch(box, problem.objective) for box in boxes), own])
-    return own
-
-
-def _steps_are_programmes(problem: Problem, polytope: Polytope) -> bool:
-    return not _has_compact_constraints(problem) and polytope.matrix.shape[0] > MANY_ROWS
-
-
-def _has_compact_constraints(problem: Problem) -> bool:
-    """A row or two per secret, whatever the size of the table."""
-    return problem.constraints.compares_with_everybody or problem.constraints.mutual_functionals is not None
+def _subspace_search(problem: Problem) -> SubspaceSearch:
+    return SubspaceSearch(problem, SETTINGS.search.neighbours, SETTINGS.search.first_neighbours)
 
 
 def _proof(problem: Problem, relaxation: Relaxation, search: Search) -> BranchAndBound:
     return BranchAndBound(relaxation, problem.objective, search.polish)
 
 
-def _build_penalised(problem: Problem, name: str, search: Search, proof: Prover, steadiness: float) -> ColumnGeneration:
-    return ColumnGeneration(
-        problem, PenalisedMaster(problem, search), ProofBound(problem, proof), Pace(steadiness, 1), name
-    )
+_PLAIN = Pace()
+
+
+def _build_penalised(
+    problem: Problem, name: str, search: Search, proof: Prover, pace: Pace = _PLAIN
+) -> ColumnGeneration:
+    return ColumnGeneration(PenalisedMaster(problem, search), ProofBound(problem.prior, proof), pace, name)
 
 
 def _build_residual(problem: Problem, name: str, search: Search, proof: Prover | None) -> ColumnGeneration:
-    patience = search.patience if proof is not None else max(PATIENCE, search.patience)
-    share = SHORT_COARSE_SHARE if proof is None else COARSE_SHARE
-    # Parts of alike inputs would lie across the classes that rows look at.
-    beginning = CoarseStart(choose_generation, share, problem.size > MANY_INPUTS and not problem.constraints.is_local)
-    supply = ResidualMaster(problem, search, beginning, patience)
-    pace = Pace(STEADY, patience, np.inf if proof is not None else SOUGHT * problem.prior_cost)
-    return ColumnGeneration(problem, supply, RelaxationBound(problem, proof, _start_relaxation), pace, name)
+    slack, driver = SETTINGS.slack, SETTINGS.driver
+    patience = search.patience if proof is not None else max(driver.patience, search.patience)
+    # Parts of similar inputs would lie across the classes of local constraints.
+    by_parts = problem.size > SETTINGS.plan.many_inputs and not problem.constraints.is_local
+    start = CoarseStart(choose_generation, slack.short_coarse_share if proof is None else slack.coarse_share, by_parts)
+    pace = Pace(patience=patience, closest=np.inf if proof is not None else driver.sought * problem.prior_cost)
+    bound = RelaxationBound(problem, proof, _start_relaxation)
+    return ColumnGeneration(ResidualMaster(problem, search, start, patience), bound, pace, name)
 
 
 def _start_relaxation(problem: Problem) -> ColumnGeneration:
-    """A run on a simpler problem, which is not relaxed further."""
-    run = choose_generation(merge_equal(problem).problem)  # what only other rows told apart is alike now
+    """A run on a relaxation, which is not relaxed further."""
+    run = choose_generation(merge_equal(problem).problem)  # inputs that only dropped constraints distinguished
     run.dual_bound.disable_relaxations()
     return run
 
 
-def _has_very_many_constraints(problem: Problem) -> bool:
-    return not _has_compact_constraints(problem) and len(problem.inequalities) > MOST_PROVED
+# -- averages --------------------------------------------------------------------------------------------------------
+
+
+def _build_average(request: Request, name: str) -> ColumnGeneration:
+    assert request.average is not None
+    master = AverageMaster(request.problem, request.average)
+    floor = (request.bound_average or request.average).least
+    pace = Pace(SETTINGS.averages.damping, early=SETTINGS.averages.early)
+    bound = ProofBound(np.append(request.problem.prior, floor), master, share=0.0)
+    return ColumnGeneration(master, bound, pace, name)
+
+
+# -- second moments --------------------------------------------------------------------------------------------------
+
+
+def _moment_run(
+    request: Request,
+    name: str,
+    search: ObjectiveSearch,
+    prover: Callable[[MomentObjective], Prover] | None,
+    relaxation_bound: Callable[[float], float] = lambda seconds: 0.0,
+    search_share: float | None = None,
+) -> ColumnGeneration:
+    assert request.moment is not None
+    moments = SETTINGS.moments
+    master = MomentMaster(request.problem, request.moment, search, request.absolute_gap)
+    bound = MomentBound(master, prover, relaxation_bound, search_share)
+    pace = Pace(
+        early=None if prover is None else moments.early,
+        early_share=moments.early_share,
+        fruitless=moments.fruitless if prover is not None else 1,
+        stalled=moments.stalled_rounds,
+    )
+    return ColumnGeneration(master, bound, pace, name)
+
+
+def _build_moment_interval(request: Request, name: str) -> ColumnGeneration:
+    interval = IntervalOracle(request.problem)
+
+    def prover(objective: MomentObjective) -> Prover:
+        interval.set_objective(objective)
+        return interval
+
+    return _moment_run(request, name, interval, prover)
+
+
+def _build_moment_products(request: Request, name: str) -> ColumnGeneration:
+    problem = request.problem
+    polytope, cone, reach = build_polytope(problem), build_constraint_cone(problem), list[FloatArray]()
+    search = VertexSearch(polytope, problem.objective)
+
+    def prover(objective: MomentObjective) -> Prover:
+        if not reach:
+            reach.append(np.minimum(cone.image @ polytope.reach(request.clock.deadline), 1.0))
+        search.set_objective(objective)
+        return BranchAndBound(ProductRelaxation(cone, objective, reach[0]), objective, search.polish)
+
+    return _moment_run(request, name, search, prover)
+
+
+def _build_moment_chords(request: Request, name: str) -> ColumnGeneration:
+    """Few secrets, so that atoms have few entries: boxes of these, and chords of squares."""
+    polytope, reach = build_polytope(request.problem), list[FloatArray]()
+    search = VertexSearch(polytope, request.problem.objective)
+
+    def prover(objective: MomentObjective) -> Prover:
+        if not reach:
+            reach.append(polytope.reach(request.clock.deadline))
+        search.set_objective(objective)
+        return BranchAndBound(SquaredChords(polytope, objective, reach[0]), objective, search.polish)
+
+    return _moment_run(request, name, search, prover, search_share=SETTINGS.moments.long_search_share)
+
+
+def _build_moment_groups(request: Request, name: str) -> ColumnGeneration:
+    """Vertices; bounded by each secret against all others, which is proved at once (Theorem 7a)."""
+    search = VertexSearch(build_polytope(request.problem), request.problem.objective)
+    return _moment_run(request, name, search, None, _single_secret_bound(request))
+
+
+def _build_moment_programmes(request: Request, name: str) -> ColumnGeneration:
+    """The same by linear programmes: bases are too large to be inverted."""
+    search = TangentSearch(ConstraintOracle(request.problem), request.problem, SETTINGS.search.wide_credal_starts)
+    return _moment_run(request, name, search, None, _single_secret_bound(request))
+
+
+def _build_moment_credal(request: Request, name: str) -> ColumnGeneration:
+    """Products of constraints; those of the credal sets are added where a proof misses them."""
+    problem, moment, clock = request.problem, request.moment, request.clock
+    assert moment is not None
+    oracle, missing = CredalOracle(problem), CredalProductCuts(problem)
+    beyond = (problem.objective.image_index >= len(moment.factor)).astype(np.float64)
+    most = -float(oracle.minimise(-beyond[None, :], clock.deadline).lower[0]) if beyond.any() else 0.0
+    cone, reach = build_constraint_cone(problem, most), list[FloatArray]()
+    search = TangentSearch(oracle, problem, SETTINGS.search.wide_credal_starts)
+
+    def prover(objective: MomentObjective) -> Prover:
+        if not reach:
+            reach.append(np.minimum(cone.image @ oracle.reach(clock.deadline), 1.0))
+        return BranchAndBound(ProductRelaxation(cone, objective, reach[0], missing), objective, search.polish)
+
+    return _moment_run(request, name, search, prover, _table_bound(request))
+
+
+def _build_moment_credal_search(request: Request, name: str) -> ColumnGeneration:
+    """The same search; bounded by the table's own constraints."""
+    search = TangentSearch(CredalOracle(request.problem), request.problem, SETTINGS.search.wide_credal_starts)
+    return _moment_run(request, name, search, None, _table_bound(request))
+
+
+def _moment_lower_bound(problem: Problem, request: Request, clock: Clock) -> float:
+    """Lower bound of a relaxation, as far as time allows."""
+    run = choose(replace(request, problem=problem, clock=clock))
+    run.run(SETTINGS.moments.relaxation_gap, clock.time_limit)
+    return run.bound
+
+
+def _single_secret_bound(request: Request) -> Callable[[float], float]:
+    """A bound by each secret against all others."""
+    groups = group_secrets(request.problem)
+
+    def relaxation_bound(seconds: float) -> float:
+        clock, best = Clock.from_limit(seconds), 0.0
+        for s in range(0 if groups is None else groups.count):
+            easier = None if groups is None or clock.late else groups.single_out([s])
+            if easier is not None:
+                best = max(best, _moment_lower_bound(easier, request, clock))
+        return best
+
+    return relaxation_bound
+
+
+def _table_bound(request: Request) -> Callable[[float], float]:
+    """A bound by the table's own constraints: the table is a member of its credal sets."""
+
+    def relaxation_bound(seconds: float) -> float:
+        return _moment_lower_bound(_restrict_to_table(request), request, Clock.from_limit(seconds))
+
+    return relaxation_bound
+
+
+def _restrict_to_table(request: Request) -> Problem:
+    """Without credal sets, and without inputs that the table lacks: its constraints do not concern these."""
+    problem, moment = request.problem, request.moment
+    assert moment is not None
+    inputs = np.flatnonzero(problem.objective.image_index < len(moment.factor))
+    if len(inputs) == problem.size:
+        return replace(problem, credal_sets=None)
+    part, seen = problem.restrict(inputs), float(problem.prior[inputs].sum())
+    rows = replace(part.constraints, functionals=part.constraints.functionals * seen, even=problem.constraints.even)
+    return replace(part, prior=part.prior / seen, constraints=rows)
+
+
+# -- when ------------------------------------------------------------------------------------------------------------
+
+
+def _has_compact_constraints(problem: Problem) -> bool:
+    """One or two constraints per secret, whatever the size of the table."""
+    return problem.constraints.compares_with_everybody or problem.constraints.mutual_functionals is not None
+
+
+def _has_very_many_secrets(problem: Problem) -> bool:
+    return _has_compact_constraints(problem) and problem.constraints.share.shape[1] > SETTINGS.plan.very_many_secrets
+
+
+def _has_very_many_constraints(problem: Problem, most: int) -> bool:
+    return not _has_compact_constraints(problem) and len(problem.inequalities) > most
+
+
+def _needs_blocks(problem: Problem) -> bool:
+    """Whether inputs are too many for one master, and blocks of them are the same problem."""
+    one_dimensional = problem.constraints.is_one_dimensional
+    most = SETTINGS.plan.most_interval if one_dimensional else SETTINGS.plan.most_branched
+    return _has_compact_constraints(problem) and problem.size > most and not _has_very_many_secrets(problem)
+
+
+def _needs_programmes(problem: Problem) -> bool:
+    """Whether the polytope of a moment has too many constraints to invert its bases."""
+    most = SETTINGS.plan.very_many_secrets
+    return _has_very_many_secrets(problem) or _has_very_many_constraints(problem, most)
+
+
+def _has_few_constraints(problem: Problem) -> bool:
+    """Few enough for boxes of entries, and each input a value of its own."""
+    few = problem.size <= SETTINGS.plan.most_boxed and len(problem.inequalities) <= SETTINGS.plan.few_constraints
+    return problem.objective.is_identity and few
+
+
+def _moment(when: Callable[[Problem], bool]) -> Callable[[Request], bool]:
+    return lambda request: request.moment is not None and when(request.problem)
+
+
+def _entropy(when: Callable[[Problem], bool]) -> Callable[[Request], bool]:
+    return lambda request: when(request.problem)
+
+
+def _is_small(problem: Problem) -> bool:
+    return problem.size <= SETTINGS.plan.most_multiplied
 
 
 PLAN = (
-    Strategy("sets of priors, linear programmes", lambda problem: problem.credal_sets is not None, _build_credal),
-    Strategy("seeing the secret, closed form", is_secret_box, _build_secret_box),
+    Strategy("average leakage, entropic boxes", lambda request: request.average is not None, _build_average),
     Strategy(
-        "seeing the secret, linear programmes", lambda problem: not problem.objective.is_identity, _build_secret_view
+        "statistics: credal sets, products of constraints",
+        _moment(lambda p: p.credal_sets is not None and _is_small(p)),
+        _build_moment_credal,
     ),
-    Strategy("very many inputs, by blocks of them", _needs_blocks, _build_blocks),
     Strategy(
-        "one number, all vertices in a table", lambda problem: problem.constraints.is_one_dimensional, _build_interval
+        "statistics: credal sets, bounded by the table's own constraints",
+        _moment(lambda p: p.credal_sets is not None),
+        _build_moment_credal_search,
     ),
-    Strategy("very many secrets, linear programmes", _has_very_many_secrets, _build_linear_programmes),
-    Strategy("very many rows, searched without branching", _has_very_many_constraints, _build_search_only),
-    Strategy("vertices of the polytope", lambda problem: True, _build_vertices),
+    Strategy(
+        "statistics: one dimension, table of all vertices",
+        _moment(lambda p: p.objective.is_identity and p.constraints.is_one_dimensional),
+        _build_moment_interval,
+    ),
+    Strategy(
+        "statistics: very many constraints, linear programmes", _moment(_needs_programmes), _build_moment_programmes
+    ),
+    Strategy("statistics: vertices, products of constraints", _moment(_is_small), _build_moment_products),
+    Strategy("statistics: vertices, chords of squares", _moment(_has_few_constraints), _build_moment_chords),
+    Strategy("statistics: vertices, bounded by groups of secrets", _moment(lambda p: True), _build_moment_groups),
+    Strategy("credal sets, linear programmes", _entropy(lambda p: p.credal_sets is not None), _build_credal),
+    Strategy("secret seen, closed form", _entropy(is_secret_box), _build_secret_box),
+    Strategy(
+        "secret seen, linear programmes", _entropy(lambda p: not p.objective.is_identity), _build_linear_programmes
+    ),
+    Strategy("very many inputs, blocks", _entropy(_needs_blocks), _build_blocks),
+    Strategy(
+        "one dimension, table of all vertices",
+        _entropy(lambda p: p.constraints.is_one_dimensional),
+        _build_interval,
+    ),
+    Strategy("very many secrets, linear programmes", _entropy(_has_very_many_secrets), _build_linear_programmes),
+    Strategy(
+        "very many constraints, search without branching",
+        _entropy(lambda p: _has_very_many_constraints(p, SETTINGS.plan.most_proved)),
+        _build_search_only,
+    ),
+    Strategy("vertices of the polytope", _entropy(lambda p: True), _build_vertices),
 )

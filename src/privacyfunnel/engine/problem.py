@@ -21,16 +21,9 @@ import numpy as np
 
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray, Matrix, dense, sparse
 from privacyfunnel.engine.objective import Entropy, Objective, costs
+from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.model.constraints import LinearConstraints
 from privacyfunnel.model.credal.credal_sets import CredalSets
-
-DUST = 1e-13  # of the largest ratio v/p: entries below it are rounding
-ROW_ROUNDING = 1e-11  # relative: a row broken by less than this is broken by rounding
-FARTHEST_OUT = 1e-6  # of the way to the prior: atoms that must be drawn in further are no atoms
-TIGHT = 1e-6  # relative: rows nearer than this to their bound are meant to be met
-BESIDE = 1e-12  # a share that is mixed in is larger than needed by this, which is more than rounding
-MET = 1e-14  # relative: what is left of a row that is met
-MENDS = 3  # times that tight rows are met anew; each leaves the square of the error before it
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +123,7 @@ class Problem:
     def is_feasible(self, atoms: FloatArray) -> BoolArray:
         """Whether each atom keeps every row, up to rounding."""
         one, other = self.constraints.evaluate(atoms)
-        most = self.exp_epsilon * (1 + ROW_ROUNDING)
+        most = self.exp_epsilon * (1 + SETTINGS.tolerance.constraint)
         kept = ((one <= most * other) & (other <= most * one)).all(axis=0)
         if self.credal_sets is not None:
             one, other = self.credal_sets.evaluate((atoms / self.prior).T)
@@ -147,7 +140,7 @@ class Problem:
         row, z = np.nonzero(atoms)
         ratio, largest = atoms[row, z] / self.prior[z], np.zeros(len(atoms))
         np.maximum.at(largest, row, ratio)
-        entries = np.where(ratio > DUST * largest[row], atoms[row, z], 0.0)
+        entries = np.where(ratio > SETTINGS.tolerance.dust * largest[row], atoms[row, z], 0.0)
         atoms = np.zeros_like(atoms)
         atoms[row, z] = entries / np.bincount(row, entries, len(atoms))[row]
         good = self.is_feasible(atoms)
@@ -159,7 +152,7 @@ class Problem:
         # Rows that cannot all be tight may look as if they were, and lead Newton's method astray.
         mended = np.where((as_it_is < needed)[:, None], broken, mended)
         needed = np.minimum(as_it_is, needed)
-        near = needed < FARTHEST_OUT
+        near = needed < SETTINGS.tolerance.farthest_repair
         drawn = (1 - needed[near, None]) * mended[near] + needed[near, None] * self.prior
         return np.concatenate([atoms[good], drawn])
 
@@ -172,10 +165,10 @@ class Problem:
         support = np.flatnonzero(atom)
         v = atom[support]
         n, d = self.constraints.numerators[:, support], self.constraints.denominators[:, support]
-        for _ in range(MENDS):
+        for _ in range(SETTINGS.lp.repairs):
             one, other = n @ v, d @ v
-            up = np.flatnonzero(one > self.exp_epsilon * other * (1 - TIGHT))
-            down = np.flatnonzero(other > self.exp_epsilon * one * (1 - TIGHT))
+            up = np.flatnonzero(one > self.exp_epsilon * other * (1 - SETTINGS.tolerance.tight))
+            down = np.flatnonzero(other > self.exp_epsilon * one * (1 - SETTINGS.tolerance.tight))
             size = np.concatenate([one[up], other[down]])
             if not size.size or (size <= 0).any():
                 break
@@ -184,7 +177,7 @@ class Problem:
             )
             excess = (slopes @ v) / size
             change = np.linalg.lstsq(slopes * v / size[:, None], -excess)[0]
-            if np.abs(excess).max() < MET or not (np.abs(change) < 0.5).all():
+            if np.abs(excess).max() < SETTINGS.tolerance.met or not (np.abs(change) < SETTINGS.lp.largest_repair).all():
                 break
             v = v * (1 + change)
         mended = np.zeros_like(atom)
@@ -222,7 +215,7 @@ class Problem:
             at_input = alone[one] - self.exp_epsilon * alone[other]
             share = np.divide(at_input, at_input - at_base, out=np.zeros_like(at_input), where=at_input > 0)
             needed = np.maximum(needed, share.max(axis=0, initial=0.0))
-        return np.asarray(np.where(needed > 0, needed + BESIDE, 0.0))
+        return np.asarray(np.where(needed > 0, needed + SETTINGS.tolerance.base_margin, 0.0))
 
     def mix_with_prior(self, distributions: FloatArray) -> FloatArray:
         """The prior, drawn as far as is allowed towards each of these distributions."""
@@ -246,6 +239,7 @@ class Split:
     atoms: Matrix  # v_y, (b, d); sparse where it would fill the memory
     value: float  # Σ q_y cost(v_y)
     bound: float  # no split does better than this
+    strategy: str = ""  # the line of the plan that was taken
 
 
 @dataclass(frozen=True, slots=True, eq=False)

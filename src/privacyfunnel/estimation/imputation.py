@@ -25,10 +25,11 @@ from privacyfunnel.estimation.observation import LargeModel, ObservationModel, O
 from privacyfunnel.estimation.observation_models import posteriors
 from privacyfunnel.estimation.output_reader import LARGEST_LISTED, Group, OutputReader, group_labels
 from privacyfunnel.estimation.share_estimates import EstimationSettings, Fit, calibrate_fits, fit_shares
+from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.tables.readers.column_selection import select_columns, select_expression
-from privacyfunnel.tables.readers.dialect import AUTO_DETECT, Dialect
-from privacyfunnel.tables.readers.sources import open_source
+from privacyfunnel.tables.readers.formats import AUTO_DETECT, Dialect
+from privacyfunnel.tables.readers.table_files import open_source
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,7 +68,7 @@ def posterior(protocol: SealedProtocol | str | Path, frame: Any) -> Posterior:
     if len(outputs) * reading.model.inputs > LARGEST_LISTED:
         raise SizeError(
             f"A table of posteriors has at most {LARGEST_LISTED:,} entries; {len(outputs):,} outputs × "
-            f"{reading.model.inputs:,} values are more. Complete records instead (--impute), or publish coarser values."
+            f"{reading.model.inputs:,} values are more. Complete records instead ({hint('impute')}), or publish coarser values."
         )
     return Posterior(outputs, reading.values, posteriors(reading.model, prior, reading.decode(way, outputs)), prior)
 
@@ -114,8 +115,8 @@ def impute_file(
 
     They have the format of the sanitised table and its other columns as they are.
     """
+    from privacyfunnel.atomic_files import atomic_file
     from privacyfunnel.tables.readers.table_files import check_output, open_table, table_suffix
-    from privacyfunnel.tables.writers.atomic_files import atomic_file
     from privacyfunnel.tables.writers.table_writer import write_batches
 
     source, into = Path(source), Path(into)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from privacyfunnel.release.output_layout import OutputLayout
-    from privacyfunnel.tables.readers.table_files import Table
+    from privacyfunnel.tables.readers.table_interface import Table
 
 Group = tuple[str, ...]  # the label of each kept column
 LARGEST_CHANNEL = 4 * 10**6  # entries: values × outputs; beyond it estimates take minutes
@@ -119,7 +119,7 @@ class OutputReader:
 
     def observe(self, source: Any, by: Sequence[str] = (), *, distinct: bool = False) -> dict[Group, Observations]:
         """What each group shows, groups in order of their labels; `distinct` sets are counted one by one if asked."""
-        from privacyfunnel.tables.readers.sources import open_source
+        from privacyfunnel.tables.readers.table_files import open_source
 
         table = open_source(source)
         way = self.layout(table, by)
@@ -180,8 +180,8 @@ def _check_size(mechanism: Mechanism, wanted: Sequence[str]) -> None:
 
 def _find_layout(sealed: SealedProtocol, table: Table, by: Sequence[str] = ()) -> OutputLayout:
     """How the table shows the protocol's outputs; checks that `by` are other columns of it."""
+    from privacyfunnel.names import validate_columns
     from privacyfunnel.release.output_layout import detect_layout
-    from privacyfunnel.tables.coding.column_names import validate_columns
 
     way = detect_layout(sealed, table.columns, table.name)
     validate_columns(by, table.columns, "kept")
@@ -198,7 +198,7 @@ def group_labels(rows: pl.DataFrame, by: Sequence[str]) -> list[Group]:
     """The group of each row."""
     import polars as pl
 
-    from privacyfunnel.tables.coding.column_names import MISSING
+    from privacyfunnel.names import MISSING
     from privacyfunnel.tables.readers.column_selection import drop_name
 
     return list(zip(*(drop_name(rows[name]).cast(pl.String).fill_null(MISSING).to_list() for name in by), strict=True))

@@ -8,8 +8,8 @@ from typing import Any
 
 import polars as pl
 
+from privacyfunnel.names import unique_label
 from privacyfunnel.notebook_html import MOST_ROWS, facts_html, table_html
-from privacyfunnel.tables.coding.column_names import unique_label
 
 NUMBERS = ("share", "standard_error", "lower", "upper", "count", "rows")
 

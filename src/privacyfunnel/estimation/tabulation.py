@@ -22,8 +22,8 @@ from privacyfunnel.estimation.results import Cell, Estimates, ShareTable
 from privacyfunnel.estimation.share_estimates import EstimationSettings, Fit, Shares, calibrate_fits
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.protocols.channel_protocol import Labels
+from privacyfunnel.names import validate_columns
 from privacyfunnel.release.release import Release
-from privacyfunnel.tables.coding.column_names import validate_columns
 
 NAMED = 6  # at most so many cells are named in a sentence
 NEGLIGIBLE = 1e-3  # a share that the protocol file may leave untold without a word

@@ -13,14 +13,14 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from time import perf_counter
 
+from privacyfunnel.atomic_files import atomic_file, check_target, ensure_folder
 from privacyfunnel.errors import ParameterError
 from privacyfunnel.experiments.adult_curves import ADULT
 from privacyfunnel.experiments.experiment import Experiment, Findings, Progress, Record, run_experiments
 from privacyfunnel.experiments.grr_cr import ALPHA_EPSILON, ALPHA_UTILITY, GRR_CR
 from privacyfunnel.experiments.ldp_lip import LDP_HALF_LIP, LDP_LIP
 from privacyfunnel.experiments.lip_srlip import LIP_SRLIP
-from privacyfunnel.tables.coding.column_names import suggest_name
-from privacyfunnel.tables.writers.atomic_files import atomic_file, check_target, ensure_folder
+from privacyfunnel.names import suggest_name
 
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: experiment

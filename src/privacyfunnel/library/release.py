@@ -23,7 +23,7 @@ class Page:
 
     def save(self, path: str | Path) -> Path:
         """Write it where only its owner can read it."""
-        from privacyfunnel.tables.writers.atomic_files import atomic_file
+        from privacyfunnel.atomic_files import atomic_file
 
         path = Path(path)
         with atomic_file(path, force=True, owner_only=True) as beside:

@@ -2,13 +2,36 @@
 
 The last digits of a certificate are a function of everybody's secret, and whoever knows all other rows can compare them
 (benchmarks attacks). Nobody needs them: a bound is as good if it is a little wider.
+
+A promise as it stands in the protocol file.
+
+A promise for several priors states them, for without them nobody could check it again: exact probabilities of the
+secret and the published values together, as integers without a common factor. They are the owner's assumptions about
+whom the promise holds for, and become public with it.
+
+A promise for a population states its confidence, the rule by which sets of priors follow from counts, below how many
+rows secrets are promised together, and how many rows there were; never a count of anybody. Whoever has the counts can
+make the sets again. That of a private design states its noisy counts too: they are public, and anybody can.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from privacyfunnel.errors import ProtocolFileError
+from privacyfunnel.mechanisms.input_domain import Domain
+from privacyfunnel.model.credal.noisy_sample_rule import NoisySampleRule
+from privacyfunnel.model.credal.sample_rule import SampleRule, check_confidence
+from privacyfunnel.model.joint import INT64_TOTAL, Joint
+from privacyfunnel.model.promises import Population, PopulationPromise, Promise
+from privacyfunnel.model.promises import find_promise as promise_called
 
 PLACES = 4  # of nats
 FIGURES = 4  # of an ε, which may be tiny
@@ -61,3 +84,75 @@ class Certificate:
             "entropy_nats": self.entropy,
             "bound_nats": self.bound,
         }
+
+
+RULES: Mapping[str, type[SampleRule] | type[NoisySampleRule]] = {
+    rule.name: rule for rule in (SampleRule, NoisySampleRule)
+}
+
+
+def promise_to_json(promise: Promise) -> dict[str, Any]:
+    """Its name and size, and the priors that it is kept for besides the table's own."""
+    stated: dict[str, Any] = {"name": promise.name, "epsilon": promise.epsilon}
+    if promise.made_of is not None:
+        inner, priors = promise.made_of
+        stated["promise"] = promise_to_json(inner)
+        stated["priors"] = [_prior_to_json(prior) for prior in priors]
+    elif promise.population is not None:
+        stated["population"] = _population_to_json(promise.population)
+    return stated
+
+
+def promise_from_json(content: Mapping[str, Any], domain: Domain) -> Promise:
+    """The promise that a protocol file states; priors are over the values of its domain."""
+    if "priors" not in content:
+        plain = promise_called(content["name"], content["epsilon"])
+        stated = content.get("population")
+        return plain if stated is None else PopulationPromise(plain, _population_from_json(stated))
+    promise = promise_from_json(content["promise"], domain)
+    if (promise.name, promise.epsilon) != (content["name"], content["epsilon"]):
+        raise ProtocolFileError("a promise for several priors must be called like the one it is made of; it is not.")
+    return promise.for_priors([_prior_from_json(prior, domain) for prior in content["priors"]])
+
+
+def _population_to_json(population: Population) -> dict[str, Any]:
+    rule = population.rule
+    return {
+        "confidence": str(rule.confidence),
+        "rule": rule.name,
+        "rare_below": rule.rare,
+        "rows": population.rows,
+        **rule.to_json(),
+    }
+
+
+def _population_from_json(content: Mapping[str, Any]) -> Population:
+    known = "' or '".join(RULES)
+    if content["rule"] not in RULES:
+        raise ProtocolFileError(
+            f"a promise for a population must follow the rule '{known}'; this one follows another. "
+            "Make the protocol again, or use the release of privacyfunnel that wrote it."
+        )
+    rare, rows = int(content["rare_below"]), int(content["rows"])
+    if rare < 0 or rows < 1:
+        raise ProtocolFileError("a promise for a population must state how many rows it rests on; it does not.")
+    confidence = check_confidence(Fraction(content["confidence"]))
+    return Population(RULES[content["rule"]].from_json(confidence, rare, content), rows)
+
+
+def _prior_to_json(prior: Joint) -> dict[str, Any]:
+    common = math.gcd(*map(int, prior.weights.flat))
+    weights = [[str(int(w) // common) for w in row] for row in prior.weights]
+    return {"secret": prior.secret_name, "secrets": list(prior.secrets), "p": weights}
+
+
+def _prior_from_json(content: Mapping[str, Any], domain: Domain) -> Joint:
+    weights = np.array([[int(w) for w in row] for row in content["p"]], dtype=object)
+    if weights.shape != (len(content["secrets"]), len(domain.combos)) or (weights < 0).any():
+        raise ProtocolFileError(
+            f"a prior must have a chance of at least 0 for each of {len(domain.combos)} values; one has not."
+        )
+    small = int(weights.sum()) < INT64_TOTAL
+    secrets = tuple(map(str, content["secrets"]))
+    exact = weights.astype(np.int64) if small else weights
+    return Joint(exact, secrets, domain.attributes, domain.combos, str(content["secret"]))

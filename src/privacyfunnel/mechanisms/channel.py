@@ -27,7 +27,14 @@ from privacyfunnel.errors import DistributionError, ProtocolFileError
 from privacyfunnel.mechanisms.alias_tables import AliasTables, AliasTablesByWidth, sample
 from privacyfunnel.mechanisms.credal_checks import exact_credal_leak
 from privacyfunnel.mechanisms.draw_tally import ChannelTally
-from privacyfunnel.mechanisms.exact_arithmetic import NO_LEAK, WORKED_ON, ExactLeak, larger_leak, worst_ratio
+from privacyfunnel.mechanisms.exact_arithmetic import (
+    NO_LEAK,
+    WORKED_ON,
+    ExactLeak,
+    larger_leak,
+    round_rows,
+    worst_ratio,
+)
 from privacyfunnel.mechanisms.mechanism import (
     BITS,
     LARGEST_TABLE,
@@ -38,7 +45,6 @@ from privacyfunnel.mechanisms.mechanism import (
     OutputPart,
     check_table_size,
 )
-from privacyfunnel.mechanisms.rounding import round_rows
 from privacyfunnel.mechanisms.sampling import RandomWords
 from privacyfunnel.model.comparisons import Comparisons
 from privacyfunnel.model.credal.credal_sets import CredalSets

@@ -1,4 +1,22 @@
-"""Domains: what a protocol's inputs are, as far as the public may know."""
+r"""Domains: what a protocol's inputs are, as far as the public may know.
+
+The shares of the published columns, where their owner publishes them as well.
+
+For every column j the number of rows with each of its labels, :math:`n_{jl}`, each column adding up to the n rows that
+the protocol was made for. The numbers are exact, so that whoever has them can calibrate estimates of other tables to
+them; what they give away stands in docs/limits.md.
+
+What stands for a value that a protocol does not know.
+
+Such a row is published as that of a random input: one of 256 evenly spaced points of the inputs' distribution, chosen
+by the row's own word and by nothing in the row. So its output says nothing about its value, and outputs keep their own
+distribution, to within the 1/256 to which these points follow p(x):
+
+.. math:: P(y) = \tfrac{1}{256} \sum_{i} q(y \mid x_i), \qquad \sum_{x \le x_i} p(x) \ge \tfrac{i + 1/2}{256}.
+
+No more of p(x) is in the file than these points tell. Nothing is certified for such rows: the promise was checked on
+values that are known.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +27,13 @@ from typing import Any
 
 import numpy as np
 
-from privacyfunnel.arrays import IntArray
+from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.errors import ColumnError, ParameterError, ProtocolFileError
+from privacyfunnel.hints import hint
+from privacyfunnel.mechanisms.sampling import WORD_BITS, RandomWords
 from privacyfunnel.model.joint import Attribute, Joint
 from privacyfunnel.model.protocols.channel_protocol import Labels
 from privacyfunnel.model.uses.ordinal_scale import Orders
-from privacyfunnel.tables.coding.bins import Bins
-from privacyfunnel.tables.coding.coders import Coding
-from privacyfunnel.tables.coding.contingency import Variable
-from privacyfunnel.tables.coding.grouping import Grouping
-from privacyfunnel.tables.coding.grouping_rules import parse_grouping
-from privacyfunnel.tables.coding.merges import Merge, MergeOthers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,7 +45,7 @@ class Domain:
     secret_columns: tuple[str, ...]
     secrets: tuple[str, ...] = ()  # the secret's labels, in order; only where the protocol sees the secret
     bins: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # the edges of columns that were numbers
-    groupings: Mapping[str, Grouping] = field(default_factory=dict)  # by which rule columns of coarser labels are read
+    groupings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # the rules of coarser labels
     rest: Mapping[str, str] = field(default_factory=dict)  # the label of every value of a column that is not listed
     missing: Mapping[str, str] = field(default_factory=dict)  # the label of a missing entry of a column, if it has one
     orders: Orders = ()  # of columns whose labels stand on a line, though they are no numbers: the least first
@@ -43,43 +57,10 @@ class Domain:
         return cls(joint.attributes, joint.combos, (joint.secret_name,), joint.secrets if sees_secret else ())
 
     @property
-    def published_variable(self) -> Variable:
-        """How the published columns of any table are read: entries become codes of these labels."""
-        return Variable(tuple(map(self._coding, self.attributes)), self.combos)
-
-    def _coding(self, at: Attribute) -> Coding:
-        missing, rest = self.missing.get(at.name), self.rest.get(at.name)
-        return Coding(
-            at.name,
-            at.labels,
-            missing=None if missing is None else at.labels.index(missing),
-            edges=tuple(self.bins.get(at.name, ())),
-            rest=None if rest is None else at.labels.index(rest),
-            how=self.groupings.get(at.name),
-        )
-
-    @property
     def values(self) -> tuple[Labels, ...]:
         """Each combination as its labels, one per attribute."""
         columns = [np.array(at.labels, dtype=object)[self.combos[:, j]] for j, at in enumerate(self.attributes)]
         return tuple(zip(*columns, strict=True))
-
-    @property
-    def column_bins(self) -> tuple[Bins, ...]:
-        """How each published column is read; without edges or a rule `Bins` keeps every value as it is."""
-        return tuple(
-            Bins(at.name, edges=tuple(self.bins.get(at.name, ())), how=self.groupings.get(at.name))
-            for at in self.attributes
-        )
-
-    @property
-    def rest_merges(self) -> tuple[Merge, ...]:
-        """How the published columns of a table are read again as they were read for the protocol."""
-        return tuple(
-            MergeOthers(at.name, frozenset(at.labels), self.rest[at.name])
-            for at in self.attributes
-            if at.name in self.rest
-        )
 
     def input_labels(self, labels: Sequence[str]) -> Labels:
         """The input that a record with these labels is: what is not listed is the rest, where there is one."""
@@ -88,13 +69,13 @@ class Domain:
             for at, label in zip(self.attributes, labels, strict=True)
         )
 
-    def check_secrets(self, given: Sequence[Merge]) -> None:
+    def check_secrets(self, merges: Sequence[object]) -> None:
         """Secrets must be merged as they were for the protocol: else another promise would be judged."""
-        if self.secrets_merged != bool(given):
+        if self.secrets_merged != bool(merges):
             found = "says that some were" if self.secrets_merged else "says that none were"
             raise ColumnError(
                 f"secrets must be merged as they were for the protocol; its file {found}. "
-                f"{'Name' if self.secrets_merged else 'Leave out'} --merge-secrets."
+                f"{'Name' if self.secrets_merged else 'Leave out'} {hint('merge_secrets')}."
             )
 
     def to_json(self) -> dict[str, Any]:
@@ -110,7 +91,7 @@ class Domain:
                     "column": at.name,
                     "labels": list(at.labels),
                     "bins": _check_edges(self.bins.get(at.name)),
-                    **({"grouped": self.groupings[at.name].to_json()} if at.name in self.groupings else {}),
+                    **({"grouped": dict(self.groupings[at.name])} if at.name in self.groupings else {}),
                     **({"rest": self.rest[at.name]} if at.name in self.rest else {}),
                     **({"missing": self.missing[at.name]} if at.name in self.missing else {}),
                     **({"ordered": list(dict(self.orders)[at.name])} if at.name in dict(self.orders) else {}),
@@ -138,7 +119,7 @@ class Domain:
             secret_columns=tuple(content["secret"]["columns"]),
             secrets=tuple(content["secret"]["labels"]),
             bins={p["column"]: tuple(map(float, p["bins"])) for p in published if p["bins"] is not None},
-            groupings={p["column"]: _parse_grouping(p["grouped"]) for p in published if "grouped" in p},
+            groupings={p["column"]: _check_rule(p["grouped"]) for p in published if "grouped" in p},
             rest={p["column"]: p["rest"] for p in published if "rest" in p},
             missing={p["column"]: p["missing"] for p in published if "missing" in p},
             orders=tuple((p["column"], tuple(p["ordered"])) for p in published if "ordered" in p),
@@ -177,11 +158,12 @@ def _check_rest(domain: Domain) -> None:
             )
 
 
-def _parse_grouping(content: Mapping[str, Any]) -> Grouping:
-    try:
-        return parse_grouping(content)
-    except ParameterError as error:
-        raise ProtocolFileError(f"{error} The file was altered or written by another program: make it again.") from None
+def _check_rule(rule: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A column is grouped by one rule; whether its values have the right form, the schema says."""
+    kinds = [{"by", "dates"} if "by" in rule else {"by"}, {"prefix"}, {"map"}, {"bottom", "top"}]
+    if not rule or not any(set(rule) <= kind for kind in kinds):
+        raise ProtocolFileError("a column must be grouped by one known rule; it is grouped by several or none.")
+    return rule
 
 
 def _check_combinations(domain: Domain) -> None:
@@ -199,3 +181,99 @@ def _check_edges(edges: tuple[float, ...] | None) -> list[float] | None:
     if not all(map(math.isfinite, edges)):
         raise ParameterError("Edges of bins must be finite numbers; some are not.")
     return list(edges)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnShares:
+    """How many rows have each label of each published column."""
+
+    counts: tuple[IntArray, ...]
+
+    @classmethod
+    def from_joint(cls, joint: Joint) -> ColumnShares:
+        """Those of a table.
+
+        >>> ColumnShares.from_joint(Joint.from_counts([[1, 2], [3, 4]])).counts
+        (array([4, 6]),)
+        """
+        rows = joint.weights.sum(axis=0)
+        return cls(
+            tuple(
+                np.bincount(joint.combos[:, j], weights=rows, minlength=len(at.labels)).astype(np.int64)
+                for j, at in enumerate(joint.attributes)
+            )
+        )
+
+    @property
+    def rows(self) -> int:
+        """n."""
+        return int(self.counts[0].sum())
+
+    def share(self, column: int) -> FloatArray:
+        """The share of each label of a column."""
+        return np.asarray(self.counts[column] / self.rows)
+
+    def equals(self, other: ColumnShares) -> bool:
+        """Whether both say the same."""
+        return len(self.counts) == len(other.counts) and all(map(np.array_equal, self.counts, other.counts))
+
+
+def shares_to_json(shares: ColumnShares | None) -> dict[str, Any]:
+    """As they stand in the protocol file: a list per column, in the order of its labels."""
+    return {} if shares is None else {"shares": [counts.tolist() for counts in shares.counts]}
+
+
+def shares_from_json(content: Mapping[str, Any], domain: Domain) -> ColumnShares | None:
+    """Those that a protocol file states, if it does."""
+    stated: Sequence[Sequence[int]] | None = content.get("shares")
+    if stated is None:
+        return None
+    labels, totals = [len(at.labels) for at in domain.attributes], {sum(counts) for counts in stated}
+    if [len(counts) for counts in stated] != labels or len(totals) != 1 or totals == {0}:
+        raise ProtocolFileError(
+            "shares must be a number of rows for every label of every column, each column adding up to the same; they "
+            "are not."
+        )
+    return ColumnShares(tuple(np.array(counts, dtype=np.int64) for counts in stated))
+
+
+BITS = 8
+SIZE = 1 << BITS  # points: as few as give the larger shares their due, and nobody's count away
+DRAW = (1 << 64) - 2  # the draw number in which they are chosen: no law draws in it
+
+
+def build_substitutes(p_x: FloatArray) -> IntArray:
+    """Evenly spaced points of a distribution of inputs, in order.
+
+    >>> np.bincount(build_substitutes(np.array([0.5, 0.25, 0.25]))).tolist()
+    [128, 64, 64]
+    """
+    points = (np.arange(SIZE) + 0.5) / SIZE
+    found: IntArray = np.minimum(np.searchsorted(np.cumsum(p_x), points), len(p_x) - 1)
+    return found
+
+
+def draw_substitutes(substitutes: IntArray, random_words: RandomWords) -> IntArray:
+    """An input for each of these rows, by its word."""
+    return np.asarray(substitutes[(random_words.word(DRAW) >> np.uint64(WORD_BITS - BITS)).astype(np.int64)])
+
+
+def substitutes_to_json(substitutes: IntArray | None) -> dict[str, Any]:
+    """As they stand in the protocol file: inputs, each with how many of the points it has."""
+    if substitutes is None:
+        return {}
+    inputs, times = np.unique(substitutes, return_counts=True)
+    return {"substitutes": [list(pair) for pair in zip(inputs.tolist(), times.tolist(), strict=True)]}
+
+
+def substitutes_from_json(content: Mapping[str, Any], inputs: int, sees_secret: bool) -> IntArray | None:
+    """Those that a protocol file states, if it does."""
+    stated = content.get("substitutes")
+    if stated is None:
+        return None
+    code, times = (np.array([pair[i] for pair in stated], dtype=np.int64) for i in (0, 1))
+    if sees_secret or int(times.sum()) != SIZE or (np.diff(code) <= 0).any() or code.max() >= inputs:
+        raise ProtocolFileError(
+            f"what stands for unknown values must be {SIZE} points among inputs that are values; it is not."
+        )
+    return np.repeat(code, times)

@@ -22,7 +22,7 @@ from privacyfunnel.mechanisms.input_domain import Domain
 from privacyfunnel.mechanisms.mechanism import Mechanism, OutputPart
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.protocols.channel_protocol import Labels
-from privacyfunnel.tables.coding.column_names import unique_label
+from privacyfunnel.names import unique_label
 
 NAME = "outcome"  # of the column of codes
 FEWEST_DIGITS = 2  # of a code

@@ -3,20 +3,37 @@ r"""The words of rows: where the randomness of a release comes from.
 Row :math:`i` of a table draws one uniform 64-bit word per draw number :math:`j`. That word depends on the key, on
 :math:`i` and on :math:`j`, and on nothing else: chunks may have any size, come in any order, be drawn in another
 process or drawn again, and any partition on any machine draws the same row the same way.
+
+Rows that are addressed by who they are: the words of a row are a keyed function of its id and of its input.
+
+With a key k for one protocol, a row with id u and input z has the tag :math:`T = \mathrm{CBC}_{k_1}(|u|, z, u)`, the
+CBC-MAC with AES-256 of a message that begins with its own length, and in draw number j the word that is the first half
+of :math:`\mathrm{AES}_{k_2}(T \oplus j)`. Messages of which none begins another make CBC-MAC a pseudo-random function
+(Bellare, Kilian and Rogaway 2000), so different pairs of id and input have independent words, and one pair has the same
+word wherever, whenever and among whichever rows it is drawn. Someone whose value changes gets a fresh word.
+
+Both keys come from the owner's by HMAC with the digest of the protocol: under another protocol all words are fresh,
+for draws of two protocols that share words would say more together than independent ones.
 """
 
 from __future__ import annotations
 
 import hashlib
+import hmac
 import operator
 import os
+import secrets
+import stat
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NoReturn
 from typing import Protocol as Shape
 
 import numpy as np
+from numpy.typing import NDArray
 
-from privacyfunnel.arrays import WordArray
+from privacyfunnel.arrays import IntArray, WordArray
+from privacyfunnel.atomic_files import OWNERS_ONLY, atomic_file
 from privacyfunnel.errors import ParameterError
 
 WORD_BITS = 64  # half a block of AES
@@ -132,3 +149,127 @@ class KeyStream:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a KeyStream is never pickled or copied: its key must not leave the process.")
+
+
+BLOCK = 16  # bytes of AES
+KEY = 32  # bytes of a key
+FIRST_LINE = "privacyfunnel row key 1"
+_PURPOSE = b"privacyfunnel words by row id 1"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowKey:
+    """The owner's key for rows that are addressed by their ids: kept in a file of theirs, or fresh for one release."""
+
+    _key: bytes = field(repr=False)
+    for_publication: bool = True
+
+    def __post_init__(self) -> None:
+        if len(self._key) != KEY:
+            raise ParameterError(f"the key must have {KEY} bytes; it has {len(self._key)}.")
+
+    @classmethod
+    def generate(cls) -> RowKey:
+        """A key from the operating system."""
+        return cls(os.urandom(KEY))
+
+    @classmethod
+    def load(cls, path: str | Path) -> RowKey:
+        """The key in a file that nobody but its owner may be able to read."""
+        try:
+            with Path(path).open("rb") as file:
+                mode, held = os.fstat(file.fileno()).st_mode, file.read(1 << 10)
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise ParameterError(
+                f"the key file '{path}' must be readable; it is not: {reason}. Make one with the command keygen."
+            ) from None
+        if stat.S_IMODE(mode) & ~OWNERS_ONLY:
+            raise ParameterError(
+                f"the key file '{path}' must be readable by its owner alone; its mode is {stat.S_IMODE(mode):o}. Run "
+                f"chmod 600 {path}, or make another with the command keygen if somebody may have read it."
+            )
+        first, _, digits = held.decode("ascii", "replace").strip().partition("\n")
+        try:
+            key = bytes.fromhex(digits.strip())
+        except ValueError:
+            key = b""
+        if first.strip() != FIRST_LINE or len(key) != KEY:
+            raise ParameterError(f"'{path}' must hold a key for rows; it does not. Make one with the command keygen.")
+        return cls(key)
+
+    def save(self, path: str | Path) -> None:
+        """Write the key to a file of its owner's; nothing is overwritten."""
+        with atomic_file(path, owner_only=True) as beside:
+            beside.write_text(f"{FIRST_LINE}\n{self._key.hex()}\n", encoding="ascii")
+
+    def mark(self, salt: bytes, digest: bytes, row_id: str) -> str:
+        """What tells apart how rows are drawn: by which key, protocol and column of ids; it gives no key away."""
+        return hmac.digest(self._key, b"mark " + salt + digest + row_id.encode(), "sha256").hex()
+
+    def derive_words(self, digest: bytes, row_id: str) -> IdentityWords:
+        """The words under a protocol with that digest, for ids of the column of that name."""
+        use = _PURPOSE + digest + row_id.encode()
+        first, second = (hmac.digest(self._key, part + use, "sha256") for part in (b"tag ", b"word "))
+        return IdentityWords(first, second)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a RowKey is never pickled or copied: it must not leave the process.")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IdentityWords:
+    """Words by id and input under one protocol."""
+
+    _tag_key: bytes = field(repr=False)
+    _word_key: bytes = field(repr=False)
+
+    def rows(self, octets: NDArray[np.uint8], lengths: IntArray, inputs: IntArray) -> IdentityRows:
+        """The words of rows with these ids of so many bytes, filled up with zeros to whole blocks, and these inputs."""
+        if octets.shape[1] % BLOCK or len(octets) != len(inputs):
+            raise ParameterError("ids must come in whole blocks, one for each row; they do not.")
+        head = np.empty((len(inputs), 2), dtype="<u8")
+        head[:, 0], head[:, 1] = lengths, inputs
+        tag = _encrypt(self._tag_key, head.view(np.uint8))
+        for start in range(0, octets.shape[1], BLOCK):
+            # An id that has ended keeps its tag, so that no other id changes it.
+            mine = np.flatnonzero(lengths > start)
+            block = tag[mine] ^ octets[mine, start : start + BLOCK]
+            tag[mine] = _encrypt(self._tag_key, block)
+        return IdentityRows(self._word_key, tag)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IdentityRows:
+    """Rows by their tags."""
+
+    _word_key: bytes = field(repr=False)
+    tags: NDArray[np.uint8]
+
+    def __len__(self) -> int:
+        return len(self.tags)
+
+    def word(self, draw: int = 0) -> WordArray:
+        """Each row's word in that draw number."""
+        number = np.frombuffer(draw.to_bytes(8, "little") + bytes(8), dtype=np.uint8)
+        return _encrypt(self._word_key, self.tags ^ number).view("<u8")[:, 0].astype(np.uint64)
+
+    def part(self, start: int, stop: int) -> IdentityRows:
+        """The words of some of these rows."""
+        return IdentityRows(self._word_key, self.tags[start:stop])
+
+
+def generate_order_key() -> bytes:
+    """A key for the order of one release: never that of another, though both draw the same people alike."""
+    return secrets.token_bytes(KEY)
+
+
+def _encrypt(key: bytes, blocks: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Every row of 16 bytes by itself: AES is a permutation of blocks, and no two rows ever hold the same one."""
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+    plain = np.ascontiguousarray(blocks)
+    out = np.empty(len(plain) * BLOCK + BLOCK, dtype=np.uint8)
+    encryptor = Cipher(algorithms.AES(key), modes.ECB()).encryptor()  # a block cipher, not a mode for messages
+    written = encryptor.update_into(plain.reshape(-1).data, out.data)
+    return out[:written].reshape(-1, BLOCK)

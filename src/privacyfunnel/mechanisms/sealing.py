@@ -14,21 +14,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.atomic_files import atomic_file
 from privacyfunnel.errors import DistributionError, GuaranteeError, InputError, ProtocolFileError, SizeError
-from privacyfunnel.mechanisms.certificate import Certificate, round_epsilon_up, round_nats_down, round_nats_up
+from privacyfunnel.mechanisms.certificate import (
+    Certificate,
+    promise_from_json,
+    promise_to_json,
+    round_epsilon_up,
+    round_nats_down,
+    round_nats_up,
+)
 from privacyfunnel.mechanisms.chain import ChainMechanism
 from privacyfunnel.mechanisms.channel import ChannelMechanism
-from privacyfunnel.mechanisms.column_shares import ColumnShares, shares_from_json, shares_to_json
 from privacyfunnel.mechanisms.exact_arithmetic import NO_LEAK, ExactLeak, exp_below, larger_leak
 from privacyfunnel.mechanisms.forced_mechanism import ForcedResponseMechanism
-from privacyfunnel.mechanisms.input_domain import Domain
+from privacyfunnel.mechanisms.input_domain import (
+    ColumnShares,
+    Domain,
+    shares_from_json,
+    shares_to_json,
+    substitutes_from_json,
+    substitutes_to_json,
+)
 from privacyfunnel.mechanisms.mechanism import DescribableProtocol, Mechanism
 from privacyfunnel.mechanisms.outcomes import Outcomes, outcomes_from_json, outcomes_to_json
 from privacyfunnel.mechanisms.product import ProductMechanism
-from privacyfunnel.mechanisms.promise_json import promise_from_json, promise_to_json
 from privacyfunnel.mechanisms.protocol_file import content_digest, from_text, read_text, to_text
 from privacyfunnel.mechanisms.sampling import KeyStream, WordStream
-from privacyfunnel.mechanisms.substitutes import substitutes_from_json, substitutes_to_json
 from privacyfunnel.mechanisms.unary_mechanism import UnaryEncodingMechanism
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
@@ -39,7 +51,6 @@ from privacyfunnel.model.protocols.forced_response import ForcedResponse
 from privacyfunnel.model.protocols.product_protocol import ProductProtocol
 from privacyfunnel.model.protocols.sparse_protocol import SparseProtocol
 from privacyfunnel.model.protocols.unary_encoding import UnaryEncoding
-from privacyfunnel.tables.writers.atomic_files import atomic_file
 
 # Integers of 64 bits cannot make S and Y exactly independent unless Y says nothing at all. A promise smaller than this
 # is certified at this size, and the certificate says so.

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from privacyfunnel.atomic_files import OWNERS_ONLY, atomic_file
 from privacyfunnel.errors import SignatureError, TableError
 from privacyfunnel.mechanisms.protocol_file import decode_text, read_bytes
 from privacyfunnel.mechanisms.sealing import SealedProtocol
-from privacyfunnel.tables.writers.atomic_files import OWNERS_ONLY, atomic_file
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey

@@ -32,7 +32,7 @@ from privacyfunnel.model.credal.credal_sets import CredalSets
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.protocols.channel_protocol import Labels
 from privacyfunnel.model.protocols.unary_encoding import UnaryEncoding
-from privacyfunnel.tables.coding.column_names import join_labels
+from privacyfunnel.names import join_labels
 
 
 @dataclass(frozen=True, eq=False)

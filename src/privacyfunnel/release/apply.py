@@ -14,23 +14,23 @@ from typing import TYPE_CHECKING, Any
 
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import OutputError, TableError
-from privacyfunnel.mechanisms.row_keys import RowKey
+from privacyfunnel.mechanisms.sampling import RowKey
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.row_order_leak import OrderLeak
 from privacyfunnel.release.bound_table import BoundTable, TableLeak
 from privacyfunnel.release.sending import BLUR, ERROR, ProgressCallback, Sending, column_tuple, kept_column_statements
 from privacyfunnel.tables.coding.bins import Bins
 from privacyfunnel.tables.coding.merges import Merge, make_merges
-from privacyfunnel.tables.readers.dialect import AUTO_DETECT, Dialect
+from privacyfunnel.tables.readers.formats import AUTO_DETECT, Dialect
 
 if TYPE_CHECKING:
+    from privacyfunnel.atomic_files import StagedFiles
     from privacyfunnel.release.findings.kept_columns import KeptColumn
     from privacyfunnel.release.ledger.repeats import LedgerReport
     from privacyfunnel.release.row_sampler import RowSampler
     from privacyfunnel.tables.coding.contingency import UnknownRows
-    from privacyfunnel.tables.readers.sources import TableSource
-    from privacyfunnel.tables.readers.table_files import Table
-    from privacyfunnel.tables.writers.atomic_files import StagedFiles
+    from privacyfunnel.tables.readers.table_files import TableSource
+    from privacyfunnel.tables.readers.table_interface import Table
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -182,7 +182,7 @@ def apply_file(
     from privacyfunnel.release.ledger.repeats import ProtocolText
     from privacyfunnel.release.publish import publish
     from privacyfunnel.release.row_sampler import RowSampler
-    from privacyfunnel.tables.readers.sources import resolve_source
+    from privacyfunnel.tables.readers.table_files import resolve_source
 
     protocol, source, into = Path(protocol), resolve_source(source), Path(into)
     text = read_text(protocol)
@@ -219,7 +219,7 @@ def _bind(
     table: Table, sealed: SealedProtocol, sending: Sending, bins: Sequence[Bins], merges: Sequence[Merge]
 ) -> BoundTable:
     """The table met by the protocol; refused where rows are not known and must be."""
-    from privacyfunnel.tables.coding.row_ids import make_row_ids
+    from privacyfunnel.tables.coding.row_hashes import make_row_ids
 
     sending.refuse_used((*(at.name for at in sealed.domain.attributes), *sealed.domain.secret_columns))
     ids = make_row_ids(sending.row_id, table.columns)

@@ -18,14 +18,15 @@ from privacyfunnel.errors import ColumnError, SizeError, TableError
 from privacyfunnel.mechanisms.mechanism import Mechanism
 from privacyfunnel.mechanisms.sealing import SealedProtocol, exact_worst_leak
 from privacyfunnel.model.joint import Joint
+from privacyfunnel.release.domain_coding import published_variable
 from privacyfunnel.tables.coding.bins import Bins
 from privacyfunnel.tables.coding.known_domain import encode_published
 from privacyfunnel.tables.coding.merges import Merge
 
 if TYPE_CHECKING:
     from privacyfunnel.tables.coding.encoding import Chunk, Encoding
-    from privacyfunnel.tables.coding.row_ids import RowIds
-    from privacyfunnel.tables.readers.table_files import Table
+    from privacyfunnel.tables.coding.row_hashes import RowIds
+    from privacyfunnel.tables.readers.table_interface import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,7 @@ class BoundTable:
                 domain.check_secrets(merges)
             found = encode_published(
                 table,
-                domain.published_variable,
+                published_variable(domain),
                 secret=secret,
                 bins=bins,
                 merges=merges,
@@ -104,7 +105,7 @@ class BoundTable:
         except (ColumnError, SizeError) as error:
             if not secret or sealed.sees_secret:
                 raise
-            found = encode_published(table, domain.published_variable, keep=keep, ids=ids)
+            found = encode_published(table, published_variable(domain), keep=keep, ids=ids)
             return cls(sealed, found, False, str(error))
         return cls(sealed, found, bool(secret))
 

@@ -14,7 +14,7 @@ from privacyfunnel.mechanisms.outcomes import NAME, Outcome, Outcomes
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.protocols.channel_protocol import NEGLIGIBLE
-from privacyfunnel.tables.coding.column_names import unique_label
+from privacyfunnel.names import unique_label
 
 DIGITS = 3  # of a chance
 COLUMN, CHANCE = "column", "chance"  # what is beside codes and values

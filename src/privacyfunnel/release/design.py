@@ -22,10 +22,9 @@ from privacyfunnel.designs.method_selection import (
 )
 from privacyfunnel.designs.methods import Design, Effort, Options
 from privacyfunnel.errors import ColumnError, GuaranteeError, OutputError, ParameterError, SizeError
-from privacyfunnel.mechanisms.column_shares import ColumnShares
+from privacyfunnel.mechanisms.input_domain import ColumnShares, build_substitutes
 from privacyfunnel.mechanisms.outcomes import build_outcomes
 from privacyfunnel.mechanisms.sealing import SealedProtocol
-from privacyfunnel.mechanisms.substitutes import build_substitutes
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise, resolve_promise
 from privacyfunnel.model.uses.use import Information, Use, UseValue
@@ -38,14 +37,14 @@ from privacyfunnel.release.sending import ProgressCallback, column_tuple
 from privacyfunnel.tables.coding.bin_syntax import parse_bins
 from privacyfunnel.tables.coding.bins import Bins
 from privacyfunnel.tables.coding.merges import make_merges
-from privacyfunnel.tables.readers.dialect import AUTO_DETECT, Dialect
+from privacyfunnel.tables.readers.formats import AUTO_DETECT, Dialect
 
 if TYPE_CHECKING:
     from privacyfunnel.tables.coding.contingency import Contingency
     from privacyfunnel.tables.coding.domain_file import DomainFile
     from privacyfunnel.tables.coding.encoding import Encoding
-    from privacyfunnel.tables.readers.sources import TableSource
-    from privacyfunnel.tables.readers.table_files import Table
+    from privacyfunnel.tables.readers.table_files import TableSource
+    from privacyfunnel.tables.readers.table_interface import Table
 
 ROUNDING = 1e-9  # relative: gaps that differ by less are the same
 QUICK = Effort(gap=0.01, time_limit=4.0)  # how well a table is solved that is only compared with, in nats and seconds
@@ -195,10 +194,10 @@ def design_file(
     Nothing is drawn. With `counts` the file holds a row per combination, and that column says how many rows it stands
     for. In place of a file there may be a `Query`.
     """
+    from privacyfunnel.atomic_files import atomic_files, check_target, ensure_folder
     from privacyfunnel.release.codebook import codebook
     from privacyfunnel.release.release_files import CODEBOOKS
-    from privacyfunnel.tables.readers.sources import resolve_source
-    from privacyfunnel.tables.writers.atomic_files import atomic_files, check_target, ensure_folder
+    from privacyfunnel.tables.readers.table_files import resolve_source
     from privacyfunnel.tables.writers.table_writer import write_batches
 
     into = Path(into)
@@ -223,7 +222,7 @@ def design_file(
 
 
 def _count_table_contingency(table: Table, column: str, order: Order) -> Contingency:
-    from privacyfunnel.tables.coding.count_tables import contingency_from_counts
+    from privacyfunnel.tables.coding.encoding import contingency_from_counts
 
     if order.domain is not None:
         raise ParameterError("A private design adds its noise to counts of rows; give it the table itself.")
@@ -234,7 +233,7 @@ def _count_table_contingency(table: Table, column: str, order: Order) -> Conting
 def count_table(table: Table, order: Order) -> Encoding:
     """The table read once and counted, in the domain that was given or in its own."""
     from privacyfunnel.tables.coding.encoding import encode
-    from privacyfunnel.tables.coding.row_ids import make_row_ids
+    from privacyfunnel.tables.coding.row_hashes import make_row_ids
 
     sending = order.sending
     ids = make_row_ids(sending.row_id, table.columns)
@@ -266,7 +265,7 @@ def design_from_counts(contingency: Contingency, order: Order) -> DesignResult:
         sealed.domain,
         secret_columns=contingency.secret.columns,
         bins={coding.column: coding.edges for coding in shown if coding.edges},
-        groupings={at.column: at.how for at in shown if at.how is not None},
+        groupings={at.column: at.how.to_json() for at in shown if at.how is not None},
         rest={at.column: at.labels[at.rest] for at in shown if at.rest is not None},
         missing={at.column: at.labels[at.missing] for at in shown if at.missing is not None},
         orders=tuple((column, labels) for column, labels in options.orders if labels),

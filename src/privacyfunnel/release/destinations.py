@@ -10,19 +10,19 @@ from pathlib import Path
 
 import numpy as np
 
+from privacyfunnel.atomic_files import StagedFiles, atomic_files, atomic_folder, check_folder
 from privacyfunnel.errors import OutputError
 from privacyfunnel.release.publish import Destination
 from privacyfunnel.release.release_files import OutputFile
 from privacyfunnel.release.row_sampler import RowSampler
-from privacyfunnel.tables.readers.table_files import Table, check_output, check_suffix, table_suffix
-from privacyfunnel.tables.readers.table_parts import PartsTable
-from privacyfunnel.tables.writers.atomic_files import StagedFiles, atomic_files
-from privacyfunnel.tables.writers.atomic_folder import atomic_folder, check_folder
+from privacyfunnel.tables.readers.table_files import PartsTable, check_output, check_suffix, table_suffix
+from privacyfunnel.tables.readers.table_interface import Table
 
 
 def resolve_destination(table: Table, into: Path, *, force: bool) -> Destination:
     """A file for a table, a folder for one in parts; refused early where it could not appear."""
     if isinstance(table, PartsTable):
+        _refuse_own_input(table, into)
         check_folder(into, force=force)
         unlike = [name for name in table.names if table_suffix(Path(name)) is None]
         if unlike:
@@ -35,6 +35,16 @@ def resolve_destination(table: Table, into: Path, *, force: bool) -> Destination
         raise OutputError(f"'{into}' must be a file to write to; it is a directory. Name a file inside it.")
     suffix = check_output(into, force=force) if into.parent.exists() else check_suffix(into)
     return FileDestination(into, suffix, force)
+
+
+def _refuse_own_input(table: PartsTable, into: Path) -> None:
+    """Refuse an output folder that holds the input: replacing it would remove the originals."""
+    output = into.resolve()
+    inside = [part for part in table.paths if part.resolve().is_relative_to(output)]
+    if inside:
+        raise OutputError(
+            f"the output folder '{into}' must not contain the input; '{inside[0]}' is in it. Name another folder."
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from privacyfunnel.designs.method_selection import DEFAULT_METHOD, check_method
 from privacyfunnel.designs.methods import Effort, Options
 from privacyfunnel.errors import ColumnError, ParameterError
-from privacyfunnel.mechanisms.row_keys import RowKey
+from privacyfunnel.mechanisms.sampling import RowKey
 from privacyfunnel.model.credal.sample_rule import check_confidence
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise

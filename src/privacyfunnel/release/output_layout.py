@@ -21,7 +21,7 @@ from privacyfunnel.mechanisms.outcomes import Outcomes
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.protocols.channel_protocol import Labels
-from privacyfunnel.tables.coding.column_names import unique_label
+from privacyfunnel.names import unique_label
 from privacyfunnel.tables.readers.column_selection import drop_name
 from privacyfunnel.tables.writers.spreadsheet_guard import strip_guards
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 from typing import Protocol as Shape
 
+from privacyfunnel.atomic_files import StagedFiles, ensure_folder, scratch_file
 from privacyfunnel.release.ledger.ledger_file import Ledger
 from privacyfunnel.release.ledger.repeats import (
     LedgerReport,
@@ -21,7 +22,6 @@ from privacyfunnel.release.ledger.repeats import (
 )
 from privacyfunnel.release.release_files import OutputFile
 from privacyfunnel.release.row_sampler import RowSampler
-from privacyfunnel.tables.writers.atomic_files import StagedFiles, ensure_folder, scratch_file
 from privacyfunnel.tables.writers.spreadsheet_guard import refuse_unsafe
 
 if TYPE_CHECKING:
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
     from privacyfunnel.tables.coding.bins import Bins
     from privacyfunnel.tables.coding.merges import Merge
-    from privacyfunnel.tables.readers.dialect import TextFormat
-    from privacyfunnel.tables.readers.sources import TableSource
-    from privacyfunnel.tables.readers.table_files import Table
+    from privacyfunnel.tables.readers.formats import TextFormat
+    from privacyfunnel.tables.readers.table_files import TableSource
+    from privacyfunnel.tables.readers.table_interface import Table
 
 T = TypeVar("T")
 LOOK = 0.2  # seconds between looks for a signal

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from privacyfunnel.atomic_files import StagedFiles, atomic_files, check_target
 from privacyfunnel.errors import OutputError
-from privacyfunnel.tables.readers.suffixes import SUFFIXES
-from privacyfunnel.tables.writers.atomic_files import StagedFiles, atomic_files, check_target
+from privacyfunnel.tables.readers.formats import SUFFIXES
 
 STEM = "sanitised"  # what a table is called, before what says its format
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ class ReleaseRun:
     @classmethod
     def start(cls, table: Any, order: Order, watch: ProgressCallback | None = None) -> ReleaseRun:
         """Count the table, make the protocol and seal it; nothing is published yet."""
-        from privacyfunnel.tables.coding.column_names import validate_columns
+        from privacyfunnel.names import validate_columns
 
         validate_columns(order.keep, table.columns, "kept")
         if watch:

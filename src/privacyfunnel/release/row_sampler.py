@@ -17,17 +17,16 @@ from numpy.typing import NDArray
 
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import ParameterError
-from privacyfunnel.mechanisms.row_keys import IdentityWords, RowKey, generate_order_key
-from privacyfunnel.mechanisms.sampling import KeyStream, RandomWords
+from privacyfunnel.mechanisms.input_domain import draw_substitutes
+from privacyfunnel.mechanisms.sampling import IdentityWords, KeyStream, RandomWords, RowKey, generate_order_key
 from privacyfunnel.mechanisms.sealing import SealedProtocol
-from privacyfunnel.mechanisms.substitutes import draw_substitutes
 from privacyfunnel.model.row_order_leak import NeighbourGuesses, OrderLeak
 from privacyfunnel.release.bound_table import BoundTable
 from privacyfunnel.release.findings.kept_columns import KeptColumn, KeptColumnAnalysis
 from privacyfunnel.release.output_layout import OutputLayout, output_layout
 from privacyfunnel.release.sending import BLUR, DROP, ERROR, ProgressCallback, Sending
 from privacyfunnel.release.shuffle import Packing, RowOrder, Scratch, shuffle_rows
-from privacyfunnel.tables.coding.row_ids import id_blocks
+from privacyfunnel.tables.coding.row_hashes import id_blocks
 from privacyfunnel.tables.readers.column_selection import categories_to_text, select_columns
 
 

@@ -25,13 +25,13 @@ from privacyfunnel.release.sending import ProgressCallback, column_tuple
 from privacyfunnel.tables.coding.bin_syntax import parse_bins
 from privacyfunnel.tables.coding.bins import Bins
 from privacyfunnel.tables.coding.merges import make_merges
-from privacyfunnel.tables.readers.dialect import AUTO_DETECT, Dialect
+from privacyfunnel.tables.readers.formats import AUTO_DETECT, Dialect
 
 if TYPE_CHECKING:
+    from privacyfunnel.atomic_files import StagedFiles
     from privacyfunnel.release.ledger.repeats import LedgerReport
     from privacyfunnel.tables.coding.domain_file import DomainFile
-    from privacyfunnel.tables.readers.sources import TableSource
-    from privacyfunnel.tables.writers.atomic_files import StagedFiles
+    from privacyfunnel.tables.readers.table_files import TableSource
 
 __all__ = ["Release", "sanitise", "sanitise_file"]
 
@@ -187,7 +187,7 @@ def sanitise_file(
     from privacyfunnel.release.ledger.repeats import ProtocolText
     from privacyfunnel.release.publish import output_text_format, publish
     from privacyfunnel.tables.readers.persons import person_warnings
-    from privacyfunnel.tables.readers.sources import resolve_source
+    from privacyfunnel.tables.readers.table_files import resolve_source
     from privacyfunnel.tables.writers.table_writer import write_batches
 
     source, into = resolve_source(source), Path(into)

@@ -7,13 +7,13 @@ from pathlib import Path
 from privacyfunnel.errors import OutputError, ParameterError
 from privacyfunnel.release.release import Release
 from privacyfunnel.release.release_files import ReleaseFiles
-from privacyfunnel.tables.readers.suffixes import SUFFIXES
-from privacyfunnel.tables.readers.table_files import Table
+from privacyfunnel.tables.readers.formats import SUFFIXES
+from privacyfunnel.tables.readers.table_interface import Table
 
 
 def save_release(release: Release, into: Path, suffix: str, *, force: bool) -> Path:
     """Write table, protocol and codebook into the folder; the folder."""
-    from privacyfunnel.tables.writers.atomic_files import check_target, ensure_folder
+    from privacyfunnel.atomic_files import check_target, ensure_folder
     from privacyfunnel.tables.writers.table_writer import write_batches
 
     if isinstance(release.table, str | Path):

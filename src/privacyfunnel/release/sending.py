@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from privacyfunnel.errors import ColumnError, ParameterError
-from privacyfunnel.mechanisms.row_keys import RowKey
+from privacyfunnel.mechanisms.sampling import RowKey
 
 if TYPE_CHECKING:
     from privacyfunnel.release.findings.kept_columns import KeptColumn

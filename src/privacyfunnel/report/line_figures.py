@@ -12,8 +12,8 @@ from typing import Any
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
+from privacyfunnel.atomic_files import atomic_file, ensure_folder
 from privacyfunnel.report.colours import EVERYTHING, LINES
-from privacyfunnel.tables.writers.atomic_files import atomic_file, ensure_folder
 
 MARKS = "osD^vP"
 Places = Sequence[tuple[float, float]]

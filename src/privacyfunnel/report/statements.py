@@ -14,12 +14,12 @@ from pathlib import Path
 from privacyfunnel.audits.side_channel_audit import SideChannel
 from privacyfunnel.estimation.expected_precision import format_points
 from privacyfunnel.mechanisms.sealing import SealedProtocol
+from privacyfunnel.names import format_names
 from privacyfunnel.release.release_files import PROTOCOL, STEM
 from privacyfunnel.release.sanitise import Release
 from privacyfunnel.report.analyst import AnalystView
 from privacyfunnel.report.attacker import AttackerView
 from privacyfunnel.report.number_text import format_factor, format_percent, to_sentence
-from privacyfunnel.tables.coding.column_names import format_names
 from privacyfunnel.tables.readers.table_files import table_suffix
 
 MEANING = {

@@ -11,13 +11,14 @@ import polars as pl
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import ColumnError
 from privacyfunnel.mechanisms.sealing import SealedProtocol
-from privacyfunnel.tables.coding.column_names import unique_label, validate_columns
+from privacyfunnel.names import unique_label, validate_columns
+from privacyfunnel.release.domain_coding import published_variable
 from privacyfunnel.tables.coding.contingency import UnknownRows
 from privacyfunnel.tables.coding.known_domain import KnownCoder, encode_published
 from privacyfunnel.tables.coding.normalisation import normalise_codings
-from privacyfunnel.tables.coding.row_ids import MOST_BYTES
+from privacyfunnel.tables.coding.row_hashes import MOST_BYTES
 from privacyfunnel.tables.readers.column_selection import select_columns
-from privacyfunnel.tables.readers.sources import open_source
+from privacyfunnel.tables.readers.table_files import open_source
 
 
 def quote_name(name: str) -> str:
@@ -36,13 +37,13 @@ def input_codes(rows: pl.DataFrame, sealed: SealedProtocol) -> IntArray:
     """The input of the law that each row is; −1 where it is none."""
     mine = select_columns(rows, [at.name for at in sealed.domain.attributes])
     return np.concatenate(
-        [chunk.published for chunk in encode_published(open_source(mine), sealed.domain.published_variable).chunks()]
+        [chunk.published for chunk in encode_published(open_source(mine), published_variable(sealed.domain)).chunks()]
     )
 
 
 def count_unknown_rows(df: Any, sealed: SealedProtocol) -> tuple[int, UnknownRows]:
     """How many rows there are, and which of them hold what the protocol does not know."""
-    codings = sealed.domain.published_variable.codings
+    codings = published_variable(sealed.domain).codings
     columns = [coding.column for coding in codings]
     counts = unique_label("rows", columns)
     table = count_combinations(df, columns, counts)

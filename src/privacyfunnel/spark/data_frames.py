@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from privacyfunnel.errors import ParameterError
-from privacyfunnel.mechanisms.row_keys import RowKey
+from privacyfunnel.mechanisms.sampling import RowKey
 from privacyfunnel.mechanisms.sealing import SealedProtocol
+from privacyfunnel.names import unique_label
 from privacyfunnel.release.design import design as designed_frame
 from privacyfunnel.release.sending import ERROR, Sending, column_tuple
 from privacyfunnel.spark.counting import count_combinations
 from privacyfunnel.spark.folders import apply_to_folder
 from privacyfunnel.spark.frame_draw import FrameDraw
 from privacyfunnel.spark.output_folder import PARQUET, OutputFiles
-from privacyfunnel.tables.coding.column_names import unique_label
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -15,14 +15,13 @@ import numpy as np
 import polars as pl
 
 from privacyfunnel.arrays import IntArray
-from privacyfunnel.mechanisms.row_keys import IdentityWords
-from privacyfunnel.mechanisms.sampling import KeyStream, RandomWords
+from privacyfunnel.mechanisms.sampling import IdentityWords, KeyStream, RandomWords
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.release.output_layout import output_layout
 from privacyfunnel.release.row_sampler import draw_codes
 from privacyfunnel.release.sending import DROP
 from privacyfunnel.spark.counting import input_codes
-from privacyfunnel.tables.coding.row_ids import id_blocks
+from privacyfunnel.tables.coding.row_hashes import id_blocks
 
 ROWS_TOGETHER = 1 << 17
 TAG_BITS = 40  # of a row's number within its partition, where rows keep their order

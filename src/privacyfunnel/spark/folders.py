@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from privacyfunnel.mechanisms.sealing import SealedProtocol
+from privacyfunnel.names import unique_label
 from privacyfunnel.release.apply import Applied
 from privacyfunnel.release.codebook import codebook
 from privacyfunnel.release.design import DesignResult, design_from_counts
@@ -16,11 +17,10 @@ from privacyfunnel.release.sending import Sending
 from privacyfunnel.spark.counting import count_combinations
 from privacyfunnel.spark.frame_draw import FrameDraw
 from privacyfunnel.spark.output_folder import HiddenFolder, OutputFiles, atomic_folder
-from privacyfunnel.tables.coding.column_names import unique_label
 from privacyfunnel.tables.coding.contingency import Contingency
-from privacyfunnel.tables.coding.count_tables import contingency_from_counts
-from privacyfunnel.tables.readers.dialect import AUTO_DETECT, Dialect
+from privacyfunnel.tables.coding.encoding import contingency_from_counts
 from privacyfunnel.tables.readers.eager_frames import FrameTable
+from privacyfunnel.tables.readers.formats import AUTO_DETECT, Dialect
 
 NOT_MEASURED = "on a cluster the secret is not read again; count it and use audit"
 

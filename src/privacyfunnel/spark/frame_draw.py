@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from privacyfunnel.errors import ParameterError, TableError
-from privacyfunnel.mechanisms.row_keys import RowKey
+from privacyfunnel.mechanisms.sampling import RowKey
 from privacyfunnel.mechanisms.sealing import SealedProtocol
+from privacyfunnel.names import validate_columns
 from privacyfunnel.release.apply import unknown_rows_error
 from privacyfunnel.release.output_layout import output_layout
 from privacyfunnel.release.sending import DROP, ERROR, Sending
@@ -15,7 +16,6 @@ from privacyfunnel.spark.counting import check_ids, count_unknown_rows, quote_na
 from privacyfunnel.spark.executors import ByAttempt, ById, DrawJob
 from privacyfunnel.spark.output_folder import is_classic
 from privacyfunnel.spark.single_draw import draw_once, shuffle_rows
-from privacyfunnel.tables.coding.column_names import validate_columns
 from privacyfunnel.tables.coding.contingency import UnknownRows
 
 

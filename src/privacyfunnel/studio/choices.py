@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from privacyfunnel.errors import ColumnError, TableError
-from privacyfunnel.tables.readers.dialect import AUTO_DETECT, Dialect
+from privacyfunnel.tables.readers.formats import AUTO_DETECT, Dialect
 
 if TYPE_CHECKING:
     from privacyfunnel.designs.methods import Progress

@@ -13,7 +13,7 @@ from privacyfunnel.report.svg import Picture, Scale, line, mark, rectangle, shor
 
 if TYPE_CHECKING:
     from privacyfunnel.studio.tasks.today_task import TableLeaks
-    from privacyfunnel.tables.coding.column_profiles import Histogram
+    from privacyfunnel.tables.coding.exploration import Histogram
 
 __all__ = [
     "LOOSE",

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from privacyfunnel.tables.writers.locks import acquire_lock
+from privacyfunnel.locks import acquire_lock
 
 PREFIX = "privacyfunnel-studio-"
 OWNERS_FOLDER, OWNERS_FILE = 0o700, 0o600

@@ -100,7 +100,7 @@ def _imports(choices: Choices) -> list[str]:
     if choices.cuts:
         lines.append("from privacyfunnel.tables.coding.bin_syntax import parse_bins")
     if _dialect(choices):
-        lines.append("from privacyfunnel.tables.readers.dialect import Dialect")
+        lines.append("from privacyfunnel.tables.readers.formats import Dialect")
     return lines
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.designs.chain.band import Band
 from privacyfunnel.mechanisms.chain_step import BITS, FINEST, UNIT
-from privacyfunnel.mechanisms.rounding import merge_outputs, round_rows
+from privacyfunnel.mechanisms.exact_arithmetic import merge_outputs, round_rows
 
 MERGES = 6  # times that outputs outside of the band are joined with others
 

@@ -20,7 +20,7 @@ from privacyfunnel.mechanisms.chain_step import UNIT, Step
 from privacyfunnel.model.information import entropy_terms
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.protocols.channel_protocol import NEGLIGIBLE, format_values, number_duplicates
-from privacyfunnel.tables.coding.column_names import unique_label
+from privacyfunnel.names import unique_label
 
 FEW, MANY = 64, 12_000  # contexts: while there are no more than few, each is solved thoroughly, with all its values
 THOROUGH, ROUNDS, FEWEST_ROUNDS = 30, 4, 2  # rounds where contexts are few, not many, and many

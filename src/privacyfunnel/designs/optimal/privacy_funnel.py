@@ -25,7 +25,9 @@ from privacyfunnel.designs.optimal.problem_conversion import (
 )
 from privacyfunnel.designs.optimal.solver_interface import Optimum, StopReason
 from privacyfunnel.engine.clock import Clock
-from privacyfunnel.engine.masters.average import EntropyFloor, Progress, split_on_average
+from privacyfunnel.engine.driver import Progress
+from privacyfunnel.engine.masters.average import EntropyFloor
+from privacyfunnel.engine.plan import split_on_average
 from privacyfunnel.engine.problem import Problem
 from privacyfunnel.errors import ParameterError, SizeError, SolverError, check_average
 from privacyfunnel.mechanisms.sealing import SealedProtocol, seal

@@ -10,9 +10,8 @@ import numpy as np
 from privacyfunnel.arrays import FloatArray, IntArray, dense, is_hardly_filled, nonzero_entries, sparse
 from privacyfunnel.engine import Problem, Split
 from privacyfunnel.engine.objective import Entropy
-from privacyfunnel.engine.plan import MANY_INPUTS
 from privacyfunnel.errors import ParameterError
-from privacyfunnel.mechanisms.rounding import merge_outputs
+from privacyfunnel.mechanisms.exact_arithmetic import merge_outputs
 from privacyfunnel.mechanisms.sealing import SMALLEST_EPSILON
 from privacyfunnel.model.constraints import LinearConstraints
 from privacyfunnel.model.credal.clopper_pearson import SCALE
@@ -25,7 +24,7 @@ from privacyfunnel.model.protocols.sparse_protocol import SparseProtocol
 # The engine solves a promise that is smaller by this sliver, so that rounding does not push its atoms, which lie on the
 # boundary, over it. The bound is paid back what that can cost.
 MARGIN = 1e-11
-ROOM_FOR_SUMS = 1e-11  # of log-ratio, beyond MANY_INPUTS
+ROOM_FOR_SUMS, MANY_SUMMANDS = 1e-11, 150  # of log-ratio, for sums over more inputs than this
 # At tiny ε rounding can be as large as ε itself, and the sliver that mends it is no sliver any more; at worst it is
 # the whole protocol. What it costs shows in the gap.
 LARGEST_SLIVER_BITS = 0
@@ -56,7 +55,7 @@ def build_problem(
     wanted = promise.epsilon if promise.epsilon >= SMALLEST_EPSILON else SMALLEST_EPSILON / 2
     bound = math.exp(min(wanted, LARGEST_EPSILON))
     # Sums over many inputs round more; without room for that, every output would need a sliver of every input.
-    margin = MARGIN if len(inputs) <= MANY_INPUTS else max(MARGIN, ROOM_FOR_SUMS * largest)
+    margin = MARGIN if len(inputs) <= MANY_SUMMANDS else max(MARGIN, ROOM_FOR_SUMS * largest)
     epsilon = math.log((bound * largest + margin) / (largest + margin))
     prior = p_z[inputs] / p_z[inputs].sum()
     listed = inputs < joint.a * (joint.c if sees_secret else 1)  # anything else is a value of its own

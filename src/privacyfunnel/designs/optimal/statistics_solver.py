@@ -27,9 +27,9 @@ from privacyfunnel.designs.optimal.solver_interface import Optimum, Progress, So
 from privacyfunnel.designs.size_limits import BLURRED, CONDITIONED_AT_ALL, MOST_PAIRS
 from privacyfunnel.engine import Problem
 from privacyfunnel.engine.clock import Clock
-from privacyfunnel.engine.masters.moment import Moment
-from privacyfunnel.engine.moment_driver import split_by_forced_response
-from privacyfunnel.engine.moment_plan import split_by_moment
+from privacyfunnel.engine.masters.mixture import Moment
+from privacyfunnel.engine.masters.moment import split_by_forced_response
+from privacyfunnel.engine.plan import split_by_moment
 from privacyfunnel.errors import ParameterError, SizeError, SolverError
 from privacyfunnel.mechanisms.sealing import seal
 from privacyfunnel.model.information import entropy

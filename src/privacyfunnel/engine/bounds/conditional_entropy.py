@@ -23,15 +23,7 @@ from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.engine.bounds.side_channel_relaxation import DivisionPair, SideChannels
 from privacyfunnel.engine.problem import Problem
 from privacyfunnel.engine.reductions.reduced_problems import InputPart
-
-FIRST_GAP = 0.004  # of what its prior costs: how well a part is solved first; half of that takes little longer
-CLOSER, CLOSEST = 4, 5e-4  # times as well each time; and as well as it ever is
-SECONDS, INPUTS = 3.0, 50  # of the first turn of a part with so many inputs; with twice as many four times as long
-LONGER = 3  # times as long a turn after one in which a part was not solved: what it proved by half is lost
-FIRST_SHARE = 0.5  # of the time left, for the first turns of a question's parts
-NEARLY = 2  # times the gap that was asked for: parts solved so well count as solved
-WORTH_CLOSER = 0.005  # of what the prior costs, over the inputs of the next class: for such a gain those begun go first
-ALONGSIDE = 0.5  # of the most that is gained per second: parts that gain so much have a turn as well
+from privacyfunnel.engine.settings import SETTINGS
 
 
 class Run(Protocol):
@@ -55,7 +47,7 @@ RunFactory = Callable[[Problem], Run]
 
 def _first_turn(inputs: int) -> float:
     """Seconds of a part's first turn: little more than parts that are solved in time have been seen to take."""
-    return SECONDS * (inputs / INPUTS) ** 2
+    return SETTINGS.bounds.part_seconds * (inputs / SETTINGS.bounds.part_inputs) ** 2
 
 
 class PartRun:
@@ -64,7 +56,7 @@ class PartRun:
     def __init__(self, part: InputPart, begin: RunFactory, floor: float) -> None:
         self.part, self.lower_bound, self.value = part, floor, part.problem.prior_cost
         self.seconds = _first_turn(part.problem.size)  # that the next turn may take
-        self._begin, self._gap, self._ended = begin, FIRST_GAP, False
+        self._begin, self._gap, self._ended = begin, SETTINGS.bounds.part_gap, False
         self._run: Run | None = None
 
     @property
@@ -76,7 +68,7 @@ class PartRun:
     @property
     def is_solved(self) -> bool:
         """Whether it is known as well as was asked for, or nearly."""
-        return self.value - self.lower_bound <= NEARLY * self._gap * self.part.problem.prior_cost
+        return self.value - self.lower_bound <= SETTINGS.bounds.part_solved * self._gap * self.part.problem.prior_cost
 
     def advance(self, deadline: float) -> None:
         """A turn: the next one is longer if this was not enough, else it is to come closer."""
@@ -88,9 +80,9 @@ class PartRun:
         self._run.run(self._gap * self.part.problem.prior_cost, min(self.seconds, left))
         self.lower_bound, self.value = max(self.lower_bound, self._run.bound), min(self.value, self._run.value)
         if not self.is_solved:
-            self.seconds *= LONGER
-        elif self._gap > CLOSEST:
-            self._gap /= CLOSER
+            self.seconds *= SETTINGS.bounds.part_longer
+        elif self._gap > SETTINGS.bounds.part_closest:
+            self._gap /= SETTINGS.bounds.part_closer
         else:
             self._run, self._ended = None, True
 
@@ -132,7 +124,8 @@ class ConditionalEntropyBound:
             gain = max((counts[each.divisions.indices] * each.gain for each in self._questions), default=0.0)
             if (
                 self._waiting
-                and gain < WORTH_CLOSER * self._channels.problem.prior_cost / self._waiting[0].largest_class
+                and gain
+                < SETTINGS.bounds.part_worth * self._channels.problem.prior_cost / self._waiting[0].largest_class
             ):
                 self._start_parts(self._waiting.pop(0), deadline)
             elif gain > 0.0:
@@ -146,7 +139,7 @@ class ConditionalEntropyBound:
         parts = [PartRun(part, self._begin, self._initial_bound(asked, part)) for part in self._channels.parts(asked)]
         self._questions.append(ConditionalEntropy(asked, tuple(parts)))
         now = time.monotonic()
-        until = now + FIRST_SHARE * (deadline - now)
+        until = now + SETTINGS.bounds.part_share * (deadline - now)
         for run in sorted(parts, key=lambda run: -run.part.mass):
             run.advance(until)
 
@@ -171,7 +164,7 @@ class ConditionalEntropyBound:
         ]
         most = max(rate for rate, _ in turns)
         for rate, run in turns:
-            if rate >= ALONGSIDE * most:
+            if rate >= SETTINGS.bounds.part_alongside * most:
                 run.advance(deadline)
 
     def _weights(self) -> FloatArray:

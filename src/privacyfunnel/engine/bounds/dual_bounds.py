@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Iterator
-from itertools import chain
 from typing import Protocol
 
 import numpy as np
@@ -19,21 +18,7 @@ from privacyfunnel.engine.reductions.reduced_problems import (
     narrow_parts,
     relax_parts,
 )
-
-PROOF_SHARE, SIMPLER_SHARE = 0.4, 0.3  # of a time limit, for proofs; and where simpler problems alone are proved
-CLASSES_SHARE = 0.55  # the same where these are about classes: they take long, and what they leave of it is searched in
-PROVING_SHARE = 6  # one part in so many of the time left goes to branching before problems are relaxed
-LEAST_PATIENCE = 5.0  # seconds that branching gets where there is no time limit
-LOOSEST = 0.64  # nats: the first proof by branching
-STILL = 0.1  # of the time for simpler problems: where none says more for so long, others have a turn
-EASIER_GAP = 0.01  # of what the prior costs: how well simpler problems are solved
-ONE_SECRET_GAP = 0.001  # the same for one secret against the rest, which takes no time
-ONE_SECRET_SHARE = 0.5  # of the time left, for all of these
-MANY_ALIKE = 400  # inputs of a problem about one secret beyond which those nearly alike are one …
-ALIKE = 0.01, 0.004  # … up to these log-ratios: for each secret, and for the dearest again
-TWO_SECRETS_SHARE = 0.7  # of the time left, for the two dearest secrets, where all of them are never branched on …
-TWO_SECRETS_SECONDS = 8.0  # … where that is so much: in less nothing is proved, and the search misses it …
-PARTS_OF_TWO, TWO_SECRETS_GAP = 450, 0.0005  # … over so many parts of inputs, to so much of what the prior costs
+from privacyfunnel.engine.settings import SETTINGS
 
 
 class Prover(Protocol):
@@ -42,36 +27,15 @@ class Prover(Protocol):
     def prove(self, prices: FloatArray, target: float, deadline: float) -> Proof: ...
 
 
-class DualBound(Protocol):
-    """A bound that only rises."""
-
-    bound: float
-    share: float  # of a time limit: the part that is kept for it
-    is_incomplete: bool  # whether the last proof ended early, to be taken up again
-    on_change: Callable[[], None]  # called when the bound rose in the middle of something long
-
-    @property
-    def is_exhausted(self) -> bool:
-        """Whether no proof will ever say more."""
-
-    def begin(self, clock: Clock) -> None:
-        """Raise the bound by what needs no prices, and takes little of the time."""
-
-    def prove(self, prices: FloatArray, target: float, clock: Clock) -> FloatArray:
-        """Raise the bound by a proof at these prices; the atoms met on the way."""
-
-    def disable_relaxations(self) -> None:
-        """Do without simpler problems: this is one already."""
-
-
 class ProofBound:
     """A proof at the master's prices, and nothing else."""
 
-    share = PROOF_SHARE
     is_exhausted = False
 
-    def __init__(self, problem: Problem, prover: Prover) -> None:
-        self._problem, self._prover = problem, prover
+    def __init__(self, prior: FloatArray, prover: Prover, share: float | None = None) -> None:
+        """`prior` is the right-hand side of the master's constraints, one per price."""
+        self._prior, self._prover = prior, prover
+        self.share = SETTINGS.bounds.proof_share if share is None else share
         self.bound, self.is_incomplete = 0.0, False
         self.on_change: Callable[[], None] = lambda: None
 
@@ -81,7 +45,7 @@ class ProofBound:
     def prove(self, prices: FloatArray, target: float, clock: Clock) -> FloatArray:
         """λ·p + min_v (cost(v) − λ·v)."""
         proof = self._prover.prove(prices, target, clock.deadline)
-        self.bound = max(self.bound, float(prices @ self._problem.prior) + proof.bound)
+        self.bound = max(self.bound, float(prices @ self._prior) + proof.bound)
         return proof.atoms
 
     def disable_relaxations(self) -> None:
@@ -115,9 +79,13 @@ class RelaxationBound:
 
     def __init__(self, problem: Problem, prover: Prover | None, begin: RunFactory, one_secret: bool = False) -> None:
         self._problem, self._begin = problem, begin
-        self._branching = None if prover is None else ProofBound(problem, prover)
+        self._branching = None if prover is None else ProofBound(problem.prior, prover)
         self.share = (
-            PROOF_SHARE if prover is not None else CLASSES_SHARE if problem.constraints.is_local else SIMPLER_SHARE
+            SETTINGS.bounds.proof_share
+            if prover is not None
+            else SETTINGS.bounds.class_share
+            if problem.constraints.is_local
+            else SETTINGS.bounds.relaxing_share
         )
         self.bound, self.is_incomplete = 0.0, False
         self.on_change: Callable[[], None] = lambda: None
@@ -137,18 +105,20 @@ class RelaxationBound:
     def begin(self, clock: Clock) -> None:
         """One secret at a time, where that is all there is to relax."""
         if self.relaxed and self._dearest is None:
-            self._dearest = self._bound_single_secrets(clock.part(ONE_SECRET_SHARE))
+            self._dearest = self._bound_single_secrets(clock.part(SETTINGS.bounds.one_secret_share))
 
     def prove(self, prices: FloatArray, target: float, clock: Clock) -> FloatArray:
         """See Bounding."""
         if self._dearest is None:
-            self._dearest = self._bound_single_secrets(clock.part(ONE_SECRET_SHARE))
+            self._dearest = self._bound_single_secrets(clock.part(SETTINGS.bounds.one_secret_share))
         if self.relaxed:
             return self._prove_tighter(prices, target, clock)
         now = time.monotonic()
         if self._relaxed_from == np.inf:
-            patience = (clock.deadline - now) / PROVING_SHARE
-            self._relaxed_from = now + (patience if np.isfinite(patience) else max(LEAST_PATIENCE, now - clock.start))
+            patience = (clock.deadline - now) / SETTINGS.bounds.branching_part
+            self._relaxed_from = now + (
+                patience if np.isfinite(patience) else max(SETTINGS.bounds.branching_seconds, now - clock.start)
+            )
         atoms = self._branch(prices, target, Clock(clock.start, self._relaxed_from))
         limited, again = bool(np.isfinite(clock.deadline)), 2 * time.monotonic() - clock.start
         if self._branching is None:
@@ -170,7 +140,7 @@ class RelaxationBound:
         """Proofs of ever smaller targets, since a proof that is cut short says little."""
         self.is_incomplete = False
         more = float(prices @ self._problem.prior) - self.bound  # what a proof must stay below to say anything new
-        goal = max(min(LOOSEST, 0.75 * more), target)
+        goal = max(min(SETTINGS.bounds.loosest, SETTINGS.bounds.loosest_share * more), target)
         while True:
             atoms = self._branch(prices, goal, clock)
             if goal == target or atoms.size or time.monotonic() >= clock.deadline:
@@ -180,9 +150,9 @@ class RelaxationBound:
     def _relax(self, enough: float, deadline: float) -> None:
         """Raise the bound by simpler problems, until it is enough, or the deadline, or it has not risen for a while."""
         if self._simpler is None:
-            self._simpler = chain(self._secret_group_bounds(deadline), self._side_channel_bounds(deadline))
+            self._simpler = self._side_channel_bounds(deadline)
         risen = time.monotonic()
-        patience = STILL * (deadline - risen)
+        patience = SETTINGS.bounds.stalled_share * (deadline - risen)
         for cost in self._simpler:
             if cost > self.bound:
                 self.bound, risen = cost, time.monotonic()
@@ -198,21 +168,25 @@ class RelaxationBound:
             return []
         costs = np.array(
             [
-                self._bound_one_secret(groups, s, ALIKE[0], clock.part(1 / (1 + groups.count - s)))
+                self._bound_one_secret(groups, s, SETTINGS.bounds.similar[0], clock.part(1 / (1 + groups.count - s)))
                 for s in range(groups.count)
             ]
         )
         order = [int(s) for s in np.argsort(-costs)]
-        self._bound_one_secret(groups, order[0], ALIKE[1], clock)
+        self._bound_one_secret(groups, order[0], SETTINGS.bounds.similar[1], clock)
         if self._branching is None and self._problem.constraints.compares_with_everybody:
-            self._bound_secret_pair(groups.restrict_to(order[:2]), clock.part(TWO_SECRETS_SHARE))
+            self._bound_secret_pair(groups.restrict_to(order[:2]), clock.part(SETTINGS.bounds.two_secrets_share))
         return order
 
     def _bound_secret_pair(self, problem: Problem, clock: Clock) -> None:
         """Raise the bound by what two secrets cost, over parts of inputs at their best."""
-        if len(problem.constraints) and problem.size > PARTS_OF_TWO and clock.seconds_left >= TWO_SECRETS_SECONDS:
-            small = relax_parts(problem, narrow_parts(problem, PARTS_OF_TWO))
-            self.bound = max(self.bound, self._lower_bound(small, TWO_SECRETS_GAP, clock.seconds_left))
+        if (
+            len(problem.constraints)
+            and problem.size > SETTINGS.bounds.two_secrets_parts
+            and clock.seconds_left >= SETTINGS.bounds.two_secrets_seconds
+        ):
+            small = relax_parts(problem, narrow_parts(problem, SETTINGS.bounds.two_secrets_parts))
+            self.bound = max(self.bound, self._lower_bound(small, SETTINGS.bounds.two_secrets_gap, clock.seconds_left))
             self.on_change()
 
     def _bound_one_secret(self, groups: SecretGroups, secret: int, eta: float, clock: Clock) -> float:
@@ -220,21 +194,12 @@ class RelaxationBound:
         problem = groups.single_out([secret])
         if problem is None or clock.late:
             return 0.0
-        if problem.size > MANY_ALIKE:
+        if problem.size > SETTINGS.bounds.many_similar:
             problem = merge_similar(problem, eta)
-        cost = self._lower_bound(problem, ONE_SECRET_GAP, clock.seconds_left)
+        cost = self._lower_bound(problem, SETTINGS.bounds.one_secret_gap, clock.seconds_left)
         self.bound = max(self.bound, cost)
         self.on_change()
         return cost
-
-    def _secret_group_bounds(self, deadline: float) -> Iterator[float]:
-        """Ever more secrets singled out, the dearest first."""
-        groups = group_secrets(self._problem)
-        if groups is not None and self._dearest:
-            for few in range(3, groups.count, 2):
-                few_of_them, left = groups.single_out(self._dearest[:few]), deadline - time.monotonic()
-                if few_of_them is not None and left > 0:
-                    yield self._lower_bound(few_of_them, EASIER_GAP, left)
 
     def _side_channel_bounds(self, deadline: float) -> Iterator[float]:
         """What side channels leave open, taken together."""

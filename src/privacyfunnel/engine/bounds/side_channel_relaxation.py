@@ -30,10 +30,8 @@ from privacyfunnel.engine.lp.highs import INF, Programme
 from privacyfunnel.engine.objective import Entropy
 from privacyfunnel.engine.problem import Problem
 from privacyfunnel.engine.reductions.reduced_problems import InputPart
+from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.model.information import entropy
-
-MOST_INPUTS = 100  # of a class, for all rows in it: with more, nothing is proved in time
-OF_ITS_CLASS = 4  # times as many inputs: what is asked of a class and not of the inputs comes as late as if it had them
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +72,14 @@ class SideChannels:
     def division_pairs(self) -> list[DivisionPair]:
         """What can be asked, small classes first; in large ones only of the inputs themselves, by few rows."""
         last, size = len(self.divisions) - 1, [int(np.bincount(division).max()) for division in self.divisions]
-        small = [i > 0 and size[i] <= MOST_INPUTS for i in range(last)]  # where nothing is known it is no simpler
+        small = [
+            i > 0 and size[i] <= SETTINGS.bounds.class_inputs for i in range(last)
+        ]  # where nothing is known it is no simpler
         asked = [DivisionPair(i, last, small[i], size[i]) for i in range(last)]
         asked += [DivisionPair(i, j, True, size[i]) for i, j in self._finer_pairs if j < last and small[i]]
-        return sorted(asked, key=lambda each: each.largest_class * (1 if each.finer == last else OF_ITS_CLASS))
+        return sorted(
+            asked, key=lambda each: each.largest_class * (1 if each.finer == last else SETTINGS.bounds.finer_factor)
+        )
 
     def parts(self, pair: DivisionPair) -> list[InputPart]:
         """The problems within the classes of what is known, but for those in which nothing is asked or compared."""

@@ -22,9 +22,9 @@ from privacyfunnel.arrays import FloatArray, IntArray, sparse
 from privacyfunnel.engine.lp.highs import INF, Programme
 from privacyfunnel.engine.oracles.oracle import Oracle
 from privacyfunnel.engine.problem import Problem
+from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.errors import SolverError
 
-DUST = 1e-9  # of an input's probability: what a solver's tolerance may leave where nothing is meant
 RETRIES: tuple[tuple[str, object], ...] = (("presolve", "off"), ("simplex_scale_strategy", 4), ("solver", "ipm"))
 
 
@@ -71,7 +71,7 @@ def split_by_actions(
     if not _solve(programme, deadline):
         return None
     chance = programme.solution.reshape(k, d + own)[:, :d]
-    chance = np.where(chance > DUST, chance, 0.0)
+    chance = np.where(chance > SETTINGS.tolerance.action_dust, chance, 0.0)
     multipliers = programme.multipliers
     tolls = np.zeros(k) if shares is None else multipliers[-k:] / shares
     return ActionSplit(chance / chance.sum(axis=0) * p, multipliers[:d] / p, tolls)

@@ -13,20 +13,19 @@ the tangents of their ends meet. The master is the linear programme of `actions.
 from __future__ import annotations
 
 import heapq
-import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray, sparse
+from privacyfunnel.engine.bounds.dual_bounds import ProofBound
+from privacyfunnel.engine.clock import Clock, TimeUpError
+from privacyfunnel.engine.driver import ColumnGeneration, Pace
 from privacyfunnel.engine.linear_uses.actions import split_by_actions
 from privacyfunnel.engine.oracles.oracle import Oracle
-
-MOST_ROUNDS = 60  # of master and line; a dozen were never exceeded
-MOST_PIECES = 400  # of the line in one round
-SECONDS = 30.0  # where nobody said how long it may take; a round that has begun is finished
-NEAR = 1e-6  # of a piece: a cut nearer to its end is made in the middle
-ALIKE = 1e-9  # numbers nearer than this are one action
+from privacyfunnel.engine.problem import Proof
+from privacyfunnel.engine.settings import SETTINGS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,27 +60,86 @@ def split_on_line(
     It is proved for the oracle's atoms, which may be a few more. `x` lies between 0 and 1. `best` is an allowed split
     to begin with, which is better than none.
     """
-    deadline = time.monotonic() + (SECONDS if time_limit is None else time_limit)
-    places = np.unique(x)
-    least, bound = _spread(best, x)[0], 0.0
-    for _ in range(MOST_ROUNDS):
-        found = split_by_actions(cone, p, np.square(places[:, None] - x), deadline=deadline)
+    master = LineMaster(cone, oracle, p, x, best, tolerance)
+    pace = Pace(rounds=SETTINGS.averages.line_rounds)
+    run = ColumnGeneration(master, ProofBound(p, master, share=0.0), pace, "numbers on a line")
+    run.run(tolerance, SETTINGS.averages.line_seconds if time_limit is None else time_limit)
+    return LineSplit(master.masses, run.bound)
+
+
+class LineMaster:
+    """The linear programme over the actions known so far; the minimum along the line is search and proof at once."""
+
+    def __init__(
+        self, cone: sparse.csr_array, oracle: Oracle, p: FloatArray, x: FloatArray, best: FloatArray, tolerance: float
+    ) -> None:
+        self._cone, self._oracle, self._p, self._x, self._tolerance = cone, oracle, p, x, tolerance
+        self.masses, self.size, self.value = best, p.size, _spread(best, x)[0]
+        self.on_change: Callable[[], None] = lambda: None
+        self._places, self._means = np.unique(x), np.empty(0)
+
+    def begin(self, start: FloatArray | None, gap: float, clock: Clock) -> None:
+        """The numbers themselves are the first actions."""
+
+    def solve(self, clock: Clock) -> tuple[FloatArray, float]:
+        """The best split over the known actions."""
+        losses = np.square(self._places[:, None] - self._x)
+        found = split_by_actions(self._cone, self._p, losses, deadline=clock.deadline)
         if found is None:
-            break
-        taken = found.masses
-        value, means = _spread(taken, x)
-        if value < least:
-            least, best = value, taken
-        lower, cheaper = _minimise_on_line(oracle, x, found.prices, tolerance / 4)
-        bound = max(bound, float(found.prices @ p + lower))
-        # Actions that are not taken stay: their prices would be forgotten, and where values tie they would come and go.
-        after = _drop_duplicates(np.concatenate([places, means, cheaper]))
-        if least - bound <= tolerance or (len(after) == len(places) and np.allclose(after, places, atol=ALIKE)):
-            break
-        if time.monotonic() > deadline:
-            break
-        places = after
-    return LineSplit(best, bound)
+            raise TimeUpError
+        value, self._means = _spread(found.masses, self._x)
+        if value < self.value:
+            self.value, self.masses = value, found.masses
+        return found.prices, 0.0
+
+    def search(self, prices: FloatArray, clock: Clock) -> FloatArray:
+        """Left to the proof."""
+        return np.empty((0, 1))
+
+    def learn(self, atoms: FloatArray, prices: FloatArray) -> float:
+        """Nothing."""
+        return 0.0
+
+    def learn_from_proof(self, atoms: FloatArray, prices: FloatArray) -> float:
+        """Further actions, and the means of outputs in use; −1 where any was new.
+
+        Actions that are not used stay: where values tie they would come and go.
+        """
+        before = self._places
+        self._places = _drop_duplicates(np.concatenate([before, self._means, atoms.ravel()]))
+        close = SETTINGS.tolerance.action
+        same = len(before) == len(self._places) and np.allclose(before, self._places, atol=close)
+        return 0.0 if same else -1.0
+
+    def prove(self, prices: FloatArray, target: float, deadline: float) -> Proof:
+        """The least reduced cost along the line, and the numbers at which it is low."""
+        lower, cheaper = _minimise_on_line(self._oracle, self._x, prices, target)
+        return Proof(lower, cheaper[:, None])
+
+    def allowed(self, gap: float) -> float:
+        """The gap itself."""
+        return gap
+
+    def worth(self, gap: float) -> float:
+        """Nothing is found by searches."""
+        return 0.0
+
+    def proof_target(self, gap: float, least: float, late: bool) -> float:
+        """A share of the gap."""
+        return SETTINGS.averages.line_proved_to * gap
+
+    def raise_slack_price(self) -> None:
+        """No slack is used."""
+
+    def slack_price_threshold(self, gap: float) -> float:
+        """No slack is used."""
+        return 0.0
+
+    def best(self, clock: Clock) -> tuple[FloatArray, FloatArray, float]:
+        """Weights and atoms of the actions in use."""
+        weights = self.masses.sum(axis=1)
+        used = weights > 0
+        return weights[used], self.masses[used] / weights[used, None], self.value
 
 
 def _spread(taken: FloatArray, x: FloatArray) -> tuple[float, FloatArray]:
@@ -104,9 +162,9 @@ def _minimise_on_line(oracle: Oracle, x: FloatArray, prices: FloatArray, toleran
     first, last = ends([float(x.min()), float(x.max())])
     seen = {end.t: end.t**2 + end.height + end.slope * end.t for end in (first, last)}
     queue = [(_chord_bound(first, last)[0], first.t, first, last)]
-    for _ in range(MOST_PIECES):
+    for _ in range(SETTINGS.averages.line_pieces):
         lower, _, left, right = queue[0]
-        if lower >= min(seen.values()) - tolerance or right.t - left.t < ALIKE:
+        if lower >= min(seen.values()) - tolerance or right.t - left.t < SETTINGS.tolerance.action:
             break
         heapq.heappop(queue)
         [middle] = ends([_cut(left, right)])
@@ -132,11 +190,11 @@ def _cut(left: _End, right: _End) -> float:
     width = right.t - left.t
     if left.slope > right.slope:
         t = (right.height - left.height) / (left.slope - right.slope)
-        if left.t + NEAR * width < t < right.t - NEAR * width:
+        if left.t + SETTINGS.tolerance.cut * width < t < right.t - SETTINGS.tolerance.cut * width:
             return t
     return left.t + width / 2
 
 
 def _drop_duplicates(numbers: FloatArray) -> FloatArray:
     numbers = np.sort(numbers)
-    return np.asarray(numbers[np.concatenate([[True], np.diff(numbers) > ALIKE])])
+    return np.asarray(numbers[np.concatenate([[True], np.diff(numbers) > SETTINGS.tolerance.action])])

@@ -16,12 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
-
-FEASIBLE = 1e-10  # a bound broken by less is met
-SMALLEST_PIVOT = 1e-9  # a smaller one would blow up rounding
-MOST_PIVOTS, PIVOTS_PER_ROW = 200, 10  # a programme that takes more is given up: its bound still holds
-BY_LOT = 40  # pivots after which rows leave by lot: where reduced costs are rounding, two rows can take turns for ever
-REFRESH_INTERVAL = 25  # pivots after which inverses are computed afresh
+from privacyfunnel.engine.settings import SETTINGS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,7 +100,7 @@ def solve(programmes: Programmes, cutoff: FloatArray | None = None, deadline: fl
     All stop where they are when the clock (time.monotonic) passes the deadline.
     """
     count, m = programmes.basis.shape
-    most = max(MOST_PIVOTS, 2 * PIVOTS_PER_ROW + PIVOTS_PER_ROW * m)
+    most = max(SETTINGS.lp.most_pivots, 2 * SETTINGS.lp.pivots_per_row + SETTINGS.lp.pivots_per_row * m)
     if cutoff is None:
         cutoff = np.full(count, np.inf)
     out = BatchSolution(
@@ -117,7 +112,7 @@ def solve(programmes: Programmes, cutoff: FloatArray | None = None, deadline: fl
     )
     live = _ActiveBatch(programmes)
     for pivots in range(1, most + 1):
-        if pivots % REFRESH_INTERVAL == 0:
+        if pivots % SETTINGS.lp.refresh == 0:
             live.refresh()
         lengths = np.einsum("ijk,ijk->ij", live.binv, live.binv)
         sound = (np.isfinite(lengths) & (lengths > 0)).all(axis=1)  # else the basis is singular: there is no answer
@@ -130,8 +125,8 @@ def solve(programmes: Programmes, cutoff: FloatArray | None = None, deadline: fl
         out.bound[live.number] = np.maximum(out.bound[live.number], bound)
         above, broken = live.excess(x)
         # Steepest edge: the explicit inverse gives the exact weights.
-        score = np.where(broken > FEASIBLE, broken * broken, 0.0) / lengths
-        if pivots > BY_LOT:
+        score = np.where(broken > SETTINGS.tolerance.feasible, broken * broken, 0.0) / lengths
+        if pivots > SETTINGS.lp.random_after:
             score *= np.random.default_rng(pivots).random(score.shape)
         rows, leave = live.rows[:, 0], np.argmax(score, axis=1)
         feasible = score[rows, leave] <= 0.0
@@ -219,7 +214,7 @@ def ratio_test(d: FloatArray, alpha: FloatArray, span: FloatArray, delta: FloatA
     bound, which lowers the slope of the dual objective; the step goes on until that slope is gone.
     """
     falls = np.where(d >= 0, alpha, -alpha)
-    crosses = falls > SMALLEST_PIVOT
+    crosses = falls > SETTINGS.tolerance.pivot
     t = np.full(d.shape, np.inf)
     np.divide(np.abs(d), falls, out=t, where=crosses)
     order = np.argsort(t, axis=1)
@@ -235,7 +230,7 @@ def ratio_test(d: FloatArray, alpha: FloatArray, span: FloatArray, delta: FloatA
 
 def margins(rho: FloatArray) -> FloatArray:
     """What rounding may move rho·A x by."""
-    return np.asarray(10 * FEASIBLE * np.maximum(1.0, np.abs(rho).sum(axis=1)))
+    return np.asarray(10 * SETTINGS.tolerance.feasible * np.maximum(1.0, np.abs(rho).sum(axis=1)))
 
 
 def _is_infeasible(

@@ -22,13 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
-from privacyfunnel.engine.lp.batched_simplex import FEASIBLE, REFRESH_INTERVAL, inverses, ratio_test
+from privacyfunnel.engine.lp.batched_simplex import inverses, ratio_test
 from privacyfunnel.engine.oracles.credal_constraints import CredalConstraints
 from privacyfunnel.engine.oracles.oracle import UNIT
+from privacyfunnel.engine.settings import SETTINGS
 
-MOST_PIVOTS, PIVOTS_PER_INPUT = 200, 30  # a programme that takes more is given up: its bound still holds
 ROW, SUM = -1, -2  # in place of an input: a row of the rules, and Σ v = 1
-ENOUGH = 1e-11  # what a bound exceeds its cutoff by before a programme ends, since the formula may round it down
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,12 +82,12 @@ def solve(
     All stop where they are at the most-th basis, or when the clock (time.monotonic) passes the deadline.
     """
     count, d = cost.shape
-    stop = np.full(count, np.inf) if cutoff is None else cutoff + ENOUGH * (1 + np.abs(cutoff))
+    stop = np.full(count, np.inf) if cutoff is None else cutoff + SETTINGS.tolerance.cutoff * (1 + np.abs(cutoff))
     live = _CredalBatch(constraints, cost, low, high, bases)
     out = _Results(cost)
-    most = max(MOST_PIVOTS, PIVOTS_PER_INPUT * d) if most is None else most
+    most = max(SETTINGS.lp.most_pivots, SETTINGS.lp.credal_pivots_per_input * d) if most is None else most
     for pivots in range(1, most + 1):
-        if pivots % REFRESH_INTERVAL == 0:
+        if pivots % SETTINGS.lp.refresh == 0:
             live.refresh()
         lengths = np.einsum("ijk,ijk->ij", live.inverse, live.inverse)
         sound = np.asarray((np.isfinite(lengths) & (lengths > 0)).all(axis=1))  # else the basis is singular: no answer
@@ -99,10 +98,10 @@ def solve(
         b = np.where(y >= 0, bottom, top)
         v = np.matmul(live.inverse, b[:, :, None])[:, :, 0]
         broken = live.most_violated(v, y, lengths[sound])
-        met = broken.amount <= FEASIBLE
+        met = broken.amount <= SETTINGS.tolerance.feasible
         along = np.where(broken.is_below[:, None], broken.in_basis, -broken.in_basis)
         along[live.kinds == SUM] = 0.0
-        leave, blocked = ratio_test(y, along, top - bottom, broken.amount - FEASIBLE)
+        leave, blocked = ratio_test(y, along, top - bottom, broken.amount - SETTINGS.tolerance.feasible)
         last = pivots == most or time.monotonic() >= deadline
         enough = np.einsum("ij,ij->i", y, b) >= stop[live.number]
         finished = met | ~blocked | enough | last
@@ -167,15 +166,15 @@ class _CredalBatch:
         k = np.arange(len(v))
         under, over = self.low - v, v - self.high
         beyond = np.maximum(under, over)
-        score = np.where(beyond > FEASIBLE, beyond * beyond, 0.0) / lengths
+        score = np.where(beyond > SETTINGS.tolerance.feasible, beyond * beyond, 0.0) / lengths
         z = np.argmax(score, axis=1)
         dear = np.zeros((len(v), v.shape[1] - min(ROW, SUM)))  # what moving an input off its bound costs
         np.put_along_axis(dear, self.kinds, y, 1)  # rows that are no bounds go to the end
         rows = self.rules.worst_constraint(
-            v, dear[:, : v.shape[1]] / np.maximum(np.abs(y).max(axis=1, keepdims=True), FEASIBLE)
+            v, dear[:, : v.shape[1]] / np.maximum(np.abs(y).max(axis=1, keepdims=True), SETTINGS.tolerance.feasible)
         )
         at, missing = np.matmul(rows[:, None, :], self.inverse)[:, 0], -np.einsum("ij,ij->i", rows, v)
-        of_row = np.where(missing > FEASIBLE, missing * missing, 0.0) / np.einsum("ij,ij->i", at, at)
+        of_row = np.where(missing > SETTINGS.tolerance.feasible, missing * missing, 0.0) / np.einsum("ij,ij->i", at, at)
         ruled = of_row > score[k, z]
         return _Violation(
             np.where(ruled, missing, beyond[k, z]),

@@ -20,16 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
+from privacyfunnel.engine.settings import SETTINGS
 
 INF = float(highspy.kHighsInf)
 DUAL, PRIMAL = 1, 4  # which simplex method: from nothing, or where only the cost changes
-TOLERANCE = 1e-9  # of feasibility, primal and dual, where not said otherwise
 INTERRUPT_CALLBACKS = (  # what calls back at every step
     highspy.cb.HighsCallbackType.kCallbackSimplexInterrupt,
     highspy.cb.HighsCallbackType.kCallbackIpmInterrupt,
 )
-LARGE = 50_000  # entries; with fewer, whatever calls nobody back takes some hundredths of a second
-SIGNAL_POLL_SECONDS = 0.1  # seconds between looks for a signal, which may have come to another thread
 
 
 def _stop_if_abandoned(kind: object, message: object, said: object, answer: Any, abandoned: threading.Event) -> None:
@@ -69,8 +67,8 @@ class Programme:
             "output_flag": False,
             "threads": 1,
             "presolve": "off",  # it would forget the last basis
-            "primal_feasibility_tolerance": TOLERANCE,
-            "dual_feasibility_tolerance": TOLERANCE,
+            "primal_feasibility_tolerance": SETTINGS.tolerance.highs,
+            "dual_feasibility_tolerance": SETTINGS.tolerance.highs,
             **options,
         }
         for option, setting in settings.items():
@@ -167,7 +165,7 @@ class Programme:
         """Solve; whether an optimum was reached, before the clock (time.monotonic) passed the deadline."""
         left = max(deadline - time.monotonic(), 0.0)
         self.set_option("time_limit", float(self._highs.getRunTime() + left) if np.isfinite(left) else INF)
-        if self._entries > LARGE and threading.current_thread() is threading.main_thread():
+        if self._entries > SETTINGS.lp.large and threading.current_thread() is threading.main_thread():
             _run_in_thread(self._highs.run, self._abandoned)
         else:  # signals are answered elsewhere, or soon
             self._highs.run()
@@ -219,7 +217,7 @@ def _run_in_thread(work: Callable[[], object], abandoned: threading.Event) -> No
     try:
         thread.start()
         while thread.is_alive():
-            thread.join(SIGNAL_POLL_SECONDS)
+            thread.join(SETTINGS.lp.poll_seconds)
     except BaseException:
         abandoned.set()
         raise

@@ -15,9 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
-from privacyfunnel.engine.lp.batched_simplex import BY_LOT, FEASIBLE, MOST_PIVOTS, margins, ratio_test
-
-LEAST = 1e-300  # a reduced cost of 0 that has a side: whoever leaves stays at the bound that it broke
+from privacyfunnel.engine.lp.batched_simplex import margins, ratio_test
+from privacyfunnel.engine.settings import SETTINGS
 
 
 @dataclass(slots=True, eq=False)
@@ -69,7 +68,7 @@ def minimise_tableaus(start: Tableaus, cost: FloatArray, low: FloatArray, high: 
     ended = TableauSolution(np.zeros(cost.shape), start[number], np.zeros(len(cost), dtype=np.bool_))
     k = number[:, None]
     reduced = cost[k, live.nonbasic] + np.matmul(cost[k, live.basic][:, None, :], live.table)[:, 0]
-    for pivots in range(1, MOST_PIVOTS + 1):
+    for pivots in range(1, SETTINGS.lp.most_pivots + 1):
         k = number[:, None]
         least, most = low[k, live.nonbasic], high[k, live.nonbasic]
         x_chosen = np.where(reduced < 0, most, least)
@@ -77,9 +76,9 @@ def minimise_tableaus(start: Tableaus, cost: FloatArray, low: FloatArray, high: 
         above = x_basic - high[k, live.basic]
         broken = np.maximum(above, low[k, live.basic] - x_basic)
         # Steepest edge, measured in the variables that are chosen.
-        score = np.where(broken > FEASIBLE, broken * broken, 0.0)
+        score = np.where(broken > SETTINGS.tolerance.feasible, broken * broken, 0.0)
         score /= 1.0 + np.einsum("kij,kij->ki", live.table, live.table)
-        if pivots > BY_LOT:
+        if pivots > SETTINGS.lp.random_after:
             score *= np.random.default_rng(pivots).random(score.shape)
         row = np.arange(len(number))
         leave = np.argmax(score, axis=1)
@@ -88,7 +87,7 @@ def minimise_tableaus(start: Tableaus, cost: FloatArray, low: FloatArray, high: 
         along = live.table[row, leave] * -side[:, None]
         enter, blocked = ratio_test(reduced, along, most - least, broken[row, leave] - margins(along))
         finished = feasible | ~blocked
-        if pivots == MOST_PIVOTS:
+        if pivots == SETTINGS.lp.most_pivots:
             finished[:] = True
         if finished.any():
             done = number[finished]
@@ -104,6 +103,6 @@ def minimise_tableaus(start: Tableaus, cost: FloatArray, low: FloatArray, high: 
             row = np.arange(len(number))
         step = reduced[row, enter] / along[row, enter]
         reduced = reduced - step[:, None] * along
-        reduced[row, enter] = -side * np.maximum(step, LEAST)
+        reduced[row, enter] = -side * np.maximum(step, SETTINGS.tolerance.tiny)
         live.exchange(leave, enter)
     return ended

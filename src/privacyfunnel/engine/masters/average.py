@@ -1,4 +1,4 @@
-r"""The classical Privacy Funnel, with its proof: one more row in the master, about an average.
+r"""The average-leakage master (the classical Privacy Funnel): one more constraint, about an average.
 
 .. math:: \min \sum_y q_y H(v_y) \quad\text{s.t.}\quad \sum_y q_y v_y = p,\quad \sum_y q_y H(A v_y) \ge r,\quad q \ge 0,
 
@@ -7,23 +7,23 @@ For any prices λ and μ ≥ 0, every such split costs at least
 
 .. math:: \lambda\cdot p + \mu r + \min_v \bigl(H(v) - \mu H(A v) - \lambda\cdot v\bigr).
 
-Atoms are sought by walks that never go up (walks.py), and the minimum is proved by boxes (gibbs.py); docs/theory.md,
-Theorem 43.
+Prices are (λ, μ) together. Atoms are found by descent (search/direction.py); the minimum is proved by boxes
+(proofs/entropic.py; docs/theory.md, Theorem 43).
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray
+from privacyfunnel.engine.clock import Clock
 from privacyfunnel.engine.lp.highs import INF, Programme
 from privacyfunnel.engine.objective import reduced_costs
 from privacyfunnel.engine.oracles.polytope import build_polytope
-from privacyfunnel.engine.problem import Problem, Split
+from privacyfunnel.engine.problem import Problem, Proof
 from privacyfunnel.engine.proofs.branch_and_bound import BranchAndBound
 from privacyfunnel.engine.proofs.entropic import (
     AverageObjective,
@@ -32,172 +32,152 @@ from privacyfunnel.engine.proofs.entropic import (
     minimise_greedily,
     polytope_minimiser,
 )
-from privacyfunnel.engine.search.average_descent import AverageDescent
+from privacyfunnel.engine.search.direction import AverageDescent
+from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.errors import SolverError
 from privacyfunnel.model.information import entropy_terms
-
-STARTS = 96  # of walks in one search
-WALK, LATE_WALK = 60, 400  # steps: enough to see which atoms are worth having, and to have these to all digits
-WORTH, WORTH_OF_GAP = 1e-10, 0.1  # reduced cost below minus this, or this part of the gap, is worth an atom
-ADDED = 24  # atoms in one round
-DAMPING = 0.5  # weight of past prices, which damps their swings
-MOST_ROUNDS = 2000
-SECONDS = 60.0  # where nobody said how long it may take
-PROOF_SHARE = 0.5  # of the gap that is left to the proof
-FIRST_PROOF = 0.3  # of the time: by then something is to be proved, however much atoms still help
-
-Progress = Callable[[float, float], None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EntropyFloor:
-    """What must be left open about the secret: Σ q H(A v) >= least."""
+    """The least conditional entropy of the secret: Σ q H(A v) >= least."""
 
     secrets: FloatArray  # A: (c, d), P(S | input)
     least: float
 
 
-def split_on_average(
-    problem: Problem,
-    average: EntropyFloor,
-    *,
-    bound_average: EntropyFloor | None = None,
-    gap: float = 1e-6,
-    time_limit: float | None = None,
-    progress: Progress | None = None,
-    start: FloatArray | None = None,
-) -> Split:
-    """The cheapest split that leaves that much open, up to `gap`; at the time limit the best so far, with its bound.
+class AverageMaster:
+    """A linear programme over known atoms, with a constraint on the average; search and proof at its prices."""
 
-    `bounded` is what the bound is to hold for, where that is a little less than what is solved for; `start` are allowed
-    atoms that are known already.
-    """
-    first = np.concatenate([problem.prior[None], problem.first_atoms(), *([] if start is None else [start])])
-    return _AverageGeneration(problem, average, bound_average or average, first).run(
-        gap, SECONDS if time_limit is None else time_limit, progress
-    )
-
-
-class _AverageGeneration:
-    def __init__(self, problem: Problem, average: EntropyFloor, bounded: EntropyFloor, first: FloatArray) -> None:
-        self.problem, self.average, self.bounded, self.atoms = problem, average, bounded, first
-        self.free = not len(problem.constraints)
-        self.walks = AverageDescent(problem, average.secrets)
-        self.worth = WORTH
-        self.rng = np.random.default_rng(0)
-        self.minimise: Minimiser = minimise_greedily
-        self.reach = np.ones(problem.size)
-        self.support = min(len(average.secrets), problem.size)
-        if not self.free:
+    def __init__(self, problem: Problem, average: EntropyFloor) -> None:
+        self.problem, self.average, self.size = problem, average, problem.size + 1
+        self.value = np.inf
+        self.on_change: Callable[[], None] = lambda: None
+        self.is_unconstrained = not len(problem.constraints)
+        self._descent = AverageDescent(problem, average.secrets)
+        self._worth, self._random = SETTINGS.tolerance.new_atom, np.random.default_rng(0)
+        self._minimise: Minimiser = minimise_greedily
+        self._reach = np.ones(problem.size)
+        self._support = min(len(average.secrets), problem.size)
+        if not self.is_unconstrained:
             polytope = build_polytope(problem)
-            self.minimise = polytope_minimiser(polytope)
-            self.reach = polytope.reach(np.inf)
+            self._minimise = polytope_minimiser(polytope)
+            self._reach = polytope.reach(np.inf)
             about_all = len(problem.constraints.even) == 1 and bool(problem.constraints.full_classes[0])
-            self.support = self.support if about_all else problem.size
-        self.programme = Programme()
-        p = problem.prior
-        self.programme.add_rows(
-            np.concatenate([np.ones(p.size), [average.least]]), np.concatenate([np.ones(p.size), [INF]])
-        )
-        self._add_columns(self.atoms)
+            self._support = self._support if about_all else problem.size
+        self._programme = Programme()
+        ones = np.ones(problem.size)
+        self._programme.add_rows(np.append(ones, average.least), np.append(ones, INF))
+        self._atoms, self._weights = np.empty((0, problem.size)), np.empty(0)
 
-    def run(self, gap: float, time_limit: float, progress: Progress | None) -> Split:
-        begun, self.worth = time.monotonic(), max(WORTH, WORTH_OF_GAP * gap)
-        deadline, bound, steady, price = begun + time_limit, -np.inf, None, 0.0
-        first_proof = begun + FIRST_PROOF * time_limit
-        for _ in range(MOST_ROUNDS):
-            weights, value, prices, mu = self._solve()
-            if progress is not None:
-                progress(value, bound)
-            now = time.monotonic()
-            if value - bound <= gap or now >= deadline:
-                break
-            steady = prices if steady is None else DAMPING * steady + (1 - DAMPING) * prices
-            price = DAMPING * price + (1 - DAMPING) * mu if price else mu
-            late = now > first_proof and bound == -np.inf
-            new = self._search(steady, price, prices, mu)
-            if not len(new):
-                steady, price = prices, mu
-                new = self._search(prices, mu, prices, mu)
-            if not len(new) or late:
-                lower, met = self._prove(prices, mu, PROOF_SHARE * max(gap, 0.0), deadline)
-                bound = max(bound, float(prices @ self.problem.prior + mu * self.bounded.least + lower))
-                new = np.concatenate([new, self._select_atoms(met, prices, mu)])
-                if not len(new):
-                    break
-            self.atoms = np.concatenate([self.atoms, new])
-            self._add_columns(new)
-        used = weights > 0
-        return Split(weights[used] / weights.sum(), self.atoms[used], value, bound)
+    def begin(self, start: FloatArray | None, gap: float, clock: Clock) -> None:
+        """The prior, the prior moved towards every input, and atoms that are known already."""
+        self._worth = max(SETTINGS.tolerance.new_atom, SETTINGS.averages.worth * gap)
+        first = [self.problem.prior[None], self.problem.first_atoms()]
+        self._add(np.concatenate(first if start is None else [*first, start]))
 
-    def _add_columns(self, atoms: FloatArray) -> None:
-        """New columns of the master: an atom's part of each input, and what it leaves open about the secret."""
-        open_ = entropy_terms(atoms @ self.average.secrets.T).sum(axis=1)
-        entries = np.concatenate([atoms / self.problem.prior, open_[:, None]], axis=1)
+    def _add(self, atoms: FloatArray) -> None:
+        """Columns of the master: an atom's part of each input, and the entropy of the secret that it leaves."""
+        left = entropy_terms(atoms @ self.average.secrets.T).sum(axis=1)
+        entries = np.concatenate([atoms / self.problem.prior, left[:, None]], axis=1)
         row, index = np.nonzero(entries)
         starts = np.searchsorted(row, np.arange(len(entries)))
-        self.programme.add_columns(entropy_terms(atoms).sum(axis=1), starts, index, entries[row, index])
+        self._programme.add_columns(entropy_terms(atoms).sum(axis=1), starts, index, entries[row, index])
+        self._atoms = np.concatenate([self._atoms, atoms])
 
-    def _solve(self) -> tuple[FloatArray, float, FloatArray, float]:
-        """The best weights, what they cost, and the prices of the inputs and of the average."""
-        if not self.programme.run():
-            self.programme.clear_basis()
-            if not self.programme.run():
+    def solve(self, clock: Clock) -> tuple[FloatArray, float]:
+        """The best weights; prices (λ, μ)."""
+        if not self._programme.run():
+            self._programme.clear_basis()
+            if not self._programme.run():
                 raise SolverError(
-                    f"The funnel's master must be solved; HiGHS said {self.programme.status}. Report this."
+                    f"The master of an average must be solved; HiGHS returned {self._programme.status}. Report this."
                 )
-        weights = np.maximum(self.programme.solution, 0.0)
-        dual = self.programme.multipliers
-        value = float(weights @ entropy_terms(self.atoms).sum(axis=1))
-        return weights, value, dual[:-1] / self.problem.prior, max(float(dual[-1]), 0.0)
+        self._weights = np.maximum(self._programme.solution, 0.0)
+        dual = self._programme.multipliers
+        self.value = float(self._weights @ entropy_terms(self._atoms).sum(axis=1))
+        return np.append(dual[:-1] / self.problem.prior, max(float(dual[-1]), 0.0)), 0.0
 
-    def _search(self, prices: FloatArray, mu: float, true_prices: FloatArray, true_mu: float) -> FloatArray:
-        """Atoms of negative reduced cost at the true prices, from walks at those given."""
+    def search(self, prices: FloatArray, clock: Clock) -> FloatArray:
+        """Descents from mixtures of known atoms and from random ones; longer ones from what is worth having."""
+        averages = SETTINGS.averages
+        half = averages.starts // 2
         starts = np.concatenate(
-            [self._mix_atom_pairs(), self.rng.dirichlet(np.full(self.problem.size, 0.3), STARTS // 2)]
+            [self._mix_atom_pairs(half), self._random.dirichlet(np.full(self.problem.size, averages.spread), half)]
         )
-        found = self.walks.descend(starts, prices, mu, WALK)
-        good = self._select_atoms(found, true_prices, true_mu)
+        good = self._select(self._descent.descend(starts, prices[:-1], float(prices[-1]), averages.steps), prices)
         if not len(good):
             return good
-        further = self.walks.descend(good, prices, mu, LATE_WALK)
-        return self._select_atoms(np.concatenate([good, further]), true_prices, true_mu)
+        further = self._descent.descend(good, prices[:-1], float(prices[-1]), averages.late_steps)
+        return np.concatenate([good, further])
 
-    def _mix_atom_pairs(self) -> FloatArray:
-        """Mixtures of two atoms that are known."""
-        first, second = self.rng.integers(0, len(self.atoms), (2, STARTS // 2))
-        share = self.rng.random((STARTS // 2, 1))
-        return np.asarray(share * self.atoms[first] + (1 - share) * self.atoms[second])
+    def _mix_atom_pairs(self, count: int) -> FloatArray:
+        first, second = self._random.integers(0, len(self._atoms), (2, count))
+        share = self._random.random((count, 1))
+        return np.asarray(share * self._atoms[first] + (1 - share) * self._atoms[second])
 
-    def _select_atoms(self, atoms: FloatArray, prices: FloatArray, mu: float) -> FloatArray:
-        """Those that keep the promise and lower the master's value, the best first, each once."""
+    def _select(self, atoms: FloatArray, prices: FloatArray) -> FloatArray:
+        """Feasible atoms of negative reduced cost, the cheapest first, each once."""
         atoms = self._make_feasible(atoms)
-        cost = self._cost(mu)
-        reduced = reduced_costs(cost, atoms, prices)
+        reduced = reduced_costs(self._objective(prices), atoms, prices[:-1])
         order = np.argsort(reduced)
-        order = order[reduced[order] < -self.worth]
-        _, first = np.unique(np.round(atoms[order], 7), axis=0, return_index=True)
-        return np.asarray(atoms[order[np.sort(first)[:ADDED]]])
+        order = order[reduced[order] < -self._worth]
+        _, first = np.unique(np.round(atoms[order], SETTINGS.averages.atom_digits), axis=0, return_index=True)
+        return np.asarray(atoms[order[np.sort(first)[: SETTINGS.averages.added]]])
 
     def _make_feasible(self, atoms: FloatArray) -> FloatArray:
-        """The atoms, drawn in as far as the promise asks."""
-        if self.free or not len(atoms):
+        """The atoms, moved towards the prior as far as the promise requires."""
+        if self.is_unconstrained or not len(atoms):
             return atoms
         atoms = self.problem.mix_with_prior(atoms)
         return np.asarray(atoms[self.problem.is_feasible(atoms)])
 
-    def _prove(self, prices: FloatArray, mu: float, target: float, deadline: float) -> tuple[float, FloatArray]:
-        """A lower bound on the reduced cost of every atom, and atoms met on the way."""
-        cost = self._cost(mu)
-        if self.free and mu <= 1.0:
-            units = np.eye(self.problem.size)
-            return float(reduced_costs(cost, units, prices).min()), units
-        boxes = GibbsBoxes(cost, self.minimise, self.support, self.reach)
-        search = BranchAndBound(
-            boxes, cost, lambda atoms, at: self._make_feasible(self.walks.descend(atoms, at, mu, WALK))
-        )
-        proof = search.prove(prices, target, deadline)
-        return proof.bound, proof.atoms
+    def _objective(self, prices: FloatArray) -> AverageObjective:
+        return AverageObjective(np.arange(self.problem.size), self.average.secrets, float(prices[-1]))
 
-    def _cost(self, mu: float) -> AverageObjective:
-        return AverageObjective(np.arange(self.problem.size), self.average.secrets, mu)
+    def learn(self, atoms: FloatArray, prices: FloatArray) -> float:
+        """Add those of negative reduced cost; the least of these."""
+        new = self._select(atoms, prices)
+        self._add(new)
+        return float(reduced_costs(self._objective(prices), new, prices[:-1]).min(initial=0.0))
+
+    def learn_from_proof(self, atoms: FloatArray, prices: FloatArray) -> float:
+        """The same as for a search."""
+        return self.learn(atoms, prices)
+
+    def allowed(self, gap: float) -> float:
+        """The gap itself, in nats."""
+        return gap
+
+    def worth(self, gap: float) -> float:
+        """Less than any atom that is added gains."""
+        return 0.0
+
+    def proof_target(self, gap: float, least: float, late: bool) -> float:
+        """A share of the gap."""
+        return SETTINGS.averages.proved_to * max(gap, 0.0)
+
+    def raise_slack_price(self) -> None:
+        """No slack is used."""
+
+    def slack_price_threshold(self, gap: float) -> float:
+        """No slack is used."""
+        return 0.0
+
+    def best(self, clock: Clock) -> tuple[FloatArray, FloatArray, float]:
+        """The atoms in use."""
+        used = self._weights > 0
+        return self._weights[used] / self._weights.sum(), self._atoms[used], self.value
+
+    def prove(self, prices: FloatArray, target: float, deadline: float) -> Proof:
+        """A lower bound on the reduced cost of every atom, and atoms met on the way."""
+        cost, mu = self._objective(prices), float(prices[-1])
+        if self.is_unconstrained and mu <= 1.0:
+            units = np.eye(self.problem.size)
+            return Proof(float(reduced_costs(cost, units, prices[:-1]).min()), units)
+        boxes = GibbsBoxes(cost, self._minimise, self._support, self._reach)
+
+        def polish(atoms: FloatArray, at: FloatArray) -> FloatArray:
+            return self._make_feasible(self._descent.descend(atoms, at, mu, SETTINGS.averages.steps))
+
+        return BranchAndBound(boxes, cost, polish).prove(prices[:-1], target, deadline)

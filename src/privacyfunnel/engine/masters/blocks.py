@@ -12,45 +12,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray, Matrix, sparse
 from privacyfunnel.engine.clock import FOREVER, Clock
+from privacyfunnel.engine.driver import ColumnGeneration
 from privacyfunnel.engine.masters.repair import repair_split
-from privacyfunnel.engine.masters.slack_masters import MasterProblem, PenalisedMaster
-from privacyfunnel.engine.problem import Problem, Split
+from privacyfunnel.engine.masters.slack_masters import EntropyMaster, PenalisedMaster
+from privacyfunnel.engine.problem import Problem
 from privacyfunnel.engine.reductions.reduced_problems import InputPart, balance_blocks, build_block
-
-BLOCK_GAP = 0.002  # of what the prior costs: how well blocks are solved
-SECONDS_EACH = 0.02  # that a block has at least: its first atoms, and one programme over them
-JOINING_SHARE = 0.25  # of the time left, for one pair
-
-
-class BlockRun(Protocol):
-    """A run on one block."""
-
-    prices: FloatArray
-    master: MasterProblem
-
-    def run(
-        self,
-        gap: float,
-        time_limit: float | None,
-        progress: Callable[[float, float], None] | None,
-        start: FloatArray | None,
-        *,
-        proofs: bool,
-    ) -> None: ...
-
-    def best(self, clock: Clock) -> Split: ...
+from privacyfunnel.engine.settings import SETTINGS
 
 
 class SingleBlockMaster(PenalisedMaster):
     """A master of one block, whose best split is handed out as the solver left it, to be begun from again."""
 
-    def best(self, clock: Clock) -> tuple[FloatArray, FloatArray]:
+    def _best(self, clock: Clock) -> tuple[FloatArray, FloatArray]:
         """The best split, closed to rounding; where there was no time for any, one of the first atoms."""
         if not self._weights.size:
             self.master.forbid_slack()
@@ -73,28 +51,28 @@ class BlockSplit:
         return np.asarray(self.atoms[:, inputs].toarray())
 
 
-class BlockMaster:
+class BlockMaster(EntropyMaster):
     """A supply without a master of the whole: searching it joins two blocks."""
 
-    def __init__(self, problem: Problem, smaller: Callable[[Problem], BlockRun], first: int, largest: int) -> None:
-        self.problem, self._smaller = problem, smaller
-        self._first, self._largest = first, largest  # inputs of a block
-        self.value = problem.prior_cost
-        self.on_change: Callable[[], None] = lambda: None
+    def __init__(
+        self, problem: Problem, smaller: Callable[[Problem], ColumnGeneration], first: int, largest: int
+    ) -> None:
+        super().__init__(problem)
+        self._smaller, self._first, self._largest = smaller, first, largest  # inputs of a block
         self._blocks: list[BlockSplit] = []
         self._gap = 0.0
         self._known: BlockSplit | None = None  # what was known before
-        self._whole: MasterProblem | None = None  # a master of all inputs, once blocks are joined to one
+        self._whole: PenalisedMaster | None = None  # a master of all inputs, once blocks are joined to one
 
     def begin(self, start: FloatArray | None, gap: float, clock: Clock) -> FloatArray:
         """Solve the first blocks; half of the time goes by their mass, half by their number.
 
         Once it is up, the inputs of the rest, the rarest ones, are named as they are.
         """
-        self._gap = max(gap, BLOCK_GAP * self.problem.prior_cost)
+        self._gap = max(gap, SETTINGS.slack.block_gap * self.problem.prior_cost)
         if start is not None:
             whole = build_block(self.problem, np.arange(self.problem.size))
-            self._known = self._solve_part(whole, start, clock.part(JOINING_SHARE))
+            self._known = self._solve_part(whole, start, clock.part(SETTINGS.slack.joining_share))
             self.value = min(self.value, self._known.value)
         parts, left = sorted(balance_blocks(self.problem, self._first), key=lambda part: -part.mass), 1.0
         open_cost = float(sum(part.mass * part.problem.prior_cost for part in parts))
@@ -111,10 +89,10 @@ class BlockMaster:
 
     def _solve_part(self, part: InputPart, start: FloatArray | None, clock: Clock) -> BlockSplit:
         run = self._smaller(part.problem)
-        seconds = None if clock.time_limit is None else max(clock.time_limit, SECONDS_EACH)
+        seconds = None if clock.time_limit is None else max(clock.time_limit, SETTINGS.slack.block_seconds)
         run.run(self._gap, seconds, None, start, proofs=False)
         found = run.best(clock)
-        return self._build_block(part, found.weights, found.atoms, found.value, run.prices)
+        return self._build_block(part, found.weights, np.asarray(found.atoms), found.value, run.prices)
 
     def _split_without_search(self, part: InputPart) -> BlockSplit:
         """A split without a search: every input by itself, with as much of the likeliest beside it as it takes."""
@@ -155,12 +133,14 @@ class BlockMaster:
         size = sum(block.part.inputs.size for block in self._blocks[:2])
         if size <= self._largest and not clock.late:
             if len(self._blocks) <= 2:
-                self._whole = self._smaller(self.problem).master
+                whole = self._smaller(self.problem).master
+                assert isinstance(whole, PenalisedMaster)
+                self._whole = whole
                 known = [block.atoms.toarray() for block in self._blocks]
                 self._whole.begin(np.concatenate(known), self._gap, clock)
             else:
                 one, other = self._blocks[:2]
-                self._blocks[:2] = [self._join(one, other, clock.part(JOINING_SHARE))]
+                self._blocks[:2] = [self._join(one, other, clock.part(SETTINGS.slack.joining_share))]
                 self.value = min(self.value, self._cost())
         return np.empty((0, self.problem.size))
 
@@ -190,7 +170,7 @@ class BlockMaster:
         """Where the search ends anyway."""
         return 0.0 if self._whole is None else self._whole.slack_price_threshold(gap)
 
-    def best(self, clock: Clock) -> tuple[FloatArray, Matrix]:
+    def best(self, clock: Clock) -> tuple[FloatArray, Matrix, float]:
         """The splits of all blocks, each with its mass; or what is better."""
         blocks, value = self._blocks, self._cost()
         if self._known is not None and self._known.value < value:
@@ -198,4 +178,5 @@ class BlockMaster:
         if self._whole is not None and self._whole.value < value:
             return self._whole.best(clock)
         weights = np.concatenate([block.part.mass * block.weights for block in blocks])
-        return weights, sparse.csr_array(sparse.vstack([block.atoms for block in blocks]))
+        atoms = sparse.csr_array(sparse.vstack([block.atoms for block in blocks]))
+        return weights, atoms, float(self.problem.costs(atoms) @ weights)

@@ -1,324 +1,429 @@
-r"""The master where the split's second moment counts: the best mixture of known atoms, by an interior point method.
+r"""The second-moment master: statistics, whose error depends on the matrix that a split sums up to.
 
 .. math:: \min_{q \ge 0}\ \operatorname{tr}\bigl(F F^\top M^{-1}\bigr),\quad M = \sum_y q_y t_y t_y^\top,\quad t = T v,
-   \qquad\text{subject to}\quad \sum_y q_y v_y = p,\quad \sum_y q_y H(t_y) \le h .
+   \qquad\text{s.t.}\quad \sum_y q_y v_y = p .
 
-The last row is there only where information is to be kept as well. The programme is convex; at its optimum
-:math:`B = M^{-1}F`, prices λ and β ≥ 0 give every atom a reduced cost
-:math:`βH(t) - \lVert B^\top t\rVert^2 - λ\cdot v` of at least 0. For *any* B, λ, β ≥ 0 (docs/theory.md, the theorem of
-equivalence), if no allowed atom has less than −e,
+The master (mixture.py) mixes the known atoms best and gives each a concave cost (`MomentObjective`). At a mixture with
+:math:`B = M^{-1}F` another split improves on it to first order by as much as its
 
-.. math:: \operatorname{tr}(F F^\top M^{-1}) \ge \frac{(\operatorname{tr} F^\top B)^2}{βh - λ\cdot p + e}
-   \quad\text{for every allowed split.}
+.. math:: \sum_y q_y \bigl(\lVert B^\top t_y\rVert^2 - \beta H(t_y)\bigr)
 
-Entries of the image after those that F has do not count: inputs that never occur, to which the prior gives a share m
-so that atoms say what becomes of them. The bound is that of the prior without them (Theorem 46a).
+is larger. The steepest split has most of this: a linear programme over atoms, solved by the same loop (driver.py)
+without proofs. Its prices λ are those at which the bound of the equivalence theorem is best for this B: an atom of a
+rare input that the master lacks moves the price of that input alone. The mixture moves towards the steepest split, and
+a proof that at λ no atom costs less than −e bounds every split:
+
+.. math:: \operatorname{tr}(F F^\top M^{-1}) \ge (\operatorname{tr} F^\top B)^2 / (βh - λ\cdot p + e) .
+
+All costs are in units of the master's value, so that e is relative.
 """
 
 from __future__ import annotations
 
-import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import linalg
 
-from privacyfunnel.arrays import FloatArray
-from privacyfunnel.engine.clock import TimeUpError
-from privacyfunnel.engine.masters.cholesky import inverse, solve_least_norm, solve_lower
-from privacyfunnel.engine.masters.moment_objective import MomentObjective
-from privacyfunnel.engine.objective import image
-from privacyfunnel.engine.problem import Problem
+from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.engine.bounds.dual_bounds import NoBound, Prover
+from privacyfunnel.engine.clock import Clock, TimeUpError
+from privacyfunnel.engine.driver import ColumnGeneration, Pace
+from privacyfunnel.engine.lp.highs import Programme
+from privacyfunnel.engine.masters.mixture import Mixture, Moment, solve_mixture
+from privacyfunnel.engine.masters.restricted_master import PenaltySlack, RestrictedMaster, refit_weights
+from privacyfunnel.engine.objective import MomentObjective, costs, reduced_costs
+from privacyfunnel.engine.problem import Problem, Split
+from privacyfunnel.engine.search.base import ObjectiveSearch
+from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.errors import SolverError
-from privacyfunnel.model.information import entropy
-
-STEPS = 80  # of the interior point method; some twenty are usual
-BOUNDARY = 0.99  # of the way to the boundary: the longest step
-CENTRED = 1e-13  # relative: complementarity at which nothing is left to gain
-FEASIBLE = 1e-13  # of the prior
-LEAST_WEIGHT = 1e-2  # of an even share, or of what the prior has room for: what an atom begins with at least
-LEFT = 0.1  # of the value: what a mixture is taken to have left to gain where nothing is known
-UNIT = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Moment:
-    """What is to be small of the matrix M: tr(F Fᵀ M⁻¹), and tr(R Rᵀ M⁻¹) beside it to keep M regular."""
+class SteepestSplit:
+    """A split that improves on a mixture, and prices with what they say of its improvement.
 
-    factor: FloatArray  # F, a row per entry of the image
-    ridge: FloatArray  # R; no columns where F alone keeps M regular
-    most_entropy: float | None = None  # h; None where information does not count
-    constant: float = 0.0  # what of it nobody can avoid: gaps are relative to the rest
+    If time ran out before, the prices are those at which the least negative reduced cost was found. There are no atoms
+    where no split was found.
+    """
+
+    weights: FloatArray
+    atoms: FloatArray
+    prices: FloatArray
+    most: float  # −λ·p
+    excess: float  # of the cheapest atom met below 0; infinite where none was sought
+
+
+class DirectionMaster:
+    """The linear master of the steepest split at one mixture."""
+
+    def __init__(
+        self, problem: Problem, search: ObjectiveSearch, objective: MomentObjective, prices: FloatArray, already: float
+    ) -> None:
+        search.set_objective(objective)
+        self.problem, self._search, self._objective, self._already = problem, search, objective, already
+        self.master = RestrictedMaster(problem.prior, PenaltySlack(problem.prior, 1.0))
+        self.value, self.size = np.inf, problem.size
+        self.on_change: Callable[[], None] = lambda: None
+        self._weights, self._atoms = np.empty(0), np.empty((0, problem.size))
+        self._prices, self._best_most, self._excess, self._most = prices, already, np.inf, already
+        self._pending: tuple[FloatArray, float, float] | None = None  # of the present round
+        self._unit, self._gap = 1.0, 0.0
+
+    def begin(self, start: FloatArray | None, gap: float, clock: Clock) -> FloatArray:
+        """All known atoms; the mixture's prices."""
+        assert start is not None
+        self._gap, cost = gap, costs(self._objective, start)
+        self._unit = max(1.0, float(np.abs(cost).max()))  # with few atoms, costs exceed any solver's tolerance
+        self.master.add(start, cost / self._unit)
+        self.master.forbid_slack()
+        return self._prices
+
+    def solve(self, clock: Clock) -> tuple[FloatArray, float]:
+        """The steepest split of the known atoms."""
+        self._settle()
+        weights, prices, _ = self.master.solve(clock)
+        prices = prices * self._unit
+        self._most = -float(prices @ self.problem.prior)
+        self._weights, self._atoms = weights[weights > 0], self.master.support_atoms(weights)
+        return prices, 0.0
+
+    def search(self, prices: FloatArray, clock: Clock) -> FloatArray:
+        """Descents at these prices."""
+        clock.check()
+        return self._search.descend(prices, clock)
+
+    def learn(self, atoms: FloatArray, prices: FloatArray) -> float:
+        """Add the cheapest; the least reduced cost of those that were new."""
+        found = self.problem.clean(atoms)
+        cost = costs(self._objective, found)
+        reduced = cost - found @ prices
+        order = np.argsort(reduced, kind="stable")[: SETTINGS.moments.direction_added]
+        order = order[reduced[order] < 0]
+        new = order[self.master.add(found[order], cost[order] / self._unit)]
+        least = float(reduced[new].min(initial=0.0))
+        self._pending = prices, self._most, least
+        return least
+
+    def _settle(self) -> None:
+        """Keep the prices of the last round if it ended the search, or found the least negative reduced cost so far."""
+        if self._pending is None:
+            return
+        prices, most, least = self._pending
+        if least >= -self.worth(self._gap) or -least < self._excess:
+            self._prices, self._best_most, self._excess = prices, most, -least
+        self._pending = None
+
+    def learn_from_proof(self, atoms: FloatArray, prices: FloatArray) -> float:
+        """Nothing is proved here."""
+        return 0.0
+
+    def allowed(self, gap: float) -> float:
+        """Only the search ends this run."""
+        return 0.0
+
+    def worth(self, gap: float) -> float:
+        """A share of the improvement found so far, and at least `gap`."""
+        return max(SETTINGS.moments.direction_searched_to * (self._most - self._already), gap)
+
+    def proof_target(self, gap: float, least: float, late: bool) -> float:
+        """Nothing is proved here."""
+        return gap
+
+    def raise_slack_price(self) -> None:
+        """No slack is used."""
+
+    def slack_price_threshold(self, gap: float) -> float:
+        """No slack is used."""
+        return 0.0
+
+    def best(self, clock: Clock) -> tuple[FloatArray, FloatArray, float]:
+        """The steepest split."""
+        return self._weights, self._atoms, -self._most
 
     @property
-    def all_factors(self) -> FloatArray:
-        """(F, R)."""
-        return np.concatenate([self.factor, self.ridge], axis=1)
+    def found(self) -> SteepestSplit:
+        """The steepest split, with its prices."""
+        self._settle()
+        return SteepestSplit(self._weights, self._atoms, self._prices, self._best_most, self._excess)
 
-    def moment_image(self, problem: Problem, atoms: FloatArray) -> FloatArray:
-        """T v for every row v, in the entries that F has: the first ones."""
-        return image(problem.objective, atoms)[:, : len(self.factor)]
-
-    def uncounted_share(self, problem: Problem) -> float:
-        """The share of the prior that its other entries have: m."""
-        return float(problem.prior[problem.objective.image_index >= len(self.factor)].sum())
-
-    def entropy_limit(self, problem: Problem) -> float | None:
-        """h of what counts: (1 − m)h; None where information does not count."""
-        return None if self.most_entropy is None else (1 - self.uncounted_share(problem)) * self.most_entropy
-
-    def evaluate(self, second: FloatArray, share: FloatArray, factor: FloatArray | None = None) -> float:
-        """tr(F Fᵀ M⁻¹); infinite where M does not reach F. `share` is T p, by which M is scaled."""
-        root = np.sqrt(share)
-        F = (self.factor if factor is None else factor) / root[:, None]
-        solved, rank_deficit = _solve_on_range(second / np.outer(root, root), F)
-        return float(np.einsum("ij,ij->", F, solved)) if rank_deficit < 1e-6 else np.inf
+    def pool(self) -> FloatArray:
+        """The cheapest atoms at the prices found, for the next mixture."""
+        reduced = self._unit * self.master.costs - self.master.atoms @ self.found.prices
+        most = max(SETTINGS.moments.pool, SETTINGS.moments.pool_per_input * self.problem.size)
+        return self.master.atoms[np.argsort(reduced, kind="stable")[:most]]
 
 
-def _solve_on_range(M: FloatArray, F: FloatArray) -> tuple[FloatArray, float]:
-    """M⁺F, and how much of F, relative to it, lies outside of what M reaches."""
-    size, vectors = np.linalg.eigh(M)
-    reached = size > size[-1] * len(M) * UNIT
-    inside = vectors[:, reached].T @ F
-    outside = float(np.linalg.norm(vectors[:, ~reached].T @ F)) / max(float(np.linalg.norm(F)), 1e-300)
-    return np.asarray(vectors[:, reached] @ (inside / size[reached, None])), outside
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Mixture:
-    """Weights of the known atoms, and what proves them best among these."""
-
-    weights: FloatArray  # (k,)
-    reduced: FloatArray  # (k,), reduced costs; near 0 where weights are not
-    square: FloatArray  # B by input, of F and the ridge together
-    prices: FloatArray  # λ
-    entropy_price: float  # β
-    value: float  # tr(F Fᵀ M⁻¹), without the ridge
-    regularised_value: float  # with it
-
-    def costs(self, problem: Problem) -> tuple[MomentObjective, FloatArray]:
-        """Objective and prices at which further atoms are sought, in units of the whole value."""
-        unit = self.regularised_value
-        objective = MomentObjective(problem.objective, self.entropy_price / unit, self.square / np.sqrt(unit))
-        return objective, self.prices / unit
-
-    def entropy_term(self, problem: Problem, moment: Moment) -> float:
-        """βh, in units of the whole: what the row about information adds to the bound from above on tr(BᵀMB)."""
-        most = moment.entropy_limit(problem)
-        return 0.0 if most is None else self.entropy_price * most / self.regularised_value
-
-    def bound(self, problem: Problem, moment: Moment, prices: FloatArray, excess: float) -> float:
-        """What every allowed split has at least, if at these prices no allowed atom costs less than −excess.
-
-        Costs and prices are in units of the whole. Of B only the columns of F count: the ridge's make the square
-        larger, never smaller.
-        """
-        first = _first_inputs(problem)[: len(moment.factor)]
-        top = float(np.einsum("ij,ij->", moment.factor, self.square[first][:, : moment.factor.shape[1]]))
-        m = moment.uncounted_share(problem)
-        below = (excess - float(prices @ problem.prior) + self.entropy_term(problem, moment)) * self.regularised_value
-        below += self.entropy_price * entropy([m, 1 - m])
-        if m > 0:
-            below += m * self._uncounted_term(prices, excess)
-        rounding = 64 * UNIT * (abs(below) + float(np.abs(prices) @ problem.prior) * self.regularised_value)
-        return ((1 - m) * top) ** 2 / (below + rounding) * (1 - 64 * UNIT) if top > 0 and below > 0 else 0.0
-
-    def _uncounted_term(self, prices: FloatArray, excess: float) -> float:
-        r"""What a unit of the inputs that do not count adds to the denominator at most (docs/theory.md, Theorem 46a).
-
-        :math:`\sqrt{G \min(G, A)}`, where G is the largest square at any entry that counts, and A the most that prices
-        and entropy allow at any atom.
-        """
-        largest = float((self.square**2).sum(axis=1).max())
-        allowed = (excess + float((-prices).max())) * self.regularised_value + self.entropy_price * np.log(len(prices))
-        return float(np.sqrt(largest * min(largest, max(allowed, 0.0))))
-
-
-def _first_inputs(problem: Problem) -> FloatArray:
-    """An input of every value."""
-    return np.asarray(np.unique(problem.objective.image_index, return_index=True)[1])
-
-
-def solve_mixture(
+def steepest_split(
     problem: Problem,
-    moment: Moment,
-    atoms: FloatArray,
-    begin: FloatArray | None = None,
-    tolerance: float = 1e-9,
-    deadline: float = np.inf,
-    left: float = LEFT,
-) -> Mixture:
-    """The best mixture of these atoms; `begin` are weights to start from, 0 where nothing is known, and `left` about
-    how much there is to gain, relative to the value.
+    search: ObjectiveSearch,
+    objective: MomentObjective,
+    prices: FloatArray,
+    known: FloatArray,
+    already: float,
+    least: float,
+    clock: Clock,
+) -> tuple[SteepestSplit, FloatArray]:
+    """The split that improves most on a mixture, from `known` atoms on; and the atoms to remember.
 
-    Once the clock passes the deadline, what averages to the prior by then is taken; else there is none.
+    The mixture itself has `already` of the sum; atoms of reduced cost above −`least` are not sought.
     """
-    share, t = moment.moment_image(problem, problem.prior[None, :])[0], moment.moment_image(problem, atoms)
-    point = _Point(
-        atoms / np.sqrt(problem.prior),
-        np.sqrt(problem.prior),
-        t / np.sqrt(share),
-        moment.all_factors / np.sqrt(share)[:, None],
-        problem.costs(atoms) if moment.most_entropy is not None else None,
-        moment.entropy_limit(problem),
-        begin,
-        left,
-    )
-    for _ in range(STEPS):
-        if point.is_optimal(tolerance):
-            break
-        if time.monotonic() >= deadline:
-            if not point.is_feasible:
-                raise TimeUpError
-            break
-        if not point.step():
-            break
-    if not point.is_finite:
-        raise SolverError("The master's interior point method must end in a mixture; it did not. Report this.")
-    by_entry = np.zeros((problem.objective.image_size, point.B.shape[1]))
-    by_entry[: share.size] = point.B / np.sqrt(share)[:, None]
-    B = by_entry[problem.objective.image_index]
-    F = moment.factor / np.sqrt(share)[:, None]
-    return Mixture(
-        weights=point.q,
-        reduced=point.reduced_costs,
-        square=B,
-        prices=point.prices / np.sqrt(problem.prior),
-        entropy_price=point.beta,
-        value=float(np.einsum("ij,ij->", F, point.B[:, : F.shape[1]])),
-        regularised_value=point.whole,
-    )
+    master = DirectionMaster(problem, search, objective, prices, already)
+    moments = SETTINGS.moments
+    run = ColumnGeneration(master, NoBound(), Pace(moments.direction_damping, rounds=moments.direction_rounds))
+    atoms = np.concatenate([problem.prior[None, :], known])
+    with suppress(SolverError):  # an unsolved programme says nothing: what was known before is returned
+        run.run(least, clock.time_limit, start=atoms, proofs=False)
+    return master.found, master.pool()
 
 
-class _Point:
-    """Weights q and slacks z of atoms, prices of rows, and their Newton steps (predictor and corrector)."""
+class MomentMaster:
+    """Known atoms with their best mixture; its search is for the steepest split."""
+
+    def __init__(self, problem: Problem, moment: Moment, search: ObjectiveSearch, absolute: float = 0.0) -> None:
+        self.problem, self.moment, self.size, self._absolute = problem, moment, problem.size, absolute
+        self.on_change: Callable[[], None] = lambda: None
+        self.towards: SteepestSplit | None = None  # of the last search
+        self.mixture: Mixture
+        self._search, self._pool = search, np.empty((0, problem.size))
+        self._atoms, self._weights = np.empty((0, problem.size)), np.empty(0)
+        self._seen: dict[bytes, int] = {}  # index of each atom
+        self._tolerance, self._ahead, self._gap = SETTINGS.moments.rough, 0.0, 0.0
+
+    @property
+    def value(self) -> float:
+        """tr(F Fᵀ M⁻¹) of the best mixture so far."""
+        return self.mixture.value
+
+    def begin(self, start: FloatArray | None, gap: float, clock: Clock) -> None:
+        """The forced response, and atoms that are known already."""
+        self._gap = gap
+        forced = split_by_forced_response(self.problem)
+        first = self.problem.first_atoms()
+        self._add(first if start is None else np.concatenate([first, self.problem.clean(start)]))
+        self._weights[self._add(forced.atoms)] = forced.weights
+        self._pool = self.problem.clean(self._search.start(clock))
+        rough = SETTINGS.moments.rough
+        try:
+            self._take(solve_mixture(self.problem, self.moment, self._atoms, self._weights, rough, clock.deadline))
+        except TimeUpError:  # the first one that averages to the prior
+            self._take(solve_mixture(self.problem, self.moment, self._atoms, self._weights, np.inf))
+
+    def solve(self, clock: Clock) -> tuple[FloatArray, float]:
+        """Mix again, unless nothing was found since; if time runs out, the last mixture may be better."""
+        if self.towards is not None and len(self.towards.atoms):
+            left = max(min(SETTINGS.moments.remaining, self._ahead), self._tolerance)
+            with suppress(TimeUpError):
+                mixed = solve_mixture(
+                    self.problem, self.moment, self._atoms, self._weights, self._tolerance, clock.deadline, left
+                )
+                if mixed.value <= self.value or not clock.late:
+                    self._take(mixed)
+        return self.mixture.costs(self.problem)[1], 0.0
+
+    def search(self, prices: FloatArray, clock: Clock) -> FloatArray:
+        """The atoms of the steepest split."""
+        objective, prices = self.mixture.costs(self.problem)
+        known = np.concatenate([self._kept[0], self._pool])
+        self.towards, self._pool = steepest_split(
+            self.problem,
+            self._search,
+            objective,
+            prices,
+            known,
+            self._already,
+            SETTINGS.moments.searched_to * self._relative_gap(),
+            clock.part(SETTINGS.moments.searching_share),
+        )
+        return self.towards.atoms
+
+    @property
+    def _already(self) -> float:
+        return 1.0 - self.mixture.entropy_term(self.problem, self.moment)
+
+    def _relative_gap(self) -> float:
+        return self.allowed(self._gap) / self.mixture.regularised_value
+
+    def learn(self, atoms: FloatArray, prices: FloatArray) -> float:
+        """Move towards the steepest split; minus its improvement, 0 where the mixture is exact and nothing was new."""
+        assert self.towards is not None
+        moments, allowed = SETTINGS.moments, self._relative_gap()
+        self._ahead = max(self.towards.most - self._already, 0.0)
+        share = min(moments.farthest, moments.moved * self._ahead) if self.moment.most_entropy is None else 0.0
+        known = len(self._atoms)
+        places = self._add(atoms)
+        if len(places):
+            self._weights *= 1 - share
+            np.add.at(self._weights, places, share * self.towards.weights)
+        new, exact = len(self._atoms) - known, self._tolerance <= 2 * moments.fine * allowed
+        if len(atoms):
+            closer = moments.closer * self._ahead if new else 0.0
+            self._tolerance = max(min(self._tolerance, closer), moments.fine * allowed)
+        return 0.0 if exact and not new else -self._ahead
+
+    def learn_from_proof(self, atoms: FloatArray, prices: FloatArray) -> float:
+        """Pool the atoms; the least reduced cost among them at the steepest split's prices."""
+        assert self.towards is not None
+        atoms = self.problem.clean(atoms) if len(atoms) else atoms
+        self._pool = np.concatenate([atoms, self._pool])
+        reduced = reduced_costs(self.mixture.costs(self.problem)[0], atoms, self.towards.prices)
+        return float(reduced[reduced < -SETTINGS.tolerance.new_atom].min(initial=0.0))
+
+    def allowed(self, gap: float) -> float:
+        """`gap` times the value less what nobody can avoid, or the absolute gap."""
+        self._gap = gap
+        return max(gap * (self.value - self.moment.constant), self._absolute, SETTINGS.tolerance.gap * self.value)
+
+    def worth(self, gap: float) -> float:
+        """A share of the relative gap: smaller improvements are left to the proof."""
+        return SETTINGS.moments.ahead_to * self._relative_gap()
+
+    def proof_target(self, gap: float, least: float, late: bool) -> float:
+        """What the gap allows beyond the improvement; known cheaper atoms must not end a proof at once."""
+        assert self.towards is not None
+        met = 2 * self.towards.excess if np.isfinite(self.towards.excess) else SETTINGS.moments.loosest
+        allowed = SETTINGS.moments.proved_to * self._relative_gap() - self._ahead
+        return max(allowed, SETTINGS.moments.late * self._ahead, met)
+
+    def raise_slack_price(self) -> None:
+        """No slack is used."""
+
+    def slack_price_threshold(self, gap: float) -> float:
+        """No slack is used."""
+        return 0.0
+
+    def check_entropy_limit(self) -> None:
+        """The entropy limit must be attainable; otherwise β grows without end, and a proof says nothing."""
+        most = self.moment.most_entropy
+        if most is None:
+            return
+        atoms, weights = self._kept
+        left = float(weights @ self.problem.costs(atoms))
+        if left > most + SETTINGS.tolerance.entropy_limit * (1 + abs(most)):
+            raise SolverError(
+                f"The conditional entropy may be {most:.6g} nats at most; the best split found has {left:.6g}. "
+                "Ask for less information, or allow more time."
+            )
+
+    def _add(self, atoms: FloatArray) -> IntArray:
+        """Add the atoms that are new; the index of each."""
+        places, fresh = [], []
+        for i, key in enumerate(_keys(atoms)):
+            if key not in self._seen:
+                self._seen[key] = len(self._seen)
+                fresh.append(i)
+            places.append(self._seen[key])
+        self._atoms = np.concatenate([self._atoms, atoms[fresh]])
+        self._weights = np.concatenate([self._weights, np.zeros(len(fresh))])
+        return np.array(places, dtype=np.int64)
+
+    def _take(self, mixed: Mixture) -> None:
+        """Replace the mixture, and keep the atoms that have weight in it or nearly have."""
+        self.mixture, self._kept = mixed, (self._atoms, mixed.weights)
+        # Weight relative to the most that an atom's inputs allow: atoms of rare inputs weigh little.
+        filled = mixed.weights * (self._atoms / self.problem.prior).max(axis=1)
+        order = np.argsort(-filled, kind="stable")[: SETTINGS.moments.most_kept + self.problem.size]
+        spare = mixed.reduced[order] < SETTINGS.moments.spare * mixed.regularised_value
+        keep = np.sort(order[(filled[order] > SETTINGS.moments.light) | spare])
+        self._atoms, self._weights = self._atoms[keep], mixed.weights[keep]
+        self._seen = {key: i for i, key in enumerate(_keys(self._atoms))}
+
+    def best(self, clock: Clock) -> tuple[FloatArray, FloatArray, float]:
+        """The best mixture, with few atoms."""
+        (atoms, weights), moments, least = self._kept, SETTINGS.moments, SETTINGS.tolerance.no_weight
+        cost, accuracy = moments.thinning_cost, moments.thinning_accuracy
+        for thinner in (True, False):
+            some = weights > least * weights.max()
+            few, begin = atoms[some], weights[some]
+            if thinner:
+                begin = self._thin(few, begin)
+                few, begin = few[begin > least], begin[begin > least]
+            with suppress(TimeUpError):
+                found = solve_mixture(self.problem, self.moment, few, begin, cost * accuracy, clock.deadline, cost)
+                off = np.abs(found.weights @ few / self.problem.prior - 1.0).max()
+                if off < SETTINGS.tolerance.average and found.value <= self.value * (1 + cost):
+                    atoms, weights = few, found.weights
+                    break
+        some = weights > least * accuracy * weights.max()
+        refining = Clock.from_limit(min(moments.refining_seconds, clock.seconds_left))
+        return refit_weights(self.problem.prior, weights[some], atoms[some], refining), atoms[some], self.value
+
+    def _thin(self, atoms: FloatArray, weights: FloatArray) -> FloatArray:
+        """Weights of a vertex of all mixtures with the same M and prior: no more atoms than M has entries."""
+        t = self.moment.moment_image(self.problem, atoms)
+        share = self.moment.moment_image(self.problem, self.problem.prior[None, :])[0]
+        i, j = np.triu_indices(t.shape[1])
+        if i.size > SETTINGS.moments.most_thinned:
+            return weights
+        scaled = t / np.sqrt(share)
+        columns = [scaled[:, i] * scaled[:, j], atoms / np.sqrt(self.problem.prior)]
+        if self.moment.most_entropy is not None:
+            columns.append(self.problem.costs(atoms)[:, None])
+        table = np.concatenate(columns, axis=1)
+        goal, off = weights @ table, SETTINGS.tolerance.same_moment
+        programme = Programme()
+        programme.add_rows(goal - off, goal + off)
+        row, entry = np.nonzero(table)
+        cost = np.random.default_rng(1).random(len(atoms))
+        programme.add_columns(cost, np.searchsorted(row, np.arange(len(atoms))), entry, table[row, entry])
+        return np.maximum(programme.solution, 0.0) if programme.run() else weights
+
+
+class MomentBound:
+    """Proofs at the steepest split's prices; and, where there are none, or little is proved, a relaxation."""
+
+    is_incomplete = False
 
     def __init__(
         self,
-        E: FloatArray,
-        target: FloatArray,
-        U: FloatArray,
-        F: FloatArray,
-        h: FloatArray | None,
-        most: float | None,
-        begin: FloatArray | None,
-        left: float,
+        master: MomentMaster,
+        prover: Callable[[MomentObjective], Prover] | None,
+        relaxation_bound: Callable[[float], float] = lambda seconds: 0.0,
+        search_share: float | None = None,
     ) -> None:
-        self.E, self.target, self.U, self.F = E, target, U, F
-        self.h = np.zeros(len(E)) if h is None else h
-        self.limited = h is not None
-        self.most = 0.0 if most is None else most
-        k = len(E)
-        room = 1.0 / (E / target).max(axis=1)
-        self.q = np.full(k, 1.0 / k) if begin is None else np.maximum(begin, LEAST_WEIGHT * np.minimum(room, 1.0 / k))
-        self.q = self.q / self.q.sum()
-        self.prices, self.beta = np.zeros(E.shape[1]), 0.0
-        self.slack = max(self.most - float(self.h @ self.q), 0.01 * abs(self.most) + 1e-3) if self.limited else 0.0
-        self._update()
-        # Prices that fit the gradient best, and slacks that are positive and about centred.
-        self.prices = np.linalg.lstsq(E * self.q[:, None], self.gradient * self.q)[0]
-        mu = left * self.whole / k
-        self.z = np.maximum(self.gradient - E @ self.prices, mu / self.q)
-        if self.limited:
-            self.beta = mu / self.slack
+        """`relaxation_bound` is called with seconds; `search_share` of a time limit is for searches alone."""
+        self._master, self._prover, self._relaxation_bound = master, prover, relaxation_bound
+        searched = search_share or SETTINGS.moments.search_share
+        self.bound, self.share = 0.0, 1 - (SETTINGS.moments.unproved_share if prover is None else searched)
+        self.is_exhausted = False
+        self.on_change: Callable[[], None] = lambda: None
 
-    def _update(self) -> None:
-        M = (self.U * self.q[:, None]).T @ self.U
-        self.inverse = inverse(M)
-        self.B = self.inverse @ self.F
-        self.UB = self.U @ self.B
-        self.whole = float(np.einsum("ij,ij->", self.F, self.B))
-        self.gradient = -(self.UB**2).sum(axis=1)
+    def begin(self, clock: Clock) -> None:
+        """Nothing is known before prices are."""
 
-    @property
-    def reduced_costs(self) -> FloatArray:
-        """βH − ‖Bᵀt‖² − λ·v of every atom."""
-        return np.asarray(self.gradient + self.beta * self.h - self.E @ self.prices)
+    def disable_relaxations(self) -> None:
+        """Relaxations are used only where proofs fail."""
 
-    @property
-    def is_finite(self) -> bool:
-        """Whether every number is one."""
-        return bool(np.isfinite(self.q).all() and np.isfinite(self.prices).all() and np.isfinite(self.whole))
+    def prove(self, prices: FloatArray, target: float, clock: Clock) -> FloatArray:
+        """Raise the bound by a proof at the steepest split's prices, or by a relaxation."""
+        master, moments = self._master, SETTINGS.moments
+        none = np.empty((0, prices.size))
+        if self.is_exhausted or master.towards is None:
+            return none
+        master.check_entropy_limit()
+        if self._prover is None:
+            self.bound = max(self.bound, self._relaxation_bound(min(clock.seconds_left, moments.relaxing_seconds)))
+            self.is_exhausted = True
+            return none
+        if self.bound == 0.0 and clock.time_limit is not None:  # it may say more than a proof that is cut short
+            self.bound = self._relaxation_bound(moments.relaxing_share * clock.seconds_left)
+        at = master.towards.prices
+        proof = self._prover(master.mixture.costs(master.problem)[0]).prove(at, target, clock.deadline)
+        excess = max(-proof.bound, 0.0)
+        self.bound = max(self.bound, master.mixture.bound(master.problem, master.moment, at, excess))
+        return proof.atoms
 
-    @property
-    def _gap(self) -> float:
-        return float(self.q @ self.z + self.slack * self.beta)
 
-    @property
-    def is_feasible(self) -> bool:
-        """Whether the mixture averages to the prior, and leaves open no more than may be."""
-        return self._infeasibility < FEASIBLE and (not self.limited or float(self.h @ self.q) <= self.most)
+def _keys(atoms: FloatArray) -> Iterator[bytes]:
+    """What distinguishes atoms, up to rounding."""
+    return (atom.tobytes() for atom in np.round(atoms, SETTINGS.tolerance.key_digits) + 0.0)  # −0 becomes 0
 
-    @property
-    def _infeasibility(self) -> float:
-        return float(np.abs((self.target - self.E.T @ self.q) / self.target).max())
 
-    def is_optimal(self, tolerance: float) -> bool:
-        """Whether the mixture is best up to the tolerance, and averages to the prior."""
-        off = float(np.abs(self.q @ (self.reduced_costs - self.z)))
-        return self._gap + off < tolerance * self.whole and self._infeasibility < FEASIBLE
-
-    def step(self) -> bool:
-        """One Newton step; whether it went anywhere."""
-        k = len(self.q)
-        H = 2.0 * (self.U @ self.inverse @ self.U.T) * (self.UB @ self.UB.T)
-        H[np.diag_indices(k)] += self.z / self.q
-        columns = np.concatenate([self.E, -self.h[:, None]], axis=1) if self.limited else self.E
-        scale = 1.0 / np.sqrt(np.diag(H))
-        try:
-            L = np.asarray(np.linalg.cholesky(H * np.outer(scale, scale) + 1e-14 * np.eye(k)), dtype=np.float64)
-        except np.linalg.LinAlgError:
-            return False
-        half = solve_lower(L, columns * scale[:, None])
-        S = half.T @ half
-        mu = self._gap / (k + self.limited)
-        predicted = self._direction(L, scale, half, S, np.zeros(k), 0.0)
-        if predicted is None:
-            return False
-        reach = min(self._reach(predicted), 1.0)
-        dq, _, dz, ds, db = predicted
-        later = float(
-            (self.q + reach * dq) @ (self.z + reach * dz) + (self.slack + reach * ds) * (self.beta + reach * db)
-        )
-        sigma = min(max(later / max(self._gap, 1e-300), 1e-3), 1.0) ** 2
-        corrected = self._direction(L, scale, half, S, sigma * mu - dq * dz, sigma * mu - ds * db)
-        if corrected is None:
-            return False
-        reach = min(BOUNDARY * self._reach(corrected), 1.0)
-        if not reach > 1e-10:
-            return False
-        dq, dl, dz, ds, db = corrected
-        self.q, self.z, self.prices = self.q + reach * dq, self.z + reach * dz, self.prices + reach * dl
-        self.slack, self.beta = self.slack + reach * ds, self.beta + reach * db
-        self._update()
-        return self.is_finite
-
-    def _direction(
-        self, L: FloatArray, scale: FloatArray, half: FloatArray, S: FloatArray, to: FloatArray, slack_to: float
-    ) -> tuple[FloatArray, FloatArray, FloatArray, float, float] | None:
-        """Changes of q, λ, z, the slack and β after which q z = `to` and so on, to first order."""
-        r1 = -self.reduced_costs + to / self.q
-        missing = self.target - self.E.T @ self.q
-        S = S.copy()
-        if self.limited:
-            over = self.most - float(self.h @ self.q) - self.slack - (slack_to / self.beta - self.slack)
-            S[-1, -1] += self.slack / self.beta
-            missing = np.append(missing, -over)
-        r = solve_lower(L, r1 * scale)
-        y = solve_least_norm(S, missing - half.T @ r)
-        dq = scale * linalg.solve_triangular(L, r + half @ y, trans=1, lower=True, check_finite=False)
-        dz = np.asarray(to / self.q - self.z - self.z / self.q * dq)
-        if not (np.isfinite(dq).all() and np.isfinite(y).all()):
-            return None
-        if not self.limited:
-            return dq, y, dz, 0.0, 0.0
-        ds = slack_to / self.beta - self.slack - self.slack / self.beta * float(y[-1])
-        return dq, y[:-1], dz, ds, float(y[-1])
-
-    def _reach(self, direction: tuple[FloatArray, FloatArray, FloatArray, float, float]) -> float:
-        """How far everything stays positive."""
-        dq, _, dz, ds, db = direction
-        values = np.concatenate([self.q, self.z, [self.slack, self.beta] if self.limited else []])
-        changes = np.concatenate([dq, dz, [ds, db] if self.limited else []])
-        falls = changes < 0
-        return float((-values[falls] / changes[falls]).min(initial=1e300))
+def split_by_forced_response(problem: Problem) -> Split:
+    r"""The prior moved towards every input as far as is feasible, :math:`v_y = t_y e_y + (1 - t_y) p`, with weights
+    :math:`q_y \propto p_y / t_y`: a forced response with the most truth (Theorem 54). Nothing is proved about it."""
+    atoms = problem.mix_with_prior(np.eye(problem.size))
+    p = problem.prior
+    t = np.maximum((np.diag(atoms) - p) / (1 - p), SETTINGS.tolerance.prior_share)
+    return Split(p / t / (p / t).sum(), atoms, np.inf, 0.0)

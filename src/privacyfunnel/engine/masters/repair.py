@@ -21,10 +21,8 @@ import numpy as np
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine.problem import Problem
+from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.model.information import entropy_terms
-
-LIKELIEST = 256  # inputs of a base: enough for an average that says next to nothing
-ENOUGH = 1e-9  # of the prior: less than this is not worth an atom for each input
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,7 +88,11 @@ def _repair_by_input(
     problem: Problem, weights: FloatArray, atoms: FloatArray, costs: FloatArray, rest: FloatArray
 ) -> RepairedSplit | None:
     p = problem.prior
-    if rest.sum() <= ENOUGH or problem.credal_sets is not None or not problem.objective.is_identity:
+    if (
+        rest.sum() <= SETTINGS.tolerance.residual
+        or problem.credal_sets is not None
+        or not problem.objective.is_identity
+    ):
         return None
     base, mass = _base(problem)
     share = problem.base_share(base)
@@ -113,7 +115,7 @@ def _base(problem: Problem) -> tuple[FloatArray, float]:
     """The prior among its likeliest inputs, or all of it where that is not allowed; and its probability."""
     p = problem.prior
     base = np.zeros_like(p)
-    likeliest = np.argsort(-p, kind="stable")[:LIKELIEST]
+    likeliest = np.argsort(-p, kind="stable")[: SETTINGS.slack.likeliest]
     base[likeliest] = p[likeliest]
     mass = float(base.sum())
     return (base / mass, mass) if problem.prior_share(base[None, :] / mass)[0] == 0 else (p, 1.0)

@@ -24,24 +24,14 @@ from numpy.typing import NDArray
 from privacyfunnel.arrays import FloatArray, IntArray, sparse
 from privacyfunnel.engine.clock import FOREVER, Clock, TimeUpError
 from privacyfunnel.engine.lp.highs import DUAL, INF, PRIMAL, Programme
+from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.errors import SolverError
 
-RESIDUAL_PRICE = 0.5  # nats
-PENALTY_GROWTH, RESIDUAL_PRICE_GROWTH = 10.0, 1.5  # by what factor loans and the rest become dearer
-NEARLY_FREE = 1e-7  # reduced cost: atoms that may complete a split at no cost to speak of
-ALIKE_TO = 1e-12  # atoms that differ by less are one
-ALIKE = 1e-6  # weights computed afresh may differ by this much from the solver's
-EXACT = 1e-14  # relative: what rounding may leave missing of an input
-LEAST_SQUARES = 1e-9  # seconds per input and pair of atoms, about
-AT_ONCE = 1 << 20  # entries of atoms that are added at a time: what is told of each place fills 40 MB
-KEY = 16  # bytes by which atoms are told apart
-REFINEMENTS = 3  # each gains as many digits as the solver's tolerance has
-FARTHEST = 1e6  # on the scale of what is missing: how far a weight may fall
 RETRIES: tuple[tuple[str, object], ...] = (
     ("simplex_strategy", DUAL),
     ("simplex_strategy", PRIMAL),
-    ("primal_feasibility_tolerance", 1e-7),
-    ("dual_feasibility_tolerance", 1e-7),
+    ("primal_feasibility_tolerance", SETTINGS.tolerance.highs_retry),
+    ("dual_feasibility_tolerance", SETTINGS.tolerance.highs_retry),
     ("presolve", "choose"),
     ("simplex_scale_strategy", 4),
     ("solver", "ipm"),
@@ -97,7 +87,7 @@ class PenaltySlack:
 
     def raise_price(self) -> None:
         """Make loans ten times dearer."""
-        self._penalty *= PENALTY_GROWTH
+        self._penalty *= SETTINGS.slack.penalty_growth
 
 
 class ResidualSlack:
@@ -108,7 +98,7 @@ class ResidualSlack:
     """
 
     def __init__(self, prior: FloatArray, cone: sparse.csr_array, prices: FloatArray) -> None:
-        self._prior, self._prices, self._toll = prior, prices, RESIDUAL_PRICE
+        self._prior, self._prices, self._toll = prior, prices, SETTINGS.slack.residual_price
         extra = cone.shape[1] - prior.size
         self._own = extra
         units = sparse.diags_array(np.concatenate([prior, np.ones(extra)]))
@@ -134,7 +124,7 @@ class ResidualSlack:
 
     def raise_price(self) -> None:
         """Raise the toll."""
-        self._toll *= RESIDUAL_PRICE_GROWTH
+        self._toll *= SETTINGS.slack.residual_growth
 
 
 class RestrictedMaster:
@@ -154,16 +144,21 @@ class RestrictedMaster:
 
     def add(self, atoms: FloatArray, costs: FloatArray) -> IntArray:
         """Add the atoms that are new; which were."""
-        rows = max(1, AT_ONCE // self.prior.size)
+        rows = max(1, SETTINGS.slack.entries_at_once // self.prior.size)
         firsts = range(0, max(len(atoms), 1), rows)
         return np.concatenate([i + self._add_new(atoms[i : i + rows], costs[i : i + rows]) for i in firsts])
 
     def _add_new(self, atoms: FloatArray, costs: FloatArray) -> IntArray:
         fresh = []
-        row, index = np.nonzero(atoms > ALIKE_TO / 2)
-        entries, ends = np.round(atoms[row, index], 12), np.searchsorted(row, np.arange(len(atoms) + 1))
+        row, index = np.nonzero(atoms > SETTINGS.tolerance.atom_key / 2)
+        entries, ends = (
+            np.round(atoms[row, index], SETTINGS.tolerance.key_digits),
+            np.searchsorted(row, np.arange(len(atoms) + 1)),
+        )
         for i, (first, end) in enumerate(pairwise(ends.tolist())):
-            key = blake2b(index[first:end].tobytes() + entries[first:end].tobytes(), digest_size=KEY).digest()
+            key = blake2b(
+                index[first:end].tobytes() + entries[first:end].tobytes(), digest_size=SETTINGS.slack.key_bytes
+            ).digest()
             if key not in self._seen:
                 self._seen.add(key)
                 fresh.append(i)
@@ -222,20 +217,22 @@ class RestrictedMaster:
         used = weights > 0
         weights = weights.copy()
         weights[used] = refit_weights(self.prior, weights[used], self.support_atoms(weights), clock)
-        free = (weights > 0) | (self.costs - self.atoms @ prices < NEARLY_FREE)
+        free = (weights > 0) | (self.costs - self.atoms @ prices < SETTINGS.tolerance.free_atom)
         free[:secure] = True
         near = np.flatnonzero(free)
         atoms, q, cost = self.atoms[near], np.maximum(weights[near], 0.0), self.costs[near]
         of_row, index = np.nonzero(atoms)
         starts, entries = np.searchsorted(of_row, np.arange(len(atoms))), (atoms / self.prior)[of_row, index]
-        for _ in range(REFINEMENTS):
+        for _ in range(SETTINGS.slack.refinements):
             missing = 1.0 - q @ atoms / self.prior
             scale = float(np.abs(missing).max())
-            if scale <= EXACT or clock.late:
+            if scale <= SETTINGS.tolerance.covered or clock.late:
                 break
             programme = Programme()
             programme.add_rows(missing / scale, missing / scale)
-            programme.add_columns(cost, starts, index, entries, low=np.maximum(-q / scale, -FARTHEST))
+            programme.add_columns(
+                cost, starts, index, entries, low=np.maximum(-q / scale, -SETTINGS.slack.farthest_weight)
+            )
             if not programme.run(clock.deadline):
                 break
             q = np.maximum(q + scale * programme.solution, 0.0)
@@ -255,11 +252,11 @@ class RestrictedMaster:
 
 def refit_weights(prior: FloatArray, weights: FloatArray, atoms: FloatArray, clock: Clock) -> FloatArray:
     """The weights of these atoms that average to the prior to rounding, where such are near, and there is time."""
-    if LEAST_SQUARES * atoms.size * len(atoms) > clock.seconds_left:
+    if SETTINGS.slack.least_squares_seconds * atoms.size * len(atoms) > clock.seconds_left:
         return weights
     # Divided by p, so that rare inputs get back their whole probability to the same relative precision.
     ratios = (atoms / prior).T
     largest = ratios.max(axis=0)
     missing = 1.0 - ratios @ weights  # of that alone, for atoms may be so many that other weights would do as well
     exact = weights + np.linalg.lstsq(ratios / largest, missing)[0] / largest
-    return exact if (exact >= 0).all() and np.abs(exact - weights).max() < ALIKE else weights
+    return exact if (exact >= 0).all() and np.abs(exact - weights).max() < SETTINGS.tolerance.refit else weights

@@ -1,97 +1,89 @@
-"""Where splits come from: a master, its first atoms, and how its solutions become splits.
+r"""Restricted masters with slack, for entropies.
 
-`WithLoans` is for problems whose first prices are soon right. With hundreds of inputs they are far from right, and the
-atoms found at them of no use: `WithRest` first solves a smaller problem, which gives prices and a split to begin with,
-and near these prices the master is held while it learns atoms.
+.. math:: \min \sum_y q_y H(v_y) + \text{slack} \quad\text{s.t.}\quad \sum_y q_y v_y + \text{slack} = p,\ q \ge 0 .
+
+`PenalisedMaster` is for problems whose first prices are soon right: slack is penalised, and returned splits are
+slack-free. With hundreds of inputs first prices are far from right, and atoms found at them are useless:
+`ResidualMaster` first solves a coarser problem for prices and a split, and holds its prices near these while it learns
+atoms; its slack is one further feasible atom.
 """
 
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
-from privacyfunnel.arrays import FloatArray, IntArray, Matrix
+from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.engine.bounds.side_channel_relaxation import one_side_channel
 from privacyfunnel.engine.clock import Clock, TimeUpError
+from privacyfunnel.engine.driver import ColumnGeneration
 from privacyfunnel.engine.masters.repair import RepairedSplit, repair_split
-from privacyfunnel.engine.masters.restricted_master import (
-    RESIDUAL_PRICE,
-    PenaltySlack,
-    ResidualSlack,
-    RestrictedMaster,
-    refit_weights,
-)
-from privacyfunnel.engine.problem import Problem, Split
+from privacyfunnel.engine.masters.restricted_master import PenaltySlack, ResidualSlack, RestrictedMaster, refit_weights
+from privacyfunnel.engine.problem import Problem
 from privacyfunnel.engine.reductions.reduced_problems import coarsen, merge_equal
-from privacyfunnel.engine.search.searches import Search
-
-SLACK_TOLERANCE = 1e-12  # of the prior: less than this is rounding
-SEARCHED_TO = 0.25  # of the gap: below this the search finds nothing worth having
-FEWEST_PARTS, INPUTS_PER_PART = 64, 8  # of the coarse problem
-COARSE_GAP = 0.02  # of what the prior costs: how well the smaller problem is solved
-HURRY = 0.5  # seconds, for weights that average to the prior once time is up
-FIRST_SEARCHES = 5  # at the first prices, before the master is asked
-
-
-class CoarseRun(Protocol):
-    """A run on a smaller problem: the best split so far, and the prices at which it was last searched."""
-
-    prices: FloatArray
-
-    def run(
-        self, gap: float, time_limit: float | None, progress: Callable[[float, float], None] | None, *, proofs: bool
-    ) -> None: ...
-
-    def best(self, clock: Clock) -> Split: ...
+from privacyfunnel.engine.search.base import Search
+from privacyfunnel.engine.settings import SETTINGS
 
 
 @dataclass(frozen=True, slots=True)
 class CoarseStart:
     """How a large problem begins from a smaller one."""
 
-    start_run: Callable[[Problem], CoarseRun]  # the run on it
+    start_run: Callable[[Problem], ColumnGeneration]  # the run on it
     share: float  # of a time limit, for it
     uses_parts: bool  # whether it has parts of alike inputs; else fewer rows
 
 
-class MasterProblem(Protocol):
-    """Atoms, mixed by a master."""
+class EntropyMaster:
+    """What masters of an entropy share: how finds are selected, and what a proof is asked for."""
 
-    value: float  # of the best split so far
-    on_change: Callable[[], None]  # called when that changed in the middle of something long
-
-    def begin(self, start: FloatArray | None, gap: float, clock: Clock) -> FloatArray | None:
-        """Give the master its first atoms; prices that are about right, where such are known."""
-
-    def solve(self, clock: Clock) -> tuple[FloatArray, float]:
-        """Mix again: prices, and how much of the prior is owed."""
-
-    def search(self, prices: FloatArray, clock: Clock) -> FloatArray:
-        """Atoms of small reduced cost."""
+    def __init__(self, problem: Problem) -> None:
+        self.problem, self.size, self.value = problem, problem.size, problem.prior_cost
+        self.on_change: Callable[[], None] = lambda: None
 
     def add(self, atoms: FloatArray, costs: FloatArray) -> IntArray:
-        """Learn those of these atoms that are new; which were."""
+        """Add those of these atoms that are new; their indices."""
+        raise NotImplementedError
 
-    def raise_slack_price(self) -> None:
-        """Have the master do with less."""
+    def learn(self, atoms: FloatArray, prices: FloatArray) -> float:
+        """Add the cheapest atoms of negative reduced cost; the least reduced cost of those that were new."""
+        atoms = self.problem.clean(atoms)
+        costs = self.problem.costs(atoms)
+        reduced = costs - atoms @ prices
+        order = np.argsort(reduced)[: SETTINGS.driver.most_added]
+        order = order[reduced[order] < -SETTINGS.tolerance.new_atom]
+        new = order[self.add(atoms[order], costs[order])]
+        return float(reduced[new].min(initial=0.0))
+
+    def learn_from_proof(self, atoms: FloatArray, prices: FloatArray) -> float:
+        """The same as for a search."""
+        return self.learn(atoms, prices)
+
+    def allowed(self, gap: float) -> float:
+        """The gap itself, in nats."""
+        return gap
+
+    def worth(self, gap: float) -> float:
+        """A share of the gap."""
+        return SETTINGS.driver.searched_to * gap
+
+    def proof_target(self, gap: float, least: float, late: bool) -> float:
+        """A little less than the gap; when late, twice what known atoms are below."""
+        return max(SETTINGS.driver.proved_to * gap, -2 * least if late else 0.0)
 
     def slack_price_threshold(self, gap: float) -> float:
-        """Debt becomes dearer once no reduced cost is known to be further below 0 than this."""
-
-    def best(self, clock: Clock) -> tuple[FloatArray, Matrix]:
-        """Weights and atoms of the best split so far, made better only while there is time."""
+        """Where the search ends anyway."""
+        return self.worth(gap)
 
 
-class PenalisedMaster:
+class PenalisedMaster(EntropyMaster):
     """A master that may borrow; what is handed out never does."""
 
     def __init__(self, problem: Problem, search: Search) -> None:
-        self.problem, self._search = problem, search
+        super().__init__(problem)
+        self._search = search
         self.master = self._new_master()
-        self.value = problem.prior_cost
-        self.on_change: Callable[[], None] = lambda: None
         self._secure = problem.prior[None, :]  # atoms that average to the prior
         self._known = self._secure  # those of them that there were before
         self._weights, self._paid = np.empty(0), self._secure[:0]  # the best split that took no loan
@@ -114,7 +106,7 @@ class PenalisedMaster:
         """Weights, prices, and what is owed; a solution without a loan is a split."""
         weights, prices, owed = self.master.solve(clock)
         value = float(self.master.costs @ weights)
-        if owed <= SLACK_TOLERANCE and value < self.value:
+        if owed <= SETTINGS.tolerance.slack and value < self.value:
             self.value, self._weights, self._paid = value, weights[weights > 0], self.master.support_atoms(weights)
         return weights, prices, owed
 
@@ -130,11 +122,12 @@ class PenalisedMaster:
         """Raise the penalty."""
         self.master.raise_slack_price()
 
-    def slack_price_threshold(self, gap: float) -> float:
-        """Where the search ends anyway."""
-        return SEARCHED_TO * gap
+    def best(self, clock: Clock) -> tuple[FloatArray, FloatArray, float]:
+        """Weights, atoms and value of the best split so far."""
+        weights, atoms = self._best(clock)
+        return weights, atoms, float(self.problem.costs(atoms) @ weights)
 
-    def best(self, clock: Clock) -> tuple[FloatArray, FloatArray]:
+    def _best(self, clock: Clock) -> tuple[FloatArray, FloatArray]:
         """The atoms in use. Their weights are computed afresh, to rounding rather than to the solver's tolerance.
 
         Where there is no time for that, the best split met, closed to rounding; or that of the atoms known before.
@@ -147,13 +140,15 @@ class PenalisedMaster:
             master.add(self._known, self.problem.costs(self._known))
             weights, _, _ = master.solve()
             self._weights, self._paid = weights[weights > 0], master.support_atoms(weights)
-        weights = refit_weights(self.problem.prior, self._weights, self._paid, Clock.from_limit(HURRY))
+        weights = refit_weights(
+            self.problem.prior, self._weights, self._paid, Clock.from_limit(SETTINGS.slack.hurry_seconds)
+        )
         return repair_split(self.problem, weights, self._paid).to_arrays()
 
     def _refine(self, clock: Clock) -> tuple[FloatArray, FloatArray]:
         master = self.master
         weights, prices, owed = self._solve_master(clock)
-        if owed > SLACK_TOLERANCE or float(master.costs @ weights) > self.value + SLACK_TOLERANCE:
+        if owed > SETTINGS.tolerance.slack or float(master.costs @ weights) > self.value + SETTINGS.tolerance.slack:
             clock.check()
             # Only the atoms in use, those of the best split and those known to average to p: all of them could take
             # very long.
@@ -171,13 +166,12 @@ class PenalisedMaster:
         )
 
 
-class ResidualMaster:
+class ResidualMaster(EntropyMaster):
     """A master whose every solution is a split, begun from a smaller problem."""
 
     def __init__(self, problem: Problem, search: Search, beginning: CoarseStart, patience: int) -> None:
-        self.problem, self._search, self._beginning, self._patience = problem, search, beginning, patience
-        self.value = problem.prior_cost
-        self.on_change: Callable[[], None] = lambda: None
+        super().__init__(problem)
+        self._search, self._beginning, self._patience = search, beginning, patience
         self._split = RepairedSplit(np.ones(1), problem.prior[None, :], problem.prior_cost)
         self._secure = problem.prior[None, :]
         self._looked_again = 0
@@ -192,13 +186,15 @@ class ResidualMaster:
             self._secure = np.concatenate([self._secure, start])
         prices = self._begin_coarse(gap, limit, clock) if self._beginning.uses_parts else self._begin_simple(limit)
         self._add_clean(self._search.start(clock))
-        for _ in range(FIRST_SEARCHES):
+        for _ in range(SETTINGS.slack.first_searches):
             self._add_clean(self._search.cover(prices, self.problem.prior, clock))
         return prices
 
     def _begin_coarse(self, gap: float, limit: float | None, clock: Clock) -> FloatArray:
         """From a split over parts of alike inputs, and its prices."""
-        small = coarsen(self.problem, max(FEWEST_PARTS, self.problem.size // INPUTS_PER_PART))
+        small = coarsen(
+            self.problem, max(SETTINGS.slack.fewest_parts, self.problem.size // SETTINGS.slack.inputs_per_part)
+        )
         below = self._beginning.start_run(small.problem)
         within = self.problem.prior_cost - small.problem.prior_cost  # what the parts leave open
 
@@ -206,7 +202,7 @@ class ResidualMaster:
             self.value = min(self.value, value + within)  # the same split, seen by every input
             self.on_change()
 
-        below.run(max(gap, COARSE_GAP * self.problem.prior_cost), limit, report, proofs=False)
+        below.run(max(gap, SETTINGS.slack.coarse_gap * self.problem.prior_cost), limit, report, proofs=False)
         found = below.best(clock)
         atoms = small.expand(found.atoms)
         prices = below.prices[small.part_of]
@@ -223,7 +219,7 @@ class ResidualMaster:
             return prices
         small = merge_equal(part.problem)
         easier = self._beginning.start_run(small.problem)
-        easier.run(COARSE_GAP * self.problem.prior_cost, limit, None, proofs=False)
+        easier.run(SETTINGS.slack.coarse_gap * self.problem.prior_cost, limit, None, proofs=False)
         prices[part.inputs] = easier.prices[small.part_of]
         self._build_master(self.problem.first_atoms(), prices)
         return prices
@@ -256,8 +252,8 @@ class ResidualMaster:
 
     def search(self, prices: FloatArray, clock: Clock) -> FloatArray:
         """What short walks pass, above all at what the rest has, or at what atoms leave open."""
-        missing = self.master.slack_used if self.master.slack_used.sum() > SLACK_TOLERANCE else self._unsure
-        return self._search.cover(prices, missing + 1e-9 * self.problem.prior, clock)
+        missing = self.master.slack_used if self.master.slack_used.sum() > SETTINGS.tolerance.slack else self._unsure
+        return self._search.cover(prices, missing + SETTINGS.tolerance.residual * self.problem.prior, clock)
 
     def add(self, atoms: FloatArray, costs: FloatArray) -> IntArray:
         """Give them to the master."""
@@ -280,8 +276,9 @@ class ResidualMaster:
 
     def slack_price_threshold(self, gap: float) -> float:
         """Where half of the toll is worth no atom any more."""
-        return max(SEARCHED_TO * gap, RESIDUAL_PRICE / 2)
+        return max(SETTINGS.driver.searched_to * gap, SETTINGS.slack.residual_price / 2)
 
-    def best(self, clock: Clock) -> tuple[FloatArray, FloatArray]:
+    def best(self, clock: Clock) -> tuple[FloatArray, FloatArray, float]:
         """The best split met."""
-        return self._split.to_arrays()
+        weights, atoms = self._split.to_arrays()
+        return weights, atoms, float(self.problem.costs(atoms) @ weights)

@@ -21,10 +21,8 @@ from privacyfunnel.engine.lp.highs import DUAL, INF, PRIMAL, Programme
 from privacyfunnel.engine.objective import image
 from privacyfunnel.engine.oracles.oracle import UNIT, LinearMinima, cheapest_in_box
 from privacyfunnel.engine.problem import Problem
+from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.errors import SolverError
-
-DUST = 1e-12  # of the largest ratio v/p
-DUST_OF_VALUE = 1e-15  # of a value's probability, where inputs are more than values
 
 
 class ConstraintOracle:
@@ -35,7 +33,7 @@ class ConstraintOracle:
     hold at every single input say nothing and are left out.
     """
 
-    batch = 128
+    batch = SETTINGS.lp.constraint_batch
 
     def __init__(self, problem: Problem, *, once: bool = False) -> None:
         self._problem = problem
@@ -59,11 +57,13 @@ class ConstraintOracle:
         if not ratio.any():
             return None
         if p.objective.is_identity:
-            v = np.where(ratio > DUST * ratio.max(), ratio, 0.0) * p.prior
+            v = np.where(ratio > SETTINGS.tolerance.solver_dust * ratio.max(), ratio, 0.0) * p.prior
         else:
             # A value goes as a whole: what a promise compares within it would not survive the loss of a part.
             v = ratio * p.prior
-            v = np.where(image(p.objective, v[None, :])[0, p.objective.image_index] > DUST_OF_VALUE, v, 0.0)
+            v = np.where(
+                image(p.objective, v[None, :])[0, p.objective.image_index] > SETTINGS.tolerance.value_dust, v, 0.0
+            )
         return np.asarray(v / v.sum())
 
     def minimise(self, costs: FloatArray, deadline: float = np.inf) -> LinearMinima:

@@ -30,11 +30,8 @@ from privacyfunnel.engine.lp.highs import DUAL, INF, Programme
 from privacyfunnel.engine.oracles.credal_constraints import CredalConstraints
 from privacyfunnel.engine.oracles.oracle import UNIT, LinearMinima, cheapest_in_box
 from privacyfunnel.engine.problem import Problem
+from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.errors import SolverError
-
-INSIDE = 1e-10  # of its width: members stay this far from the upper ends, so that rounding keeps them inside
-DUST = 1e-12  # of the largest ratio v/p
-SAFE = 1e-9  # what the largest entries are rounded up by
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,7 +56,7 @@ class Minimum:
 class CredalOracle:
     """All rules of a problem, in one HiGHS model that grows as rules are broken; each solve starts from the last."""
 
-    batch = 8
+    batch = SETTINGS.lp.credal_batch
 
     def __init__(self, problem: Problem) -> None:
         self.problem, self.constraints = problem, CredalConstraints.from_problem(problem)
@@ -76,7 +73,7 @@ class CredalOracle:
         self._open = (np.zeros(d), np.ones(d))
         self._reach, self._seen = np.ones(d), 0
         width = self.constraints.high - self.constraints.low
-        self._inner = self.constraints.low + width * (1 - INSIDE)
+        self._inner = self.constraints.low + width * (1 - SETTINGS.tolerance.inside)
         self.solves = 0
 
     def minimise(self, costs: FloatArray, deadline: float = np.inf) -> LinearMinima:
@@ -131,7 +128,7 @@ class CredalOracle:
             for rule in fresh.tolist():
                 self._activate(rule)
         lower, r, common = self._lower_bound(cost, low, high, self._programme.multipliers)
-        ratio = np.where(ratio > DUST * ratio.max(), ratio, 0.0)
+        ratio = np.where(ratio > SETTINGS.tolerance.solver_dust * ratio.max(), ratio, 0.0)
         atom = ratio * p.prior / float(ratio @ p.prior)
         reduced = r - common
         return Minimum(atom, lower, reduced, common + float(np.minimum(reduced * low, reduced * high).sum()))
@@ -140,7 +137,7 @@ class CredalOracle:
         """For every input the largest probability that any allowed atom gives it; 1 where there is no time to see."""
         for z in range(self._seen, self.problem.size if time.monotonic() < deadline else 0):
             found = self.minimum(-np.eye(self.problem.size)[z], *self._open, deadline)
-            self._reach[z] = 1.0 if found is None else min(1.0, -found.lower + SAFE)
+            self._reach[z] = 1.0 if found is None else min(1.0, -found.lower + SETTINGS.tolerance.reach)
             self._seen = z + 1
             if time.monotonic() >= deadline:
                 break
@@ -207,7 +204,7 @@ class CredalOracle:
             member = member + room * (missing / room.sum())
         free = 1.0 - low.sum()
         factor = free / (member - low).sum() if (member - low).any() else np.inf
-        return np.asarray(low + (member - low) * factor) if factor <= 1 + INSIDE / 2 else None
+        return np.asarray(low + (member - low) * factor) if factor <= 1 + SETTINGS.tolerance.inside / 2 else None
 
     # -- the programme -----------------------------------------------------------------------------------------
 

@@ -15,10 +15,7 @@ from privacyfunnel.engine.lp.credal_simplex import Bases, Minima, solve
 from privacyfunnel.engine.oracles.credal_constraints import CredalConstraints
 from privacyfunnel.engine.oracles.oracle import LinearMinima
 from privacyfunnel.engine.problem import Problem
-
-DUST = 1e-12  # of the largest ratio v/p
-SAFE = 1e-9  # what the largest entries are rounded up by
-AT_ONCE = 65_536  # numbers in the bases of one batch: they stay in the cache
+from privacyfunnel.engine.settings import SETTINGS
 
 
 class CredalBatchOracle:
@@ -32,7 +29,7 @@ class CredalBatchOracle:
     @property
     def batch(self) -> int:
         """How many programmes are worked on together."""
-        return max(1, AT_ONCE // self.problem.size**2)
+        return max(1, SETTINGS.lp.credal_numbers // self.problem.size**2)
 
     def minimise(self, costs: FloatArray, deadline: float = np.inf) -> LinearMinima:
         """The cheapest atom for every row of costs; where time is up, the prior, and what is known by then."""
@@ -40,7 +37,7 @@ class CredalBatchOracle:
         first = Bases.initial(costs.argmin(axis=1), d)
         found = solve(self._rules, costs, np.zeros((k, d)), np.ones((k, d)), first, deadline=deadline)
         ratio = np.maximum(found.v, 0.0) / self.problem.prior
-        ratio = np.where(ratio > DUST * ratio.max(axis=1, keepdims=True), ratio, 0.0)
+        ratio = np.where(ratio > SETTINGS.tolerance.solver_dust * ratio.max(axis=1, keepdims=True), ratio, 0.0)
         ratio[~found.optimal] = 1.0
         atoms = ratio * self.problem.prior
         return LinearMinima(found.lower, atoms / atoms.sum(axis=1, keepdims=True))
@@ -56,7 +53,9 @@ class CredalBatchOracle:
         d = self.problem.size
         while self._seen < d and time.monotonic() < deadline:
             some = np.arange(self._seen, min(self._seen + self.batch, d))
-            self._reach[some] = np.clip(SAFE - self.minimise(-np.eye(d)[some], deadline).lower, 0.0, 1.0)
+            self._reach[some] = np.clip(
+                SETTINGS.tolerance.reach - self.minimise(-np.eye(d)[some], deadline).lower, 0.0, 1.0
+            )
             if time.monotonic() < deadline:
                 self._seen += some.size
         return self._reach

@@ -20,10 +20,8 @@ import numpy as np
 from privacyfunnel.arrays import FloatArray, IntArray, dense
 from privacyfunnel.engine.oracles.oracle import UNIT
 from privacyfunnel.engine.problem import Problem
+from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.model.credal.clopper_pearson import SCALE
-
-BROKEN = 1e-9  # relative: a rule that is broken by more is not broken by rounding
-TIE = 1e-10  # of the largest ratio: what is nearer than this ties
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +82,7 @@ class CredalConstraints:
         ratio = atoms / self.prior
         key = ratio
         if dear is not None:
-            key = ratio - TIE * np.abs(ratio).max(axis=1, keepdims=True) * dear
+            key = ratio - SETTINGS.tolerance.tie * np.abs(ratio).max(axis=1, keepdims=True) * dear
         order = np.argsort(key, axis=1)
         highest, lowest = self._extremes(ratio, order)
         excess = self.alpha * highest[:, self.one] - self.beta * lowest[:, self.other]
@@ -100,7 +98,7 @@ class CredalConstraints:
         """The rules that f breaks by more than rounding."""
         highest, lowest = (side[0] for side in self._extremes(f[None], np.argsort(f)[None]))
         one, other = self.alpha * highest[self.one], self.beta * lowest[self.other]
-        return np.flatnonzero(one > other + BROKEN * np.maximum(highest[self.one], 1.0))
+        return np.flatnonzero(one > other + SETTINGS.tolerance.violated_rule * np.maximum(highest[self.one], 1.0))
 
     def _extremes(self, ratio: FloatArray, order: IntArray) -> tuple[FloatArray, FloatArray]:
         """h and l of every box, at every f, (k, boxes); `order` sorts f."""

@@ -13,10 +13,7 @@ from privacyfunnel.arrays import FloatArray, IntArray, dense
 from privacyfunnel.engine.clock import FOREVER, Clock
 from privacyfunnel.engine.objective import Objective
 from privacyfunnel.engine.problem import Problem, Proof
-
-BLOCK = 1 << 22  # entries of a table of pairs that are priced together
-ROUNDING = 1e-14  # relative to the prices (and squares, which are of their size): sums of a few terms
-STAIRCASES = 12  # random orders in which values are paired to begin with
+from privacyfunnel.engine.settings import SETTINGS
 
 
 def coordinate(problem: Problem) -> FloatArray:
@@ -40,7 +37,7 @@ def ends(problem: Problem, r: FloatArray) -> tuple[float, float]:
     top, bottom = int(np.argmax(r)), int(np.argmin(r))
     low, high = float(r[bottom]), float(r[top])
     for g in np.concatenate([N - loud * D, D - loud * N]):
-        rise = (g[top] - g[bottom]) / max(r[top] - r[bottom], 1e-300)
+        rise = (g[top] - g[bottom]) / max(r[top] - r[bottom], SETTINGS.tolerance.tiny)
         if max(g[top], g[bottom]) <= 0 or rise == 0:
             continue
         crossing = float(r[bottom] - g[bottom] / rise)
@@ -72,7 +69,10 @@ class IntervalOracle:
         """Splits of the prior, made by pairing values from below with values from above in several orders."""
         rising = np.argsort(self.r)
         orders = [(i, j) for i in (rising, rising[::-1]) for j in (rising, rising[::-1])]
-        orders += [(self._random.permutation(rising), self._random.permutation(rising)) for _ in range(STAIRCASES)]
+        orders += [
+            (self._random.permutation(rising), self._random.permutation(rising))
+            for _ in range(SETTINGS.search.staircases)
+        ]
         atoms = [np.eye(self.r.size)[self.singles]]
         atoms += [self._staircase(below, above) for below, above in orders]
         return np.concatenate(atoms)
@@ -131,7 +131,7 @@ class IntervalOracle:
     def prove(self, prices: FloatArray, target: float, deadline: float) -> Proof:
         """The least reduced cost there is."""
         atoms, least = self._price_all(prices)
-        return Proof(least - ROUNDING * (1.0 + float(np.abs(prices).max())), atoms)
+        return Proof(least - SETTINGS.tolerance.interval * (1.0 + float(np.abs(prices).max())), atoms)
 
     def _price_all(self, prices: FloatArray) -> tuple[FloatArray, float]:
         """The best atom with each value at each end, and the least reduced cost of all."""
@@ -145,7 +145,7 @@ class IntervalOracle:
                 continue
             best = np.full(above.size, np.inf)
             partner = np.zeros(above.size, dtype=np.int64)
-            height = max(1, BLOCK // above.size)
+            height = max(1, SETTINGS.search.interval_entries // above.size)
             for start in range(0, below.size, height):
                 x = below[start : start + height]
                 share = (self.r[above] - end) / (self.r[above] - self.r[x][:, None])

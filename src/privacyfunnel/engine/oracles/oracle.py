@@ -17,8 +17,8 @@ import numpy as np
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.engine.clock import FOREVER, Clock
 from privacyfunnel.engine.problem import Problem
+from privacyfunnel.engine.settings import SETTINGS
 
-CELLS_AT_ONCE = 1 << 20  # of secrets × values × costs: what is worked on together stays in the cache
 UNIT = float(np.finfo(np.float64).eps)  # the distance from 1 to the next float
 
 
@@ -94,7 +94,7 @@ class SecretBox:
     @property
     def batch(self) -> int:
         """How many costs are minimised together."""
-        return max(16, CELLS_AT_ONCE // self.cells.size)
+        return max(SETTINGS.lp.least_cells, SETTINGS.lp.cells // self.cells.size)
 
     def minimise(self, costs: FloatArray, deadline: float = np.inf) -> LinearMinima:
         """The cheapest corner for every row of costs."""

@@ -18,9 +18,7 @@ from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.engine.lp.batched_simplex import BatchSolution, Programmes, solve
 from privacyfunnel.engine.oracles.oracle import LinearMinima
 from privacyfunnel.engine.problem import Problem
-
-SAFE = 1e-9  # what the largest entries are rounded up by
-AT_ONCE = 40_000  # numbers in the costs of one batch: it stays in the cache
+from privacyfunnel.engine.settings import SETTINGS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,7 +37,7 @@ class Polytope:
     @property
     def batch(self) -> int:
         """How many programmes are worked on together."""
-        return max(64, AT_ONCE // self.low.size)
+        return max(SETTINGS.lp.least_batch, SETTINGS.lp.batch_numbers // self.low.size)
 
     def programmes(
         self, cost: FloatArray, v_low: FloatArray | None = None, v_high: FloatArray | None = None
@@ -75,7 +73,7 @@ class Polytope:
                 break
             some = np.arange(first, min(first + self.batch, self.inputs))
             most[some] = -self.solve_linear(-np.eye(self.inputs)[some], deadline).bound
-        return np.clip(most + SAFE, 0.0, 1.0)
+        return np.clip(most + SETTINGS.tolerance.reach, 0.0, 1.0)
 
 
 def build_polytope(problem: Problem) -> Polytope:
@@ -89,11 +87,6 @@ def build_polytope(problem: Problem) -> Polytope:
     A = problem.inequalities
     A = A[_essential_constraints(A)]
     return _assemble(A, np.zeros(A.shape[0]), A.max(axis=1, initial=0.0), problem.prior, secrets)
-
-
-def build_box(prior: FloatArray, functionals: FloatArray, low: float, high: float) -> Polytope:
-    """Every functional within [e^low, e^high]."""
-    return _assemble(*_ranges(functionals, float(np.exp(low)), float(np.exp(high))), prior, len(functionals))
 
 
 def _assemble(A: FloatArray, low: FloatArray, high: FloatArray, prior: FloatArray, support: int) -> Polytope:

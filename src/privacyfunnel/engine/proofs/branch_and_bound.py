@@ -16,13 +16,7 @@ from numpy.typing import NDArray
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.engine.objective import Objective, reduced_costs
 from privacyfunnel.engine.problem import Proof
-
-ROUNDING = 1e-12  # relative to the prices: what sums of some hundred terms may be off by
-MOST_IN_VAIN = 3 * 10**6  # boxes that raise no bound, where no clock would end it: some programme does not close
-MANY_OPEN = 1 << 18  # boxes; with more of them open the newest come first, which bounds the memory
-POLISH_STARTS = 16  # solutions of relaxations from which walks begin
-NEGATIVE = 1e-13  # an atom of reduced cost below minus this is worth having
-PER_BATCH, MOST_ATOMS = 64, 256  # atoms that are handed back
+from privacyfunnel.engine.settings import SETTINGS
 
 Polish = Callable[[FloatArray, FloatArray], FloatArray]
 
@@ -87,7 +81,7 @@ class BranchAndBound:
         The bound is always valid. It may stay below −target when the clock (time.monotonic) passes the deadline, or
         when atoms were found whose reduced cost shows that −target cannot be proved: those are returned.
         """
-        rounding = ROUNDING * (1.0 + float(np.abs(prices).max()))
+        rounding = SETTINGS.tolerance.bound * (1.0 + float(np.abs(prices).max()))
         goal, below = -target + rounding, -target - rounding
         queue = _Queue(self.relaxation)
         queue.push(self.relaxation.roots(prices, deadline))
@@ -97,7 +91,7 @@ class BranchAndBound:
         while queue.size and seen < stop and time.monotonic() <= deadline:
             if queue.bound > highest:
                 highest, rose = queue.bound, seen
-            elif np.isinf(deadline) and seen - rose > MOST_IN_VAIN:
+            elif np.isinf(deadline) and seen - rose > SETTINGS.proofs.most_in_vain:
                 break
             boxes = queue.pop_batch()
             seen += len(boxes)
@@ -110,7 +104,7 @@ class BranchAndBound:
                 stop = min(stop, (1 + self.relaxation.gather_factor) * seen)
         self.visited += seen
         atoms = np.concatenate(met)
-        best = np.argsort(reduced_costs(self.objective, atoms, prices), kind="stable")[:MOST_ATOMS]
+        best = np.argsort(reduced_costs(self.objective, atoms, prices), kind="stable")[: SETTINGS.proofs.most_atoms]
         bound = min(closed, queue.bound)
         return Proof((bound if np.isfinite(bound) or queue.size else goal) - rounding, atoms[best])
 
@@ -118,10 +112,12 @@ class BranchAndBound:
         """Vertices of negative reduced cost: among these atoms, and near the best of them."""
         every = self.relaxation.polish_every
         reduced = reduced_costs(self.objective, atoms, prices)
-        first = np.argsort(reduced)[:PER_BATCH]
-        good = atoms[first[reduced[first] < -NEGATIVE]] if self.relaxation.finds_vertices else atoms[:0]
+        first = np.argsort(reduced)[: SETTINGS.proofs.batch_atoms]
+        good = (
+            atoms[first[reduced[first] < -SETTINGS.tolerance.negative]] if self.relaxation.finds_vertices else atoms[:0]
+        )
         if first.size and (reduced[first[0]] < below or (every and batch % every == 0)):
-            near = self.polish(atoms[first[:POLISH_STARTS]], prices)
+            near = self.polish(atoms[first[: SETTINGS.proofs.polish_starts]], prices)
             good = np.concatenate([good, near[reduced_costs(self.objective, near, prices) < below]])
         return good
 
@@ -146,7 +142,7 @@ class _Queue:
 
     def pop_batch(self) -> Boxes:
         """About a batch of boxes, from the chunks with the lowest bounds; few while few are open."""
-        if self.size > MANY_OPEN:
+        if self.size > SETTINGS.proofs.many_open:
             newest = max(range(len(self._heap)), key=lambda i: self._heap[i][1])
             self._heap[newest], self._heap[-1] = self._heap[-1], self._heap[newest]
             taken = [self._heap.pop()[2]]

@@ -23,19 +23,14 @@ from privacyfunnel.engine.lp.batched_simplex import solve
 from privacyfunnel.engine.objective import Objective, chords, image
 from privacyfunnel.engine.oracles.oracle import UNIT, Oracle
 from privacyfunnel.engine.oracles.polytope import Polytope
-from privacyfunnel.engine.proofs.branch_and_bound import ROUNDING, Boxes, Branching
-
-SLOP = 1e-13  # boxes are rounded outwards by this
-EMPTY = 1e-12  # a box whose ends cross by more than this holds nothing
-EXACT = 1e-13  # a chord that errs by less than this is exact
-THIN = 1e-9  # on an interval shorter than this the chord is all noise, and the tangent is taken
-FLATTEST = 1e-12  # a reduced cost below this moves nothing
+from privacyfunnel.engine.proofs.branch_and_bound import Boxes, Branching
+from privacyfunnel.engine.settings import SETTINGS
 
 
 class BoxedChords:
     """Chords over boxes of entries; a box is low, high, the input that is the largest, and a basis to start from."""
 
-    polish_every = 4
+    polish_every = SETTINGS.proofs.chord_polish
     finds_vertices = False
     gather_factor = 0.0
 
@@ -67,7 +62,7 @@ class BoxedChords:
     def cut(self, boxes: Boxes, prices: FloatArray, goal: float, deadline: float) -> Branching:
         """Bound by the programmes of the boxes; shrink those that stay, and cut them where the chord errs most."""
         p, d = self.polytope, self.polytope.inputs
-        rounding = ROUNDING * (1.0 + float(np.abs(prices).max()))
+        rounding = SETTINGS.tolerance.bound * (1.0 + float(np.abs(prices).max()))
         low, high, largest, basis = boxes.parts
         slope, constant = self._underestimator(low, high)
         cost = np.zeros((len(boxes), p.low.size))
@@ -118,7 +113,7 @@ def trim_boxes(
 
     Moving v_j away from the bound that its reduced cost d_j prefers costs |d_j| per unit.
     """
-    step = np.maximum(room, 0.0)[:, None] / np.maximum(np.abs(reduced), FLATTEST)
+    step = np.maximum(room, 0.0)[:, None] / np.maximum(np.abs(reduced), SETTINGS.tolerance.flat)
     most = np.where(reduced > 0, np.minimum(high, low + step), high)
     return np.where(reduced < 0, np.maximum(low, high - step), low), most
 
@@ -132,15 +127,15 @@ def tighten_boxes(boxes: Boxes) -> Boxes:
         high = np.minimum(high, top[:, None])
         low[rows, largest] = np.maximum(low[rows, largest], low.max(axis=1))
         high, low = _clip_to_simplex(low, high)
-    alive = np.flatnonzero((low <= high + EMPTY).all(axis=1))
+    alive = np.flatnonzero((low <= high + SETTINGS.tolerance.empty).all(axis=1))
     tight = Boxes(boxes.bound, (low, np.maximum(low, high), largest, *basis))
     return tight if alive.size == len(boxes) else tight[alive]
 
 
 def _clip_to_simplex(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Upper and lower ends, shrunk since the other entries' ends leave no more and no less; rounded outwards."""
-    high = np.minimum(high, 1.0 - (low.sum(axis=1, keepdims=True) - low) + SLOP)
-    low = np.maximum(low, 1.0 - (high.sum(axis=1, keepdims=True) - high) - SLOP)
+    high = np.minimum(high, 1.0 - (low.sum(axis=1, keepdims=True) - low) + SETTINGS.tolerance.outward)
+    low = np.maximum(low, 1.0 - (high.sum(axis=1, keepdims=True) - high) - SETTINGS.tolerance.outward)
     return high, low
 
 
@@ -199,7 +194,7 @@ class ImageChords:
         inside = np.clip(image(self.objective, found.atoms), low, high)
         excess = h(inside) - h(low) - slopes * (inside - low)
         x, row = excess.argmax(axis=1), np.arange(len(boxes))
-        splits = (bound < goal) & (excess[row, x] > EXACT)
+        splits = (bound < goal) & (excess[row, x] > SETTINGS.tolerance.exact_chord)
         closed = float(bound[~splits].min(initial=np.inf))
         row, x = row[splits], x[splits]
         return Branching(self._halve(low, high, inside[row, x], row, x, bound), closed, found.atoms)
@@ -207,9 +202,9 @@ class ImageChords:
     def _slopes(self, low: FloatArray, high: FloatArray) -> FloatArray:
         """The slope of the chord of h on [low, high]; on a very short interval, where that is noise, of the tangent."""
         width, h = high - low, self.objective.terms
-        tangent = self.objective.slopes((low + high) / 2, EXACT) - 1.0
-        chord = np.divide(h(high) - h(low), width, out=tangent.copy(), where=width > THIN)
-        return np.where(width > THIN, chord, tangent)
+        tangent = self.objective.slopes((low + high) / 2, SETTINGS.tolerance.exact_chord) - 1.0
+        chord = np.divide(h(high) - h(low), width, out=tangent.copy(), where=width > SETTINGS.tolerance.thin)
+        return np.where(width > SETTINGS.tolerance.thin, chord, tangent)
 
     def _halve(
         self, low: FloatArray, high: FloatArray, at: FloatArray, row: IntArray, x: IntArray, bound: FloatArray
@@ -221,6 +216,6 @@ class ImageChords:
         high[k, x] = at
         low[row.size + k, x] = at
         high, low = _clip_to_simplex(low, high)
-        holds = (low <= high + EXACT).all(axis=1)
+        holds = (low <= high + SETTINGS.tolerance.exact_chord).all(axis=1)
         low, high = low[holds], high[holds]
         return Boxes(bound[parent[holds]], (low, np.maximum(low, high)))

@@ -26,19 +26,11 @@ from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
 from privacyfunnel.engine.objective import Objective, chords
 from privacyfunnel.engine.oracles.polytope import Polytope
 from privacyfunnel.engine.proofs.branch_and_bound import Boxes, Branching
-from privacyfunnel.engine.proofs.chords import EMPTY, SLOP
 from privacyfunnel.engine.proofs.extreme_rays import RayColumns, RayCone, RayProgramme, build_ray_cone, cheapest_columns
+from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.model.constraints import LinearConstraints
 
-MOST_RAYS = 1500  # in all classes together; larger classes bound better, but cutting their cones takes longer
-MOST_CLASSES = 16  # with more of them the masses alone take too many boxes
-# Half as many classes again, with fewer rays, were proved faster on all draws of 3 × 3 × 4 values; thrice as many were
-# not. One class leaves nothing to branch on.
-WORTH_CLASSES = 1.5
-ERRS = 1e-12  # nats: an error below this is none
-CLEAR = 1e-10  # a hyperplane keeps at least this far from every ray
-NUDGES = 1e-8 * np.arange(-8, 9)  # where else a hyperplane may go if it would come too near to one
-NEAR = 10  # columns per class that the halves of a box begin with, beyond those in use
+NUDGES = SETTINGS.tolerance.nudge * np.arange(-SETTINGS.proofs.nudges, SETTINGS.proofs.nudges + 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,13 +52,13 @@ def class_cones(constraints: LinearConstraints, polytope: Polytope) -> ClassCone
     if constraints.compares_with_everybody or constraints.mutual_functionals is not None or not constraints.is_local:
         return None
     best: ClassCones | None = None
-    most: float = MOST_CLASSES if _has_nested_classes(constraints) else 1
+    most: float = SETTINGS.proofs.most_classes if _has_nested_classes(constraints) else 1
     for classes in _partitions(constraints):
         if len(classes) > most:
             break
         found = _build_cones(polytope.matrix[1:, : polytope.inputs], classes)
         if found is not None and (best is None or found.rays < best.rays):
-            most = min(most, len(classes) if len(classes) == 1 else WORTH_CLASSES * len(classes))
+            most = min(most, len(classes) if len(classes) == 1 else SETTINGS.proofs.worth_classes * len(classes))
             best = found
     return best
 
@@ -101,7 +93,7 @@ def _build_cones(constraints: FloatArray, classes: tuple[IntArray, ...]) -> Clas
     for inputs in classes:
         within = np.count_nonzero(constraints, axis=1) == np.count_nonzero(constraints[:, inputs], axis=1)
         across &= ~within
-        cone = build_ray_cone(constraints[within][:, inputs], MOST_RAYS - rays)
+        cone = build_ray_cone(constraints[within][:, inputs], SETTINGS.proofs.most_rays - rays)
         if cone is None:
             return None
         cones.append(cone)
@@ -142,9 +134,9 @@ class ClassBox:
         """The same box, shrunk by Σ m = 1; None if it is empty."""
         low, high = self.low, self.high
         for _ in range(2):
-            high = np.minimum(high, 1.0 - (low.sum() - low) + SLOP)
-            low = np.maximum(low, 1.0 - (high.sum() - high) - SLOP)
-        if (low > high + EMPTY).any():
+            high = np.minimum(high, 1.0 - (low.sum() - low) + SETTINGS.tolerance.outward)
+            low = np.maximum(low, 1.0 - (high.sum() - high) - SETTINGS.tolerance.outward)
+        if (low > high + SETTINGS.tolerance.empty).any():
             return None
         return replace(self, low=np.clip(low, 0.0, 1.0), high=np.clip(np.maximum(low, high), 0.0, 1.0))
 
@@ -152,7 +144,7 @@ class ClassBox:
         """The box with another piece of a class; `place` is where in it the rays of the old one are, or -1."""
         begin, old = self.first_ray(part), self.pieces[part].costs.size
         kept = place[self.first[(self.first >= begin) & (self.first < begin + old)] - begin]
-        born = np.arange(int((place >= 0).sum()), piece.costs.size)[: 2 * NEAR]
+        born = np.arange(int((place >= 0).sum()), piece.costs.size)[: 2 * SETTINGS.proofs.near_rays]
         after = self.first[self.first >= begin + old] + piece.costs.size - old
         first = [self.first[self.first < begin], begin + kept[kept >= 0], begin + born, after]
         pieces = (*self.pieces[:part], piece, *self.pieces[part + 1 :])
@@ -163,9 +155,9 @@ class ClassRelaxation:
     """Boxes of masses and cones, one at a time."""
 
     batch = chunk = 1
-    polish_every = 32
+    polish_every = SETTINGS.proofs.class_polish
     finds_vertices = False
-    gather_factor = 0.5
+    gather_factor = SETTINGS.proofs.class_gather
 
     def __init__(self, cones: ClassCones, objective: Objective) -> None:
         self.cones, self.objective = cones, objective
@@ -176,7 +168,9 @@ class ClassRelaxation:
         k = len(self.cones.classes)
         pieces = tuple(self._build_piece(cone, part, prices) for part, cone in enumerate(self.cones.cones))
         root = ClassBox(pieces, np.zeros(k), np.ones(k), np.empty(0, dtype=np.int64))
-        return _pack_boxes([replace(root, first=cheapest_columns(root.rays.costs, NEAR * k))], -np.inf)
+        return _pack_boxes(
+            [replace(root, first=cheapest_columns(root.rays.costs, SETTINGS.proofs.near_rays * k))], -np.inf
+        )
 
     def cut(self, boxes: Boxes, prices: FloatArray, goal: float, deadline: float) -> Branching:
         """Bound the box by the programme over its rays, and cut what errs most at its solution."""
@@ -191,7 +185,9 @@ class ClassRelaxation:
         if solved.weights is None:
             return Branching(_pack_boxes([], bound), bound, np.empty((0, prices.size)))
         used = np.flatnonzero(solved.weights)
-        box = replace(box, first=np.union1d(used, cheapest_columns(solved.reduced, NEAR * len(box.pieces))))
+        box = replace(
+            box, first=np.union1d(used, cheapest_columns(solved.reduced, SETTINGS.proofs.near_rays * len(box.pieces)))
+        )
         mixtures = [_RayMixture.from_solution(box, part, used, solved.weights) for part in np.unique(rays.part[used])]
         atom = np.zeros((1, prices.size))
         for mixture in mixtures:
@@ -212,7 +208,7 @@ class ClassRelaxation:
         mixed = [mixture.errors(self.objective) for mixture in mixtures]
         most = [float(e.max()) for e in mixed]
         mixing = int(np.argmax(most))
-        if max(error[worst], most[mixing]) <= ERRS:
+        if max(error[worst], most[mixing]) <= SETTINGS.tolerance.mixing:
             return None
         if error[worst] >= most[mixing]:
             return _cut_mass(box, worst, mass[worst])
@@ -224,7 +220,7 @@ class ClassRelaxation:
         entries = box.pieces[part].cone.rays[:, z]
         share = float(mixture.point[z]) + NUDGES
         distance = np.abs(entries - share[:, None]).min(axis=1)
-        clear = np.flatnonzero(distance > CLEAR)
+        clear = np.flatnonzero(distance > SETTINGS.tolerance.hyperplane)
         if not clear.size:
             return None
         cut = box.pieces[part].cone.cut(entries - share[clear[np.argmin(np.abs(NUDGES[clear]))]])

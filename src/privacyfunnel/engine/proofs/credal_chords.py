@@ -7,8 +7,9 @@ import numpy as np
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine.lp.credal_simplex import Bases, Minima
 from privacyfunnel.engine.objective import Objective, chords
-from privacyfunnel.engine.proofs.branch_and_bound import ROUNDING, Boxes, Branching
+from privacyfunnel.engine.proofs.branch_and_bound import Boxes, Branching
 from privacyfunnel.engine.proofs.chords import halve_boxes, tighten_boxes, trim_boxes
+from privacyfunnel.engine.settings import SETTINGS
 
 
 class BoxOracle(Protocol):
@@ -30,7 +31,7 @@ class BoxOracle(Protocol):
 class CredalChords:
     """Chords over boxes of entries; a box is low, high, the input that is the largest, and a basis to start from."""
 
-    polish_every = 32
+    polish_every = SETTINGS.proofs.credal_polish
     finds_vertices = False
     gather_factor = 0.0
 
@@ -51,7 +52,7 @@ class CredalChords:
 
     def cut(self, boxes: Boxes, prices: FloatArray, goal: float, deadline: float) -> Branching:
         """Bound by the programmes of the boxes; shrink those that stay, and cut them where the chord errs most."""
-        rounding = ROUNDING * (1.0 + float(np.abs(prices).max()))
+        rounding = SETTINGS.tolerance.bound * (1.0 + float(np.abs(prices).max()))
         low, high, largest, kinds, rows = boxes.parts
         slope, intercept = chords(self.objective, low, high)
         constant = intercept.sum(axis=1)

@@ -13,11 +13,7 @@ import numpy as np
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.engine.oracles.credal_constraints import CredalConstraints
 from privacyfunnel.engine.problem import Problem
-
-PER_ROUND = 40  # rows that arrive together
-MOST_ROWS = 300  # at one box: with more of them every round takes longer than they are worth
-BROKEN = 1e-7  # a product below minus this is worth a row
-NONE = 1e-12  # of an atom: what is less is nothing
+from privacyfunnel.engine.settings import SETTINGS
 
 
 class CredalProductCuts:
@@ -29,11 +25,15 @@ class CredalProductCuts:
     def __call__(self, second: FloatArray, rows: FloatArray) -> tuple[FloatArray, IntArray]:
         """See Missing."""
         d = self._size
-        times = (rows @ second)[:, :d] if len(rows) < MOST_ROWS else np.empty((0, d))
-        some = np.flatnonzero((times > NONE).any(axis=1))
+        times = (rows @ second)[:, :d] if len(rows) < SETTINGS.proofs.most_credal_cuts else np.empty((0, d))
+        some = np.flatnonzero((times > SETTINGS.tolerance.entry).any(axis=1))
         worst = self._rules.worst_constraint(times[some])
         by = np.einsum("ij,ij->i", worst, times[some])
-        most = [i for i in np.argsort(by, kind="stable")[:PER_ROUND].tolist() if by[i] < -BROKEN]
+        most = [
+            i
+            for i in np.argsort(by, kind="stable")[: SETTINGS.proofs.credal_cuts_per_round].tolist()
+            if by[i] < -SETTINGS.tolerance.violated_credal_product
+        ]
         more = np.zeros((len(most), rows.shape[1]))
         more[:, :d] = worst[most]
         return more, some[most]

@@ -23,13 +23,9 @@ import numpy as np
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
 from privacyfunnel.engine.lp.batched_simplex import solve
 from privacyfunnel.engine.oracles.polytope import Polytope
-from privacyfunnel.engine.proofs.branch_and_bound import ROUNDING, Boxes, Branching
-from privacyfunnel.engine.proofs.chords import EMPTY, SLOP
+from privacyfunnel.engine.proofs.branch_and_bound import Boxes, Branching
+from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.model.information import entropy_terms
-
-LEAST = 1e-300  # what a logarithm is taken of in place of 0
-STEPS = 12  # of z towards the solution
-SETTLED = 1e-12  # by how much the bound may still rise once z is left alone
 
 # Costs and boxes to a lower bound on each least cost, an atom, and whether that atom is allowed for certain.
 Minimiser = Callable[[FloatArray, FloatArray, FloatArray], tuple[FloatArray, FloatArray, BoolArray]]
@@ -61,7 +57,8 @@ class AverageObjective:
     def terms(self, t: FloatArray) -> FloatArray:
         """Entries that add up to the cost of each row, which they must have whole."""
         return np.asarray(
-            entropy_terms(t) + self.price * t * (np.log(np.maximum(t @ self.secrets.T, LEAST)) @ self.secrets)
+            entropy_terms(t)
+            + self.price * t * (np.log(np.maximum(t @ self.secrets.T, SETTINGS.tolerance.tiny)) @ self.secrets)
         )
 
     def slopes(self, t: FloatArray, least: float) -> FloatArray:
@@ -72,10 +69,10 @@ class AverageObjective:
 class GibbsBoxes:
     """Boxes of entries; a box is low, high and the z of the box it came from."""
 
-    polish_every = 4
+    polish_every = SETTINGS.proofs.entropic_polish
     finds_vertices = True
-    gather_factor = 0.5
-    batch = chunk = 64
+    gather_factor = SETTINGS.proofs.entropic_gather
+    batch = chunk = SETTINGS.proofs.entropic_batch
 
     def __init__(self, cost: AverageObjective, minimise: Minimiser, support: int, reach: FloatArray) -> None:
         self.cost, self.minimise, self.support, self.reach = cost, minimise, support, reach
@@ -94,10 +91,12 @@ class GibbsBoxes:
         low, high, z = boxes.parts
         slope, intercept = _chords(low, high)
         bound, v, allowed = self._bounds(slope - prices, low, high, z)
-        bound = np.maximum(bound + intercept, boxes.bound) - ROUNDING * (1.0 + float(np.abs(prices).max()))
+        bound = np.maximum(bound + intercept, boxes.bound) - SETTINGS.tolerance.bound * (
+            1.0 + float(np.abs(prices).max())
+        )
         error = entropy_terms(v) - slope * v - (entropy_terms(low) - slope * low)
         gap = (self.cost.terms(v).sum(axis=1) - v @ prices) - bound
-        done: BoolArray = (bound >= goal) | (gap <= SETTLED)
+        done: BoolArray = (bound >= goal) | (gap <= SETTINGS.tolerance.settled)
         closed = float(bound[done].min(initial=np.inf))
         left = np.flatnonzero(~done)
         own = v[left] @ self.cost.secrets.T
@@ -111,8 +110,8 @@ class GibbsBoxes:
         A, price = self.cost.secrets, self.cost.price
         best, allowed = np.full(len(low), -np.inf), np.ones(len(low), dtype=np.bool_)
         point = np.zeros_like(low)
-        for step in range(STEPS):
-            z = np.maximum(z, LEAST)
+        for step in range(SETTINGS.proofs.entropic_steps):
+            z = np.maximum(z, SETTINGS.tolerance.tiny)
             lower, v, found = self.minimise(cost + price * (np.log(z) @ A), low, high)
             allowed &= found
             # Gibbs asks that z sum to at most 1.
@@ -129,9 +128,11 @@ class GibbsBoxes:
         linear = (cost * way).sum(axis=1)
         at, along = here @ A.T, way @ A.T
         least, most = np.zeros(len(here)), np.ones(len(here))
-        for _ in range(20):
+        for _ in range(SETTINGS.proofs.line_search):
             middle = (least + most) / 2
-            slope = linear + price * (along * np.log(np.maximum(at + middle[:, None] * along, LEAST))).sum(axis=1)
+            slope = linear + price * (
+                along * np.log(np.maximum(at + middle[:, None] * along, SETTINGS.tolerance.tiny))
+            ).sum(axis=1)
             least, most = np.where(slope < 0, middle, least), np.where(slope < 0, most, middle)
         return np.asarray((least + most) / 2)
 
@@ -173,9 +174,9 @@ def _chords(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
 def _shrink_boxes(boxes: Boxes) -> Boxes:
     """The boxes shrunk by Σ v = 1, without those that hold nothing."""
     low, high, z = boxes.parts
-    high = np.minimum(high, 1.0 - (low.sum(axis=1, keepdims=True) - low) + SLOP)
-    low = np.maximum(low, 1.0 - (high.sum(axis=1, keepdims=True) - high) - SLOP)
-    alive = np.flatnonzero((low <= high + EMPTY).all(axis=1))
+    high = np.minimum(high, 1.0 - (low.sum(axis=1, keepdims=True) - low) + SETTINGS.tolerance.outward)
+    low = np.maximum(low, 1.0 - (high.sum(axis=1, keepdims=True) - high) - SETTINGS.tolerance.outward)
+    alive = np.flatnonzero((low <= high + SETTINGS.tolerance.empty).all(axis=1))
     return Boxes(boxes.bound, (low, np.maximum(low, high), z))[alive]
 
 

@@ -15,20 +15,8 @@ from numpy.typing import NDArray
 
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.engine.lp.highs import INF, Programme
+from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.model.information import entropy_terms
-
-WORD = 64  # inequalities that are tight somewhere, at most: one bit each
-CLEAR = 1e-13  # a sign is certain beyond this, relative to the terms of its sum
-# Every row is given this much room, and a little more for some, so that no ray lies on a row by accident. What rounding
-# can cut off is a hundred times less, so the cone of the rays holds the whole cone of the rows.
-WIDER = 1e-11
-EDGES_AT_ONCE = 4096  # pairs of rays that are tested together: they stay in the cache
-PENALTY = 1e3  # for breaking a row while too few columns are known
-PER_ROUND = 48  # columns added per round
-WORTH_ADDING = 1e-8  # reduced cost: a ray that gains less changes nothing
-RAY_ROUNDING = 1e-13  # relative to the multipliers: what their sums may be off by
-MOST_ROUNDS = 40  # of adding rays: the bound holds after any of them
-MOST_STEPS = 2000  # of the simplex method, so that a cycle ends
 
 BitSets = NDArray[np.uint64]
 
@@ -46,7 +34,7 @@ class RayCone:
 
         Rays of value 0 belong to both. None when no bit is left to mark the hyperplane.
         """
-        free = ~int(np.bitwise_or.reduce(self.tight)) & (2**WORD - 1)
+        free = ~int(np.bitwise_or.reduce(self.tight)) & (2**SETTINGS.proofs.most_tight - 1)
         if not free:
             return None
         mark = np.uint64(free & -free)
@@ -68,9 +56,9 @@ class RayCone:
         row, column = np.nonzero(np.bitwise_count(common) >= self.rays.shape[1] - 2)
         both = common[row, column]
         edge = np.zeros(both.size, dtype=bool)
-        for start in range(0, both.size, EDGES_AT_ONCE):
-            part = both[start : start + EDGES_AT_ONCE, None]
-            edge[start : start + EDGES_AT_ONCE] = ((self.tight & part) == part).sum(axis=1) == 2
+        for start in range(0, both.size, SETTINGS.proofs.edges_at_once):
+            part = both[start : start + SETTINGS.proofs.edges_at_once, None]
+            edge[start : start + SETTINGS.proofs.edges_at_once] = ((self.tight & part) == part).sum(axis=1) == 2
         return above[row[edge]], below[column[edge]]
 
     def _half(self, own: IntArray, on: IntArray, shared: "RayCone") -> "HalfCone":
@@ -96,9 +84,9 @@ class HalfCone:
 def build_ray_cone(constraints: FloatArray, most: int) -> RayCone | None:
     """The cone {v >= 0, rows v >= 0}; None if it takes more than `most` rays or a sign might be rounding."""
     k = constraints.shape[1]
-    if k + constraints.shape[0] > WORD:
+    if k + constraints.shape[0] > SETTINGS.proofs.most_tight:
         return None
-    room = WIDER * (1 + np.arange(constraints.shape[0]) / max(constraints.shape[0], 1))
+    room = SETTINGS.tolerance.wider * (1 + np.arange(constraints.shape[0]) / max(constraints.shape[0], 1))
     constraints = constraints + room[:, None] * np.abs(constraints)
     full = 2**k - 1
     cone = RayCone(np.eye(k), np.array([full ^ (1 << z) for z in range(k)], dtype=np.uint64), np.zeros(k))
@@ -106,7 +94,7 @@ def build_ray_cone(constraints: FloatArray, most: int) -> RayCone | None:
     while left.size:
         values = cone.rays @ constraints[left].T
         size = cone.rays @ np.abs(constraints[left]).T
-        if (np.abs(values) < CLEAR * size).any():
+        if (np.abs(values) < SETTINGS.tolerance.sign * size).any():
             return None
         # A row that does not touch the ray is tight there.
         values[size == 0] = 0.0
@@ -155,7 +143,7 @@ class RayProgramme:
 
     def __init__(self, rows: int, classes: int) -> None:
         self.rows, self.classes = rows, classes
-        self._programme = Programme(simplex_iteration_limit=MOST_STEPS)
+        self._programme = Programme(simplex_iteration_limit=SETTINGS.proofs.ray_steps)
 
     def solve(
         self, rays: RayColumns, masses: tuple[FloatArray, FloatArray], first: IntArray, cutoff: float
@@ -169,7 +157,7 @@ class RayProgramme:
         self._begin(low, high)
         columns, new = np.empty(0, dtype=np.int64), first
         bound, reduced = -np.inf, rays.costs
-        for _ in range(MOST_ROUNDS):
+        for _ in range(SETTINGS.proofs.ray_rounds):
             self._add(rays, new)
             columns = np.concatenate([columns, new])
             solution = self._run()
@@ -178,12 +166,12 @@ class RayProgramme:
             x, duals = solution
             y, s = np.maximum(duals[:n], 0.0), duals[n : n + self.classes]
             reduced = rays.costs - rays.sides @ y - s[rays.part]
-            rounding = RAY_ROUNDING * (1.0 + float(y.sum() + np.abs(s).sum()))
+            rounding = SETTINGS.tolerance.ray * (1.0 + float(y.sum() + np.abs(s).sum()))
             bound = max(bound, float(reduced.min() + np.minimum(s * low, s * high).sum()) - rounding)
             if bound >= cutoff:
                 return RayBound(bound, None, reduced)
-            new = cheapest_columns(reduced, PER_ROUND)
-            new = new[reduced[new] < duals[-1] - WORTH_ADDING]
+            new = cheapest_columns(reduced, SETTINGS.proofs.rays_per_round)
+            new = new[reduced[new] < duals[-1] - SETTINGS.tolerance.new_ray]
             if not new.size:
                 break
         weights = np.zeros(rays.costs.size)
@@ -198,7 +186,7 @@ class RayProgramme:
             np.concatenate([np.zeros(self.rows), low, [1.0]]), np.concatenate([np.full(self.rows, INF), high, [1.0]])
         )
         rows, either = np.tile(np.arange(m), 2), np.repeat([1.0, -1.0], m)
-        self._programme.add_columns(np.full(2 * m, PENALTY), np.arange(2 * m), rows, either)
+        self._programme.add_columns(np.full(2 * m, SETTINGS.proofs.ray_penalty), np.arange(2 * m), rows, either)
 
     def _add(self, rays: RayColumns, which: IntArray) -> None:
         k, n = which.size, self.rows

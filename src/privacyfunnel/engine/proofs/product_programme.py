@@ -14,18 +14,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
 from privacyfunnel.engine.lp.highs import INF, PRIMAL, Basis, Programme
 from privacyfunnel.engine.oracles.oracle import UNIT
-
-PER_ROUND = 50  # products that enter together
-MOST_ROUNDS = 60
-GAINS = 0.2  # of what is missing to the goal: a round that gains less is the last, and the box is cut
-BROKEN = 1e-9  # a product of rows below minus this is worth bringing in
+from privacyfunnel.engine.settings import SETTINGS
 
 ProductCuts = Callable[[FloatArray, FloatArray], tuple[FloatArray, IntArray]]
 """From X and the rows there are: further rows, and for each the number of a row with which X breaks its product."""
@@ -53,23 +48,6 @@ class ProductBound:
     largest: float
     rows: FloatArray
     warm_start: WarmStart
-
-
-class ProductSolver(Protocol):
-    """What finds the best products for a form of `size` rows, the first `inputs` of them of v."""
-
-    def __init__(self, size: int, inputs: int, largest_floor: float) -> None: ...
-
-    def solve(
-        self,
-        D: FloatArray,
-        rows: FloatArray,
-        first: WarmStart,
-        goal: float,
-        missing: ProductCuts | None = None,
-        deadline: float = np.inf,
-    ) -> ProductBound:
-        """The least δ that was found, from these products on; it is not sought below the goal."""
 
 
 class ProductProgramme:
@@ -100,9 +78,9 @@ class ProductProgramme:
             self._programme.set_basis(first.basis)
         known = np.zeros((len(rows),) * 2, dtype=bool)
         best = self._upper_bound(entries, np.empty(0), S[:0])
-        for number in range(MOST_ROUNDS):
+        for number in range(SETTINGS.proofs.product_rounds):
             if second is not None:
-                new = find_violated_pairs(rows, second, known, PER_ROUND)
+                new = find_violated_pairs(rows, second, known, SETTINGS.proofs.products_per_round)
                 if missing is not None:
                     more, times = missing(second, rows)
                     new = np.append(new[0], times), np.append(new[1], len(rows) + np.arange(len(more)))
@@ -120,7 +98,9 @@ class ProductProgramme:
             if best <= goal:
                 return ProductBound(best, rows, first)  # nothing of the box is left
             second = self._matrix(-self._programme.multipliers)
-            if time.monotonic() >= deadline or (number and before - best < GAINS * (best - goal)):
+            if time.monotonic() >= deadline or (
+                number and before - best < SETTINGS.proofs.product_gain * (best - goal)
+            ):
                 break
         basis = self._programme.basis
         held = basis.is_basic
@@ -148,7 +128,11 @@ class ProductProgramme:
         self._programme.add_rows(np.full(entries.size, -INF), -entries)
         at = np.flatnonzero(self._weighed)
         self._programme.add_columns(
-            np.ones(1), np.zeros(1, dtype=np.int64), at, -np.ones(at.size), low=np.array([goal - abs(goal) * 1e-3])
+            np.ones(1),
+            np.zeros(1, dtype=np.int64),
+            at,
+            -np.ones(at.size),
+            low=np.array([goal - abs(goal) * SETTINGS.proofs.product_floor]),
         )
 
     def _add(self, products: FloatArray) -> None:
@@ -172,6 +156,6 @@ def find_violated_pairs(
     some = rows[:, held]
     value = np.triu(some @ second[np.ix_(held, held)] @ some.T)
     value[known] = 0.0
-    broken = np.flatnonzero(value < -BROKEN)
+    broken = np.flatnonzero(value < -SETTINGS.tolerance.violated_product)
     order = broken[np.argsort(value.ravel()[broken])[:count]]
     return order // len(rows), order % len(rows)

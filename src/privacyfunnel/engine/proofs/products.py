@@ -26,25 +26,16 @@ from itertools import pairwise
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray
-from privacyfunnel.engine.masters.moment_objective import MomentObjective
-from privacyfunnel.engine.objective import chords
+from privacyfunnel.engine.objective import MomentObjective, chords
 from privacyfunnel.engine.problem import Problem
 from privacyfunnel.engine.proofs.branch_and_bound import Boxes, Branching
 from privacyfunnel.engine.proofs.product_programme import (
     ProductBound,
     ProductCuts,
     ProductProgramme,
-    ProductSolver,
     WarmStart,
 )
-
-FLOORS = 6  # parts of the floor's range: a box with a narrow one bounds as well as under LIP
-THIN = 1e-7  # a range shorter than this is not cut
-SLOP = 1e-13  # ranges are rounded outwards by this
-EMPTY = 1e-12  # a box whose ends cross by more than this holds nothing
-TINIEST = 1e-300  # what a logarithm is taken of in place of 0
-SLIVER = 1e-9  # what a curvature is made smaller by, so that rounding does not make it too large
-MIDDLE = 0.1  # of a range: a cut is at least this far from its ends
+from privacyfunnel.engine.settings import SETTINGS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,7 +71,10 @@ def build_constraint_cone(problem: Problem, beyond: float = 0.0) -> ConstraintCo
     if problem.constraints.share.shape[1] == len(L):
         average = problem.constraints.share[0] @ L
     least = float(average[average > 0].min()) * (1 - beyond)
-    floors = (least / problem.exp_epsilon * (1 - SLOP), float(average.max()) * (1 + SLOP))
+    floors = (
+        least / problem.exp_epsilon * (1 - SETTINGS.tolerance.outward),
+        float(average.max()) * (1 + SETTINGS.tolerance.outward),
+    )
     return ConstraintCone(rows / np.abs(rows).max(axis=1, keepdims=True), image, floors)
 
 
@@ -97,9 +91,9 @@ class ProductBox:
         """The same box, shrunk since the image sums to 1; None if it is empty."""
         low, high = self.low[:values], self.high[:values]
         for _ in range(2):
-            high = np.minimum(high, 1.0 - (low.sum() - low) + SLOP)
-            low = np.maximum(low, 1.0 - (high.sum() - high) - SLOP)
-        if (low > high + EMPTY).any():
+            high = np.minimum(high, 1.0 - (low.sum() - low) + SETTINGS.tolerance.outward)
+            low = np.maximum(low, 1.0 - (high.sum() - high) - SETTINGS.tolerance.outward)
+        if (low > high + SETTINGS.tolerance.empty).any():
             return None
         low, high = np.clip(low, 0.0, 1.0), np.clip(np.maximum(low, high), 0.0, 1.0)
         ends = np.append(low, self.low[values:]), np.append(high, self.high[values:])
@@ -110,7 +104,7 @@ class ProductRelaxation:
     """Boxes one at a time, each by a linear programme over products of rows."""
 
     batch = chunk = 1
-    polish_every = 8
+    polish_every = SETTINGS.proofs.product_polish
     finds_vertices = False
     gather_factor = 0.0
 
@@ -120,11 +114,10 @@ class ProductRelaxation:
         objective: MomentObjective,
         reach: FloatArray,
         missing: ProductCuts | None = None,
-        best_products: type[ProductSolver] = ProductProgramme,
     ) -> None:
         self.cone, self.objective, self._reach, self._missing = cone, objective, reach, missing
         self._watched = cone.box_coordinates
-        self._programme = best_products(cone.constraints.shape[1], cone.image.shape[1], cone.floors[1])
+        self._programme = ProductProgramme(cone.constraints.shape[1], cone.image.shape[1], cone.floors[1])
 
     def roots(self, prices: FloatArray, deadline: float) -> Boxes:
         """All there is, with the floor's range in parts."""
@@ -133,7 +126,7 @@ class ProductRelaxation:
         if len(self._watched) == self._reach.size:
             boxes = [ProductBox(low, high, first.one, first)]
         else:
-            edges = np.geomspace(*self.cone.floors, FLOORS + 1)
+            edges = np.geomspace(*self.cone.floors, SETTINGS.proofs.floors + 1)
             boxes = [ProductBox(np.append(low, a), np.append(high, b), first.one, first) for a, b in pairwise(edges)]
         shrunk = (box.tighten(self._reach.size) for box in boxes)
         return _pack_boxes([box for box in shrunk if box is not None], -np.inf)
@@ -192,9 +185,13 @@ class ProductRelaxation:
         low, high = box.low[: len(self.cone.image)], box.high[: len(self.cone.image)]
         slope, intercept = chords(self.objective, low, high)
         width = high - low
-        rise = self.objective.weight * (1.0 + np.log(np.maximum(high, TINIEST))) + slope
-        k = np.where(width > THIN, np.maximum(rise, 0.0) / np.maximum(width, THIN), 0.0)
-        return slope, intercept, k * (1 - SLIVER)
+        rise = self.objective.weight * (1.0 + np.log(np.maximum(high, SETTINGS.tolerance.tiny))) + slope
+        k = np.where(
+            width > SETTINGS.tolerance.thin_range,
+            np.maximum(rise, 0.0) / np.maximum(width, SETTINGS.tolerance.thin_range),
+            0.0,
+        )
+        return slope, intercept, k * (1 - SETTINGS.tolerance.curvature)
 
     def _halves(
         self, box: ProductBox, second: FloatArray | None, D: FloatArray
@@ -209,14 +206,18 @@ class ProductRelaxation:
             X = second[:d, :d]
             v = X.sum(axis=1)
             at, error = T @ v, T @ (D[:d, :d] * (X - np.outer(v, v))).sum(axis=1)
-            if v.min() >= -EMPTY and v.sum() > 0.5:
+            if v.min() >= -SETTINGS.tolerance.empty and v.sum() > 0.5:
                 atom = np.maximum(v, 0.0) / np.maximum(v, 0.0).sum()
             error = error + self._entropy_gap(box, np.clip(at, box.low[:values], box.high[:values]))
-        x = int(np.argmax(np.where(width > THIN, error, -np.inf)))
-        if width[x] <= THIN:
+        x = int(np.argmax(np.where(width > SETTINGS.tolerance.thin_range, error, -np.inf)))
+        if width[x] <= SETTINGS.tolerance.thin_range:
             return None, atom
         low, high = box.low[x], box.high[x]
-        middle = np.clip(0.5 * at[x] + 0.25 * (low + high), low + MIDDLE * width[x], high - MIDDLE * width[x])
+        middle = np.clip(
+            0.5 * at[x] + 0.25 * (low + high),
+            low + SETTINGS.proofs.cut_margin * width[x],
+            high - SETTINGS.proofs.cut_margin * width[x],
+        )
         above, below = box.low.copy(), box.high.copy()
         above[x] = below[x] = middle
         both = (replace(box, high=below).tighten(values), replace(box, low=above).tighten(values))

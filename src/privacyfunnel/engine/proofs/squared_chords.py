@@ -13,26 +13,19 @@ Where a protocol can be good, M is nearly the diagonal of the prior and D nearly
 an atom that costs little has one large entry. The first boxes ask which.
 """
 
-import time
-
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray
-from privacyfunnel.engine.masters.moment_objective import MomentObjective
+from privacyfunnel.engine.objective import MomentObjective
 from privacyfunnel.engine.oracles.polytope import Polytope
-from privacyfunnel.engine.problem import Proof
-from privacyfunnel.engine.proofs.branch_and_bound import BranchAndBound, Polish
 from privacyfunnel.engine.proofs.chords import BoxedChords
-
-HALVINGS = 30  # rounds in which d falls
-LOOSEST, CLOSER = 0.05, 4  # of the whole value: the first excess that is proved; and by how much the next is smaller
-TIGHTEST = 1e-6  # the last one before a target that is smaller, or below 0, which no smaller ones would ever reach
+from privacyfunnel.engine.settings import SETTINGS
 
 
 class SquaredChords(BoxedChords):
     """BoxedChords with a square in the cost."""
 
-    gather_factor = 1.0
+    gather_factor = SETTINGS.proofs.squared_gather
 
     def __init__(self, polytope: Polytope, objective: MomentObjective, reach: FloatArray | None = None) -> None:
         super().__init__(polytope, objective)
@@ -69,23 +62,6 @@ def off_diagonal_bound(D: FloatArray) -> FloatArray:
     off = D.copy()
     np.fill_diagonal(off, -np.inf)
     d = off.max(axis=1)
-    for _ in range(HALVINGS):
+    for _ in range(SETTINGS.proofs.halvings):
         d = 0.5 * (d + (2 * off - d).max(axis=1))
     return np.asarray(d + max(0.0, float((off - 0.5 * (d[:, None] + d)).max())))
-
-
-class TighteningProof:
-    """Proofs of ever smaller targets by the same boxes, since a proof that is cut short says little."""
-
-    def __init__(self, relaxation: SquaredChords, polish: Polish) -> None:
-        self._proof = BranchAndBound(relaxation, relaxation.objective, polish)
-
-    def prove(self, prices: FloatArray, target: float, deadline: float) -> Proof:
-        """See BestFirst.prove."""
-        goal, bound = max(LOOSEST, target), -np.inf
-        while True:
-            proof = self._proof.prove(prices, goal, deadline)
-            bound = max(bound, proof.bound)
-            if goal == target or len(proof.atoms) or time.monotonic() >= deadline:
-                return Proof(bound, proof.atoms)
-            goal = goal / CLOSER if goal / CLOSER > max(target, TIGHTEST) else target

@@ -14,9 +14,7 @@ from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.engine.clock import Clock
 from privacyfunnel.engine.plan import split
 from privacyfunnel.engine.problem import Problem, Split
-
-LEAST = 0.1  # of the time: for the last split, however late it is
-INSIDE = 1e-9  # of ε: atoms that break a row by less break it by rounding
+from privacyfunnel.engine.settings import SETTINGS
 
 
 class ConstraintSource(Protocol):
@@ -39,14 +37,16 @@ class ConstraintList:
     problem: Problem
 
     def initial_problem(self) -> Problem:
-        """The rows that single inputs would break most."""
+        """The rows that single inputs would break most; all of them where they are few."""
+        if len(self.problem.constraints) <= SETTINGS.plan.few_lazy:
+            return self.problem
         alone = self._excess(np.eye(self.problem.size))
         return self._select(np.unique(alone.argmax(axis=0)))
 
     def extend_problem(self, problem: Problem, atoms: FloatArray) -> Problem | None:
         """The row that each atom breaks most."""
         excess = self._excess(atoms) - self.problem.epsilon
-        broken = excess.max(axis=0, initial=0.0) > INSIDE * self.problem.epsilon
+        broken = excess.max(axis=0, initial=0.0) > SETTINGS.tolerance.lazy_constraint * self.problem.epsilon
         known = {tuple(pair) for pair in problem.constraints.pairs.tolist()}
         fresh = [i for i in np.unique(excess.argmax(axis=0)[broken]) if tuple(self._pairs[i].tolist()) not in known]
         if not fresh:
@@ -79,7 +79,7 @@ def split_with_lazy_constraints(source: ConstraintSource, *, gap: float, time_li
     clock = Clock.from_limit(time_limit)
     problem = source.initial_problem()
     while True:
-        found = split(problem, gap=gap, time_limit=max(clock.seconds_left, LEAST * time_limit))
+        found = split(problem, gap=gap, time_limit=max(clock.seconds_left, SETTINGS.reductions.lazy_share * time_limit))
         used = found.weights > 0
         weights, atoms = found.weights[used], np.maximum(found.atoms[used], 0.0)
         larger = source.extend_problem(problem, atoms)

@@ -45,13 +45,8 @@ from privacyfunnel.arrays import FloatArray, IntArray, dense
 from privacyfunnel.engine.objective import Entropy
 from privacyfunnel.engine.problem import Problem, Split
 from privacyfunnel.engine.reductions.refinement import densify_if_small, refine_merged
+from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.model.constraints import LinearConstraints
-
-ALIKE = 1e-13  # relative; equal columns that were computed differ by this much at most
-BALANCED = 0.9  # of ε: a block's own prior keeps that much, since on the boundary it could hardly be split
-ROUNDING = 1e-9  # relative: two of one part may differ by this much more than they should
-ROUNDS = 20  # of moving centres
-BLOCK = 1 << 22  # distances that are computed together
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,11 +98,15 @@ def merge_equal(problem: Problem) -> ReducedProblem:
             else ReducedProblem.from_parts(problem, 0 * every)
         )
     columns = _functionals(problem)
-    scale = np.maximum(np.abs(columns).max(axis=1, keepdims=True), 1e-300)
-    order, part_of, parts = np.lexsort(np.round(columns / scale, 10)), np.zeros(d, dtype=np.int64), 0
+    scale = np.maximum(np.abs(columns).max(axis=1, keepdims=True), SETTINGS.tolerance.tiny)
+    order, part_of, parts = (
+        np.lexsort(np.round(columns / scale, SETTINGS.tolerance.atom_digits)),
+        np.zeros(d, dtype=np.int64),
+        0,
+    )
     first = int(order[0])
     for other in order[1:]:
-        if (np.abs(columns[:, first] - columns[:, other]) > ALIKE * scale[:, 0]).any():
+        if (np.abs(columns[:, first] - columns[:, other]) > SETTINGS.tolerance.merged * scale[:, 0]).any():
             parts += 1
             first = int(other)
         part_of[other] = parts
@@ -123,7 +122,7 @@ def coarsen(problem: Problem, most: int) -> ReducedProblem:
     most 1/P(s): so distances are about those of χ² between posteriors of the secret.
     """
     rows = np.concatenate(problem.constraints.dense)
-    points = np.asarray((rows / np.sqrt(np.maximum(rows.max(axis=1, keepdims=True), 1e-300))).T)
+    points = np.asarray((rows / np.sqrt(np.maximum(rows.max(axis=1, keepdims=True), SETTINGS.tolerance.tiny))).T)
     return ReducedProblem.from_parts(problem, _parts(points, problem.prior, most))
 
 
@@ -136,8 +135,8 @@ def _parts(points: FloatArray, p: FloatArray, most: int) -> IntArray:
         centres = np.concatenate([centres, new])
         nearest = np.minimum(nearest, _distances(points, new)[:, 0])
     part_of = np.zeros(p.size, dtype=np.int64)
-    for _ in range(ROUNDS):
-        height = max(1, BLOCK // len(centres))
+    for _ in range(SETTINGS.reductions.centre_rounds):
+        height = max(1, SETTINGS.reductions.distances // len(centres))
         blocks = [_distances(points[i : i + height], centres).argmin(axis=1) for i in range(0, p.size, height)]
         before, part_of = part_of, np.unique(np.concatenate(blocks), return_inverse=True)[1].reshape(-1)
         if np.array_equal(before, part_of):
@@ -158,7 +157,9 @@ def merge_similar(problem: Problem, eta: float) -> Problem:
     rho = np.exp(-problem.epsilon - eta)
     cells = np.floor(np.log1p(_functionals(problem) / rho) / eta)
     part_of = np.unique(cells, axis=1, return_inverse=True)[1].reshape(-1)
-    looser = problem.epsilon + (2 if problem.constraints.compares_with_everybody else 4) * eta * (1 + ROUNDING)
+    looser = problem.epsilon + (2 if problem.constraints.compares_with_everybody else 4) * eta * (
+        1 + SETTINGS.tolerance.parts
+    )
     return replace(ReducedProblem.from_parts(problem, part_of).problem, epsilon=looser)
 
 
@@ -191,7 +192,7 @@ def relax_parts(problem: Problem, part_of: IntArray) -> Problem:
     each[k] = True
     rows = LinearConstraints.from_groups(np.concatenate([upper, lower]), np.full(k, 1.0 / k), each, pairs)
     mass = np.bincount(part_of, problem.prior).astype(np.float64)
-    return Problem.from_values(mass, rows, problem.epsilon * (1 + ROUNDING))
+    return Problem.from_values(mass, rows, problem.epsilon * (1 + SETTINGS.tolerance.parts))
 
 
 def _functionals(problem: Problem) -> FloatArray:
@@ -276,7 +277,7 @@ def _join_until_feasible(problem: Problem, blocks: list[IntArray]) -> list[IntAr
     sums = np.array(
         [[side[:, inputs] @ problem.prior[inputs] for side in problem.constraints.dense] for inputs in blocks]
     )
-    most = BALANCED * problem.epsilon
+    most = SETTINGS.slack.balanced * problem.epsilon
     while len(blocks) > 1 and (out := _imbalance(sums)).max() > most:
         worst = int(np.argmax(out))
         after = _imbalance(sums + sums[worst])

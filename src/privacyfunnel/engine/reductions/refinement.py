@@ -14,10 +14,7 @@ import numpy as np
 
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray, Matrix, dense, nonzero_entries, sparse
 from privacyfunnel.engine.problem import Split
-
-PLAIN = 4 * 10**7  # numbers in the atoms of a split up to which they are a plain array: a third of a gigabyte
-MOST_ENTRIES = 2 * 10**7  # numbers in the atoms of a split whose inputs are told apart
-NO_WIDTH = 1e-15  # of an atom: what is narrower is rounding
+from privacyfunnel.engine.settings import SETTINGS
 
 
 def refine_merged(split: Split, part_of: IntArray, share: FloatArray, most_atoms: int | None) -> Split:
@@ -39,7 +36,7 @@ def refine_merged(split: Split, part_of: IntArray, share: FloatArray, most_atoms
         for support, of, some in zip(supports, stretches, several, strict=True)
     ]
     size = len(part_of)
-    most = max(MOST_ENTRIES // size, 2 * size) if most_atoms is None else most_atoms
+    most = max(SETTINGS.reductions.refined_entries // size, 2 * size) if most_atoms is None else most_atoms
     left_whole = _atoms_to_keep(split.weights, np.array([len(places) - 1 for places in cuts]), most)
     weights: list[float] = []
     named: list[IntArray] = []  # the inputs of each atom, and what each of them has
@@ -87,7 +84,7 @@ def _cuts(edges: list[FloatArray], stretches: FloatArray) -> FloatArray:
         inside = of_part[(of_part > begin) & (of_part < end)]
         places.append((inside - begin) / (end - begin))
     cuts = np.unique(np.concatenate(places))
-    cuts = cuts[np.append(np.diff(cuts) > NO_WIDTH, True)]
+    cuts = cuts[np.append(np.diff(cuts) > SETTINGS.tolerance.width, True)]
     cuts[0] = 0.0
     return np.asarray(cuts)
 
@@ -104,4 +101,4 @@ def _atoms_to_keep(weights: FloatArray, pieces: IntArray, most: int) -> BoolArra
 
 
 def densify_if_small(atoms: Matrix) -> Matrix:
-    return dense(atoms) if atoms.shape[0] * atoms.shape[1] <= PLAIN else atoms
+    return dense(atoms) if atoms.shape[0] * atoms.shape[1] <= SETTINGS.reductions.dense_entries else atoms

@@ -1,131 +1,78 @@
-r"""The split towards which a mixture falls fastest, where the second moment counts.
+r"""Walks to atoms of small cost H(v) − μ H(A v) − λ·v, for the classical funnel.
 
-At a mixture with :math:`B = M^{-1}F` another split improves on it to first order by as much as its
+By the log-sum inequality :math:`-H(A v) \le \sum_x v_x \ln v_x + \sum_x v_x \bigl(A^T \ln A w - \ln w\bigr)_x` with
+equality at v = w. For μ > 1 the cost lies below a convex function that it meets at w, whose least is at
 
-.. math:: \sum_y q_y \bigl(\lVert B^\top t_y\rVert^2 - \beta H(t_y)\bigr)
+.. math:: v \propto \bigl(w^{\mu} e^{\lambda - \mu A^{T} \ln A w}\bigr)^{1/(\mu - 1)},
 
-is larger. The split that has most of this is the answer of a linear programme over atoms, and its prices λ are those at
-which the bound of the theorem of equivalence is best for this B: an atom of a rare input that the master lacks moves
-the price of that input alone, while at the master's own prices it would be charged to all of them. Programme and search
-take turns, which takes little time beside a master; and what has weight in the end are the atoms that matter together.
+so this step never goes up. Where a promise asks that g·v ≥ 0 for some rows g, the least under these has
+:math:`e^{y \cdot g}` more, with multipliers y ≥ 0 that are found row by row (Newton). For μ ≤ 1 the cost is concave,
+and a walk goes from vertex to vertex by tangents.
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import Protocol
-
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray
-from privacyfunnel.engine.clock import FOREVER, Clock, TimeUpError
-from privacyfunnel.engine.masters.moment_objective import MomentObjective
-from privacyfunnel.engine.masters.restricted_master import PenaltySlack, RestrictedMaster
-from privacyfunnel.engine.objective import Objective, costs
+from privacyfunnel.engine.oracles.polytope import build_polytope
 from privacyfunnel.engine.problem import Problem
-from privacyfunnel.errors import SolverError
-
-ROUNDS = 40  # of programme and search; some ten are usual
-DAMPED = 0.7  # weight of past prices: those of the programme jump while atoms are few
-SEARCHED_TO = 0.05  # of what the split is ahead by: atoms that add less end the turns
-MOST_ADDED = 1000  # per turn
-POOL, PER_INPUT = 3000, 3  # atoms that are remembered from one mixture to the next: so many, or so many for each input
+from privacyfunnel.engine.settings import SETTINGS
 
 
-class ObjectiveSearch(Protocol):
-    """A search that goes on with other objectives."""
+class AverageDescent:
+    """Walks over the atoms of one problem."""
 
-    def set_objective(self, objective: Objective) -> None: ...
-    def start(self, clock: Clock = FOREVER) -> FloatArray: ...
-    def descend(self, prices: FloatArray, clock: Clock = FOREVER) -> FloatArray: ...
+    def __init__(self, problem: Problem, secrets: FloatArray) -> None:
+        self._size, self._secrets = problem.size, secrets
+        self._polytope = build_polytope(problem) if len(problem.constraints) else None
+        self._rows = problem.inequalities if len(problem.constraints) else np.empty((0, problem.size))
+
+    def descend(self, v: FloatArray, prices: FloatArray, mu: float, steps: int) -> FloatArray:
+        """Where walks from these atoms lead; with a promise, near atoms that keep it."""
+        if not len(v):
+            return v
+        if mu > 1.0:
+            return self._descend_convex(v, prices, mu, steps)
+        return np.eye(self._size) if self._polytope is None else self._descend_by_tangents(v, prices, mu)
+
+    def _descend_convex(self, v: FloatArray, prices: FloatArray, mu: float, steps: int) -> FloatArray:
+        A, G = self._secrets, self._rows
+        log_v = np.log(np.maximum(v, SETTINGS.tolerance.tiny))
+        y = np.zeros((len(v), len(G)))
+        for _ in range(steps):
+            ahead = np.log(np.maximum(np.exp(log_v) @ A.T, SETTINGS.tolerance.tiny)) @ A
+            free = (mu * log_v + prices - mu * ahead) / (mu - 1)
+            log_v = _normalise(free + y @ G / (mu - 1))
+            for _ in range(SETTINGS.averages.multiplier_steps if len(G) else 0):
+                self._update_multiplier(y, np.exp(log_v), mu)
+                log_v = _normalise(free + y @ G / (mu - 1))
+        found = np.exp(log_v)
+        found = np.where(found > SETTINGS.tolerance.entry, found, 0.0)
+        return np.asarray(found / found.sum(axis=1, keepdims=True))
+
+    def _update_multiplier(self, y: FloatArray, v: FloatArray, mu: float) -> None:
+        """Newton's step for the multiplier of the row that gains most by it, for every walk."""
+        at = v @ self._rows.T
+        spread = v @ np.square(self._rows).T - np.square(at)
+        step = np.maximum(-at * (mu - 1) / np.maximum(spread, SETTINGS.tolerance.flat_constraint), -y)
+        walk = np.arange(len(v))
+        row = np.argmax(np.abs(step * at), axis=1)
+        y[walk, row] += step[walk, row]
+
+    def _descend_by_tangents(self, v: FloatArray, prices: FloatArray, mu: float) -> FloatArray:
+        A = self._secrets
+        assert self._polytope is not None
+        for _ in range(SETTINGS.averages.tangent_steps):
+            slopes = (
+                mu * (np.log(np.maximum(v @ A.T, SETTINGS.tolerance.entry)) @ A)
+                - np.log(np.maximum(v, SETTINGS.tolerance.entry))
+                - prices
+            )
+            v = self._polytope.minimise(slopes).atoms
+        return v
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SteepestSplit:
-    """A split; and prices, with what they say there is of the sum above.
-
-    Where time was up before, they are those of all that were tried at which the least was found that is cheaper than
-    it should be. There are no atoms where no split was found at all.
-    """
-
-    weights: FloatArray
-    atoms: FloatArray
-    prices: FloatArray
-    most: float  # −λ·p
-    excess: float  # the cheapest atom that was met costs so much less than nothing; infinite where none was sought
-
-
-class SteepestDirection:
-    """Finds such splits, one after another; the atoms met are remembered."""
-
-    def __init__(self, problem: Problem, search: ObjectiveSearch) -> None:
-        self.problem, self.search = problem, search
-        self._pool = np.empty((0, problem.size))
-
-    def remember(self, atoms: FloatArray) -> None:
-        """Have these atoms in the next programme."""
-        self._pool = np.concatenate([atoms, self._pool])
-
-    def find(
-        self,
-        objective: MomentObjective,
-        prices: FloatArray,
-        known: FloatArray,
-        already: float,
-        least: float,
-        clock: Clock,
-    ) -> SteepestSplit:
-        """The split of least cost, from `known` atoms and their prices on.
-
-        The mixture itself has `already` of the sum; atoms of reduced cost above −least are worth nothing.
-        """
-        self.search.set_objective(objective)
-        master = RestrictedMaster(self.problem.prior, PenaltySlack(self.problem.prior, 1.0))
-        atoms = np.concatenate([self.problem.prior[None, :], known, self._pool])
-        cost = costs(objective, atoms)
-        unit = max(1.0, float(np.abs(cost).max()))  # while atoms are few, costs are beyond any solver's tolerance
-        master.add(atoms, cost / unit)
-        master.forbid_slack()
-        best, steady = SteepestSplit(np.empty(0), known[:0], prices, already, np.inf), prices
-        # What a solver does not solve, or not in time, says nothing: what was known before is handed back.
-        with suppress(TimeUpError, SolverError):
-            for _ in range(ROUNDS):
-                weights, prices, _ = master.solve(clock)
-                used, prices = weights > 0, prices * unit
-                most = -float(prices @ self.problem.prior)
-                best = replace(best, weights=weights[used], atoms=master.support_atoms(weights))
-                enough = max(SEARCHED_TO * (most - already), least)
-                steady = DAMPED * steady + (1 - DAMPED) * prices
-                met = self._search_once(master, objective, unit, steady, prices, clock)
-                if met >= -enough:
-                    steady = prices
-                    met = self._search_once(master, objective, unit, steady, prices, clock)
-                over = met >= -enough
-                if over or -met < best.excess:
-                    best = replace(best, prices=prices, most=most, excess=-met)
-                if over:
-                    break
-        reduced = unit * master.costs - master.atoms @ best.prices
-        remembered = max(POOL, PER_INPUT * self.problem.size)
-        self._pool = master.atoms[np.argsort(reduced, kind="stable")[:remembered]]
-        return best
-
-    def _search_once(
-        self,
-        master: RestrictedMaster,
-        objective: MomentObjective,
-        unit: float,
-        at: FloatArray,
-        prices: FloatArray,
-        clock: Clock,
-    ) -> float:
-        """Search at some prices; the least reduced cost at the programme's own of what was new to it."""
-        clock.check()
-        found = self.problem.clean(self.search.descend(at, clock))
-        cost = costs(objective, found)
-        reduced = cost - found @ prices
-        order = np.argsort(reduced, kind="stable")[:MOST_ADDED]
-        order = order[reduced[order] < 0]
-        new = order[master.add(found[order], cost[order] / unit)]
-        return float(reduced[new].min(initial=0.0))
+def _normalise(log_v: FloatArray) -> FloatArray:
+    log_v = log_v - log_v.max(axis=1, keepdims=True)
+    return np.asarray(np.maximum(log_v - np.log(np.exp(log_v).sum(axis=1, keepdims=True)), SETTINGS.tolerance.log_tiny))

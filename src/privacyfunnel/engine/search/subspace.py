@@ -1,89 +1,175 @@
-"""Searching among some inputs at a time, where all of them take too long."""
+r"""Subspace search: descents by tangents, each among few inputs, where one over all inputs takes too long.
 
-from abc import ABC, abstractmethod
+An atom over the inputs Z is a v >= 0 on Z with sum 1 and :math:`A_Z v \ge 0`, A being the inequalities of the whole
+problem. Most inequalities have no negative entry on a small Z and drop out, so each step is a small linear programme.
+
+An atom that names an input must hide it among others in every class of that input. So a descent stays among inputs
+that share the smallest classes with the one that is wanted: the nearness of two inputs is
+
+.. math:: \sum_{l \ni x, z} 1 / m_l,
+
+m_l being the mass of class l, times a random factor so that every input is considered. Inputs still missing late in a
+run are rare ones that few atoms can hide; most descents therefore start between two known atoms: one that has the
+wanted input, and a cheap one near it.
+"""
+
+from __future__ import annotations
+
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.engine.clock import FOREVER, Clock
+from privacyfunnel.engine.lp.highs import DUAL, INF, Programme
 from privacyfunnel.engine.objective import tangents
-from privacyfunnel.engine.oracles.constraint_oracle import ConstraintOracle
 from privacyfunnel.engine.problem import Problem
-from privacyfunnel.engine.search.searches import NEAR_ZERO, PREFERENCE, descend_by_tangents, distinct_atoms
+from privacyfunnel.engine.search.base import descend_by_tangents, distinct_atoms
+from privacyfunnel.engine.settings import SETTINGS
 
 
-class SubspaceMinimiser(Protocol):
-    """Minimises linear costs over the atoms that have some inputs only."""
+class RatioConstraints:
+    """The inequalities of a problem in the ratios v/p; a subspace takes those that can fail on its inputs."""
 
-    def cheapest(self, cost: FloatArray, deadline: float = np.inf) -> FloatArray | None:
-        """The cheapest atom; none where there is none, or none is found in time."""
+    def __init__(self, problem: Problem) -> None:
+        self._prior = problem.prior
+        self._entries = np.ascontiguousarray((problem.inequalities * problem.prior).T)  # a row per input
+
+    def restrict(self, inputs: IntArray) -> SubspaceOracle:
+        """The linear programme over these inputs."""
+        entries = self._entries[inputs]
+        return SubspaceOracle(self._prior[inputs], entries[:, entries.min(axis=0) < 0])
 
 
-class SubspaceSearch(ABC):
-    """Walks by tangents each of which stays among some inputs, and a pool of the cheapest atoms that were met.
+class SubspaceOracle:
+    """A linear programme whose costs change between solves; each constraint is scaled to a largest entry of 1.
 
-    An atom has few inputs, and most rows say nothing about a few, so that the programme of a step is small.
+    Though another cost leaves the last basis primal feasible, the dual simplex method of HiGHS is the faster one.
     """
 
-    patience = 8  # each search looks at little
-    pool: int  # atoms that are remembered
-    longest: int  # steps
+    def __init__(self, prior: FloatArray, entries: FloatArray) -> None:
+        self._prior = prior / prior.max()
+        d, m = entries.shape
+        by_input = np.column_stack([self._prior, entries / np.abs(entries).max(axis=0)])
+        column, row = np.nonzero(by_input)
+        self._programme = Programme(simplex_strategy=DUAL)
+        self._programme.add_rows(np.eye(1, m + 1)[0], np.append(1.0, np.full(m, INF)))
+        self._programme.add_columns(np.zeros(d), np.searchsorted(column, np.arange(d)), row, by_input[column, row])
 
-    def __init__(self, problem: Problem, together: int) -> None:
-        self._problem, self._together = problem, together
+    def cheapest(self, cost: FloatArray, deadline: float = np.inf) -> FloatArray | None:
+        """The atom that minimises cost·v; None if these inputs make no atom, or time ran out."""
+        self._programme.set_costs(cost * self._prior)
+        if not self._programme.run(deadline):
+            return None
+        ratio = np.maximum(self._programme.solution, 0.0)
+        v = np.where(ratio > SETTINGS.tolerance.solver_dust * ratio.max(), ratio, 0.0) * self._prior
+        return np.asarray(v / v.sum()) if v.any() else None
+
+
+class SubspaceSearch:
+    """Descents among the neighbours of wanted inputs, most of them between known atoms, and a pool of cheap atoms."""
+
+    patience = SETTINGS.search.subspace_patience
+
+    def __init__(self, problem: Problem, together: int, at_first: int) -> None:
+        """Descents look at `together` inputs; the first ones, of a single step, at `at_first`."""
+        self._problem, d = problem, problem.size
+        self._together, self._at_first = min(together, d), min(at_first, d)
         self._random = np.random.default_rng(1)
-        self._pool = np.empty((0, problem.size))
+        self._pool = np.empty((0, d))
+        members = problem.constraints.members[problem.constraints.compared_classes].astype(np.float64)
+        self._near = (members.T / (members @ problem.prior)) @ members
 
-    @cached_property
-    def _full_oracle(self) -> SubspaceMinimiser:
-        """The programme over all inputs, kept from walk to walk."""
-        return self._oracle_for(np.arange(self._problem.size))
-
-    @abstractmethod
-    def _oracle_for(self, inputs: IntArray) -> SubspaceMinimiser:
-        """The programme over these inputs, some or all."""
-
-    @abstractmethod
-    def cover(self, prices: FloatArray, missing: FloatArray, clock: Clock = FOREVER) -> FloatArray:
-        """What walks pass that begin near what is missing."""
-
-    @abstractmethod
-    def _neighbourhood(self, inputs: IntArray) -> IntArray:
-        """These inputs and others, up to as many as a walk may look at."""
+    def start(self, clock: Clock = FOREVER) -> FloatArray:
+        """For the likeliest inputs, while time lasts, the atom among its neighbours that gives it most."""
+        d, until, met = self._problem.size, clock.part(SETTINGS.search.starting_share), []
+        for x in np.argsort(-self._problem.prior, kind="stable").tolist():
+            if until.late:
+                break
+            inputs = self._nearest(np.array([x]), self._at_first)
+            met.append(self._walk(inputs, -np.eye(1, d, x)[0], np.zeros(d), 1, clock))
+        return self._add_to_pool(met, np.zeros(d))
 
     def descend(self, prices: FloatArray, clock: Clock = FOREVER) -> FloatArray:
-        """What walks pass that begin anywhere."""
+        """Atoms on descents that start anywhere."""
         return self.cover(prices, self._problem.prior, clock)
 
+    def cover(self, prices: FloatArray, missing: FloatArray, clock: Clock = FOREVER) -> FloatArray:
+        """Atoms on descents that start between an atom that has what is missing and one near it, both rather cheap."""
+        d, met, failed = self._problem.size, list[FloatArray](), 0
+        reduced = self._reduced_costs(prices)
+        likely = self._pool * np.exp(-np.maximum(reduced, 0.0))[:, None]
+        cheap = self._pool[np.argsort(reduced)[:d]]
+        for number, wanted in enumerate(
+            self._random.choice(d, SETTINGS.search.subspace_walks, p=missing / missing.sum())
+        ):
+            if clock.late:
+                break
+            if number % SETTINGS.search.fresh_walks and likely[:, wanted].any():
+                one = self._pool[self._draw(likely[:, wanted])]
+                slopes, inputs = self._start_between(one, cheap[self._draw(cheap @ (self._near @ one))])
+            else:
+                slopes = self._random.exponential(size=d) * self._random.uniform(0, SETTINGS.search.noise)
+                slopes[wanted] -= self._random.uniform(*SETTINGS.search.preference)
+                inputs = self._nearest(np.array([wanted]), self._together)
+            met.append(self._walk(inputs, slopes, prices, SETTINGS.search.subspace_steps, clock))
+            failed += not len(met[-1])
+        if failed > SETTINGS.search.subspace_walks // 2:  # at small ε no atom has few inputs
+            self._together = min(2 * self._together, d)
+        return self._add_to_pool(met, prices)
+
     def polish(self, atoms: FloatArray, prices: FloatArray) -> FloatArray:
-        """What walks from these atoms pass."""
-        slopes = tangents(self._problem.objective, atoms, NEAR_ZERO)
+        """Atoms on descents from these."""
+        slopes = tangents(self._problem.objective, atoms, SETTINGS.tolerance.near_zero)
         met = [
-            self._walk(self._neighbourhood(np.flatnonzero(atom)), slope, prices, self.longest)
+            self._walk(
+                self._nearest(np.flatnonzero(atom), self._together), slope, prices, SETTINGS.search.subspace_steps
+            )
             for atom, slope in zip(atoms, slopes, strict=True)
         ]
         return self._add_to_pool(met, prices)
 
-    def _cheapest(self, most: int, prices: FloatArray) -> FloatArray:
-        """So many of the pool, those that cost least now."""
-        return self._pool[np.argsort(self._reduced_costs(prices))[:most]]
+    def _start_between(self, one: FloatArray, other: FloatArray) -> tuple[FloatArray, IntArray]:
+        """Slopes of the cost at a random mixture of two atoms, more or less sharp; its inputs and their neighbours."""
+        share = self._random.random()
+        mixed = share * one + (1 - share) * other
+        least = 10 ** self._random.uniform(*SETTINGS.search.sharpness)
+        inputs = self._nearest(np.flatnonzero(mixed), self._together)
+        return tangents(self._problem.objective, mixed[None], least)[0], inputs
 
-    def _reduced_costs(self, prices: FloatArray) -> FloatArray:
-        """The reduced cost of everything in the pool."""
-        return np.asarray(self._problem.costs(self._pool) - self._pool @ prices)
+    def _draw(self, chances: FloatArray) -> int:
+        """An index drawn with probabilities proportional to these; uniformly where all are 0."""
+        total = float(chances.sum())
+        return int(self._random.choice(chances.size, p=chances / total if total > 0 else None))
+
+    def _nearest(self, inputs: IntArray, most: int) -> IntArray:
+        """These inputs and their neighbours, `most` in all."""
+        d = self._problem.size
+        if d <= most:
+            return np.arange(d)
+        near = self._near[inputs].sum(axis=0) * self._random.exponential(size=d)
+        near[inputs] = np.inf
+        return np.sort(np.argpartition(-near, most)[: max(most, inputs.size)])
+
+    @cached_property
+    def _constraints(self) -> RatioConstraints:
+        return RatioConstraints(self._problem)
+
+    @cached_property
+    def _full_oracle(self) -> SubspaceOracle:
+        """The programme over all inputs, kept between descents."""
+        return self._constraints.restrict(np.arange(self._problem.size))
 
     def _walk(
         self, inputs: IntArray, slopes: FloatArray, prices: FloatArray, longest: int, clock: Clock = FOREVER
     ) -> FloatArray:
-        """The atoms on a walk among these inputs; none where these alone make no allowed atom."""
+        """The atoms of one descent among these inputs; none if these alone make no atom."""
         d = self._problem.size
-        programme = self._full_oracle if inputs.size == d else self._oracle_for(inputs)
+        oracle = self._full_oracle if inputs.size == d else self._constraints.restrict(inputs)
 
         def cheapest(costs: FloatArray) -> FloatArray:
-            v = programme.cheapest(costs[0, inputs], clock.deadline)
+            v = oracle.cheapest(costs[0, inputs], clock.deadline)
             if v is None:
                 return np.empty((0, d))
             atom = np.zeros((1, d))
@@ -92,58 +178,13 @@ class SubspaceSearch(ABC):
 
         return descend_by_tangents(cheapest, self._problem.objective, slopes[None, :], prices, longest)
 
+    def _reduced_costs(self, prices: FloatArray) -> FloatArray:
+        return np.asarray(self._problem.costs(self._pool) - self._pool @ prices)
+
     def _add_to_pool(self, met: Sequence[FloatArray], prices: FloatArray) -> FloatArray:
-        """The different ones of these atoms; the pool keeps what costs least now, however long ago it was met."""
+        """The distinct atoms of these; the pool keeps those that are cheapest now."""
         atoms = distinct_atoms(np.concatenate([self._pool[:0], *met]))
         self._pool = distinct_atoms(np.concatenate([atoms, self._pool]))
-        if len(self._pool) > self.pool:
-            self._pool = self._cheapest(self.pool, prices)
+        if len(self._pool) > SETTINGS.search.subspace_pool:
+            self._pool = self._pool[np.argsort(self._reduced_costs(prices))[: SETTINGS.search.subspace_pool]]
         return atoms
-
-
-class RandomSubspaceSearch(SubspaceSearch):
-    """The inputs of each walk are chosen by chance, around an atom that is cheap already or what is wanted."""
-
-    walks = 16
-    pool = 512
-    longest = 11
-
-    def start(self, clock: Clock = FOREVER) -> FloatArray:
-        """None: a programme per input, each far from the last, takes longer than what it finds is worth."""
-        return self._pool[:0]
-
-    def cover(self, prices: FloatArray, missing: FloatArray, clock: Clock = FOREVER) -> FloatArray:
-        """What walks pass that begin near what is missing, every other one from an atom that is cheap already."""
-        d = self._problem.size
-        near = self._cheapest(self.walks, prices)
-        met: list[FloatArray] = []
-        nowhere = 0
-        for number, wanted in enumerate(self._random.choice(d, self.walks, p=missing / missing.sum())):
-            if clock.late:
-                break
-            if number % 2 == 1 and number < len(near):
-                slopes = tangents(self._problem.objective, near[[number]], NEAR_ZERO)[0]
-                inputs = self._neighbourhood(np.flatnonzero(near[number]))
-            else:
-                slopes = self._random.exponential(size=d) * self._random.uniform(0, 2)
-                slopes[wanted] -= self._random.uniform(*PREFERENCE)
-                inputs = self._neighbourhood(np.array([wanted]))
-            passed = self._walk(inputs, slopes, prices, self.longest, clock)
-            nowhere += not len(passed)
-            met.append(passed)
-        if nowhere > self.walks // 2:  # at small ε no atom has few inputs
-            self._together = min(2 * self._together, d)
-        return self._add_to_pool(met, prices)
-
-    def _oracle_for(self, inputs: IntArray) -> ConstraintOracle:
-        if inputs.size == self._problem.size:
-            return ConstraintOracle(self._problem)
-        return ConstraintOracle(self._problem.restrict(inputs), once=True)
-
-    def _neighbourhood(self, inputs: IntArray) -> IntArray:
-        """These inputs and others, up to as many as a walk may look at."""
-        d = self._problem.size
-        if d <= self._together:
-            return np.arange(d)
-        others = self._random.permutation(np.setdiff1d(np.arange(d), inputs))
-        return np.sort(np.concatenate([inputs, others])[: self._together])

@@ -5,19 +5,16 @@ letting a non-basic variable j enter moves the basic ones along a column of B^-1
 looks further than a tangent does, so it is how the search goes wherever the polytope has few rows.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.engine.clock import FOREVER, Clock
 from privacyfunnel.engine.lp.batched_simplex import inverses
-from privacyfunnel.engine.objective import Objective, reduced_costs
+from privacyfunnel.engine.objective import Objective, reduced_costs, tangents
 from privacyfunnel.engine.oracles.polytope import Polytope
-
-IMPROVES = 1e-11  # a step that gains less is rounding
-STEP = 1e-9  # entries of a column that are smaller do not limit a step
-LONGEST = 30  # steps of a walk
+from privacyfunnel.engine.settings import SETTINGS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,7 +34,7 @@ class Vertices:
     def index_by_atom(self, inputs: int) -> dict[bytes, int]:
         """For every different atom, up to rounding, the first vertex that is it."""
         first: dict[bytes, int] = {}
-        for i, atom in enumerate(np.round(self.x[:, :inputs], 10) + 0.0):  # -0 becomes 0
+        for i, atom in enumerate(np.round(self.x[:, :inputs], SETTINGS.tolerance.atom_digits) + 0.0):  # -0 becomes 0
             first.setdefault(atom.tobytes(), i)
         return first
 
@@ -58,7 +55,7 @@ class VertexWalks:
         """From each vertex to a vertex none of whose neighbours has smaller reduced cost."""
         x, basis = start.x.copy(), start.basis.copy()
         live = np.arange(x.shape[0])
-        for _ in range(LONGEST):
+        for _ in range(SETTINGS.search.vertex_steps):
             if not live.size or clock.late:
                 break
             better, new_x, new_basis = self._best_neighbours(x[live], basis[live], prices)
@@ -92,8 +89,15 @@ class VertexWalks:
         rises = x - polytope.low <= polytope.high - x
         W *= np.where(rises, 1.0, -1.0)[:, None, :]
         limit = np.full(W.shape, np.inf)
-        np.divide(np.maximum(x_basic - polytope.low[basis], 0.0)[:, :, None], W, out=limit, where=W > STEP)
-        np.divide(-np.maximum(polytope.high[basis] - x_basic, 0.0)[:, :, None], W, out=limit, where=W < -STEP)
+        np.divide(
+            np.maximum(x_basic - polytope.low[basis], 0.0)[:, :, None], W, out=limit, where=SETTINGS.tolerance.step < W
+        )
+        np.divide(
+            -np.maximum(polytope.high[basis] - x_basic, 0.0)[:, :, None],
+            W,
+            out=limit,
+            where=-SETTINGS.tolerance.step > W,
+        )
         leave = np.argmin(limit, axis=1)
         step = np.take_along_axis(limit, leave[:, None, :], 1)[:, 0]
         span = polytope.high - polytope.low
@@ -117,7 +121,9 @@ class VertexWalks:
         cost[rows, basis] = np.inf
         best = np.argmin(cost, axis=1)
         lowest = np.take_along_axis(cost, best[:, None], 1)[:, 0]
-        better = np.flatnonzero(lowest < reduced_costs(self.objective, np.maximum(x[:, :d], 0.0), prices) - IMPROVES)
+        better = np.flatnonzero(
+            lowest < reduced_costs(self.objective, np.maximum(x[:, :d], 0.0), prices) - SETTINGS.tolerance.improvement
+        )
         best, nth = best[better], np.arange(better.size)
         new_x, new_basis = x[better], basis[better]
         new_x[nth[:, None], new_basis] = moved[better, :, best]
@@ -153,10 +159,110 @@ class VertexWalks:
         unscaled = np.matmul(self._inverses(scaled, basis), (rest * row_scale)[:, :, None])[:, :, 0]
         x_basic = unscaled * column_scale[basis]
         snapped[rows, basis] = x_basic
-        sound = ((snapped >= polytope.low - STEP) & (snapped <= polytope.high + STEP)).all(axis=1)
+        sound = (
+            (snapped >= polytope.low - SETTINGS.tolerance.step) & (snapped <= polytope.high + SETTINGS.tolerance.step)
+        ).all(axis=1)
         return Vertices(np.clip(snapped, polytope.low, polytope.high), basis)[np.flatnonzero(sound)]
 
     @staticmethod
     def _inverses(matrix: FloatArray, basis: IntArray) -> FloatArray:
         """The inverse of every basis matrix, (k, m, m)."""
         return inverses(matrix.T[basis].transpose(0, 2, 1))
+
+
+class VertexSearch:
+    """Walks over the vertices of a polytope from chance starts, and from the best of a pool of those that were met."""
+
+    starts = SETTINGS.search.vertex_starts  # walks at once
+
+    def __init__(self, polytope: Polytope, objective: Objective, *, in_turn: bool = False) -> None:
+        """With `in_turn`, each search begins around the next inputs, so that every input has its turn: for runs in
+        which no proof says what walks from random starts have missed."""
+        self.walks, self.polytope, self._in_turn, self._next = VertexWalks(polytope, objective), polytope, in_turn, 0
+        self.patience = -(-polytope.inputs // self.starts) if in_turn else 1
+        self._random = np.random.default_rng(1)
+        m, n = polytope.matrix.shape
+        self._pool = Vertices(np.empty((0, n)), np.empty((0, m), dtype=np.int64))
+        self._known: dict[bytes, None] = {}  # what is in the pool, in the same order
+
+    def set_objective(self, objective: Objective) -> None:
+        """Go on with another objective; what was met is remembered."""
+        self.walks = replace(self.walks, objective=objective)
+
+    def start(self, clock: Clock = FOREVER) -> FloatArray:
+        """For each input the atom that gives it most, as far as there is time: the others are found when missing."""
+        inputs, batch = self.polytope.inputs, self.polytope.batch
+        until = clock.part(SETTINGS.search.starting_share_in_turn if self._in_turn else SETTINGS.search.starting_share)
+        found = []
+        for first in range(0, inputs, batch):
+            if until.late:
+                break
+            some = -np.eye(min(batch, inputs - first), inputs, first)
+            found.append(self._add_to_pool(self.walks.cheapest(some, until)))
+        return np.concatenate(found) if found else self._pool.x[:0, :inputs]
+
+    def descend(self, prices: FloatArray, clock: Clock = FOREVER) -> FloatArray:
+        """Where long walks end."""
+        noise = self._noise()
+        if self._in_turn:
+            wanted = (self._next + np.arange(self.starts)) % self.polytope.inputs
+            self._next = int(wanted[-1]) + 1
+            noise = self._bias_slopes(noise, wanted)
+        starts = self.walks.cheapest(noise - prices, clock)
+        return self._add_to_pool(self.walks.descend(starts.concatenate(self._cheapest(prices)), prices, clock))
+
+    def cover(self, prices: FloatArray, missing: FloatArray, clock: Clock = FOREVER) -> FloatArray:
+        """Many different atoms of small reduced cost, above all such that give probability to what is missing.
+
+        Short walks rather than long ones: where there are many inputs no single atom matters, all on the way do.
+        """
+        return self.search_around(
+            prices, self._random.choice(self.polytope.inputs, self.starts, p=missing / missing.sum()), clock
+        )
+
+    def search_around(self, prices: FloatArray, wanted: IntArray, clock: Clock = FOREVER) -> FloatArray:
+        """What short walks pass that begin where each of these inputs, at most as many as `starts`, is made cheaper."""
+        starts = self.walks.cheapest(self._bias_slopes(self._noise(), wanted) - prices, clock)
+        return self._add_to_pool(
+            self.walks.trace(starts.concatenate(self._cheapest(prices)), prices, SETTINGS.search.short_steps, clock)
+        )
+
+    def _bias_slopes(self, noise: FloatArray, wanted: IntArray) -> FloatArray:
+        """These slopes, in which one of these inputs is cheaper in each row."""
+        noise = noise[: len(wanted)]
+        noise[np.arange(len(wanted)), wanted] -= self._random.uniform(*SETTINGS.search.preference, size=len(wanted))
+        return noise
+
+    def polish(self, atoms: FloatArray, prices: FloatArray) -> FloatArray:
+        """Vertices reached downhill from these atoms."""
+        slopes = tangents(self.walks.objective, atoms, SETTINGS.tolerance.near_zero) - prices
+        return self._add_to_pool(self.walks.descend(self.walks.cheapest(slopes), prices))
+
+    def _noise(self) -> FloatArray:
+        d, B = self.polytope.inputs, self.walks.objective.square
+        if B is None:
+            return self._random.exponential(size=(self.starts, d)) * self._random.uniform(
+                0, SETTINGS.search.noise, size=(self.starts, 1)
+            )
+        # A square has slopes of its own size: along chance directions of B, and at chance distributions.
+        along = self._random.normal(size=(self.starts, B.shape[1])) * self._random.uniform(
+            0, SETTINGS.search.farthest, size=(self.starts, 1)
+        )
+        at = self._random.dirichlet(np.full(d, SETTINGS.search.spread), self.starts) @ B
+        return -2.0 * np.where(np.arange(self.starts)[:, None] % 2 == 0, along, at) @ B.T
+
+    def _cheapest(self, prices: FloatArray) -> Vertices:
+        """Those of the pool that cost least now."""
+        reduced = reduced_costs(self.walks.objective, self._pool.x[:, : self.polytope.inputs], prices)
+        return self._pool[np.argsort(reduced)[: self.starts]]
+
+    def _add_to_pool(self, found: Vertices) -> FloatArray:
+        """Remember these vertices as starts for later searches; the different ones, as atoms."""
+        atoms = found.index_by_atom(self.polytope.inputs)
+        new = [key for key in atoms if key not in self._known]
+        if new:
+            keys = [*new, *self._known][: SETTINGS.search.vertex_pool]
+            self._known = dict.fromkeys(keys)
+            fresh = found[np.array([atoms[key] for key in new], dtype=np.int64)]
+            self._pool = fresh.concatenate(self._pool)[np.arange(len(keys))]
+        return found.x[list(atoms.values()), : self.polytope.inputs]

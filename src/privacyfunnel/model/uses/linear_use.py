@@ -35,7 +35,7 @@ from privacyfunnel.model.uses.ordinal_scale import (
     value_positions,
 )
 from privacyfunnel.model.uses.use import Use
-from privacyfunnel.tables.coding.column_names import suggest_name
+from privacyfunnel.names import suggest_name
 
 MARGIN = "margin"  # how it is asked for
 ABSOLUTE, SQUARED, NEARBY = "absolute", "squared", "nearby"

@@ -10,8 +10,7 @@ import numpy as np
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.errors import ColumnError, ParameterError
 from privacyfunnel.model.joint import Attribute, Joint
-from privacyfunnel.tables.coding.column_names import MISSING, split_names, suggest_name, validate_columns
-from privacyfunnel.tables.coding.merges import OTHER
+from privacyfunnel.names import MISSING, OTHER, split_names, suggest_name, validate_columns
 
 Orders = tuple[tuple[str, tuple[str, ...]], ...]  # a column, and its labels from least to largest; none: its own order
 

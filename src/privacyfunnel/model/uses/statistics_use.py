@@ -23,7 +23,7 @@ from privacyfunnel.model.contingency_csv import read_table
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.protocols.channel_protocol import Protocol
 from privacyfunnel.model.uses.use import Use
-from privacyfunnel.tables.coding.column_names import split_names, suggest_name
+from privacyfunnel.names import split_names, suggest_name
 
 POPULATION = "population"  # how that target is asked for
 WEIGHT = "weight"  # the header of a file that weighs values

@@ -9,7 +9,7 @@ from privacyfunnel.errors import ParameterError
 from privacyfunnel.model.uses.linear_use import parse_distance, parse_values
 from privacyfunnel.model.uses.statistics_use import parse_balanced, parse_statistics
 from privacyfunnel.model.uses.use import Information, Use
-from privacyfunnel.tables.coding.column_names import suggest_name
+from privacyfunnel.names import suggest_name
 
 
 def _parse_information(text: str) -> Information:

@@ -23,11 +23,12 @@ from privacyfunnel.model.comparisons import Leak
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.protocols.sparse_protocol import SparseProtocol
+from privacyfunnel.release.domain_coding import column_bins, rest_merges
 from privacyfunnel.tables.coding.bins import Bins
 from privacyfunnel.tables.coding.merges import Merge
 
 if TYPE_CHECKING:
-    from privacyfunnel.tables.readers.table_files import Table
+    from privacyfunnel.tables.readers.table_interface import Table
 
 MOST_CHANCES = 2**21  # pairs of a record and what it can become in all releases together that are gone through
 MOST_LOOKS = 2**26  # chances gone through for all sets of columns that someone may know: a minute or two
@@ -144,7 +145,7 @@ def _stated_bins(sealed: Sequence[SealedProtocol]) -> dict[str, Bins]:
     """The published columns of all protocols, each with its edges, on which they must agree."""
     stated: dict[str, Bins] = {}
     for one in sealed:
-        for mine in one.domain.column_bins:
+        for mine in column_bins(one.domain):
             if stated.setdefault(mine.column, mine) != mine:
                 raise ColumnError(
                     f"protocols that are composed must cut '{mine.column}' into the same bins; these do not. "
@@ -157,7 +158,7 @@ def _shared_merges(sealed: Sequence[SealedProtocol], promise: Promise) -> tuple[
     """How the values of each column are merged where all protocols that have it agree; else they are counted apart."""
     stated: dict[str, set[Merge | None]] = {}
     for one in sealed:
-        mine = {rule.column: rule for rule in one.domain.rest_merges}
+        mine = {rule.column: rule for rule in rest_merges(one.domain)}
         for at in one.domain.attributes:
             stated.setdefault(at.name, set()).add(mine.get(at.name))
     unlike = [name for name, rules in stated.items() if len(rules) > 1]

@@ -20,9 +20,8 @@ from privacyfunnel.designs.methods import find_method
 from privacyfunnel.errors import PrivacyFunnelError
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.secret_merge import merge_secrets
+from privacyfunnel.names import MISSING, OTHER, unique_label
 from privacyfunnel.release.design import QUICK, DesignResult
-from privacyfunnel.tables.coding.column_names import MISSING, unique_label
-from privacyfunnel.tables.coding.merges import OTHER
 
 FEW = 5  # rows that a value must have not to point at people
 RARE_SECRET = 200  # rows: a sample cannot exclude much about a secret that has fewer

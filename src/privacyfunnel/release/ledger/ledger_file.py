@@ -26,10 +26,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from privacyfunnel.atomic_files import atomic_file
 from privacyfunnel.errors import LedgerError, OutputError
 from privacyfunnel.release.release_files import TABLES
-from privacyfunnel.tables.readers.sources import TableSource, resolve_source
-from privacyfunnel.tables.writers.atomic_files import atomic_file
+from privacyfunnel.tables.readers.table_files import TableSource, resolve_source
 
 NAME = ".privacyfunnel-ledger.json"
 VERSION = 1

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from privacyfunnel.release.row_sampler import RowSampler
     from privacyfunnel.tables.coding.bins import Bins
     from privacyfunnel.tables.coding.merges import Merge
-    from privacyfunnel.tables.readers.sources import TableSource
+    from privacyfunnel.tables.readers.table_files import TableSource
 
 NOTHING = "Nothing was written"
 

@@ -13,7 +13,7 @@ from privacyfunnel.studio.pages.page_definition import Form, PageRequest, Studio
 from privacyfunnel.studio.sessions import Session
 from privacyfunnel.studio.task_pool import DONE, Job
 from privacyfunnel.tables.coding.coders import MOST_NUMBERS
-from privacyfunnel.tables.coding.column_profiles import DATES, NUMBERS, ColumnProfile
+from privacyfunnel.tables.coding.exploration import DATES, NUMBERS, ColumnProfile
 from privacyfunnel.tables.coding.grouping_rules import PARTS
 
 NAMES = {SECRET: "Secret", PUBLISH: "Published, protected", KEEP: "Kept as it is", LEAVE: "Left out"}

@@ -9,7 +9,7 @@ from privacyfunnel.studio.choices import Choices, TableFile
 from privacyfunnel.studio.pages.page_definition import Form, StudioPage
 from privacyfunnel.studio.sessions import Session
 from privacyfunnel.studio.task_pool import Job
-from privacyfunnel.tables.readers.dialect import Dialect
+from privacyfunnel.tables.readers.formats import Dialect
 
 DELIMITERS = {",": "comma ,", ";": "semicolon ;", "\t": "tab", "|": "bar |"}
 ENCODINGS = ("utf-8", "windows-1252", "iso-8859-1", "utf-16")

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from privacyfunnel.studio.choices import TableFile
 from privacyfunnel.studio.tasks.progress_messages import ProgressReporter
 from privacyfunnel.tables.coding.bin_syntax import parse_bin
-from privacyfunnel.tables.coding.column_profiles import ColumnProfile, profile_columns
 from privacyfunnel.tables.coding.encoding import encode
+from privacyfunnel.tables.coding.exploration import ColumnProfile, profile_columns
 from privacyfunnel.tables.readers.delimited import DelimitedTable
-from privacyfunnel.tables.readers.dialect import Dialect
+from privacyfunnel.tables.readers.formats import Dialect
 from privacyfunnel.tables.readers.table_files import open_table
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from privacyfunnel.atomic_files import check_target
 from privacyfunnel.release.release import Release
 from privacyfunnel.release.release_files import ReportPage
 from privacyfunnel.release.sanitise import sanitise_file
@@ -15,7 +16,6 @@ from privacyfunnel.report.release_page import Occasion, pages
 from privacyfunnel.studio.choices import Choices
 from privacyfunnel.studio.repeat_scripts import command_line
 from privacyfunnel.studio.tasks.progress_messages import ProgressReporter
-from privacyfunnel.tables.writers.atomic_files import check_target
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from privacyfunnel.audits.column_groups import measure_column_group
 from privacyfunnel.audits.scan import ColumnScan, Scan, scan
 from privacyfunnel.errors import InputError
 from privacyfunnel.model.belief_bounds import LARGEST
+from privacyfunnel.names import format_names
 from privacyfunnel.studio.choices import PUBLISH, SECRET, Choices
 from privacyfunnel.studio.tasks.progress_messages import ProgressReporter
-from privacyfunnel.tables.coding.column_names import format_names
 from privacyfunnel.tables.readers.table_files import open_table
 
 

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from privacyfunnel.errors import ParameterError, TableError
-from privacyfunnel.tables.coding.bins import Bins, format_number
-from privacyfunnel.tables.coding.grouping import Grouping
+from privacyfunnel.tables.coding.bins import Bins, Grouping, format_number
 from privacyfunnel.tables.coding.grouping_rules import MOST_GROUPED, PARTS, ByDate, Ends, Prefix, ValueMap
 from privacyfunnel.tables.readers.text_encoding import detect_delimiter, detect_encoding, open_text
 

@@ -1,4 +1,6 @@
-"""Bins: how numbers become finitely many values.
+"""What a grouping is: a rule by which the entries of a column get coarser labels.
+
+Bins: how numbers become finitely many values.
 
 Edges e₁ < … < eₙ cut the line into `< e₁`, `[e₁, e₂)`, …, `>= eₙ`. Quantiles are edges that come from the data, and are
 rounded, since an edge is published and an exact quantile is the number of a person.
@@ -7,16 +9,43 @@ rounded, since an edge is published and an exact quantile is the number of a per
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
+
+import polars as pl
 
 from privacyfunnel.errors import ParameterError
+from privacyfunnel.tables.readers.formats import NumberFormat
 
-if TYPE_CHECKING:
-    from privacyfunnel.tables.coding.grouping import Grouping
+GroupedEntries = tuple[
+    pl.Series, pl.Series | None
+]  # a label for each entry, null for a gap; and which have none, if any
+
+
+class Grouping(Protocol):
+    """A rule by which the entries of a column get coarser labels."""
+
+    @property
+    def rule_text(self) -> str:
+        """The rule as it is asked for on the command line."""
+
+    @property
+    def requirement(self) -> str:
+        """What an entry must be to have a label."""
+
+    def labels(self, entries: pl.Series, numbers: NumberFormat) -> GroupedEntries:
+        """The label of each entry. A label is its own label: what is grouped already stays as it is."""
+
+    def sort_labels(self, labels: Iterable[str]) -> list[str]:
+        """The labels as they are listed."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The rule as it stands in a protocol file."""
+
 
 MOST_BINS = 1000  # more are no bins
 

@@ -1,4 +1,12 @@
-"""Columns with a finite domain: every entry of a column becomes the code of a label.
+"""Entries that come again: each is coded once, and then recalled by a hash.
+
+A column has few labels and many rows. The first entry with a 64-bit hash h, whose seed is secret, is coded in full;
+later ones with that hash get its code from the bucket that the first bits of h pick. If h is a random function, two of
+m different entries share a hash with a chance below :math:`m^2 / 2^{65}`, which is below :math:`2^{-40}` for the labels
+that are remembered here. They would be read as one value then: the table would be told less exactly, and of two
+secrets nothing would be promised that tells them apart (docs/limits.md).
+
+Columns with a finite domain: every entry of a column becomes the code of a label.
 
 Missing (an empty field, a null, a NaN) is a value of its own. Numbers may be binned. While a table is read for the
 first time its labels are not known yet, so each column has a coder that numbers them as they come: provisional codes, 0
@@ -10,23 +18,90 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterable
+import secrets
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from privacyfunnel.arrays import IntArray
+from privacyfunnel.arrays import IntArray, WordArray
 from privacyfunnel.errors import ColumnError
+from privacyfunnel.hints import hint
+from privacyfunnel.names import MISSING, unique_label
 from privacyfunnel.tables.coding.bins import bin_labels, example_edges
-from privacyfunnel.tables.coding.code_cache import CodeCache, Codes
-from privacyfunnel.tables.coding.column_names import MISSING, unique_label
 from privacyfunnel.tables.readers.column_selection import drop_name
-from privacyfunnel.tables.readers.number_format import PLAIN_NUMBERS, NumberFormat
+from privacyfunnel.tables.readers.formats import PLAIN_NUMBERS, NumberFormat
 
 if TYPE_CHECKING:
-    from privacyfunnel.tables.coding.grouping import Grouping
+    from privacyfunnel.tables.coding.bins import Grouping
+
+
+Codes = NDArray[np.unsignedinteger[Any]]
+
+MOST_ENTRIES = 1 << 12  # different ones that are remembered; a column with more is coded as it comes
+FEWEST_BITS, MOST_BITS = 10, 18  # that pick a bucket
+_KINDS = (pl.String, pl.Boolean, pl.Date, pl.Datetime, pl.Time)  # and numbers: what is hashed by its value
+
+
+class CodeCache:
+    """The codes of entries, by a coder that sees every different entry once, as far as they are few."""
+
+    def __init__(self, coder: Callable[[pl.Series], Codes]) -> None:
+        self._coder, self._seed = coder, secrets.randbits(63)
+        self._kind: pl.DataType | None = None
+        self._known: dict[int, int] = {}
+        self._fill_buckets(FEWEST_BITS)
+
+    def codes(self, entries: pl.Series) -> Codes:
+        """The code of every entry."""
+        kind = entries.dtype
+        if len(self._known) > MOST_ENTRIES or not (kind.is_integer() or kind.is_float() or isinstance(kind, _KINDS)):
+            return self._coder(entries)
+        if kind != self._kind:  # the same hash may mean something else
+            self._kind, self._known = kind, {}
+            self._fill_buckets(FEWEST_BITS)
+        plain = drop_name(entries)
+        hashes: WordArray = plain.hash(self._seed).to_numpy()
+        bucket = self._bucket(hashes)
+        codes = np.take(self._codes, bucket)
+        new = np.flatnonzero(np.take(self._hashes, bucket) != hashes)
+        if len(new):
+            different, first, place = np.unique(hashes[new], return_index=True, return_inverse=True)
+            found = self._coder(plain.gather(new[first]).alias(entries.name))
+            codes[new] = found[place]
+            self._remember(different, found)
+        return codes
+
+    def _remember(self, hashes: WordArray, codes: Codes) -> None:
+        self._known.update(zip(hashes.tolist(), codes.tolist(), strict=True))
+        bits = self._bits
+        while bits < MOST_BITS and len(np.unique(_leading_bits(self._known_hashes, bits))) < len(self._known):
+            bits += 1
+        self._fill_buckets(bits)
+
+    @property
+    def _known_hashes(self) -> WordArray:
+        return np.array(list(self._known), dtype=np.uint64)
+
+    def _fill_buckets(self, bits: int) -> None:
+        """Deal what is known into the buckets. Where two share one, the later is recalled and the other coded anew."""
+        self._bits = bits
+        self._hashes = np.zeros(1 << bits, dtype=np.uint64)
+        self._hashes[0] = ~np.uint64(0)  # an empty bucket holds a hash that does not belong there
+        self._codes = np.zeros(1 << bits, dtype=np.uint32)
+        bucket = self._bucket(self._known_hashes)
+        self._hashes[bucket], self._codes[bucket] = self._known_hashes, list(self._known.values())
+
+    def _bucket(self, hashes: WordArray) -> IntArray:
+        return _leading_bits(hashes, self._bits)
+
+
+def _leading_bits(hashes: WordArray, bits: int) -> IntArray:
+    return (hashes >> np.uint64(64 - bits)).view(np.int64)
+
 
 MOST_NUMBERS = 50  # different numbers that pass for labels
 MOST_LABELS = 1 << 16  # different labels that a column may have
@@ -93,7 +168,7 @@ class LabelCoder:
             self._refuse_numbers(self._labels())
             raise ColumnError(
                 f"column '{self.column}' must have at most {MOST_LABELS:,} distinct values to be used; it has more. "
-                f"Use a prefix (--bin {self.column}=prefix:3) or groups of codes (=map:FILE), or leave it out."
+                f"Use a prefix ({hint('bins', f'{self.column}=prefix:3')}) or a map (map:FILE), or leave it out."
             )
         return codes
 
@@ -127,11 +202,13 @@ class LabelCoder:
         found = f"column '{column}' holds {len(labels)} different numbers or more, too many for categories."
         if not finite:  # whole numbers of hundreds of digits
             raise ColumnError(
-                f"{found} They are too large for bins: leave it out, or keep each with --bin {column}=values."
+                f"{found} They are too large for bins: leave it out, or keep each with "
+                f"{hint('bins', f'{column}=values')}."
             )
         raise ColumnError(
-            f"{found} Bin them with --bin {column}={example_edges(min(finite), max(finite))} or "
-            f"--bin {column}=quantiles:8, or keep each with --bin {column}=values."
+            f"{found} Bin them with {hint('bins', f'{column}={example_edges(min(finite), max(finite))}')} or "
+            f"{hint('bins', f'{column}=quantiles:8')}, or keep each with "
+            f"{hint('bins', f'{column}=values')}."
         )
 
 

@@ -1,15 +1,119 @@
-"""Variables: the secret and what is published, each one or several columns read as one, and how often they occur."""
+"""Counting rows of codes, and finding a row of codes again: both by a dense array where the codes are few.
 
+Variables: the secret and what is published, each one or several columns read as one, and how often they occur.
+"""
+
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import polars as pl
 
 from privacyfunnel.arrays import IntArray, freeze
-from privacyfunnel.tables.coding.cell_counts import CellIndex, distinct_rows
-from privacyfunnel.tables.coding.coders import UNKNOWN, Coder, Coding
-from privacyfunnel.tables.coding.column_names import join_labels
+from privacyfunnel.names import join_labels
+from privacyfunnel.tables.coding.coders import UNKNOWN, Coder, Codes, Coding
 from privacyfunnel.tables.coding.merges import Merge
+
+DENSE_CELLS = 1 << 20  # counts in a plain table: 8 MB
+
+
+class CellCounter:
+    """How often each row of codes (a cell) occurs in batches that come one after another."""
+
+    def __init__(self, width: int) -> None:
+        self._names = [f"{i}" for i in range(width)]
+        self._cells = pl.DataFrame(schema={**dict.fromkeys(self._names, pl.Int64), "count": pl.Int64})
+        self._waiting: list[pl.DataFrame] = []
+        self._dense = np.zeros(0, dtype=np.int64)  # counts of cells whose codes are below …
+        self._sizes: tuple[int, ...] = ()  # … these
+
+    def add_counts(self, codes: Sequence[Codes], counts: IntArray) -> None:
+        """Add cells that were counted elsewhere: one array of codes per column, and how many rows each cell has."""
+        frame = pl.DataFrame(dict(zip(self._names, codes, strict=True)) | {"count": counts}).cast(pl.Int64)
+        self._waiting.append(frame.filter(pl.col("count") > 0))
+
+    def add(self, codes: Sequence[Codes], sizes: Sequence[int], rows: int) -> None:
+        """Count a batch: one array of `rows` codes per column, column j's codes below `sizes[j]`."""
+        cells = math.prod(sizes)
+        if cells <= DENSE_CELLS:
+            if self._sizes != tuple(sizes) or not len(self._dense):
+                self._flush_dense()
+                self._sizes, self._dense = tuple(sizes), np.zeros(cells, dtype=np.int64)
+            self._dense += np.bincount(dense_key(codes, sizes, rows), minlength=cells)
+        else:
+            frame = pl.DataFrame(dict(zip(self._names, codes, strict=True)))
+            self._waiting.append(frame.group_by(self._names).agg(pl.len().alias("count")).cast(pl.Int64))
+        if sum(frame.height for frame in self._waiting) >= DENSE_CELLS:
+            self._merge_waiting()
+
+    def cells(self) -> tuple[IntArray, IntArray]:
+        """The cells that occur, in order, a row each, and their counts."""
+        self._merge_waiting()
+        cells = self._cells.sort(self._names) if self._names else self._cells
+        counts: IntArray = cells["count"].to_numpy()
+        return np.column_stack([cells[name].to_numpy() for name in self._names] or [np.empty((len(counts), 0))]).astype(
+            np.int64
+        ), counts
+
+    def _flush_dense(self) -> None:
+        """The dense counts as cells among the others."""
+        cells = np.flatnonzero(self._dense)
+        columns = np.unravel_index(cells, self._sizes) if self._sizes else ()
+        counts = dict(zip(self._names, columns, strict=False)) | {"count": self._dense[cells]}
+        if len(cells):
+            self._waiting.append(pl.DataFrame(counts).cast(pl.Int64))
+        self._dense = self._dense[:0]
+
+    def _merge_waiting(self) -> None:
+        self._flush_dense()
+        everything = pl.concat([self._cells, *self._waiting])
+        total = pl.col("count").sum()
+        self._cells = everything.group_by(self._names).agg(total) if self._names else everything.select(total)
+        self._waiting = []
+
+
+class CellIndex:
+    """The position given to each cell, a row of codes, and -1 to all others. A cell may be listed more than once."""
+
+    def __init__(self, cells: IntArray, positions: IntArray, sizes: Sequence[int]) -> None:
+        self._sizes = tuple(sizes)
+        self._dense: IntArray | None = None
+        if math.prod(sizes) <= DENSE_CELLS:
+            self._dense = np.full(math.prod(sizes), UNKNOWN, dtype=np.int64)
+            self._dense[dense_key(list(cells.T), sizes, len(cells))] = positions
+        else:
+            self._known = _frame(list(cells.T)).with_columns(position=positions).unique()
+
+    def positions(self, codes: Sequence[Codes], rows: int) -> IntArray:
+        if self._dense is not None:
+            return self._dense[dense_key(codes, self._sizes, rows)]
+        frame = _frame(codes).join(self._known, on=self._known.columns[:-1], how="left", maintain_order="left")
+        found: IntArray = frame["position"].fill_null(UNKNOWN).to_numpy()
+        return found
+
+
+def dense_key(codes: Sequence[Codes] | Sequence[IntArray], sizes: Sequence[int], rows: int) -> IntArray | Codes:
+    """The row of codes as one number, in C order; there are at most `DENSE_CELLS` of them."""
+    if len(codes) == 1:
+        return codes[0]
+    key = np.zeros(rows, dtype=np.uint32)  # below DENSE_CELLS
+    for column, size in zip(codes, sizes, strict=True):
+        key *= np.uint32(size)
+        key += column.astype(np.uint32, copy=False)
+    return key
+
+
+def distinct_rows(rows: IntArray) -> tuple[IntArray, IntArray]:
+    """The distinct rows in lexicographic order, and the position of each row among them."""
+    if rows.shape[1] == 0:
+        return rows[:1], np.zeros(len(rows), dtype=np.int64)
+    distinct, position = np.unique(rows, axis=0, return_inverse=True)
+    return distinct, position.reshape(-1)
+
+
+def _frame(codes: Sequence[Codes] | Sequence[IntArray]) -> pl.DataFrame:
+    return pl.DataFrame({f"{i}": column.astype(np.int64) for i, column in enumerate(codes)})
 
 
 @dataclass(frozen=True, slots=True, eq=False)

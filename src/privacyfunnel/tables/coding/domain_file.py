@@ -1,9 +1,8 @@
 """domain.json: the labels and bins of columns that are public whatever the table holds.
 
-A private design takes nothing from the table but counts with noise, so what there is to count must be known before. The
-file lists, for each column, its labels, or the edges of its bins, and whether an entry may be missing. `scan --domain`
-writes one from a table: a draft, for labels of the data are not public because they were written down. Whoever uses it
-sees to it that it lists what anybody might know.
+A private design takes only noisy counts from the table, so the domain must be known beforehand. The file lists, for
+each column, its labels or the edges of its bins, and whether an entry may be missing. The command `scan` drafts one
+from a table. A draft quotes the table: its owner must remove every label that is not public knowledge before using it.
 """
 
 from __future__ import annotations
@@ -19,19 +18,18 @@ from typing import Any
 import numpy as np
 
 from privacyfunnel.errors import ColumnError, ParameterError, SizeError, TableError
-from privacyfunnel.tables.coding.bin_edges import number_ranges
-from privacyfunnel.tables.coding.bins import Bins, bin_labels, example_edges
+from privacyfunnel.names import MISSING, suggest_name, unique_label
+from privacyfunnel.tables.coding.bins import Bins, Grouping, bin_labels, example_edges
 from privacyfunnel.tables.coding.coders import Coding
-from privacyfunnel.tables.coding.column_names import MISSING, suggest_name, unique_label
 from privacyfunnel.tables.coding.contingency import Variable
-from privacyfunnel.tables.coding.cross_tabulation import numeric_columns
 from privacyfunnel.tables.coding.encoding import Encoding, column_coders
-from privacyfunnel.tables.coding.grouping import Grouping
+from privacyfunnel.tables.coding.exploration import numeric_columns
 from privacyfunnel.tables.coding.grouping_rules import parse_grouping
 from privacyfunnel.tables.coding.known_domain import encode_known
 from privacyfunnel.tables.coding.normalisation import normalise_bins
-from privacyfunnel.tables.coding.row_ids import RowIds
-from privacyfunnel.tables.readers.table_files import Table
+from privacyfunnel.tables.coding.quantiles import number_ranges
+from privacyfunnel.tables.coding.row_hashes import RowIds
+from privacyfunnel.tables.readers.table_interface import Table
 
 FORMAT = "privacyfunnel domain"
 VERSION = 1
@@ -98,9 +96,9 @@ def read_domain(path: str | Path) -> DomainFile:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        raise TableError(f"no domain file '{path}'. Write one with scan --domain.") from None
+        raise TableError(f"no domain file '{path}'. Draft one with the command scan.") from None
     except UnicodeDecodeError:
-        raise TableError(f"'{path}' must be JSON text in UTF-8; it is not. Write one with scan --domain.") from None
+        raise TableError(f"'{path}' must be JSON text in UTF-8; it is not. Draft one with the command scan.") from None
     except OSError as error:
         raise TableError(f"'{path}' could not be read: {(error.strerror or str(error)).lower()}.") from None
     return domain_from_text(text, f"'{path}'")
@@ -114,7 +112,7 @@ def domain_from_text(text: str, name: str = "the domain") -> DomainFile:
         raise TableError(f"{name} must be JSON that names each thing once; it is not. Mend it.") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT or content.get("version") != VERSION:
         raise TableError(
-            f"{name} must be a domain file of version {VERSION}; it is none. Write one with scan --domain."
+            f"{name} must be a domain file of version {VERSION}; it is none. Draft one with the command scan."
         )
     columns = content.get("columns")
     if set(content) != {"format", "version", "columns"} or not isinstance(columns, dict) or not columns:

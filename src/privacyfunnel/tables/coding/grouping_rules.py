@@ -15,11 +15,10 @@ from typing import Any
 import polars as pl
 
 from privacyfunnel.errors import ParameterError
-from privacyfunnel.tables.coding.bins import format_number
+from privacyfunnel.tables.coding.bins import GroupedEntries, Grouping, format_number
 from privacyfunnel.tables.coding.coders import as_text, parse_plain_number, sort_labels
-from privacyfunnel.tables.coding.grouping import GroupedEntries, Grouping
 from privacyfunnel.tables.readers.column_selection import drop_name
-from privacyfunnel.tables.readers.number_format import NumberFormat
+from privacyfunnel.tables.readers.formats import NumberFormat
 
 MOST_GROUPED = 1 << 16  # values that a map may list
 _SHAPES = {"ymd": ("%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%Y%m%d"), "dmy": ("%d.%m.%Y", "%d/%m/%Y", "%d-%m-%Y")}

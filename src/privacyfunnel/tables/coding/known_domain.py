@@ -15,9 +15,11 @@ import polars as pl
 
 from privacyfunnel.arrays import BoolArray, IntArray
 from privacyfunnel.errors import TableError
+from privacyfunnel.names import validate_columns
 from privacyfunnel.tables.coding.bins import Bins, bin_labels
-from privacyfunnel.tables.coding.code_cache import CodeCache, Codes
 from privacyfunnel.tables.coding.coders import (
+    CodeCache,
+    Codes,
     Coding,
     as_numbers,
     as_text,
@@ -25,13 +27,12 @@ from privacyfunnel.tables.coding.coders import (
     codes_above_null,
     parse_plain_number,
 )
-from privacyfunnel.tables.coding.column_names import validate_columns
 from privacyfunnel.tables.coding.contingency import UnknownRows, Variable
 from privacyfunnel.tables.coding.encoding import Encoding, column_coders, encode_with_coders
 from privacyfunnel.tables.coding.merges import Merge, rules_by_column
 from privacyfunnel.tables.coding.normalisation import normalise_bins, normalise_codings
-from privacyfunnel.tables.coding.row_ids import RowIds
-from privacyfunnel.tables.readers.table_files import Table
+from privacyfunnel.tables.coding.row_hashes import RowIds
+from privacyfunnel.tables.readers.table_interface import Table
 
 PROTOCOL = "the protocol"  # that knows the values of a table, unless a file lists them
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d)(?::(\d\d)(?:\.(\d+))?)?)?", re.ASCII)

@@ -17,13 +17,13 @@ import numpy as np
 
 from privacyfunnel.arrays import BoolArray, IntArray
 from privacyfunnel.errors import ColumnError, MergedAwayError, ParameterError
+from privacyfunnel.hints import hint
+from privacyfunnel.names import OTHER, unique_label
 from privacyfunnel.tables.coding.bins import bin_labels
-from privacyfunnel.tables.coding.column_names import unique_label
 
 if TYPE_CHECKING:
     from privacyfunnel.tables.coding.coders import Coding
 
-OTHER = "other"
 FEWEST = 2  # values with fewer rows than this are those of one person
 MOST_DIGITS = 12  # of such a number
 
@@ -149,7 +149,9 @@ class MergeSecrets:
 
     def merged(self, coding: Coding, rows: IntArray) -> tuple[Coding, IntArray]:
         if coding.edges:
-            raise ColumnError(f"the secret '{coding.column}' is in bins, which are merged by coarser ones. Use --bin.")
+            raise ColumnError(
+                f"merged secrets must be labels; the secret '{coding.column}' is in bins. Use coarser {hint('bins')}."
+            )
         becomes = np.arange(len(rows), dtype=np.int64)
         for into, labels in self.groups.items():
             joined = np.isin(np.array(coding.labels, dtype=object), np.array(labels, dtype=object))

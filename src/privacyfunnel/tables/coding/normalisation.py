@@ -13,12 +13,11 @@ from dataclasses import dataclass
 import polars as pl
 
 from privacyfunnel.errors import ColumnError
-from privacyfunnel.tables.coding.bins import Bins
+from privacyfunnel.hints import hint
+from privacyfunnel.tables.coding.bins import Bins, GroupedEntries, Grouping
 from privacyfunnel.tables.coding.coders import Coding
-from privacyfunnel.tables.coding.grouping import GroupedEntries, Grouping
-from privacyfunnel.tables.readers.number_format import MISSING_TEXTS, NumberFormat
-from privacyfunnel.tables.readers.table_files import Table
-from privacyfunnel.tables.readers.table_interface import TableWrapper
+from privacyfunnel.tables.readers.formats import MISSING_TEXTS, NumberFormat
+from privacyfunnel.tables.readers.table_interface import Table, TableWrapper
 
 SHOWN_ROWS = 5  # rows that must hold a text before a message quotes it: fewer point at people
 SHOWN_LENGTH = 40  # characters of it
@@ -90,12 +89,11 @@ class _UnexpectedEntries:
         )
 
     def _hint(self, text: str, rule: Grouping | None, numbers: NumberFormat) -> str:
-        quoted = f"'{text}'" if text else "TEXT"
-        missing = f"--na {quoted} reads it as missing, as {', '.join(MISSING_TEXTS[:4])} and such are"
+        missing = f"{hint('na', text or 'TEXT')} reads it as missing, like {', '.join(MISSING_TEXTS[:4])}"
         if rule is not None:
             return f"Mend those entries; {getattr(rule, 'hint', missing)}."
         other = "." if numbers.decimal == "," else ","
         swapped = NumberFormat(other, numbers.missing).normalise(pl.Series([text], dtype=pl.String))[1] is None
         if text and swapped:
-            return f"The decimal mark was taken to be '{numbers.decimal}': if it is not, add --decimal {other}."
+            return f"The decimal mark was detected as '{numbers.decimal}'; if it is not, set {hint('decimal', other)}."
         return f"{missing}; or leave the column unbinned."

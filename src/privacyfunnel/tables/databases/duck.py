@@ -11,9 +11,13 @@ from typing import Any
 import polars as pl
 
 from privacyfunnel.errors import TableError
-from privacyfunnel.tables.databases.arrow_batches import read_frames
-from privacyfunnel.tables.databases.failures import missing_package_error, query_error, read_error
-from privacyfunnel.tables.databases.identifiers import quote_identifier
+from privacyfunnel.tables.databases.drivers import (
+    missing_package_error,
+    query_error,
+    quote_identifier,
+    read_error,
+    read_frames,
+)
 
 BATCH_ROWS = 1 << 17
 # What comes as it is; all else comes as the text that the database writes for it.

@@ -11,10 +11,16 @@ from typing import Any
 import polars as pl
 
 from privacyfunnel.errors import TableError
-from privacyfunnel.tables.databases.address import public_address
-from privacyfunnel.tables.databases.arrow_batches import read_frames
-from privacyfunnel.tables.databases.failures import connection_error, missing_package_error, query_error, read_error
-from privacyfunnel.tables.databases.identifiers import quote_identifier, refuse_duplicates
+from privacyfunnel.tables.databases.drivers import (
+    connection_error,
+    missing_package_error,
+    public_address,
+    query_error,
+    quote_identifier,
+    read_error,
+    read_frames,
+    refuse_duplicates,
+)
 
 CONNECT_TIMEOUT = 10  # seconds until a server must have let us in
 # It is to write nothing, to give its rows in the same order whenever it is asked, and dates as everybody writes them.

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from privacyfunnel.errors import ParameterError, TableError
-from privacyfunnel.tables.databases.address import is_server_address, public_address
-from privacyfunnel.tables.readers.dialect import DEFAULT_TEXT_FORMAT, Dialect, TextFormat
-from privacyfunnel.tables.readers.number_format import NumberFormat
+from privacyfunnel.hints import hint
+from privacyfunnel.tables.databases.drivers import is_server_address, public_address
+from privacyfunnel.tables.readers.formats import DEFAULT_TEXT_FORMAT, Dialect, NumberFormat, TextFormat
 
 if TYPE_CHECKING:
     import polars as pl
@@ -44,7 +44,7 @@ class Query:
 
     def __post_init__(self) -> None:
         if not self.asked:
-            raise ParameterError("A query must say which rows are meant; it is empty. Write --query 'select … from …'.")
+            raise ParameterError(f"A query must not be empty. Write {hint('query', 'select … from …')}.")
         _ = str(self)  # which refuses an address that is none
 
     def __str__(self) -> str:
@@ -111,7 +111,7 @@ class Query:
             return DuckDB(path)
         raise TableError(
             f"'{path}' must be a DuckDB or SQLite database to be asked a query; it is neither. For a file of rows "
-            "leave out --query."
+            f"leave out {hint('query')}."
         )
 
 

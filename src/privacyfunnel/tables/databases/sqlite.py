@@ -11,8 +11,7 @@ from pathlib import Path
 import polars as pl
 
 from privacyfunnel.errors import ColumnError
-from privacyfunnel.tables.databases.failures import query_error, read_error
-from privacyfunnel.tables.databases.identifiers import quote_identifier
+from privacyfunnel.tables.databases.drivers import query_error, quote_identifier, read_error
 
 BATCH_ROWS = 1 << 16
 NAMES_AND_GRAMMAR = ("no such ", "near ", "incomplete input", "ambiguous ", "unrecognized token")

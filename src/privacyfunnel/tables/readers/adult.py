@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from privacyfunnel.arrays import IntArray
+from privacyfunnel.atomic_files import atomic_file
 from privacyfunnel.errors import ColumnError
-from privacyfunnel.tables.coding.column_names import suggest_name
-from privacyfunnel.tables.writers.atomic_files import atomic_file
+from privacyfunnel.names import suggest_name
 
 ADULT_COLUMNS = (
     "workclass",

@@ -8,8 +8,7 @@ import polars as pl
 
 from privacyfunnel.errors import TableError
 from privacyfunnel.tables.readers.column_selection import require_columns, select_expression
-from privacyfunnel.tables.readers.dialect import DEFAULT_TEXT_FORMAT, TextFormat
-from privacyfunnel.tables.readers.number_format import PLAIN_NUMBERS, NumberFormat
+from privacyfunnel.tables.readers.formats import DEFAULT_TEXT_FORMAT, PLAIN_NUMBERS, NumberFormat, TextFormat
 
 BATCH_ROWS = 1 << 17  # some ten megabytes of a few columns
 SLICE_ROWS = {"Parquet": 1 << 20, "Arrow": 1 << 23}  # record batches may be long, and a slice reads whole ones

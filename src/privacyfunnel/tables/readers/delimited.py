@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from privacyfunnel.arrays import BoolArray
 from privacyfunnel.errors import ParameterError, TableError
+from privacyfunnel.hints import hint
 from privacyfunnel.tables.readers.column_selection import require_columns, select_columns, select_expression
-from privacyfunnel.tables.readers.dialect import Dialect, TextFormat
-from privacyfunnel.tables.readers.number_format import NumberFormat, detect_decimal
+from privacyfunnel.tables.readers.formats import Dialect, NumberFormat, TextFormat, detect_decimal
 from privacyfunnel.tables.readers.text_encoding import (
     HEAD,
     UTF_8,
@@ -205,7 +205,7 @@ class DelimitedTable:
                     if row and len(row) != width:
                         raise TableError(
                             f"every row of {self.name} must have {width} fields; line {line + 1} has {len(row)}. "
-                            "Mend it, or give the delimiter with --delimiter if that is the reason."
+                            f"Correct it, or name the delimiter with {hint('delimiter')}."
                         )
                     line = reader.line_num
                     blank = blank or (0 if row else line)

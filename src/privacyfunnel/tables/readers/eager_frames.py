@@ -9,10 +9,9 @@ import polars as pl
 
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import TableError
-from privacyfunnel.tables.coding.column_names import unique_label
+from privacyfunnel.names import unique_label
 from privacyfunnel.tables.readers.column_selection import require_columns
-from privacyfunnel.tables.readers.dialect import DEFAULT_TEXT_FORMAT, TextFormat
-from privacyfunnel.tables.readers.number_format import PLAIN_NUMBERS, NumberFormat
+from privacyfunnel.tables.readers.formats import DEFAULT_TEXT_FORMAT, PLAIN_NUMBERS, NumberFormat, TextFormat
 from privacyfunnel.tables.writers.column_buffers import rebuild_frame
 
 BATCH_ROWS = 1 << 20  # a frame is in memory already

@@ -14,10 +14,10 @@ from typing import Any
 import polars as pl
 
 from privacyfunnel.errors import ParameterError, PrivacyFunnelError, TableError
+from privacyfunnel.hints import hint
 from privacyfunnel.tables.coding.coders import as_text
 from privacyfunnel.tables.readers.column_selection import require_columns, select_columns
-from privacyfunnel.tables.readers.dialect import Dialect, TextFormat
-from privacyfunnel.tables.readers.number_format import NumberFormat
+from privacyfunnel.tables.readers.formats import Dialect, NumberFormat, TextFormat
 
 BATCH_ROWS = 1 << 17
 ForeignRows = tuple[pl.DataFrame, tuple[str, ...]]  # the rows, and what was found by itself, in words
@@ -74,7 +74,8 @@ def _read_excel(path: Path, dialect: Dialect) -> ForeignRows:
     sheet = book.sheet_names[0] if dialect.sheet is None else dialect.sheet
     if sheet not in book.sheet_names:
         raise ParameterError(
-            f"'{path}' has no sheet '{sheet}'; it has {', '.join(book.sheet_names[:10])}. Name one with --sheet."
+            f"'{path}' has no sheet '{sheet}'; it has {', '.join(book.sheet_names[:10])}. Name one with "
+            f"{hint('sheet')}."
         )
     said = (f"the sheet {sheet}",) if dialect.sheet is None and len(book.sheet_names) > 1 else ()
     return pl.read_excel(path, sheet_name=sheet, engine="calamine", infer_schema_length=None), said

@@ -14,16 +14,14 @@ import polars as pl
 
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import TableError
+from privacyfunnel.names import unique_label, validate_columns
 from privacyfunnel.tables.coding.bin_syntax import parse_bins
 from privacyfunnel.tables.coding.bins import Bins
-from privacyfunnel.tables.coding.column_names import unique_label, validate_columns
 from privacyfunnel.tables.coding.contingency import Contingency
-from privacyfunnel.tables.coding.count_tables import contingency_from_counts
-from privacyfunnel.tables.coding.encoding import encode
+from privacyfunnel.tables.coding.encoding import contingency_from_counts, encode
 from privacyfunnel.tables.coding.merges import Merge
-from privacyfunnel.tables.readers.dialect import DEFAULT_TEXT_FORMAT, TextFormat
 from privacyfunnel.tables.readers.eager_frames import FrameTable
-from privacyfunnel.tables.readers.number_format import PLAIN_NUMBERS, NumberFormat
+from privacyfunnel.tables.readers.formats import DEFAULT_TEXT_FORMAT, PLAIN_NUMBERS, NumberFormat, TextFormat
 from privacyfunnel.tables.readers.table_interface import Table
 
 

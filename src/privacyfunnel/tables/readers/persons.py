@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from privacyfunnel.errors import ColumnError, ParameterError, TableError
-from privacyfunnel.tables.coding.column_names import unique_label, validate_columns
+from privacyfunnel.hints import hint
+from privacyfunnel.names import unique_label, validate_columns
 from privacyfunnel.tables.readers.column_selection import drop_name, require_columns, select_columns
-from privacyfunnel.tables.readers.dialect import TextFormat
+from privacyfunnel.tables.readers.formats import TextFormat
 from privacyfunnel.tables.readers.table_interface import Table, TableWrapper
 
 WHICH = ("first", "last")
@@ -66,7 +67,8 @@ class PersonTable(TableWrapper):
             if several:
                 raise ColumnError(
                     f"all rows of one {self.person} must be alike in {', '.join(columns[:5])}; they differ for some. "
-                    "Take one row of each with --person-row first or --person-row last, or leave out what changes."
+                    f"Take one row of each with {hint('person_row', 'first')} or {hint('person_row', 'last')}, or "
+                    "leave out what changes."
                 )
         else:
             rows = rows.unique(key, keep="first" if self.which == "first" else "last", maintain_order=True)
@@ -77,7 +79,9 @@ def reduce_to_persons(table: Table, person: str | None, which: str | None) -> Ta
     """The table by persons, where a column tells them apart."""
     if person is None:
         if which is not None:
-            raise ParameterError("--person-row needs --person: the column that says whose row it is. Name it.")
+            raise ParameterError(
+                f"{hint('person_row')} needs {hint('person')}, the column that identifies persons. Name that column."
+            )
         return table
     return PersonTable.from_table(table, person, which)
 
@@ -95,7 +99,7 @@ def person_warnings(table: Table, used: Sequence[str]) -> tuple[str, ...]:
         if distinct and 1.0 < rows / distinct <= MOST_ROWS_EACH:
             said.append(
                 f"'{column}' repeats: {rows:,} rows of {distinct:,}. If it tells persons apart, several rows about one "
-                f"of them can give away more than ε; --person {column} publishes one row of each."
+                f"of them can give away more than ε; {hint('person', column)} publishes one row of each."
             )
     said += [
         f"If '{column}' is a survey weight: promise and estimates count every row once."

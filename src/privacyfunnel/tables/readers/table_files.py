@@ -1,4 +1,6 @@
-"""Table files, read and written by the end of their name.
+"""Tables in parts: a folder of files, or those that a pattern finds, read one after another as one table.
+
+Table files, read and written by the end of their name.
 
     .csv  .csv.gz  .csv.zst    text with a delimiter, every field read as text: `01` stays `01`
     .tsv  .tsv.gz  .tsv.zst    the same with tabs
@@ -7,25 +9,117 @@
     .xlsx  .dta .sav .sas7bdat  .jsonl    read whole, with the package that each needs; written as CSV
 
 A table is read in batches of rows, in the order of the file, as often as needed, so its size is not bounded by memory.
+
+Where rows come from: files, queries on databases, tables that were opened, and frames in memory.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from privacyfunnel.atomic_files import atomic_file, check_target
 from privacyfunnel.errors import OutputError, TableError
-from privacyfunnel.tables.readers.dialect import AUTO_DETECT, Dialect
-from privacyfunnel.tables.readers.suffixes import DELIMITED, FOREIGN, FORMAT_HINTS, PARQUET, SUFFIXES
+from privacyfunnel.tables.readers.formats import (
+    AUTO_DETECT,
+    DELIMITED,
+    FOREIGN,
+    FORMAT_HINTS,
+    PARQUET,
+    SUFFIXES,
+    Dialect,
+    NumberFormat,
+    TextFormat,
+)
 from privacyfunnel.tables.readers.table_interface import Table
-from privacyfunnel.tables.readers.table_parts import PartsTable, has_parts, part_paths
-from privacyfunnel.tables.writers.atomic_files import atomic_file, check_target
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from privacyfunnel.tables.readers.table_interface import Table
+
+
+PATTERN = frozenset("*?[")
+NOT_ROWS = ("_", ".")  # what the names of files begin with that hold no rows, such as Spark's _SUCCESS
+
+
+def has_parts(path: Path) -> bool:
+    """Whether a path means several files."""
+    return path.is_dir() or (not path.exists() and bool(PATTERN & set(path.name)))
+
+
+def part_paths(path: Path) -> tuple[Path, ...]:
+    """The files that are meant, in the order of their names."""
+    found = sorted(path.iterdir() if path.is_dir() else path.parent.glob(path.name))
+    files = tuple(part for part in found if part.is_file() and not part.name.startswith(NOT_ROWS))
+    if not files:
+        raise TableError(f"'{path}' must mean at least one file with rows; it means none. Check the path.")
+    return files
+
+
+@dataclass(frozen=True, eq=False)
+class PartsTable:
+    """Several tables under one header, as one."""
+
+    path: Path
+    parts: tuple[Table, ...]
+    names: tuple[str, ...]  # of their files
+    sizes: list[int] = field(default_factory=list)  # how many rows each has, once all were read
+
+    @classmethod
+    def from_parts(cls, path: Path, parts: Iterable[tuple[str, Table]]) -> PartsTable:
+        names, tables = zip(*parts, strict=True)
+        for name, table in zip(names, tables, strict=True):
+            if table.columns != tables[0].columns:
+                raise TableError(
+                    f"the parts of '{path}' must have one header; that of '{name}' is another than that of "
+                    f"'{names[0]}'. Mend it, or name only parts that go together."
+                )
+        return cls(path, tables, names)
+
+    @property
+    def name(self) -> str:
+        return f"'{self.path}'"
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The files of the parts."""
+        folder = self.path if self.path.is_dir() else self.path.parent
+        return tuple(folder / name for name in self.names)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.parts[0].columns
+
+    @property
+    def numbers(self) -> NumberFormat:
+        return self.parts[0].numbers
+
+    @property
+    def text_format(self) -> TextFormat:
+        return self.parts[0].text_format
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+        """The rows of the first part, then those of the next. An empty part is refused by its own name."""
+        sizes = []
+        kinds: dict[str, pl.DataType] = {}
+        for part, name in zip(self.parts, self.names, strict=True):
+            rows = 0
+            for batch in part.batches(columns):
+                for column, kind in batch.schema.items():
+                    if kinds.setdefault(column, kind) != kind:
+                        raise TableError(
+                            f"the parts of '{self.path}' must have columns of one type; '{column}' of '{name}' has "
+                            "another than before. Write the parts alike."
+                        )
+                rows += batch.height
+                yield batch
+            sizes.append(rows)
+        if not self.sizes:
+            self.sizes.extend(sizes)
 
 
 __all__ = ["Table", "check_output", "check_suffix", "match_suffix", "open_table", "table_suffix", "write_table"]
@@ -128,3 +222,81 @@ def _check_readable(path: Path) -> None:
         raise TableError(f"'{path}' cannot be read: {reason}. Check its permissions.") from error
     if path.stat().st_size == 0:
         raise TableError(f"'{path}' is empty; a table must have a header and rows.")
+
+
+@runtime_checkable
+class TableSource(Protocol):
+    """Where a table comes from; as text, what may be said of it in public."""
+
+    @property
+    def query(self) -> str:
+        """What is asked, where it is a database: the owner's own, for it may quote values."""
+
+    @property
+    def file(self) -> Path | None:
+        """The file it is in, which must not be overwritten, if any."""
+
+    @property
+    def folder(self) -> Path:
+        """Where the owner's ledger lies unless another place is named."""
+
+    @property
+    def identity(self) -> str:
+        """What tells it from other tables, though rows may come and go."""
+
+    @property
+    def suffix(self) -> str:
+        """The format in which it is published unless another is named."""
+
+    def open(self, dialect: Dialect) -> Table:
+        """The table, its header read and checked."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileSource:
+    """A file."""
+
+    path: Path
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    @property
+    def query(self) -> str:
+        return ""
+
+    @property
+    def file(self) -> Path | None:
+        return self.path if self.path.exists() else None  # a pattern is no file
+
+    @property
+    def folder(self) -> Path:
+        return self.path.parent
+
+    @property
+    def identity(self) -> str:
+        return str(self.path.resolve())
+
+    @property
+    def suffix(self) -> str:
+        first = part_paths(self.path)[0] if has_parts(self.path) else self.path
+        return table_suffix(first) or ".csv"
+
+    def open(self, dialect: Dialect) -> Table:
+        return open_table(self.path, dialect)
+
+
+def resolve_source(given: str | Path | TableSource) -> TableSource:
+    """A source as it is, or the file at a path."""
+    return given if isinstance(given, TableSource) else FileSource(Path(given))
+
+
+def open_source(source: Any, dialect: Dialect = AUTO_DETECT) -> Table:
+    """The table that a source is, or a table that was opened, or a frame; `dialect` says how a file is written."""
+    if isinstance(source, str | Path | TableSource):
+        return resolve_source(source).open(dialect)
+    if isinstance(source, Table):
+        return source
+    from privacyfunnel.tables.readers.lazy_frames import frame_table
+
+    return frame_table(source)

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from privacyfunnel.tables.readers.dialect import TextFormat
-from privacyfunnel.tables.readers.number_format import NumberFormat
+from privacyfunnel.tables.readers.formats import NumberFormat, TextFormat
 
 if TYPE_CHECKING:
     import polars as pl

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, TextIO, cast
 
 from privacyfunnel.errors import ParameterError, TableError
+from privacyfunnel.hints import hint
 
 UTF_8 = "utf-8-sig"  # UTF-8, with or without a byte order mark
 HEAD = 1 << 16  # bytes that tell a binary file
@@ -51,7 +52,7 @@ class _Zstandard(io.RawIOBase):
         except pl.exceptions.PolarsError:
             raise TableError(
                 f"'{self._path}' must be UTF-8 text, since it is packed with Zstandard; some of its bytes are not. "
-                "Unpack it, and say how it is encoded with --encoding."
+                f"Unpack it, and name its encoding with {hint('encoding')}."
             ) from None
         except OSError:
             raise TableError(
@@ -103,7 +104,7 @@ def _report_failures(path: Path, encoding: str) -> Iterator[None]:
         other = "windows-1252" if encoding == UTF_8 else "utf-8"
         raise TableError(
             f"'{path}' must be {meant} text; some of its bytes are not. "
-            f"Say how it is encoded, for example --encoding {other}."
+            f"Name its encoding, for example {hint('encoding', other)}."
         ) from error
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise TableError(f"'{path}' must be a whole gzip file; it is damaged. Get a fresh copy.") from error

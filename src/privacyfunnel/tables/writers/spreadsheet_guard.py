@@ -10,8 +10,9 @@ from collections.abc import Sequence
 import polars as pl
 
 from privacyfunnel.errors import ColumnError, ParameterError
+from privacyfunnel.hints import hint
 from privacyfunnel.tables.readers.column_selection import drop_name
-from privacyfunnel.tables.readers.suffixes import DELIMITED
+from privacyfunnel.tables.readers.formats import DELIMITED
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 GUARD = "'"
@@ -22,7 +23,8 @@ def refuse_unsafe(suffix: str, names: Sequence[str], labels: Sequence[Sequence[s
     """Refuse a table that could not be written safely, or whose labels could not be told apart afterwards."""
     if suffix not in DELIMITED:
         raise ParameterError(
-            f"--excel-safe is for tables of text; this one is written as {suffix}. Add --format csv, or leave it out."
+            f"{hint('excel_safe')} needs a text format; the table is written as {suffix}. Use "
+            f"{hint('format', 'csv')}, or leave out {hint('excel_safe')}."
         )
     for name in names:
         if name.startswith(FORMULA):
@@ -35,7 +37,7 @@ def refuse_unsafe(suffix: str, names: Sequence[str], labels: Sequence[Sequence[s
         if twice:
             raise ColumnError(
                 f"labels must differ in more than an apostrophe in front to be safe in a spreadsheet; {twice} do not. "
-                "Rename them first, or leave out --excel-safe."
+                f"Rename them first, or leave out {hint('excel_safe')}."
             )
 
 

@@ -15,9 +15,9 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from privacyfunnel.errors import ColumnError
+from privacyfunnel.hints import hint
 from privacyfunnel.tables.readers.column_selection import categories_to_text
-from privacyfunnel.tables.readers.dialect import DEFAULT_TEXT_FORMAT, TextFormat
-from privacyfunnel.tables.readers.suffixes import ARROW, DELIMITED, PARQUET
+from privacyfunnel.tables.readers.formats import ARROW, DEFAULT_TEXT_FORMAT, DELIMITED, PARQUET, TextFormat
 from privacyfunnel.tables.writers.column_buffers import rebuild
 from privacyfunnel.tables.writers.spreadsheet_guard import guard_formulas
 
@@ -133,7 +133,7 @@ class _BatchSource:
             if kind.is_nested() or isinstance(kind, pl.Binary | pl.Duration | pl.Object):
                 raise ColumnError(
                     f"column '{column}' must hold text, numbers, dates or truth values to be written as text; it holds "
-                    f"{kind}. Use --format parquet, or leave it out."
+                    f"{kind}. Use {hint('format', 'parquet')}, or leave the column out."
                 )
 
     def __call__(self) -> Iterator[pl.DataFrame]:

@@ -1,4 +1,4 @@
-"""What waits while files appear: other runs, and signals."""
+"""Locks on files and folders, and signals that wait until a change is complete."""
 
 import fcntl
 import os
@@ -14,17 +14,17 @@ ENDING = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if h
 
 
 def acquire_lock(file: int, *, wait: bool) -> bool:
-    """Hold the file until it is closed or the process is gone; False where another process holds it."""
+    """Lock the file until it is closed or the process ends; False where another process holds the lock."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except OSError:  # held; or a file system without locks, where nothing is ever taken for a leftover
+    except OSError:  # locked; or a file system without locks, where recovery never takes a folder
         return wait
     return True
 
 
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
-    """No other run makes files appear in the folder meanwhile."""
+    """Keep other runs from publishing into the folder meanwhile."""
     place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         acquire_lock(place, wait=True)
@@ -34,7 +34,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
 
 
 class DeferredSignals:
-    """Signals that came while they had to wait."""
+    """Signals that came while they were deferred."""
 
     def __init__(self) -> None:
         self.handlers: dict[int, Any] = {}
@@ -44,15 +44,15 @@ class DeferredSignals:
         self.came.append(number)
 
     def __call__(self) -> None:
-        """Let what came be answered now, while all can still be taken back.
+        """Answer pending signals now, while everything can still be restored.
 
-        Also what came before and was answered by an exception that got lost on its way: a handler may remember it.
+        This includes a signal that came before and whose exception was lost on its way: a handler may remember it.
         """
         if any(getattr(answer, "came", ()) for answer in self.handlers.values()):
             raise KeyboardInterrupt
         for number in list(self.came):
             answer = self.handlers[number]
-            if not callable(answer):  # the process would just end; it does, when all is taken back
+            if not callable(answer):  # the process would just end; it does, once everything is restored
                 raise KeyboardInterrupt
             self.came.remove(number)
             answer(number, None)
@@ -60,22 +60,22 @@ class DeferredSignals:
 
 @contextmanager
 def defer_signals() -> Iterator[DeferredSignals]:
-    """A signal that would end the program waits until the body is done, or until the body asks for it.
+    """Defer signals that would end the program until the body is done, or until it asks for them.
 
-    Blocking it would not do: another thread of the process would get it, and Python would still answer in this one.
+    Blocking them would not do: another thread of the process would get them, and Python would still answer in this one.
     """
-    heard = DeferredSignals()
+    pending = DeferredSignals()
     if threading.current_thread() is not threading.main_thread():  # Python answers signals in the main thread only
-        yield heard
+        yield pending
         return
     answers = {number: signal.getsignal(number) for number in ENDING}
-    heard.handlers = {n: answer for n, answer in answers.items() if answer not in (None, signal.SIG_IGN)}
-    for number in heard.handlers:
-        signal.signal(number, heard.note)
+    pending.handlers = {n: answer for n, answer in answers.items() if answer not in (None, signal.SIG_IGN)}
+    for number in pending.handlers:
+        signal.signal(number, pending.note)
     try:
-        yield heard
+        yield pending
     finally:
-        for number in heard.handlers:
+        for number in pending.handlers:
             signal.signal(number, answers[number])
-        for number in heard.came:
+        for number in pending.came:
             signal.raise_signal(number)

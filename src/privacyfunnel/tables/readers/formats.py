@@ -1,8 +1,12 @@
-"""How a table writes numbers: which mark is decimal, and which texts say that there is none.
+"""Which ends of a file's name stand for which format.
+
+How a table writes numbers: which mark is decimal, and which texts say that there is none.
 
 A number may have its thousands apart, by the other mark, a space or an apostrophe: `1.234,56` where the decimal mark is
 a comma, `1,234.56` where it is a point. `12.5` in a table of decimal commas is refused: whoever wrote it meant
 something else by `1.234`.
+
+Dialects: how the text of a table is to be read where it does not say so itself, and written again.
 """
 
 from __future__ import annotations
@@ -16,6 +20,39 @@ from privacyfunnel.errors import ParameterError
 
 if TYPE_CHECKING:
     import polars as pl
+
+
+DELIMITED: dict[str, str | None] = {
+    ".csv": None,
+    ".csv.gz": None,
+    ".csv.zst": None,
+    ".tsv": "\t",
+    ".tsv.gz": "\t",
+    ".tsv.zst": "\t",
+}  # with the delimiter that is meant
+PARQUET = (".parquet",)
+ARROW = (".arrow", ".feather", ".ipc")
+SUFFIXES = (*DELIMITED, *PARQUET, *ARROW)
+FOREIGN = (".xlsx", ".dta", ".sav", ".zsav", ".sas7bdat", ".jsonl", ".ndjson")  # read, and written as CSV
+
+# What to do about files whose names end otherwise.
+FORMAT_HINTS = {
+    ".xls": "Open it and save it as .xlsx or CSV.",
+    ".ods": "Open it and save it as .xlsx or CSV.",
+    ".txt": "If it is text with a delimiter, give its name the end .csv.",
+    ".dat": "If it is text with a delimiter, give its name the end .csv.",
+    ".tab": "If it is text with tabs, give its name the end .tsv.",
+    ".json": "Write one object on each line, and give its name the end .jsonl.",
+    ".rds": "In R, write it with write.csv(…, row.names = FALSE) or arrow::write_parquet(…).",
+    ".rdata": "In R, write it with write.csv(…, row.names = FALSE) or arrow::write_parquet(…).",
+    ".rda": "In R, write it with write.csv(…, row.names = FALSE) or arrow::write_parquet(…).",
+    ".por": "In SPSS, save it as .sav.",
+    ".xpt": "In SAS, save it as .sas7bdat, or export it as CSV.",
+    ".zip": "Unpack it first.",
+    ".csv.zip": "Unpack it first.",
+    ".pkl": "In Python, write it with to_parquet(…).",
+}
+
 
 MISSING_TEXTS = ("NA", "N/A", "#N/A", "NaN", "null", "None", "nil", ".", "-", "--", "?")  # in any case; and nothing
 MARKS = (".", ",")
@@ -93,3 +130,46 @@ def detect_decimal(rows: Sequence[Sequence[str]], delimiter: str) -> str:
 
 
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:\.\d{3})+")
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """What the owner says of a file; None stands for what is found by itself.
+
+    `delimiter` separates fields, `encoding` names how characters became bytes, `decimal` is the decimal mark, `missing`
+    are texts that mean a missing number besides the usual ones, and `sheet` is the sheet of a workbook. `person` is the
+    column that tells persons apart, each of whom is read as one row: as all of theirs are, or as `person_row` says,
+    their "first" or "last".
+    """
+
+    delimiter: str | None = None
+    encoding: str | None = None
+    decimal: str | None = None
+    missing: tuple[str, ...] = ()
+    sheet: str | None = None
+    person: str | None = None
+    person_row: str | None = None
+
+    @property
+    def numbers(self) -> NumberFormat:
+        """How numbers are written where the file itself does not tell."""
+        return NumberFormat(self.decimal or ".", self.missing)
+
+
+AUTO_DETECT = Dialect()
+
+
+@dataclass(frozen=True, slots=True)
+class TextFormat:
+    """How a table is written as text: as the one that it was made from, so that the same programs open it."""
+
+    delimiter: str = ","
+    encoding: str = "utf-8"
+    byte_order_mark: bool = (
+        False  # whether a byte order mark goes before UTF-8, without which Excel takes it for something else
+    )
+    decimal: str = "."
+    detection_notes: tuple[str, ...] = ()  # what of this was found by itself, where it is not as usual, in words
+
+
+DEFAULT_TEXT_FORMAT = TextFormat()

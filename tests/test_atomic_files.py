@@ -13,10 +13,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from privacyfunnel.atomic_files import atomic_file, atomic_files
 from privacyfunnel.errors import OutputError
-from privacyfunnel.tables.readers.suffixes import SUFFIXES
+from privacyfunnel.tables.readers.formats import SUFFIXES
 from privacyfunnel.tables.readers.table_files import write_table
-from privacyfunnel.tables.writers.atomic_files import atomic_file, atomic_files
 from tests.commands import LONGEST
 
 
@@ -69,30 +69,23 @@ def test_a_table_is_for_everybody_once_it_is_whole_and_for_its_owner_while_it_is
     assert mode(path) == ordinary
 
 
-def test_parts_that_nobody_holds_are_removed_and_nothing_else(tmp_path: Path) -> None:
+def test_a_run_does_not_disturb_another_that_is_not_done(tmp_path: Path) -> None:
     path = tmp_path / "sanitised.csv"
-    (tmp_path / ".sanitised.csv.0123456789abcdef.part").write_text("of a killed run")
-    (tmp_path / "mine").write_text("a table")
-    others = [".sanitised.csv.part", ".sanitised.csv.0123456789ABCDEF.part", ".other.csv.0123456789abcdef.part"]
-    for name in others:
-        (tmp_path / name).write_text("not ours")
-    (tmp_path / ".sanitised.csv.00000000000000ff.part").symlink_to(tmp_path / "mine")
+    (tmp_path / ".privacyfunnel.0123456789ABCDEF.part").write_text("not ours")
     with atomic_file(path, force=True) as first:
         first.write_text("the one that is not done yet")
         with atomic_file(path, force=True) as second:
             second.write_text("the one that is done before")
         assert first.exists()
     assert path.read_text() == "the one that is not done yet"
-    left = {file.name for file in tmp_path.iterdir()}
-    assert left == {"sanitised.csv", "mine", ".sanitised.csv.00000000000000ff.part", *others}
+    assert {file.name for file in tmp_path.iterdir()} == {"sanitised.csv", ".privacyfunnel.0123456789ABCDEF.part"}
 
 
 # Each child publishes three files, or puts in order what another left, and kills itself at the k-th call that changes a
 # folder: before it, or just after it. What stands then is judged here, where nothing was killed.
 KILLED_ANYWHERE = """
 import itertools, os, pathlib, shutil, signal, sys
-from privacyfunnel.tables.writers.crash_recovery import recover
-from privacyfunnel.tables.writers.atomic_files import atomic_files
+from privacyfunnel.atomic_files import atomic_files, atomic_folder, recover
 
 folder, old = pathlib.Path(sys.argv[1]), sys.argv[2]
 CALLS = ("link", "rename", "unlink", "rmdir", "mkdir", "fsync", "fchmod")
@@ -227,3 +220,74 @@ def test_a_file_system_without_links_serves_as_well(tmp_path: Path, monkeypatch:
         published(tmp_path, "new")
     published(tmp_path, "new", force=True)
     assert standing(tmp_path) == dict.fromkeys(("table", "protocol", "page"), "new")
+
+
+# A folder of parts replaces an older one, and the child kills itself at the k-th call that changes a folder.
+KILLED_FOLDER = """
+import itertools, os, pathlib, shutil, signal, sys
+from privacyfunnel.atomic_files import MANIFEST, atomic_folder, recover
+
+base = pathlib.Path(sys.argv[1])
+folder = base / "parts"
+
+def publish(version, force):
+    with atomic_folder(folder, force=force) as parts:
+        for name in ("a.csv", "b.csv"):
+            parts.begin(name).write_text(version)
+
+def killed_at(k, after, work):
+    child = os.fork()
+    if child:
+        return os.WIFSIGNALED(os.waitpid(child, 0)[1])
+    calls = itertools.count()
+    def deadly(call):
+        def called(*words, **more):
+            mine = next(calls) == k
+            if mine and not after:
+                os.kill(os.getpid(), signal.SIGKILL)
+            call(*words, **more)
+            if mine:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return called
+    for name in ("rename", "unlink", "rmdir", "mkdir", "fsync", "fchmod", "chmod"):
+        setattr(os, name, deadly(getattr(os, name)))
+    work()
+    os._exit(0)
+
+def parts():
+    there = folder.iterdir() if folder.exists() else ()
+    return {path.name: path.read_text() for path in there if path.name != MANIFEST}
+
+def whole(version):
+    return {"a.csv": version, "b.csv": version}
+
+def private():
+    for path in base.iterdir():
+        assert not path.name.startswith(".") or path.stat().st_mode & 0o077 == 0, path
+
+points = 0
+for k, after in ((k // 2, bool(k % 2)) for k in itertools.count()):
+    shutil.rmtree(base, ignore_errors=True)
+    base.mkdir()
+    publish("1", force=False)
+    if not killed_at(k, after, lambda: publish("2", force=True)):
+        break
+    points += 1
+    assert parts() in ({}, whole("1"), whole("2")), parts()
+    private()
+    for j in itertools.count():
+        reached = killed_at(j, False, lambda: recover(base))
+        private()
+        if not reached:
+            break
+    assert parts() in (whole("1"), whole("2")), parts()
+    assert [path.name for path in base.iterdir()] == ["parts"], list(base.iterdir())
+print(points)
+"""
+
+
+def test_wherever_a_run_is_killed_a_folder_of_parts_is_the_old_one_or_the_new_one(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", KILLED_FOLDER, str(tmp_path / "base")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 20

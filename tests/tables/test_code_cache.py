@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privacyfunnel.tables.coding import code_cache
-from privacyfunnel.tables.coding.code_cache import CodeCache, Codes
-from privacyfunnel.tables.coding.coders import LabelCoder, as_text
+from privacyfunnel.tables.coding import coders
+from privacyfunnel.tables.coding.coders import CodeCache, Codes, LabelCoder, as_text
 
 COLUMNS = [
     ["b", None, "a", "", "b", "a much longer label than fits a view"],
@@ -58,8 +57,8 @@ def test_a_number_and_a_day_that_hash_alike_are_not_mistaken_for_each_other() ->
 
 
 def test_a_column_of_very_many_labels_is_coded_as_it_comes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(code_cache, "MOST_ENTRIES", 8)
-    monkeypatch.setattr(code_cache, "MOST_BITS", 3)
+    monkeypatch.setattr(coders, "MOST_ENTRIES", 8)
+    monkeypatch.setattr(coders, "MOST_BITS", 3)
     coder, entries = LabelCoder("c"), pl.Series([f"{i % 100}" for i in range(1000)])
     codes = np.concatenate([coder.codes(entries[:500]), coder.codes(entries[500:])])
     assert len(set(zip(entries.to_list(), codes.tolist(), strict=True))) == 100

@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterable, Sequence
 
 from privacyfunnel.errors import ColumnError
 
-MISSING = "(missing)"  # the label of an entry that is not there
+MISSING = "(missing)"  # the label of an empty entry
+OTHER = "other"  # the label of merged values
 
 
 def suggest_name(name: str, known: Sequence[str]) -> str:

@@ -1,0 +1,391 @@
+"""Every threshold of the engine, in one frozen value.
+
+Each comment says what the threshold does and, in brackets, what set it:
+
+[name: instances]  the strategy of `benchmarks.ablation` that it belongs to, and the rows that defend it
+[tolerance]        numerical tolerance: large against rounding, small against anything that counts
+[memory]           bounds memory, or keeps a batch in the processor's cache; changes no result but by rounding
+[trials]           set by trials on single tables before the ablation benchmark existed; no row measures it yet
+
+Nothing else in the engine holds a number that decides anything.
+"""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Tolerances:
+    """Pure rounding tolerances. Values and bounds are recomputed by formula; these decide what counts as equal."""
+
+    tiny: float = 1e-300  # argument of a logarithm or divisor in place of 0 [tolerance]
+    log_tiny: float = -690.0  # its logarithm [tolerance]
+    dust: float = 1e-13  # of the largest ratio v/p: smaller entries of an atom are dropped [tolerance]
+    solver_dust: float = 1e-12  # the same for atoms that come from a linear programme [tolerance]
+    value_dust: float = 1e-15  # of a value's probability, where several inputs share a value [tolerance]
+    action_dust: float = 1e-9  # of an input's probability, in a programme of actions [tolerance]
+    constraint: float = 1e-11  # relative: a constraint violated by less counts as met [tolerance]
+    tight: float = 1e-6  # relative: constraints nearer to their bound are made tight [tolerance]
+    met: float = 1e-14  # relative violation at which Newton's repair stops [tolerance]
+    farthest_repair: float = 1e-6  # share of the prior beyond which a violating atom is discarded [tolerance]
+    base_margin: float = 1e-12  # added to shares of a base that make an input feasible [tolerance]
+    lazy_constraint: float = 1e-9  # of ε: violations below do not bring in a lazy constraint [tolerance]
+    atom_digits: int = 10  # decimal digits in which equal atoms agree [tolerance]
+    atom_key: float = 1e-12  # entries that differ by less are equal in a master's index of atoms [tolerance]
+    key_digits: int = 12  # the same in a master's index [tolerance]
+    improvement: float = 1e-11  # a search step that gains less is rounding [tolerance]
+    near_zero: float = 1e-9  # what a zero entry is taken for in a tangent [tolerance]
+    step: float = 1e-9  # entries of a simplex column that are smaller do not limit a step [tolerance]
+    new_atom: float = 1e-10  # reduced costs nearer to 0 are not worth an atom [tolerance]
+    negative: float = 1e-13  # a proof returns atoms of reduced cost below minus this [tolerance]
+    bound: float = 1e-12  # relative to the prices: what a proof's sums may be off by [tolerance]
+    interval: float = 1e-14  # the same for the table of pairs [tolerance]
+    outward: float = 1e-13  # boxes are rounded outwards by this [tolerance]
+    empty: float = 1e-12  # a box whose ends cross by more is empty [tolerance]
+    exact_chord: float = 1e-13  # a chord that errs by less is exact [tolerance]
+    thin: float = 1e-9  # on shorter intervals a chord is noise and the tangent is used [tolerance]
+    thin_range: float = 1e-7  # shorter ranges are not cut in proofs by products [tolerance]
+    flat: float = 1e-12  # reduced costs below do not trim a box [tolerance]
+    curvature: float = 1e-9  # relative reduction of a curvature, against rounding [tolerance]
+    settled: float = 1e-12  # gain of the entropic bound at which a box is final [tolerance]
+    reach: float = 1e-9  # largest entries are rounded up by this [tolerance]
+    violated_product: float = 1e-9  # products of constraints below minus this are violated [tolerance]
+    violated_credal_product: float = 1e-7  # the same over credal sets [tolerance]
+    violated_rule: float = 1e-9  # relative: a rule of a credal set violated by more is added [tolerance]
+    tie: float = 1e-10  # of the largest ratio: closer entries tie [tolerance]
+    inside: float = 1e-10  # of its width: members stay this far inside a credal set [tolerance]
+    slack: float = 1e-12  # of the prior: less slack is none [tolerance]
+    free_atom: float = 1e-7  # reduced cost of atoms that may complete a split at no cost [tolerance]
+    refit: float = 1e-6  # refitted weights may differ by this from the solver's [tolerance]
+    covered: float = 1e-14  # relative: what rounding may leave missing of an input [tolerance]
+    residual: float = 1e-9  # of the prior: a smaller residual is not handed out input by input [tolerance]
+    mixture: float = 1e-13  # of the prior: infeasibility at which the interior point method may stop [tolerance]
+    cholesky: float = 1e-12  # relative residual of a Cholesky solve [tolerance]
+    condition: float = 1e9  # matrices of smaller mean condition are inverted by their factor [tolerance]
+    rank: float = 1e-6  # of F outside the range of M at which tr(FFᵀM⁻¹) is infinite [tolerance]
+    interior_step: float = 1e-10  # a shorter interior point step ends the method [tolerance]
+    regularised: float = 1e-14  # added to the diagonal of a scaled Hessian [tolerance]
+    entropy_limit: float = 1e-7  # relative excess over the entropy limit due to rounding [tolerance]
+    no_weight: float = 1e-8  # of the largest weight: lighter atoms are dropped at the end [tolerance]
+    average: float = 1e-9  # relative error of the average of a final mixture [tolerance]
+    same_moment: float = 1e-10  # by which a thinned mixture may change M [tolerance]
+    gap: float = 1e-9  # relative: no proof reaches less [tolerance]
+    prior_share: float = 1e-12  # least share of an input beside the prior [tolerance]
+    entry: float = 1e-12  # smaller entries of an atom are none [tolerance]
+    flat_constraint: float = 1e-30  # a constraint that varies less over an atom is not moved [tolerance]
+    merged: float = 1e-13  # relative: computed columns that differ by less are equal [tolerance]
+    parts: float = 1e-9  # relative slack of relaxations over parts [tolerance]
+    width: float = 1e-15  # narrower stretches of a merged atom are rounding [tolerance]
+    action: float = 1e-9  # closer numbers are one action [tolerance]
+    cut: float = 1e-6  # of a piece of the line: cuts nearer to its end go to the middle [tolerance]
+    feasible: float = 1e-10  # batched simplex: a bound violated by less is met [tolerance]
+    pivot: float = 1e-9  # smallest pivot [tolerance]
+    cutoff: float = 1e-11  # by which a bound exceeds its cutoff before a programme ends [tolerance]
+    highs: float = 1e-9  # HiGHS: primal and dual feasibility [tolerance]
+    highs_retry: float = 1e-7  # the same after numerical trouble [tolerance]
+    mixing: float = 1e-12  # nats: errors of mixed rays below are none [tolerance]
+    hyperplane: float = 1e-10  # least distance of a cutting hyperplane from every ray [tolerance]
+    nudge: float = 1e-8  # by which a hyperplane is moved if it is too near [tolerance]
+    sign: float = 1e-13  # relative: signs beyond this are certain [tolerance]
+    wider: float = 1e-11  # by which a cone's constraints are widened, so that no ray lies on one [tolerance]
+    ray: float = 1e-13  # relative to the multipliers: rounding of sums over rays [tolerance]
+    new_ray: float = 1e-8  # reduced costs nearer to 0 add no ray [tolerance]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which strategy a problem gets."""
+
+    many_inputs: int = 350  # residual master beyond [rest_master: lip-10x600 gap +16 without; at 150 lip-10x300 +3.0]
+    many_constraints: int = 130  # beyond, search steps are linear programmes [subspace_search: srlip-3-occupation]
+    most_proved: int = 500  # constraints; beyond, no branching [side_channel_bounds: srlip-3-occupation]
+    most_branched: int = 700  # inputs; beyond, blocks [input_blocks: lip-2x4000 time +167 % without]
+    most_interval: int = 1500  # inputs of the table of pairs; beyond, blocks [input_blocks: lip-2x4000]
+    very_many_secrets: int = 250  # beyond, linear programmes [very_many_secrets: lip-300x30, statistics-300x30]
+    few_credal_inputs: int = 32  # batched simplex over credal sets up to [credal_simplex_kernel: population-ldp]
+    most_multiplied: int = 64  # inputs; proofs by products up to [product_proofs: statistics-ldp-census gap +76]
+    most_boxed: int = 2000  # inputs; boxes of entries with squares up to [memory]
+    few_constraints: int = 20  # of squared chords [squared_chord_proofs: statistics-ldp-5x100 gap +99 without]
+    few_lazy: int = 500  # up to so many constraints, none is lazy [lazy_rows: product-3-columns steps -59 % without]
+
+
+@dataclass(frozen=True)
+class Driver:
+    """The loop: shares of a time limit, patience, and what a proof is asked for."""
+
+    most_added: int = 2000  # atoms per round, the cheapest [memory]
+    searched_to: float = 0.25  # of the gap: reduced costs below end the search [boxed_chords: lip-10x50]
+    proved_to: float = 0.95  # of the gap: what a proof is asked for [boxed_chords: lip-10x50]
+    late_share: float = 0.25  # of the time left, for a search between two late proofs [trials]
+    patience: int = 8  # searches without a find where nothing is proved [subspace_search: srlip-3-occupation]
+    sought: float = 3e-4  # of the prior's cost: what such a search looks for [subspace_search: srlip-3-occupation]
+    secret_box_damping: float = 0.8  # weight of past prices with a closed-form oracle [steady_prices: sees-lip]
+    refining_share: float = 0.1  # of a time limit, beyond it, to refine the final weights [trials]
+    refining_seconds: float = 0.5  # and at least [trials]
+    credal_patience: int = 4  # searches before a proof over credal sets [credal_chord_boxes: population-ldp]
+
+
+@dataclass(frozen=True)
+class SlackMasters:
+    """Restricted masters with slack, their coarse start, repair and blocks."""
+
+    residual_price: float = 0.5  # nats per unit of residual [rest_master: lip-10x600]
+    penalty_growth: float = 10.0  # factor of the slack penalty [rest_master: lip-10x600]
+    residual_growth: float = 1.5  # factor of the residual price [rest_master: lip-10x600]
+    fewest_parts: int = 64  # of the coarse problem [rest_master: lip-10x600]
+    inputs_per_part: int = 8  # of the coarse problem [rest_master: lip-10x600]
+    coarse_gap: float = 0.02  # of the prior's cost [rest_master: lip-10x600]
+    coarse_share: float = 0.6  # of the search time, for the coarse problem [rest_master: lip-10x600]
+    short_coarse_share: float = 0.3  # the same where nothing is branched on [rest_master: srlip-3-occupation]
+    first_searches: int = 5  # at the coarse prices [rest_master: lip-10x600]
+    hurry_seconds: float = 0.5  # for weights once time is up [trials]
+    least_squares_seconds: float = 1e-9  # per input and pair of atoms: cost of refitting weights [trials]
+    refinements: int = 3  # of final weights; each gains the digits of the solver's tolerance [tolerance]
+    farthest_weight: float = 1e6  # on the scale of what is missing: how far a weight may fall [tolerance]
+    entries_at_once: int = 1 << 20  # entries of atoms added together [memory]
+    key_bytes: int = 16  # of the digest by which a master knows an atom [memory]
+    likeliest: int = 256  # inputs of a repair's base [rest_master: lip-10x600]
+    first_block: int = 64  # inputs of the first blocks [input_blocks: lip-2x4000]
+    largest_block: int = 1200  # inputs of a joined block [joined_blocks: lip-10x1000 value -0.3 % without]
+    block_gap: float = 0.002  # of the prior's cost: how well blocks are solved [input_blocks: lip-2x4000]
+    block_seconds: float = 0.02  # least time of a block [input_blocks: lip-2x4000]
+    joining_share: float = 0.25  # of the time left, for one pair of blocks [joined_blocks: lip-10x1000]
+    balanced: float = 0.9  # of ε: what the prior of a block may use [input_blocks: lip-2x4000]
+
+
+@dataclass(frozen=True)
+class Moments:
+    """The second-moment master (statistics): mixture, steepest direction, proofs."""
+
+    proved_to: float = 0.8  # of the gap, less what the mixture is ahead by [product_proofs: statistics-lip-census]
+    ahead_to: float = 0.5  # of the gap: smaller improvements are proved [product_proofs: statistics-lip-census]
+    late: float = 0.25  # of the improvement: least target of a proof [product_proofs: statistics-ldp-census]
+    searched_to: float = 0.02  # of the gap: reduced costs above are not sought [steepest_rounds: statistics-sees]
+    loosest: float = 0.05  # of the value: target of a proof without a search before it [trials]
+    early: float = 0.3  # of a time limit: first proof by then [product_proofs: statistics-ldp-census]
+    early_share: float = 0.2  # of the time left, for that proof [product_proofs: statistics-ldp-census]
+    searching_share: float = 0.5  # of the time left, for one search [trials]
+    fruitless: int = 3  # proofs that find nothing until the run ends [trials]
+    stalled_gain: float = 1e-3  # of the gap: rounds that close less are stalled [trials]
+    stalled_rounds: int = 12  # until the run ends [trials]
+    most_kept: int = 2500  # atoms of the master, plus the number of inputs [memory]
+    light: float = 1e-4  # of the most an atom can weigh: lighter ones are dropped [trials]
+    spare: float = 1e-3  # of the value: unless their reduced cost is below [trials]
+    rough: float = 1e-3  # relative accuracy of the first mixture [steepest_rounds: statistics-sees]
+    closer: float = 0.1  # of the last improvement: accuracy of the next [steepest_rounds: statistics-sees]
+    fine: float = 0.02  # of the gap: best accuracy [steepest_rounds: statistics-sees]
+    moved: float = 5.0  # times the improvement: weight moved to the steepest split [steepest_rounds: statistics-sees]
+    farthest: float = 0.3  # most of the weight that moves [steepest_rounds: statistics-sees]
+    refining_seconds: float = 0.5  # for final weights [trials]
+    relaxing_seconds: float = 60.0  # for relaxations without a time limit [trials]
+    search_share: float = 0.5  # of a time limit, for searches alone [product_proofs: statistics-ldp-census]
+    long_search_share: float = 0.6  # the same with squared chords [squared_chord_proofs: statistics-ldp-5x100]
+    unproved_share: float = 0.8  # the same without a prover [bound_by_the_table: statistics-population-5x80]
+    relaxing_share: float = 0.2  # of a proof's time, for a relaxation [bound_by_the_table: statistics-population-5x80]
+    relaxation_gap: float = 0.01  # relative gap of relaxations [bound_by_the_table: statistics-population-5x80]
+    ending_share: float = 0.05  # of a time limit, for the final mixture [trials]
+    most_thinned: int = 700  # entries of M up to which the mixture is thinned [thinner_mixtures: statistics-sees]
+    thinning_cost: float = 1e-7  # relative cost of a thinner mixture [thinner_mixtures: statistics-sees]
+    thinning_accuracy: float = 1e-2  # of that: accuracy of the final mixture [thinner_mixtures: statistics-sees]
+    interior_steps: int = 80  # most steps of the interior point method; some twenty are usual [trials]
+    boundary: float = 0.99  # of the way to the boundary: longest interior point step [trials]
+    least_weight: float = 1e-2  # of an even share: least starting weight of an atom [trials]
+    remaining: float = 0.1  # of the value: what an unknown mixture is taken to gain [trials]
+    slack_share: float = 0.01  # of the entropy limit: least starting slack [trials]
+    least_slack: float = 1e-3  # nats: the same [trials]
+    least_centring: float = 1e-3  # least predicted progress that sets the centring [trials]
+    direction_rounds: int = 40  # of programme and search for the steepest split [steepest_rounds: statistics-sees]
+    direction_damping: float = 0.7  # weight of past prices there [steepest_rounds: statistics-sees]
+    direction_searched_to: float = 0.05  # of its lead: atoms that add less end it [steepest_rounds: statistics-sees]
+    direction_added: int = 1000  # atoms per round [memory]
+    pool: int = 3000  # atoms remembered between mixtures [memory]
+    pool_per_input: int = 3  # or so many for each input [memory]
+
+
+@dataclass(frozen=True)
+class Averages:
+    """The average-leakage master (classical funnel) and actions on a line."""
+
+    starts: int = 96  # descents of a search [funnel_walks: average-5x16 steps +417 % without]
+    steps: int = 60  # of a descent [funnel_walks: average-5x16]
+    late_steps: int = 400  # of a descent from a good atom [funnel_walks: average-5x16]
+    worth: float = 0.1  # of the gap: reduced costs nearer to 0 add no atom [funnel_walks: average-lip-5x12]
+    added: int = 24  # atoms per round [funnel_walks: average-lip-5x12]
+    damping: float = 0.5  # weight of past prices [funnel_walks: average-lip-5x12]
+    seconds: float = 60.0  # without a time limit [trials]
+    proved_to: float = 0.5  # of the gap [gibbs_steps: average-5x16 gap +21 without]
+    early: float = 0.3  # of the time: first proof by then [trials]
+    spread: float = 0.3  # Dirichlet parameter of random atoms [funnel_walks: average-lip-5x12]
+    atom_digits: int = 7  # decimal digits in which equal atoms agree [tolerance]
+    multiplier_steps: int = 4  # multipliers updated per step of a descent [funnel_walks: average-lip-5x12]
+    tangent_steps: int = 8  # between vertices where the cost is concave [funnel_walks: average-lip-5x12]
+    line_rounds: int = 60  # of master and line; a dozen were never exceeded [number_line: distance-census gap +6.8]
+    line_pieces: int = 400  # of the line per round [number_line: distance-census]
+    line_seconds: float = 30.0  # without a time limit [trials]
+    line_proved_to: float = 0.25  # of the tolerance, for one minimum along the line [number_line: distance-census]
+
+
+@dataclass(frozen=True)
+class Searches:
+    """Vertex, tangent and subspace search, and the table of pairs."""
+
+    preference: tuple[float, float] = (0.3, 2.0)  # nats by which a wanted input is cheaper [vertex_search: lip-census]
+    spread: float = 0.3  # Dirichlet parameter of random distributions [vertex_search: statistics-lip-census]
+    farthest: float = 3.0  # times a random direction of B [vertex_search: statistics-lip-census]
+    noise: float = 2.0  # largest scale of random slopes [vertex_search: lip-census]
+    vertex_starts: int = 64  # walks at once [vertex_search: lip-census]
+    vertex_pool: int = 4096  # vertices remembered [vertex_pool: ldp-census steps +119 % without]
+    vertex_steps: int = 30  # of a long walk [vertex_search: lip-census]
+    short_steps: int = 8  # of a walk of which every vertex is kept [vertex_search: lip-10x50]
+    starting_share: float = 0.1  # of the time left, for first atoms [trials]
+    starting_share_in_turn: float = 0.5  # the same where each input has its turn [inputs_in_turn: lip-10x1000]
+    tangent_steps: int = 12  # of a descent [secret_box: sees-lip]
+    sharpest: float = 1e-3  # least entry of an image at the start of a descent [secret_box: sees-lip]
+    least_entry: float = 1e-6  # and on its way [secret_box: sees-lip]
+    tangent_atoms: int = 128  # of a search [memory]
+    tangent_pool: int = 1024  # atoms remembered where the cost has a square [memory]
+    own_value: float = 0.1  # weight of an input's value at the start [secret_box: sees-lip]
+    closed_form_starts: int = 96  # of descents by a closed-form oracle [secret_box: sees-lip]
+    programme_starts: int = 3  # by linear programmes [secret_box: sees-ldp]
+    credal_starts: int = 24  # over credal sets, batched [credal_simplex_kernel: population-ldp]
+    wide_credal_starts: int = 8  # the same by linear programmes [bound_by_the_table: statistics-population-5x80]
+    subspace_walks: int = 24  # of a search [subspace_search: srlip-3-occupation]
+    subspace_pool: int = 2048  # atoms remembered [memory]
+    subspace_steps: int = 10  # of a descent [subspace_search: srlip-3-occupation]
+    subspace_patience: int = 8  # searches without a find [subspace_search: srlip-3-occupation]
+    neighbours: int = 128  # inputs of a subspace [subspace_search: srlip-3-occupation]
+    first_neighbours: int = 256  # inputs of the first subspaces [subspace_search: srlip-3-occupation]
+    sharpness: tuple[float, float] = (-4.0, -1.0)  # log10 of least entries [subspace_search: srlip-3-occupation]
+    fresh_walks: int = 8  # one in so many starts from no known atom [subspace_search: srlip-3-occupation]
+    staircases: int = 12  # random pairings to start with [interval_table: statistics-2x60]
+    interval_entries: int = 1 << 22  # of the table of pairs priced together [memory]
+
+
+@dataclass(frozen=True)
+class Proofs:
+    """Branch and bound and its relaxations."""
+
+    most_in_vain: int = 3 * 10**6  # boxes that raise no bound, without a time limit [trials]
+    many_open: int = 1 << 18  # open boxes; beyond, depth first [memory]
+    polish_starts: int = 16  # solutions from which descents start [polished_solutions: ldp-10x50 time +500 % without]
+    batch_atoms: int = 64  # atoms kept of a batch [polished_solutions: ldp-10x50]
+    most_atoms: int = 256  # atoms kept of a proof [polished_solutions: ldp-10x50]
+    chord_polish: int = 4  # batches between polishing, chords [polished_solutions: ldp-10x50]
+    credal_polish: int = 32  # over credal sets [credal_chord_boxes: population-ldp]
+    class_polish: int = 32  # class cones [class_cone_boxes: srlip-3-skewed gap +3.5 without]
+    product_polish: int = 8  # products of constraints [product_proofs: statistics-lip-census]
+    entropic_polish: int = 4  # entropic boxes [gibbs_steps: average-5x16]
+    squared_gather: float = 1.0  # more boxes after a find [squared_chord_proofs: statistics-ldp-5x100]
+    class_gather: float = 0.5  # the same, class cones [class_cone_boxes: srlip-3-skewed]
+    entropic_gather: float = 0.5  # the same, entropic boxes [gibbs_steps: average-5x16]
+    entropic_batch: int = 64  # boxes at once [memory]
+    entropic_steps: int = 12  # of z per box [gibbs_steps: average-5x16 gap +21 without]
+    line_search: int = 20  # halvings of a Frank-Wolfe step [gibbs_steps: average-5x16]
+    halvings: int = 30  # rounds that tighten the off-diagonal bound [squared_chord_proofs: statistics-ldp-5x100]
+    floors: int = 6  # parts of the floor's range under LDP [floor_parts: statistics-ldp-census]
+    cut_margin: float = 0.1  # of a range: least distance of a cut from its ends [product_proofs: statistics-lip-census]
+    products_per_round: int = 50  # that enter a programme [product_proofs: statistics-lip-census]
+    product_rounds: int = 60  # of a box [product_proofs: statistics-lip-census]
+    product_gain: float = 0.2  # of what is missing: least gain of a round [product_proofs: statistics-lip-census]
+    product_floor: float = 1e-3  # relative to the goal: how far below it δ may go [tolerance]
+    credal_cuts_per_round: int = 40  # constraints of credal sets [credal_product_rows: statistics-population gap +57]
+    most_credal_cuts: int = 300  # constraints of a box [credal_product_rows: statistics-population]
+    most_rays: int = 1500  # of all class cones [class_cone_boxes: srlip-3-skewed]
+    most_classes: int = 16  # whose masses are branched on [class_cone_boxes: srlip-3-skewed]
+    worth_classes: float = 1.5  # times the classes, for fewer rays [class_cone_boxes: srlip-3-columns]
+    near_rays: int = 10  # per class that halves start with [class_cone_boxes: srlip-3-skewed]
+    nudges: int = 8  # tries to move a hyperplane, each way [class_cone_boxes: srlip-3-skewed]
+    most_tight: int = 64  # inequalities of a cone: one bit each [memory]
+    edges_at_once: int = 4096  # pairs of rays tested together [memory]
+    ray_penalty: float = 1e3  # for a violated constraint of the programme over rays [class_cone_boxes: srlip-3-skewed]
+    rays_per_round: int = 48  # that enter the programme [class_cone_boxes: srlip-3-skewed]
+    ray_rounds: int = 40  # of that programme [class_cone_boxes: srlip-3-skewed]
+    ray_steps: int = 2000  # of its simplex method, against cycling [trials]
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Dual bounds by proofs and relaxations."""
+
+    proof_share: float = 0.4  # of a time limit, for proofs [relaxations: srlip-3-occupation]
+    relaxing_share: float = 0.3  # where relaxations alone are proved [one_secret_bounds: lip-10x1000 gap +3.5 without]
+    class_share: float = 0.55  # where these are side channels [side_channel_bounds: srlip-3-occupation gap +26]
+    branching_part: float = 6  # of the time left, 1/6 goes to branching first [relaxations: srlip-3-occupation]
+    branching_seconds: float = 5.0  # the same without a time limit [trials]
+    loosest: float = 0.64  # nats: first target of repeated proofs [relaxations: srlip-3-occupation]
+    loosest_share: float = 0.75  # of the present gap: the same [relaxations: srlip-3-occupation]
+    stalled_share: float = 0.1  # of the relaxations' time without a rise, until others have a turn [trials]
+    one_secret_gap: float = 0.001  # of the prior's cost [one_secret_bounds: lip-10x1000]
+    one_secret_share: float = 0.5  # of the time left [one_secret_bounds: lip-10x1000]
+    many_similar: int = 400  # inputs beyond which similar ones are merged [nearly_alike_inputs: lip-10x1000]
+    similar: tuple[float, float] = (0.01, 0.004)  # log-ratios within parts [nearly_alike_inputs: lip-10x1000]
+    two_secrets_share: float = 0.7  # of the time left, for the two dearest secrets [two_secret_bounds: lip-10x4000]
+    two_secrets_seconds: float = 8.0  # least time for them [two_secret_bounds: lip-10x4000]
+    two_secrets_parts: int = 450  # parts of inputs [two_secret_bounds: lip-10x4000]
+    two_secrets_gap: float = 0.0005  # of the prior's cost [two_secret_bounds: lip-10x4000]
+    class_inputs: int = 100  # of a class, for all its constraints [side_channel_bounds: srlip-3-occupation]
+    finer_factor: int = 4  # how much later finer divisions are asked about [side_channel_bounds: srlip-3-occupation]
+    part_gap: float = 0.004  # of its prior's cost: first gap of a part [side_channel_bounds: srlip-3-occupation]
+    part_closer: float = 4  # factor by which the gap shrinks [side_channel_bounds: srlip-3-occupation]
+    part_closest: float = 5e-4  # least gap [side_channel_bounds: srlip-3-occupation]
+    part_seconds: float = 3.0  # of the first turn of a part of … [side_channel_bounds: srlip-3-occupation]
+    part_inputs: int = 50  # … so many inputs; the time grows with the square [side_channel_bounds: srlip-3-occupation]
+    part_longer: float = 3  # factor of the next turn after a failure [side_channel_bounds: srlip-3-occupation]
+    part_share: float = 0.5  # of the time left, for first turns [side_channel_bounds: srlip-3-occupation]
+    part_solved: float = 2  # times the gap asked for: solved well enough [side_channel_bounds: srlip-3-occupation]
+    part_worth: float = 0.005  # of the prior's cost: least gain to go on [side_channel_bounds: srlip-3-occupation]
+    part_alongside: float = 0.5  # of the best rate: parts that go on too [side_channel_bounds: srlip-3-occupation]
+
+
+@dataclass(frozen=True)
+class Reductions:
+    """Smaller problems, and lazy constraints."""
+
+    centre_rounds: int = 20  # of Lloyd's algorithm [rest_master: lip-10x600]
+    distances: int = 1 << 22  # computed together [memory]
+    lazy_share: float = 0.1  # of the time: for the last split [trials]
+    dense_entries: int = 4 * 10**7  # of a split up to which its atoms are a dense array [memory]
+    refined_entries: int = 2 * 10**7  # of a split whose merged inputs are told apart [memory]
+
+
+@dataclass(frozen=True)
+class LinearProgrammes:
+    """HiGHS and the batched simplex kernels."""
+
+    large: int = 50_000  # entries; larger programmes run in a thread, so that a signal is heard [trials]
+    poll_seconds: float = 0.1  # between looks for a signal [trials]
+    most_pivots: int = 200  # at least, before a programme of a batch is given up [batched_simplex_kernel: ldp-census]
+    pivots_per_row: int = 10  # the same, by its size [batched_simplex_kernel: ldp-census]
+    random_after: int = 40  # pivots, then rows leave at random [batched_simplex_kernel: ldp-census]
+    refresh: int = 25  # pivots between fresh inverses [tolerance]
+    credal_pivots_per_input: int = 30  # before a programme is given up [credal_simplex_kernel: population-ldp]
+    pivots_per_box: int = 8  # over credal sets, before a box is cut [credal_simplex_kernel: population-ldp]
+    batch_numbers: int = 40_000  # in the costs of a batch [memory]
+    least_batch: int = 64  # programmes [memory]
+    credal_numbers: int = 65_536  # in the bases of a batch [memory]
+    cells: int = 1 << 20  # of secrets, values and costs of a closed-form batch [memory]
+    least_cells: int = 16  # costs of a batch [memory]
+    sums: int = 1 << 20  # entries summed together [memory]
+    constraint_batch: int = 128  # costs minimised in one call [memory]
+    credal_batch: int = 8  # costs minimised in one call [memory]
+    repairs: int = 3  # Newton steps of an atom's repair; each squares the error [tolerance]
+    largest_repair: float = 0.5  # relative change of an entry beyond which it is given up [tolerance]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All of them."""
+
+    tolerance: Tolerances = field(default_factory=Tolerances)
+    plan: Plan = field(default_factory=Plan)
+    driver: Driver = field(default_factory=Driver)
+    slack: SlackMasters = field(default_factory=SlackMasters)
+    moments: Moments = field(default_factory=Moments)
+    averages: Averages = field(default_factory=Averages)
+    search: Searches = field(default_factory=Searches)
+    proofs: Proofs = field(default_factory=Proofs)
+    bounds: Bounds = field(default_factory=Bounds)
+    reductions: Reductions = field(default_factory=Reductions)
+    lp: LinearProgrammes = field(default_factory=LinearProgrammes)
+
+
+SETTINGS = Settings()
