@@ -169,7 +169,8 @@ def check_secret(sealed: SealedProtocol, secret: Sequence[str]) -> None:
     stated = sealed.domain.secret_columns
     if secret and tuple(secret) != stated:
         raise ColumnError(
-            f"the protocol protects {' & '.join(stated)}; {hint('secret')} names {' & '.join(secret)}. Name the same columns."
+            f"the protocol protects {' & '.join(stated)}; {hint('secret')} names {' & '.join(secret)}. "
+            "Name the same columns."
         )
 
 

@@ -47,8 +47,8 @@ class RareSecretCosts:
         costs = ", ".join(f"{alone:.4f} instead of {both:.4f} of {name}" for name, (alone, both) in self.kept.items())
         if costs:
             said += (
-                " So a promise for a population pools them with the next rarest secret. Promised each alone, randomised "
-                f"response would keep, in nats, {costs}."
+                " So a promise for a population pools them with the next rarest secret. Promised each alone, "
+                f"randomised response would keep, in nats, {costs}."
             )
         return said
 

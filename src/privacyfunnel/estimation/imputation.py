@@ -68,7 +68,8 @@ def posterior(protocol: SealedProtocol | str | Path, frame: Any) -> Posterior:
     if len(outputs) * reading.model.inputs > LARGEST_LISTED:
         raise SizeError(
             f"A table of posteriors has at most {LARGEST_LISTED:,} entries; {len(outputs):,} outputs × "
-            f"{reading.model.inputs:,} values are more. Complete records instead ({hint('impute')}), or publish coarser values."
+            f"{reading.model.inputs:,} values are more. Complete records instead ({hint('impute')}), or publish "
+            "coarser values."
         )
     return Posterior(outputs, reading.values, posteriors(reading.model, prior, reading.decode(way, outputs)), prior)
 
