@@ -7,7 +7,7 @@ FAST ?= $(addprefix tests/,model engine mechanisms test_house.py test_rooms.py t
 
 SECONDS_EACH ?= 60
 
-.PHONY: demo studio test test-fast coverage bench fuzz lint docs wheel man clean browser database java
+.PHONY: demo studio test test-fast coverage adversary bench fuzz lint docs wheel man clean browser database java
 
 demo: $(VENV)/installed
 	$(BIN)/privacyfunnel demo --into demo --force
@@ -20,6 +20,10 @@ studio: $(VENV)/installed-studio
 # As many workers as cores: threads of linear algebra would only wait for each other.
 test: $(VENV)/installed-test browser database java
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+
+# Releases through the real interface, and what leaks measured from outside: every option alone and in pairs. Half an hour.
+adversary: $(VENV)/installed-test
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.adversary $(ARGS)
 
 # Theory, engine, mechanisms, and how code and documents are written, in less than 90 seconds on two cores. Left out: designs,
 # tables, releases, audits, estimation, commands, report, studio, experiments, golden outputs, Spark, site and wheel.

@@ -47,28 +47,26 @@ from privacyfunnel.designs.methods import Effort, Options, find_method
 from privacyfunnel.designs.optimal.optimum import optimal
 from privacyfunnel.designs.optimal.privacy_funnel import optimal_on_average
 from privacyfunnel.engine import plan
-from privacyfunnel.engine.bounds import conditional_entropy, dual_bounds, side_channel_relaxation
+from privacyfunnel.engine.bounds import dual_bounds, side_channels
 from privacyfunnel.engine.clock import Clock
 from privacyfunnel.engine.driver import ColumnGeneration, Pace
-from privacyfunnel.engine.linear_uses import line
-from privacyfunnel.engine.lp import batched_simplex, credal_simplex, highs, tableau
-from privacyfunnel.engine.masters import blocks, moment, repair, restricted_master, slack_masters
+from privacyfunnel.engine.linear_uses import actions
+from privacyfunnel.engine.lp import batched_simplex, highs
+from privacyfunnel.engine.masters import blocks, moment, restricted_master, slack_masters
 from privacyfunnel.engine.objective import Objective
-from privacyfunnel.engine.oracles import constraint_oracle, credal_batch, interval, oracle, polytope
+from privacyfunnel.engine.oracles import constraint_oracle, credal_batch, oracle, polytope
 from privacyfunnel.engine.problem import Problem, Split
 from privacyfunnel.engine.proofs import (
     branch_and_bound,
     chords,
     class_cones,
-    credal_chords,
-    credal_products,
     entropic,
     extreme_rays,
     product_programme,
     products,
-    squared_chords,
 )
-from privacyfunnel.engine.reductions import lazy_constraints, reduced_problems, refinement
+from privacyfunnel.engine.reductions import coarsen, lazy_constraints, merge_equal
+from privacyfunnel.engine.reductions.base import PartsProblem
 from privacyfunnel.engine.search import direction as average_descent
 from privacyfunnel.engine.search import subspace, tangent, vertices
 from privacyfunnel.engine.settings import SETTINGS
@@ -389,9 +387,9 @@ def class_cone_boxes() -> None:
 
 @without(
     slack_masters.ResidualMaster,
-    repair,
-    reduced_problems.coarsen,
-    reduced_problems._parts,
+    restricted_master.repair_split,
+    coarsen.Coarsen,
+    coarsen._parts,
     restricted_master.ResidualSlack,
     entered=slack_masters.ResidualMaster,
 )
@@ -410,26 +408,21 @@ def rest_master() -> None:
     put(plan, plan._build_residual, with_loans)
 
 
-@without(refinement, entered=refinement.refine_merged)
+@without(merge_equal, entered=merge_equal.refine_merged)
 def alike_inputs_apart() -> None:
     """inputs that no row tells apart stay mixed in every atom"""
 
-    def mixed(self: reduced_problems.ReducedProblem, split: Split, most_atoms: int | None = None) -> Split:
-        atoms = self.expand(np.asarray(split.atoms))
-        return replace(split, atoms=atoms, value=float(split.weights @ self.original.costs(atoms)))
+    def invert(self: merge_equal.MergedProblem, split: Split, most_atoms: int | None = None) -> Split:
+        return PartsProblem.invert(self, split)
 
-    put(reduced_problems.ReducedProblem, reduced_problems.ReducedProblem.refine, mixed)
+    put(merge_equal.MergedProblem, merge_equal.MergedProblem.invert, invert)
 
 
-@without(reduced_problems.merge_equal, entered=refinement.refine_merged)
+@without(merge_equal.MergeEqual, entered=merge_equal.refine_merged)
 def alike_inputs_merged() -> None:
     """inputs that no row tells apart are inputs of their own"""
 
-    def unmerged(problem: Problem) -> reduced_problems.ReducedProblem:
-        return reduced_problems.ReducedProblem(problem, problem, np.arange(problem.size), np.ones(problem.size))
-
-    put(plan, reduced_problems.merge_equal, unmerged)
-    put(slack_masters, reduced_problems.merge_equal, unmerged)
+    put(merge_equal.MergeEqual, merge_equal.MergeEqual.accepts, lambda self, problem: False)
 
 
 @without(moment.DirectionMaster)
@@ -438,19 +431,18 @@ def steepest_rounds() -> None:
     vars(SETTINGS.moments)["direction_rounds"] = 1
 
 
-@without(credal_chords)
-def credal_chord_boxes() -> None:
-    """sets of priors: chords over the whole polytope (OpenChords), not over boxes"""
-    put(plan, credal_chords.CredalChords, chords.ImageChords)
+def image_chords(oracle: Any, objective: Objective, *, resumes: bool = False) -> chords.ImageChords:
+    """Chords over the whole polytope in place of boxes."""
+    return chords.ImageChords(oracle, objective)
 
 
 @without(chords.BoxedChords)
 def boxed_chords() -> None:
-    """chords over the whole polytope (OpenChords), not over boxes"""
-    put(plan, chords.BoxedChords, chords.ImageChords)
+    """chords over the whole polytope (ImageChords), not over boxes"""
+    put(plan, chords.BoxedChords, image_chords)
 
 
-@without(credal_batch, credal_simplex)
+@without(credal_batch)
 def credal_simplex_kernel() -> None:
     """sets of priors over few inputs: one programme of HiGHS after the other, as over many"""
     vars(SETTINGS.plan)["few_credal_inputs"] = 0
@@ -462,19 +454,19 @@ def product_proofs() -> None:
     drop_ways(plan._build_moment_products)
 
 
-@without(squared_chords)
+@without(chords.SquaredChords)
 def squared_chord_proofs() -> None:
     """statistics of many values and few secrets: bounded by groups of secrets"""
     drop_ways(plan._build_moment_chords)
 
 
-@without(credal_products)
+@without(product_programme.CredalProductCuts)
 def credal_product_rows() -> None:
     """statistics over sets of priors: proofs by the table's own rows"""
-    put(plan, credal_products.CredalProductCuts, lambda problem: None)
+    put(plan, product_programme.CredalProductCuts, lambda problem: None)
 
 
-@without(plan._build_moment_credal, credal_products)
+@without(plan._build_moment_credal, product_programme.CredalProductCuts)
 def credal_product_proofs() -> None:
     """statistics over sets of priors: bounded by the table's own rows alone"""
     drop_ways(plan._build_moment_credal)
@@ -516,7 +508,7 @@ def funnel_walks() -> None:
     put(average_descent.AverageDescent, average_descent.AverageDescent.descend, lambda self, v, prices, mu, steps: v)
 
 
-@without(line)
+@without(actions.LineMaster)
 def number_line() -> None:
     """squared distance: one programme, with the values themselves as actions"""
     vars(SETTINGS.averages)["line_rounds"] = 1
@@ -552,41 +544,41 @@ def one_secret_bounds() -> None:
 
 @without(
     dual_bounds.RelaxationBound._bound_secret_pair,
-    reduced_problems.narrow_parts,
-    reduced_problems.relax_parts,
-    entered=reduced_problems.relax_parts,
+    coarsen.narrow_parts,
+    coarsen.relax_parts,
+    entered=coarsen.relax_parts,
 )
 def two_secret_bounds() -> None:
     """no bound by the two dearest secrets over parts of inputs"""
     put(dual_bounds.RelaxationBound, dual_bounds.RelaxationBound._bound_secret_pair, lambda self, problem, clock: None)
 
 
-@without(reduced_problems.merge_similar)
+@without(coarsen.merge_similar)
 def nearly_alike_inputs() -> None:
     """one secret against the others: all inputs, not those nearly alike as one"""
     vars(SETTINGS.bounds)["many_similar"] = 10**9
 
 
-@without(conditional_entropy, side_channel_relaxation, entered=conditional_entropy)
+@without(side_channels, entered=side_channels.ConditionalEntropyBound)
 def side_channel_bounds() -> None:
     """SRLIP: no bound by what side channels leave open"""
     put(dual_bounds.RelaxationBound, dual_bounds.RelaxationBound._side_channel_bounds, lambda self, deadline: iter(()))
 
 
-@without(conditional_entropy.ConditionalEntropyBound._initial_bound)
+@without(side_channels.ConditionalEntropyBound._initial_bound)
 def finer_side_channels() -> None:
     """SRLIP: parts of side channels begin from no bound"""
     put(
-        conditional_entropy.ConditionalEntropyBound,
-        conditional_entropy.ConditionalEntropyBound._initial_bound,
+        side_channels.ConditionalEntropyBound,
+        side_channels.ConditionalEntropyBound._initial_bound,
         lambda self, asked, part: 0.0,
     )
 
 
-@without(side_channel_relaxation.one_side_channel)
+@without(side_channels.one_side_channel)
 def one_side_channel() -> None:
     """SRLIP of many rows: begun from the first atoms, not from the problem with fewer rows"""
-    put(slack_masters, side_channel_relaxation.one_side_channel, lambda problem: None)
+    put(slack_masters, side_channels.one_side_channel, lambda problem: None)
 
 
 @without(dual_bounds.RelaxationBound)
@@ -599,7 +591,7 @@ def relaxations() -> None:
     put(plan, dual_bounds.RelaxationBound, by_proof)
 
 
-@without(slack_masters.ResidualMaster._begin_coarse, reduced_problems.coarsen, reduced_problems._parts)
+@without(slack_masters.ResidualMaster._begin_coarse, coarsen.Coarsen, coarsen._parts)
 def coarse_beginning() -> None:
     """many inputs: begun from the first atoms and no prices"""
 
@@ -611,10 +603,10 @@ def coarse_beginning() -> None:
     put(slack_masters.ResidualMaster, slack_masters.ResidualMaster._begin_coarse, plainly)
 
 
-@without(repair._repair_by_input, repair.InputAtoms, entered=repair._base)
+@without(restricted_master._repair_by_input, restricted_master.InputAtoms, entered=restricted_master._base)
 def named_inputs() -> None:
     """what atoms leave over is one atom more, never named input by input"""
-    put(repair, repair._repair_by_input, lambda *_: None)
+    put(restricted_master, restricted_master._repair_by_input, lambda *_: None)
 
 
 @without(blocks)
@@ -629,7 +621,7 @@ def joined_blocks() -> None:
     put(blocks.BlockMaster, blocks.BlockMaster.search, lambda self, prices, clock: np.empty((0, self.problem.size)))
 
 
-@without(interval)
+@without(oracle.IntervalOracle)
 def interval_table() -> None:
     """two secrets: vertices of the polytope, as for more"""
     drop_ways(plan._build_interval, plan._build_moment_interval)
@@ -698,12 +690,10 @@ def implied_rows() -> None:
     put(polytope, polytope._essential_constraints, lambda A: np.arange(len(A)))
 
 
-@without(chords.trim_boxes, chords.BoxedChords._trim)
+@without(chords.trim_boxes)
 def trimmed_boxes() -> None:
     """boxes are cut, and never trimmed by reduced costs"""
-    trimmed = chords.trim_boxes
-    for module in (chords, credal_chords):
-        put(module, trimmed, lambda low, high, reduced, room: (low, high))
+    put(chords, chords.trim_boxes, lambda low, high, reduced, room: (low, high))
 
 
 @without(branch_and_bound.BranchAndBound._select_atoms)
@@ -734,10 +724,10 @@ def steady_prices() -> None:
     vars(SETTINGS.driver)["secret_box_damping"] = 0.0
 
 
-@without(lazy_constraints.ConstraintList)
+@without(lazy_constraints.LazyConstraints)
 def lazy_rows() -> None:
     """products: all constraints from the beginning, however many"""
-    put(lazy_constraints.ConstraintList, lazy_constraints.ConstraintList.initial_problem, lambda self: self.problem)
+    put(lazy_constraints.LazyConstraints, lazy_constraints.LazyConstraints.accepts, lambda self, problem: False)
 
 
 # -- measuring -------------------------------------------------------------------------------------------------------
@@ -823,8 +813,8 @@ def count_work() -> Work:
     put(restricted_master.RestrictedMaster, add, counted_add)
     for holder, pivot in (
         (batched_simplex._ActiveBatch, batched_simplex._ActiveBatch.pivot),
-        (credal_simplex._CredalBatch, credal_simplex._CredalBatch.pivot),
-        (tableau.Tableaus, tableau.Tableaus.exchange),
+        (credal_batch._CredalBatch, credal_batch._CredalBatch.pivot),
+        (batched_simplex.Tableaus, batched_simplex.Tableaus.exchange),
     ):
         put(holder, pivot, counted(pivot))
     return work

@@ -89,7 +89,7 @@ def _of(frame: pl.DataFrame, secret: str, publish: list[str]) -> Joint:
 def classic(joint: Joint, promise: Promise) -> SealedProtocol:
     """Randomised response over whole records: a forced response whose noise is even, with as much truth as that has."""
     labels = tuple(attribute.labels for attribute in joint.attributes)
-    needed = joint.p_x * (1 / largest_shares(promise.rows(joint), promise.epsilon) - 1)
+    needed = joint.p_x * (1 / largest_shares(promise.constraints(joint), promise.epsilon) - 1)
     truth = 1 / (1 + joint.a * float(needed.max()))
     noise = np.full(joint.a, (1 - truth) / joint.a)
     return seal(ForcedResponse(truth, noise, np.arange(joint.a), labels, joint.combos), promise, joint)
@@ -111,10 +111,10 @@ def told(sealed: SealedProtocol, joint: Joint) -> str:
 
 def drawn(sealed: SealedProtocol, joint: Joint) -> str:
     """The same, measured."""
-    if not isinstance(sealed.law, ForcedResponseMechanism):
+    if not isinstance(sealed.mechanism, ForcedResponseMechanism):
         return ""
     codes = np.repeat(np.arange(joint.a), joint.weights.sum(axis=0).astype(np.int64))
-    protocol, off = sealed.law.protocol, []
+    protocol, off = sealed.mechanism.protocol, []
     for seed in range(DRAWS):
         shown = sealed.sample(codes, KeyStream.from_seed(seed))
         found = []

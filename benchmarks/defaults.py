@@ -221,7 +221,7 @@ def compared(case: Case, promise: Promise) -> None:
     print(f"   {'':14} {'nats':>8} {'shares':>8} {'cells':>8} {'slopes':>8} {'proc. s':>8}")
     measured(case, "rand. response", lambda joint: randomised_response(joint, promise))
     for use in USES:
-        measured(case, use.called, partial(_best, promise=promise, use=use))
+        measured(case, use.full_name, partial(_best, promise=promise, use=use))
 
 
 def _best(joint: Joint, promise: Promise, use: Use) -> Protocol:

@@ -60,7 +60,7 @@ def table_of(joint: Joint, rows: int, rng: np.random.Generator) -> IntArray:
 
 def drawn(reading: OutputReader, table: IntArray, rng: np.random.Generator) -> Observations:
     """The sanitised version of a table of counts."""
-    model, law = reading.model, reading.sealed.law
+    model, law = reading.model, reading.sealed.mechanism
     own, rows = table.sum(axis=0), int(table.sum())
     if isinstance(model, SetsModel) and rows <= LISTED:
         return _with_sets(model, own, rng)
@@ -196,7 +196,7 @@ def print_speed(joint: Joint) -> None:
     """Ten million rows, and a thousand values."""
     rows = 10**7
     sealed = sealed_protocol(joint, "optimal", 1.0)
-    law = sealed.law
+    law = sealed.mechanism
     assert isinstance(law, ChannelMechanism)
     rng = np.random.default_rng(1)
     y = sealed.sample(rng.choice(joint.a, p=joint.p_x, size=rows))[:, 0]

@@ -138,7 +138,7 @@ def against_delta() -> None:
     import cdd
 
     begun = time.perf_counter()
-    N, D = promise.rows(joint).dense
+    N, D = promise.constraints(joint).dense
     e = np.exp(promise.epsilon)
     signs = np.concatenate([np.eye(joint.a), e * D - N, e * N - D])
     # Σ v = 1 takes out the last coordinate.

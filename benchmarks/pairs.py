@@ -45,9 +45,9 @@ def measured(secret: str, publish: str, promise: Promise) -> None:
         begun = time.process_time()
         best = optimal(joint, promise, use, time_limit=SECONDS)
         worked = time.process_time() - begun
-        said.append(f"{use.called} {best.value:.4g} [{best.bound:.4g}] {worked:.2f} s")
+        said.append(f"{use.full_name} {best.value:.4g} [{best.bound:.4g}] {worked:.2f} s")
         if worked > (LINEAR_SECONDS if isinstance(use, LinearUse) else SECONDS):
-            late.append(use.called)
+            late.append(use.full_name)
     print(
         f"{secret} × {publish} {promise.name}({promise.epsilon:g})  {'  '.join(said)}  "
         f"{'LATE: ' + ', '.join(late) if late else 'all in time'}",

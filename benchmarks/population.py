@@ -180,7 +180,7 @@ def _cost(joint: Joint, promise: Promise, budget: Budget) -> str:
 
 def _of_people(joint: Joint, promise: Promise, best: Optimum) -> str:
     sealed = seal(best.protocol, promise, joint) if best.sealed is None else best.sealed
-    found = population_bound(sealed.law, promise, joint)
+    found = population_bound(sealed.mechanism, promise, joint)
     return "people not measured" if found is None else f"people ≤ {format_epsilon_upward(found.epsilon)}"
 
 
@@ -206,7 +206,7 @@ def print_elsewhere(budget: Budget) -> None:
                 listed = kind(epsilon).for_population(joint)
                 closed, opened = (
                     optimal(joint, promise, Statistics(), gap=1e-6, time_limit=budget.seconds)
-                    for promise in (listed, listed.covering_anything_else())
+                    for promise in (listed, listed.cover_anything_else())
                 )
                 more = opened.value / closed.value - 1
                 print(

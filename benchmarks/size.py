@@ -71,7 +71,7 @@ def estimated(values: int, seconds: float) -> Work:
     joint = zipf(10, values, 0)
     sealed = seal(forced_response(joint, LIP(1.0)), LIP(1.0), joint)
     column, codes = joint.attributes[0], np.repeat(np.arange(joint.a), joint.weights.sum(axis=0).astype(np.int64))
-    shown = sealed.law.label_codes(sealed.sample(codes, KeyStream.from_seed(0)))[:, 0]
+    shown = sealed.mechanism.label_codes(sealed.sample(codes, KeyStream.from_seed(0)))[:, 0]
     frame = pl.DataFrame({column.name: pl.Series(column.labels).gather(shown)})
 
     def tell() -> Found:

@@ -33,7 +33,7 @@ def protocol(data: bytes) -> None:
     text = data.decode("utf-8", "replace")
     with suppress(InputError):
         sealed = SealedProtocol.from_text(_digested(text))
-        inputs = np.arange(min(ROWS, sealed.law.inputs))
+        inputs = np.arange(min(ROWS, sealed.mechanism.inputs))
         sealed.sample(inputs)
         again = SealedProtocol.from_text(sealed.to_text())
         assert again.to_text() == sealed.to_text()

@@ -27,7 +27,7 @@ def corners(G: FloatArray) -> FloatArray:
 
 def posteriors(joint: Joint, promise: Promise) -> FloatArray:
     """Every vertex of Δ, the posteriors that keep the promise."""
-    N, D = promise.rows(joint).dense
+    N, D = promise.constraints(joint).dense
     e = np.exp(promise.epsilon)
     return corners(np.concatenate([N - e * D, D - e * N]))
 

@@ -96,7 +96,9 @@ def test_the_table_for_choosing_says_what_a_belief_may_become() -> None:
         epsilon = math.log(2) if shown == "0.69" else float(shown)
         assert float(factor) == pytest.approx(math.exp(epsilon), abs=0.005)
         expected = [(LIP, 0.1), (LIP, 0.3), (LDP, 0.3), (LIP, 0.5)]
-        assert cells.split(" | ") == [outwards(kind(epsilon).movable(belief, epsilon)) for kind, belief in expected]
+        assert cells.split(" | ") == [
+            outwards(kind(epsilon).belief_bounds(belief, epsilon)) for kind, belief in expected
+        ]
 
 
 def test_the_stewards_table_says_what_a_belief_may_become() -> None:
@@ -105,5 +107,5 @@ def test_the_stewards_table_says_what_a_belief_may_become() -> None:
     assert len(rows) == 4
     for belief, *told in rows:
         for epsilon, said in zip((0.5, 1.0, 2.0), told, strict=True):
-            most = 100 * LIP(epsilon).movable(float(belief) / 100, epsilon)[1]
+            most = 100 * LIP(epsilon).belief_bounds(float(belief) / 100, epsilon)[1]
             assert most <= float(said) < most + (1 if float(said) >= 10 else 0.1)

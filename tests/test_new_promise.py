@@ -169,7 +169,7 @@ def test_a_release_that_breaks_it_is_caught_by_an_audit(people: Path, tmp_path: 
     sanitise_file(people, tmp_path / "out", Order(("s",), ("a",), EveryoneElse(1.0), "optimal"))
     sealed = SealedProtocol.load(tmp_path / "out" / "protocol.json")
     joint = Joint.from_table(pl.read_csv(people), secret="s", publish="a")
-    law = sealed.law
+    law = sealed.mechanism
     worst = max(law.worst(block).leak.epsilon for block in EveryoneElse(1.0).comparisons(joint, False))
     assert worst == pytest.approx(sealed.epsilon, abs=1e-9)
     exact = [law.worst(block) for block in EveryoneElse(1.0).comparisons(joint, False)]

@@ -15,7 +15,7 @@ Names are imported when they are first used, so that `import privacyfunnel` cost
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from privacyfunnel import errors
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from privacyfunnel.library.release import Release
     from privacyfunnel.mechanisms.sealing import SealedProtocol, seal
     from privacyfunnel.model.information import entropy, mutual_information
-    from privacyfunnel.model.joint import Joint
+    from privacyfunnel.model.joint import CountedTable, Joint
     from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
     from privacyfunnel.model.protocols.channel_protocol import Protocol
     from privacyfunnel.model.protocols.unary_encoding import UnaryEncoding
@@ -194,6 +194,13 @@ def __getattr__(name: str) -> object:
     if name not in _MODULES:
         raise AttributeError(f"module 'privacyfunnel' has no attribute '{name}'")
     return getattr(import_module(f"privacyfunnel.{_MODULES[name]}"), name)
+
+
+def count_frame(frame: object, **columns: Any) -> CountedTable:
+    """The counts of a data frame, as `Joint.from_table` takes them."""
+    from privacyfunnel.tables.readers.lazy_frames import contingency_from_frame
+
+    return contingency_from_frame(frame, **columns)
 
 
 def __dir__() -> list[str]:

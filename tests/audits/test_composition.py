@@ -76,7 +76,7 @@ def test_what_releases_say_together_is_what_fractions_say(promise: Promise, data
 
 @pytest.mark.parametrize("kind", [name for name in MAKERS if name != "sets"])
 def test_one_release_says_what_it_is_certified_for(kind: str) -> None:
-    law = sealed_of(kind).law
+    law = sealed_of(kind).mechanism
     alone = exact_worst_leak(law, LIP(0), JOINT).leak.epsilon
     found = composition_leak(JOINT, LIP(0), [law])
     assert found.epsilon == pytest.approx(alone, abs=CLOSE)
@@ -142,10 +142,10 @@ def test_under_lip_even_rows_independent_given_the_secret_say_more_than_the_sum(
 
 def test_what_cannot_be_gone_through_is_refused() -> None:
     many = Joint.from_counts(np.ones((2, 40), dtype=int) + np.arange(80).reshape(2, 40))
-    law = seal(randomised_response(many, LIP(0.01)), LIP(0.01), many).law
+    law = seal(randomised_response(many, LIP(0.01)), LIP(0.01), many).mechanism
     with pytest.raises(SizeError, match="too many"):
         composition_leak(many, LIP(0.01), [law] * 4)
-    sets = seal(unary_encoding(many, LIP(0.1)), LIP(0.1), many).law
+    sets = seal(unary_encoding(many, LIP(0.1)), LIP(0.1), many).mechanism
     with pytest.raises(SizeError, match="unary encoding publishes sets"):
         composition_leak(many, LIP(0.1), [law, sets])
     law = ChannelMechanism.from_protocol(Protocol(np.full((2, 2), 1 / 2)))
@@ -154,7 +154,7 @@ def test_what_cannot_be_gone_through_is_refused() -> None:
 
 
 def test_more_attackers_than_can_be_looked_at_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    law = sealed_of("product").law
+    law = sealed_of("product").mechanism
     three = composition_leak(JOINT, SRLIP(1), [law, law]).epsilon  # who knows nothing, the colour, or the size
     assert three >= composition_leak(JOINT, LIP(1), [law, law]).epsilon
     monkeypatch.setattr(composition_leakage, "MOST_LOOKS", 2 * JOINT.a * 36)

@@ -136,7 +136,7 @@ def test_they_are_found_out_where_every_value_is_rare(
 
 @pytest.mark.parametrize("kind", MAKERS)
 def test_true_draws_are_called_false_no_more_often_than_stated(kind: str) -> None:
-    law = sealed_of(kind).law
+    law = sealed_of(kind).mechanism
     inputs, tally, small, runs = codes_for(law), law.tally(), 0, 60
     for seed in range(runs):
         if "chain" in kind:  # another draw would lead to contexts that it does not hold: rows in another order instead
@@ -162,7 +162,7 @@ def test_bernsteins_bound_holds_for_rare_outputs() -> None:
 
 
 def test_secrets_are_counted_together_only_where_they_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    tally = sealed_of("channel").law.tally()
+    tally = sealed_of("channel").mechanism.tally()
     monkeypatch.setattr("privacyfunnel.audits.secret_dependence.MOST_COUNTS", 3 * tally.size)
     assert len(SecretTallies(tally, np.array([5, 9, 1, 7, 2]))._tallies) == 3
     assert SecretTallies(tally, np.array([5, 9, 1, 7, 2]))._group.tolist() == [2, 0, 2, 1, 2]

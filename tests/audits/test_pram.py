@@ -23,8 +23,8 @@ def test_a_matrix_comes_back_as_it_went(tmp_path: Path) -> None:
     sealed = seal(randomised_response(JOINT, LIP(0.3)), LIP(0.3), JOINT)
     write_matrix(sealed, tmp_path / "pram.csv")
     back = read_matrix(tmp_path / "pram.csv", JOINT)
-    assert isinstance(sealed.law, ChannelMechanism)
-    np.testing.assert_allclose(back.channel, sealed.law.channel, atol=1e-16)
+    assert isinstance(sealed.mechanism, ChannelMechanism)
+    np.testing.assert_allclose(back.channel, sealed.mechanism.channel, atol=1e-16)
     assert back.outputs == JOINT.values
     assert LIP(0).leakage(JOINT, back) == pytest.approx(0.3)
     lines = (tmp_path / "pram.csv").read_text().splitlines()

@@ -60,7 +60,9 @@ def test_releases_of_different_columns_are_counted_together(some: Path, tmp_path
     found = audit_composition([one, two], some, secret=("income",))
     frame = pl.read_csv(some, infer_schema=False)
     joint = Joint.from_table(frame, secret="income", publish=["race", "sex"])
-    laws = [SealedProtocol.load(file).law.restrict_inputs(joint.combos[:, j]) for j, file in enumerate([one, two])]
+    laws = [
+        SealedProtocol.load(file).mechanism.restrict_inputs(joint.combos[:, j]) for j, file in enumerate([one, two])
+    ]
     assert found.composed == composition_leak(joint, LIP(0.2), laws)
     assert found.rows == 800
     assert max(one.epsilon for one in found.alone) < found.composed.epsilon < math.inf

@@ -77,6 +77,6 @@ def test_the_page_about_choosing_shows_what_the_command_prints(
     assert f"```text\n{printed}\n```" in page
     for epsilon, factor in ((0.5, "1.65"), (1.0, "2.72"), (2.0, "7.39")):
         pairs = ((LIP, 0.1), (LIP, 0.3), (LDP, 0.3), (LIP, 0.5))
-        ends = [promise(epsilon).movable(prior, epsilon) for promise, prior in pairs]
+        ends = [promise(epsilon).belief_bounds(prior, epsilon) for promise, prior in pairs]
         cells = " | ".join(f"{100 * least:.0f} to {100 * most:.0f} %" for least, most in ends)
         assert f"| {epsilon:g} | {factor} | {cells} |" in page

@@ -82,7 +82,7 @@ def test_a_release_says_whom_its_promise_holds_for_and_its_file_too(adult: Path,
     assert audited["epsilon"] == 1.0
     weaker = json.loads((into / "protocol.json").read_text())["promise"]
     assert set(weaker["population"]) == {"confidence", "rule", "rare_below", "rows", "anything_else"}  # and no count
-    assert sealed.law.anything_else == 2  # men, women, and anybody else
+    assert sealed.mechanism.anything_else == 2  # men, women, and anybody else
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_whatever_has_no_row_for_anything_else_promises_the_values_that_are_list
     sealed = SealedProtocol.load(tmp_path / "out" / "protocol.json")
     assert sealed.promise.population is not None
     assert not sealed.promise.anything_else
-    assert sealed.law.anything_else is None
+    assert sealed.mechanism.anything_else is None
 
 
 def test_a_chain_for_a_population_is_refused_and_nothing_is_written(adult: Path, tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_the_sealed_optimum_keeps_it_exactly(counts: Path) -> None:
     promise = LIP(1.0).for_population(joint)
     sealed = optimal(joint, promise, gap=1e-3).sealed
     assert sealed is not None
-    ratio = exact_worst_leak(sealed.law, promise, joint).ratio
+    ratio = exact_worst_leak(sealed.mechanism, promise, joint).ratio
     assert ratio is not None
     assert math.exp(0.99) < ratio <= math.e
 
@@ -173,7 +173,7 @@ def test_apply_takes_a_value_never_seen_by_the_default_use_and_the_certificate_c
     done = run(*words, "--into", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     sealed = SealedProtocol.load(tmp_path / "out" / "protocol.json")
-    assert sealed.law.anything_else == 3
+    assert sealed.mechanism.anything_else == 3
     assert sealed.promise.anything_else
     assert "statistics" in done.stdout
     assert told("audit", tmp_path / "out" / "protocol.json", people)["epsilon"] <= 1.0

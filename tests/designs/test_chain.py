@@ -157,21 +157,21 @@ def test_a_chain_on_adult_is_certified_shared_out_in_columns_and_survives_its_fi
     sealed.save(tmp_path / "protocol.json")
     again = SealedProtocol.load(tmp_path / "protocol.json")
     assert (again.sample(codes, KeyStream.from_seed(5)) == sealed.sample(codes, KeyStream.from_seed(5))).all()
-    assert certify(again.law, LIP(1.0), joint) == sealed.epsilon
-    assert len(again.law.columns) == 3
+    assert certify(again.mechanism, LIP(1.0), joint) == sealed.epsilon
+    assert len(again.mechanism.columns) == 3
 
 
 def test_a_chain_of_values_publishes_values_as_often_as_they_are() -> None:
     joint = adult("income", "relationship", "sex")
     codes = np.repeat(np.arange(joint.a), joint.weights.sum(axis=0).astype(np.int64))
     groups, values = (make_chain(joint, LIP(0.5), ((0,), (1,)), 0.7, as_values=how).seal() for how in (False, True))
-    for attribute, labels in zip(joint.attributes, values.law.columns, strict=True):
+    for attribute, labels in zip(joint.attributes, values.mechanism.columns, strict=True):
         assert set(labels) <= set(attribute.labels)
     assert 0 < values.information < groups.information
     drawn = values.sample(codes, KeyStream.from_seed(2))
     shares = np.bincount(drawn[:, 0], minlength=6) / len(codes)
-    labels = values.law.columns[0]
-    wanted = joint.onto([0]).p_x[[joint.attributes[0].labels.index(label) for label in labels]]
+    labels = values.mechanism.columns[0]
+    wanted = joint.project([0]).p_x[[joint.attributes[0].labels.index(label) for label in labels]]
     # Five standard deviations; the seed is fixed.
     assert np.abs(shares - wanted).max() < 5 * 0.5 / math.sqrt(len(codes))
 
@@ -204,9 +204,9 @@ def test_a_large_first_step_uses_all_of_ldp_where_the_secret_has_two_values() ->
 def test_as_many_columns_go_first_as_are_solved_together() -> None:
     joint = adult("occupation", "education", "relationship", "race", "sex", "income")
     first = first_attributes(joint)
-    assert 40 < joint.onto(first).a <= 650
+    assert 40 < joint.project(first).a <= 650
     for j in set(range(joint.m)) - set(first):
-        assert joint.onto([*first, j]).a > 650
+        assert joint.project([*first, j]).a > 650
     assert first_attributes(adult("income", "relationship", "sex")) == (0, 1)
 
 

@@ -81,7 +81,7 @@ def test_no_protocol_that_keeps_the_promise_beats_the_bound(
     joint: Joint, epsilon: float, data: st.DataObject, use: LinearUse
 ) -> None:
     other = data.draw(protocols_for(joint))
-    flat = other.quieter(other.joint_with_values(joint).sum(axis=0), 0.5)
+    flat = other.mix_constant(other.joint_with_values(joint).sum(axis=0), 0.5)
     for protocol in (flat, randomised_response(joint, LIP(epsilon)), other):
         leak = LIP(0).leakage(joint, protocol)
         if leak < 10:
@@ -230,7 +230,7 @@ def test_outputs_that_hold_neighbours_are_called_by_their_range() -> None:
     assert range_labels(age, where, held) == ["< 30", "[18, 65)", ">= 30", "all", None]
 
 
-@pytest.mark.parametrize("use", [Values(), Values(margin=True), Distance("squared")], ids=lambda use: use.called)
+@pytest.mark.parametrize("use", [Values(), Values(margin=True), Distance("squared")], ids=lambda use: use.full_name)
 def test_when_time_is_up_before_a_programme_ends_there_is_a_protocol_and_a_bound_all_the_same(use: LinearUse) -> None:
     joint = adult("marital-status", "education")
     best, proved = optimal(joint, LIP(1.0), use, time_limit=1e-6), optimal(joint, LIP(1.0), use)

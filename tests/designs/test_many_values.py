@@ -38,7 +38,7 @@ def test_too_many_values_get_a_forced_response_with_the_most_truth(
     monkeypatch.setattr(statistics_solver, "CONDITIONED_AT_ALL", 5)
     other = optimal(few, promise, Statistics())
     assert other.sealed is not None
-    assert not exact_worst_leak(other.sealed.law, promise, few).exceeds(Fraction(exp_below(promise.epsilon)))
+    assert not exact_worst_leak(other.sealed.mechanism, promise, few).exceeds(Fraction(exp_below(promise.epsilon)))
     assert other.value == pytest.approx(total_squared_error(few, forced_response(few, promise), Statistics()), rel=1e-6)
     assert best.value <= other.value < Statistics().value(few, randomised_response(few, promise))
     assert other.bound == 0.0

@@ -25,7 +25,7 @@ def test_a_pair_never_seen_is_an_input_that_the_population_may_have(kind: type[P
     promise = kind(1.0).for_population(joint)
     best = optimal(joint, promise, sees_secret=True, gap=1e-2)
     assert best.sealed is not None
-    ratio = exact_worst_leak(best.sealed.law, promise, joint).ratio
+    ratio = exact_worst_leak(best.sealed.mechanism, promise, joint).ratio
     assert ratio is not None
     assert ratio <= exp_below(1.0)
     assert 0 < best.utility <= best.bound <= optimal(joint, kind(1.0), sees_secret=True).bound + 1e-4
@@ -41,7 +41,7 @@ def test_products_and_the_optimum_of_several_columns_keep_it(kind: type[Promise]
     product = product_protocol(SEVERAL, promise, seconds=5)
     for sealed in (best.sealed, product.seal()):
         assert sealed is not None
-        ratio = exact_worst_leak(sealed.law, promise, SEVERAL).ratio
+        ratio = exact_worst_leak(sealed.mechanism, promise, SEVERAL).ratio
         assert ratio is not None
         assert ratio <= exp_below(1.0)
     assert 0 < product.information <= best.bound + 1e-9
@@ -63,7 +63,7 @@ def test_every_use_is_kept_for_the_people_and_proved(kind: type[Promise], use: U
     promise = kind(1.0).for_population(PEOPLE)
     best = optimal(PEOPLE, promise, use)
     assert best.sealed is not None
-    ratio = exact_worst_leak(best.sealed.law, promise, PEOPLE).ratio
+    ratio = exact_worst_leak(best.sealed.mechanism, promise, PEOPLE).ratio
     assert ratio is not None
     assert ratio <= exp_below(1.0)
     assert best.value == use.value(PEOPLE, best.protocol)
@@ -93,10 +93,10 @@ SEEN_IN_PART = Joint.from_counts([[600, 400, 0], [200, 800, 500]])
 @pytest.mark.parametrize("sees_secret", [False, True])
 def test_how_many_shares_sets_bound_is_known_before_they_are_made(kind: type[Promise], sees_secret: bool) -> None:
     promise = kind(1.0).for_population(SEVERAL)
-    sets = promise.sets(SEVERAL, sees_secret)
+    sets = promise.credal_sets(SEVERAL, sees_secret)
     assert sets is not None
-    assert promise.shares_bounded(SEVERAL, sees_secret) == sets.high.size
-    assert kind(1.0).shares_bounded(SEVERAL, sees_secret) == 0
+    assert promise.share_count(SEVERAL, sees_secret) == sets.high.size
+    assert kind(1.0).share_count(SEVERAL, sees_secret) == 0
 
 
 def test_too_many_shares_are_refused_before_one_of_them_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -223,7 +223,10 @@ def test_a_sealed_product_draws_each_column_and_survives_its_file(tmp_path: Path
     codes = np.random.default_rng(0).integers(0, joint.a, 4000)
     drawn = sealed.sample(codes, KeyStream.from_seed(7))
     assert (again.sample(codes, KeyStream.from_seed(7)) == drawn).all()
-    assert exact_worst_leak(again.law, SRLIP(0), joint).ratio == exact_worst_leak(sealed.law, SRLIP(0), joint).ratio
+    assert (
+        exact_worst_leak(again.mechanism, SRLIP(0), joint).ratio
+        == exact_worst_leak(sealed.mechanism, SRLIP(0), joint).ratio
+    )
     for j, channel in enumerate(product.channels):
         for x in range(len(channel)):
             mine = drawn[joint.combos[codes, j] == x, j]

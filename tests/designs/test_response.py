@@ -57,7 +57,7 @@ def test_a_forced_response_keeps_its_promise_and_no_noise_allows_more_truth(
 @given(joint=joints(max_c=3, max_a=4, min_c=2), epsilon=st.sampled_from([0.1, 0.7, 2.0]))
 def test_the_integers_keep_the_promise_in_fractions(joint: Joint, epsilon: float) -> None:
     sealed = seal(forced_response(joint, LIP(epsilon)), LIP(epsilon), joint)
-    law = sealed.law
+    law = sealed.mechanism
     assert isinstance(law, ForcedResponseMechanism)
     assert law.truth + sum(law.noise.tolist()) == 2**64
     w, limit = joint.weights.tolist(), exp_below(sealed.epsilon) * (1 + Fraction(1, 10**15))
@@ -112,7 +112,7 @@ def large() -> Joint:
 def test_columns_of_a_forced_response_are_one_and_estimates_are_as_near_as_was_said() -> None:
     joint = large()
     sealed = assess_forced_response(joint, LIP(1.0), Statistics()).seal()
-    law, _ = sealed.law.restrict_attributes([1])
+    law, _ = sealed.mechanism.restrict_attributes([1])
     assert isinstance(law, ForcedResponseMechanism)
     told = expected_precision(sealed, joint, joint.total, [joint.attributes[1].name])
     codes = np.repeat(np.arange(joint.a), joint.weights.sum(axis=0).astype(np.int64))

@@ -35,7 +35,7 @@ def adult(secret: str, publish: str) -> Joint:
 
 def kept(joint: Joint, promise: Promise, protocol_sealed: object) -> None:
     """On the integers that are drawn, in fractions."""
-    worst = exact_worst_leak(protocol_sealed.law, promise, joint)  # type: ignore[attr-defined]
+    worst = exact_worst_leak(protocol_sealed.mechanism, promise, joint)  # type: ignore[attr-defined]
     assert not worst.exceeds(Fraction(exp_below(promise.epsilon)))
 
 

@@ -11,14 +11,13 @@ from privacyfunnel.engine.bounds.dual_bounds import ProofBound, Prover, Relaxati
 from privacyfunnel.engine.driver import ColumnGeneration, Pace
 from privacyfunnel.engine.masters.slack_masters import CoarseStart, PenalisedMaster, ResidualMaster
 from privacyfunnel.engine.objective import Entropy, reduced_costs
-from privacyfunnel.engine.oracles.interval import IntervalOracle
-from privacyfunnel.engine.oracles.oracle import Oracle
+from privacyfunnel.engine.oracles.oracle import IntervalOracle, Oracle
 from privacyfunnel.engine.oracles.polytope import build_polytope
 from privacyfunnel.engine.plan import choose_generation
 from privacyfunnel.engine.proofs.branch_and_bound import BranchAndBound
 from privacyfunnel.engine.proofs.chords import BoxedChords, ImageChords
 from privacyfunnel.engine.proofs.class_cones import ClassRelaxation, class_cones
-from privacyfunnel.engine.reductions.reduced_problems import merge_equal
+from privacyfunnel.engine.reductions.merge_equal import MergeEqual
 from privacyfunnel.engine.search.base import Search
 from privacyfunnel.engine.search.subspace import SubspaceSearch
 from privacyfunnel.engine.search.tangent import TangentSearch
@@ -43,7 +42,7 @@ def random_joint(seed: int, shape: Sequence[int], concentration: float = 1.0) ->
 
 def problem_of(joint: Joint, promise: Promise, *, sees_secret: bool = False) -> Problem:
     """What the engine is asked for a joint and a promise."""
-    rows = promise.rows(joint, sees_secret)
+    rows = promise.constraints(joint, sees_secret)
     if not sees_secret:
         return Problem.from_values(joint.p_x, rows, promise.epsilon)
     p_z = joint.p_sx.ravel()
@@ -145,7 +144,7 @@ def with_loans(problem: Problem, search: Search, prover: Prover) -> ColumnGenera
 
 def begun(problem: Problem) -> ColumnGeneration:
     """A run on a simpler problem."""
-    return choose_generation(merge_equal(problem).problem)
+    return choose_generation(MergeEqual().apply(problem).problem)
 
 
 def with_rest(problem: Problem, search: Search, prover: Prover | None, *, by_parts: bool) -> ColumnGeneration:

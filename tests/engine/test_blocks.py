@@ -10,15 +10,10 @@ from hypothesis import strategies as st
 from privacyfunnel.arrays import dense
 from privacyfunnel.engine import Problem, split
 from privacyfunnel.engine.clock import Clock
-from privacyfunnel.engine.masters.blocks import BlockMaster
+from privacyfunnel.engine.masters.blocks import BlockMaster, balance_blocks
 from privacyfunnel.engine.plan import choose_generation
-from privacyfunnel.engine.reductions.reduced_problems import (
-    balance_blocks,
-    group_secrets,
-    merge_similar,
-    narrow_parts,
-    relax_parts,
-)
+from privacyfunnel.engine.reductions.coarsen import merge_similar, narrow_parts, relax_parts
+from privacyfunnel.engine.reductions.group_secrets import group_secrets
 from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LIP

@@ -17,7 +17,7 @@ from privacyfunnel.engine.driver import ColumnGeneration
 from privacyfunnel.engine.masters.mixture import Moment, solve_mixture
 from privacyfunnel.engine.masters.moment import split_by_forced_response, steepest_split
 from privacyfunnel.engine.objective import MomentObjective, costs, reduced_costs
-from privacyfunnel.engine.oracles.interval import IntervalOracle
+from privacyfunnel.engine.oracles.oracle import IntervalOracle
 from privacyfunnel.engine.oracles.polytope import build_polytope
 from privacyfunnel.engine.plan import (
     Request,
@@ -28,9 +28,9 @@ from privacyfunnel.engine.plan import (
     split_by_moment,
 )
 from privacyfunnel.engine.proofs.branch_and_bound import BranchAndBound
+from privacyfunnel.engine.proofs.chords import SquaredChords, off_diagonal_bound
 from privacyfunnel.engine.proofs.products import ProductRelaxation, build_constraint_cone
-from privacyfunnel.engine.proofs.squared_chords import SquaredChords, off_diagonal_bound
-from privacyfunnel.engine.reductions.reduced_problems import SecretGroups
+from privacyfunnel.engine.reductions.group_secrets import SecretGroups
 from privacyfunnel.engine.search.vertices import VertexSearch
 from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.errors import SolverError
@@ -262,7 +262,7 @@ def test_many_values_are_proved_too() -> None:
     p_x, p_s = 1 / np.arange(1, SETTINGS.plan.most_multiplied + 7), np.array([0.5, 0.3, 0.2])
     p_sx = random.dirichlet(20 * p_s, p_x.size).T * p_x / p_x.sum()
     joint = Joint.from_counts(np.maximum(np.round(p_sx * 10**6), 1).astype(np.int64))
-    problem = Problem.from_values(joint.p_x, LIP(1.0).rows(joint), 1.0)
+    problem = Problem.from_values(joint.p_x, LIP(1.0).constraints(joint), 1.0)
     found = split_by_moment(problem, shares(problem), gap=0.02, time_limit=60)
     assert problem.is_feasible(found.atoms).all()
     lost = found.value - shares(problem).constant

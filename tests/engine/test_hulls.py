@@ -10,15 +10,15 @@ from scipy.optimize import linprog
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine.linear_uses.actions import bound_by_prices, split_by_actions
-from privacyfunnel.engine.lp.credal_simplex import ROW, Bases, solve
 from privacyfunnel.engine.lp.highs import Programme
 from privacyfunnel.engine.masters.mixture import Moment
 from privacyfunnel.engine.objective import Entropy
 from privacyfunnel.engine.oracles.credal import CredalOracle
+from privacyfunnel.engine.oracles.credal_batch import ROW, Bases, solve
 from privacyfunnel.engine.oracles.credal_constraints import CredalConstraints
 from privacyfunnel.engine.plan import choose_generation, cone_constraints, linear_oracle, split, split_by_moment
 from privacyfunnel.engine.problem import Problem
-from privacyfunnel.engine.proofs.credal_products import CredalProductCuts
+from privacyfunnel.engine.proofs.product_programme import CredalProductCuts
 from privacyfunnel.model.constraints import LinearConstraints
 from privacyfunnel.model.credal.clopper_pearson import SCALE
 from privacyfunnel.model.credal.credal_sets import CredalSets
@@ -123,7 +123,7 @@ def test_minima_and_empty_boxes_are_those_with_every_vertex_written_out(seed: in
     low, high = np.maximum(middle - 0.1, 0), np.minimum(middle + 0.1, 1)
     first = Bases.initial(cost.argmin(axis=1), 4)
     found = solve(rules, cost, low, high, first)
-    written = CredalOracle(problem).minimise_in_boxes(cost, low, high, first, np.full(30, np.inf), np.inf)
+    written = CredalOracle(problem).minimise_in_boxes(cost, low, high, (), np.full(30, np.inf), np.inf)
     assert written.lower == pytest.approx(found.lower, abs=1e-8)
     linear: Any = linprog
     for i in range(30):

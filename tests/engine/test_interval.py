@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacyfunnel.engine import Problem
-from privacyfunnel.engine.oracles.interval import IntervalOracle, coordinate, ends
+from privacyfunnel.engine.oracles.oracle import IntervalOracle, coordinate, ends
 from privacyfunnel.model.constraints import LinearConstraints
 from privacyfunnel.model.promises import LIP, Promise
 from tests.engine.problems import KINDS, SEEDS, by_vertices, made, problem_of, random_joint, vertices_of, with_loans

@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privacyfunnel.engine import Problem, split
-from privacyfunnel.engine.bounds.conditional_entropy import ConditionalEntropyBound, PartRun, Run
-from privacyfunnel.engine.bounds.side_channel_relaxation import SideChannels
-from privacyfunnel.engine.reductions.reduced_problems import InputPart
+from privacyfunnel.engine.bounds.side_channels import ConditionalEntropyBound, PartRun, Run, SideChannels
+from privacyfunnel.engine.reductions.base import InputPart
 from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.model.promises import SRLIP
 from tests.engine.problems import SEEDS, begun, by_vertices, problem_of, random_joint, with_loans

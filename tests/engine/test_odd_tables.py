@@ -74,7 +74,7 @@ def test_what_is_sealed_in_a_hurry_leaks_no_more_in_fractions(kind: str, epsilon
     promise = SRLIP(epsilon)
     assert promise.count(joint) > 150  # each makes two rows
     found = optimal(joint, promise, time_limit=0.3)
-    law = seal(found.protocol, promise, joint).law
+    law = seal(found.protocol, promise, joint).mechanism
     assert isinstance(law, ChannelMechanism)
     largest = largest_ratio(joint, law)
     assert largest is not None

@@ -36,7 +36,7 @@ def without_structure(rows: int) -> Problem:
 
 PROBLEMS = {
     "credal sets, linear programmes": replace(
-        problem_of(TABLE, LIP(0.5)), credal_sets=LIP(0.5).for_population(TABLE, rare=0).sets(TABLE)
+        problem_of(TABLE, LIP(0.5)), credal_sets=LIP(0.5).for_population(TABLE, rare=0).credal_sets(TABLE)
     ),
     "secret seen, closed form": problem_of(TABLE, LIP(0.5), sees_secret=True),
     "secret seen, linear programmes": problem_of(TABLE, SRLIP(0.5), sees_secret=True),
@@ -106,6 +106,12 @@ def test_no_module_but_the_settings_holds_a_number_that_decides() -> None:
                 numbers = [each for each in ast.walk(node.value) if isinstance(each, ast.Constant)]
                 floats = [each for each in numbers if isinstance(each.value, float)]
                 assert not floats or "SETTINGS" in names, f"{path.name}: {ast.unparse(node)}"
+
+
+def test_the_engine_lists_its_files() -> None:
+    folder = Path(engine.__file__).parent
+    listed = set(re.findall(r"[a-z_]+\.py", engine.__doc__ or ""))
+    assert listed == {path.name for path in folder.rglob("*.py")} - {"__init__.py"}
 
 
 def test_every_threshold_says_what_set_it() -> None:

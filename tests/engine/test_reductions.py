@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine import Problem, split
-from privacyfunnel.engine.reductions.reduced_problems import coarsen, merge_equal
+from privacyfunnel.engine.reductions.coarsen import Coarsen
+from privacyfunnel.engine.reductions.merge_equal import MergeEqual
 from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.promises import SRLIP, Promise
@@ -26,7 +27,7 @@ def alike(shares: FloatArray) -> Problem:
 @settings(max_examples=25, deadline=None)
 def test_a_split_over_parts_is_a_split_over_inputs(seed: int, kind: type[Promise], parts: int, epsilon: float) -> None:
     problem = made(kind, seed, 3, 9, epsilon)
-    small = coarsen(problem, parts)
+    small = Coarsen(parts).apply(problem)
     assert small.problem.size <= parts
     found = split(small.problem, gap=1e-4)
     atoms = small.expand(found.atoms)
@@ -44,7 +45,7 @@ def test_parts_of_inputs_that_attributes_tell_apart_make_splits_too(
 ) -> None:
     """A part may lie half in a class; what the rows then see is seen right, and nothing is taken for LIP."""
     problem = problem_of(random_joint(seed, shape), SRLIP(epsilon))
-    small = coarsen(problem, parts)
+    small = Coarsen(parts).apply(problem)
     found = split(small.problem, gap=1e-3)
     atoms = small.expand(found.atoms)
     assert found.weights @ atoms == pytest.approx(problem.prior, abs=1e-9)
@@ -56,8 +57,8 @@ def test_parts_of_inputs_that_attributes_tell_apart_make_splits_too(
 def test_values_alike_are_merged_and_split_again_at_no_cost(seed: int, parts: int) -> None:
     small = about(FOUR, PRIOR, 0.2)
     large = alike(np.random.default_rng(seed).dirichlet(np.ones(parts), size=4))
-    assert merge_equal(small).problem is small
-    assert merge_equal(large).problem.size == 4
+    assert MergeEqual().apply(small).problem is small
+    assert MergeEqual().apply(large).problem.size == 4
     one, other = split(small), split(large)
     assert other.value == pytest.approx(one.value, abs=2e-6)
     assert other.weights @ other.atoms == pytest.approx(large.prior, abs=1e-12)
@@ -77,9 +78,9 @@ def test_atoms_that_tell_values_apart_are_hardly_more_than_the_values(seed: int,
     """Each atom over parts names those values of a part that no other one does, but for those at the ends."""
     random = np.random.default_rng(seed)
     large = alike(random.dirichlet(np.ones(several), size=4))
-    small = merge_equal(large)
+    small = MergeEqual().apply(large)
     found = split(small.problem)
-    told = small.refine(found)
+    told = small.invert(found)
     entries = int(np.count_nonzero(found.atoms))
     assert len(told.weights) <= large.size + 2 * entries
     assert told.value == pytest.approx(found.value, abs=1e-9)
@@ -91,13 +92,13 @@ def test_atoms_that_tell_values_apart_are_hardly_more_than_the_values(seed: int,
 def test_values_that_only_look_alike_to_some_rows_are_not_merged() -> None:
     columns = np.concatenate([FOUR, FOUR[:, :1] + [[1e-9], [-1e-9], [0.0]]], axis=1)
     problem = about(columns, np.append(PRIOR[:3], [0.2, 0.2]), 0.2)
-    assert merge_equal(problem).problem is problem
+    assert MergeEqual().apply(problem).problem is problem
 
 
 def test_where_nothing_is_compared_everything_is_told() -> None:
     problem = lip(0, 3, 5, 0.5)
     free = problem.replace_constraints(problem.constraints.select_pairs(np.zeros(0, dtype=np.int64)))
-    assert merge_equal(free).problem.size == 1
+    assert MergeEqual().apply(free).problem.size == 1
     found = split(free)
     assert found.value == pytest.approx(0.0, abs=1e-12)
     assert found.weights @ found.atoms == pytest.approx(free.prior, abs=1e-12)

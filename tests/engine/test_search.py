@@ -6,7 +6,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from privacyfunnel.arrays import FloatArray, IntArray
-from privacyfunnel.engine.masters.repair import repair_split
+from privacyfunnel.engine.masters.restricted_master import repair_split
 from privacyfunnel.engine.objective import reduced_costs
 from privacyfunnel.engine.oracles.constraint_oracle import ConstraintOracle
 from privacyfunnel.engine.oracles.polytope import build_polytope

@@ -249,7 +249,7 @@ def test_lip_for_two_priors_is_priced_within_both() -> None:
     problem = problem_for(COUNTS, LIP(0.3).for_priors([other]))
     both = problem.replace_constraints(
         LinearConstraints.concatenate(
-            [problem.constraints, SRLIP(0.3).rows(Joint.from_counts(COUNTS), sees_secret=True)]
+            [problem.constraints, SRLIP(0.3).constraints(Joint.from_counts(COUNTS), sees_secret=True)]
         )
     )
     price = np.random.default_rng(3).normal(size=problem.size)

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine import Problem, split
-from privacyfunnel.engine.bounds.side_channel_relaxation import DivisionPair, SideChannels, one_side_channel
+from privacyfunnel.engine.bounds.side_channels import DivisionPair, SideChannels, one_side_channel
 from privacyfunnel.engine.objective import Entropy, costs
-from privacyfunnel.engine.reductions.reduced_problems import InputPart
+from privacyfunnel.engine.reductions.base import InputPart
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import SRLIP
 from tests.engine.problems import SEEDS, SMALL, by_programmes, lip, problem_of, random_joint

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from privacyfunnel.engine.lp.tableau import Tableaus, minimise_tableaus
+from privacyfunnel.engine.lp.batched_simplex import Tableaus, minimise_tableaus
 from tests.engine.problems import SEEDS
 
 

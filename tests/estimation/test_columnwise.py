@@ -57,7 +57,7 @@ def released(method: str, seed: int = 1) -> tuple[SealedProtocol, pl.DataFrame]:
     """The protocol, and the table drawn with it; a chain of two steps, made for its own rows."""
     stream = KeyStream.from_seed(seed)
     sealed = product_sealed() if method == "product" else chained().seal()
-    drawn = sealed.law.draw(CODES, stream.rows(0, ROWS))
+    drawn = sealed.mechanism.draw(CODES, stream.rows(0, ROWS))
     return sealed, pl.DataFrame(output_layout(sealed).columns(drawn))
 
 
@@ -67,7 +67,7 @@ def shares(*columns: str) -> dict[tuple[str, ...], float]:
 
 def test_the_channel_of_some_columns_of_a_product_is_the_product_of_theirs() -> None:
     sealed = released("product")[0]
-    law = sealed.law
+    law = sealed.mechanism
     assert isinstance(law, ProductMechanism)
     part = output_reader.OutputReader.from_protocol(sealed, columns=("age", "colour"))
     assert [NAMES[j] for j in part.attributes] == ["colour", "age"]
@@ -107,7 +107,7 @@ def path_chance(law: ChainMechanism, x: int, shown: dict[int, int]) -> float:
 def test_the_channel_of_a_chain_follows_its_paths_and_leaves_nothing_out(rows: int) -> None:
     chain = chained()
     sealed = SolvedChain(chain, chain.grow(rows)).seal()
-    law = sealed.law
+    law = sealed.mechanism
     assert isinstance(law, ChainMechanism)
     assert len(law.steps) == 2
     part = output_reader.OutputReader.from_protocol(sealed)
@@ -147,7 +147,7 @@ def test_contexts_that_the_file_of_a_chain_does_not_hold_identify_nothing() -> N
     stream = KeyStream.from_seed(1)
     chain = chained()
     sealed = SolvedChain(chain, chain.grow(4)).seal()
-    frame = pl.DataFrame(output_layout(sealed).columns(sealed.law.draw(CODES[:4], stream.rows(0, 4))))
+    frame = pl.DataFrame(output_layout(sealed).columns(sealed.mechanism.draw(CODES[:4], stream.rows(0, 4))))
     found = estimate(sealed, frame)
     assert all(cell.identified for cell in found.table("colour"))
     assert not any(cell.identified for cell in found.table("size"))
@@ -156,7 +156,7 @@ def test_contexts_that_the_file_of_a_chain_does_not_hold_identify_nothing() -> N
 
 def test_columns_beyond_the_size_that_is_worked_with_are_said_to_be_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     sealed, frame = released("chain")
-    law = sealed.law
+    law = sealed.mechanism
     assert isinstance(law, ChainMechanism)
     first = [NAMES[j] for j in law.steps[0].attributes]
     monkeypatch.setattr(output_reader, "LARGEST_CHANNEL", 30)

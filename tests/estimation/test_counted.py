@@ -25,7 +25,7 @@ def test_counts_of_published_values_are_off_by_what_is_said(name: str) -> None:
         [
             np.array([at.labels.index(label) for label in labels])[codes]
             for at, labels, codes in zip(
-                JOINT.attributes, sealed.law.columns, sealed.law.label_codes(drawn).T, strict=True
+                JOINT.attributes, sealed.mechanism.columns, sealed.mechanism.label_codes(drawn).T, strict=True
             )
         ],
         axis=1,
@@ -49,7 +49,9 @@ def test_where_the_margin_is_kept_or_codes_are_published_there_is_nothing_to_say
 def test_a_forced_response_of_tens_of_thousands_of_values_is_told_without_a_table_of_all_pairs() -> None:
     """The release stood, and the command failed on its way to say so."""
     sealed = find_method("forced-response").design(JOINT, LIP(0.3)).seal()
-    for one, other in zip(sealed.law.output_shares(JOINT), Mechanism.output_shares(sealed.law, JOINT), strict=True):
+    for one, other in zip(
+        sealed.mechanism.output_shares(JOINT), Mechanism.output_shares(sealed.mechanism, JOINT), strict=True
+    ):
         for mine, by_table in zip(one, other, strict=True):
             np.testing.assert_allclose(mine, by_table, atol=1e-15)
     many = Joint.from_counts(np.random.default_rng(0).integers(1, 9, (2, 20_000)))

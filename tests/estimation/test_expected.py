@@ -55,7 +55,7 @@ def test_estimates_are_as_near_as_expected(method: str, publish: tuple[str, ...]
     reading = OutputReader.from_protocol(release.sealed, columns=tabulated)
     space = RowSpace.from_means(reading.model.means)
     functions = reading.cells(tabulated).functions
-    p = release.joint.onto(list(reading.attributes)).p_x
+    p = release.joint.project(list(reading.attributes)).p_x
     assert told.shares == pytest.approx(p @ functions)
     off = []
     for _ in range(DRAWS):

@@ -196,7 +196,9 @@ def test_a_column_of_thousands_of_values_is_told_without_its_channel(monkeypatch
     assert counting.column == name
     (near,) = expected_precision_by_column(sealed, joint, joint.total)
     codes = np.repeat(np.arange(joint.a), joint.weights.sum(axis=0).astype(np.int64))
-    shown = pl.DataFrame({name: labels[sealed.law.label_codes(sealed.sample(codes, KeyStream.from_seed(1)))[:, 0]]})
+    shown = pl.DataFrame(
+        {name: labels[sealed.mechanism.label_codes(sealed.sample(codes, KeyStream.from_seed(1)))[:, 0]]}
+    )
     table = estimate(sealed, shown).table(name)
     share, lower, upper = np.array([(cell.share, cell.lower, cell.upper) for cell in table.cells]).T
     held, told = (

@@ -225,7 +225,7 @@ def test_the_posterior_of_a_record_is_bayes_rule_and_averages_to_the_prior(metho
     np.testing.assert_allclose(weights @ found.probabilities, found.prior, atol=0.02)
     assert found.to_frame().columns[-3:] == [f"P({label})" for (label,) in found.values]
     if method == "randomised-response":
-        law = release.sealed.law
+        law = release.sealed.mechanism
         assert isinstance(law, ChannelMechanism)
         y = [law.outputs.index((label,)) for label in found.outputs["colour"]]
         joint = found.prior[:, None] * law.channel

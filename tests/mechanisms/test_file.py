@@ -52,7 +52,7 @@ def test_a_loaded_protocol_draws_and_certifies_like_the_saved_one(maker: Any, jo
     sealed = seal(maker(joint, LIP(0.7)), LIP(0.7), joint)
     sealed.save(tmp_path / "protocol.json")
     loaded = SealedProtocol.load(tmp_path / "protocol.json")
-    assert sealed.epsilon == certify(loaded.law, loaded.promise, joint)
+    assert sealed.epsilon == certify(loaded.mechanism, loaded.promise, joint)
     assert sealed.epsilon <= loaded.epsilon == round_epsilon_up(sealed.epsilon, 0.7) <= 0.7
     assert 0 <= sealed.information - loaded.information <= 1e-4
     assert 0 <= loaded.entropy - sealed.entropy <= 1e-4
@@ -62,7 +62,7 @@ def test_a_loaded_protocol_draws_and_certifies_like_the_saved_one(maker: Any, jo
     codes = np.arange(1000) % (joint.a * (joint.c if sealed.sees_secret else 1))
     one, other = (p.sample(codes, KeyStream.from_seed(3)) for p in (sealed, loaded))
     np.testing.assert_array_equal(one, other)
-    assert loaded.law.columns == sealed.law.columns
+    assert loaded.mechanism.columns == sealed.mechanism.columns
 
 
 def test_the_public_file_holds_no_counts_and_no_secret_labels_unless_needed(tmp_path: Path) -> None:
@@ -166,11 +166,11 @@ def test_an_alteration_that_leaks_more_fails_certification(tmp_path: Path) -> No
     content["law"]["rows"] = [[[x, str(2**64)]] for x in range(3)]
     path.write_text(redigested(content), encoding="utf-8")
     loaded = SealedProtocol.load(path)
-    assert isinstance(loaded.law, ChannelMechanism)
+    assert isinstance(loaded.mechanism, ChannelMechanism)
     with pytest.raises(GuaranteeError, match=r"promised ε = 0.3"):
-        certify(loaded.law, loaded.promise, TABLE)
+        certify(loaded.mechanism, loaded.promise, TABLE)
     with pytest.raises(GuaranteeError):
-        certify(loaded.law, LDP(0.3), TABLE)
+        certify(loaded.mechanism, LDP(0.3), TABLE)
 
 
 PRIORS = (
@@ -195,8 +195,8 @@ def test_a_promise_for_several_priors_is_loaded_as_it_was_saved(maker: Any, tmp_
             prior.secret_name,
             prior.attributes,
         )
-    assert promise.leakage(TABLE, loaded.law.protocol) == FOR_PRIORS.leakage(TABLE, sealed.law.protocol)
-    assert certify(loaded.law, promise, TABLE) == sealed.epsilon
+    assert promise.leakage(TABLE, loaded.mechanism.protocol) == FOR_PRIORS.leakage(TABLE, sealed.mechanism.protocol)
+    assert certify(loaded.mechanism, promise, TABLE) == sealed.epsilon
     assert json.loads(loaded.to_text()) == json.loads(sealed.to_text())
 
 
@@ -204,13 +204,13 @@ def test_a_law_that_only_the_tables_own_prior_allows_is_not_certified_for_the_ot
     path = tmp_path / "protocol.json"
     seal(randomised_response(TABLE, FOR_PRIORS), FOR_PRIORS, TABLE).save(path)
     content = json.loads(path.read_text(encoding="utf-8"))
-    louder = seal(randomised_response(TABLE, LIP(0.7)), LIP(0.7), TABLE).law
+    louder = seal(randomised_response(TABLE, LIP(0.7)), LIP(0.7), TABLE).mechanism
     content["law"] = louder.to_json()
     path.write_text(redigested(content), encoding="utf-8")
     loaded = SealedProtocol.load(path)
-    assert certify(loaded.law, LIP(0.7), TABLE) <= 0.7
+    assert certify(loaded.mechanism, LIP(0.7), TABLE) <= 0.7
     with pytest.raises(GuaranteeError, match=r"promised ε = 0.7"):
-        certify(loaded.law, loaded.promise, TABLE)
+        certify(loaded.mechanism, loaded.promise, TABLE)
 
 
 @pytest.mark.parametrize(

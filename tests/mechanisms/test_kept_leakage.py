@@ -48,24 +48,24 @@ def by_definition(q: dict[tuple[int, int], list[int]], kept: np.ndarray, promise
 @pytest.mark.parametrize("method", [randomised_response, conditional_reporting])
 def test_output_and_kept_column_leak_what_fractions_say(promise: Promise, method: Callable[..., Protocol]) -> None:
     sealed = seal(method(JOINT, promise), promise, JOINT)
-    assert isinstance(sealed.law, ChannelMechanism)
-    table = [sealed.law.column(y) for y in range(len(sealed.law.outputs))]
+    assert isinstance(sealed.mechanism, ChannelMechanism)
+    table = [sealed.mechanism.column(y) for y in range(len(sealed.mechanism.outputs))]
     q = {
         (s, x): [column[s * 4 + x if sealed.sees_secret else x] for column in table] for s in range(3) for x in range(4)
     }
     for kept in (K, np.zeros_like(K), X):
-        found = kept_leakage(sealed.law, promise, JOINT, ("k",), np.column_stack([S, X, kept]))
+        found = kept_leakage(sealed.mechanism, promise, JOINT, ("k",), np.column_stack([S, X, kept]))
         exact = by_definition(q, kept, promise)
         assert found.epsilon == pytest.approx(exact, rel=1e-9)
         assert found.keeps == (exact <= promise.epsilon * (1 + 1e-12))
-    assert kept_leakage(sealed.law, promise, JOINT, ("k",), np.column_stack([S, X, 0 * K])).keeps
-    assert not kept_leakage(sealed.law, promise, JOINT, ("k",), np.column_stack([S, X, K])).keeps
+    assert kept_leakage(sealed.mechanism, promise, JOINT, ("k",), np.column_stack([S, X, 0 * K])).keeps
+    assert not kept_leakage(sealed.mechanism, promise, JOINT, ("k",), np.column_stack([S, X, K])).keeps
 
 
 def test_a_kept_copy_of_the_secret_and_an_id_leak_without_bound() -> None:
     sealed = seal(randomised_response(JOINT, LIP(0.4)), LIP(0.4), JOINT)
     for kept in (S, np.arange(len(S))):
-        found = kept_leakage(sealed.law, LIP(0.4), JOINT, ("k",), np.column_stack([S, X, kept]))
+        found = kept_leakage(sealed.mechanism, LIP(0.4), JOINT, ("k",), np.column_stack([S, X, kept]))
         assert found.epsilon == inf
         assert not found.keeps
 
@@ -73,13 +73,13 @@ def test_a_kept_copy_of_the_secret_and_an_id_leak_without_bound() -> None:
 def test_a_product_is_measured_with_its_kept_column_and_sets_are_not() -> None:
     joint = Joint.from_counts(np.array([[[60, 25], [10, 5]], [[10, 10], [25, 55]]]))
     promise = SRLIP(0.5)
-    law = seal(product_protocol(joint, promise).protocol, promise, joint).law
+    law = seal(product_protocol(joint, promise).protocol, promise, joint).mechanism
     rows = np.repeat(np.arange(joint.weights.size), joint.weights.reshape(-1))
     s, x = np.divmod(rows, joint.a)
     nothing = kept_leakage(law, promise, joint, ("k",), np.column_stack([s, x, 0 * s]))
     assert nothing.epsilon == pytest.approx(promise.leakage(joint, law.protocol), abs=1e-9)
     assert not kept_leakage(law, promise, joint, ("k",), np.column_stack([s, x, s])).keeps
-    sets = seal(unary_encoding(JOINT, LIP(0.4)), LIP(0.4), JOINT).law
+    sets = seal(unary_encoding(JOINT, LIP(0.4)), LIP(0.4), JOINT).mechanism
     with pytest.raises(SizeError, match="outputs can be listed"):
         kept_leakage(sets, LIP(0.4), JOINT, ("k",), np.column_stack([S, X, K]))
 
@@ -89,7 +89,7 @@ def test_a_promise_of_exactly_the_leak_is_kept() -> None:
     rows = np.repeat(np.arange(4), joint.weights.reshape(-1))
     s, x = np.divmod(rows, 2)
     for epsilon in (0.3, 0.3 + 1e-12, exp(-1)):
-        law = seal(randomised_response(joint, LIP(epsilon)), LIP(epsilon), joint).law
+        law = seal(randomised_response(joint, LIP(epsilon)), LIP(epsilon), joint).mechanism
         found = kept_leakage(law, LIP(epsilon), joint, ("k",), np.column_stack([s, x, 0 * s]))
         assert found.keeps
         assert found.epsilon <= epsilon

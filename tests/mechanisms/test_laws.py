@@ -25,7 +25,7 @@ ANY_KIND = pytest.mark.parametrize("kind", MAKERS)
 
 
 def law_of(kind: str) -> Mechanism:
-    return sealed_of(kind).law
+    return sealed_of(kind).mechanism
 
 
 def drawn_of(law: Mechanism) -> IntArray:
@@ -93,7 +93,7 @@ def test_labels_that_no_output_shows_together_are_no_output(kind: str) -> None:
 @pytest.mark.parametrize("sets", SETS)
 def test_what_is_written_is_read_back_as_what_was_drawn(kind: str, sets: str) -> None:
     sealed = sealed_of(kind)
-    drawn, way = drawn_of(sealed.law), output_layout(sealed, sets)
+    drawn, way = drawn_of(sealed.mechanism), output_layout(sealed, sets)
     table = pl.DataFrame(way.columns(drawn))
     assert tuple(table.columns) == way.names
     again = way.recover_codes(table)
@@ -105,7 +105,7 @@ def test_what_is_written_is_read_back_as_what_was_drawn(kind: str, sets: str) ->
 @ANY_KIND
 def test_a_law_from_its_own_json_draws_and_leaks_the_same(kind: str) -> None:
     sealed = sealed_of(kind)
-    law = sealed.law
+    law = sealed.mechanism
     content = json.loads(json.dumps(law.to_json()))
     again = MECHANISMS[law.kind].from_json(content, law.sees_secret, sealed.domain.combos)
     np.testing.assert_array_equal(drawn_of(again), drawn_of(law))

@@ -83,7 +83,7 @@ def test_the_certificate_is_what_fractions_over_all_vertices_say(seed: int) -> N
     channel = np.where(random.random(channel.shape) < 0.1, 0.0, channel) + 1e-9 * (random.random() < 0.8)
     channel[:, 0] += channel.sum(axis=1) == 0
     law = ChannelMechanism.from_protocol(Protocol(channel / channel.sum(axis=1, keepdims=True)))
-    assert law.worst_over(sets).ratio == by_vertices(sets, [law.column(y) for y in range(outputs)])
+    assert law.worst_credal_leak(sets).ratio == by_vertices(sets, [law.column(y) for y in range(outputs)])
 
 
 @pytest.mark.parametrize("seed", range(25))
@@ -97,7 +97,7 @@ def test_products_are_certified_as_their_tables_are(seed: int) -> None:
         for y in (0, 1)
         for z in (0, 1)
     ]
-    assert law.worst_over(sets).ratio == by_vertices(sets, columns)
+    assert law.worst_credal_leak(sets).ratio == by_vertices(sets, columns)
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -108,7 +108,7 @@ def test_no_set_of_values_exceeds_what_unary_encoding_is_certified_for(seed: int
     columns = [[t + (UNIT - 2 * t) * inside for inside in y] for y in every((0, 1), repeat=inputs)]
     largest, said = (
         by_vertices(sets, columns),
-        UnaryEncodingMechanism(tuple(map(str, range(inputs))), t).worst_over(sets).ratio,
+        UnaryEncodingMechanism(tuple(map(str, range(inputs))), t).worst_credal_leak(sets).ratio,
     )
     assert largest is not None
     assert said is not None
@@ -180,7 +180,7 @@ def test_a_sealed_protocol_keeps_its_promise_by_fractions_from_the_counts(
     while together and rows[order[:together]].sum() < 200:
         together += 1
     groups = [sorted(order[:together])] * (together > 0) + [[s] for s in sorted(order[together:])]
-    law = sealed.law
+    law = sealed.mechanism
     assert isinstance(law, ChannelMechanism)  # whose integers are read above
     found = exact_worst_leak(law, promise, joint).ratio
     on_the_table = exact_worst_leak(law, kind(1.0), joint).ratio
@@ -216,7 +216,7 @@ def test_a_promise_for_a_population_survives_save_and_load_and_states_no_count()
     again = SealedProtocol.from_text(sealed.to_text())
     assert again.promise == promise
     assert again.promise.population == promise.population
-    assert exact_worst_leak(again.law, again.promise, joint) == exact_worst_leak(sealed.law, promise, joint)
+    assert exact_worst_leak(again.mechanism, again.promise, joint) == exact_worst_leak(sealed.mechanism, promise, joint)
     stated = json.loads(sealed.to_text())["promise"]
     assert stated == {
         "name": "LIP",

@@ -99,4 +99,4 @@ def test_a_part_of_an_event_is_told_from_one_that_only_has_the_same_inputs() -> 
 @pytest.mark.parametrize("kind", MAKERS)
 def test_events_that_never_happen_certify_nothing(kind: str) -> None:
     with pytest.raises(DistributionError, match="must be able to happen"):
-        certify(sealed_of(kind).law, Impossible(5.0), JOINT)
+        certify(sealed_of(kind).mechanism, Impossible(5.0), JOINT)

@@ -91,7 +91,7 @@ def test_rounding_is_mended_and_a_part_in_a_hundred_thousand_is_not() -> None:
 @settings(max_examples=60, deadline=None)
 def test_sealed_integers_keep_the_promise_by_its_definition(joint: Joint, epsilon: float, maker) -> None:  # type: ignore[no-untyped-def]
     sealed = seal(maker(joint, LIP(epsilon)), LIP(epsilon), joint)
-    law = sealed.law
+    law = sealed.mechanism
     assert isinstance(law, ChannelMechanism)
     by_definition = lip_by_definition(joint, law)
     assert by_definition is not None
@@ -115,14 +115,14 @@ def test_whatever_is_sealed_leaks_no_more_than_certified(
     else:
         sealed = seal(protocol, promise(epsilon), joint)
         assert sealed.epsilon <= epsilon
-        assert certify(sealed.law, promise(epsilon), joint) == sealed.epsilon
+        assert certify(sealed.mechanism, promise(epsilon), joint) == sealed.epsilon
 
 
 @given(joint=joints(max_a=6), epsilon=floats(0.05, 3))
 @settings(max_examples=40, deadline=None)
 def test_sets_keep_the_promise_over_every_set(joint: Joint, epsilon: float) -> None:
     sealed = seal(unary_encoding(joint, LIP(epsilon)), LIP(epsilon), joint)
-    law = sealed.law
+    law = sealed.mechanism
     assert isinstance(law, UnaryEncodingMechanism)
     limit, t, k = exp_below(epsilon), law.t, UNIT - 2 * law.t
     for members in range(1, 2**joint.a):
@@ -142,7 +142,7 @@ def test_exact_check_agrees_for_small_and_for_huge_weights() -> None:
     assert huge.weights.dtype == object
     for promise in (LIP(0.3), LDP(0.3), SRLIP(0.3)):
         sealed = seal(randomised_response(small, promise), promise, small)
-        assert certify(sealed.law, promise, huge) == sealed.epsilon
+        assert certify(sealed.mechanism, promise, huge) == sealed.epsilon
 
 
 def test_an_infinite_leak_is_refused_with_its_size() -> None:
@@ -169,10 +169,10 @@ def test_zero_epsilon_says_what_was_certified() -> None:
 def test_what_was_sealed_in_floats_too_needs_no_further_sliver() -> None:
     joint = Joint.from_counts([[5, 1, 3], [2, 7, 1]])
     sealed = seal(randomised_response(joint, LIP(0.3)), LIP(0.3), joint, also_in_floats=True)
-    protocol = sealed.law.table_protocol
+    protocol = sealed.mechanism.table_protocol
     assert protocol is not None
     assert LIP(0.3).leakage(joint, protocol) <= 0.3
-    again = seal(protocol, LIP(0.3), joint).law.table_protocol
+    again = seal(protocol, LIP(0.3), joint).mechanism.table_protocol
     assert again is not None
     assert np.abs(again.channel - protocol.channel).max() < 2.0**-52
 
@@ -201,7 +201,7 @@ def test_draws_follow_the_sealed_integers() -> None:
     codes = np.zeros(200_000, dtype=np.int64)
     drawn = sealed.sample(codes, KeyStream.from_seed(7))
     assert drawn.shape == (200_000, 1)
-    law = sealed.law
+    law = sealed.mechanism
     assert isinstance(law, ChannelMechanism)
     frequencies = np.bincount(drawn[:, 0], minlength=3) / len(codes)
     # Six standard deviations: a false alarm once in 10⁹ seeds; this seed is fixed.

@@ -188,11 +188,11 @@ def test_what_nobody_could_read_again_is_not_written(monkeypatch: pytest.MonkeyP
 
 
 def test_entries_are_counted_as_they_are_read() -> None:
-    law = sealed_of("chain").law
+    law = sealed_of("chain").mechanism
     stated = law.to_json()["steps"]
     read = [chain_step.Step.from_json(step) for step in stated]
     assert chain_step.count_entries(stated) == sum(len(step.value) for step in read)
-    for step, mine in zip(read, SealedProtocol.from_text(sealed_of("chain").to_text()).law.steps, strict=True):  # type: ignore[attr-defined]
+    for step, mine in zip(read, SealedProtocol.from_text(sealed_of("chain").to_text()).mechanism.steps, strict=True):  # type: ignore[attr-defined]
         np.testing.assert_array_equal(step.output, mine.output)
 
 

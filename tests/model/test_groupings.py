@@ -104,7 +104,7 @@ def test_over_all_tables_the_sets_of_the_groups_that_were_read_off_fail_as_rarel
         if len(rare_group(rows, 2)) == 3 or not table.sum(axis=0).all() or not rows.all():
             continue  # refused, or fewer labels than there are
         joint = Joint.from_counts(table)
-        sets = promise.for_population(joint, 0.6, rare=2).sets(joint, False)
+        sets = promise.for_population(joint, 0.6, rare=2).credal_sets(joint, False)
         assert sets is not None
         truth = np.array([p[mask].sum(axis=0) / p[mask].sum() for mask in sets.secrets]) * SCALE
         if not ((sets.low <= truth + 1) & (truth <= sets.high + 1)).all():

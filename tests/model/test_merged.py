@@ -23,7 +23,7 @@ def test_a_protocol_for_merged_values_leaks_the_same_about_the_values_as_they_we
     table: list[list[int]], promise: Promise
 ) -> None:
     whole = Joint.from_counts(table)
-    merged = whole.relabelled(0, ["0", "1", "other", "other"])
+    merged = whole.relabel(0, ["0", "1", "other", "other"])
     protocol = randomised_response(merged, promise)
     through = Protocol(protocol.channel[[0, 1, 2, 2]], protocol.outputs)
     assert promise.leakage(whole, through) == pytest.approx(promise.leakage(merged, protocol), abs=1e-12)

@@ -104,7 +104,7 @@ def sets(
     counts: NoisyCounts, promise: Promise, confidence: Fraction, rare: int, joint: Joint, sees: bool = False
 ) -> CredalSets:
     rule = NoisySampleRule(counts, confidence, rare)
-    return PopulationPromise(promise, Population(rule, counts.rows)).sets(joint, sees)
+    return PopulationPromise(promise, Population(rule, counts.rows)).credal_sets(joint, sees)
 
 
 def holds(found: CredalSets, p: FloatArray, combos: IntArray, sees_secret: bool) -> bool:
@@ -197,7 +197,7 @@ def test_more_noise_makes_wider_sets_and_less_noise_approaches_the_sample() -> N
         joint = Joint.from_counts(counts.weights)
         found = sets(counts, LIP(1.0), Fraction(19, 20), 0, joint)
         widths.append(float((found.high - found.low).sum() / SCALE))
-    sample = LIP(1.0).for_population(Joint.from_counts(table), rare=0).sets(Joint.from_counts(table))
+    sample = LIP(1.0).for_population(Joint.from_counts(table), rare=0).credal_sets(Joint.from_counts(table))
     assert widths[0] > widths[1] > widths[2]
     assert widths[2] < 1.3 * float((sample.high - sample.low).sum() / SCALE)
 

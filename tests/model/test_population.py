@@ -55,7 +55,7 @@ def by_programmes(sets: CredalSets, f: np.ndarray) -> tuple[np.ndarray, np.ndarr
 @given(data=st.data(), kind=st.sampled_from(PROMISES), several=st.booleans())
 def test_the_greedy_members_are_the_worst_ones(data: st.DataObject, kind: type[Promise], several: bool) -> None:
     joint = data.draw(samples(several))
-    sets = kind(1.0).for_population(joint, rare=0).sets(joint)
+    sets = kind(1.0).for_population(joint, rare=0).credal_sets(joint)
     f = data.draw(channels(joint.a))[:, [0]]
     highest, lowest = sets.extremes(f)
     most, least = by_programmes(sets, f[:, 0])
@@ -70,9 +70,9 @@ def test_the_table_is_in_its_sets_so_it_leaks_no_more(
 ) -> None:
     joint = data.draw(samples(several))
     promise = kind(1.0).for_population(joint, rare=0)
-    sets = promise.sets(joint, sees)
+    sets = promise.credal_sets(joint, sees)
     protocol = Protocol(data.draw(channels(sets.inputs)), sees_secret=sees)
-    on_the_table, there = kind(1.0).leakage(joint, protocol), protocol.worst_over(sets).epsilon
+    on_the_table, there = kind(1.0).leakage(joint, protocol), protocol.worst_credal_leak(sets).epsilon
     assert there >= on_the_table * (1 - 1e-12)
     assert promise.leakage(joint, protocol) == max(on_the_table, there)
 
@@ -81,13 +81,13 @@ def test_the_table_is_in_its_sets_so_it_leaks_no_more(
 @given(data=st.data(), kind=st.sampled_from((LIP, LDP)), alpha=st.floats(0.05, 4))
 def test_sets_of_values_leak_no_more_than_is_said(data: st.DataObject, kind: type[Promise], alpha: float) -> None:
     joint = data.draw(samples())
-    sets = kind(1.0).for_population(joint, rare=0).sets(joint)
+    sets = kind(1.0).for_population(joint, rare=0).credal_sets(joint)
     subsets = [y for size in range(joint.a + 1) for y in combinations(range(joint.a), size)]
     likelihoods = np.ones((joint.a, len(subsets)))
     for column, y in enumerate(subsets):
         likelihoods[list(y), column] += math.expm1(alpha)
     exact = sets.worst(likelihoods).epsilon
-    said = UnaryEncoding(joint.a, alpha).worst_over(sets).epsilon
+    said = UnaryEncoding(joint.a, alpha).worst_credal_leak(sets).epsilon
     assert exact <= said * (1 + 1e-12)
     assert said <= exact + 0.25 * alpha  # and not by far
 
@@ -110,7 +110,7 @@ def test_what_can_fail_adds_up_to_what_the_confidence_leaves() -> None:
         levels.clear()
         rule = SampleRule(Fraction(19, 20), rare=0, bounds=Noted())
         promise = kind(1.0)
-        rule.credal_sets(lambda c, promise=promise: promise.asked(c, joint.m, False), joint, False)  # type: ignore[misc]
+        rule.credal_sets(lambda c, promise=promise: promise.group_pairs(c, joint.m, False), joint, False)  # type: ignore[misc]
         assert Fraction(49, 1000) < sum(levels) <= Fraction(1, 20)
 
 
@@ -151,7 +151,7 @@ def test_a_confidence_lies_between_0_and_1(confidence: float) -> None:
 
 def test_a_secret_never_seen_in_a_class_may_be_anyone_there() -> None:
     joint = Joint.from_counts([[[5, 3], [400, 300]], [[0, 0], [300, 400]]])
-    sets = SRLIP(1.0).for_population(joint, rare=0).sets(joint)
+    sets = SRLIP(1.0).for_population(joint, rare=0).credal_sets(joint)
     there = [
         i for i, known in enumerate(sets.known) if known == ((0, 0),) and sets.secrets[i].tolist() == [False, True]
     ]
@@ -160,7 +160,7 @@ def test_a_secret_never_seen_in_a_class_may_be_anyone_there() -> None:
 
 def test_shares_are_bounds_of_their_own() -> None:
     joint = Joint.from_counts([[300, 200], [300, 400], [400, 100]])
-    sets = LIP(1.0).for_population(joint, 0.9, rare=0).sets(joint)
+    sets = LIP(1.0).for_population(joint, 0.9, rare=0).credal_sets(joint)
     level = Fraction(math.floor(Fraction(2, 1000) / 3 * 2**60), 2**60)
     assert sets.share.tolist() == [exact_lower_bound(n, 1700, level) for n in (500, 700, 500)]
 
@@ -173,7 +173,7 @@ def misses(confidence: float, tables: int) -> int:
     missed = 0
     for _ in range(tables):
         joint = Joint.from_counts(random.multinomial(3000, p_sx.ravel()).reshape(3, 3))
-        sets = LIP(1.0).for_population(joint, confidence, rare=0).sets(joint)
+        sets = LIP(1.0).for_population(joint, confidence, rare=0).credal_sets(joint)
         held = True
         for low, high, secrets in zip(sets.low, sets.high, sets.secrets, strict=True):
             assert any((secrets == event).all() for event in events)

@@ -301,7 +301,7 @@ def test_the_rows_allow_exactly_the_posteriors_of_protocols_that_keep_the_promis
     p_zy = p_zy[p_z > 0]
     posteriors = (p_zy / np.where(p_zy.sum(axis=0) > 0, p_zy.sum(axis=0), 1))[:, p_zy.sum(axis=0) > 0]
     for kind in (LIP, LDP, SRLIP):
-        rows = kind(1).rows(joint, sees_secret)
+        rows = kind(1).constraints(joint, sees_secret)
         n, d = rows.numerators, rows.denominators
         leakage = kind(1).leakage(joint, protocol)
         if math.isinf(leakage):

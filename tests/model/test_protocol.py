@@ -93,7 +93,7 @@ def test_as_values_holds_where_a_pair_that_never_occurs_leads_to_an_output_that_
 def test_quieter_moves_every_ratio_towards_1(data: st.DataObject, joint: Joint, sliver: float) -> None:
     protocol = data.draw(protocols_for(joint))
     p_y = protocol.joint_with_secret(joint).sum(axis=0)
-    quieter = protocol.quieter(p_y, sliver)
+    quieter = protocol.mix_constant(p_y, sliver)
     # P(y|s)/P(y) - 1 shrinks by the factor 1 - sliver; so does what is known given attributes, at most.
     before, after = (q.joint_with_secret(joint) / joint.p_s[:, None] for q in (protocol, quieter))
     assert after - p_y == pytest.approx((1 - sliver) * (before - p_y), abs=1e-12)

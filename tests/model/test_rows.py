@@ -81,7 +81,7 @@ def assert_same_rows(ours: FloatArray, expected: FloatArray) -> None:
 @given(joint=TABLES, kind=PROMISES, sees_secret=st.booleans())
 @settings(max_examples=80, deadline=None)
 def test_the_numbers_are_those_of_the_definition(joint: Joint, kind: type[Promise], sees_secret: bool) -> None:
-    rows = kind(EPSILON).rows(joint, sees_secret)
+    rows = kind(EPSILON).constraints(joint, sees_secret)
     expected = by_definition(joint, joint, kind, sees_secret)
     assert len(rows) == len(expected) == kind(EPSILON).count(joint, sees_secret)
     ours = np.hstack(rows.dense)
@@ -96,7 +96,7 @@ def test_of_several_priors_each_has_its_own_events(
     shape: tuple[int, ...], kind: type[Promise], data: st.DataObject
 ) -> None:
     joint, other = (Joint.from_counts(data.draw(tables(shape)) + 1) for _ in range(2))
-    rows = kind(EPSILON).for_priors([other]).rows(joint)
+    rows = kind(EPSILON).for_priors([other]).constraints(joint)
     expected = [*by_definition(joint, joint, kind, False), *by_definition(joint, other, kind, False)]
     assert_same_rows(np.hstack(rows.dense), np.array(expected))
     assert not rows.is_one_dimensional or rows.inputs <= 2
@@ -110,7 +110,7 @@ def test_of_several_priors_each_has_its_own_events(
 def test_an_event_holds_its_secrets_in_its_class_which_they_share(
     joint: Joint, kind: type[Promise], sees_secret: bool
 ) -> None:
-    rows = kind(EPSILON).rows(joint, sees_secret)
+    rows = kind(EPSILON).constraints(joint, sees_secret)
     p_z = joint.p_sx.ravel() if sees_secret else joint.p_x
     value = np.flatnonzero(p_z) % joint.a
     for number, members in enumerate(rows.members):
@@ -129,7 +129,7 @@ def test_structure_that_is_claimed_is_in_the_numbers(
     joint: Joint, kind: type[Promise], sees_secret: bool, data: st.DataObject
 ) -> None:
     """Of all rows, of some of them, as some inputs see them, and as parts of inputs do."""
-    rows = kind(EPSILON).rows(joint, sees_secret)
+    rows = kind(EPSILON).constraints(joint, sees_secret)
     assume(len(rows))
     choice = data.draw(st.sampled_from(["all", "some", "on", "averaged"]))
     if choice == "some":
@@ -165,8 +165,8 @@ def test_structure_that_is_claimed_is_in_the_numbers(
 def test_each_promise_says_what_it_is() -> None:
     joint = Joint.from_counts(np.random.default_rng(0).integers(1, 9, (3, 2, 3)))
     other = Joint.from_counts(np.random.default_rng(1).integers(1, 9, (3, 2, 3)))
-    lip, ldp, srlip = (kind(EPSILON).rows(joint) for kind in (LIP, LDP, SRLIP))
-    rest, priors = AgainstTheRest(EPSILON).rows(joint), LIP(EPSILON).for_priors([other]).rows(joint)
+    lip, ldp, srlip = (kind(EPSILON).constraints(joint) for kind in (LIP, LDP, SRLIP))
+    rest, priors = AgainstTheRest(EPSILON).constraints(joint), LIP(EPSILON).for_priors([other]).constraints(joint)
     bare = LinearConstraints.from_pairs(*lip.dense)
     assert [rows.compares_with_everybody for rows in (lip, ldp, srlip, rest, priors, bare)] == [True] + [False] * 5
     every = (lip, ldp, srlip, rest, priors, bare)
@@ -188,8 +188,8 @@ def test_each_promise_says_what_it_is() -> None:
 @pytest.mark.parametrize("kind", [LIP, LDP, SRLIP, AgainstTheRest])
 def test_two_secrets_that_share_everybody_are_one_number(kind: type[Promise]) -> None:
     joint = Joint.from_counts(np.random.default_rng(0).integers(1, 9, (2, 5)))
-    assert kind(EPSILON).rows(joint).is_one_dimensional
-    assert kind(EPSILON).rows(joint, sees_secret=True).is_one_dimensional == (
+    assert kind(EPSILON).constraints(joint).is_one_dimensional
+    assert kind(EPSILON).constraints(joint, sees_secret=True).is_one_dimensional == (
         kind is not SRLIP
     )  # who know the value are guarded
 
@@ -197,7 +197,7 @@ def test_two_secrets_that_share_everybody_are_one_number(kind: type[Promise]) ->
 def test_two_functionals_compared_are_no_promise_about_each_other() -> None:
     """With two, a floor is no smaller than the pair itself; a pair compared twice, or one that is missing, counts."""
     joint = Joint.from_counts(np.random.default_rng(0).integers(1, 9, (3, 4)))
-    rows = LDP(EPSILON).rows(joint)
+    rows = LDP(EPSILON).constraints(joint)
     assert rows.select_pairs(np.array([0])).mutual_functionals is None
     assert rows.select_pairs(np.array([0, 1])).mutual_functionals is None
     again = rows.select_pairs(np.array([2, 0, 1, 0])).mutual_functionals
@@ -216,7 +216,7 @@ def keeps(rows: LinearConstraints, atoms: FloatArray) -> bool:
 @settings(max_examples=30, deadline=None)
 def test_what_groups_allow_holds_what_secrets_allow(data: st.DataObject, c: int, a: int, kind: type[Promise]) -> None:
     joint = Joint.from_counts(data.draw(tables((c, a))))
-    rows = kind(EPSILON).rows(joint)
+    rows = kind(EPSILON).constraints(joint)
     of_secret = np.array(data.draw(st.lists(st.integers(0, c - 2), min_size=c, max_size=c)))
     groups = np.array([of_secret == g for g in np.unique(of_secret)])
     assume(len(groups) > 1)
@@ -226,7 +226,7 @@ def test_what_groups_allow_holds_what_secrets_allow(data: st.DataObject, c: int,
     weights = np.array([joint.weights[group].sum(axis=0) for group in groups])
     small = Joint.from_counts(weights)
     if kind is not AgainstTheRest:  # those follow for the groups as if they were the secrets
-        expected = kind(EPSILON).rows(small)
+        expected = kind(EPSILON).constraints(small)
         assert_same_rows(np.hstack(grouped.dense), np.hstack(expected.dense).reshape(-1, 2 * a))
     assert grouped.is_one_dimensional == (len(groups) == 2 or a <= 2)
     N, D = rows.dense
@@ -237,7 +237,7 @@ def test_what_groups_allow_holds_what_secrets_allow(data: st.DataObject, c: int,
 def test_groups_of_pairs_that_do_not_fit_say_nothing() -> None:
     """Of "s against everyone else" only the pairs of groups' own unions follow."""
     joint = Joint.from_counts(np.random.default_rng(0).integers(1, 9, (4, 3)))
-    rows = AgainstTheRest(EPSILON).rows(joint)
+    rows = AgainstTheRest(EPSILON).constraints(joint)
     two_and_two = np.array([[True, True, False, False], [False, False, True, True]])
     assert rows.group_secrets(two_and_two) is None
     one_and_three = np.array([[True, False, False, False], [False, True, True, True]])
@@ -249,7 +249,7 @@ def test_groups_of_pairs_that_do_not_fit_say_nothing() -> None:
 @given(joint=joints(max_c=3, max_a=3, attributes=2, min_c=2, min_a=2), data=st.data())
 @settings(max_examples=40, deadline=None)
 def test_within_a_class_srlip_is_lip_of_those_who_are_in_it(joint: Joint, data: st.DataObject) -> None:
-    rows = SRLIP(EPSILON).rows(joint)
+    rows = SRLIP(EPSILON).constraints(joint)
     assume(len(rows.compared_classes))
     number = int(data.draw(st.sampled_from(rows.compared_classes.tolist())))
     members = rows.members[number]
@@ -257,7 +257,7 @@ def test_within_a_class_srlip_is_lip_of_those_who_are_in_it(joint: Joint, data: 
         np.flatnonzero(members), (rows.members == members).all(axis=1), float(joint.p_x[members].sum())
     )
     weights = joint.weights[:, members]
-    expected = LIP(EPSILON).rows(Joint.from_counts(weights[weights.any(axis=1)]))
+    expected = LIP(EPSILON).constraints(Joint.from_counts(weights[weights.any(axis=1)]))
     assert_same_rows(np.hstack(part.dense), np.hstack(expected.dense))
     assert part.compares_with_everybody
     assert not part.is_local
@@ -272,7 +272,10 @@ def test_averaged_over_parts_they_are_the_rows_of_the_table_of_parts(
     part_of = np.unique(part_of, return_inverse=True)[1].reshape(-1)
     share = joint.p_x / np.bincount(part_of, joint.p_x)[part_of]
     weights = np.array([joint.weights[:, part_of == part].sum(axis=1) for part in range(part_of.max() + 1)]).T
-    rows, expected = kind(EPSILON).rows(joint).average(part_of, share), kind(EPSILON).rows(Joint.from_counts(weights))
+    rows, expected = (
+        kind(EPSILON).constraints(joint).average(part_of, share),
+        kind(EPSILON).constraints(Joint.from_counts(weights)),
+    )
     assert_same_rows(np.hstack(rows.dense), np.hstack(expected.dense))
     assert rows.compares_with_everybody == expected.compares_with_everybody
     assert rows.is_one_dimensional == expected.is_one_dimensional
@@ -281,7 +284,7 @@ def test_averaged_over_parts_they_are_the_rows_of_the_table_of_parts(
 def test_a_part_that_lies_half_in_a_class_is_seen_unevenly() -> None:
     """Both parts touch the class, yet the class is not everybody: what it compares with is not 1."""
     joint = Joint.from_counts(np.random.default_rng(0).integers(1, 9, (3, 2, 2)))
-    rows = SRLIP(EPSILON).rows(joint)
+    rows = SRLIP(EPSILON).constraints(joint)
     first = next(i for i in rows.compared_classes if rows.members[i].tolist() == [True, True, False, False])
     part_of = np.array([0, 1, 0, 1])
     halves = rows.average(part_of, joint.p_x / np.bincount(part_of, joint.p_x)[part_of])
@@ -293,7 +296,7 @@ def test_a_part_that_lies_half_in_a_class_is_seen_unevenly() -> None:
 
 def test_disjoint_classes_are_those_of_one_side_channel() -> None:
     joint = Joint.from_counts(np.random.default_rng(0).integers(1, 9, (2, 2, 3)))
-    rows = SRLIP(EPSILON).rows(joint)
+    rows = SRLIP(EPSILON).constraints(joint)
     ways = set(rows.disjoint_classes(rows.compared_classes))
     covers = [rows.members[list(way)].astype(int).sum(axis=0) for way in ways]
     assert all((cover <= 1).all() for cover in covers)
@@ -304,7 +307,7 @@ def test_disjoint_classes_are_those_of_one_side_channel() -> None:
 def test_a_class_lies_inside_the_part_that_holds_all_of_it() -> None:
     """Nobody knows anything: across both parts. The first attribute is known: inside one each. The second: across."""
     joint = Joint.from_counts(np.random.default_rng(0).integers(1, 9, (2, 2, 3)))
-    rows = SRLIP(EPSILON).rows(joint)
+    rows = SRLIP(EPSILON).constraints(joint)
     assert rows.side_channel.tolist() == [0, 1, 1, 2, 2, 2]
     assert rows.enclosing_parts(joint.combos[:, 0]).tolist() == [-1, 0, 1, -1, -1, -1]
     assert rows.enclosing_parts(np.arange(6)).tolist() == [-1] * 6
@@ -313,7 +316,7 @@ def test_a_class_lies_inside_the_part_that_holds_all_of_it() -> None:
 
 def test_rows_joined_keep_their_events_apart() -> None:
     joint = Joint.from_counts(np.random.default_rng(0).integers(1, 9, (3, 4)))
-    lip, ldp = LIP(EPSILON).rows(joint), LDP(EPSILON).rows(joint)
+    lip, ldp = LIP(EPSILON).constraints(joint), LDP(EPSILON).constraints(joint)
     both = LinearConstraints.concatenate([lip, ldp])
     for ours, (one, other) in zip(both.dense, zip(lip.dense, ldp.dense, strict=True), strict=True):
         np.testing.assert_array_equal(ours, np.concatenate([one, other]))
@@ -331,7 +334,7 @@ def test_rows_about_secrets_are_those_of_the_promise(seed: int, c: int, a: int) 
     joint = Joint.from_counts(np.random.default_rng(seed).integers(1, 99, (c, a)))
     ratio = joint.p_s_given_x / joint.p_s[:, None]
     for kind, what in ((LIP, pairs_with_everybody), (LDP, secret_pairs)):
-        ours, expected = LinearConstraints.from_groups(ratio, joint.p_s, *what(c)), kind(EPSILON).rows(joint)
+        ours, expected = LinearConstraints.from_groups(ratio, joint.p_s, *what(c)), kind(EPSILON).constraints(joint)
         assert_same_rows(np.hstack(ours.dense), np.hstack(expected.dense))
         assert ours.compares_with_everybody == expected.compares_with_everybody
         assert (ours.mutual_functionals is None) == (expected.mutual_functionals is None)

@@ -37,7 +37,7 @@ def test_a_sparse_protocol_leaks_and_tells_what_its_table_does(seed: int, kind: 
 @settings(max_examples=30, deadline=None)
 def test_a_quieter_sparse_protocol_is_a_protocol_that_leaks_less(seed: int, sliver: float) -> None:
     joint, _, few = both(seed)
-    quieter = few.quieter(joint, sliver)
+    quieter = few.mix_constant(joint, sliver)
     assert quieter.channel.sum(axis=1) == pytest.approx(np.ones(12))
     assert LIP(0).leakage(joint, quieter) < LIP(0).leakage(joint, few)
 
@@ -59,7 +59,7 @@ def test_every_ratio_moves_towards_1_also_that_of_a_secret_which_few_have(
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(sparse_protocols, "SMALL", 0)
         patched.setattr(sparse_protocols, "LIKELIEST", 12 if few_values else 60)
-        quieter = protocol.quieter(joint, sliver)
+        quieter = protocol.mix_constant(joint, sliver)
     assert quieter.channel.sum(axis=1) == pytest.approx(np.ones(values))
     assert quieter.channel.data.min() >= 0
     given_secret = joint.p_sx / joint.p_s[:, None]

@@ -58,7 +58,7 @@ def test_new_rows_are_drawn_by_the_law_and_of_their_own_kind(sealed: SealedProto
     assert isinstance(found.table, pd.DataFrame)
     assert list(found.table.columns) == ["town"]
     assert found.dropped == ("id",)
-    table = sealed.law.table_protocol
+    table = sealed.mechanism.table_protocol
     assert table is not None
     shares = rows["town"].value_counts().sort("town")["count"].to_numpy() / len(rows)
     seen = found.table["town"].value_counts().sort_index().to_numpy()
@@ -71,7 +71,7 @@ def test_what_is_leaked_on_new_rows_is_measured_exactly_and_said(sealed: SealedP
     found = apply(sealed, NEXT)
     joint = Joint.from_table(NEXT, secret="job", publish="town")
     assert found.measured is not None
-    assert found.measured.epsilon == exact_worst_leak(sealed.law, LIP(0.2), joint).leak.epsilon
+    assert found.measured.epsilon == exact_worst_leak(sealed.mechanism, LIP(0.2), joint).leak.epsilon
     assert found.measured.above == (found.measured.epsilon > 0.2)
     told = pl.DataFrame({"job": ["cook"] * 50 + ["clerk"] * 50, "town": ["k"] * 50 + ["l"] * 50})
     loud = apply(sealed, told)
@@ -97,7 +97,7 @@ def test_rows_that_are_not_known_are_refused_blurred_or_dropped(sealed: SealedPr
     assert len(blurred.table) == 8043
     assert any("no certificate covers them" in sentence for sentence in blurred.not_promised)
     # Their outputs have the outputs' own distribution, to within 1/256.
-    table = sealed.law.table_protocol
+    table = sealed.mechanism.table_protocol
     assert table is not None
     shares = PEOPLE["town"].value_counts().sort("town")["count"].to_numpy() / 600
     seen = blurred.table.filter(pl.col("who") >= 40)["town"].value_counts().sort("town")["count"].to_numpy()
@@ -116,7 +116,7 @@ def test_one_key_and_id_and_value_give_one_draw_whatever_the_company_and_a_chang
     assert {int(who): town for who, town in text.items()}.items() <= first.items()
     moved = PEOPLE.with_columns(town=pl.col("town").replace_strict({"k": "l", "l": "m", "m": "k"}))
     again = drawn(sealed, moved)
-    law = sealed.law.table_protocol
+    law = sealed.mechanism.table_protocol
     assert law is not None
     alike = np.mean([again[who] == first[who] for who in first])
     # Independent draws of two values agree as often as the law says; the same word would make them follow each other.

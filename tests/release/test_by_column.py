@@ -35,7 +35,7 @@ def test_a_release_by_column_is_certified_again_and_judged_by_an_audit(
     method: str, promise: Promise, table: Path, tmp_path: Path
 ) -> None:
     done = sanitise_file(table, tmp_path / "out", Order(SECRET, PUBLISH, promise, method, as_="labels"))
-    assert done.sealed.law.kind == method
+    assert done.sealed.mechanism.kind == method
     assert done.sealed.epsilon <= promise.epsilon
     assert done.unchanged == pytest.approx(done.unchanged_expected, abs=0.05)
     published = pl.read_csv(tmp_path / "out" / "sanitised.csv")
@@ -88,7 +88,7 @@ def test_a_factor_with_one_output_is_published(table: Path) -> None:
     done = sanitise(
         frame, secret="income", publish=PUBLISH, promise=SRLIP(0.5), method="product", budgets="sound", seed=1
     )
-    assert 1 in {len(set(labels)) for labels in done.sealed.law.columns}
+    assert 1 in {len(set(labels)) for labels in done.sealed.mechanism.columns}
     assert done.unchanged == pytest.approx(done.unchanged_expected, abs=0.05)
 
 

@@ -118,7 +118,7 @@ def test_a_design_needs_counts_only_and_draws_what_a_release_draws(people: pl.Da
     apart = design(people.sample(fraction=1.0, shuffle=True, seed=1), **ask)
     together = sanitise(people, **ask, seed=2)
     assert apart.for_publication
-    assert apart.law.to_json() == together.sealed.law.to_json()
+    assert apart.mechanism.to_json() == together.sealed.mechanism.to_json()
     assert apart.domain.secret_columns == ("income",)
 
 

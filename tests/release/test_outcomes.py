@@ -32,7 +32,7 @@ HOSTILE = ["a | b", "=1+1", "y01", "Köln – 東京", "b", "a"]  # a value may 
 def coded(kind: str, taken: tuple[str, ...] = ()) -> SealedProtocol:
     sealed = sealed_of(kind)
     names = {*sealed.domain.secret_columns, *(at.name for at in sealed.domain.attributes), *taken}
-    return replace(sealed, outcomes=build_outcomes(sealed.law, JOINT, names))
+    return replace(sealed, outcomes=build_outcomes(sealed.mechanism, JOINT, names))
 
 
 @pytest.mark.parametrize("kind", MAKERS)
@@ -40,11 +40,11 @@ def test_outcomes_are_shown_where_outputs_are_no_values_and_read_again_as_they_w
     sealed = coded(kind)
     assert bool(sealed.outcomes) == (kind in CODED)
     again = SealedProtocol.from_text(sealed.to_text())
-    drawn = sealed.sample(codes_for(sealed.law), STREAM)
+    drawn = sealed.sample(codes_for(sealed.mechanism), STREAM)
     way = output_layout(sealed)
     table = pl.DataFrame(way.columns(drawn))
     read = detect_layout(again, tuple(table.columns), "the table").recover_codes(table)
-    assert np.array_equal(sealed.law.observation_codes(read), sealed.law.observation_codes(drawn))
+    assert np.array_equal(sealed.mechanism.observation_codes(read), sealed.mechanism.observation_codes(drawn))
 
 
 @pytest.mark.parametrize("kind", CODED)
@@ -53,7 +53,7 @@ def test_the_value_beside_a_code_is_its_most_likely_one_and_the_codebook_says_so
     book = codebook(sealed, JOINT)
     assert book is not None
     several = len(sealed.outcomes) > 1
-    for outcome, (values, p_xy) in zip(sealed.outcomes, sealed.law.value_joint(JOINT), strict=True):
+    for outcome, (values, p_xy) in zip(sealed.outcomes, sealed.mechanism.value_joint(JOINT), strict=True):
         mine = book.filter(pl.col("column") == outcome.column) if several else book
         names = [JOINT.attributes[j].name for j in outcome.attributes]
         for y, code in enumerate(outcome.codes):
@@ -70,9 +70,9 @@ def test_the_value_beside_a_code_is_its_most_likely_one_and_the_codebook_says_so
 def test_the_share_of_rows_that_show_their_value_is_what_the_law_expects(kind: str) -> None:
     way, sealed = output_layout(coded(kind)), sealed_of(kind)
     rows = np.repeat(np.arange(JOINT.a), JOINT.weights.sum(axis=0) * 40)
-    drawn = sealed.law.draw(rows, STREAM.rows(0, len(rows))) if kind != "chain" else None
+    drawn = sealed.mechanism.draw(rows, STREAM.rows(0, len(rows))) if kind != "chain" else None
     if drawn is None:  # a chain draws the rows it was made for
-        rows = codes_for(sealed.law)
+        rows = codes_for(sealed.mechanism)
         drawn = sealed.sample(rows, STREAM)
     assert way.count_unchanged(rows, drawn) / len(rows) == pytest.approx(way.expected_unchanged_share(JOINT), abs=0.03)
 
@@ -81,7 +81,7 @@ def test_the_share_of_rows_that_show_their_value_is_what_the_law_expects(kind: s
 def test_a_value_that_does_not_follow_from_its_code_is_no_output(kind: str) -> None:
     sealed = coded(kind)
     way = output_layout(sealed)
-    table = pl.DataFrame(way.columns(sealed.sample(codes_for(sealed.law), STREAM)))
+    table = pl.DataFrame(way.columns(sealed.sample(codes_for(sealed.mechanism), STREAM)))
     other = next(label for label in JOINT.attributes[0].labels if label != table["colour"][0])
     changed = table.with_columns(colour=pl.Series([other, *table["colour"][1:].to_list()]))
     found = way.recover_codes(changed).min(axis=1) < 0
@@ -231,7 +231,7 @@ def test_a_codebook_made_from_the_counts_themselves_is_for_its_owner_only(
 def test_a_law_that_is_measured_sparsely_says_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     def said() -> tuple[object, ...]:
         sealed = coded("optimum")
-        law, likely = sealed.law, [outcome.likely for outcome in sealed.outcomes]
+        law, likely = sealed.mechanism, [outcome.likely for outcome in sealed.outcomes]
         book = codebook(sealed, JOINT)
         assert book is not None
         own = np.arange(JOINT.a)[:, None] % len(law.parts[0].names)

@@ -40,7 +40,7 @@ def test_the_statement_is_the_measure_of_a_promise_for_the_population_rounded_ou
     if joint.weights.sum(axis=1).max() == joint.total or np.sort(joint.weights.sum(axis=1))[:-1].sum() < RARE:
         assert math.isinf(found.epsilon)
         return
-    exact = law.worst_over(promise.for_population(joint).sets(joint, sees_secret)).leak.epsilon
+    exact = law.worst_credal_leak(promise.for_population(joint).credal_sets(joint, sees_secret)).leak.epsilon
     assert exact <= found.epsilon
     assert found.epsilon <= exact + 1e-5 * math.exp(min(exact, 700.0))  # bounds next to 0 are rounded
 
@@ -66,10 +66,12 @@ def test_a_promise_for_the_population_is_its_own_certificate() -> None:
     joint = Joint.from_counts(TRUTH.weights * 60)
     promise = LIP(1.0).for_population(joint)
     sealed = seal(QUIET, promise, joint)
-    found = population_bound(sealed.law, promise, joint)
+    found = population_bound(sealed.mechanism, promise, joint)
     assert found is not None
     assert found.is_certificate
-    assert found.epsilon == sealed.law.worst_over(promise.sets(joint)).leak.epsilon <= sealed.epsilon
+    assert (
+        found.epsilon == sealed.mechanism.worst_credal_leak(promise.credal_sets(joint)).leak.epsilon <= sealed.epsilon
+    )
     assert "a certificate, with exact bounds" in found.describe_with_table(sealed.epsilon)
 
 

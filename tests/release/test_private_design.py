@@ -93,7 +93,7 @@ def test_what_is_saved_is_checked_again_from_the_file_alone(tmp_path: Path) -> N
     sealed.save(tmp_path / "protocol.json")
     again = SealedProtocol.load(tmp_path / "protocol.json")
     assert again.to_json() == sealed.to_json()
-    law, joint = again.certified_on(again.law, Joint.from_counts([[1, 1], [1, 1]]))
+    law, joint = again.certified_inputs(again.mechanism, Joint.from_counts([[1, 1], [1, 1]]))
     assert certify(law, again.promise, joint) == sealed.epsilon <= again.epsilon <= 1.0
     assert again.promise.population is not None
     assert again.promise.population.rule.design_epsilon == 1
@@ -103,7 +103,7 @@ def test_what_is_saved_is_checked_again_from_the_file_alone(tmp_path: Path) -> N
 def test_it_keeps_its_promise_for_the_people(promise: LIP | LDP) -> None:
     """Of 12 designs at 95 %, five that break it would be a chance of some 1e-4 if 5 % were not kept."""
     truth = Joint.from_probabilities(SHARES)
-    leaks = [promise.leakage(truth, made(people(seed), promise=promise).law.protocol) for seed in range(12)]
+    leaks = [promise.leakage(truth, made(people(seed), promise=promise).mechanism.protocol) for seed in range(12)]
     assert sum(leak > 1.0 for leak in leaks) < 5
     assert max(leaks) > 0.3  # and is no constant
 
@@ -111,7 +111,7 @@ def test_it_keeps_its_promise_for_the_people(promise: LIP | LDP) -> None:
 def test_values_that_the_table_does_not_have_are_inputs_all_the_same() -> None:
     wider = listed(illness=["flu", "none"], town=["Bruges", "Ghent", "Lier", "Ostend"])
     sealed = made(people(), domain=wider)
-    assert sealed.law.inputs == 4
+    assert sealed.mechanism.inputs == 4
     release = sanitise(
         people(), secret="illness", publish="town", promise=LIP(1.0), design_epsilon=1.0, domain=wider, seed=3
     )
@@ -123,9 +123,9 @@ def test_seeing_the_secret_and_several_columns() -> None:
     frame = people().with_columns(sex=pl.Series(["f", "m"] * 1500))
     wider = listed(illness=["flu", "none"], town=["Bruges", "Ghent", "Ostend"], sex=["f", "m"])
     sealed = made(frame, domain=wider, publish=["town", "sex"], promise=SRLIP(1.0), effort=Effort(gap=0.05))
-    assert sealed.law.inputs == 6
+    assert sealed.mechanism.inputs == 6
     seeing = made(people(), sees_secret=True, promise=LDP(1.0), effort=Effort(gap=0.01))
-    assert seeing.law.sees_secret
+    assert seeing.mechanism.sees_secret
 
 
 def test_what_cannot_be_designed_privately_is_refused() -> None:
@@ -208,7 +208,7 @@ def channel(seen: tuple[int, ...], promise: LIP | LDP) -> list[list[Fraction]]:
     joint = Joint.from_counts(noisy.weights)
     wider = promise.for_priors([TRUTH])
     best = optimal(joint, wider, gap=1e-3)
-    law = (best.sealed or seal(best.protocol, wider, joint)).law
+    law = (best.sealed or seal(best.protocol, wider, joint)).mechanism
     rows = [dict(row) for row in law.to_json()["rows"]]
     return [[Fraction(int(row.get(y, 0)), 2**64) for y in range(len(law.to_json()["outputs"]))] for row in rows]
 

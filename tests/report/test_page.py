@@ -168,7 +168,7 @@ def test_a_table_too_large_for_the_page_is_left_out_in_words(monkeypatch: pytest
     def too_large(*_: object) -> None:
         raise SizeError("too large")
 
-    monkeypatch.setattr(type(release.sealed.law), "value_joint", too_large)
+    monkeypatch.setattr(type(release.sealed.mechanism), "value_joint", too_large)
     text = owner_page(release, OCCASION, effort=QUICK)
     assert "What each value became is too large a table for a page" in text
     assert "of the rows show the value they had" in text
@@ -181,4 +181,4 @@ def test_what_publishes_values_as_they_are_needs_no_table_of_them(monkeypatch: p
     assert release.codebook is None
     assert release.joint is not None
     with pytest.raises(SizeError, match="at most 3 entries"):
-        release.sealed.law.value_joint(release.joint)
+        release.sealed.mechanism.value_joint(release.joint)

@@ -120,7 +120,7 @@ def test_combinations_that_join_to_one_label_are_told_apart() -> None:
     frame = pl.DataFrame(rows, schema=["s", "x", "z"], orient="row")
     for sets in ("column", "indicators"):
         release = sanitise(frame, secret="s", publish=["x", "z"], promise=LIP(1), method="unary-encoding", sets=sets)
-        law = release.sealed.law
+        law = release.sealed.mechanism
         assert isinstance(law, UnaryEncodingMechanism)
         assert len(set(law.values)) == 4
         assert estimate(release.sealed, release.table).tables

@@ -79,7 +79,7 @@ def test_persons_and_weights_that_are_plainly_there_are_pointed_out(
 def test_several_draws_of_one_value_tell_more_and_more() -> None:
     joint = Joint.from_counts([[30, 10], [10, 30]])
     sealed = seal(randomised_response(joint, LIP(0.3)), LIP(0.3), joint)
-    leaks = [composition_leak(joint, LIP(0.3), [sealed.law] * m).epsilon for m in range(1, 7)]
+    leaks = [composition_leak(joint, LIP(0.3), [sealed.mechanism] * m).epsilon for m in range(1, 7)]
     assert leaks[0] == pytest.approx(0.3)
     assert leaks == sorted(leaks)
     assert leaks[-1] > leaks[0] + 0.05

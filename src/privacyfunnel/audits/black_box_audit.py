@@ -90,7 +90,7 @@ def audit_black_box(
         If what comes out tells the secret by more than was promised.
     """
     lot = np.random.default_rng(seed)
-    method = method or METHODS.get(sealed.law.kind, _channel_method(sealed))
+    method = method or METHODS.get(sealed.mechanism.kind, _channel_method(sealed))
     joint, rows = draw_black_box(
         sealed, table, draws, method=method, lot=lot, bins=bins, dialect=dialect, program=program
     )
@@ -110,7 +110,7 @@ def audit_black_box(
 def compared_events(sealed: SealedProtocol, joint: Joint) -> Iterator[Comparisons]:
     """The pairs of events that a release of this table must not tell apart."""
     # The command makes no promise for other priors than the table's own.
-    promise = sealed.promise if sealed.promise.made_of is None else sealed.promise.made_of[0]
+    promise = sealed.promise if sealed.promise.components is None else sealed.promise.components[0]
     return promise.comparisons(joint, True)
 
 

@@ -67,7 +67,9 @@ def check_claims(sealed: SealedProtocol, joint: Joint, mechanism: Mechanism, sec
         If the file claims to keep another amount than it does, or a bound that a protocol exceeds.
     """
     stated = Claims(sealed.information, sealed.bound)
-    mechanism, joint = sealed.certified_on(mechanism, joint)  # what a private design states is about its noisy counts
+    mechanism, joint = sealed.certified_inputs(
+        mechanism, joint
+    )  # what a private design states is about its noisy counts
     if abs(entropy(joint.p_x) - sealed.entropy) > CLOSE:
         return replace(stated, reason="the file was made for other rows")
     kept = _measure_information(sealed, joint, mechanism)

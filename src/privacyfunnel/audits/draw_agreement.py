@@ -90,7 +90,7 @@ def judge_draw(
     published = (
         way.recover_codes(piece) for batch in table.batches(way.names) for piece in batch.iter_slices(way.rows_at_once)
     )
-    tally = sealed.law.tally()
+    tally = sealed.mechanism.tally()
     by_secret = SecretTallies(tally, found.joint.weights.sum(axis=1))
     first = FirstRows()
     rows = 0
@@ -112,7 +112,7 @@ def judge_draw(
             f"protocol allows; they do (p below {FALSE_ALARM:g}; for chi-square in the limit of many rows). It was "
             "altered, or drawn otherwise: do not publish it."
         )
-    guessed = first.matches_seed(sealed.law, guessable_seeds()) if sealed.for_publication else None
+    guessed = first.matches_seed(sealed.mechanism, guessable_seeds()) if sealed.for_publication else None
     return replace(draw, secret_dependence=following, unseeded=_check_seed(guessed, table.name), kept_columns=beside)
 
 
@@ -130,7 +130,7 @@ def _judge_counts(
     sealed: SealedProtocol, found: MatchedTable, table: Table, way: OutputLayout, beside: tuple[str, ...]
 ) -> DrawAgreement:
     inputs = np.concatenate([codes[:, 2] for codes in found.codes()])
-    counts = np.bincount(inputs, minlength=sealed.law.inputs)
+    counts = np.bincount(inputs, minlength=sealed.mechanism.inputs)
     seen = judge_output_counts(sealed, counts, table, way)
     if seen.rows != found.encoding.rows:
         raise _row_count_error(table.name, found.encoding.rows, fewer=seen.rows < found.encoding.rows)
@@ -142,8 +142,8 @@ def _judge_counts(
     if not sealed.for_publication:
         return draw
     first = way.recover_codes(next(table.batches(way.names)).head(FIRST_ROWS))
-    guessed = matches_seed(sealed.law, inputs, first, guessable_seeds()) or matches_shuffled_seed(
-        sealed.law, inputs, first, guessable_seeds()
+    guessed = matches_seed(sealed.mechanism, inputs, first, guessable_seeds()) or matches_shuffled_seed(
+        sealed.mechanism, inputs, first, guessable_seeds()
     )
     return replace(draw, unseeded=_check_seed(guessed, table.name))
 

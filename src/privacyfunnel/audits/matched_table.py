@@ -64,10 +64,10 @@ class MatchedTable:
         values = domain.values
         x = look_up_labels(joint.values, values, joint.weights.sum(axis=0), publish)
         if not sealed.sees_secret:
-            return cls(encoding, joint, x, sealed.law.restrict_inputs(x))
+            return cls(encoding, joint, x, sealed.mechanism.restrict_inputs(x))
         s = look_up_labels(joint.secrets, domain.secrets, joint.weights.sum(axis=1), domain.secret_columns)
         inputs = (s[:, None] * len(values) + x[None, :]).reshape(-1)
-        return cls(encoding, joint, inputs, sealed.law.restrict_inputs(inputs))
+        return cls(encoding, joint, inputs, sealed.mechanism.restrict_inputs(inputs))
 
     def codes(self) -> Iterator[IntArray]:
         """The rows in order, n × 3: the number of the row, its secret, and its input of the law."""

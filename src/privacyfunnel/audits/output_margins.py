@@ -44,7 +44,7 @@ class OutputMargins:
 
 def judge_output_counts(sealed: SealedProtocol, inputs: IntArray, table: Table, way: OutputLayout) -> OutputMargins:
     """The counts of the outputs of a sanitised table against those of the inputs of the law."""
-    law, names = sealed.law, [at.name for at in sealed.domain.attributes]
+    law, names = sealed.mechanism, [at.name for at in sealed.domain.attributes]
     parts = [_Cover.from_protocol(sealed, inputs, cover, way) for cover in _covers(law, len(names))]
     tested = {j for part in parts for j in part.cover}
     rows = strange = 0
@@ -91,8 +91,8 @@ class _Cover:
     def from_protocol(
         cls, sealed: SealedProtocol, inputs: IntArray, cover: tuple[int, ...], way: OutputLayout
     ) -> _Cover:
-        law, originals = sealed.law.restrict_attributes(cover)
-        if law.inputs == sealed.law.inputs:
+        law, originals = sealed.mechanism.restrict_attributes(cover)
+        if law.inputs == sealed.mechanism.inputs:
             place = np.empty(law.inputs, dtype=np.int64)
             place[originals] = np.arange(law.inputs)
         else:

@@ -41,11 +41,11 @@ def write_matrix(sealed: SealedProtocol, path: str | Path, *, force: bool = Fals
 
     For a protocol that sees the secret this is the channel that it induces from values to outputs.
     """
-    table = sealed.law.table_protocol
+    table = sealed.mechanism.table_protocol
     if table is None:
         raise ParameterError(
             "A transition matrix needs a protocol with one channel for the whole record; "
-            f"{sealed.law.no_table_reason}. Use randomised-response or optimal."
+            f"{sealed.mechanism.no_table_reason}. Use randomised-response or optimal."
         )
     channel = table.channel if sealed.induced is None else np.asarray(sealed.induced)
     domain = sealed.domain

@@ -138,7 +138,7 @@ def audit(
     original = resolve_source(table).open(dialect)
     found = MatchedTable.match(original, sealed, bins, merges)
     labels = () if domain is None else secret_labels(sealed, domain)
-    law, joint = sealed.certified_on(found.mechanism, found.joint, labels)
+    law, joint = sealed.certified_inputs(found.mechanism, found.joint, labels)
     now = certify(law, sealed.promise, joint, "Do not publish what it drew from this table.")
     if not now <= sealed.epsilon:
         raise GuaranteeError(

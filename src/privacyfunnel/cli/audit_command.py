@@ -238,7 +238,7 @@ def _audit_protocol(
             "promise",
             f"{sealed.promise.name} ε = {text_format.format_epsilon(sealed.promise.epsilon)} about {secrets} holds",
         ),
-        ("certified", f"ε = {found.certified:.6g} now, {sealed.epsilon:.6g} stated, {sealed.law.check_method}"),
+        ("certified", f"ε = {found.certified:.6g} now, {sealed.epsilon:.6g} stated, {sealed.mechanism.check_method}"),
     ]
     told += _population_facts(found, named=more["domain"] is not None)
     if side is not None:

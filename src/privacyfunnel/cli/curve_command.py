@@ -71,7 +71,7 @@ def curve(
 
     sizes = room.EPSILONS if epsilons is None else parse_epsilons(epsilons)
     orders = tuple(map(parse_order, ordered or []))
-    use = parse_use(for_).ordered(orders)
+    use = parse_use(for_).with_orders(orders)
     if into is not None and into.exists():
         for name in CURVE:
             check_target(into / name, force=force)
@@ -100,12 +100,12 @@ def curve(
         "promise": found.promise,
         "population": population,
         "entropy": found.entropy,
-        "use": use.called,
+        "use": use.full_name,
         "unit": use.unit,
         "points": [asdict(point) for point in found.points],
         "files": [str(path) for path in files],
     }
-    what = "I(X;Y) in nats" if use.name == "information" else f"{use.called}, {use.unit},"
+    what = "I(X;Y) in nats" if use.name == "information" else f"{use.full_name}, {use.unit},"
     people = "" if population is None else f" for a population, {100 * population:g} % confidence"
     text = f"{what} under {found.promise.upper()}{people}; H(X) = {found.entropy:.4f}\n\n{_format_curve(found)}"
     several = len({point.name for point in found.points if point.stopped is not None}) > 1

@@ -73,7 +73,7 @@ def content(found: DesignResult) -> dict[str, Any]:
         "information_nats": sealed.information,
         "entropy_nats": sealed.entropy,
         "bound_nats": sealed.bound,
-        "use": found.worth.use.called,
+        "use": found.worth.use.full_name,
         "value": found.worth.value,
         "bound": found.worth.bound,
         "unit": found.worth.use.unit,

@@ -44,7 +44,7 @@ def meaning(promise: Promise, epsilon: float, secret: str, commonest: float | No
 
 
 def _format_belief_range(promise: Promise, epsilon: float, prior: float) -> str:
-    least, most = promise.movable(prior, epsilon)
+    least, most = promise.belief_bounds(prior, epsilon)
     return f"{100 * least:.0f} to {100 * most:.0f} %"
 
 

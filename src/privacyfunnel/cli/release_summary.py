@@ -52,7 +52,7 @@ def content(release: Release) -> dict[str, Any]:
         "entropy_nats": sealed.entropy,
         "share_kept": release.share_kept,
         "bound_nats": sealed.bound,
-        "use": release.worth.use.called,
+        "use": release.worth.use.full_name,
         "value": release.worth.value,
         "bound": release.worth.bound,
         "unit": release.worth.use.unit,
@@ -182,7 +182,7 @@ def use_facts(worth: UseValue, average: float | None) -> list[tuple[str, str]]:
         return []
     than = "less" if worth.use.less_is_better else "more"
     proved = "; what is best is not known" if worth.is_unproved else f"; {than} than {worth.bound:.4f} is not possible"
-    return [("use", f"{worth.use.called}: {worth.value:.4f}, {worth.use.unit}{proved}")]
+    return [("use", f"{worth.use.full_name}: {worth.value:.4f}, {worth.use.unit}{proved}")]
 
 
 def _population_facts(release: Release) -> list[tuple[str, str]]:
@@ -227,4 +227,4 @@ def certificate_text(sealed: Any) -> str:
     asked = sealed.promise.epsilon
     if sealed.epsilon > asked:
         return f"certified ε = {sealed.epsilon:.1e}, the least that 64-bit integers can show"
-    return f"certified ε = {text_format.format_epsilon(sealed.epsilon)} {sealed.law.check_method}"
+    return f"certified ε = {text_format.format_epsilon(sealed.epsilon)} {sealed.mechanism.check_method}"

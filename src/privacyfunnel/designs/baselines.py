@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -69,7 +70,12 @@ def randomised_response(joint: Joint, promise: Promise) -> Protocol:
 
     blocks = tuple(promise.comparisons(joint, False))
     return _calibrate(
-        "randomised response", promise, blocks, promise.sets(joint), member, lambda: _interval(promise, blocks, affine)
+        "randomised response",
+        promise,
+        blocks,
+        promise.credal_sets(joint),
+        member,
+        lambda: _interval(promise, blocks, affine),
     )
 
 
@@ -109,14 +115,8 @@ def conditional_reporting(joint: Joint, promise: Promise) -> Protocol:
         return p_x, p_x + p_s @ others
 
     blocks = tuple(promise.comparisons(joint, True))
-    return _calibrate(
-        "conditional reporting",
-        promise,
-        blocks,
-        promise.sets(joint, True),
-        member,
-        lambda: _interval(promise, blocks, affine),
-    )
+    interval = partial(_interval, promise, blocks, affine)
+    return _calibrate("conditional reporting", promise, blocks, promise.credal_sets(joint, True), member, interval)
 
 
 def unary_encoding(joint: Joint, promise: Promise) -> UnaryEncoding:
@@ -142,7 +142,7 @@ def unary_encoding(joint: Joint, promise: Promise) -> UnaryEncoding:
                     excess = max(excess, float(np.maximum(more - bound * less, 0.0).sum(axis=1).max()))
         return 0.0, (bound - 1) / excess if excess > 0 else math.inf
 
-    return _calibrate("unary encoding", promise, blocks, promise.sets(joint), member, interval)
+    return _calibrate("unary encoding", promise, blocks, promise.credal_sets(joint), member, interval)
 
 
 BASELINES: dict[str, Callable[[Joint, Promise], Protocol | UnaryEncoding]] = {
@@ -187,7 +187,7 @@ def _calibrate(
     def keeps_promise(alpha: float) -> bool:
         candidate = member(alpha)
         on_the_table = all(candidate.worst(block).epsilon <= promise.epsilon for block in blocks)
-        return on_the_table and (sets is None or candidate.worst_over(sets).epsilon <= promise.epsilon)
+        return on_the_table and (sets is None or candidate.worst_credal_leak(sets).epsilon <= promise.epsilon)
 
     if keeps_promise(math.inf):
         return member(math.inf)

@@ -25,7 +25,7 @@ SECONDS = 60.0  # that an optimum gets where nobody said how long it may take
 
 def restrict_to_listed(promise: Promise) -> Promise:
     """The promise without people who have a value that no row has: there is no row for these."""
-    return promise.covering_anything_else(False)
+    return promise.cover_anything_else(False)
 
 
 def design_optimum(joint: Joint, promise: Promise, options: Options) -> RecordDesign:
@@ -48,7 +48,7 @@ def design_optimum(joint: Joint, promise: Promise, options: Options) -> RecordDe
     shown = best.protocol.as_values(joint) if options.as_values else best.made
     # Balanced proves a bound on information too, and tells it with its integers.
     in_nats = best.bound if use == Information() else None if best.sealed is None else best.sealed.bound
-    worth = UseValue(use, best.value, best.bound, best.stopped.value)
+    worth = UseValue(use, best.value, best.bound, best.stopped.value, best.strategy or None)
     return RecordDesign(joint, promise, shown, _count_outputs(shown), in_nats, best.sealed, worth)
 
 
@@ -65,7 +65,7 @@ def _design_on_average(joint: Joint, promise: Promise, options: Options, average
         joint, average, kept, gap=effort.gap, time_limit=effort.time_limit, progress=effort.progress
     )
     # The bound holds with this average, so that it is none on what the promise alone allows.
-    worth = UseValue(options.use, best.utility, best.bound, best.stopped.value)
+    worth = UseValue(options.use, best.utility, best.bound, best.stopped.value, best.strategy or None)
     return RecordDesign(
         joint, promise, best.protocol, _count_outputs(best.protocol), sealed=best.sealed, use_worth=worth
     )

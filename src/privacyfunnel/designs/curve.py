@@ -108,7 +108,7 @@ def curve(
     jobs = [
         (
             joint,
-            like.resized(epsilon),
+            like.with_epsilon(epsilon),
             method.name,
             Options(sees_secret=seeing, use=use, orders=use.orders, effort=effort),
         )
@@ -123,7 +123,7 @@ def curve(
     for method, seeing in lines:
         name = line_name(method.name, seeing)
         line = [solved[name, epsilon] for epsilon in sorted(epsilons) if (name, epsilon) in solved]
-        points += enforce_monotonicity(line, use.less_is_better) if use.alike_everywhere else line
+        points += enforce_monotonicity(line, use.less_is_better) if use.ignores_promise else line
     return Curve(like.name.lower(), entropy(joint.p_x), tuple(points), use)
 
 

@@ -51,7 +51,7 @@ def forced_response(joint: Joint, promise: Promise) -> ForcedResponse:
             f"most {MOST_NUMBERS:,} numbers are worked with. Publish fewer columns or use coarser bins."
         )
     epsilon = min(max(promise.epsilon, SMALLEST_EPSILON / 2), LARGEST_EPSILON)
-    room = largest_shares(promise.rows(joint), epsilon)
+    room = largest_shares(promise.constraints(joint), epsilon)
     p, labels = joint.p_x, tuple(attribute.labels for attribute in joint.attributes)
     if room.min() < LEAST_SHARE:
         return ForcedResponse(0.0, p, np.arange(joint.a), labels, joint.combos)
@@ -93,7 +93,7 @@ def total_squared_error(joint: Joint, protocol: ForcedResponse, use: Statistics)
             constant += 1 - float(p @ p)
     else:
         if joint.a**2 > WIDEST_QUERIES:
-            raise SizeError(f"'{use.called}' is worked out for at most {int(WIDEST_QUERIES**0.5):,} combinations.")
+            raise SizeError(f"'{use.full_name}' is worked out for at most {int(WIDEST_QUERIES**0.5):,} combinations.")
         W = use.queries(joint)
         noise, squares = W @ protocol.noise, W**2 @ protocol.noise
         mean, square = protocol.truth * W + noise[:, None], protocol.truth * W**2 + squares[:, None]

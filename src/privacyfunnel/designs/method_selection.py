@@ -130,7 +130,7 @@ def _value_limit(options: Options) -> int:
 
 def reason_against_statistics(joint: Joint, promise: Promise, sees_secret: bool) -> str:
     """Why no protocol for statistics is sought, in words; nothing where one is."""
-    if sees_secret and promise.sets(joint, sees_secret) is not None:
+    if sees_secret and promise.credal_sets(joint, sees_secret) is not None:
         return "for a population a protocol that sees the secret is made for the most information"
     if sees_secret and int(np.count_nonzero(joint.weights)) > MOST_PAIRS:
         return f"a protocol that sees the secret is made for these with at most {MOST_PAIRS} pairs of secret and value"

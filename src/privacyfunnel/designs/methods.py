@@ -63,11 +63,11 @@ class Method:
         options = options or Options()
         orders = options.orders or options.use.orders
         check_orders(orders, joint)
-        options = replace(options, orders=orders, use=options.use.ordered(orders))
+        options = replace(options, orders=orders, use=options.use.with_orders(orders))
         if not self.serves(options.use):
             others = _format_choices([name for name, other in METHODS.items() if other.serves(options.use)])
             raise ParameterError(
-                f"{self.name} is not made for '{options.use.called}'; leave out --for, or use the method {others}."
+                f"{self.name} is not made for '{options.use.full_name}'; leave out --for, or use the method {others}."
             )
         refuse_options(self.name, self.follows, options)
         return self.make(joint, promise if self.answers_anything_else else restrict_to_listed(promise), options)
@@ -78,7 +78,7 @@ class Method:
 
     def adapt_promise(self, promise: Promise) -> Promise:
         """The promise as this method keeps it: to people with values never seen too, where it has a row for them."""
-        return promise.covering_anything_else(self.answers_anything_else)
+        return promise.cover_anything_else(self.answers_anything_else)
 
     def estimate_information(self, joint: Joint, promise: Promise, options: Options) -> float:
         """About how many nats the method keeps of a table: to compare tables with."""

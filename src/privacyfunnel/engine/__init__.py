@@ -1,19 +1,22 @@
-"""The engine: the cheapest split of a prior into allowed posteriors, with its proof.
+"""The engine: the cheapest split of a prior into feasible posteriors (atoms), with its proof.
 
-problem.py      what is asked and answered; objective.py what an atom costs
-plan.py         which way suits which problem, and the way from start to end; lazily.py rows that arrive when broken
-generation.py   master, search and proof in turn
-supply.py       where splits come from; master.py the linear programme over known atoms
-bounding.py     how the bound rises; reductions.py fewer inputs, fewer rows; side_channels.py those of SRLIP together
-oracle.py       the polytope as it is seen: interval.py, polytope.py, programme.py
-search.py       atoms of small reduced cost; vertices.py steps from vertex to vertex
-best_first.py   the proof: chords.py boxes of entries, classes.py and cones.py boxes of classes
-conditioning.py where a matrix counts that the split adds up to (statistics): moments.py its master, steepest.py the
-                split it moves towards, curved.py what an atom costs then, products.py the proof by products of rows
-actions.py      outputs that are actions, one linear programme; numbers.py actions on a line
-funnel.py       an average about the secret: walks.py its atoms, gibbs.py its boxes
-simplex.py      many small linear programmes at once; tableau.py the same where rows are many; highs.py large ones
-hulls.py        sets of priors, written out; hull_corners.py in batches over few inputs, rules.py which rows are broken
+problem.py     prior, constraints, map T, objective; the answer      objective.py   cost of an atom
+settings.py    every threshold, and the ablation row that set it     clock.py       the clock of a run
+plan.py        the table of strategies: the only place that chooses
+driver.py      the one loop: master, search, proof, bound
+
+masters/       restricted_master.py  the linear programme over known atoms, its slack, and repair of rough splits
+               slack_masters.py  entropies       blocks.py   very many inputs     average.py  an average constraint
+               moment.py  second moments         mixture.py  their interior point method
+oracles/       linear minima over the feasible atoms: oracle.py (closed form, one dimension), polytope.py (batched),
+               constraint_oracle.py (HiGHS), credal.py, credal_batch.py, credal_constraints.py (credal sets)
+search/        atoms of small reduced cost: vertices.py, tangent.py, subspace.py, direction.py; base.py what they share
+proofs/        lower bounds on reduced costs: branch_and_bound.py over chords.py, class_cones.py and extreme_rays.py,
+               products.py and product_programme.py, entropic.py
+bounds/        dual_bounds.py  proofs at prices, relaxations         side_channels.py  those of SRLIP together
+reductions/    base.py  accepts, apply, invert; merge_equal.py, coarsen.py, group_secrets.py, lazy_constraints.py
+lp/            highs.py  large linear programmes                     batched_simplex.py  many small ones at once
+linear_uses/   actions.py  outputs that are actions, and actions on a line
 """
 
 from privacyfunnel.engine.driver import Progress

@@ -24,20 +24,17 @@ from privacyfunnel.engine.objective import MomentObjective
 from privacyfunnel.engine.oracles.constraint_oracle import ConstraintOracle
 from privacyfunnel.engine.oracles.credal import CredalOracle
 from privacyfunnel.engine.oracles.credal_batch import CredalBatchOracle
-from privacyfunnel.engine.oracles.credal_cone import credal_cone_constraints
-from privacyfunnel.engine.oracles.credal_constraints import CredalConstraints
-from privacyfunnel.engine.oracles.interval import IntervalOracle
-from privacyfunnel.engine.oracles.oracle import Oracle, is_secret_box, secret_box
+from privacyfunnel.engine.oracles.credal_constraints import CredalConstraints, credal_cone_constraints
+from privacyfunnel.engine.oracles.oracle import IntervalOracle, Oracle, is_secret_box, secret_box
 from privacyfunnel.engine.oracles.polytope import build_polytope
 from privacyfunnel.engine.problem import Problem, Split
 from privacyfunnel.engine.proofs.branch_and_bound import BranchAndBound, Relaxation
-from privacyfunnel.engine.proofs.chords import BoxedChords, ImageChords
+from privacyfunnel.engine.proofs.chords import BoxedChords, ImageChords, SquaredChords
 from privacyfunnel.engine.proofs.class_cones import ClassRelaxation, class_cones
-from privacyfunnel.engine.proofs.credal_chords import CredalChords
-from privacyfunnel.engine.proofs.credal_products import CredalProductCuts
+from privacyfunnel.engine.proofs.product_programme import CredalProductCuts
 from privacyfunnel.engine.proofs.products import ProductRelaxation, build_constraint_cone
-from privacyfunnel.engine.proofs.squared_chords import SquaredChords
-from privacyfunnel.engine.reductions.reduced_problems import group_secrets, merge_equal
+from privacyfunnel.engine.reductions.group_secrets import group_secrets
+from privacyfunnel.engine.reductions.merge_equal import MergeEqual
 from privacyfunnel.engine.search.base import ObjectiveSearch, Search
 from privacyfunnel.engine.search.subspace import SubspaceSearch
 from privacyfunnel.engine.search.tangent import TangentSearch
@@ -99,10 +96,10 @@ def split(
     the promise cannot distinguish are told apart at the end, as far as `most_atoms` allow.
     """
     clock = Clock.from_limit(time_limit)
-    small = merge_equal(problem)
+    small = MergeEqual().apply(problem)
     run = choose_generation(small.problem)
     run.run(gap, time_limit, progress, None if start is None else small.aggregate(start))
-    return small.refine(run.best(_refinement_clock(clock)), most_atoms)
+    return small.invert(run.best(_refinement_clock(clock)), most_atoms)
 
 
 def _refinement_clock(clock: Clock) -> Clock:
@@ -201,7 +198,7 @@ def _build_credal(request: Request, name: str) -> ColumnGeneration:
     )
     relaxation: Relaxation = ImageChords(oracle, problem.objective)
     if problem.objective.is_identity:
-        relaxation = CredalChords(oracle, problem.objective)
+        relaxation = BoxedChords(oracle, problem.objective, resumes=True)
     pace = Pace(patience=SETTINGS.driver.credal_patience)
     return _build_penalised(problem, name, search, _proof(problem, relaxation, search), pace)
 
@@ -277,7 +274,7 @@ def _build_residual(problem: Problem, name: str, search: Search, proof: Prover |
 
 def _start_relaxation(problem: Problem) -> ColumnGeneration:
     """A run on a relaxation, which is not relaxed further."""
-    run = choose_generation(merge_equal(problem).problem)  # inputs that only dropped constraints distinguished
+    run = choose_generation(MergeEqual().apply(problem).problem)  # inputs that only dropped constraints distinguished
     run.dual_bound.disable_relaxations()
     return run
 

@@ -121,7 +121,7 @@ class Driver:
     secret_box_damping: float = 0.8  # weight of past prices with a closed-form oracle [steady_prices: sees-lip]
     refining_share: float = 0.1  # of a time limit, beyond it, to refine the final weights [trials]
     refining_seconds: float = 0.5  # and at least [trials]
-    credal_patience: int = 4  # searches before a proof over credal sets [credal_chord_boxes: population-ldp]
+    credal_patience: int = 4  # searches before a proof over credal sets [boxed_chords: population-ldp]
 
 
 @dataclass(frozen=True)
@@ -270,7 +270,7 @@ class Proofs:
     batch_atoms: int = 64  # atoms kept of a batch [polished_solutions: ldp-10x50]
     most_atoms: int = 256  # atoms kept of a proof [polished_solutions: ldp-10x50]
     chord_polish: int = 4  # batches between polishing, chords [polished_solutions: ldp-10x50]
-    credal_polish: int = 32  # over credal sets [credal_chord_boxes: population-ldp]
+    credal_polish: int = 32  # over credal sets [boxed_chords: population-ldp]
     class_polish: int = 32  # class cones [class_cone_boxes: srlip-3-skewed gap +3.5 without]
     product_polish: int = 8  # products of constraints [product_proofs: statistics-lip-census]
     entropic_polish: int = 4  # entropic boxes [gibbs_steps: average-5x16]

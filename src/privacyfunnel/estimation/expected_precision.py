@@ -159,7 +159,7 @@ def largest_counting_bias(sealed: SealedProtocol, joint: Joint) -> CountingBias 
     if sealed.outcomes:
         return None
     found = []
-    for part, (values, p, f) in zip(sealed.law.parts, sealed.law.output_shares(joint), strict=True):
+    for part, (values, p, f) in zip(sealed.mechanism.parts, sealed.mechanism.output_shares(joint), strict=True):
         for i, j in enumerate(part.attributes):
             column = joint.attributes[j]
             place = {label: v for v, label in enumerate(column.labels)}
@@ -187,7 +187,7 @@ class Consequence:
 
     def belief_range(self, prior: float) -> tuple[float, float]:
         """Between what a belief may come to lie."""
-        return self.promise.movable(prior, self.promise.epsilon)
+        return self.promise.belief_bounds(prior, self.promise.epsilon)
 
     def to_dict(self, prior: float) -> dict[str, Any]:
         """As one object of JSON."""
@@ -204,7 +204,7 @@ def consequences(
     joint: Joint, rows: int, promise: Promise, epsilons: Sequence[float] = EPSILONS, seconds: float = SECONDS
 ) -> tuple[Consequence, ...]:
     """What each size of the promise would mean for this table; `rows` is how many it has."""
-    return tuple(_consequence(joint, rows, promise.resized(epsilon), seconds) for epsilon in epsilons)
+    return tuple(_consequence(joint, rows, promise.with_epsilon(epsilon), seconds) for epsilon in epsilons)
 
 
 def _consequence(joint: Joint, rows: int, promise: Promise, seconds: float) -> Consequence:

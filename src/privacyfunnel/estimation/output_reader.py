@@ -63,7 +63,7 @@ class OutputReader:
         names = [at.name for at in domain.attributes]
         wanted = names if columns is None else columns
         attributes = attribute_cover(sealed, wanted)
-        law, inputs = sealed.law.restrict_attributes(attributes)
+        law, inputs = sealed.mechanism.restrict_attributes(attributes)
         if not law.has_formula:
             _check_size(law, wanted)
         if law.sees_secret and not grouped:
@@ -160,7 +160,7 @@ def load_sealed(protocol: SealedProtocol | str | Path) -> SealedProtocol:
 def attribute_cover(sealed: SealedProtocol, columns: Sequence[str]) -> tuple[int, ...]:
     """The attributes that one reading covers which tells about `columns`."""
     names = [at.name for at in sealed.domain.attributes]
-    return sealed.law.required_attributes([names.index(name) for name in columns], len(names))
+    return sealed.mechanism.required_attributes([names.index(name) for name in columns], len(names))
 
 
 def _check_size(mechanism: Mechanism, wanted: Sequence[str]) -> None:

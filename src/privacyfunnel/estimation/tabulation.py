@@ -66,7 +66,9 @@ def estimate(
         raise ParameterError("an estimate needs the sanitised table beside its protocol; there is none. Name it.")
     sealed = load_sealed(protocol)
     asked = _parse_tables(sealed, columns)
-    settings = EstimationSettings(method or default_method(len(sealed.law.members)), level, target, bootstrap, seed)
+    settings = EstimationSettings(
+        method or default_method(len(sealed.mechanism.members)), level, target, bootstrap, seed
+    )
     tables: dict[Group, dict[int, ShareTable]] = {}
     too_large: dict[int, SizeError] = {}
     told_of_shares: dict[str, None] = {}

@@ -72,7 +72,7 @@ class Release(room.Release):
     def _facts(self) -> list[tuple[str, str]]:
         sealed, promise = self.sealed, self.sealed.promise
         secret = " & ".join(sealed.domain.secret_columns)
-        least, most = promise.movable(0.3, promise.epsilon)
+        least, most = promise.belief_bounds(0.3, promise.epsilon)
         return [
             ("rows", f"{self.rows:,}"),
             ("published", " & ".join(at.name for at in sealed.domain.attributes)),

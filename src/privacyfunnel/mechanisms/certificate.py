@@ -94,8 +94,8 @@ RULES: Mapping[str, type[SampleRule] | type[NoisySampleRule]] = {
 def promise_to_json(promise: Promise) -> dict[str, Any]:
     """Its name and size, and the priors that it is kept for besides the table's own."""
     stated: dict[str, Any] = {"name": promise.name, "epsilon": promise.epsilon}
-    if promise.made_of is not None:
-        inner, priors = promise.made_of
+    if promise.components is not None:
+        inner, priors = promise.components
         stated["promise"] = promise_to_json(inner)
         stated["priors"] = [_prior_to_json(prior) for prior in priors]
     elif promise.population is not None:

@@ -199,7 +199,7 @@ class ChainMechanism(Mechanism):
             width, lambda chances, names: outward_leak(comparisons, sparse.csr_array(chances), given, names, error)
         )
 
-    def worst_over(self, sets: CredalSets) -> ExactLeak:
+    def worst_credal_leak(self, sets: CredalSets) -> ExactLeak:
         """An upper bound, as above, over all members of sets of priors."""
         error = math.expm1(2 * (2 * len(self.combos) + 2 * len(self.steps) + 16) * ROUNDING)
         width = max(len(self.combos), len(sets.low), len(sets.pairs))

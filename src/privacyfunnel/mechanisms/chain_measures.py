@@ -58,7 +58,7 @@ class ContextTree(Shape):
     def worst(self, comparisons: Comparisons) -> ExactLeak:
         """An upper bound on the largest ratio."""
 
-    def worst_over(self, sets: CredalSets) -> ExactLeak:
+    def worst_credal_leak(self, sets: CredalSets) -> ExactLeak:
         """The same over all members of sets of priors."""
 
 
@@ -73,9 +73,9 @@ class ChainProtocol:
         """The largest log-ratio, rounded upwards."""
         return self.mechanism.worst(comparisons).leak
 
-    def worst_over(self, sets: CredalSets) -> Leak:
+    def worst_credal_leak(self, sets: CredalSets) -> Leak:
         """The same over all members of sets of priors."""
-        return self.mechanism.worst_over(sets).leak
+        return self.mechanism.worst_credal_leak(sets).leak
 
     def describe(self, leak: Leak, joint: Joint) -> str:
         """The leak in words. An output is what was published up to some step, of which only the number is known."""

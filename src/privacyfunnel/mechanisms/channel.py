@@ -91,7 +91,7 @@ class ChannelMechanism(Mechanism):
     @classmethod
     def from_protocol(cls, protocol: Protocol | SparseProtocol) -> ChannelMechanism:
         """The protocol's probabilities rounded down to multiples of 2⁻⁶⁴, the rest given to each row's largest."""
-        every = protocol.every if isinstance(protocol, Protocol) else protocol.channel
+        every = protocol.all_rows if isinstance(protocol, Protocol) else protocol.channel
         row, output, numerator = round_rows(every, BITS)
         indptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=every.shape[0]))])
         elsewhere = isinstance(protocol, Protocol) and protocol.elsewhere is not None
@@ -185,7 +185,7 @@ class ChannelMechanism(Mechanism):
             worst = larger_leak(worst, worst_ratio(comparisons, masses, totals.astype(object), first))
         return worst
 
-    def worst_over(self, sets: CredalSets) -> ExactLeak:
+    def worst_credal_leak(self, sets: CredalSets) -> ExactLeak:
         every = self._all_rows if sets.inputs > self.inputs else self.channel
         if len(every) != sets.inputs:
             raise DistributionError(

@@ -94,7 +94,7 @@ class ForcedResponseMechanism(Mechanism):
         )
         return worst_ratio(comparisons, masses, totals)
 
-    def worst_over(self, sets: CredalSets) -> ExactLeak:
+    def worst_credal_leak(self, sets: CredalSets) -> ExactLeak:
         return forced_credal_leak(sets, self.truth, self.noise, self.record)
 
     @cached_property

@@ -76,7 +76,7 @@ def kept_leakage(
     )
     inputs = (np.arange(joint.c)[:, None] * joint.a + x_of).reshape(-1) if mechanism.sees_secret else x_of
     channel = _extend(_list_outputs(mechanism), inputs, np.resize(k_of, len(inputs)))
-    plain = promise if promise.made_of is None else promise.made_of[0]
+    plain = promise if promise.components is None else promise.components[0]
     worst = exact_worst_leak(channel, plain, extended)
     limit = max(plain.epsilon, SMALLEST_EPSILON)
     keeps = not worst.exceeds(exp_below(limit))

@@ -107,7 +107,7 @@ class Mechanism(ABC):
         """The largest ratio that the promise compares, exactly."""
 
     @abstractmethod
-    def worst_over(self, sets: CredalSets) -> ExactLeak:
+    def worst_credal_leak(self, sets: CredalSets) -> ExactLeak:
         """The same over all members of sets of priors, or a fraction that no ratio exceeds."""
 
     @abstractmethod

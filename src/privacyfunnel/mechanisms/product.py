@@ -102,7 +102,7 @@ class ProductMechanism(Mechanism):
         rows = _event_masses(comparisons)
         return reduce(larger_leak, (self._exact_pair_leak(comparisons, rows, pair, y) for _, pair, y in near), NO_LEAK)
 
-    def worst_over(self, sets: CredalSets) -> ExactLeak:
+    def worst_credal_leak(self, sets: CredalSets) -> ExactLeak:
         channels = self.protocol.channels
         shape = [channel.shape[1] for channel in channels]
 

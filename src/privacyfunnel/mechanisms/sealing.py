@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.atomic_files import atomic_file
+from privacyfunnel.deprecation import DeprecatedAlias
 from privacyfunnel.errors import DistributionError, GuaranteeError, InputError, ProtocolFileError, SizeError
 from privacyfunnel.mechanisms.certificate import (
     Certificate,
@@ -69,7 +70,7 @@ MECHANISMS: Mapping[str, type[Mechanism]] = {
 class SealedProtocol:
     """Integers that keep a promise, checked exactly, with all it takes to draw from them and to publish them."""
 
-    law: Mechanism
+    mechanism: Mechanism
     promise: Promise
     epsilon: float  # certified: the integers leak no more than this
     domain: Domain
@@ -83,12 +84,15 @@ class SealedProtocol:
     substitutes: IntArray | None = None  # inputs that stand for values which are not known, where there are any
     shares: ColumnShares | None = None  # of the published columns, where their owner publishes them
 
+    law = DeprecatedAlias("mechanism")
+    certified_on = DeprecatedAlias("certified_inputs")
+
     @property
     def sees_secret(self) -> bool:
         """Whether the draw depends on the secret too."""
-        return self.law.sees_secret
+        return self.mechanism.sees_secret
 
-    def certified_on(self, law: Mechanism, joint: Joint, secrets: Sequence[str] = ()) -> tuple[Mechanism, Joint]:
+    def certified_inputs(self, law: Mechanism, joint: Joint, secrets: Sequence[str] = ()) -> tuple[Mechanism, Joint]:
         """What the promise is checked on, for a table that was found again among the inputs of the law.
 
         A private design does not know its table: its promise is about the people, and stands on the noisy counts of
@@ -100,12 +104,12 @@ class SealedProtocol:
             return law, joint
         numbered = tuple(f"number {number} of its domain" for number in range(1, len(counts) + 1))
         name, called = " & ".join(self.domain.secret_columns), self.domain.secrets or tuple(secrets) or numbered
-        return self.law, Joint(counts, called, self.domain.attributes, self.domain.combos, name)
+        return self.mechanism, Joint(counts, called, self.domain.attributes, self.domain.combos, name)
 
     def sample(self, codes: NDArray[Any], stream: WordStream | None = None, *, first_row: int = 0) -> NDArray[Any]:
         """What the law draws for input codes, a row each, from a fresh key unless a stream is given."""
         stream = stream if stream is not None else KeyStream.generate()
-        return self.law.draw(codes, stream.rows(first_row, len(codes)))
+        return self.mechanism.draw(codes, stream.rows(first_row, len(codes)))
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write the public protocol file, whole or not at all."""
@@ -152,8 +156,8 @@ class SealedProtocol:
             **self.domain.to_json(),
             "for_publication": self.for_publication,
             "sees_secret": self.sees_secret,
-            "kind": self.law.kind,
-            "law": self.law.to_json(),
+            "kind": self.mechanism.kind,
+            "law": self.mechanism.to_json(),
             "induced": None if self.induced is None else self.induced.tolist(),
             **outcomes_to_json(self.outcomes),
             **substitutes_to_json(self.substitutes),
@@ -163,7 +167,7 @@ class SealedProtocol:
     @property
     def digest(self) -> bytes:
         """What tells protocols apart that draw differently: of the domain and the integers, and nothing else."""
-        drawn = {**self.domain.to_json(), "kind": self.law.kind, "law": self.law.to_json()}
+        drawn = {**self.domain.to_json(), "kind": self.mechanism.kind, "law": self.mechanism.to_json()}
         return content_digest(drawn)
 
     @staticmethod
@@ -187,7 +191,7 @@ class SealedProtocol:
                 "the law must have a row for anything else exactly where the promise covers that; it is not so."
             )
         return SealedProtocol(
-            law=law,
+            mechanism=law,
             promise=promise,
             epsilon=float(epsilon),
             domain=domain,
@@ -237,7 +241,7 @@ def seal(
         worst = exact_worst_leak(law, promise, joint)
         if not worst.exceeds(_ratio_limit(promise)):
             return SealedProtocol(
-                law=law,
+                mechanism=law,
                 promise=promise,
                 epsilon=_certified_epsilon(worst, promise),
                 domain=Domain.from_joint(joint, law.sees_secret),
@@ -269,8 +273,8 @@ def exact_worst_leak(mechanism: Mechanism, promise: Promise, joint: Joint) -> Ex
         if not (block.totals > 0).all():
             raise DistributionError("Every event that a promise compares must be able to happen; one is not.")
         worst = larger_leak(worst, mechanism.worst(block))
-    sets = promise.sets(joint, mechanism.sees_secret)
-    return worst if sets is None else larger_leak(worst, mechanism.worst_over(sets))
+    sets = promise.credal_sets(joint, mechanism.sees_secret)
+    return worst if sets is None else larger_leak(worst, mechanism.worst_credal_leak(sets))
 
 
 @singledispatch
@@ -282,13 +286,13 @@ def build_mechanism(protocol: Comparable, joint: Joint, sliver: float) -> Mechan
 @build_mechanism.register
 def _(protocol: Protocol, joint: Joint, sliver: float) -> ChannelMechanism:
     return ChannelMechanism.from_protocol(
-        protocol.quieter(protocol.joint_with_values(joint).sum(axis=0), sliver) if sliver else protocol
+        protocol.mix_constant(protocol.joint_with_values(joint).sum(axis=0), sliver) if sliver else protocol
     )
 
 
 @build_mechanism.register
 def _(protocol: SparseProtocol, joint: Joint, sliver: float) -> ChannelMechanism:
-    return ChannelMechanism.from_protocol(protocol.quieter(joint, sliver) if sliver else protocol)
+    return ChannelMechanism.from_protocol(protocol.mix_constant(joint, sliver) if sliver else protocol)
 
 
 @build_mechanism.register
@@ -298,12 +302,12 @@ def _(protocol: UnaryEncoding, joint: Joint, sliver: float) -> UnaryEncodingMech
 
 @build_mechanism.register
 def _(protocol: ProductProtocol, joint: Joint, sliver: float) -> ProductMechanism:
-    return ProductMechanism.from_protocol(protocol.quieter(joint, sliver) if sliver else protocol)
+    return ProductMechanism.from_protocol(protocol.mix_constant(joint, sliver) if sliver else protocol)
 
 
 @build_mechanism.register
 def _(protocol: ForcedResponse, joint: Joint, sliver: float) -> ForcedResponseMechanism:
-    return ForcedResponseMechanism.from_protocol(protocol.quieter(sliver) if sliver else protocol)
+    return ForcedResponseMechanism.from_protocol(protocol.mix_constant(sliver) if sliver else protocol)
 
 
 def _candidate_mechanisms(

@@ -91,7 +91,7 @@ class UnaryEncodingMechanism(Mechanism):
                 worst = larger_leak(worst, exact_leak(comparisons, ratio, pair, members))
         return worst
 
-    def worst_over(self, sets: CredalSets) -> ExactLeak:
+    def worst_credal_leak(self, sets: CredalSets) -> ExactLeak:
         return unary_credal_leak(sets, self.t, UNIT - 2 * self.t)
 
     def _largest(self, up: NDArray[Any], down: NDArray[Any], unit: int) -> tuple[Fraction | None, tuple[int, ...]]:

@@ -5,19 +5,35 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privacyfunnel.arrays import FloatArray, IntArray, freeze
+from privacyfunnel.deprecation import DeprecatedAlias
 from privacyfunnel.errors import DistributionError
 from privacyfunnel.notebook_html import MOST_ROWS, facts_html, table_html
 
-if TYPE_CHECKING:
-    from privacyfunnel.tables.coding.contingency import Contingency
-
 INT64_TOTAL = 2**62  # below this a sum of weights cannot overflow an int64
+
+
+class CountedTable(Protocol):
+    """What a pass over a table counts: a contingency table with the labels of its sides."""
+
+    @property
+    def weights(self) -> IntArray: ...
+    @property
+    def secret_columns(self) -> tuple[str, ...]: ...
+    @property
+    def secret_labels(self) -> tuple[str, ...]: ...
+    @property
+    def attribute_names(self) -> tuple[str, ...]: ...
+    @property
+    def attribute_labels(self) -> tuple[tuple[str, ...], ...]: ...
+    @property
+    def combos(self) -> IntArray: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,12 +167,12 @@ class Joint:
 
         `bins` are edges, quantiles or groupings by column: `{"age": [0, 18, 65], "visit": "month"}`.
         """
-        from privacyfunnel.tables.readers.lazy_frames import contingency_from_frame
-
-        return cls.from_contingency(contingency_from_frame(frame, secret=secret, publish=publish, bins=bins))
+        # The model knows no reader of tables; the package, which is above all its parts, names one.
+        count_frame = import_module("privacyfunnel").count_frame
+        return cls.from_contingency(count_frame(frame, secret=secret, publish=publish, bins=bins))
 
     @classmethod
-    def from_contingency(cls, table: Contingency) -> Joint:
+    def from_contingency(cls, table: CountedTable) -> Joint:
         """From what a pass over a table counted."""
         return cls(
             weights=table.weights,
@@ -165,7 +181,7 @@ class Joint:
                 Attribute(n, tuple(ls)) for n, ls in zip(table.attribute_names, table.attribute_labels, strict=True)
             ),
             combos=table.combos,
-            secret_name=" & ".join(table.secret.columns),
+            secret_name=" & ".join(table.secret_columns),
         )
 
     @classmethod
@@ -245,21 +261,24 @@ class Joint:
         """The sum of all weights."""
         return int(self.weights.sum())
 
+    onto = DeprecatedAlias("project")
+    relabelled = DeprecatedAlias("relabel")
+
     # -- smaller tables ----------------------------------------------------------------------------------------
 
-    def onto(self, attributes: Sequence[int]) -> Joint:
+    def project(self, attributes: Sequence[int]) -> Joint:
         """The joint of the secret and only some of the attributes.
 
-        >>> Joint.from_counts([[[3, 1], [0, 2]], [[1, 1], [1, 1]]]).onto([1]).weights
+        >>> Joint.from_counts([[[3, 1], [0, 2]], [[1, 1], [1, 1]]]).project([1]).weights
         array([[3, 3],
                [2, 2]])
         """
         return self._merge_combos(self.combos[:, attributes], tuple(self.attributes[j] for j in attributes))
 
-    def relabelled(self, j: int, labels: Sequence[str]) -> Joint:
+    def relabel(self, j: int, labels: Sequence[str]) -> Joint:
         """The joint in which the labels of attribute j are these; values whose labels become equal are one.
 
-        >>> Joint.from_counts([[3, 1, 2], [1, 1, 4]]).relabelled(0, ["few", "few", "many"]).weights
+        >>> Joint.from_counts([[3, 1, 2], [1, 1, 4]]).relabel(0, ["few", "few", "many"]).weights
         array([[4, 2],
                [2, 4]])
         """

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from privacyfunnel.deprecation import DeprecatedAlias, adopt_deprecated_overrides
 from privacyfunnel.errors import ParameterError, check_epsilon
 from privacyfunnel.model.comparisons import Comparisons, GroupPairs, Leak, compare_groups
 from privacyfunnel.model.constraints import LinearConstraints
@@ -36,11 +37,22 @@ class Promise(ABC):
 
     def __init_subclass__(cls, *, named: bool = True) -> None:
         """A promise that is nothing but its size can be asked for by name, and written into files and read again."""
+        adopt_deprecated_overrides(cls)
         if named:
             PROMISES[cls.__name__.lower()] = cls
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
+
+    asked = DeprecatedAlias("group_pairs")
+    rows = DeprecatedAlias("constraints")
+    sets = DeprecatedAlias("credal_sets")
+    resized = DeprecatedAlias("with_epsilon")
+    movable = DeprecatedAlias("belief_bounds")
+    of_rows = DeprecatedAlias("table_promise")
+    made_of = DeprecatedAlias("components")
+    shares_bounded = DeprecatedAlias("share_count")
+    covering_anything_else = DeprecatedAlias("cover_anything_else")
 
     @property
     def name(self) -> str:
@@ -60,11 +72,11 @@ class Promise(ABC):
         """
         return False
 
-    def movable(self, prior: float, epsilon: float) -> tuple[float, float]:
+    def belief_bounds(self, prior: float, epsilon: float) -> tuple[float, float]:
         """Between what a belief of `prior` about one secret may come to lie, where this promise is kept for ε."""
         return 0.0, 1.0
 
-    def asked(self, c: int, m: int, sees_secret: bool) -> Iterator[GroupPairs]:
+    def group_pairs(self, c: int, m: int, sees_secret: bool) -> Iterator[GroupPairs]:
         """Which of c secrets, or groups of them, the promise compares, among whom: in tables of m attributes."""
         raise ParameterError(
             f"A promise for a population must say which groups of secrets it compares; {self.name} does not. "
@@ -73,29 +85,29 @@ class Promise(ABC):
 
     def comparisons(self, joint: Joint, sees_secret: bool) -> Iterator[Comparisons]:
         """The pairs of events that the promise compares, in blocks."""
-        for asked in self.asked(joint.c, joint.m, sees_secret):
+        for asked in self.group_pairs(joint.c, joint.m, sees_secret):
             block = compare_groups(joint, sees_secret, asked.groups, asked.pairs, asked.known)
             if len(block.pairs):
                 yield block
 
-    def sets(self, joint: Joint, sees_secret: bool = False) -> CredalSets | None:
+    def credal_sets(self, joint: Joint, sees_secret: bool = False) -> CredalSets | None:
         """The sets of priors that it holds for besides, where all that is known is that these rows are a sample."""
         return None
 
-    def shares_bounded(self, joint: Joint, sees_secret: bool = False) -> int:
+    def share_count(self, joint: Joint, sees_secret: bool = False) -> int:
         """How many shares these sets bound, which is known before they are made; 0 where there are none."""
         return 0
 
-    def resized(self, epsilon: float) -> Promise:
+    def with_epsilon(self, epsilon: float) -> Promise:
         """The same promise of another size."""
         return type(self)(epsilon)
 
     def worst(self, joint: Joint, protocol: Comparable) -> Leak:
         """Where the protocol leaks most: the output, the secret and what the attacker knew."""
         leaks = [protocol.worst(block) for block in self.comparisons(joint, protocol.sees_secret)]
-        sets = self.sets(joint, protocol.sees_secret)
+        sets = self.credal_sets(joint, protocol.sees_secret)
         if sets is not None:
-            leaks.append(protocol.worst_over(sets))
+            leaks.append(protocol.worst_credal_leak(sets))
         return max(leaks, key=lambda leak: leak.epsilon, default=Leak(0.0))
 
     def leakage(self, joint: Joint, protocol: Comparable) -> float:
@@ -106,7 +118,7 @@ class Promise(ABC):
         """How many comparisons it makes."""
         return sum(len(block.pairs) for block in self.comparisons(joint, sees_secret))
 
-    def rows(self, joint: Joint, sees_secret: bool = False) -> LinearConstraints:
+    def constraints(self, joint: Joint, sees_secret: bool = False) -> LinearConstraints:
         r"""What the promise asks of a posterior over the inputs that occur, with the structure it was born with.
 
         With :math:`q(y|z) = q_y v_y(z) / p(z)`, P(y | E) is :math:`q_y \sum_z P(z|E)/p(z)\, v_y(z)`.
@@ -118,12 +130,12 @@ class Promise(ABC):
         )
 
     @property
-    def of_rows(self) -> Promise:
+    def table_promise(self) -> Promise:
         """The same promise about the rows at hand and nobody else."""
         return self
 
     @property
-    def made_of(self) -> tuple[Promise, tuple[Joint, ...]] | None:
+    def components(self) -> tuple[Promise, tuple[Joint, ...]] | None:
         """The promise and the priors that it is made of, where it is one for several priors."""
         return None
 
@@ -141,7 +153,7 @@ class Promise(ABC):
         """Whether it is kept for people who have a value that no row has, too: by a row of the protocol for these."""
         return False
 
-    def covering_anything_else(self, covers: bool = True) -> Promise:
+    def cover_anything_else(self, covers: bool = True) -> Promise:
         """The same promise, for people of a population who have a value that no row has as well, or without them."""
         return self
 
@@ -180,8 +192,8 @@ class ExtendedPromise(Promise, named=False):
     def for_any_belief(self) -> bool:
         return self.promise.for_any_belief
 
-    def movable(self, prior: float, epsilon: float) -> tuple[float, float]:
-        return self.promise.movable(prior, epsilon)
+    def belief_bounds(self, prior: float, epsilon: float) -> tuple[float, float]:
+        return self.promise.belief_bounds(prior, epsilon)
 
 
 @dataclass(frozen=True)
@@ -196,32 +208,32 @@ class PriorsPromise(ExtendedPromise, named=False):
         object.__setattr__(self, "epsilon", promise.epsilon)
 
     @property
-    def made_of(self) -> tuple[Promise, tuple[Joint, ...]]:
+    def components(self) -> tuple[Promise, tuple[Joint, ...]]:
         return self.promise, self.priors
 
     @property
-    def of_rows(self) -> Promise:
-        return self.promise.of_rows
+    def table_promise(self) -> Promise:
+        return self.promise.table_promise
 
     @property
     def population(self) -> Population | None:
         return self.promise.population
 
-    def sets(self, joint: Joint, sees_secret: bool = False) -> CredalSets | None:
-        return self.promise.sets(joint, sees_secret)
+    def credal_sets(self, joint: Joint, sees_secret: bool = False) -> CredalSets | None:
+        return self.promise.credal_sets(joint, sees_secret)
 
-    def shares_bounded(self, joint: Joint, sees_secret: bool = False) -> int:
-        return self.promise.shares_bounded(joint, sees_secret)
+    def share_count(self, joint: Joint, sees_secret: bool = False) -> int:
+        return self.promise.share_count(joint, sees_secret)
 
     @property
     def anything_else(self) -> bool:
         return self.promise.anything_else
 
-    def covering_anything_else(self, covers: bool = True) -> PriorsPromise:
-        return PriorsPromise(self.promise.covering_anything_else(covers), self.priors)
+    def cover_anything_else(self, covers: bool = True) -> PriorsPromise:
+        return PriorsPromise(self.promise.cover_anything_else(covers), self.priors)
 
-    def resized(self, epsilon: float) -> PriorsPromise:
-        return PriorsPromise(self.promise.resized(epsilon), self.priors)
+    def with_epsilon(self, epsilon: float) -> PriorsPromise:
+        return PriorsPromise(self.promise.with_epsilon(epsilon), self.priors)
 
     def _check_priors(self, joint: Joint, sees_secret: bool) -> Iterator[Joint]:
         for prior in self.priors:
@@ -239,8 +251,8 @@ class PriorsPromise(ExtendedPromise, named=False):
         for prior in self._check_priors(joint, sees_secret):
             yield from self.promise.comparisons(prior, sees_secret)
 
-    def rows(self, joint: Joint, sees_secret: bool = False) -> LinearConstraints:
-        own = self.promise.rows(joint, sees_secret)
+    def constraints(self, joint: Joint, sees_secret: bool = False) -> LinearConstraints:
+        own = self.promise.constraints(joint, sees_secret)
         others = [
             LinearConstraints.from_comparisons(block, prior, joint, sees_secret)
             for prior in self._check_priors(joint, sees_secret)
@@ -277,7 +289,7 @@ class PopulationPromise(ExtendedPromise, named=False):
         object.__setattr__(self, "people", population)
         object.__setattr__(self, "epsilon", promise.epsilon)
         object.__setattr__(self, "_made", {})
-        next(promise.asked(2, 1, False), None)  # refuses a promise that does not say what it compares …
+        next(promise.group_pairs(2, 1, False), None)  # refuses a promise that does not say what it compares …
         if joint is not None:
             population.rule.groups(joint)  # … and a sample that is too small
 
@@ -286,51 +298,51 @@ class PopulationPromise(ExtendedPromise, named=False):
         return self.people
 
     @property
-    def of_rows(self) -> Promise:
-        return self.promise.of_rows
+    def table_promise(self) -> Promise:
+        return self.promise.table_promise
 
     @property
     def anything_else(self) -> bool:
         return self.people.rule.anything_else
 
-    def covering_anything_else(self, covers: bool = True) -> PopulationPromise:
+    def cover_anything_else(self, covers: bool = True) -> PopulationPromise:
         if covers == self.anything_else:
             return self
         return PopulationPromise(self.promise, replace(self.people, rule=self.people.rule.cover_anything_else(covers)))
 
-    def resized(self, epsilon: float) -> PopulationPromise:
-        other = PopulationPromise(self.promise.resized(epsilon), self.people)
+    def with_epsilon(self, epsilon: float) -> PopulationPromise:
+        other = PopulationPromise(self.promise.with_epsilon(epsilon), self.people)
         object.__setattr__(other, "_made", self._made)  # sets do not depend on ε, and take a while
         return other
 
-    def asked(self, c: int, m: int, sees_secret: bool) -> Iterator[GroupPairs]:
-        return self.promise.asked(c, m, sees_secret)
+    def group_pairs(self, c: int, m: int, sees_secret: bool) -> Iterator[GroupPairs]:
+        return self.promise.group_pairs(c, m, sees_secret)
 
     def comparisons(self, joint: Joint, sees_secret: bool) -> Iterator[Comparisons]:
         return self.promise.comparisons(joint, sees_secret)
 
-    def rows(self, joint: Joint, sees_secret: bool = False) -> LinearConstraints:
-        return self.promise.rows(joint, sees_secret)
+    def constraints(self, joint: Joint, sees_secret: bool = False) -> LinearConstraints:
+        return self.promise.constraints(joint, sees_secret)
 
-    def sets(self, joint: Joint, sees_secret: bool = False) -> CredalSets:
+    def credal_sets(self, joint: Joint, sees_secret: bool = False) -> CredalSets:
         """The sets that these rows make, by the rule."""
         known = self._made.get((id(joint), sees_secret))
         if known is not None and known[0] is joint:
             return known[1]
         rule, promise = self.people.rule, self.promise
-        made = rule.credal_sets(lambda groups: promise.asked(groups, joint.m, sees_secret), joint, sees_secret)
+        made = rule.credal_sets(lambda groups: promise.group_pairs(groups, joint.m, sees_secret), joint, sees_secret)
         self._made[id(joint), sees_secret] = (joint, made)
         return made
 
-    def shares_bounded(self, joint: Joint, sees_secret: bool = False) -> int:
+    def share_count(self, joint: Joint, sees_secret: bool = False) -> int:
         rule, promise = self.people.rule, self.promise
-        each = rule.events(lambda groups: promise.asked(groups, joint.m, sees_secret), joint, sees_secret)
+        each = rule.events(lambda groups: promise.group_pairs(groups, joint.m, sees_secret), joint, sees_secret)
         return sum(events.share_count for events in each)
 
     def secret_leakages(self, joint: Joint, protocol: Comparable) -> tuple[float, ...]:
         """The ε of the population for each secret by itself, however few rows it has, by sets of their own."""
         each = self.people.rule.without_pooling()
         sets = each.credal_sets(
-            lambda c: self.promise.asked(c, joint.m, protocol.sees_secret), joint, protocol.sees_secret
+            lambda c: self.promise.group_pairs(c, joint.m, protocol.sees_secret), joint, protocol.sees_secret
         )
-        return tuple(protocol.worst_over(sets.select_secret(s)).epsilon for s in range(joint.c))
+        return tuple(protocol.worst_credal_leak(sets.select_secret(s)).epsilon for s in range(joint.c))

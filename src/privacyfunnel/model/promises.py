@@ -52,10 +52,10 @@ class LIP(Promise):
     Nobody's belief about the secret moves by more than a factor :math:`e^{\varepsilon}`.
     """
 
-    def movable(self, prior: float, epsilon: float) -> tuple[float, float]:
+    def belief_bounds(self, prior: float, epsilon: float) -> tuple[float, float]:
         return factor_bounds(prior, epsilon)
 
-    def asked(self, c: int, m: int, sees_secret: bool) -> Iterator[GroupPairs]:
+    def group_pairs(self, c: int, m: int, sees_secret: bool) -> Iterator[GroupPairs]:
         if c > 1:
             yield GroupPairs(*pairs_with_everybody(c))
 
@@ -67,10 +67,10 @@ class LDP(Promise):
     def for_any_belief(self) -> bool:
         return True
 
-    def movable(self, prior: float, epsilon: float) -> tuple[float, float]:
+    def belief_bounds(self, prior: float, epsilon: float) -> tuple[float, float]:
         return odds_bounds(prior, epsilon)
 
-    def asked(self, c: int, m: int, sees_secret: bool) -> Iterator[GroupPairs]:
+    def group_pairs(self, c: int, m: int, sees_secret: bool) -> Iterator[GroupPairs]:
         if c > 1:
             yield GroupPairs(*secret_pairs(c))
 
@@ -88,10 +88,10 @@ class SRLIP(Promise):
     def guards_known_attributes(self) -> bool:
         return True
 
-    def movable(self, prior: float, epsilon: float) -> tuple[float, float]:
+    def belief_bounds(self, prior: float, epsilon: float) -> tuple[float, float]:
         return factor_bounds(prior, epsilon)
 
-    def asked(self, c: int, m: int, sees_secret: bool) -> Iterator[GroupPairs]:
+    def group_pairs(self, c: int, m: int, sees_secret: bool) -> Iterator[GroupPairs]:
         if c == 1:
             return
         for size in range(m + 1 if sees_secret else m):

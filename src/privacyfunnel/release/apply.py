@@ -66,7 +66,7 @@ class Applied:
     @property
     def blurred(self) -> str:
         """How rows were published that hold what the protocol does not know."""
-        if self.sealed.law.anything_else is None:
+        if self.sealed.mechanism.anything_else is None:
             return "they were published as if they held a random value, and no certificate covers them"
         return (
             "they were published by the protocol's row for anything else, which the promise for the people covers if "
@@ -225,7 +225,9 @@ def _bind(
     ids = make_row_ids(sending.row_id, table.columns)
     met = BoundTable.bind(table, sealed, bins=bins, merges=merges, keep=sending.read, ids=ids)
     if met.encoding.unknown_rows.rows and sending.unknown == ERROR:
-        raise unknown_rows_error(met.encoding.unknown_rows, met.encoding.rows, sealed.law.anything_else is not None)
+        raise unknown_rows_error(
+            met.encoding.unknown_rows, met.encoding.rows, sealed.mechanism.anything_else is not None
+        )
     if met.encoding.rows == met.encoding.unknown_rows.rows:
         raise TableError(
             f"{table.name} must hold rows that the protocol knows; it knows none of {met.encoding.rows:,}. Name the "

@@ -146,13 +146,13 @@ class BoundTable:
             " & ".join(table.secret.columns) or "S",
         )
         inputs = (self._secret[s][:, None] * len(table.combos) + x).reshape(-1) if self.sealed.sees_secret else x
-        return joint, self.sealed.law.restrict_inputs(inputs)
+        return joint, self.sealed.mechanism.restrict_inputs(inputs)
 
     def measure_leak(self) -> TableLeak | None:
         """What the protocol leaks on these rows, in exact arithmetic; None where they do not carry the secret."""
         if not self.has_secret or self.known_joint is None:
             return None
         joint, law = self.known_joint
-        promise = self.sealed.promise.of_rows
+        promise = self.sealed.promise.table_promise
         worst = exact_worst_leak(law, promise, joint)
         return TableLeak(worst.leak.epsilon, promise.epsilon, joint.total)

@@ -32,7 +32,7 @@ def codebook(sealed: SealedProtocol, joint: Joint) -> pl.DataFrame | None:
     attributes = [at.name for at in joint.attributes]
     code = outcomes[0].column if len(outcomes) == 1 else unique_label(NAME, attributes)
     chance = unique_label(CHANCE, [*attributes, code])
-    found = zip(outcomes, sealed.law.value_joint(joint), strict=True)
+    found = zip(outcomes, sealed.mechanism.value_joint(joint), strict=True)
     pieces = [_part_rows(outcome, *held, joint, code, chance) for outcome, held in found]
     if len(outcomes) > 1:
         where = unique_label(COLUMN, [*attributes, code, chance])

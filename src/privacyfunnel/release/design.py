@@ -80,7 +80,7 @@ class DesignResult:
         if worth.bound is None or self.options.as_values:
             return None
         missing = abs(worth.bound - worth.value)
-        asked = worth.use.near_enough(self.options.effort.gap, worth.value)
+        asked = worth.use.tolerance(self.options.effort.gap, worth.value)
         return missing if missing > asked + ROUNDING * (1 + abs(worth.bound)) else None
 
     @property
@@ -272,7 +272,7 @@ def design_from_counts(contingency: Contingency, order: Order) -> DesignResult:
         secrets_merged=any(coding.merges_values for coding in contingency.secret.codings),
     )
     taken = {*domain.secret_columns, *order.publish, *order.keep}
-    outcomes = build_outcomes(sealed.law, joint, taken) if order.as_ == OUTCOMES else ()
+    outcomes = build_outcomes(sealed.mechanism, joint, taken) if order.as_ == OUTCOMES else ()
     sealed = replace(
         sealed,
         domain=domain,

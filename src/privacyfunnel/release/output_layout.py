@@ -248,7 +248,7 @@ def read_label_codes(rows: pl.DataFrame, names: Sequence[str], columns: Sequence
 
 
 def _make_layout(sealed: SealedProtocol, sets: str) -> OutputLayout:
-    law, domain = sealed.law, sealed.domain
+    law, domain = sealed.mechanism, sealed.domain
     names, labels = tuple(at.name for at in domain.attributes), tuple(at.labels for at in domain.attributes)
     if sealed.outcomes:
         return CodedLayout(law, names, labels, domain.combos, sealed.outcomes)

@@ -68,7 +68,7 @@ class ReleaseRun:
         """What was done, once all batches were drawn."""
         encoding, order, found = self.encoding, self._order, self._found
         used = {*order.secret, *order.publish, *order.keep}
-        law, joint = self.sealed.law, found.joint
+        law, joint = self.sealed.mechanism, found.joint
         return Release(
             table=table,
             sealed=self.sealed,

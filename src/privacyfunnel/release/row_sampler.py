@@ -70,7 +70,7 @@ class RowSampler:
         self.bound_table, self.sealed, self.sending = bound_table, bound_table.sealed, sending
         self.layout: OutputLayout = output_layout(bound_table.sealed, sending.sets)
         self.layout.refuse_taken(sending.keep)
-        nothing = bound_table.sealed.law.anything_else is None and bound_table.sealed.substitutes is None
+        nothing = bound_table.sealed.mechanism.anything_else is None and bound_table.sealed.substitutes is None
         if encoding.unknown_rows.rows and sending.unknown == BLUR and nothing:
             raise ParameterError(
                 "This protocol has nothing that stands for unknown values: it looks at the secret, or was made before "
@@ -128,7 +128,7 @@ class RowSampler:
             for piece in self._pieces():
                 yield published_frame(self.layout, piece.codes, piece.kept)
             return
-        law = self.sealed.law
+        law = self.sealed.mechanism
         packing = Packing(len(law.members), tuple(len(part.names) for part in law.parts), self.sending.keep)
         packed = (packing.pack(piece.codes, piece.kept) for piece in self._pieces())
         order = RowOrder.from_key(self.order_key)
@@ -178,7 +178,7 @@ def draw_codes(
     One that is not known has words of its own, whatever it holds, and is drawn by the law's row for anything else, or
     as one of the inputs that stand for it, or as any where it will be dropped.
     """
-    strange, law = inputs < 0, sealed.law
+    strange, law = inputs < 0, sealed.mechanism
     if not strange.any():
         return law.draw(inputs, random_words_of(inputs))
     assert unknown != ERROR  # whoever met the table has refused it

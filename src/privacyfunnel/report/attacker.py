@@ -95,7 +95,7 @@ def attacker_view(joint: Joint, sealed: SealedProtocol) -> AttackerView:
     found = []
     for s in select_labels(Attribute(joint.secret_name, joint.secrets), joint.p_s, LISTED_SECRETS).tolist():
         prior = float(joint.p_s[s])
-        least, most = sealed.promise.movable(prior, sealed.epsilon)
+        least, most = sealed.promise.belief_bounds(prior, sealed.epsilon)
         low = None if lowest is None else float(lowest[s])
         high = None if highest is None else float(highest[s])
         found.append(Belief(joint.secrets[s], prior, least, most, low, high))
@@ -104,7 +104,7 @@ def attacker_view(joint: Joint, sealed: SealedProtocol) -> AttackerView:
 
 def _secret_output_joint(joint: Joint, sealed: SealedProtocol) -> FloatArray | None:
     """p(s, y), a column per output that can be published; None where there are too many."""
-    law = sealed.law
+    law = sealed.mechanism
     if law.sees_secret:
         listed = law.table_protocol
         return None if listed is None else listed.joint_with_secret(joint)

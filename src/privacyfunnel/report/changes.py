@@ -56,7 +56,7 @@ def changes(joint: Joint, sealed: SealedProtocol) -> tuple[Change, ...]:
 def _collect_changes(joint: Joint, sealed: SealedProtocol) -> dict[int, Change]:
     found: dict[int, Change] = {}
     likely = {outcome.attributes: outcome.likely for outcome in sealed.outcomes}
-    for part, (values, p_xy) in zip(sealed.law.parts, sealed.law.value_joint(joint), strict=True):
+    for part, (values, p_xy) in zip(sealed.mechanism.parts, sealed.mechanism.value_joint(joint), strict=True):
         for i, j in enumerate(part.attributes):
             column = joint.attributes[j]
             check_table_size(len(column.labels), p_xy.shape[1])
@@ -118,7 +118,7 @@ def change_bars(change: Change, orders: Orders = ()) -> BarChart:
 
 def public_bars(sealed: SealedProtocol) -> BarChart | None:
     """How each original value is published, by the public channel in whole percents; None where it has too many."""
-    listed = sealed.law.table_protocol
+    listed = sealed.mechanism.table_protocol
     domain = sealed.domain
     if listed is None or len(domain.combos) > SHOWN_OUTPUTS:
         return None

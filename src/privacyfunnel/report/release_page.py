@@ -77,7 +77,7 @@ def owner_page(
         owner=True,
         title=f"Publishing {statements.column_names(sealed)} without giving away {statements.secret_name(sealed)}",
         facts=statements.facts(release, shown, recovered),
-        whom=statements.scope_answers(release, side_channel(joint, sealed.law, SIDE_SECONDS)),
+        whom=statements.scope_answers(release, side_channel(joint, sealed.mechanism, SIDE_SECONDS)),
         not_promised=release.not_promised_to_owner,
         costs=curve and costs_picture(curve, release.method, sealed.promise.epsilon, sealed.information),
         provenance=statements.provenance(release, occasion),

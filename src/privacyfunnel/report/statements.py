@@ -82,7 +82,7 @@ def _design_epsilon(sealed: SealedProtocol) -> float | None:
 def _rows_answer(sealed: SealedProtocol, size: float) -> str:
     if _design_epsilon(sealed) is not None:
         return "By themselves no: a private design knows noisy counts only, and promises for the people."
-    how = f"checked {sealed.law.check_method} on the very integers that were drawn from"
+    how = f"checked {sealed.mechanism.check_method} on the very integers that were drawn from"
     return f"Yes, by a factor of at most {format_factor(size)}: {how}."
 
 
@@ -171,14 +171,14 @@ def prior_statement(sealed: SealedProtocol) -> str:
 
 def too_many_outputs(sealed: SealedProtocol, method: str) -> str:
     """Why nothing is drawn but what the promise allows."""
-    many = "Sets of values are too many" if sealed.law.members else f"What {method} can publish is too much"
+    many = "Sets of values are too many" if sealed.mechanism.members else f"What {method} can publish is too much"
     return f"{many} to go through here: only what the promise allows is drawn."
 
 
 def examples(sealed: SealedProtocol) -> list[tuple[str, str, str]]:
     """What the promise makes of some beliefs: nothing of the data is in it."""
     promise = sealed.promise
-    found = [(prior, *promise.movable(prior, promise.epsilon)) for prior in EXAMPLES]
+    found = [(prior, *promise.belief_bounds(prior, promise.epsilon)) for prior in EXAMPLES]
     if all((low, high) == (0.0, 1.0) for _, low, high in found):
         return []
     return [
@@ -200,7 +200,7 @@ def change_statements(release: Release, *, listed: bool) -> list[str]:
     """What was done to rows and columns."""
     sealed, domain = release.sealed, release.sealed.domain
     words = []
-    if sealed.law.members:
+    if sealed.mechanism.members:
         words.append(
             "Each record is published as a set of values: its own with chance one half, each other one by a draw of "
             "its own. No value is shown as it was."
@@ -226,7 +226,7 @@ def has_public_chances(sealed: SealedProtocol) -> bool:
 
 def publication_statement(sealed: SealedProtocol, *, drawn: bool) -> str:
     """How values become what is published, for everybody."""
-    if sealed.law.members:
+    if sealed.mechanism.members:
         return (
             "Each record is published as a set of values: its own with chance one half, others by draws of their own."
         )
@@ -309,10 +309,10 @@ def provenance(release: Release, occasion: Occasion) -> list[tuple[str, str]]:
         ("published", column_names(sealed)),
         ("method", release.method + (", which looks at the secret" if sealed.sees_secret else "")),
         *([("because", to_sentence(release.reason))] if release.reason else []),
-        ("certified", f"ε = {sealed.epsilon:.6g} {sealed.law.check_method}"),
+        ("certified", f"ε = {sealed.epsilon:.6g} {sealed.mechanism.check_method}"),
         *_information_facts(sealed),
         *(
-            [("made for", f"{use.use.called}: {use.value:.4f}, {use.use.unit}")]
+            [("made for", f"{use.use.full_name}: {use.value:.4f}, {use.use.unit}")]
             if use.use.name != "information"
             else []
         ),

@@ -107,7 +107,7 @@ class SolvedChain:
         """The chain, certified: every output keeps the promise."""
         joint, promise, grown = self.chain.joint, self.chain.promise, self.growth
         return SealedProtocol(
-            law=grown.mechanism,
+            mechanism=grown.mechanism,
             promise=promise,
             epsilon=certify(grown.mechanism, promise, joint),
             domain=Domain.from_joint(joint, False),
@@ -146,7 +146,7 @@ def make_chain(
     joint: Joint, promise: Promise, steps: tuple[tuple[int, ...], ...], first: float, *, as_values: bool = False
 ) -> Chain:
     """A chain with these steps, if this promise can be kept by a chain at all."""
-    band = Band.from_promise(promise.resized(min(promise.epsilon, LARGEST_EPSILON)), joint)
+    band = Band.from_promise(promise.with_epsilon(min(promise.epsilon, LARGEST_EPSILON)), joint)
     if len(steps) > MOST_STEPS:
         raise SizeError(f"A chain has at most {MOST_STEPS} steps; this has {len(steps)}. Publish fewer columns.")
     return Chain(joint, promise, steps, band_schedule(band, len(steps), first), as_values)

@@ -18,8 +18,7 @@ import numpy as np
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
 from privacyfunnel.designs.chain.band import Band
 from privacyfunnel.designs.chain.context_channel import Channel, round_channel
-from privacyfunnel.engine.lp.batched_simplex import Programmes, solve
-from privacyfunnel.engine.lp.tableau import Tableaus, minimise_tableaus
+from privacyfunnel.engine.lp.batched_simplex import Programmes, Tableaus, minimise_tableaus, solve
 from privacyfunnel.model.information import entropy_terms
 
 WORTH = 1e-3  # nats: an atom whose reduced cost gains less than this is not worth another round

@@ -27,7 +27,7 @@ def first_attributes(joint: Joint) -> tuple[int, ...]:
     most = MOST_IN_TWO if joint.c == 2 else SOLVED_WELL if joint.c <= MOST_SECRETS else FEW_VALUES
     taken: tuple[int, ...] = ()
     while len(taken) < joint.m:
-        wider = [joint.onto([*taken, j]) for j in range(joint.m) if j not in taken]
+        wider = [joint.project([*taken, j]) for j in range(joint.m) if j not in taken]
         said = [(entropy(table.p_x), table) for table in wider if table.a <= most]
         if not said:
             break
@@ -43,7 +43,7 @@ def first_channel(joint: Joint, attributes: tuple[int, ...], band: Band, seconds
     With many values and secrets a band that slides is taken to stand: what that costs is less than what the engine
     loses where every two secrets are compared.
     """
-    small = joint.onto(attributes)
+    small = joint.project(attributes)
     prior = small.p_x
     ratio = small.p_s_given_x / small.p_s[:, None]
     if band.holds(ratio, axis=0).all():

@@ -120,5 +120,5 @@ def _pack_steps(joint: Joint, done: tuple[int, ...]) -> list[tuple[int, ...]]:
 
 def _step_information(joint: Joint, step: tuple[int, ...]) -> tuple[float, float]:
     """H(X^step) and I(S; X^step)."""
-    small = joint.onto(step)
+    small = joint.project(step)
     return max(entropy(small.p_x), 1e-12), information(small.p_sx)

@@ -83,9 +83,9 @@ def maximise_information(request: SolverRequest) -> Optimum:
             f"A bound must not lie below what a protocol keeps; it lies {utility - bound:.1e} nats below. Report this."
         )
     sealed = replace(sealed, bound=max(utility, bound))
-    in_floats = sealed.law.table_protocol if isinstance(split_up, Protocol) else sealed.law.protocol
+    in_floats = sealed.mechanism.table_protocol if isinstance(split_up, Protocol) else sealed.mechanism.protocol
     protocol = in_floats if isinstance(in_floats, (Protocol, SparseProtocol)) else split_up
-    return Optimum(protocol, utility, max(utility, bound), utility, use, sealed, stopped)
+    return Optimum(protocol, utility, max(utility, bound), utility, use, sealed, stopped, found.strategy)
 
 
 def _start_atoms(
@@ -101,7 +101,7 @@ def _start_atoms(
     if not promise.guards_known_attributes:  # else conditional reporting leaks even where it tells nothing
         with suppress(GuaranteeError):  # for a population it may leak too much however random it is
             # At the engine's own ε, so that these atoms too keep their distance from the boundary.
-            channel = conditional_reporting(joint, promise.resized(problem.epsilon)).every[inputs]
+            channel = conditional_reporting(joint, promise.with_epsilon(problem.epsilon)).all_rows[inputs]
             reported = (problem.prior[:, None] * channel).T
             atoms.append(reported[reported.sum(axis=1) > 0])
     known = np.concatenate([atom / atom.sum(axis=1, keepdims=True) for atom in atoms])

@@ -24,8 +24,12 @@ from privacyfunnel.designs.optimal.problem_conversion import (
 from privacyfunnel.designs.optimal.solver_interface import Optimum, SolverRequest
 from privacyfunnel.designs.size_limits import PUBLISHED_WELL
 from privacyfunnel.engine.clock import Clock
-from privacyfunnel.engine.linear_uses.actions import bound_by_prices, direct_action_split, split_by_actions
-from privacyfunnel.engine.linear_uses.line import split_on_line
+from privacyfunnel.engine.linear_uses.actions import (
+    bound_by_prices,
+    direct_action_split,
+    split_by_actions,
+    split_on_line,
+)
 from privacyfunnel.engine.plan import cone_constraints, linear_oracle
 from privacyfunnel.engine.problem import Problem, Split
 from privacyfunnel.errors import SizeError, SolverError
@@ -55,7 +59,7 @@ def minimise_expected_cost(request: SolverRequest) -> Optimum:
         return Optimum(as_it_is, as_it_is.mutual_information(joint), value, value, use)
     problem, inputs, _ = build_problem(joint, promise, request.sees_secret)
     if use.margin:
-        check_all_seen(joint, problem, f"'{use.called}'")
+        check_all_seen(joint, problem, f"'{use.full_name}'")
     _check_size(use, joint.a, problem.size)
     inner = replace(problem, epsilon=problem.epsilon * (1 - INSIDE) if promise.epsilon > NARROWEST else 0.0)
     whole = replace(problem, epsilon=max(promise.epsilon, SMALLEST_EPSILON))
@@ -93,7 +97,7 @@ def _minimise_on_line(
 def _check_size(use: LinearUse, actions: int, inputs: int) -> None:
     if actions * inputs > MOST_CHANCES:
         raise SizeError(
-            f"'{use.called}' is solved for at most {MOST_CHANCES:,} pairs of an input and a value to publish; there "
+            f"'{use.full_name}' is solved for at most {MOST_CHANCES:,} pairs of an input and a value to publish; there "
             f"are {actions:,} × {inputs:,}. Publish fewer columns, or use coarser bins."
         )
 
@@ -133,8 +137,16 @@ def _seal_and_measure(request: SolverRequest, split_up: Protocol, bound: float, 
     """The protocol as it is drawn, with what was measured on it."""
     use, joint = request.use, request.joint
     sealed = seal(split_up, request.promise, joint, most=LARGEST_SLIVER_BITS, also_in_floats=True)
-    protocol = split_up if sealed.law.table_protocol is None else sealed.law.table_protocol
+    protocol = split_up if sealed.mechanism.table_protocol is None else sealed.mechanism.table_protocol
     value = use.value(joint, protocol)
     if value < bound - ROUNDING * (1 + largest):
         raise SolverError(f"A bound must not lie above a cost; it lies {bound - value:.1e} above. Report this.")
-    return Optimum(protocol, sealed.information, min(value, bound), value, use, sealed)
+    return Optimum(
+        protocol,
+        sealed.information,
+        min(value, bound),
+        value,
+        use,
+        sealed,
+        strategy="numbers on a line" if cast(LinearUse, use).actions(joint) is not None else "one programme of actions",
+    )

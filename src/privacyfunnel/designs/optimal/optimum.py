@@ -58,7 +58,7 @@ def optimal(
     use.refuse(joint)
     clock = Clock.from_limit(time_limit)
     found = SOLVERS[use.name](SolverRequest(joint, promise, use, sees_secret, gap, time_limit, progress))
-    reached = abs(found.bound - found.value) <= use.near_enough(gap, found.value) + ROUNDING * (1 + abs(found.bound))
+    reached = abs(found.bound - found.value) <= use.tolerance(gap, found.value) + ROUNDING * (1 + abs(found.bound))
     late = (
         clock.late or found.stopped is StopReason.TIME
     )  # a search may end sooner, to leave time to seal what it found
@@ -91,7 +91,7 @@ def check_size(joint: Joint, promise: Promise, sees_secret: bool, use: Use) -> N
             f"The optimum under {promise.name} compares {comparisons:,} times over {inputs:,} inputs here, "
             f"{comparisons * inputs:,} numbers; at most {MOST_NUMBERS:,} are worked with. {instead}"
         )
-    shares = promise.shares_bounded(joint, sees_secret)
+    shares = promise.share_count(joint, sees_secret)
     if shares > LARGEST_SETS:
         raise SizeError(
             f"For a population the optimum is computed for at most {LARGEST_SETS:,} shares of values among people with "

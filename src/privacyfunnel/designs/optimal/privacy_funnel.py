@@ -63,6 +63,7 @@ class OnAverage:
     worst: Mapping[str, float]  # the ε of each promise; inf where a record gives its secret away without bound
     sealed: SealedProtocol | None = None  # where a promise was kept besides
     stopped: StopReason = StopReason.GAP  # what ended the search
+    strategy: str = ""  # the line of the engine's plan that was taken
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +134,8 @@ def optimal_on_average(
     protocol = _mix_to_average(joint, build_protocol(joint, problem, np.arange(joint.a), found, False), average)
     best = _measure(joint, average, protocol, min(h_x, h_x - found.bound + owed), promise)
     reached = best.bound - best.utility <= gap + REACHED * (1 + h_x)
-    return replace(best, stopped=StopReason.GAP if reached else StopReason.TIME if clock.late else StopReason.NOTHING)
+    stopped = StopReason.GAP if reached else StopReason.TIME if clock.late else StopReason.NOTHING
+    return replace(best, stopped=stopped, strategy=found.strategy)
 
 
 def _solve_promise_alone(
@@ -184,7 +186,7 @@ def secret_information(joint: Joint, protocol: Protocol) -> float:
 def _mix_to_average(joint: Joint, protocol: Protocol, average: float) -> Protocol:
     """The protocol, with the smallest sliver of the constant one after which I(S;Y) as measured is at most M."""
     p_y = protocol.joint_with_values(joint).sum(axis=0)
-    tries = (protocol, *(protocol.quieter(p_y, 2.0**-k) for k in range(50, -1, -1)))
+    tries = (protocol, *(protocol.mix_constant(p_y, 2.0**-k) for k in range(50, -1, -1)))
     return next(each for each in tries if secret_information(joint, each) <= average or each is tries[-1])
 
 
@@ -192,7 +194,7 @@ def _measure(joint: Joint, average: float, protocol: Protocol, bound: float, pro
     sealed = None
     if promise is not None:
         sealed = seal(protocol, promise, joint, most=LARGEST_SLIVER_BITS, also_in_floats=True)
-        protocol = protocol if sealed.law.table_protocol is None else sealed.law.table_protocol
+        protocol = protocol if sealed.mechanism.table_protocol is None else sealed.mechanism.table_protocol
     utility = protocol.mutual_information(joint)
     if bound < utility - ROUNDING:
         raise SolverError(f"A bound must not lie below what a protocol keeps; it lies {utility - bound:.1e} below.")

@@ -45,7 +45,7 @@ def build_problem(
     For a population an input that never occurs has the chance `never`.
     """
     p_z = joint.p_sx.ravel() if sees_secret else joint.p_x
-    rows, sets = promise.rows(joint, sees_secret), promise.sets(joint, sees_secret)
+    rows, sets = promise.constraints(joint, sees_secret), promise.credal_sets(joint, sees_secret)
     if sets is not None:
         p_z, rows = _add_unseen(np.append(p_z, 0.0) if promise.anything_else else p_z, rows, unseen_chance)
     inputs = np.flatnonzero(p_z)

@@ -36,6 +36,7 @@ class Optimum:
     use: Use
     sealed: SealedProtocol | None = None  # its integers, where they were checked already
     stopped: StopReason = StopReason.GAP  # what ended the search
+    strategy: str = "values as they are"  # the line of the engine's plan that was taken
 
     @property
     def protocol(self) -> Protocol:
@@ -45,7 +46,7 @@ class Optimum:
     @property
     def _facts(self) -> list[tuple[str, str]]:
         return [
-            ("best for", self.use.called),
+            ("best for", self.use.full_name),
             ("value", f"{self.value:.6g} {self.use.unit}"),
             ("bound", f"{self.bound:.6g}: no protocol that keeps the promise does better"),
             ("information", f"{self.utility:.6g} nats"),

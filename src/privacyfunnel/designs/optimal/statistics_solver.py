@@ -67,7 +67,7 @@ def minimise_squared_error(request: SolverRequest) -> Optimum:
 def minimise_balanced_error(request: SolverRequest) -> Optimum:
     """The same among protocols that keep their share of the best information; `sealed.bound` is what any could keep."""
     use, h_x, clock = cast(Balanced, request.use), entropy(request.joint.p_x), Clock.from_limit(request.time_limit)
-    over_sets = request.promise.sets(request.joint, request.sees_secret) is not None
+    over_sets = request.promise.credal_sets(request.joint, request.sees_secret) is not None
     gap, limit = (ROUGH_GAP, ROUGH_SECONDS) if over_sets else (INFORMATION_GAP, None)
     if request.time_limit is not None:
         limit = INFORMATION_TIME * request.time_limit
@@ -103,7 +103,7 @@ def _solve(request: SolverRequest, use: Use, statistics: Statistics, extra: _Inf
             f"Statistics by a protocol that sees the secret are proved for at most {MOST_PAIRS} pairs of secret and "
             f"value; there are {problem.size}. Leave out --sees-secret, or use --for information."
         )
-    check_all_seen(joint, problem, f"'{use.called}'")
+    check_all_seen(joint, problem, f"'{use.full_name}'")
     sealing = min(SEALED_EACH * problem.size, clock.seconds_left / 2)
     searching = Clock.from_limit(None if clock.time_limit is None else clock.seconds_left - sealing)
     nearly_all = searching.part(NEARLY_ALL)
@@ -123,7 +123,7 @@ def _solve(request: SolverRequest, use: Use, statistics: Statistics, extra: _Inf
     stopped = StopReason.TIME if nearly_all.late else StopReason.NOTHING
     split_up = build_protocol(joint, problem, inputs, found, request.sees_secret)
     sealed = seal(split_up, promise, joint, most=LARGEST_SLIVER_BITS, also_in_floats=True)
-    protocol = split_up if sealed.law.table_protocol is None else sealed.law.table_protocol
+    protocol = split_up if sealed.mechanism.table_protocol is None else sealed.mechanism.table_protocol
     value = statistics.value(joint, protocol)
     # Mixing δ of the prior into every atom leaves M at least (1 − δ)² of what it was.
     bound = (1 - margin) ** 2 * found.bound - constant if promise.epsilon <= LARGEST_EPSILON else least
@@ -132,7 +132,7 @@ def _solve(request: SolverRequest, use: Use, statistics: Statistics, extra: _Inf
         raise SolverError(f"A bound must not lie above an error; it lies {bound - value:.1e} above. Report this.")
     if extra is not None:
         sealed = replace(sealed, bound=max(extra.best.bound, sealed.information))
-    return Optimum(protocol, sealed.information, min(value, bound), value, judged, sealed, stopped)
+    return Optimum(protocol, sealed.information, min(value, bound), value, judged, sealed, stopped, found.strategy)
 
 
 def _seconds(request: SolverRequest) -> float | None:
@@ -155,7 +155,7 @@ def _moment(joint: Joint, statistics: Statistics, extra: _InformationFloor | Non
 
 def _posterior_atoms(best: Optimum, problem: Problem, inputs: IntArray) -> FloatArray:
     """The posteriors of a protocol's outputs over the problem's inputs."""
-    together = (problem.prior[:, None] * best.protocol.every[inputs]).T
+    together = (problem.prior[:, None] * best.protocol.all_rows[inputs]).T
     together = together[together.sum(axis=1) > 0]
     return np.asarray(together / together.sum(axis=1, keepdims=True))
 
@@ -164,7 +164,7 @@ def _check_identifiable(joint: Joint, promise: Promise, statistics: Statistics) 
     """Refuse queries that depend on the secret where the promise lets nothing through that does."""
     if promise.epsilon >= BLURRED:
         return
-    N, D = promise.rows(joint).dense
+    N, D = promise.constraints(joint).dense
     seen = np.abs((N - D) @ statistics.factor(joint)).max(axis=0, initial=0.0) > BLURRED
     if not seen.any():
         return

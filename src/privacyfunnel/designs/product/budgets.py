@@ -92,7 +92,7 @@ def product_protocol(
     `seconds`, with the best that was found.
     """
     check_search_size(joint)
-    solved = promise.resized(min(promise.epsilon, LARGEST_EPSILON))
+    solved = promise.with_epsilon(min(promise.epsilon, LARGEST_EPSILON))
     factors = Factors(joint, solved, Clock.from_limit(seconds))
     if budgets is None:
         found = _search(factors, solved)

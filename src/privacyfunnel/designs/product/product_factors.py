@@ -31,7 +31,7 @@ import numpy as np
 from privacyfunnel.arrays import FloatArray, sparse
 from privacyfunnel.engine import Problem
 from privacyfunnel.engine.clock import FOREVER, Clock
-from privacyfunnel.engine.reductions.lazy_constraints import ConstraintList, split_with_lazy_constraints
+from privacyfunnel.engine.reductions.lazy_constraints import split_with_lazy_constraints
 from privacyfunnel.errors import SizeError
 from privacyfunnel.model.comparisons import Comparisons
 from privacyfunnel.model.constraints import LinearConstraints
@@ -55,7 +55,7 @@ class Factors:
     def __init__(self, joint: Joint, promise: Promise, clock: Clock = FOREVER) -> None:
         self.joint, self.promise, self.clock = joint, promise, clock
         self.blocks = tuple(promise.comparisons(joint, False))
-        self.marginals = tuple(joint.onto([j]) for j in range(joint.m))
+        self.marginals = tuple(joint.project([j]) for j in range(joint.m))
         self._rows_alone: dict[int, tuple[FloatArray, FloatArray]] = {}
         self._alone: dict[tuple[int, float], Protocol] = {}
 
@@ -96,9 +96,7 @@ class Factors:
             return Protocol(np.eye(len(prior)), marginal.values)
         size = min(epsilon, LARGEST_EPSILON) * (1 - INSIDE)
         problem = Problem.from_values(prior, LinearConstraints.from_pairs(n, d), size)
-        found = split_with_lazy_constraints(
-            ConstraintList(problem), gap=GAP, time_limit=min(SECONDS, SHARE * self.clock.seconds_left)
-        )
+        found = split_with_lazy_constraints(problem, gap=GAP, time_limit=min(SECONDS, SHARE * self.clock.seconds_left))
         p_yx = found.weights[:, None] * found.atoms
         channel = (p_yx / p_yx.sum(axis=0)).T
         return Protocol(channel, posterior_labels(marginal, prior[:, None] * channel))
@@ -106,7 +104,7 @@ class Factors:
 
 def _constraints_alone(blocks: tuple[Comparisons, ...], joint: Joint, j: int) -> tuple[FloatArray, FloatArray]:
     """P(x^j | s, x^J) / p(x^j) against P(x^j | x^J) / p(x^j)."""
-    prior = joint.onto([j]).p_x
+    prior = joint.project([j]).p_x
     to_value = sparse.csr_array(sparse.coo_array((np.ones(joint.a), (np.arange(joint.a), joint.combos[:, j]))))
     numerators, denominators = [], []
     for block in blocks:
@@ -124,7 +122,7 @@ def _constraints_after(
     sizes = [len(attribute.labels) for attribute in joint.attributes]
     channels = [earlier[k].channel if k in earlier else np.ones((size, 1)) for k, size in enumerate(sizes)]
     numerators, denominators = _joint_constraints(blocks, joint, j, channels)
-    prior = joint.onto([j]).p_x
+    prior = joint.project([j]).p_x
     p_one, p_other = (side @ prior for side in (numerators, denominators))
     seen = (p_one > 0) & (p_other > 0)  # an output that either never sees is one that neither sees: ε is finite
     return _drop_duplicates(numerators[seen] / p_one[seen][:, None], denominators[seen] / p_other[seen][:, None])
@@ -141,7 +139,7 @@ def _joint_constraints(
     blocks: tuple[Comparisons, ...], joint: Joint, j: int, channels: Sequence[FloatArray]
 ) -> tuple[FloatArray, FloatArray]:
     """P(x^j, y^-j | E) / p(x^j) for both sides of every comparison that does not know x^j, and every y^-j."""
-    prior = joint.onto([j]).p_x
+    prior = joint.project([j]).p_x
     as_it_is = [np.eye(len(prior)) if k == j else channel for k, channel in enumerate(channels)]
     asked = [block for block in blocks if j not in block.known]
     _check_constraints(sum(_count_other_outputs(channels, {j, *block.known}) * len(block.pairs) for block in asked))

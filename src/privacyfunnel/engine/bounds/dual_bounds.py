@@ -7,17 +7,11 @@ from typing import Protocol
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray
-from privacyfunnel.engine.bounds.conditional_entropy import ConditionalEntropyBound, RunFactory
-from privacyfunnel.engine.bounds.side_channel_relaxation import SideChannels
+from privacyfunnel.engine.bounds.side_channels import ConditionalEntropyBound, RunFactory, SideChannels
 from privacyfunnel.engine.clock import Clock
 from privacyfunnel.engine.problem import Problem, Proof
-from privacyfunnel.engine.reductions.reduced_problems import (
-    SecretGroups,
-    group_secrets,
-    merge_similar,
-    narrow_parts,
-    relax_parts,
-)
+from privacyfunnel.engine.reductions.coarsen import merge_similar, narrow_parts, relax_parts
+from privacyfunnel.engine.reductions.group_secrets import SecretGroups, group_secrets
 from privacyfunnel.engine.settings import SETTINGS
 
 

@@ -167,7 +167,8 @@ class AverageMaster:
     def best(self, clock: Clock) -> tuple[FloatArray, FloatArray, float]:
         """The atoms in use."""
         used = self._weights > 0
-        return self._weights[used] / self._weights.sum(), self._atoms[used], self.value
+        atoms = self._atoms[: len(used)]  # without those that were added since the last solve
+        return self._weights[used] / self._weights.sum(), atoms[used], self.value
 
     def prove(self, prices: FloatArray, target: float, deadline: float) -> Proof:
         """A lower bound on the reduced cost of every atom, and atoms met on the way."""

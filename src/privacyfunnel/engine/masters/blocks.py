@@ -11,17 +11,17 @@ block has all inputs they are what a proof needs.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray, Matrix, sparse
 from privacyfunnel.engine.clock import FOREVER, Clock
 from privacyfunnel.engine.driver import ColumnGeneration
-from privacyfunnel.engine.masters.repair import repair_split
+from privacyfunnel.engine.masters.restricted_master import repair_split
 from privacyfunnel.engine.masters.slack_masters import EntropyMaster, PenalisedMaster
 from privacyfunnel.engine.problem import Problem
-from privacyfunnel.engine.reductions.reduced_problems import InputPart, balance_blocks, build_block
+from privacyfunnel.engine.reductions.base import InputPart, functionals
 from privacyfunnel.engine.settings import SETTINGS
 
 
@@ -180,3 +180,64 @@ class BlockMaster(EntropyMaster):
         weights = np.concatenate([block.part.mass * block.weights for block in blocks])
         atoms = sparse.csr_array(sparse.vstack([block.atoms for block in blocks]))
         return weights, atoms, float(self.problem.costs(atoms) @ weights)
+
+
+def balance_blocks(problem: Problem, most: int) -> list[InputPart]:
+    """Blocks of at most about so many inputs, each with a prior that is allowed.
+
+    What an input adds to the imbalance Σ p (L − 1) of its block is a vector, of the length that χ² gives it; those of
+    long vectors have their place first, each where Σ ‖imbalance‖² / mass over all blocks rises least. Blocks that stay
+    out of balance are joined to others.
+    """
+    d, rows, L = problem.size, problem.constraints, functionals(problem)
+    chance = (rows.secrets * rows.share[rows.of_class]).sum(axis=1)[np.unique(rows.pairs)]
+    vectors = (chance[:, None] * (L - 1.0) * problem.prior).T
+    count = -(-d // most)
+    imbalance, mass, room = np.zeros((count, len(L))), np.zeros(count), np.full(count, most)
+    badness, block_of = np.zeros(count), np.zeros(d, dtype=np.int64)
+    for z in np.argsort(-np.square(vectors).sum(axis=1) / problem.prior, kind="stable").tolist():
+        after = np.square(imbalance + vectors[z]).sum(axis=1) / (mass + problem.prior[z])
+        block = int(np.argmin(np.where(room > 0, after - badness, np.inf)))
+        imbalance[block] += vectors[z]
+        mass[block] += problem.prior[z]
+        badness[block], room[block], block_of[z] = after[block], room[block] - 1, block
+    together = _join_until_feasible(problem, [np.flatnonzero(block_of == block) for block in range(count)])
+    return [build_block(problem, inputs) for inputs in together]
+
+
+def _join_until_feasible(problem: Problem, blocks: list[IntArray]) -> list[IntArray]:
+    """The blocks, those out of balance joined to others; all inputs together are allowed.
+
+    The one furthest out is joined to the smallest of those that mend it, and the rarest of these, or else to the one
+    that mends most.
+    """
+    sums = np.array(
+        [[side[:, inputs] @ problem.prior[inputs] for side in problem.constraints.dense] for inputs in blocks]
+    )
+    most = SETTINGS.slack.balanced * problem.epsilon
+    while len(blocks) > 1 and (out := _imbalance(sums)).max() > most:
+        worst = int(np.argmax(out))
+        after = _imbalance(sums + sums[worst])
+        size = np.array([inputs.size + problem.prior[inputs].sum() for inputs in blocks])
+        after[worst] = np.inf
+        mended = after <= most
+        other = int(np.argmin(np.where(mended, size, np.inf) if mended.any() else after))
+        sums[other] += sums[worst]
+        blocks[other] = np.sort(np.concatenate([blocks[other], blocks[worst]]))
+        sums = np.delete(sums, worst, axis=0)
+        del blocks[worst]
+    return blocks
+
+
+def _imbalance(sums: FloatArray) -> FloatArray:
+    """The largest log-ratio of each block, from the sums Σ p L of both sides of its rows."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.abs(np.log(sums[:, 0] / sums[:, 1]))
+    return np.asarray(np.where(np.isnan(ratio), 0.0, ratio).max(axis=1, initial=0.0))  # nothing on both sides is even
+
+
+def build_block(problem: Problem, inputs: IntArray) -> InputPart:
+    """The block of these inputs."""
+    mass = float(problem.prior[inputs].sum())
+    part = problem.restrict(inputs)
+    return InputPart(inputs, mass, replace(part, prior=part.prior / mass))

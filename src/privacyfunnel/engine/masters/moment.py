@@ -426,4 +426,4 @@ def split_by_forced_response(problem: Problem) -> Split:
     atoms = problem.mix_with_prior(np.eye(problem.size))
     p = problem.prior
     t = np.maximum((np.diag(atoms) - p) / (1 - p), SETTINGS.tolerance.prior_share)
-    return Split(p / t / (p / t).sum(), atoms, np.inf, 0.0)
+    return Split(p / t / (p / t).sum(), atoms, np.inf, 0.0, "forced response")

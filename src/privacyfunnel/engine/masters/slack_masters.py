@@ -15,13 +15,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray
-from privacyfunnel.engine.bounds.side_channel_relaxation import one_side_channel
+from privacyfunnel.engine.bounds.side_channels import one_side_channel
 from privacyfunnel.engine.clock import Clock, TimeUpError
 from privacyfunnel.engine.driver import ColumnGeneration
-from privacyfunnel.engine.masters.repair import RepairedSplit, repair_split
-from privacyfunnel.engine.masters.restricted_master import PenaltySlack, ResidualSlack, RestrictedMaster, refit_weights
+from privacyfunnel.engine.masters.restricted_master import (
+    PenaltySlack,
+    RepairedSplit,
+    ResidualSlack,
+    RestrictedMaster,
+    refit_weights,
+    repair_split,
+)
 from privacyfunnel.engine.problem import Problem
-from privacyfunnel.engine.reductions.reduced_problems import coarsen, merge_equal
+from privacyfunnel.engine.reductions.coarsen import Coarsen
+from privacyfunnel.engine.reductions.merge_equal import MergeEqual
 from privacyfunnel.engine.search.base import Search
 from privacyfunnel.engine.settings import SETTINGS
 
@@ -192,8 +199,8 @@ class ResidualMaster(EntropyMaster):
 
     def _begin_coarse(self, gap: float, limit: float | None, clock: Clock) -> FloatArray:
         """From a split over parts of alike inputs, and its prices."""
-        small = coarsen(
-            self.problem, max(SETTINGS.slack.fewest_parts, self.problem.size // SETTINGS.slack.inputs_per_part)
+        small = Coarsen(max(SETTINGS.slack.fewest_parts, self.problem.size // SETTINGS.slack.inputs_per_part)).apply(
+            self.problem
         )
         below = self._beginning.start_run(small.problem)
         within = self.problem.prior_cost - small.problem.prior_cost  # what the parts leave open
@@ -217,7 +224,7 @@ class ResidualMaster(EntropyMaster):
         if part is None:  # no row can be spared: it is no simpler
             self._build_master(self.problem.first_atoms(), prices)
             return prices
-        small = merge_equal(part.problem)
+        small = MergeEqual().apply(part.problem)
         easier = self._beginning.start_run(small.problem)
         easier.run(SETTINGS.slack.coarse_gap * self.problem.prior_cost, limit, None, proofs=False)
         prices[part.inputs] = easier.prices[small.part_of]

@@ -21,14 +21,15 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privacyfunnel.arrays import FloatArray, IntArray
-from privacyfunnel.engine.lp.credal_simplex import Bases, Minima
 from privacyfunnel.engine.lp.highs import DUAL, INF, Programme
 from privacyfunnel.engine.oracles.credal_constraints import CredalConstraints
-from privacyfunnel.engine.oracles.oracle import UNIT, LinearMinima, cheapest_in_box
+from privacyfunnel.engine.oracles.oracle import UNIT, BoxMinima, LinearMinima, cheapest_in_box
 from privacyfunnel.engine.problem import Problem
 from privacyfunnel.engine.settings import SETTINGS
 from privacyfunnel.errors import SolverError
@@ -93,9 +94,24 @@ class CredalOracle:
         lower, r, common = self._lower_bound(cost, *self._open, np.zeros(self._rows))
         return Minimum(self.problem.prior, lower, r - common, common)
 
+    @property
+    def support(self) -> int:
+        """Any number of inputs."""
+        return self.problem.size
+
+    def box_states(self, count: int) -> tuple[NDArray[Any], ...]:
+        """None: there is one programme."""
+        return ()
+
     def minimise_in_boxes(
-        self, costs: FloatArray, low: FloatArray, high: FloatArray, bases: Bases, cutoff: FloatArray, deadline: float
-    ) -> Minima:
+        self,
+        costs: FloatArray,
+        low: FloatArray,
+        high: FloatArray,
+        states: tuple[NDArray[Any], ...],
+        cutoff: FloatArray,
+        deadline: float,
+    ) -> BoxMinima:
         """The cheapest atom in each box, one after the other; nothing is known of those that time was too short for."""
         lower, value = np.full((2, len(costs)), -np.inf)
         v, reduced, optimal = (low + high) / 2, np.zeros_like(costs), np.zeros(len(costs), dtype=bool)
@@ -109,7 +125,7 @@ class CredalOracle:
                     found.reduced,
                     True,
                 )
-        return Minima(lower, v, reduced, value, bases, optimal)
+        return BoxMinima(lower, v, reduced, value, states, optimal)
 
     def minimum(self, cost: FloatArray, low: FloatArray, high: FloatArray, deadline: float = np.inf) -> Minimum | None:
         """The cheapest allowed atom in a box; None where the solver finds none, for whatever reason, or not in time."""

@@ -1,4 +1,4 @@
-"""What the engine sees of a polytope: linear functions can be minimised over it, with a bound that holds.
+r"""What the engine sees of a polytope: linear functions can be minimised over it, with a bound that holds.
 
 An oracle answers for many linear costs at once with the cheapest atom of each and a lower bound on its cost. It may
 have variables of its own, and it may take rows on board lazily: nobody asks how it came to its answer.
@@ -7,16 +7,25 @@ interval.py    all rows depend on one number: every vertex in a table
 polytope.py    the rows as a small dense programme, many at once (simplex.py)
 SecretBox      seeing S under LIP: closed form
 programme.py   any rows, by HiGHS
+
+All rows depend on the atom through one number (two secrets, under LIP or LDP; or two inputs).
+
+Then an atom is allowed exactly when :math:`l \le r\cdot v \le h` for one vector r, and a vertex is a single value with
+:math:`l \le r_x \le h`, or a pair :math:`r_x < t < r_y` at one of the ends t, with
+:math:`v_x = (r_y - t) / (r_y - r_x)`. Pricing all of them is a table, and needs no search and no branching.
 """
 
+from collections import deque
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.arrays import BoolArray, FloatArray, IntArray, dense
 from privacyfunnel.engine.clock import FOREVER, Clock
-from privacyfunnel.engine.problem import Problem
+from privacyfunnel.engine.objective import Objective
+from privacyfunnel.engine.problem import Problem, Proof
 from privacyfunnel.engine.settings import SETTINGS
 
 UNIT = float(np.finfo(np.float64).eps)  # the distance from 1 to the next float
@@ -39,6 +48,47 @@ class Oracle(Protocol):
 
     def minimise(self, costs: FloatArray, deadline: float = np.inf) -> LinearMinima:
         """The cheapest atom for every row of costs, (k, d); where time is up, some atom and a bound that holds."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BoxMinima:
+    """For each of k boxes: bounds on the least cost there, a point, and what moving off its bounds costs."""
+
+    lower: FloatArray  # (k,), valid; infinite where no atom of the box is feasible
+    v: FloatArray  # (k, d)
+    reduced: FloatArray  # (k, d), of the relaxation, where its bound is below the cutoff
+    value: FloatArray  # (k,), of the relaxation in which `reduced` are the costs of moving
+    states: tuple[NDArray[Any], ...]  # where each programme stands: its halves go on from there
+    optimal: BoolArray  # (k,)
+
+
+class BoxOracle(Protocol):
+    """Minimises linear costs over the feasible atoms within boxes."""
+
+    @property
+    def batch(self) -> int:
+        """How many boxes to bound in one call."""
+
+    @property
+    def support(self) -> int:
+        """Most non-zero entries of a vertex."""
+
+    def reach(self, deadline: float) -> FloatArray:
+        """For every input the largest probability that any feasible atom gives it, rounded up."""
+
+    def box_states(self, count: int) -> tuple[NDArray[Any], ...]:
+        """States for so many boxes to start from."""
+
+    def minimise_in_boxes(
+        self,
+        costs: FloatArray,
+        low: FloatArray,
+        high: FloatArray,
+        states: tuple[NDArray[Any], ...],
+        cutoff: FloatArray,
+        deadline: float,
+    ) -> BoxMinima:
+        """The cheapest feasible atom in each box, up to its cutoff, from these states on."""
 
 
 def cheapest_atoms(oracle: Oracle, costs: FloatArray, clock: Clock = FOREVER) -> FloatArray:
@@ -130,3 +180,160 @@ def secret_box(problem: Problem) -> SecretBox:
     cells[problem.secret, problem.objective.image_index] = np.arange(problem.size)
     low = share / problem.exp_epsilon * (1 - 8 * UNIT)
     return SecretBox(cells, low, np.minimum(share * problem.exp_epsilon * (1 + 8 * UNIT), 1.0))
+
+
+def coordinate(problem: Problem) -> FloatArray:
+    """The vector r on which alone the rows depend, of spread 1: of two inputs the second, else L of a secret."""
+    if problem.size <= 2:
+        return np.arange(problem.size, dtype=np.float64)
+    rows = problem.constraints
+    single = np.flatnonzero(rows.secrets.sum(axis=1) == 1)
+    L = dense(rows.functionals[single])
+    spread = np.ptp(L, axis=1)
+    widest = int(np.argmax(spread)) if spread.size else 0
+    if not spread.size or spread[widest] == 0:
+        return np.zeros(problem.size)
+    return np.asarray((L[widest] - L[widest, 0]) / spread[widest])
+
+
+def ends(problem: Problem, r: FloatArray) -> tuple[float, float]:
+    """The interval of r·v that every row allows."""
+    N, D = problem.constraints.dense
+    loud = problem.exp_epsilon
+    top, bottom = int(np.argmax(r)), int(np.argmin(r))
+    low, high = float(r[bottom]), float(r[top])
+    for g in np.concatenate([N - loud * D, D - loud * N]):
+        rise = (g[top] - g[bottom]) / max(r[top] - r[bottom], SETTINGS.tolerance.tiny)
+        if max(g[top], g[bottom]) <= 0 or rise == 0:
+            continue
+        crossing = float(r[bottom] - g[bottom] / rise)
+        low, high = (low, min(high, crossing)) if rise > 0 else (max(low, crossing), high)
+    middle = float(r @ problem.prior)
+    return min(low, middle), max(high, middle)
+
+
+class IntervalOracle:
+    """Every single value and every pair: search and proof at once."""
+
+    patience = 1
+
+    def __init__(self, problem: Problem) -> None:
+        self.r = coordinate(problem)
+        self.prior = problem.prior
+        self._terms = problem.objective.terms
+        self._square: FloatArray | None = None
+        self._random = np.random.default_rng(1)
+        self.low, self.high = ends(problem, self.r)
+        self.singles = np.flatnonzero((self.r >= self.low) & (self.r <= self.high))
+
+    def set_objective(self, objective: Objective) -> None:
+        """Go on with another objective."""
+        self._terms = objective.terms
+        self._square = objective.gram_matrix
+
+    def start(self, clock: Clock = FOREVER) -> FloatArray:
+        """Splits of the prior, made by pairing values from below with values from above in several orders."""
+        rising = np.argsort(self.r)
+        orders = [(i, j) for i in (rising, rising[::-1]) for j in (rising, rising[::-1])]
+        orders += [
+            (self._random.permutation(rising), self._random.permutation(rising))
+            for _ in range(SETTINGS.search.staircases)
+        ]
+        atoms = [np.eye(self.r.size)[self.singles]]
+        atoms += [self._staircase(below, above) for below, above in orders]
+        return np.concatenate(atoms)
+
+    def _staircase(self, below: IntArray, above: IntArray) -> FloatArray:
+        """Pair the first value left over from below with the first from above, until one of them is used up.
+
+        The end is the one farther from the mean of what is left, so that the mean stays inside. Values in between
+        serve as partners once the other side has run out.
+        """
+        r, left = self.r, self.prior.copy()
+        inside = (r >= self.low) & (r <= self.high)
+        low_side = deque([*below[r[below] < self.low], *below[inside[below] & (r[below] < self.high)]])
+        high_side = deque([*above[r[above] > self.high], *above[inside[above] & (r[above] > self.low)]])
+        pairs = []
+        mass, mean = 1.0, float(r @ left)
+        while low_side and high_side:
+            x, y = low_side[0], high_side[0]
+            end = self.low if mean <= 0.5 * (self.low + self.high) * mass else self.high
+            if inside[x] and inside[y]:
+                break
+            if inside[x]:
+                end = self.high
+            elif inside[y]:
+                end = self.low
+            if not r[x] < end < r[y]:
+                (low_side if r[x] >= end else high_side).popleft()
+                continue
+            share = (r[y] - end) / (r[y] - r[x])
+            if not 0.0 < share < 1.0:  # the end is one of the two, to rounding
+                (low_side if share == 1.0 else high_side).popleft()
+                continue
+            amount = min(left[x] / share, left[y] / (1.0 - share))
+            pairs.append((x, y, end))
+            mass, mean = mass - amount, mean - amount * end
+            used_up = low_side if left[x] / share <= amount else high_side
+            left[x], left[y] = left[x] - amount * share, left[y] - amount * (1.0 - share)
+            used_up.popleft()
+        if not pairs:
+            return np.empty((0, r.size))
+        x_all, y_all, end_all = (np.array(column) for column in zip(*pairs, strict=True))
+        return self._pair_atoms(x_all.astype(np.int64), y_all.astype(np.int64), end_all)
+
+    def descend(self, prices: FloatArray, clock: Clock = FOREVER) -> FloatArray:
+        """The best atom with each value at each end."""
+        return self._price_all(prices)[0]
+
+    def cover(self, prices: FloatArray, missing: FloatArray, clock: Clock = FOREVER) -> FloatArray:
+        """The same: it misses nothing."""
+        return self.descend(prices)
+
+    def polish(self, atoms: FloatArray, prices: FloatArray) -> FloatArray:
+        """The same, from anywhere."""
+        return self.descend(prices)
+
+    def prove(self, prices: FloatArray, target: float, deadline: float) -> Proof:
+        """The least reduced cost there is."""
+        atoms, least = self._price_all(prices)
+        return Proof(least - SETTINGS.tolerance.interval * (1.0 + float(np.abs(prices).max())), atoms)
+
+    def _price_all(self, prices: FloatArray) -> tuple[FloatArray, float]:
+        """The best atom with each value at each end, and the least reduced cost of all."""
+        d = self.r.size
+        atoms = [np.eye(d)[self.singles]]
+        alone = -prices[self.singles] - (0.0 if self._square is None else np.diag(self._square)[self.singles])
+        least = float(alone.min(initial=np.inf))
+        for end in sorted({self.low, self.high}):
+            below, above = np.flatnonzero(self.r < end), np.flatnonzero(self.r > end)
+            if not below.size or not above.size:
+                continue
+            best = np.full(above.size, np.inf)
+            partner = np.zeros(above.size, dtype=np.int64)
+            height = max(1, SETTINGS.search.interval_entries // above.size)
+            for start in range(0, below.size, height):
+                x = below[start : start + height]
+                share = (self.r[above] - end) / (self.r[above] - self.r[x][:, None])
+                cost = self._terms(share) + self._terms(1.0 - share)
+                cost -= share * prices[x][:, None] + (1.0 - share) * prices[above]
+                if self._square is not None:
+                    G = self._square
+                    cost -= share**2 * np.diag(G)[x][:, None] + (1.0 - share) ** 2 * np.diag(G)[above]
+                    cost -= 2.0 * share * (1.0 - share) * G[np.ix_(x, above)]
+                nearest = np.argmin(cost, axis=1)
+                atoms.append(self._pair_atoms(x, above[nearest], end))
+                at = np.argmin(cost, axis=0)
+                column = cost[at, np.arange(above.size)]
+                partner = np.where(column < best, x[at], partner)
+                best = np.minimum(column, best)
+            least = min(least, float(best.min()))
+            atoms.append(self._pair_atoms(partner, above, end))
+        return np.concatenate(atoms), least
+
+    def _pair_atoms(self, x: IntArray, y: IntArray, end: float | FloatArray) -> FloatArray:
+        atoms = np.zeros((x.size, self.r.size))
+        share = (self.r[y] - end) / (self.r[y] - self.r[x])
+        atoms[np.arange(x.size), x] = share
+        atoms[np.arange(x.size), y] = 1.0 - share
+        return atoms

@@ -10,13 +10,15 @@ An inequality that holds at every corner of the simplex, or follows from another
 """
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.engine.lp.batched_simplex import BatchSolution, Programmes, solve
-from privacyfunnel.engine.oracles.oracle import LinearMinima
+from privacyfunnel.engine.oracles.oracle import BoxMinima, LinearMinima
 from privacyfunnel.engine.problem import Problem
 from privacyfunnel.engine.settings import SETTINGS
 
@@ -61,6 +63,32 @@ class Polytope:
         """The cheapest atom for every row of costs."""
         found = self.solve_linear(costs, deadline)
         return LinearMinima(found.bound, np.maximum(found.x[:, : self.inputs], 0.0))
+
+    def box_states(self, count: int) -> tuple[NDArray[Any], ...]:
+        """The first basis, for every box."""
+        return (np.tile(self.basis, (count, 1)),)
+
+    def minimise_in_boxes(
+        self,
+        costs: FloatArray,
+        low: FloatArray,
+        high: FloatArray,
+        states: tuple[NDArray[Any], ...],
+        cutoff: FloatArray,
+        deadline: float,
+    ) -> BoxMinima:
+        """By small programmes that start from the basis of the box they came from."""
+        k, d = costs.shape
+        cost = np.zeros((k, self.low.size))
+        cost[:, :d] = costs
+        box = replace(self.programmes(cost, low, high), basis=states[0])
+        found = solve(box, cutoff, deadline)
+        some = np.flatnonzero(found.bound < cutoff)
+        reduced, value = np.zeros((k, d)), np.full(k, -np.inf)
+        by_row = cost[some] - found.multipliers[some] @ self.matrix
+        ends = np.minimum(by_row * box.low[some], by_row * box.high[some]).sum(axis=1)
+        reduced[some], value[some] = by_row[:, :d], found.multipliers[some] @ self.rhs + ends
+        return BoxMinima(found.bound, found.x[:, :d], reduced, value, (found.basis,), found.optimal)
 
     def reach(self, deadline: float) -> FloatArray:
         """For every input the largest probability that any allowed atom gives it, (inputs,), rounded up.

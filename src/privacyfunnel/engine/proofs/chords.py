@@ -14,79 +14,78 @@ Two ways to bound the linear minimum, and each has its way to cut:
 """
 
 import time
-from dataclasses import replace
 
 import numpy as np
 
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
-from privacyfunnel.engine.lp.batched_simplex import solve
-from privacyfunnel.engine.objective import Objective, chords, image
-from privacyfunnel.engine.oracles.oracle import UNIT, Oracle
-from privacyfunnel.engine.oracles.polytope import Polytope
+from privacyfunnel.engine.objective import MomentObjective, Objective, chords, image
+from privacyfunnel.engine.oracles.oracle import UNIT, BoxOracle, Oracle
 from privacyfunnel.engine.proofs.branch_and_bound import Boxes, Branching
 from privacyfunnel.engine.settings import SETTINGS
 
 
 class BoxedChords:
-    """Chords over boxes of entries; a box is low, high, the input that is the largest, and a basis to start from."""
+    """Chords over boxes of entries; a box is low, high, the input that is the largest, and where its programme stands.
 
-    polish_every = SETTINGS.proofs.chord_polish
+    With `resumes`, a box whose programme was stopped early goes on where it was, in place of being cut.
+    """
+
     finds_vertices = False
     gather_factor = 0.0
 
-    def __init__(self, polytope: Polytope, objective: Objective) -> None:
-        self.polytope, self.objective = polytope, objective
-        self.batch = self.chunk = polytope.batch
+    def __init__(self, oracle: BoxOracle, objective: Objective, *, resumes: bool = False) -> None:
+        self.oracle, self.objective, self._resumes = oracle, objective, resumes
+        self.batch = self.chunk = oracle.batch
+        self.polish_every = SETTINGS.proofs.credal_polish if resumes else SETTINGS.proofs.chord_polish
         self._reach: FloatArray | None = None
 
     def _compute_reach(self, deadline: float) -> FloatArray:
-        """See Polytope.reach. It takes a programme per input, so it waits for the first proof that has time for it."""
+        """The largest entries. They take a programme per input, so they wait for the first proof that has time."""
         if self._reach is not None:
             return self._reach
-        reach = self.polytope.reach(deadline)
+        reach = self.oracle.reach(deadline)
         if time.monotonic() < deadline:
             self._reach = reach
         return reach
 
     def roots(self, prices: FloatArray, deadline: float) -> Boxes:
         """One box per input: that input is the largest entry."""
-        d, reach = self.polytope.inputs, self._compute_reach(deadline)
+        d, reach = prices.size, self._compute_reach(deadline)
         low = np.zeros((d, d))
-        np.fill_diagonal(low, 1.0 / self.polytope.support)
+        np.fill_diagonal(low, 1.0 / self.oracle.support)
         high = np.tile(np.minimum(reach, 0.5), (d, 1))
         np.fill_diagonal(high, reach)
         possible = np.flatnonzero(np.diag(low) <= np.diag(high))
-        basis = np.tile(self.polytope.basis, (d, 1))
-        return tighten_boxes(Boxes(np.full(d, -np.inf), (low, high, np.arange(d), basis))[possible])
+        boxes = Boxes(np.full(d, -np.inf), (low, high, np.arange(d), *self.oracle.box_states(d)))
+        return tighten_boxes(boxes[possible])
 
     def cut(self, boxes: Boxes, prices: FloatArray, goal: float, deadline: float) -> Branching:
         """Bound by the programmes of the boxes; shrink those that stay, and cut them where the chord errs most."""
-        p, d = self.polytope, self.polytope.inputs
         rounding = SETTINGS.tolerance.bound * (1.0 + float(np.abs(prices).max()))
-        low, high, largest, basis = boxes.parts
+        low, high, largest, *states = boxes.parts
         slope, constant = self._underestimator(low, high)
-        cost = np.zeros((len(boxes), p.low.size))
-        cost[:, :d] = slope - prices
-        solved = solve(replace(p.programmes(cost, low, high), basis=basis), goal - constant, deadline)
-        bound = np.maximum(solved.bound + constant, boxes.bound)
-        atoms = np.maximum(solved.x[:, :d], 0.0)
+        found = self.oracle.minimise_in_boxes(slope - prices, low, high, tuple(states), goal - constant, deadline)
+        bound = np.maximum(found.lower + constant, boxes.bound)
+        atoms = np.maximum(found.v, 0.0)
         inside = np.flatnonzero(bound < goal)
-        optimal, v = solved.optimal[inside], atoms[inside]
-        low, high = self._trim(
-            low[inside], high[inside], cost[inside], solved.multipliers[inside], goal - constant[inside] + rounding
-        )
-        v = np.clip(v, low, high)
-        error = self._errors(v, low, high)
-        # Where the chords no longer err, cutting cannot help: what the box says is final. Boxes are trimmed by the
-        # goal, so what was set aside costs no more than that for certain.
-        final: BoolArray = optimal & (error.sum(axis=1) <= rounding)
-        closed = min(goal, float(bound[inside][final].min(initial=np.inf)))
-        rest = np.flatnonzero(~final)
-        left = Boxes(bound[inside], (low, high, largest[inside], solved.basis[inside]))[rest]
-        return Branching(tighten_boxes(halve_boxes(left, v[rest], error[rest])), closed, atoms[solved.optimal])
+        room = (goal - constant + rounding - found.value)[inside]
+        low, high = trim_boxes(low[inside], high[inside], found.reduced[inside], room)
+        v = np.clip(atoms[inside], low, high)
+        error, optimal = self._errors(v, low, high), found.optimal[inside]
+        # Where the chords are exact, cutting cannot help: the bound of the box is final once its programme is solved.
+        # Boxes are trimmed by the goal, so what was set aside is certain to that only.
+        exact: BoolArray = error.sum(axis=1) <= rounding
+        closed = min(goal, float(bound[inside][exact & optimal].min(initial=np.inf)))
+        left = Boxes(bound[inside], (low, high, largest[inside], *(state[inside] for state in found.states)))
+        waiting = exact & ~optimal if self._resumes else np.zeros_like(exact)
+        rest = np.flatnonzero(~(exact & optimal) & ~waiting)
+        going = halve_boxes(left[rest], v[rest], error[rest])
+        if waiting.any():
+            going = Boxes.concatenate([going, left[np.flatnonzero(waiting)]])
+        return Branching(tighten_boxes(going), closed, atoms[found.optimal])
 
     def _underestimator(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Slopes and a constant: what is linear on each box, and no more than what an atom there costs."""
+        """Slopes and a constant: linear on each box, and no more than the cost of any atom there."""
         slope, intercept = chords(self.objective, low, high)
         return slope, intercept.sum(axis=1)
 
@@ -94,16 +93,6 @@ class BoxedChords:
         """By how much that lies below the cost of v, by entry."""
         slope, intercept = chords(self.objective, low, high)
         return np.asarray(self.objective.terms(v) - slope * v - intercept)
-
-    def _trim(
-        self, low: FloatArray, high: FloatArray, cost: FloatArray, multipliers: FloatArray, goal: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """See `trimmed`: the relaxation here is a programme with multipliers."""
-        p, d = self.polytope, self.polytope.inputs
-        box = p.programmes(cost, low, high)
-        reduced = cost - multipliers @ p.matrix
-        value = multipliers @ p.rhs + np.minimum(reduced * box.low, reduced * box.high).sum(axis=1)
-        return trim_boxes(low, high, reduced[:, :d], goal - value)
 
 
 def trim_boxes(
@@ -219,3 +208,62 @@ class ImageChords:
         holds = (low <= high + SETTINGS.tolerance.exact_chord).all(axis=1)
         low, high = low[holds], high[holds]
         return Boxes(bound[parent[holds]], (low, np.maximum(low, high)))
+
+
+class SquaredChords(BoxedChords):
+    r"""BoxedChords with a square in the cost, for hundreds of inputs and few secrets.
+
+    Write :math:`D = B B^\top`, and let d be any numbers with :math:`\tfrac12 (d_j + d_k) \ge D_{jk}` off the diagonal.
+    Then :math:`E_{jk} = \tfrac12 (d_j + d_k) - D_{jk}`, 0 on the diagonal, is nowhere negative, and since
+    :math:`\sum v = 1`
+
+    .. math:: v^\top D v = \sum_j (D_{jj} - d_j) v_j^2 + d\cdot v - v^\top E v .
+
+    On a box :math:`l \le v \le u` squares lie below their chords, :math:`v_j^2 \le (l_j + u_j) v_j - l_j u_j`, and
+    :math:`v^\top E v \ge 2 (E l)\cdot v - l^\top E l`, as :math:`v - l \ge 0`; where :math:`D_{jj} < d_j`, a tangent
+    replaces the chord. So the square is bounded by a linear function.
+
+    Where a protocol can be good, M is nearly the diagonal of the prior and D nearly the unit matrix: then E is small,
+    and an atom that costs little has one large entry. The first boxes ask which.
+    """
+
+    gather_factor = SETTINGS.proofs.squared_gather
+
+    def __init__(self, oracle: BoxOracle, objective: MomentObjective, reach: FloatArray | None = None) -> None:
+        super().__init__(oracle, objective)
+        self._reach = reach
+        D = objective.gram_matrix
+        self._even = off_diagonal_bound(D)
+        self._less = 0.5 * (self._even[:, None] + self._even) - D
+        np.fill_diagonal(self._less, 0.0)
+        own = np.diag(D) - self._even
+        self._own, self._short = np.maximum(own, 0.0), np.maximum(-own, 0.0)
+
+    def _underestimator(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """See BoxedChords."""
+        slope, constant = super()._underestimator(low, high)
+        at_low, middle = low @ self._less, 0.5 * (low + high)
+        slope = slope - self._own * (low + high) + self._short * 2 * middle - self._even + 2 * at_low
+        constant = constant + (low * high) @ self._own - middle**2 @ self._short
+        return slope, constant - (at_low * low).sum(axis=1)
+
+    def _errors(self, v: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
+        """See BoxedChords."""
+        beyond = v - low
+        square = self._own * beyond * (high - v) + self._short * (v - 0.5 * (low + high)) ** 2
+        square = square + beyond * (beyond @ self._less)
+        return super()._errors(v, low, high) + square
+
+
+def off_diagonal_bound(D: FloatArray) -> FloatArray:
+    """Small d with (d_j + d_k) / 2 >= D_jk for all j ≠ k.
+
+    The largest entry beside the diagonal will do; and if d will, so does its mean with max_k (2 D_jk − d_k), which is
+    no larger.
+    """
+    off = D.copy()
+    np.fill_diagonal(off, -np.inf)
+    d = off.max(axis=1)
+    for _ in range(SETTINGS.proofs.halvings):
+        d = 0.5 * (d + (2 * off - d).max(axis=1))
+    return np.asarray(d + max(0.0, float((off - 0.5 * (d[:, None] + d)).max())))

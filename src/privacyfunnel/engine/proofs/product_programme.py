@@ -7,6 +7,13 @@ Its dual values X stand for :math:`w w^\top`. The bound is evaluated by the form
 Rows themselves may arrive as well, where somebody sees from X that they are missing.
 
 Half of a box keeps the rows of the whole, so that its products, their basis and X are what its halves begin with.
+
+Rows that sets of priors ask of atoms, found where a proof by products misses them (products.py).
+
+Every pair of members P of A and R of B is a row :math:`(\beta R - \alpha P) / p \cdot v \ge 0` that atoms keep
+(hulls.py); there are far too many to multiply them all. A dual solution X stands for :math:`w w^\top`, and then
+:math:`X a_i` for a multiple of w, for every row :math:`a_i` that w keeps: where the worst members show that
+:math:`X a_i` is not allowed, the product of their row and :math:`a_i` is worth having.
 """
 
 from __future__ import annotations
@@ -19,7 +26,9 @@ import numpy as np
 
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
 from privacyfunnel.engine.lp.highs import INF, PRIMAL, Basis, Programme
+from privacyfunnel.engine.oracles.credal_constraints import CredalConstraints
 from privacyfunnel.engine.oracles.oracle import UNIT
+from privacyfunnel.engine.problem import Problem
 from privacyfunnel.engine.settings import SETTINGS
 
 ProductCuts = Callable[[FloatArray, FloatArray], tuple[FloatArray, IntArray]]
@@ -159,3 +168,26 @@ def find_violated_pairs(
     broken = np.flatnonzero(value < -SETTINGS.tolerance.violated_product)
     order = broken[np.argsort(value.ravel()[broken])[:count]]
     return order // len(rows), order % len(rows)
+
+
+class CredalProductCuts:
+    """The rows of a problem's sets that a dual solution breaks most, each with what it is to be multiplied by."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._rules, self._size = CredalConstraints.from_problem(problem), problem.size
+
+    def __call__(self, second: FloatArray, rows: FloatArray) -> tuple[FloatArray, IntArray]:
+        """See Missing."""
+        d = self._size
+        times = (rows @ second)[:, :d] if len(rows) < SETTINGS.proofs.most_credal_cuts else np.empty((0, d))
+        some = np.flatnonzero((times > SETTINGS.tolerance.entry).any(axis=1))
+        worst = self._rules.worst_constraint(times[some])
+        by = np.einsum("ij,ij->i", worst, times[some])
+        most = [
+            i
+            for i in np.argsort(by, kind="stable")[: SETTINGS.proofs.credal_cuts_per_round].tolist()
+            if by[i] < -SETTINGS.tolerance.violated_credal_product
+        ]
+        more = np.zeros((len(most), rows.shape[1]))
+        more[:, :d] = worst[most]
+        return more, some[most]

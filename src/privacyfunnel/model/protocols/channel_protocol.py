@@ -10,6 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray, Matrix, freeze
+from privacyfunnel.deprecation import DeprecatedAlias
 from privacyfunnel.errors import DistributionError, SizeError
 from privacyfunnel.model.comparisons import Comparisons, Leak, log_ratio
 from privacyfunnel.model.credal.credal_sets import CredalSets
@@ -57,16 +58,21 @@ class Protocol:
             object.__setattr__(self, "elsewhere", freeze(every[-1]))
 
     @property
-    def every(self) -> FloatArray:
+    def all_rows(self) -> FloatArray:
         """All rows, the one for anything else last where there is one."""
         return self.channel if self.elsewhere is None else np.vstack([self.channel, self.elsewhere])
 
-    def with_every(self, rows: FloatArray, outputs: tuple[Labels, ...] | None = None) -> Protocol:
+    def with_rows(self, rows: FloatArray, outputs: tuple[Labels, ...] | None = None) -> Protocol:
         """The same with these rows in the place of `every`, and other outputs if there are any."""
         rows, outputs = np.asarray(rows), self.outputs if outputs is None else outputs
         if self.elsewhere is None:
             return replace(self, channel=rows, outputs=outputs)
         return replace(self, channel=rows[:-1], outputs=outputs, elsewhere=rows[-1])
+
+    every = DeprecatedAlias("all_rows")
+    with_every = DeprecatedAlias("with_rows")
+    worst_over = DeprecatedAlias("worst_credal_leak")
+    quieter = DeprecatedAlias("mix_constant")
 
     def fits(self, joint: Joint) -> bool:
         """Whether the rows are the inputs that the joint has."""
@@ -93,10 +99,10 @@ class Protocol:
                 largest = comparisons.leak(float(sizes[pair, y]), int(pair), first + int(y))
         return largest
 
-    def worst_over(self, sets: CredalSets) -> Leak:
+    def worst_credal_leak(self, sets: CredalSets) -> Leak:
         """The output and pair of events with the largest log-ratio over all members of their sets."""
         listed = self.channel.shape[0]
-        return sets.worst(self.channel if sets.inputs == listed else self.every)
+        return sets.worst(self.channel if sets.inputs == listed else self.all_rows)
 
     def describe(self, leak: Leak, joint: Joint) -> str:
         """The leak in words."""
@@ -118,9 +124,9 @@ class Protocol:
         """I(X;Y) in nats."""
         return information(self.joint_with_values(joint))
 
-    def quieter(self, p_y: FloatArray, sliver: float) -> Protocol:
+    def mix_constant(self, p_y: FloatArray, sliver: float) -> Protocol:
         """With chance `sliver` the output is drawn from p(y) whatever the input: every ratio moves towards 1."""
-        return self.with_every((1 - sliver) * self.every + sliver * p_y[None, :])
+        return self.with_rows((1 - sliver) * self.all_rows + sliver * p_y[None, :])
 
     def as_values(self, joint: Joint) -> Protocol:
         """Publish, instead of an output, a value drawn from what the output stands for.
@@ -134,8 +140,8 @@ class Protocol:
         p_y = p_xy.sum(axis=0)
         # An output that never comes stands for nobody in particular; only inputs that never come lead to it.
         posterior = np.divide(p_xy, p_y, out=np.repeat(joint.p_x[:, None], len(p_y), axis=1), where=p_y > 0).T
-        every = self.every @ posterior
-        return self.with_every(every / every.sum(axis=1, keepdims=True), joint.values)
+        every = self.all_rows @ posterior
+        return self.with_rows(every / every.sum(axis=1, keepdims=True), joint.values)
 
 
 def check_channel_size(inputs: int, outputs: int, what: str, instead: str) -> None:

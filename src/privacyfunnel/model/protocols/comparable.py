@@ -16,7 +16,7 @@ class Comparable(Shape):
     def worst(self, comparisons: Comparisons) -> Leak:
         """The output and pair of events with the largest log-ratio."""
 
-    def worst_over(self, sets: CredalSets) -> Leak:
+    def worst_credal_leak(self, sets: CredalSets) -> Leak:
         """The same where only a set of distributions is known for each event: the largest over all their members."""
 
     def mutual_information(self, joint: Joint) -> float:

@@ -71,7 +71,7 @@ class ForcedResponse:
                 largest = comparisons.leak(float(sizes[row, y]), first + row, y)
         return largest
 
-    def worst_over(self, sets: CredalSets) -> Leak:
+    def worst_credal_leak(self, sets: CredalSets) -> Leak:
         """The same over all members of sets of priors."""
         lowest, highest = cell_bounds(sets)
         low, high = (self.output_chances(bound / SCALE) for bound in (lowest, highest))
@@ -99,7 +99,7 @@ class ForcedResponse:
         given = entropy_terms(r).sum() - entropy_terms(own) + entropy_terms(self.truth + own)
         return max(0.0, h_y - float(joint.p_x @ given))
 
-    def quieter(self, share: float) -> ForcedResponse:
+    def mix_constant(self, share: float) -> ForcedResponse:
         """The same with less truth, by that share of it, and more noise of the same kind."""
         if self.truth >= 1:  # noise of no kind: any will do
             noise = np.full(len(self.noise), share / len(self.noise))

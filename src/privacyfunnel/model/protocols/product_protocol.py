@@ -65,7 +65,7 @@ class ProductProtocol:
                     break
         return largest
 
-    def worst_over(self, sets: CredalSets) -> Leak:
+    def worst_credal_leak(self, sets: CredalSets) -> Leak:
         """The output, one number per attribute, and the pair with the largest log-ratio over all members of sets."""
         leak = sets.worst(multiply_channels(self.channels, self.combos))
         output = np.unravel_index(leak.output or 0, [channel.shape[1] for channel in self.channels])
@@ -113,15 +113,15 @@ class ProductProtocol:
 
     def as_values(self, joint: Joint) -> ProductProtocol:
         """Every attribute's output replaced by a value drawn from what it stands for; the promise stands."""
-        factors = (factor.as_values(joint.onto([j])) for j, factor in enumerate(self.factors))
+        factors = (factor.as_values(joint.project([j])) for j, factor in enumerate(self.factors))
         return ProductProtocol(tuple(factors), self.combos)
 
-    def quieter(self, joint: Joint, sliver: float) -> ProductProtocol:
+    def mix_constant(self, joint: Joint, sliver: float) -> ProductProtocol:
         """With chance `sliver` each attribute's output is drawn from its distribution whatever the value."""
         factors = []
         for j, factor in enumerate(self.factors):
             p_y = np.bincount(self.combos[:, j], joint.p_x) @ factor.channel
-            factors.append(factor.quieter(p_y / p_y.sum(), sliver))
+            factors.append(factor.mix_constant(p_y / p_y.sum(), sliver))
         return ProductProtocol(tuple(factors), self.combos)
 
 
@@ -145,8 +145,8 @@ def worst_leak(joint: Joint, promise: Promise, product: ProductProtocol) -> Leak
     for block in promise.comparisons(joint, False):
         found = product.worst(block, worst.epsilon)
         worst = found if found.output is not None and (worst.output is None or found.epsilon > worst.epsilon) else worst
-    sets = promise.sets(joint)
-    return worst if sets is None else max(worst, product.worst_over(sets), key=lambda leak: leak.epsilon)
+    sets = promise.credal_sets(joint)
+    return worst if sets is None else max(worst, product.worst_credal_leak(sets), key=lambda leak: leak.epsilon)
 
 
 def pair_bounds(channels: Sequence[FloatArray], combos: IntArray, comparisons: Comparisons) -> FloatArray:

@@ -77,9 +77,9 @@ class SparseProtocol:
         """The output and pair of events with the largest log-ratio."""
         return self.measure(comparisons)[0]
 
-    def worst_over(self, sets: CredalSets) -> Leak:
+    def worst_credal_leak(self, sets: CredalSets) -> Leak:
         """The same over all members of sets, from a table of all chances."""
-        return self.table.worst_over(sets)
+        return self.table.worst_credal_leak(sets)
 
     def joint_with_values(self, joint: Joint) -> sparse.csr_array:
         """p(x, y)."""
@@ -91,7 +91,7 @@ class SparseProtocol:
         x, y, chance = nonzero_entries(p_xy)
         return max(0.0, float(chance @ np.log(chance / joint.p_x[x] / p_xy.sum(axis=0)[y])))
 
-    def quieter(self, joint: Joint, sliver: float) -> SparseProtocol:
+    def mix_constant(self, joint: Joint, sliver: float) -> SparseProtocol:
         r"""With chance `sliver` a value leads to what does not depend on the secret: ratios move towards 1.
 
         Some values, likely ones of each secret, lead to any output as the table does, with chances a of which every

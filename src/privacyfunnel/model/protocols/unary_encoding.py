@@ -74,7 +74,7 @@ class UnaryEncoding:
                 largest = comparisons.leak(size, first + row, output)
         return largest
 
-    def worst_over(self, sets: CredalSets) -> Leak:
+    def worst_credal_leak(self, sets: CredalSets) -> Leak:
         """A pair of events and a number that no log-ratio exceeds, over all sets of values and all members of theirs.
 
         At α = ∞ only single values and the empty set are published, and the number is the largest ratio itself.

@@ -91,7 +91,7 @@ class LinearUse(Use):
         if not self.margin:
             return float(of_action.min(axis=1).sum())
         if protocol.outputs != joint.values:
-            raise ParameterError(f"{self.called} is measured where outputs are values; these are not.")
+            raise ParameterError(f"{self.full_name} is measured where outputs are values; these are not.")
         return float(np.trace(of_action))
 
 
@@ -104,7 +104,7 @@ class Values(LinearUse):
     name: ClassVar[str] = "values"
 
     @property
-    def called(self) -> str:
+    def full_name(self) -> str:
         return f"{self.name}:{MARGIN}" if self.margin else self.name
 
     @property
@@ -112,7 +112,7 @@ class Values(LinearUse):
         return "chance that the published value is not the true one" if self.margin else "chance of a wrong guess"
 
     @property
-    def of_values(self) -> Values:
+    def value_use(self) -> Values:
         return replace(self, published=True)
 
     def refuse(self, joint: Joint) -> None:
@@ -138,7 +138,7 @@ class Distance(LinearUse):
     name: ClassVar[str] = "distance"
 
     @property
-    def called(self) -> str:
+    def full_name(self) -> str:
         return f"{self.name}:{self.cost}{f',{MARGIN}' if self.margin else ''}"
 
     @property
@@ -146,14 +146,14 @@ class Distance(LinearUse):
         return UNITS.get(self.cost, "expected cost")
 
     @property
-    def of_values(self) -> Distance:
+    def value_use(self) -> Distance:
         return replace(self, published=True)
 
     @property
     def _acts_by_number(self) -> bool:
         return self.table is None and self.cost == SQUARED and not (self.margin or self.published)
 
-    def ordered(self, orders: Orders) -> Distance:
+    def with_orders(self, orders: Orders) -> Distance:
         return replace(self, orders=orders)
 
     def refuse(self, joint: Joint) -> None:
@@ -195,8 +195,8 @@ def resolve_value_use(use: Use, joint: Joint, orders: Orders = ()) -> Use:
     One that says nothing about single values (information, statistics) leaves each as often as it was, so that the
     table can be counted as it is, and otherwise as right as can be: and near where all stand on a line.
     """
-    if use.of_values is not None:
-        return use.of_values
+    if use.value_use is not None:
+        return use.value_use
     return Distance(NEARBY, margin=True, orders=orders) if all_have_positions(joint, orders) else Values(margin=True)
 
 

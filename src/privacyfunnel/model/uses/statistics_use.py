@@ -18,6 +18,7 @@ from typing import ClassVar
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray
+from privacyfunnel.deprecation import DeprecatedAlias
 from privacyfunnel.errors import ColumnError, ParameterError, check_positive
 from privacyfunnel.model.contingency_csv import read_table
 from privacyfunnel.model.joint import Joint
@@ -50,7 +51,9 @@ class Workload:
         if twice:
             raise ColumnError(f"a workload names a value once; '{self.name}' names '{twice[0]}' twice. Mend it.")
 
-    def of(self, joint: Joint) -> FloatArray:
+    of = DeprecatedAlias("query_matrix")
+
+    def query_matrix(self, joint: Joint) -> FloatArray:
         """The queries over the joint's values."""
         if joint.m != 1:
             raise ParameterError(f"a table of queries is for one column; {joint.m} are published. Name their margins.")
@@ -83,7 +86,7 @@ class Statistics(Use):
     finest: ClassVar[float] = FINEST
 
     @property
-    def called(self) -> str:
+    def full_name(self) -> str:
         said = [*self.columns, *([] if self.workload is None else [self.workload.name])]
         said += [self.weights_name or "weighted"] if self.weights else []
         said += [POPULATION] if self.population else []
@@ -97,7 +100,7 @@ class Statistics(Use):
         W = self.queries(joint)
         if not (W - W[:, :1]).any():
             raise ParameterError(
-                f"queries must ask for what differs between values; those of '{self.called}' are the same for all. "
+                f"queries must ask for what differs between values; those of '{self.full_name}' are the same for all. "
                 "Name others."
             )
 
@@ -116,7 +119,7 @@ class Statistics(Use):
 
     def _unweighted_queries(self, joint: Joint) -> FloatArray:
         if self.workload is not None:
-            return self.workload.of(joint)
+            return self.workload.query_matrix(joint)
         if not self.columns:
             return np.eye(joint.a)
         names = [attribute.name for attribute in joint.attributes]
@@ -178,7 +181,7 @@ class Balanced(Use):
             )
 
     @property
-    def called(self) -> str:
+    def full_name(self) -> str:
         return self.name if self.kept == KEPT else f"{self.name}:{self.kept:g}"
 
     @property
@@ -186,7 +189,7 @@ class Balanced(Use):
         return self.statistics.unit
 
     @property
-    def alike_everywhere(self) -> bool:
+    def ignores_promise(self) -> bool:
         return False  # its share is one of what the promise allows
 
     def refuse(self, joint: Joint) -> None:

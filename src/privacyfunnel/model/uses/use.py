@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
+from privacyfunnel.deprecation import DeprecatedAlias, adopt_deprecated_overrides
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.protocols.channel_protocol import Protocol
 from privacyfunnel.model.uses.ordinal_scale import Orders
@@ -21,8 +22,17 @@ class Use(ABC):
     name: ClassVar[str]  # under which it is asked for, and its solver found
     finest: ClassVar[float] = 0.0  # of the value: no smaller gap between value and bound is sought
 
+    def __init_subclass__(cls) -> None:
+        adopt_deprecated_overrides(cls)
+
+    called = DeprecatedAlias("full_name")
+    of_values = DeprecatedAlias("value_use")
+    ordered = DeprecatedAlias("with_orders")
+    alike_everywhere = DeprecatedAlias("ignores_promise")
+    near_enough = DeprecatedAlias("tolerance")
+
     @property
-    def called(self) -> str:
+    def full_name(self) -> str:
         """The name with what was asked for besides, as it is written behind --for."""
         return self.name
 
@@ -37,7 +47,7 @@ class Use(ABC):
         return True
 
     @property
-    def alike_everywhere(self) -> bool:
+    def ignores_promise(self) -> bool:
         """Whether it asks the same under every promise, so that a protocol for a smaller ε serves a larger one."""
         return True
 
@@ -47,7 +57,7 @@ class Use(ABC):
         return False
 
     @property
-    def of_values(self) -> Use | None:
+    def value_use(self) -> Use | None:
         """The same use where what is published must be original values; None where that is no way to serve it."""
         return None
 
@@ -56,11 +66,11 @@ class Use(ABC):
         """The orders that the owner has given, where the use looks at any."""
         return ()
 
-    def ordered(self, orders: Orders) -> Use:
+    def with_orders(self, orders: Orders) -> Use:
         """The same use where the owner has said in which order the values of some columns stand."""
         return self
 
-    def near_enough(self, gap: float, value: float) -> float:
+    def tolerance(self, gap: float, value: float) -> float:
         """How near to its bound a value has to come, where `gap` was asked for: no nearer than `finest`."""
         return max(gap, self.finest * abs(value))
 
@@ -102,6 +112,7 @@ class UseValue:
     value: float
     bound: float | None  # no protocol that keeps the promise does better; None where nothing was proved
     stopped: str | None = None  # what ended the search for it: gap, time or nothing left to try; None without a search
+    strategy: str | None = None  # how the optimum was computed; None without an optimum
 
     @property
     def is_unproved(self) -> bool:

@@ -178,10 +178,10 @@ def _align_mechanism(joint: Joint, sealed: SealedProtocol) -> Mechanism:
     values = [domain.input_labels([value[j] for j in columns]) for value in joint.values]
     x = look_up_labels(values, domain.values, joint.weights.sum(axis=0), [at.name for at in domain.attributes])
     if not sealed.sees_secret:
-        return sealed.law.restrict_inputs(x)
+        return sealed.mechanism.restrict_inputs(x)
     s = look_up_labels(joint.secrets, domain.secrets, joint.weights.sum(axis=1), domain.secret_columns)
     inputs: IntArray = (s[:, None] * len(domain.values) + x[None, :]).reshape(-1)
-    return sealed.law.restrict_inputs(inputs)
+    return sealed.mechanism.restrict_inputs(inputs)
 
 
 def look_up_labels(wanted: Sequence[Any], known: Sequence[Any], rows: NDArray[Any], columns: Sequence[str]) -> IntArray:

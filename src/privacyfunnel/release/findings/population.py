@@ -102,7 +102,7 @@ def population_bound(law: Mechanism, promise: Promise, joint: Joint, most: int =
 
     Raises nothing: a release or an audit stands without it.
     """
-    plain = promise if promise.made_of is None else promise.made_of[0]
+    plain = promise if promise.components is None else promise.components[0]
     stated = plain.population
     rows = joint.total if stated is None else stated.rows  # counts with noise do not add up to what is public
     try:
@@ -116,16 +116,18 @@ def population_bound(law: Mechanism, promise: Promise, joint: Joint, most: int =
     rare = {s: label for s, label in enumerate(joint.secrets) if 0 < joint.weights[s].sum() < rule.rare}
 
     def prior_sets(rule: CredalRule) -> CredalSets:
-        return rule.credal_sets(lambda c: plain.asked(c, joint.m, law.sees_secret), joint, law.sees_secret)
+        return rule.credal_sets(lambda c: plain.group_pairs(c, joint.m, law.sees_secret), joint, law.sees_secret)
 
     try:
         each = prior_sets(rule.without_pooling()) if rare else None
-        alone = {} if each is None else {rare[s]: law.worst_over(each.select_secret(s)).leak.epsilon for s in rare}
+        alone = (
+            {} if each is None else {rare[s]: law.worst_credal_leak(each.select_secret(s)).leak.epsilon for s in rare}
+        )
         try:
-            all_of_them = plain.sets(joint, law.sees_secret) or prior_sets(rule)
+            all_of_them = plain.credal_sets(joint, law.sees_secret) or prior_sets(rule)
         except ParameterError:  # one group is left
             return PopulationBound(rows, float(rule.confidence), math.inf, TOO_FEW, False, rule.rare, alone)
-        leak = law.worst_over(all_of_them).leak
+        leak = law.worst_credal_leak(all_of_them).leak
     except SizeError:
         return None
     because = _find_reason(leak, law, joint)
@@ -150,7 +152,7 @@ def _work(law: Mechanism, promise: Promise, joint: Joint, most: int) -> int:
     """How many numbers the worst members of all sets take, for all outputs; counted until they are too many."""
     inputs, events = joint.a * (joint.c if law.sees_secret else 1), 0
     outputs = max(law.observation_size // max(law.inputs, 1), 1)
-    for asked in promise.asked(joint.c, joint.m, law.sees_secret):
+    for asked in promise.group_pairs(joint.c, joint.m, law.sees_secret):
         classes = len(np.unique(joint.combos[:, asked.known], axis=0)) if asked.known else 1
         events += classes * max(2 * joint.c * inputs, len(asked.pairs))
         if events * max(outputs, BOUND) > most:

@@ -137,12 +137,12 @@ def _smaller_tables(joint: Joint, edges: Mapping[str, tuple[float, ...]]) -> Ite
     """A column less each, and every second edge less in each binned column."""
     for j, attribute in enumerate(joint.attributes):
         if joint.m > 1:
-            yield f"without {attribute.name}", joint.onto([k for k in range(joint.m) if k != j])
+            yield f"without {attribute.name}", joint.project([k for k in range(joint.m) if k != j])
         mine = edges.get(attribute.name, ())
         if len(mine) > 1:
             fewer = ",".join(map(format_number, mine[1::2]))
             labels = _coarsen_labels(attribute.labels, mine)
-            yield f"with --bin {attribute.name}={fewer}", joint.relabelled(j, labels)
+            yield f"with --bin {attribute.name}={fewer}", joint.relabel(j, labels)
 
 
 def _coarsen_labels(labels: tuple[str, ...], edges: tuple[float, ...]) -> list[str]:

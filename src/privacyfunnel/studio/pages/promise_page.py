@@ -55,7 +55,7 @@ def beliefs(choices: Choices) -> dict[str, Any]:
 
 
 def _belief_range(promise: Any, prior: float) -> tuple[str, str]:
-    least, most = promise.movable(prior, promise.epsilon)
+    least, most = promise.belief_bounds(prior, promise.epsilon)
     return format_percent(least, up=False), format_percent(most, up=True)
 
 

@@ -38,7 +38,7 @@ def audit(
     facts = [
         ("rows", f"{found.rows:,}"),
         ("promise", f"{sealed.promise.name} ε = {sealed.promise.epsilon:g} about {about} holds"),
-        ("certified", f"ε = {found.certified:.6g} now, {sealed.epsilon:.6g} stated, {sealed.law.check_method}"),
+        ("certified", f"ε = {found.certified:.6g} now, {sealed.epsilon:.6g} stated, {sealed.mechanism.check_method}"),
     ]
     if found.people is not None:
         facts.append(("people", found.people.describe_with_table(found.certified)))

@@ -121,7 +121,7 @@ def _best(found: DesignResult, limit: float | None, seconds: float) -> Best:
         kept=sealed.information / sealed.entropy if sealed.entropy else 1.0,
         most=None if sealed.bound is None or not sealed.entropy else sealed.bound / sealed.entropy,
         certified=sealed.epsilon,
-        use=worth.use.called,
+        use=worth.use.full_name,
         value=worth.value,
         bound=worth.bound,
         unit=worth.use.unit,

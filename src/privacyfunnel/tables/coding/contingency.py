@@ -145,6 +145,10 @@ class Contingency:
     published: Variable
 
     @property
+    def secret_columns(self) -> tuple[str, ...]:
+        return self.secret.columns
+
+    @property
     def secret_labels(self) -> tuple[str, ...]:
         return self.secret.labels
 

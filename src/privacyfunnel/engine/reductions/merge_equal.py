@@ -1,4 +1,4 @@
-r"""Telling alike inputs apart: from a split over parts, whose inputs no row can tell apart, to a split over inputs.
+r"""Inputs that no constraint distinguishes are merged; at the end each is named on its own, at no cost.
 
 An atom that names one input of each of its parts costs what the atom over parts does, however the inputs are combined;
 they must only average to the prior. The inputs of a part lie side by side on [0, 1], each as wide as its share, and so
@@ -10,11 +10,54 @@ hardly one is named by two. A point of [0, 1] picks a place in the atom's stretc
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 import numpy as np
 
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray, Matrix, dense, nonzero_entries, sparse
-from privacyfunnel.engine.problem import Split
+from privacyfunnel.engine.problem import Problem, Split
+from privacyfunnel.engine.reductions.base import PartsProblem, functionals
 from privacyfunnel.engine.settings import SETTINGS
+
+
+class MergedProblem(PartsProblem):
+    """The problem over parts of equal inputs."""
+
+    __slots__ = ()
+
+    def invert(self, split: Split, most_atoms: int | None = None) -> Split:
+        """Every atom names one input of each part, as far as `most_atoms` allow."""
+        if self.problem.size == self.original.size:
+            return replace(split, atoms=densify_if_small(split.atoms))
+        named = refine_merged(split, self.part_of, self.share, most_atoms)
+        return replace(named, value=float(named.weights @ self.original.costs(named.atoms)))
+
+
+@dataclass(frozen=True, slots=True)
+class MergeEqual:
+    """Merge inputs whose columns are equal, where every input is a value of its own."""
+
+    def accepts(self, problem: Problem) -> bool:
+        """A credal set may distinguish what the table does not; without constraints all inputs are equal."""
+        return problem.credal_sets is None and (problem.objective.is_identity or not len(problem.constraints))
+
+    def apply(self, problem: Problem) -> MergedProblem:
+        """The problem over parts of equal inputs."""
+        d = problem.size
+        if not self.accepts(problem):
+            return MergedProblem.identity(problem)
+        if not len(problem.constraints):
+            return MergedProblem.from_parts(problem, np.zeros(d, dtype=np.int64))
+        columns = functionals(problem)
+        scale = np.maximum(np.abs(columns).max(axis=1, keepdims=True), SETTINGS.tolerance.tiny)
+        order = np.lexsort(np.round(columns / scale, SETTINGS.tolerance.atom_digits))
+        part_of, parts, first = np.zeros(d, dtype=np.int64), 0, int(order[0])
+        for other in order[1:]:
+            if (np.abs(columns[:, first] - columns[:, other]) > SETTINGS.tolerance.merged * scale[:, 0]).any():
+                parts += 1
+                first = int(other)
+            part_of[other] = parts
+        return MergedProblem.identity(problem) if parts + 1 == d else MergedProblem.from_parts(problem, part_of)
 
 
 def refine_merged(split: Split, part_of: IntArray, share: FloatArray, most_atoms: int | None) -> Split:
@@ -60,7 +103,7 @@ def refine_merged(split: Split, part_of: IntArray, share: FloatArray, most_atoms
     of = np.repeat(np.arange(len(named)), [len(inputs) for inputs in named])
     cells = (of, np.concatenate(named))
     atoms = sparse.csr_array((np.concatenate(having), cells), shape=(len(named), size))
-    return Split(np.array(weights), densify_if_small(atoms), split.value, split.bound)
+    return replace(split, weights=np.array(weights), atoms=densify_if_small(atoms))
 
 
 def _stretches(part: IntArray, mass: FloatArray) -> FloatArray:

@@ -1,0 +1,26 @@
+"""The short form: every option in some pair, all kinds of frames and files, and what is known to be broken."""
+
+import pytest
+
+from tests.adversary.__main__ import attack_once
+from tests.adversary.cases import CASES, KNOWN_BROKEN, OPTIONS, SHORT, SHORT_BROKEN
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_no_more_leaks_than_was_promised(name: str) -> None:
+    found = attack_once(SHORT[name], 0, seed=33, rows=3_000, releases=1)
+    assert not found.broken, f"at least {found.lower:.3f} nats leak, {found.allowed:g} are allowed; {found.worst}"
+
+
+@pytest.mark.parametrize("name", SHORT_BROKEN)
+def test_what_is_known_to_be_broken_is_found_until_somebody_mends_it(name: str) -> None:
+    found = attack_once(KNOWN_BROKEN[name], 0, seed=33, rows=3_000, releases=3)
+    assert found.broken, f"{name} is mended, or hidden ({found.refusal}): move it from KNOWN_BROKEN to CASES"
+
+
+def test_every_option_is_attacked_alone_and_most_in_pairs() -> None:
+    assert set(OPTIONS) <= set(CASES)
+    for name in OPTIONS:
+        assert any(name in short for short in SHORT)
+        assert sum(f"{name} + " in case or case.endswith(f" + {name}") for case in CASES) >= len(OPTIONS) // 2
+    assert not set(CASES) & set(KNOWN_BROKEN)
