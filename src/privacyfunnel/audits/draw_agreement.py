@@ -1,6 +1,6 @@
-"""Did a sanitised table come from its protocol?
+"""Draw agreement: were the rows of a sanitised table drawn from its protocol?
 
-It is judged by a chi-square test of how often each input became each output, row by row where the order of the rows is
+It is tested by a chi-square test of how often each input became each output, row by row where the order of the rows is
 known and by counts of outputs else; and by whether outputs follow the secret beyond that, or a seed that one can guess.
 """
 
@@ -40,7 +40,7 @@ LEAST_EXPECTED = 20  # cells that expect fewer rows are joined before they are c
 
 @dataclass(frozen=True, slots=True)
 class DrawAgreement:
-    """How well a sanitised table agrees with the law it should be drawn from."""
+    """How well a sanitised table agrees with the mechanism it should be drawn from."""
 
     rows: int
     statistic: float
@@ -82,7 +82,7 @@ def chi_square(counts: IntArray, channel: FloatArray) -> tuple[float, int]:
 def judge_draw(
     sealed: SealedProtocol, found: MatchedTable, table: Table, order: RowNumbers | None, keep: Sequence[str]
 ) -> DrawAgreement:
-    """Compare the sanitised rows with the law; raise where they did not come from it."""
+    """Compare the sanitised rows with the mechanism; raise where they were not drawn from it."""
     way = detect_layout(sealed, table.columns, table.name)
     beside = check_columns(table.name, table.columns, way.names, sealed.domain.secret_columns, keep)
     if order is None:

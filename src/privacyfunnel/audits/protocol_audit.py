@@ -1,8 +1,9 @@
-"""Audit: does the promise hold, from the files alone, and did the draw follow the protocol?
+"""Audit: does the promise hold for these files, and were the rows drawn from the protocol?
 
 The promise is checked again in exact arithmetic: the integers of the protocol file against the counts of the table. The
 draw is judged by a chi-square test of how often each input became each output, and by whether outputs follow the secret
-beyond that. Whatever else the files claim is measured, or said to be unchecked.
+beyond that. Kept columns are judged together with the outputs, the file is compared with its values byte by byte, and
+the noise of a private design is tested against the table. Other claims are measured, or reported as unchecked.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ INDUCED_TOLERANCE = 1e-9  # a stated q(y | x) is written in floats, and only eve
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Audit:
-    """What an audit found: the promise holds."""
+    """The findings of an audit in which the promise holds."""
 
     sealed: SealedProtocol
     rows: int
@@ -121,8 +122,8 @@ def audit(
     (by default the one beside the table) how to undo a random one. Else only counts of outputs are compared.
 
     `keep` names the columns that were kept on purpose; any other that is not published is refused. `signed_by` is the
-    public key with which the files must be signed. `domain` is the public one of a private design, and says how its
-    secrets are called, which the file does not.
+    public key with which the files must be signed. `domain` is the public one of a private design, with the labels of
+    its secrets, which the file does not have.
 
     Raises
     ------
