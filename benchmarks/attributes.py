@@ -27,6 +27,7 @@ from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
 from privacyfunnel.model.protocols.channel_protocol import Protocol
 from privacyfunnel.model.protocols.product_protocol import ProductProtocol
 from privacyfunnel.release.sanitise import sanitise
+from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.tables.readers.adult import ADULT_COLUMNS, write_adult_csv
 
 TABLES = 10
@@ -89,7 +90,7 @@ def chain_on_four(promise: Promise) -> str:
 
 def chain_on_eight() -> str:
     """The whole table sanitised by a chain."""
-    done = sanitise(adult(), secret="occupation", publish=EIGHT, promise=LIP(1.0), method="chain", seed=0)
+    done = sanitise(adult(), ReleaseSpec(secret="occupation", publish=EIGHT, promise=LIP(1.0), method="chain", seed=0))
     return (
         f"{done.information:.3f} of {done.sealed.entropy:.3f} nats ({done.share_kept:.0%}), {done.rows:,} rows, "
         f"certified ε = {done.sealed.epsilon:.9f}"

@@ -14,14 +14,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import polars as pl
 
-from privacyfunnel import LIP, Effort, SealedProtocol, apply_file, spark
+from privacyfunnel import LIP, SealedProtocol, apply_file, spark
 from privacyfunnel import design as designed_here
-from privacyfunnel.release.sending import Sending
+from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.tables.readers.adult import write_adult_csv
 
 ROWS = int(os.environ.get("ROWS", "10000000"))
@@ -122,10 +123,12 @@ def main(rows: int = ROWS) -> None:
         cluster = Cluster(folder)
         df = cluster.session.read.parquet(str(people))
         print(f"{rows:,} rows, local[2]; goal: a draw ≤ {GOAL} × the identity on the same columns")
-        sealed = designed_here(adult, secret=SECRET, publish=PUBLISH, promise=LIP(1), method="randomised-response")
+        sealed = designed_here(
+            adult, ReleaseSpec(secret=SECRET, publish=PUBLISH, promise=LIP(1), method="randomised-response")
+        )
         same = df.select(PUBLISH, "id")
         handed = same.mapInArrow(identity, same.schema)
-        by_ids = {order: spark.apply(sealed, df, row_id="id", keep_order=order) for order in (True, False)}
+        by_ids = {order: spark.apply(sealed, df, ReleaseSpec(row_id="id", keep_order=order)) for order in (True, False)}
         cluster.compare(
             ("identity on the column and the id", nowhere(handed)),
             ("drawn by ids, in the order of the frame", nowhere(by_ids[True])),
@@ -153,7 +156,7 @@ def main(rows: int = ROWS) -> None:
 def chain(cluster: Cluster, folder: Path, adult: pl.DataFrame, df: Any) -> None:
     """A chain of four columns, on one machine without Spark and on Spark."""
     sealed: SealedProtocol = designed_here(
-        adult, secret=SECRET, publish=CHAIN, promise=LIP(1), method="chain", effort=Effort(0.01, 30.0)
+        adult, ReleaseSpec(secret=SECRET, publish=CHAIN, promise=LIP(1), method="chain", gap=0.01, time_limit=30.0)
     )
     sealed.save(folder / "protocol.json")
     here, there = folder / "here", folder / "there"
@@ -161,7 +164,7 @@ def chain(cluster: Cluster, folder: Path, adult: pl.DataFrame, df: Any) -> None:
 
     def alone() -> None:
         shutil.rmtree(here, ignore_errors=True)
-        apply_file(folder / "protocol.json", folder / "people.parquet", here, Sending(), again=True)
+        apply_file(folder / "protocol.json", folder / "people.parquet", replace(ReleaseSpec(), into=here, again=True))
 
     cluster.compare(
         (f"chain of {len(CHAIN)} columns, one machine without Spark", alone),

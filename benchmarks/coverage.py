@@ -24,6 +24,7 @@ from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.uses.statistics_use import Statistics
 from privacyfunnel.release.apply import apply
 from privacyfunnel.release.design import design
+from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.tables.readers.adult import write_adult_csv
 from privacyfunnel.tables.readers.eager_frames import FrameTable
 
@@ -34,7 +35,9 @@ EPSILONS = (0.5, 1.0)
 
 def measured(people: pl.DataFrame, secret: str, publish: tuple[str, ...], epsilon: float) -> None:
     """The lines of one release."""
-    sealed = design(people, secret=secret, publish=publish, epsilon=epsilon, with_shares=True, use=Statistics())
+    sealed = design(
+        people, ReleaseSpec(secret=secret, publish=publish, epsilon=epsilon, with_shares=True, use=Statistics())
+    )
     tables: list[tuple[str, ...]] = [(name,) for name in publish]
     if len(publish) > 1:
         tables.append(publish[:2])
@@ -58,7 +61,7 @@ def _covered(
     held: dict[tuple[str, ...], list[list[bool]]] = {columns: [] for columns in tables}
     wide: dict[tuple[str, ...], list[list[float]]] = {columns: [] for columns in tables}
     for seed in range(DRAWS):
-        drawn = apply(sealed, people, seed=seed).table
+        drawn = apply(sealed, people, ReleaseSpec(seed=seed)).table
         for table in estimate(sealed, drawn, columns=tables, shares=shares):
             cells = [(cell, truth[table.columns].get(cell.labels, 0.0)) for cell in table.cells]
             held[table.columns].append([cell.lower <= true <= cell.upper for cell, true in cells])

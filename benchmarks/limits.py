@@ -25,6 +25,7 @@ from privacyfunnel.model.uses.statistics_use import Statistics
 from privacyfunnel.release.sanitise import sanitise
 from privacyfunnel.report import cost_picture
 from privacyfunnel.report.release_page import Occasion, owner_page
+from privacyfunnel.spec import ReleaseSpec
 
 LIMIT = 5.0
 LARGEST = 10.0  # for twenty thousand values, of which merely the table takes a second
@@ -113,7 +114,17 @@ def with_a_report(seconds: float) -> Work:
     def solve() -> Found:
         columns = ["education", "race", "sex"]
         effort = Effort(1e-6, max(1.0, seconds - cost_picture.SECONDS))
-        release = sanitise(people, secret="occupation", publish=columns, epsilon=1.0, use="information", effort=effort)
+        release = sanitise(
+            people,
+            ReleaseSpec(
+                secret="occupation",
+                publish=columns,
+                epsilon=1.0,
+                use="information",
+                gap=effort.gap,
+                time_limit=effort.time_limit,
+            ),
+        )
         page = owner_page(release, Occasion(datetime.now(UTC), "adult.csv", "a benchmark"))
         bound = release.sealed.bound
         gap = None if bound is None else (bound - release.information) / release.sealed.entropy

@@ -32,6 +32,7 @@ from privacyfunnel.mechanisms.sealing import seal
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.promises import LIP
 from privacyfunnel.release.sanitise import sanitise
+from privacyfunnel.spec import ReleaseSpec
 
 GROWTH, GROWTH_GAP, GROWTH_SECONDS = (250, 500, 1000, 2000, 4000), 0.02, 120.0
 CHAIN_SECONDS, CHAIN_GIGABYTES, CHAIN_KEPT = 45.0, 1.0, 0.63  # and the share of H(X) that it keeps, no less
@@ -58,7 +59,17 @@ def chained(seconds: float) -> Work:
     people, effort = adult(), Effort(time_limit=seconds if seconds < CHAIN_SECONDS else None)
 
     def release() -> Found:
-        done = sanitise(people, secret="occupation", publish=EIGHT, epsilon=1.0, method="chain", effort=effort)
+        done = sanitise(
+            people,
+            ReleaseSpec(
+                secret="occupation",
+                publish=EIGHT,
+                epsilon=1.0,
+                method="chain",
+                gap=effort.gap,
+                time_limit=effort.time_limit,
+            ),
+        )
         kept, whole = done.information, done.sealed.entropy
         said = f"{kept:.3f} of {whole:.3f} nats, {kept / whole:.1%} (goal {CHAIN_KEPT:.0%}), {done.rows:,} rows"
         return Found(said, holds=kept >= CHAIN_KEPT * whole)

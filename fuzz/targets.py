@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from privacyfunnel.cli.options import parse_names
 from privacyfunnel.errors import InputError
 from privacyfunnel.mechanisms.sealing import SealedProtocol
+from privacyfunnel.spec.kinds import parse_names
 from privacyfunnel.tables.coding.bin_syntax import parse_bin
 from privacyfunnel.tables.coding.bins import Bins, bin_labels
 from privacyfunnel.tables.coding.encoding import encode

@@ -19,10 +19,18 @@ from threading import Lock
 from typing import Any, TextIO, cast
 
 import privacyfunnel
+from privacyfunnel.audits import seeds
 
-# Rooms that a command imports when it comes to them, and others never.
+# Packages that few commands import.
 SELDOM = ("privacyfunnel.__main__", "privacyfunnel.experiments", "privacyfunnel.studio", "privacyfunnel.spark")
 Prepare = Callable[[dict[str, Any]], None]
+
+FEW_SEEDS = 100  # that an audit in tests tries; those of tests are below
+
+
+def try_few_seeds() -> None:
+    """Let audits in this process try few seeds: trying all takes most of the time of an audit of a small table."""
+    seeds.TRIED = FEW_SEEDS
 
 
 class Children:
@@ -54,6 +62,7 @@ def serve(prepare: Prepare = lambda asked: None) -> None:
         if not module.name.startswith(SELDOM):
             with suppress(ImportError):  # of an extra that is not installed
                 importlib.import_module(module.name)
+    try_few_seeds()
     # Children have standard streams of their own, of which nothing is buffered here.
     with os.fdopen(os.dup(0), encoding="utf-8") as asked, os.fdopen(os.dup(1), "w", encoding="utf-8") as told:
         for line in asked:

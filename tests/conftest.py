@@ -10,6 +10,7 @@ from hypothesis import settings
 
 from privacyfunnel.release.ledger.ledger_file import NAME
 from privacyfunnel.tables.readers.adult import write_adult_csv
+from tests.children import try_few_seeds
 
 # The command is started some hundred times: its compiled modules are kept beside pytest's own cache, wherever the
 # environment would keep none.
@@ -20,6 +21,7 @@ os.environ["PYTHONPYCACHEPREFIX"] = str(Path(__file__).parents[1] / ".pytest_cac
 if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+try_few_seeds()
 settings.register_profile("here", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "here")

@@ -7,6 +7,7 @@ released as channel, sets, product and chain, audited from the public file and e
 import json
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product as combinations_of
 from pathlib import Path
@@ -30,8 +31,8 @@ from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, PROMISES, Promise
 from privacyfunnel.model.protocols.channel_protocol import Protocol
 from privacyfunnel.model.protocols.product_protocol import ProductProtocol
-from privacyfunnel.release.order import Order
 from privacyfunnel.release.sanitise import sanitise_file
+from privacyfunnel.spec import ReleaseSpec
 from tests.enumeration import best_over_posteriors
 from tests.strategies import joints, protocols_for
 
@@ -150,8 +151,8 @@ def people(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("method", ["optimal", "randomised-response", "unary-encoding", "product", "chain"])
 def test_it_is_released_audited_and_estimated_from(method: str, people: Path, tmp_path: Path) -> None:
     promise = EveryoneElse(1.0)
-    order = Order(("s",), ("a", "b"), promise, method)
-    done = sanitise_file(people, tmp_path / "out", order)
+    order = ReleaseSpec(secret=("s",), publish=("a", "b"), promise=promise, method=method)
+    done = sanitise_file(people, replace(order, into=tmp_path / "out"))
     protocol, table = tmp_path / "out" / "protocol.json", tmp_path / "out" / "sanitised.csv"
     assert 0 < done.sealed.epsilon <= 1.0
     assert json.loads(protocol.read_text(encoding="utf-8"))["promise"] == {"name": "EveryoneElse", "epsilon": 1.0}
@@ -166,7 +167,13 @@ def test_it_is_released_audited_and_estimated_from(method: str, people: Path, tm
 
 def test_a_release_that_breaks_it_is_caught_by_an_audit(people: Path, tmp_path: Path) -> None:
     """The promise is what is certified, not one of the usual ones: at a smaller size the same integers are refused."""
-    sanitise_file(people, tmp_path / "out", Order(("s",), ("a",), EveryoneElse(1.0), "optimal"))
+    sanitise_file(
+        people,
+        replace(
+            ReleaseSpec(secret=("s",), publish=("a",), promise=EveryoneElse(1.0), method="optimal"),
+            into=tmp_path / "out",
+        ),
+    )
     sealed = SealedProtocol.load(tmp_path / "out" / "protocol.json")
     joint = Joint.from_table(pl.read_csv(people), secret="s", publish="a")
     law = sealed.mechanism

@@ -15,7 +15,7 @@ from privacyfunnel.errors import PrivacyFunnelError
 TOLD = """
 errors PrivacyFunnelError InputError GuaranteeError
 scan audit audit_matrix design design_file apply apply_file Applied Sanitiser
-sanitise sanitise_file Release Order Bins Dialect Query MergeRare MergeSecrets Effort
+sanitise sanitise_file Release ReleaseSpec DesignResult Bins Dialect Query MergeRare MergeSecrets Effort
 estimate Estimates impute impute_file posterior combine
 Joint LDP LIP SRLIP Promise Protocol UnaryEncoding entropy mutual_information
 optimal Optimum randomised_response unary_encoding conditional_reporting product_protocol chain_protocol curve Curve

@@ -14,10 +14,11 @@ FLOW: tuple[tuple[str, ...], ...] = (
     ("tables", "model"),
     ("engine", "mechanisms"),
     ("designs",),
+    ("spec",),
     ("release",),
     ("audits", "estimation", "spark"),
     ("report",),
-    ("experiments", "studio", "library"),
+    ("experiments", "studio"),
     ("cli",),
     ("__main__",),
 )

@@ -22,6 +22,7 @@ from privacyfunnel.cli.spark_commands import PROGRAM_NAME, commands
 from privacyfunnel.errors import ColumnError, GuaranteeError, OutputError, ParameterError, TableError
 from privacyfunnel.mechanisms.sampling import RowKey
 from privacyfunnel.spark.single_draw import check_attempts
+from privacyfunnel.spec import ReleaseSpec
 
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
 ROWS = 3000
@@ -117,11 +118,11 @@ ASKED: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("law", ASKED)
 def test_spark_designs_and_draws_what_one_machine_does(law: str, df: Any, people: pl.DataFrame) -> None:
     asked: dict[str, Any] = {"secret": "job", "promise": LIP(0.7), **ASKED[law]}
-    sealed = spark.design(df, **asked)
-    assert sealed.to_text() == privacyfunnel.design(people, **asked).to_text()
+    sealed = spark.design(df, ReleaseSpec(**asked))
+    assert sealed.to_text() == privacyfunnel.design(people, ReleaseSpec(**asked)).to_text()
     key = RowKey.generate()
-    here = privacyfunnel.apply(sealed, people, row_id="id", key=key, keep="id", keep_order=True)
-    there = spark.apply(sealed, df, row_id="id", key=key, keep="id", keep_order=law != "channel")
+    here = privacyfunnel.apply(sealed, people, ReleaseSpec(row_id="id", key_file=key, keep="id", keep_order=True))
+    there = spark.apply(sealed, df, ReleaseSpec(row_id="id", key_file=key, keep="id", keep_order=law != "channel"))
     assert _rows(there) == sorted(here.table.rows())
     assert there.columns == here.table.columns
 
@@ -137,16 +138,18 @@ def test_cut_otherwise_and_with_workers_that_die_rows_are_the_same(
     key = RowKey.generate()
     few = df.select("id", "town")
     cut = few.repartition(2).mapInArrow(Dying(tmp_path), few.schema)
-    again = spark.apply(sealed, cut, row_id="id", key=key, keep="id")
+    again = spark.apply(sealed, cut, ReleaseSpec(row_id="id", key_file=key, keep="id"))
     counted = len([*tmp_path.iterdir()])
-    once = privacyfunnel.apply(sealed, people, row_id="id", key=key, keep="id").table.rows()
+    once = privacyfunnel.apply(sealed, people, ReleaseSpec(row_id="id", key_file=key, keep="id")).table.rows()
     assert _rows(again) == sorted(once)
     assert len([*tmp_path.iterdir()]) > counted > 0
     assert _rows(spark.apply(sealed, df, row_id="id", keep="id")) != sorted(once)  # with a fresh key
 
 
 def test_a_release_is_the_same_every_time_it_is_looked_at_and_in_an_order_of_its_own(df: Any) -> None:
-    found = spark.sanitise(df, secret="job", publish="town", promise=LIP(0.5), row_id="id", keep=["id", "the.age"])
+    found = spark.sanitise(
+        df, ReleaseSpec(secret="job", publish="town", promise=LIP(0.5), row_id="id", keep=["id", "the.age"])
+    )
     one, two = ([tuple(row) for row in found.table.collect()] for _ in range(2))
     assert one == two
     assert [row[-2] for row in one] != [row["id"] for row in df.collect()]
@@ -177,7 +180,7 @@ def test_without_ids_rows_are_drawn_as_the_protocol_says_and_keep_their_order_if
     df: Any, people: pl.DataFrame, tmp_path: Path
 ) -> None:
     asked: dict[str, Any] = {"secret": "job", "publish": "town", "promise": LIP(0.5), "keep": "id"}
-    found = spark.sanitise(df, **asked, into=str(tmp_path / "rows"), file_format="csv", keep_order=True)
+    found = spark.sanitise(df, ReleaseSpec(**asked, keep_order=True), into=str(tmp_path / "rows"), file_format="csv")
     found.sealed.save(tmp_path / "protocol.json")
     order = [row["id"] for row in df.collect()]
     assert pl.concat(map(pl.read_csv, sorted((tmp_path / "rows").glob("*.csv"))))["id"].to_list() == order
@@ -222,8 +225,8 @@ def test_what_a_protocol_does_not_know_is_refused_blurred_or_dropped(df: Any, pe
         spark.apply(sealed, df, row_id="id")
     for fate in ("blur", "drop"):
         key = RowKey.generate()
-        there = _rows(spark.apply(sealed, df, row_id="id", key=key, keep="id", unknown=fate))
-        here = privacyfunnel.apply(sealed, people, row_id="id", key=key, keep="id", unknown=fate)
+        there = _rows(spark.apply(sealed, df, ReleaseSpec(row_id="id", key_file=key, keep="id", unknown=fate)))
+        here = privacyfunnel.apply(sealed, people, ReleaseSpec(row_id="id", key_file=key, keep="id", unknown=fate))
         assert there == sorted(here.table.rows())
     with pytest.raises(TableError, match=f"knows none of {strange:,}"):
         spark.apply(sealed, df.where("town = 'Brno'"), row_id="id", unknown="drop")
@@ -244,17 +247,17 @@ def test_ids_and_columns_that_cannot_be_are_refused(df: Any, sealed: Any, people
         spark.apply(sealed, df, row_id="idd")
     with pytest.raises(ColumnError, match="Did you mean"):
         spark.design(df, secret="jobs", publish="town", promise=LIP(0.5))
-    seeing = privacyfunnel.design(people, secret="job", publish="town", promise=LIP(0.5), sees_secret=True)
+    seeing = privacyfunnel.design(people, ReleaseSpec(secret="job", publish="town", promise=LIP(0.5), sees_secret=True))
     with pytest.raises(ParameterError, match="looks at the secret"):
         spark.apply(seeing, df, row_id="id")
 
 
 def test_a_key_is_in_no_plan_log_setting_or_file(df: Any, disk: Path, people: pl.DataFrame) -> None:
     asked: dict[str, Any] = {"secret": "job", "promise": LIP(0.7), **ASKED["chain"]}
-    large = privacyfunnel.design(people, **asked | {"bins": {"the.age": [0, 15, 30, 45, 60, 75]}})
+    large = privacyfunnel.design(people, ReleaseSpec(**asked | {"bins": {"the.age": [0, 15, 30, 45, 60, 75]}}))
     assert len(large.to_text()) > 2048
     key = RowKey.generate()
-    drawn = spark.apply(large, df, row_id="id", key=key)
+    drawn = spark.apply(large, df, ReleaseSpec(row_id="id", key_file=key))
     drawn.collect()
     words = key.derive_words(large.digest, "id")
     told = drawn._jdf.queryExecution().toString() + repr(df.sparkSession.sparkContext.getConf().getAll())
@@ -277,8 +280,8 @@ def test_over_spark_connect_rows_are_the_same(
     df = remote.createDataFrame(_arrow(people))
     assert spark.design(df, secret="job", publish="town", promise=LIP(0.5)).to_text() == sealed.to_text()
     key = RowKey.generate()
-    here = privacyfunnel.apply(sealed, people, row_id="id", key=key, keep="id")
-    there = spark.apply(sealed, df, row_id="id", key=key, keep="id")
+    here = privacyfunnel.apply(sealed, people, ReleaseSpec(row_id="id", key_file=key, keep="id"))
+    there = spark.apply(sealed, df, ReleaseSpec(row_id="id", key_file=key, keep="id"))
     assert _rows(there) == sorted(here.table.rows())
     with pytest.raises(ParameterError, match="Over Spark Connect"):
         spark.apply(sealed, df, into=str(tmp_path / "rows"))
@@ -311,7 +314,7 @@ def test_the_command_designs_applies_and_sanitises(told: Any, people: pl.DataFra
     code, said, _ = told("apply", protocol, table, *ids, "--into", tmp_path / "rows")
     assert code == 0
     assert "drawn as before" in said
-    here = privacyfunnel.apply(protocol, people, row_id="id", key=key, keep="id").table
+    here = privacyfunnel.apply(protocol, people, ReleaseSpec(row_id="id", key_file=key, keep="id")).table
     assert pl.read_csv(tmp_path / "rows" / "*.csv", infer_schema=False).sort("id").equals(here.sort("id"))
     code, said, _ = told("sanitise", "--query", f"select * from parquet.`{table}`", *asked, "--into", out, "--json")
     assert code == 0

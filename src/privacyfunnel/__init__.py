@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from privacyfunnel import errors
     from privacyfunnel.audits.pram import audit_matrix
+    from privacyfunnel.audits.protocol_audit import audit
+    from privacyfunnel.audits.scan import scan
     from privacyfunnel.designs.baselines import conditional_reporting, randomised_response, unary_encoding
     from privacyfunnel.designs.chain.step_order import chain_protocol
     from privacyfunnel.designs.curve import Curve, curve
@@ -28,20 +30,7 @@ if TYPE_CHECKING:
     from privacyfunnel.designs.optimal.privacy_funnel import Funnel, OnAverage, funnel, optimal_on_average
     from privacyfunnel.designs.product.budgets import product_protocol
     from privacyfunnel.errors import GuaranteeError, InputError, PrivacyFunnelError
-    from privacyfunnel.estimation import Estimates, combine, impute_file, posterior
-    from privacyfunnel.library.doors import (
-        apply,
-        apply_file,
-        audit,
-        design,
-        design_file,
-        estimate,
-        impute,
-        sanitise,
-        sanitise_file,
-        scan,
-    )
-    from privacyfunnel.library.release import Release
+    from privacyfunnel.estimation import Estimates, combine, estimate, impute, impute_file, posterior
     from privacyfunnel.mechanisms.sealing import SealedProtocol, seal
     from privacyfunnel.model.information import entropy, mutual_information
     from privacyfunnel.model.joint import CountedTable, Joint
@@ -51,9 +40,12 @@ if TYPE_CHECKING:
     from privacyfunnel.model.uses.linear_use import Distance, Values
     from privacyfunnel.model.uses.statistics_use import Balanced, Statistics, Workload
     from privacyfunnel.model.uses.use import Information, Use
-    from privacyfunnel.release.apply import Applied
+    from privacyfunnel.release.apply import Applied, apply, apply_file
+    from privacyfunnel.release.design import DesignResult, design, design_file
     from privacyfunnel.release.estimator import Sanitiser
-    from privacyfunnel.release.order import Order
+    from privacyfunnel.release.release import Release
+    from privacyfunnel.release.sanitise import sanitise, sanitise_file
+    from privacyfunnel.spec import ReleaseSpec
     from privacyfunnel.tables.coding.bins import Bins
     from privacyfunnel.tables.coding.merges import MergeRare, MergeSecrets
     from privacyfunnel.tables.databases.query import Query
@@ -64,8 +56,8 @@ __version__ = "0.1.0"
 # Where each public name is at home.
 _MODULES = {
     "audit_matrix": "audits.pram",
-    "audit": "library.doors",
-    "scan": "library.doors",
+    "audit": "audits.protocol_audit",
+    "scan": "audits.scan",
     "chain_protocol": "designs.chain.step_order",
     "Curve": "designs.curve",
     "curve": "designs.curve",
@@ -85,8 +77,8 @@ _MODULES = {
     "PrivacyFunnelError": "errors",
     "Estimates": "estimation",
     "combine": "estimation",
-    "estimate": "library.doors",
-    "impute": "library.doors",
+    "estimate": "estimation",
+    "impute": "estimation",
     "impute_file": "estimation",
     "posterior": "estimation",
     "SealedProtocol": "mechanisms.sealing",
@@ -109,19 +101,26 @@ _MODULES = {
     "Use": "model.uses.use",
     "Applied": "release.apply",
     "Sanitiser": "release.estimator",
-    "apply": "library.doors",
-    "apply_file": "library.doors",
-    "design": "library.doors",
-    "design_file": "library.doors",
-    "Order": "release.order",
-    "Release": "library.release",
-    "sanitise": "library.doors",
-    "sanitise_file": "library.doors",
+    "apply": "release.apply",
+    "apply_file": "release.apply",
+    "design": "release.design",
+    "design_file": "release.design",
+    "DesignResult": "release.design",
+    "Release": "release.release",
+    "ReleaseSpec": "spec",
+    "sanitise": "release.sanitise",
+    "sanitise_file": "release.sanitise",
     "Bins": "tables.coding.bins",
     "Dialect": "tables.readers.formats",
     "Query": "tables.databases.query",
     "MergeRare": "tables.coding.merges",
     "MergeSecrets": "tables.coding.merges",
+}
+
+# Names of earlier versions, and what replaces them.
+_REPLACED = {
+    "Order": "ReleaseSpec: Order(secret=('s',), publish=('x',), promise=LIP(1), merges=(MergeRare(10),)) is "
+    "ReleaseSpec(secret='s', publish='x', promise=LIP(1), merge_rare=10)",
 }
 
 __all__ = [
@@ -132,6 +131,7 @@ __all__ = [
     "Balanced",
     "Bins",
     "Curve",
+    "DesignResult",
     "Dialect",
     "Distance",
     "Effort",
@@ -145,12 +145,12 @@ __all__ = [
     "MergeSecrets",
     "OnAverage",
     "Optimum",
-    "Order",
     "PrivacyFunnelError",
     "Promise",
     "Protocol",
     "Query",
     "Release",
+    "ReleaseSpec",
     "Sanitiser",
     "SealedProtocol",
     "Statistics",
@@ -188,19 +188,21 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> object:
-    if name == "errors":
-        return import_module("privacyfunnel.errors")
-    if name not in _MODULES:
-        raise AttributeError(f"module 'privacyfunnel' has no attribute '{name}'")
-    return getattr(import_module(f"privacyfunnel.{_MODULES[name]}"), name)
-
-
 def count_frame(frame: object, **columns: Any) -> CountedTable:
     """The counts of a data frame, as `Joint.from_table` takes them."""
     from privacyfunnel.tables.readers.lazy_frames import contingency_from_frame
 
     return contingency_from_frame(frame, **columns)
+
+
+def __getattr__(name: str) -> object:
+    if name == "errors":
+        return import_module("privacyfunnel.errors")
+    if name in _REPLACED:
+        raise ImportError(f"privacyfunnel.{name} was replaced by {_REPLACED[name]}.")
+    if name not in _MODULES:
+        raise AttributeError(f"module 'privacyfunnel' has no attribute '{name}'")
+    return getattr(import_module(f"privacyfunnel.{_MODULES[name]}"), name)
 
 
 def __dir__() -> list[str]:

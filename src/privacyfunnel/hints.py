@@ -21,7 +21,7 @@ _OPEN, _VALUE, _CLOSE = "\ue000", "\ue001", "\ue002"
 _HINT = re.compile(f"{_OPEN}([a-z_]+)(?:{_VALUE}([^{_CLOSE}]*))?{_CLOSE}")
 
 # Fields whose option on the command line is not the field's name with hyphens.
-OPTIONS: Mapping[str, str] = {"use": "for", "bins": "bin", "na": "na", "chain_order": "order"}
+OPTIONS: Mapping[str, str] = {"use": "for", "bins": "bin", "chain_order": "order"}
 _BY_COLUMN = frozenset({"bins"})  # given as COLUMN=HOW on the command line, as a mapping in Python
 
 
@@ -29,6 +29,15 @@ def hint(field: str, value: object = None) -> str:
     """The field, with an example of what to give it; a command or a switch has none."""
     shown = "" if value is None else f"{_VALUE}{value}"
     return f"{_OPEN}{field}{shown}{_CLOSE}"
+
+
+def option_name(field: str) -> str:
+    """The long option of a field.
+
+    >>> option_name("merge_rare"), option_name("as_"), option_name("bins")
+    ('--merge-rare', '--as', '--bin')
+    """
+    return "--" + OPTIONS.get(field, field.strip("_").replace("_", "-"))
 
 
 def word_for_command_line(sentence: str) -> str:
@@ -39,7 +48,7 @@ def word_for_command_line(sentence: str) -> str:
     """
 
     def option(field: str, value: str | None) -> str:
-        name = "--" + OPTIONS.get(field, field.strip("_").replace("_", "-"))
+        name = option_name(field)
         return name if value is None else f"{name} {value if '…' in value else shlex.quote(value)}"
 
     return _word(sentence, option)

@@ -16,8 +16,8 @@ from privacyfunnel.audits.protocol_audit import audit
 from privacyfunnel.errors import ColumnError, GuaranteeError, TableError
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.uses.use import Information
-from privacyfunnel.release.order import Order
 from privacyfunnel.release.sanitise import sanitise_file
+from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.tables.coding.bins import Bins
 
 METHODS = ["optimal", "randomised-response", "conditional-reporting", "unary-encoding"]
@@ -26,7 +26,7 @@ METHODS = ["optimal", "randomised-response", "conditional-reporting", "unary-enc
 def released(people: Path, into: Path, promise: Promise | None = None, *, method: str = "optimal", **more: Any) -> Path:
     asked: dict[str, Any] = {"secret": ("occupation",), "publish": ("education",), "method": method, "seed": 11}
     asked["use"] = Information()  # the quickest; an audit does not look at what a protocol is best for
-    sanitise_file(people, into, Order(promise=promise or LIP(1), **{**asked, **more}))
+    sanitise_file(people, replace(ReleaseSpec(promise=promise or LIP(1), **{**asked, **more}), into=into))
     return into
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -249,3 +251,10 @@ def test_claims_about_other_rows_are_said_to_be_unchecked(
     altered = rewritten(out, lambda c: (c["promise"].update(epsilon=9.0), c["certificate"].update(epsilon=9.0)))
     _, told, _ = said(capsys, "audit", altered, tmp_path / "other.csv")
     assert "nats are kept: stated, not checked (the file was made for other rows)" in told
+
+
+def test_an_audit_tries_thousands_of_seeds() -> None:
+    """In a process of its own: those of the tests try few."""
+    code = "from privacyfunnel.audits.seeds import guessable_seeds as g; print({0, 42, 1234, 4999, 12345} <= set(g()))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"

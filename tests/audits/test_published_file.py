@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +14,8 @@ from privacyfunnel import LIP
 from privacyfunnel.audits.protocol_audit import audit
 from privacyfunnel.errors import GuaranteeError
 from privacyfunnel.release.ledger.ledger_file import Ledger
-from privacyfunnel.release.order import Order
 from privacyfunnel.release.sanitise import sanitise_file
+from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.tables.writers.table_writer import write_batches
 
 SUFFIXES = ["csv", "tsv", "csv.gz", "csv.zst", "parquet", "arrow"]
@@ -51,8 +52,8 @@ def release(
 ) -> tuple[Path, Path, Path]:
     """The table, and the protocol and sanitised table made of it."""
     table = write(people, folder / f"people.{suffix}")
-    asked = Order(secret=("ill",), publish=("town",), promise=LIP(1), method="randomised-response", keep=keep)
-    sanitise_file(table, folder / "out", asked)
+    spec = ReleaseSpec(secret=("ill",), publish=("town",), promise=LIP(1), method="randomised-response", keep=keep)
+    sanitise_file(table, replace(spec, into=folder / "out"))
     return table, folder / "out" / "protocol.json", folder / "out" / f"sanitised.{suffix}"
 
 

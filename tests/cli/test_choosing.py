@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privacyfunnel import LDP, LIP
-from privacyfunnel.cli.epsilon_meaning import epsilon_of_factor
+from privacyfunnel.spec.checks import epsilon_of_factor
 from tests.commands import found_by, said, turned_down
 
 
@@ -75,8 +74,3 @@ def test_the_page_about_choosing_shows_what_the_command_prints(
     _, out, _ = said(capsys, "scan", tmp_path / "school.csv", *asked)
     printed = out.split("(95 %):\n\n")[1].split("\n\n")[0]
     assert f"```text\n{printed}\n```" in page
-    for epsilon, factor in ((0.5, "1.65"), (1.0, "2.72"), (2.0, "7.39")):
-        pairs = ((LIP, 0.1), (LIP, 0.3), (LDP, 0.3), (LIP, 0.5))
-        ends = [promise(epsilon).belief_bounds(prior, epsilon) for promise, prior in pairs]
-        cells = " | ".join(f"{100 * least:.0f} to {100 * most:.0f} %" for least, most in ends)
-        assert f"| {epsilon:g} | {factor} | {cells} |" in page

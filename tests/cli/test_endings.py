@@ -96,7 +96,7 @@ def test_pictures_with_exact_shares_are_for_their_owner_only(some: Path, tmp_pat
 @pytest.mark.parametrize("to", ["all", "one"])
 @pytest.mark.parametrize(
     ("method", "place"),
-    [("optimal", "engine/moment_driver.py"), ("product", "designs/product/"), ("chain", "designs/chain/")],
+    [("optimal", "engine/driver.py"), ("product", "designs/product/"), ("chain", "designs/chain/")],
 )
 def test_an_interrupted_solve_publishes_nothing(adult: Path, tmp_path: Path, method: str, place: str, to: str) -> None:
     into = tmp_path / "out"
@@ -109,7 +109,7 @@ def test_an_interrupted_solve_publishes_nothing(adult: Path, tmp_path: Path, met
 
 def test_an_impatient_interrupt_is_tidied_up_as_well(adult: Path, tmp_path: Path) -> None:
     done = ended(
-        "engine/moment_driver.py",
+        "engine/driver.py",
         several(adult, tmp_path / "out", PUBLISH, "--method", "optimal"),
         signal.SIGINT,
         times=5,
@@ -129,9 +129,7 @@ def test_an_interrupted_curve_draws_nothing(adult: Path, tmp_path: Path) -> None
 @pytest.mark.parametrize("method", ["optimal", "chain"])
 def test_a_terminated_solve_publishes_nothing(adult: Path, tmp_path: Path, method: str) -> None:
     words = several(adult, tmp_path / "out", PUBLISH, "--method", method, "--time-limit", 30)
-    done = ended(
-        "engine/moment_driver.py" if method == "optimal" else "designs/chain/", words, signal.SIGTERM, to="one"
-    )
+    done = ended("engine/driver.py" if method == "optimal" else "designs/chain/", words, signal.SIGTERM, to="one")
     assert (done.returncode, done.stdout) == (143, "")
     assert done.stderr == "Terminated. Nothing was left half-written.\n"
     assert list(tmp_path.iterdir()) == []

@@ -4,6 +4,7 @@ import csv
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,8 @@ from privacyfunnel.mechanisms.sealing import seal
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LIP
 from privacyfunnel.model.protocols.channel_protocol import Protocol
-from privacyfunnel.release.order import Order
 from privacyfunnel.release.sanitise import sanitise_file
+from privacyfunnel.spec import ReleaseSpec
 from tests.commands import run, told
 
 ROWS = 4000
@@ -40,8 +41,16 @@ def people(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def release(people: Path, into: Path, *publish: str, method: str = "optimal", epsilon: float = 0.2) -> Path:
     """A release from a seed, so that tests see the same draw every time."""
-    order = Order(("ill",), publish or ("colour",), LIP(epsilon), method, keep=("region",), seed=5, keep_order=True)
-    sanitise_file(people, into, order)
+    order = ReleaseSpec(
+        secret=("ill",),
+        publish=publish or ("colour",),
+        promise=LIP(epsilon),
+        method=method,
+        keep=("region",),
+        seed=5,
+        keep_order=True,
+    )
+    sanitise_file(people, replace(order, into=into))
     return into
 
 

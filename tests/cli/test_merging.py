@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from privacyfunnel import LIP, sanitise
+from privacyfunnel.spec import ReleaseSpec
 from tests.commands import found_by, said, turned_down
 
 RARE = ["Liechtenstein", "Tuvalu", "Nauru", "Palau"]
@@ -205,7 +206,7 @@ def test_categories_that_no_row_has_are_not_passed_on(frame: Any, tmp_path: Path
     else:
         frame = pa.table({"who": frame["who"], **more})
     for order in ({"publish": "x", "keep": "who"}, {"publish": ["who", "x"]}):
-        release = sanitise(frame, secret="s", promise=LIP(1), method="randomised-response", **order)
+        release = sanitise(frame, ReleaseSpec(secret="s", promise=LIP(1), method="randomised-response", **order))
         table = release.table
         file = tmp_path / "out.arrow"
         whole = arrow_of(table)

@@ -29,7 +29,7 @@ from privacyfunnel.mechanisms.sealing import seal
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LIP, SRLIP
-from privacyfunnel.release.order import Order
+from privacyfunnel.spec import ReleaseSpec
 from tests.commands import LONGEST, found_by, refused, run, several
 
 # Linear programmes whose basis rounding has made singular.
@@ -299,7 +299,7 @@ def test_a_method_that_does_not_exist_is_answered_with_all_that_do(some: Path, t
     assert done.returncode == 2
     assert all(name in done.stderr for name in ("auto", "optimal", "product", "chain"))
     with pytest.raises(ParameterError, match=r"one of auto, .*none called 'autp'.*Did you mean 'auto'\?"):
-        Order(("occupation",), ("race", "sex"), LIP(1), "autp")
+        ReleaseSpec(secret="occupation", publish=("race", "sex"), promise=LIP(1), method="autp")
 
 
 @pytest.mark.parametrize("how", [None, "sound", "paper"])

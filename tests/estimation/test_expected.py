@@ -15,6 +15,7 @@ from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LIP
 from privacyfunnel.model.protocols.channel_protocol import Protocol
 from privacyfunnel.release.sanitise import Release, sanitise
+from privacyfunnel.spec import ReleaseSpec
 
 ROWS, DRAWS = 2000, 100
 
@@ -32,7 +33,7 @@ PEOPLE = people()
 
 @cache
 def released(method: str, publish: tuple[str, ...]) -> Release:
-    return sanitise(PEOPLE, secret="ill", publish=publish, promise=LIP(0.1), method=method, seed=1)
+    return sanitise(PEOPLE, ReleaseSpec(secret="ill", publish=publish, promise=LIP(0.1), method=method, seed=1))
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from privacyfunnel.mechanisms.sealing import seal
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LIP
 from privacyfunnel.release.sanitise import Release, sanitise
+from privacyfunnel.spec import ReleaseSpec
 
 SEEDS = st.integers(0, 10**6)
 
@@ -154,7 +155,9 @@ def released() -> Release:
     job = random.choice(["a", "b"], size=3000)
     city = np.where(random.random(3000) < 0.5, np.where(job == "a", "u", "v"), random.choice(list("uvw"), size=3000))
     frame = pl.DataFrame({"job": job, "city": city, "sex": random.choice(["f", "m"], size=3000)})
-    return sanitise(frame, secret="job", publish=["city", "sex"], promise=LIP(0.5), method="forced-response", seed=1)
+    return sanitise(
+        frame, ReleaseSpec(secret="job", publish=["city", "sex"], promise=LIP(0.5), method="forced-response", seed=1)
+    )
 
 
 @pytest.mark.parametrize("method", ["ml", "projection", "inversion"])

@@ -23,6 +23,7 @@ from privacyfunnel.model.uses.use import Information
 from privacyfunnel.release.apply import apply
 from privacyfunnel.release.design import design
 from privacyfunnel.release.sanitise import Release, sanitise
+from privacyfunnel.spec import ReleaseSpec
 from tests.commands import refused, told
 from tests.estimation.test_tables import PEOPLE, shares
 
@@ -32,7 +33,10 @@ BOTH = ("colour", "size")
 @pytest.fixture(scope="module")
 def release() -> Release:
     return sanitise(
-        PEOPLE, secret="ill", publish=BOTH, epsilon=0.2, keep="region", use=Information(), with_shares=True, seed=1
+        PEOPLE,
+        ReleaseSpec(
+            secret="ill", publish=BOTH, epsilon=0.2, keep="region", use=Information(), with_shares=True, seed=1
+        ),
     )
 
 
@@ -65,7 +69,7 @@ def test_a_cross_table_is_a_distribution_with_the_published_margins_however_roug
     added up to 1.07."""
     people = pl.read_csv(adult, n_rows=400)
     both = ("relationship", "sex")
-    drawn = sanitise(people, secret="income", publish=both, epsilon=0.1, with_shares=True, seed=seed)
+    drawn = sanitise(people, ReleaseSpec(secret="income", publish=both, epsilon=0.1, with_shares=True, seed=seed))
     found = estimate(drawn, columns=[both]).table(*both)
     assert sum(cell.share or 0.0 for cell in found) == pytest.approx(1, abs=1e-6)
     for j, column in enumerate(both):
@@ -98,7 +102,7 @@ def test_completed_tables_have_the_published_shares_on_average(release: Release)
 def test_the_calibrated_estimate_is_the_best_of_all_linear_ones(seed: int) -> None:
     """Gauss and Markov: no estimate g'·h + β·t that is unbiased where margins are t has a smaller variance."""
     rng = np.random.default_rng(seed)
-    sealed = design(PEOPLE, secret="ill", publish=BOTH, epsilon=0.3, use=Information(), with_shares=True)
+    sealed = design(PEOPLE, ReleaseSpec(secret="ill", publish=BOTH, epsilon=0.3, use=Information(), with_shares=True))
     reading = OutputReader.from_protocol(sealed)
     model, space = reading.model, RowSpace.from_means(reading.model.means)
     margins = KnownMargins.from_reader(reading)
@@ -119,7 +123,7 @@ def test_the_calibrated_estimate_is_the_best_of_all_linear_ones(seed: int) -> No
 
 
 def test_intervals_of_a_calibrated_cross_table_cover() -> None:
-    sealed = design(PEOPLE, secret="ill", publish=BOTH, epsilon=0.3, use=Information(), with_shares=True)
+    sealed = design(PEOPLE, ReleaseSpec(secret="ill", publish=BOTH, epsilon=0.3, use=Information(), with_shares=True))
     reading = OutputReader.from_protocol(sealed)
     model, space, rng = reading.model, RowSpace.from_means(reading.model.means), np.random.default_rng(0)
     cells = reading.cells(BOTH)
@@ -140,13 +144,15 @@ def test_intervals_of_a_calibrated_cross_table_cover() -> None:
 
 
 def test_other_rows_are_not_calibrated_by_old_shares(release: Release) -> None:
-    half = apply(release.sealed, PEOPLE[: len(PEOPLE) // 2], seed=3, keep="region").table
+    half = apply(release.sealed, PEOPLE[: len(PEOPLE) // 2], ReleaseSpec(seed=3, keep="region")).table
     found = estimate(release.sealed, half, columns="colour")
     assert any("other rows" in note for note in found.notes)
     assert all((cell.standard_error or 0.0) > 0 for cell in found.table("colour"))
     # As many rows, but others: the outputs themselves say so.
     changed = PEOPLE.with_columns(colour=pl.lit("blue"))
-    found = estimate(release.sealed, apply(release.sealed, changed, seed=3, keep="region").table, columns="colour")
+    found = estimate(
+        release.sealed, apply(release.sealed, changed, ReleaseSpec(seed=3, keep="region")).table, columns="colour"
+    )
     assert any("do not fit these rows" in note for note in found.notes)
 
 
@@ -199,7 +205,9 @@ def test_without_being_asked_no_count_is_published() -> None:
 
 def test_known_shares_tell_the_last_person_and_what_their_value_says_about_the_secret() -> None:
     """Theorem 56: counts less those of everybody else are one person's value; belief then is p(s|x), whatever ε is."""
-    sealed = design(PEOPLE, secret="ill", publish="colour", epsilon=0.01, use=Information(), with_shares=True)
+    sealed = design(
+        PEOPLE, ReleaseSpec(secret="ill", publish="colour", epsilon=0.01, use=Information(), with_shares=True)
+    )
     assert sealed.shares is not None
     for last in range(0, len(PEOPLE), 997):
         others = np.delete(np.arange(len(PEOPLE)), last)

@@ -18,6 +18,7 @@ from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LIP
 from privacyfunnel.model.protocols.channel_protocol import Protocol
 from privacyfunnel.release.sanitise import sanitise
+from privacyfunnel.spec import ReleaseSpec
 
 ROWS = 6000
 METHODS = ["randomised-response", "unary-encoding", "conditional-reporting"]
@@ -51,7 +52,7 @@ def surely_near(table: Any, truth: dict[tuple[str, ...], float]) -> None:
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("how", ["ml", "projection", "inversion"])
 def test_shares_of_the_original_column_come_back(method: str, how: str) -> None:
-    release = sanitise(PEOPLE, secret="ill", publish="colour", promise=LIP(0.2), method=method, seed=1)
+    release = sanitise(PEOPLE, ReleaseSpec(secret="ill", publish="colour", promise=LIP(0.2), method=method, seed=1))
     found = estimate(release.sealed, release.table, method=how)
     surely_near(found.table("colour"), shares(PEOPLE, "colour"))
     assert found.method == how
@@ -61,7 +62,8 @@ def test_shares_of_the_original_column_come_back(method: str, how: str) -> None:
 @pytest.mark.parametrize("sets", ["column", "indicators"])
 def test_sets_are_read_however_they_were_written(sets: str) -> None:
     release = sanitise(
-        PEOPLE, secret="ill", publish="colour", promise=LIP(0.2), method="unary-encoding", sets=sets, seed=1
+        PEOPLE,
+        ReleaseSpec(secret="ill", publish="colour", promise=LIP(0.2), method="unary-encoding", sets=sets, seed=1),
     )
     for how in ("ml", "projection"):
         surely_near(estimate(release.sealed, release.table, method=how).table("colour"), shares(PEOPLE, "colour"))
@@ -69,7 +71,8 @@ def test_sets_are_read_however_they_were_written(sets: str) -> None:
 
 def test_contingency_tables_and_margins_agree() -> None:
     release = sanitise(
-        PEOPLE, secret="ill", publish=["colour", "size"], promise=LIP(0.2), method="randomised-response", seed=2
+        PEOPLE,
+        ReleaseSpec(secret="ill", publish=["colour", "size"], promise=LIP(0.2), method="randomised-response", seed=2),
     )
     found = estimate(release.sealed, release.table, columns=["colour", ("size", "colour")])
     both, one = found.table("size", "colour"), found.table("colour")
@@ -83,7 +86,10 @@ def test_contingency_tables_and_margins_agree() -> None:
 
 def test_groups_of_a_kept_column_are_estimated_each_by_itself() -> None:
     release = sanitise(
-        PEOPLE, secret="ill", publish="size", keep="region", promise=LIP(0.02), method="randomised-response", seed=3
+        PEOPLE,
+        ReleaseSpec(
+            secret="ill", publish="size", keep="region", promise=LIP(0.02), method="randomised-response", seed=3
+        ),
     )
     found = estimate(release.sealed, release.table, by="region")
     for region in ("north", "south"):
@@ -96,7 +102,10 @@ def test_groups_of_a_kept_column_are_estimated_each_by_itself() -> None:
 
 def test_groups_of_a_protocol_that_sees_the_secret_get_bounds_that_hold_the_truth() -> None:
     release = sanitise(
-        PEOPLE, secret="ill", publish="colour", keep="region", promise=LIP(0.2), method="conditional-reporting", seed=3
+        PEOPLE,
+        ReleaseSpec(
+            secret="ill", publish="colour", keep="region", promise=LIP(0.2), method="conditional-reporting", seed=3
+        ),
     )
     found = estimate(release.sealed, release.table, by="region")
     assert "looks at the secret" in found.notes[0]
@@ -138,7 +147,10 @@ def test_what_is_not_identified_gets_bounds_and_words_and_its_sum_a_number() -> 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pandas", "polars", "pyarrow"])
 def test_every_kind_of_frame_gives_the_same_numbers_and_comes_back_as_itself(make: Any) -> None:
     release = sanitise(
-        PEOPLE, secret="ill", publish="colour", keep="region", promise=LIP(0.2), method="randomised-response", seed=4
+        PEOPLE,
+        ReleaseSpec(
+            secret="ill", publish="colour", keep="region", promise=LIP(0.2), method="randomised-response", seed=4
+        ),
     )
     expected = estimate(release.sealed, release.table).to_dict()
     frame = make(release.table.to_dict(as_series=False))
@@ -151,7 +163,9 @@ def test_every_kind_of_frame_gives_the_same_numbers_and_comes_back_as_itself(mak
 
 
 def test_files_give_what_frames_give(tmp_path: Path) -> None:
-    release = sanitise(PEOPLE, secret="ill", publish="colour", promise=LIP(0.2), method="randomised-response", seed=4)
+    release = sanitise(
+        PEOPLE, ReleaseSpec(secret="ill", publish="colour", promise=LIP(0.2), method="randomised-response", seed=4)
+    )
     release.sealed.save(tmp_path / "protocol.json")
     release.table.write_csv(tmp_path / "sanitised.csv")
     found = estimate(tmp_path / "protocol.json", tmp_path / "sanitised.csv")
@@ -160,7 +174,10 @@ def test_files_give_what_frames_give(tmp_path: Path) -> None:
 
 def test_a_small_group_is_named_small_and_its_intervals_say_little() -> None:
     release = sanitise(
-        PEOPLE, secret="ill", publish="colour", keep="region", promise=LIP(0.2), method="randomised-response", seed=5
+        PEOPLE,
+        ReleaseSpec(
+            secret="ill", publish="colour", keep="region", promise=LIP(0.2), method="randomised-response", seed=5
+        ),
     )
     table = estimate(release.sealed, release.table.head(3), by="region").tables[0]
     assert f"only {table.rows} rows" in table.notes[-1]
@@ -175,7 +192,10 @@ def test_a_small_group_is_named_small_and_its_intervals_say_little() -> None:
 @pytest.fixture(scope="module")
 def release() -> Any:
     return sanitise(
-        PEOPLE, secret="ill", publish="colour", keep="region", promise=LIP(0.2), method="randomised-response", seed=5
+        PEOPLE,
+        ReleaseSpec(
+            secret="ill", publish="colour", keep="region", promise=LIP(0.2), method="randomised-response", seed=5
+        ),
     )
 
 
@@ -207,7 +227,9 @@ def test_a_table_of_columns_that_the_protocol_does_not_know_is_refused(release: 
 
 
 def test_a_protocol_without_a_channel_is_refused(release: Any) -> None:
-    sees = sanitise(PEOPLE, secret="ill", publish="colour", promise=LIP(0.2), method="conditional-reporting", seed=5)
+    sees = sanitise(
+        PEOPLE, ReleaseSpec(secret="ill", publish="colour", promise=LIP(0.2), method="conditional-reporting", seed=5)
+    )
     with pytest.raises(ParameterError, match="must state the channel"):
         estimate(replace(sees.sealed, induced=None), sees.table)
 
@@ -217,7 +239,7 @@ def test_a_protocol_without_a_channel_is_refused(release: Any) -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_the_posterior_of_a_record_is_bayes_rule_and_averages_to_the_prior(method: str) -> None:
-    release = sanitise(PEOPLE, secret="ill", publish="colour", promise=LIP(0.2), method=method, seed=6)
+    release = sanitise(PEOPLE, ReleaseSpec(secret="ill", publish="colour", promise=LIP(0.2), method=method, seed=6))
     found = posterior(release.sealed, release.table)
     np.testing.assert_allclose(found.probabilities.sum(axis=1), 1)
     weights = found.outputs["rows"].to_numpy() / ROWS
@@ -234,7 +256,9 @@ def test_the_posterior_of_a_record_is_bayes_rule_and_averages_to_the_prior(metho
 
 @pytest.mark.parametrize("method", METHODS)
 def test_completed_tables_combine_to_the_truth(method: str) -> None:
-    release = sanitise(PEOPLE, secret="ill", publish="colour", keep="region", promise=LIP(0.2), method=method, seed=7)
+    release = sanitise(
+        PEOPLE, ReleaseSpec(secret="ill", publish="colour", keep="region", promise=LIP(0.2), method=method, seed=7)
+    )
     completed = impute(release.sealed, release.table, m=20, seed=1)
     assert completed[0]["region"].to_list() == release.table["region"].to_list()
     truth = shares(PEOPLE, "colour")[("red",)]
@@ -250,7 +274,10 @@ def test_completed_tables_combine_to_the_truth(method: str) -> None:
 
 def test_completed_tables_keep_a_relation_to_a_kept_column_if_asked() -> None:
     release = sanitise(
-        PEOPLE, secret="ill", publish="size", keep="region", promise=LIP(0.02), method="randomised-response", seed=8
+        PEOPLE,
+        ReleaseSpec(
+            secret="ill", publish="size", keep="region", promise=LIP(0.02), method="randomised-response", seed=8
+        ),
     )
     north = PEOPLE.filter(pl.col("region") == "north")
     truth = shares(north, "size")[("small",)]
@@ -269,7 +296,10 @@ def test_records_are_not_invented_where_shares_are_not_identified() -> None:
 
 def test_records_of_a_protocol_that_sees_the_secret_are_not_completed_by_group() -> None:
     release = sanitise(
-        PEOPLE, secret="ill", publish="colour", keep="region", promise=LIP(0.2), method="conditional-reporting", seed=9
+        PEOPLE,
+        ReleaseSpec(
+            secret="ill", publish="colour", keep="region", promise=LIP(0.2), method="conditional-reporting", seed=9
+        ),
     )
     with pytest.raises(ParameterError, match="looks at the secret"):
         impute(release.sealed, release.table, by="region")

@@ -12,6 +12,7 @@ import pytest
 from privacyfunnel import LIP, SealedProtocol, design
 from privacyfunnel.errors import ProtocolFileError
 from privacyfunnel.release.domain_coding import rest_merges
+from privacyfunnel.spec import ReleaseSpec
 from tests.mechanisms.test_file import redigested
 
 
@@ -19,12 +20,14 @@ def sealed() -> SealedProtocol:
     people = pl.DataFrame({"job": ["a", "b", "c", "d"] * 10, "town": ["k"] * 19 + ["l"] * 18 + ["m", "n", "o"]})
     return design(
         people,
-        secret="job",
-        publish="town",
-        promise=LIP(0.5),
-        method="randomised-response",
-        merge_rare=3,
-        merge_secrets={"other": ["a", "b"]},
+        ReleaseSpec(
+            secret="job",
+            publish="town",
+            promise=LIP(0.5),
+            method="randomised-response",
+            merge_rare=3,
+            merge_secrets={"other": ["a", "b"]},
+        ),
     )
 
 

@@ -14,6 +14,7 @@ from privacyfunnel.errors import ColumnError, ParameterError, TableError
 from privacyfunnel.mechanisms.sampling import RowKey
 from privacyfunnel.mechanisms.sealing import exact_worst_leak
 from privacyfunnel.model.joint import Joint
+from privacyfunnel.spec import ReleaseSpec
 
 PEOPLE = pl.DataFrame(
     {
@@ -28,20 +29,24 @@ KEY = RowKey(bytes(32))
 
 @pytest.fixture(scope="module")
 def sealed() -> SealedProtocol:
-    return design(PEOPLE, secret="job", publish="town", promise=LIP(0.2), method="randomised-response")
+    return design(PEOPLE, ReleaseSpec(secret="job", publish="town", promise=LIP(0.2), method="randomised-response"))
 
 
 def drawn(sealed: SealedProtocol, rows: pl.DataFrame) -> dict[int, str]:
-    found = apply(sealed, rows, keep="id", row_id="id", key=KEY)
+    found = apply(sealed, rows, ReleaseSpec(keep="id", row_id="id", key_file=KEY))
     return dict(found.table.select("id", "town").iter_rows())
 
 
 def test_a_design_from_counts_is_the_design_from_rows(sealed: SealedProtocol) -> None:
     counts = PEOPLE.group_by("job", "town").len("n").sort("n")
-    again = design(counts, secret="job", publish="town", promise=LIP(0.2), method="randomised-response", counts="n")
+    again = design(
+        counts, ReleaseSpec(secret="job", publish="town", promise=LIP(0.2), method="randomised-response", counts="n")
+    )
     assert again.digest == sealed.digest
     half = pl.concat([counts.with_columns(n=pl.col("n") // 2), counts.with_columns(n=pl.col("n") - pl.col("n") // 2)])
-    same = design(half, secret="job", publish="town", promise=LIP(0.2), method="randomised-response", counts="n")
+    same = design(
+        half, ReleaseSpec(secret="job", publish="town", promise=LIP(0.2), method="randomised-response", counts="n")
+    )
     assert same.digest == sealed.digest
     for broken in (
         counts.with_columns(n=pl.col("n") + 0.5),
@@ -49,7 +54,7 @@ def test_a_design_from_counts_is_the_design_from_rows(sealed: SealedProtocol) ->
         counts.with_columns(n=-1),
     ):
         with pytest.raises(TableError, match="whole numbers of at least 0"):
-            design(broken, secret="job", publish="town", promise=LIP(1), counts="n")
+            design(broken, ReleaseSpec(secret="job", publish="town", promise=LIP(1), counts="n"))
 
 
 def test_new_rows_are_drawn_by_the_law_and_of_their_own_kind(sealed: SealedProtocol) -> None:
@@ -131,10 +136,10 @@ def test_one_key_and_id_and_value_give_one_draw_whatever_the_company_and_a_chang
 
 def test_a_key_needs_ids_and_orders_are_never_the_same(sealed: SealedProtocol) -> None:
     with pytest.raises(ParameterError, match="needs row_id"):
-        apply(sealed, PEOPLE, key=KEY)
+        apply(sealed, PEOPLE, ReleaseSpec(key_file=KEY))
     with pytest.raises(ColumnError, match="1 of 600 rows have an id"):
         apply(sealed, PEOPLE.with_columns(id=pl.when(pl.col("id") == 7).then(6).otherwise("id")), row_id="id")
-    one, other = (apply(sealed, PEOPLE, row_id="id", key=KEY) for _ in range(2))
+    one, other = (apply(sealed, PEOPLE, ReleaseSpec(row_id="id", key_file=KEY)) for _ in range(2))
     assert one.order is not None
     assert other.order is not None
     assert one.order.tolist() != other.order.tolist()
@@ -163,7 +168,7 @@ def test_what_is_secret_or_published_neither_tells_rows_apart_nor_is_kept(sealed
 
 
 def test_a_protocol_that_sees_the_secret_needs_it_and_knows_all_of_it() -> None:
-    seeing = design(PEOPLE, secret="job", publish="town", promise=LIP(0.5), method="conditional-reporting")
+    seeing = design(PEOPLE, ReleaseSpec(secret="job", publish="town", promise=LIP(0.5), method="conditional-reporting"))
     assert len(apply(seeing, NEXT).table) == len(NEXT)
     with pytest.raises(ColumnError, match="looks at job"):
         apply(seeing, NEXT.drop("job"))

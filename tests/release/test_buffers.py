@@ -11,6 +11,7 @@ import io
 import pickle
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from pyarrow import feather, parquet
 import privacyfunnel as pf
 from privacyfunnel.errors import ColumnError
 from privacyfunnel.release import shuffle
-from privacyfunnel.release.sending import Sending
+from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.tables.readers.formats import ARROW, DELIMITED, PARQUET, SUFFIXES
 from privacyfunnel.tables.writers.column_buffers import rebuild, rebuild_frame
 
@@ -68,8 +69,8 @@ UNLIKE_TEXT = ("binary", "inlist", "instruct", "inarray", "listed")
 KEEP = [name for name in TYPED.columns if name not in ("ill", "x", "number")]
 
 
-def order(keep: list[str]) -> pf.Order:
-    return pf.Order(
+def order(keep: list[str]) -> pf.ReleaseSpec:
+    return pf.ReleaseSpec(
         secret=("ill",), publish=("x",), promise=pf.LIP(0.5), method="randomised-response", keep=tuple(keep)
     )
 
@@ -148,7 +149,7 @@ def test_the_bytes_of_a_file_are_in_published_order(
     for kind, source, keep in tables(tmp_path):
         mine = [name for name in keep if suffix not in DELIMITED or name not in UNLIKE_TEXT]
         release = pf.sanitise_file(
-            source, tmp_path / f"release-{kind}", order(mine), suffix=suffix, ledger=tmp_path / kind
+            source, replace(order(mine), into=tmp_path / f"release-{kind}", format=suffix[1:], ledger=tmp_path / kind)
         )
         rows = read(Path(release.table))
         tags = [name for name in mine if name != "few"]
@@ -159,7 +160,9 @@ def test_the_bytes_of_a_file_are_in_published_order(
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".arrow"])
 def test_the_bytes_of_applied_rows_and_of_parts_are_in_published_order(suffix: str, tmp_path: Path) -> None:
-    sealed = pf.design(TYPED, secret="ill", publish="x", promise=pf.LIP(0.5), method="randomised-response")
+    sealed = pf.design(
+        TYPED, pf.ReleaseSpec(secret="ill", publish="x", promise=pf.LIP(0.5), method="randomised-response")
+    )
     sealed.save(tmp_path / "protocol.json")
     keep = [name for name in KEEP if suffix not in DELIMITED or name not in UNLIKE_TEXT]
     for place in ("people", "parts"):
@@ -172,7 +175,7 @@ def test_the_bytes_of_applied_rows_and_of_parts_are_in_published_order(suffix: s
             continue  # parts keep their format
         source = tmp_path / place if place == "parts" else tmp_path / place / "part-0.arrow"
         into = tmp_path / ("out" if place == "parts" else f"out{suffix}")
-        pf.apply_file(tmp_path / "protocol.json", source, into, Sending(keep=tuple(keep)))
+        pf.apply_file(tmp_path / "protocol.json", source, replace(ReleaseSpec(keep=tuple(keep)), into=into))
         for path in sorted(into.iterdir()) if into.is_dir() else [into]:
             rows = read(path)
             check(content(path), rows.select("text", "few"), [name for name in keep if name != "few"])
@@ -269,14 +272,14 @@ def test_the_bytes_of_a_frame_are_in_published_order(kind: str, tmp_path: Path) 
     names = nw.from_native(frame).collect_schema().names()
     keep = [name for name in names if name not in ("ill", "x", "number")]
     asked: dict[str, Any] = {"secret": "ill", "publish": "x", "method": "randomised-response"}
-    sealed = pf.design(frame, promise=pf.LIP(0.5), **asked)
+    sealed = pf.design(frame, pf.ReleaseSpec(promise=pf.LIP(0.5), **asked))
     for release in (
-        pf.sanitise(frame, promise=pf.LIP(0.5), **asked, keep=keep),
+        pf.sanitise(frame, pf.ReleaseSpec(promise=pf.LIP(0.5), **asked, keep=keep)),
         pf.apply(sealed, frame, keep=keep),
     ):
         for raw in written(release.table):
             check(raw, plain(release.table).select("text", "few"), [name for name in keep if name != "few"])
-    few = pf.sanitise(frame, promise=pf.LIP(0.5), **asked, keep=["text", "few"])
+    few = pf.sanitise(frame, pf.ReleaseSpec(promise=pf.LIP(0.5), **asked, keep=["text", "few"]))
     for suffix in (".csv", ".parquet", ".arrow"):
         path = few.save(tmp_path / suffix[1:], suffix) / f"sanitised{suffix}"
         check(content(path), read(path).select("text", "few"), ["text"])
@@ -287,7 +290,10 @@ def test_a_duckdb_relation_is_in_published_order() -> None:
 
     given = duckdb.from_arrow(PLAIN.to_arrow())
     found_rows = pf.sanitise(
-        given, secret="ill", publish="x", promise=pf.LIP(0.5), method="randomised-response", keep=["text", "few"]
+        given,
+        pf.ReleaseSpec(
+            secret="ill", publish="x", promise=pf.LIP(0.5), method="randomised-response", keep=["text", "few"]
+        ),
     ).table
     table = found_rows.to_arrow_table() if hasattr(found_rows, "to_arrow_table") else found_rows.arrow()
     check(buffers(table), pl.DataFrame(table.select(["text", "few"])), ["text"])
@@ -302,7 +308,8 @@ def test_published_categories_are_listed_in_an_order_that_is_not_the_tables() ->
         pa.table({"ill": PLAIN["ill"].to_arrow(), "x": pa.array(column).dictionary_encode()}),
     ):
         given = pf.sanitise(
-            frame, secret="ill", publish="x", promise=pf.LIP(0.5), method="randomised-response", as_="values"
+            frame,
+            pf.ReleaseSpec(secret="ill", publish="x", promise=pf.LIP(0.5), method="randomised-response", as_="values"),
         ).table
         table = given if isinstance(given, pa.Table) else pa.table(given)
         listed = table["x"].combine_chunks().dictionary.to_pylist()
@@ -321,7 +328,8 @@ def test_what_no_value_says_is_not_in_the_columns_of_any_file() -> None:
     blank[::2] = pd.NA
     frame = pd.DataFrame({"ill": PLAIN["ill"].to_list(), "x": PLAIN["x"].to_list(), "blank": blank})
     kept = pf.sanitise(
-        frame, secret="ill", publish="x", promise=pf.LIP(0.5), method="randomised-response", keep="blank"
+        frame,
+        pf.ReleaseSpec(secret="ill", publish="x", promise=pf.LIP(0.5), method="randomised-response", keep="blank"),
     )
     column = kept.table["blank"]
     assert column.dtype == "Int64"

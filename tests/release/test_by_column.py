@@ -1,6 +1,6 @@
 """Products and chains from table to files and back: released, certified again from the file, and judged by an audit."""
 
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -13,8 +13,8 @@ from privacyfunnel.mechanisms.sealing import seal
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
-from privacyfunnel.release.order import Order
 from privacyfunnel.release.sanitise import sanitise, sanitise_file
+from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.tables.readers.adult import write_adult_csv
 
 CASES = [("chain", LIP(1.0)), ("chain", LDP(1.0)), ("product", SRLIP(0.5))]
@@ -34,7 +34,13 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_release_by_column_is_certified_again_and_judged_by_an_audit(
     method: str, promise: Promise, table: Path, tmp_path: Path
 ) -> None:
-    done = sanitise_file(table, tmp_path / "out", Order(SECRET, PUBLISH, promise, method, as_="labels"))
+    done = sanitise_file(
+        table,
+        replace(
+            ReleaseSpec(secret=SECRET, publish=PUBLISH, promise=promise, method=method, as_="labels"),
+            into=tmp_path / "out",
+        ),
+    )
     assert done.sealed.mechanism.kind == method
     assert done.sealed.epsilon <= promise.epsilon
     assert done.unchanged == pytest.approx(done.unchanged_expected, abs=0.05)
@@ -64,7 +70,7 @@ def test_hundreds_of_combinations_are_solved_together_to_a_small_gap(table: Path
 def test_frames_are_sanitised_by_chain_and_the_same_seed_draws_the_same(table: Path) -> None:
     frame = pl.read_csv(table).head(300)
     one, two = (
-        sanitise(frame, secret="income", publish=PUBLISH, promise=LIP(1.0), method="chain", seed=4).table
+        sanitise(frame, ReleaseSpec(secret="income", publish=PUBLISH, promise=LIP(1.0), method="chain", seed=4)).table
         for _ in range(2)
     )
     assert one.equals(two)
@@ -74,7 +80,13 @@ def test_frames_are_sanitised_by_chain_and_the_same_seed_draws_the_same(table: P
 def test_methods_by_column_publish_original_values_on_request(
     method: str, promise: Promise, table: Path, tmp_path: Path
 ) -> None:
-    done = sanitise_file(table, tmp_path / "out", Order(SECRET, PUBLISH, promise, method, as_="values"))
+    done = sanitise_file(
+        table,
+        replace(
+            ReleaseSpec(secret=SECRET, publish=PUBLISH, promise=promise, method=method, as_="values"),
+            into=tmp_path / "out",
+        ),
+    )
     before, after = pl.read_csv(table), pl.read_csv(tmp_path / "out" / "sanitised.csv")
     for column in PUBLISH:
         assert set(after[column]) <= set(before[column])
@@ -86,7 +98,8 @@ def test_methods_by_column_publish_original_values_on_request(
 def test_a_factor_with_one_output_is_published(table: Path) -> None:
     frame = pl.read_csv(table)
     done = sanitise(
-        frame, secret="income", publish=PUBLISH, promise=SRLIP(0.5), method="product", budgets="sound", seed=1
+        frame,
+        ReleaseSpec(secret="income", publish=PUBLISH, promise=SRLIP(0.5), method="product", budgets="sound", seed=1),
     )
     assert 1 in {len(set(labels)) for labels in done.sealed.mechanism.columns}
     assert done.unchanged == pytest.approx(done.unchanged_expected, abs=0.05)
@@ -94,16 +107,19 @@ def test_a_factor_with_one_output_is_published(table: Path) -> None:
 
 def test_the_papers_budgets_are_refused_with_the_worst_side_channel_in_words(table: Path) -> None:
     frame = pl.read_csv(table.parent / "all.csv")
-    ask = partial(sanitise, frame, secret="income", publish=PUBLISH, promise=SRLIP(0.25), budgets="paper")
+    spec = ReleaseSpec(secret="income", publish=PUBLISH, promise=SRLIP(0.25), budgets="paper")
     with pytest.raises(GuaranteeError, match=r"013 more \(someone who knows nothing else, for output \(.* \| .*>50K"):
-        ask(method="product")
+        sanitise(frame, replace(spec, method="product"))
     with pytest.raises(ParameterError, match="budgets are for the method product"):
-        ask(method="optimal")
+        sanitise(frame, replace(spec, method="optimal"))
 
 
 @pytest.mark.parametrize(("method", "promise"), [*CASES, ("optimal", LIP(1.0))])
 def test_an_audit_names_the_worst_side_channel(method: str, promise: Promise, table: Path, tmp_path: Path) -> None:
-    sanitise_file(table, tmp_path / "out", Order(SECRET, PUBLISH, promise, method))
+    sanitise_file(
+        table,
+        replace(ReleaseSpec(secret=SECRET, publish=PUBLISH, promise=promise, method=method), into=tmp_path / "out"),
+    )
     found = audit(tmp_path / "out" / "protocol.json", table).side_channel
     assert found is not None
     assert found.exact
@@ -116,6 +132,8 @@ def test_an_audit_names_the_worst_side_channel(method: str, promise: Promise, ta
 def test_methods_by_column_never_see_the_secret(table: Path) -> None:
     frame = pl.read_csv(table).head(300)
     with pytest.raises(ParameterError, match="chain never looks at the secret"):
-        sanitise(frame, secret="income", publish=PUBLISH, promise=LIP(1.0), method="chain", sees_secret=True)
+        sanitise(
+            frame, ReleaseSpec(secret="income", publish=PUBLISH, promise=LIP(1.0), method="chain", sees_secret=True)
+        )
     with pytest.raises(ParameterError, match="A chain keeps LIP or LDP; SRLIP was asked"):
-        sanitise(frame, secret="income", publish=PUBLISH, promise=SRLIP(1.0), method="chain")
+        sanitise(frame, ReleaseSpec(secret="income", publish=PUBLISH, promise=SRLIP(1.0), method="chain"))

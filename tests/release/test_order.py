@@ -1,5 +1,6 @@
 """Rows leave in a random order: in frames and files of every format, with what is kept; and what is said about it."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -7,11 +8,12 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from privacyfunnel import LIP, Order, sanitise, sanitise_file
+from privacyfunnel import LIP, sanitise, sanitise_file
 from privacyfunnel.audits.protocol_audit import audit
 from privacyfunnel.errors import GuaranteeError
 from privacyfunnel.release import shuffle
 from privacyfunnel.release.ledger.ledger_file import Ledger
+from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.tables.readers.table_files import open_table
 from tests.commands import found_by, said
 
@@ -45,8 +47,8 @@ def test_a_frame_comes_back_in_a_random_order_with_what_is_kept(kind: Any) -> No
     frame = kind(people())
     asked: dict[str, Any] = {"secret": "s", "publish": "x", "promise": LIP(0.5), "keep": ["id", "half"]}
     asked["method"] = "randomised-response"
-    mixed = sanitise(frame, seed=1, **asked)
-    sorted_ = sanitise(frame, seed=1, keep_order=True, **asked)
+    mixed = sanitise(frame, ReleaseSpec(seed=1, **asked))
+    sorted_ = sanitise(frame, ReleaseSpec(seed=1, keep_order=True, **asked))
     assert type(mixed.table) is type(frame)
     assert sorted_.order is None
     assert [row[1] for row in rows_of(sorted_.table)] == list(range(N))
@@ -54,7 +56,7 @@ def test_a_frame_comes_back_in_a_random_order_with_what_is_kept(kind: Any) -> No
     assert [row[1] for row in rows_of(mixed.table)] == mixed.order.tolist() != list(range(N))
     in_order = rows_of(sorted_.table)
     assert rows_of(mixed.table) == [in_order[i] for i in mixed.order]
-    other = sanitise(frame, **asked)
+    other = sanitise(frame, ReleaseSpec(**asked))
     assert other.order is not None
     assert other.order.tolist() != mixed.order.tolist()
 
@@ -69,10 +71,10 @@ def test_files_of_every_format_are_shuffled_alike_in_memory_and_on_disk(
     table = tmp_path / "people.parquet"
     people().write_parquet(table)
     asked: dict[str, Any] = {"promise": LIP(0.5), "method": method, "seed": 1}
-    order = Order(("s",), ("x",), keep=("id",), **asked)
-    release = sanitise_file(table, tmp_path / "out", order, suffix=suffix)
+    order = ReleaseSpec(secret=("s",), publish=("x",), keep=("id",), **asked)
+    release = sanitise_file(table, replace(order, into=tmp_path / "out", format=suffix[1:]))
     found = pl.concat(open_table(release.table).batches(["x", "id"])).cast(pl.String)
-    expected = pl.DataFrame(sanitise(people(), secret="s", publish="x", keep="id", **asked).table).cast(pl.String)
+    expected = pl.DataFrame(sanitise(people(), order).table).cast(pl.String)
     assert found.equals(expected)
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["protocol.json", f"sanitised{suffix}"]
 
@@ -100,7 +102,7 @@ def test_the_summary_and_a_scan_say_in_numbers_what_the_order_tells(
     code, out, _ = said(capsys, *words, tmp_path / "kept", "--keep-order", "--again")
     assert code == 0
     assert "that of the table, as asked; in the order of the table the secret of 99.9 % of the rows" in out
-    assert "The rows are in the order of the table. Whoever knows how it is ordered" in out
+    assert "The rows are in the order of the table. Whoever knows that order" in out
     assert pl.read_csv(tmp_path / "kept" / "sanitised.csv")["id"].is_sorted()
 
     look = found_by(capsys, "scan", table, "-s", "occupation")["order"]
@@ -128,8 +130,8 @@ def released(tmp_path: Path, method: str, *publish: str) -> tuple[Path, Path]:
     """A table of more rows, and the folder of its release."""
     table = tmp_path / "people.csv"
     pl.concat([people()] * 5).write_csv(table)
-    order = Order(("s",), publish or ("x",), LIP(0.5), method=method)
-    sanitise_file(table, tmp_path / "out", order)
+    order = ReleaseSpec(secret=("s",), publish=publish or ("x",), promise=LIP(0.5), method=method)
+    sanitise_file(table, replace(order, into=tmp_path / "out"))
     return table, tmp_path / "out"
 
 

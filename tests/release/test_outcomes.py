@@ -22,6 +22,7 @@ from privacyfunnel.release.codebook import codebook
 from privacyfunnel.release.output_layout import detect_layout, output_layout
 from privacyfunnel.release.sanitise import sanitise
 from privacyfunnel.report.changes import changes
+from privacyfunnel.spec import ReleaseSpec
 from tests.commands import found_by, turned_down
 from tests.mechanisms.kinds import JOINT, MAKERS, STREAM, codes_for, sealed_of
 
@@ -216,7 +217,7 @@ def test_a_frame_gets_its_codebook_as_a_frame_of_its_kind(kind: str, people: Pat
     release = sanitise(frame, secret="ill", publish="town", promise=LIP(0.3))
     assert type(release.codebook) is type(frame)
     assert type(release.table) is type(frame)
-    assert sanitise(frame, secret="ill", publish="town", promise=LIP(0.3), as_="labels").codebook is None
+    assert sanitise(frame, ReleaseSpec(secret="ill", publish="town", promise=LIP(0.3), as_="labels")).codebook is None
 
 
 def test_a_codebook_made_from_the_counts_themselves_is_for_its_owner_only(

@@ -17,9 +17,11 @@ from privacyfunnel.model.credal.sample_rule import RARE
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
 from privacyfunnel.model.protocols.channel_protocol import Protocol
+from privacyfunnel.release.findings.findings import Findings
 from privacyfunnel.release.findings.population import format_epsilon_upward, population_bound
 from privacyfunnel.release.sanitise import Release, sanitise
 from privacyfunnel.report.release_page import Occasion, owner_page, public_page
+from privacyfunnel.spec import ReleaseSpec
 from tests.strategies import joints, protocols_for
 
 OCCASION = Occasion(datetime(2026, 1, 2, 3, 4, tzinfo=UTC), "people.csv", "privacyfunnel sanitise people.csv")
@@ -131,19 +133,23 @@ def release() -> Release:
     s = rng.choice(["a", "b", "few"], p=[0.6, 0.38, 0.02], size=6000)
     x = np.where(rng.random(6000) < 0.4, np.where(s == "a", "u", "v"), rng.choice(["u", "v", "w"], size=6000))
     frame = pl.DataFrame({"s": s, "x": x})
-    return sanitise(frame, secret="s", publish="x", promise=LIP(0.5), method="randomised-response", seed=1)
+    return sanitise(frame, ReleaseSpec(secret="s", publish="x", promise=LIP(0.5), method="randomised-response", seed=1))
 
 
 def test_the_figure_is_in_the_owners_report_and_in_nothing_public(release: Release) -> None:
     assert release.people is not None
-    without = replace(release, people=None)
+    other = Findings(release.design, release.spec)
+    vars(other)["people"] = None
+    without = replace(release, findings=other)
     assert public_page(release, OCCASION) == public_page(without, OCCASION)
     owners = owner_page(release, OCCASION)
     assert "With 95 % confidence the factor is at most" in owners
     assert "lone, few: " in owners
     assert owners != owner_page(without, OCCASION)
     assert not any("confidence, at most" in sentence for sentence in release.not_promised)
-    said = [sentence for sentence in release.not_promised_to_owner if "people whom they are a sample of" in sentence]
+    said = [
+        sentence for sentence in release.not_promised_to_owner if "population that they are a sample of" in sentence
+    ]
     assert len(said) == 1
     assert f"with 95 % confidence, at most {format_epsilon_upward(release.people.epsilon)}, secrets of" in said[0]
     assert len(release.not_promised) == len(release.not_promised_to_owner)
@@ -153,12 +159,12 @@ def test_what_depends_on_counts_is_said_to_the_owner_only_and_both_files_are_nam
     random = np.random.default_rng(6)
     s = random.integers(0, 2, 600)
     frame = pl.DataFrame({"s": s.astype(str), "x": np.where(random.random(600) < 0.6, s, 1 - s).astype(str)})
-    seeing = sanitise(frame, secret="s", publish="x", promise=LIP(0.3), method="conditional-reporting")
+    seeing = sanitise(frame, ReleaseSpec(secret="s", publish="x", promise=LIP(0.3), method="conditional-reporting"))
     assert seeing.known_values_leak is not None
     figure = f"up to ε = {seeing.known_values_leak:.3g};"
     assert any(figure in sentence for sentence in seeing.not_promised_to_owner)
     assert not any("up to ε" in sentence for sentence in seeing.not_promised)
-    assert any("looks at s" in sentence for sentence in seeing.not_promised)
+    assert any("reads s." in sentence for sentence in seeing.not_promised)
     assert any(sentence.startswith("protocol.json was made from the counts") for sentence in seeing.not_promised)
     coded = sanitise(frame, secret="s", publish="x", promise=LIP(0.1))
     assert coded.codebook is not None

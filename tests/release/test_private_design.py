@@ -23,11 +23,12 @@ from benchmarks.attacks import (
     small_tables,
 )
 
-from privacyfunnel import LDP, LIP, SRLIP, Effort, Joint, design, optimal, sanitise
+from privacyfunnel import LDP, LIP, SRLIP, Joint, design, optimal, sanitise
 from privacyfunnel.errors import ParameterError
 from privacyfunnel.mechanisms.sealing import SealedProtocol, certify, seal
 from privacyfunnel.model.published.noise import NOISES
 from privacyfunnel.model.published.noisy_counts import NoisyCounts
+from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.tables.coding.domain_file import DomainFile, domain_from_text
 from tests.commands import said, told
 
@@ -55,7 +56,7 @@ DOMAIN = listed(illness=["flu", "none"], town=["Bruges", "Ghent", "Ostend"])
 
 def made(frame: pl.DataFrame, **more: object) -> SealedProtocol:
     asked = {"secret": "illness", "publish": "town", "promise": LIP(1.0), "design_epsilon": 1.0, "domain": DOMAIN}
-    return design(frame, **(asked | more))  # type: ignore[arg-type]
+    return design(frame, ReleaseSpec(**asked | more))  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -113,7 +114,8 @@ def test_values_that_the_table_does_not_have_are_inputs_all_the_same() -> None:
     sealed = made(people(), domain=wider)
     assert sealed.mechanism.inputs == 4
     release = sanitise(
-        people(), secret="illness", publish="town", promise=LIP(1.0), design_epsilon=1.0, domain=wider, seed=3
+        people(),
+        ReleaseSpec(secret="illness", publish="town", promise=LIP(1.0), design_epsilon=1.0, domain=wider, seed=3),
     )
     assert release.table.height == 3000
     assert any("counts with noise of ε = 1" in sentence for sentence in release.not_promised)
@@ -122,9 +124,9 @@ def test_values_that_the_table_does_not_have_are_inputs_all_the_same() -> None:
 def test_seeing_the_secret_and_several_columns() -> None:
     frame = people().with_columns(sex=pl.Series(["f", "m"] * 1500))
     wider = listed(illness=["flu", "none"], town=["Bruges", "Ghent", "Ostend"], sex=["f", "m"])
-    sealed = made(frame, domain=wider, publish=["town", "sex"], promise=SRLIP(1.0), effort=Effort(gap=0.05))
+    sealed = made(frame, domain=wider, publish=["town", "sex"], promise=SRLIP(1.0), gap=0.05)
     assert sealed.mechanism.inputs == 6
-    seeing = made(people(), sees_secret=True, promise=LDP(1.0), effort=Effort(gap=0.01))
+    seeing = made(people(), sees_secret=True, promise=LDP(1.0), gap=0.01)
     assert seeing.mechanism.sees_secret
 
 
@@ -136,12 +138,14 @@ def test_what_cannot_be_designed_privately_is_refused() -> None:
     with pytest.raises(ParameterError, match="promise for a population was asked"):
         sanitise(
             people().with_columns(sex=pl.lit("f")),
-            secret="illness",
-            publish=["town", "sex"],
-            promise=LIP(1.0),
-            method="chain",
-            design_epsilon=1.0,
-            domain=listed(illness=["flu", "none"], town=["Bruges", "Ghent", "Ostend"], sex=["f", "m"]),
+            ReleaseSpec(
+                secret="illness",
+                publish=["town", "sex"],
+                promise=LIP(1.0),
+                method="chain",
+                design_epsilon=1.0,
+                domain=listed(illness=["flu", "none"], town=["Bruges", "Ghent", "Ostend"], sex=["f", "m"]),
+            ),
         )
     with pytest.raises(ParameterError, match="too few for that"):
         made(people(rows=100))

@@ -1,6 +1,7 @@
 """Releases in memory and on disk: what is published, what is said about it, and that nothing else gets out."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,8 @@ import pytest
 from privacyfunnel import LDP, LIP, SRLIP, Information, Joint, SealedProtocol, Statistics
 from privacyfunnel.errors import ColumnError, ParameterError
 from privacyfunnel.model.promises import Promise
-from privacyfunnel.release.order import Order
 from privacyfunnel.release.sanitise import sanitise, sanitise_file
+from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.tables.coding.bins import Bins
 
 
@@ -23,7 +24,7 @@ def people(adult: Path) -> pl.DataFrame:
     return pl.read_csv(adult, infer_schema=False)
 
 
-def order(**changed: Any) -> Order:
+def order(**changed: Any) -> ReleaseSpec:
     asked: dict[str, Any] = {
         "secret": ("occupation",),
         "publish": ("education",),
@@ -31,7 +32,7 @@ def order(**changed: Any) -> Order:
         "method": "randomised-response",
         "seed": 1,
     }
-    return Order(**{**asked, **changed})
+    return ReleaseSpec(**{**asked, **changed})
 
 
 def test_only_what_was_named_is_published_and_the_secret_never(people: pl.DataFrame) -> None:
@@ -65,7 +66,7 @@ def test_the_most_informative_protocol_is_had_for_the_asking(people: pl.DataFram
 @pytest.mark.parametrize("promise", [LIP(0.5), LDP(1), SRLIP(1)])
 @pytest.mark.parametrize("method", ["optimal", "randomised-response", "unary-encoding"])
 def test_what_is_certified_never_exceeds_what_was_asked(people: pl.DataFrame, promise: Promise, method: str) -> None:
-    release = sanitise(people, secret="income", publish=["race", "sex"], promise=promise, method=method)
+    release = sanitise(people, ReleaseSpec(secret="income", publish=["race", "sex"], promise=promise, method=method))
     assert 0 < release.sealed.epsilon <= promise.epsilon
     assert 0 < release.share_kept <= 1
 
@@ -83,7 +84,7 @@ def test_what_is_certified_never_exceeds_what_was_asked(people: pl.DataFrame, pr
 )
 def test_as_many_rows_stay_unchanged_as_the_law_expects(people: pl.DataFrame, method: str, as_: str) -> None:
     asked: dict[str, Any] = {"secret": "occupation", "publish": "education", "promise": LIP(1)}
-    release = sanitise(people, **asked, method=method, as_=as_, keep_order=True)
+    release = sanitise(people, ReleaseSpec(**asked, method=method, as_=as_, keep_order=True))
     same = float((release.table["education"] == people["education"]).mean())
     assert release.unchanged == pytest.approx(same)
     # six standard deviations: a false alarm in 10⁹ runs
@@ -91,7 +92,9 @@ def test_as_many_rows_stay_unchanged_as_the_law_expects(people: pl.DataFrame, me
 
 
 def test_values_are_original_categories_distributed_as_before(people: pl.DataFrame) -> None:
-    release = sanitise(people, secret="occupation", publish=["education", "sex"], promise=LIP(1), as_="values")
+    release = sanitise(
+        people, ReleaseSpec(secret="occupation", publish=["education", "sex"], promise=LIP(1), as_="values")
+    )
     for column in ("education", "sex"):
         before, after = (frame[column].value_counts() for frame in (people, release.table))
         both = before.join(after, on=column, how="full", suffix="_after").fill_null(0)
@@ -101,7 +104,7 @@ def test_values_are_original_categories_distributed_as_before(people: pl.DataFra
 
 
 def test_labels_of_the_optimum_name_groups_of_values(people: pl.DataFrame) -> None:
-    release = sanitise(people, secret="occupation", publish="education", promise=LIP(1), as_="labels")
+    release = sanitise(people, ReleaseSpec(secret="occupation", publish="education", promise=LIP(1), as_="labels"))
     known = set(people["education"])
     labels = set(release.table["education"])
     assert any(" | " in label for label in labels)
@@ -110,8 +113,8 @@ def test_labels_of_the_optimum_name_groups_of_values(people: pl.DataFrame) -> No
 
 def test_sets_are_listed_in_one_column_or_as_indicators_alike(people: pl.DataFrame) -> None:
     asked: dict[str, Any] = {"secret": "occupation", "publish": "race", "promise": LIP(1), "seed": 3}
-    listed = sanitise(people, **asked, method="unary-encoding").table["race"]
-    shown = sanitise(people, **asked, method="unary-encoding", sets="indicators").table
+    listed = sanitise(people, ReleaseSpec(**asked, method="unary-encoding")).table["race"]
+    shown = sanitise(people, ReleaseSpec(**asked, method="unary-encoding", sets="indicators")).table
     values = sorted(set(people["race"]))
     assert shown.columns == [f"race={value}" for value in values]
     for value in values:
@@ -175,9 +178,11 @@ def test_metadata_of_an_arrow_table_is_not_passed_on(people: pl.DataFrame, keep:
 @pytest.mark.parametrize("convert", [pl.DataFrame.to_pandas, pl.DataFrame.to_arrow, lambda frame: frame])
 def test_a_frame_comes_back_as_the_kind_it_was(people: pl.DataFrame, convert: Any) -> None:
     frame = convert(people.head(2000))
-    release = sanitise(frame, secret="sex", publish="race", promise=LIP(0.1), seed=5, keep="income")
+    release = sanitise(frame, ReleaseSpec(secret="sex", publish="race", promise=LIP(0.1), seed=5, keep="income"))
     assert type(release.table) is type(frame)
-    ours = sanitise(people.head(2000), secret="sex", publish="race", promise=LIP(0.1), seed=5, keep="income").table
+    ours = sanitise(
+        people.head(2000), ReleaseSpec(secret="sex", publish="race", promise=LIP(0.1), seed=5, keep="income")
+    ).table
     theirs = release.table
     if isinstance(theirs, pd.DataFrame):
         theirs = pl.from_pandas(theirs)
@@ -188,7 +193,7 @@ def test_a_frame_comes_back_as_the_kind_it_was(people: pl.DataFrame, convert: An
 
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".tsv", ".parquet", ".arrow"])
 def test_every_format_holds_the_same_release(people: pl.DataFrame, adult: Path, tmp_path: Path, suffix: str) -> None:
-    release = sanitise_file(adult, tmp_path, order(keep=("sex",)), suffix=suffix)
+    release = sanitise_file(adult, replace(order(keep=("sex",)), into=tmp_path, format=suffix[1:]))
     path = tmp_path / f"sanitised{suffix}"
     assert release.table == path
     readers = {".parquet": pl.read_parquet, ".arrow": pl.read_ipc}
@@ -198,7 +203,8 @@ def test_every_format_holds_the_same_release(people: pl.DataFrame, adult: Path, 
         else pl.read_csv(path, infer_schema=False, separator="\t" if "tsv" in suffix else ",")
     )
     memory = sanitise(
-        people, secret="occupation", publish="education", promise=LIP(1), method="randomised-response", seed=1
+        people,
+        ReleaseSpec(secret="occupation", publish="education", promise=LIP(1), method="randomised-response", seed=1),
     )
     assert found["education"].cast(pl.String).equals(memory.table["education"])
     assert memory.order is not None
@@ -211,39 +217,39 @@ def test_every_row_has_a_draw_of_its_own_however_the_table_is_cut(
     adult: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
     asked = order(method=method, publish=("race",), promise=LIP(0.5), keep=("sex",))
-    sanitise_file(adult, tmp_path / "whole", asked)
+    sanitise_file(adult, replace(asked, into=tmp_path / "whole"))
     monkeypatch.setattr("privacyfunnel.tables.coding.encoding.CHUNK_ROWS", 5000)
     monkeypatch.setattr("privacyfunnel.tables.readers.delimited.BATCH_ROWS", 5000)
     monkeypatch.setattr("privacyfunnel.release.output_layout.HELD_AT_ONCE", 5 * 999)
-    sanitise_file(adult, tmp_path / "cut", asked)
+    sanitise_file(adult, replace(asked, into=tmp_path / "cut"))
     both = [(tmp_path / name / "sanitised.csv").read_bytes() for name in ("whole", "cut")]
     assert both[0] == both[1]
 
 
 def test_a_seed_marks_the_release_as_not_for_publication(adult: Path, tmp_path: Path) -> None:
-    seeded = sanitise_file(adult, tmp_path / "seeded", order())
+    seeded = sanitise_file(adult, replace(order(), into=tmp_path / "seeded"))
     assert "NOT FOR PUBLICATION" in seeded.not_promised[0]
     assert json.loads((tmp_path / "seeded/protocol.json").read_text())["for_publication"] is False
     assert not SealedProtocol.load(tmp_path / "seeded/protocol.json").for_publication
-    sanitise_file(adult, tmp_path / "fresh", order(seed=None))
+    sanitise_file(adult, replace(order(seed=None), into=tmp_path / "fresh"))
     assert SealedProtocol.load(tmp_path / "fresh/protocol.json").for_publication
 
 
 def test_fresh_releases_differ_and_seeded_ones_agree(adult: Path, tmp_path: Path) -> None:
     tables = []
     for name, seed in (("a", None), ("b", None), ("c", 7), ("d", 7)):
-        sanitise_file(adult, tmp_path / name, order(seed=seed), again=True)
+        sanitise_file(adult, replace(order(seed=seed), into=tmp_path / name, again=True))
         tables.append((tmp_path / name / "sanitised.csv").read_bytes())
     assert tables[0] != tables[1]
     assert tables[2] == tables[3]
 
 
 def test_a_protocol_that_sees_the_secret_says_what_lip_does_not_cover(people: pl.DataFrame) -> None:
-    loud = sanitise(people, secret="income", publish="sex", promise=LIP(0.2), sees_secret=True)
+    loud = sanitise(people, ReleaseSpec(secret="income", publish="sex", promise=LIP(0.2), sees_secret=True))
     assert loud.known_values_leak is not None
     assert loud.known_values_leak > 0.2
     assert "already knows a person's sex" in loud.not_promised[0]
-    covered = sanitise(people, secret="income", publish="sex", promise=SRLIP(0.2), sees_secret=True)
+    covered = sanitise(people, ReleaseSpec(secret="income", publish="sex", promise=SRLIP(0.2), sees_secret=True))
     assert covered.known_values_leak is not None
     assert covered.known_values_leak <= 0.2
     assert not any("already knows" in sentence for sentence in covered.not_promised)
@@ -269,7 +275,7 @@ def test_several_secrets_are_one_and_numbers_are_binned(people: pl.DataFrame) ->
 
 def test_missing_entries_are_a_category() -> None:
     frame = pl.DataFrame({"s": ["a", "a", "b", "b"] * 100, "x": ["u", None] * 200})
-    release = sanitise(frame, secret="s", publish="x", promise=LIP(5), keep_order=True)
+    release = sanitise(frame, ReleaseSpec(secret="s", publish="x", promise=LIP(5), keep_order=True))
     assert release.table["x"].to_list() == ["u", "(missing)"] * 200
     assert release.unchanged == 1
 
@@ -278,6 +284,6 @@ def test_an_order_that_cannot_be_is_refused_at_birth() -> None:
     with pytest.raises(ColumnError, match="cannot be kept"):
         order(keep=("occupation",))
     with pytest.raises(ColumnError, match="at least one published column"):
-        order(publish=())
-    with pytest.raises(ParameterError, match="not as 'pictures'"):
+        order(publish=()).require_columns()
+    with pytest.raises(ParameterError, match="as_ must be one of outcomes, labels, values; got 'pictures'"):
         order(as_="pictures")

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from privacyfunnel.designs.optimal.optimum import optimal
+from privacyfunnel.hints import hint
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LIP
 from privacyfunnel.release.findings.sparseness import sparseness
@@ -26,8 +27,9 @@ def test_sparseness_says_what_fewer_columns_and_coarser_bins_would_keep() -> Non
     found = sparseness(joint, {"age": (10.0, 20.0, 30.0)}, lambda table: optimal(table, LIP(0.1)).utility)
     assert found.revealing_share == pytest.approx(20 / 60)
     changes = {other.change: other for other in found.smaller}
-    assert set(changes) == {"without age", "without sex", "with --bin age=20"}
-    coarser = changes["with --bin age=20"]
+    coarse = f"with {hint('bins', 'age=20')}"
+    assert set(changes) == {"without age", "without sex", coarse}
+    coarser = changes[coarse]
     assert (coarser.combinations, coarser.revealing_share) == (4, 0)
     assert coarser.kept == pytest.approx(coarser.entropy)  # what is left says nothing about the secret
-    assert "With --bin age=20 it would be 0%, and about 1.33 of 1.33 nats (100%) would be kept." in str(found)
+    assert f"W{coarse[1:]} it would be 0%, and about 1.33 of 1.33 nats (100%) would be kept." in str(found)

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -11,6 +12,7 @@ from privacyfunnel.errors import ParameterError
 from privacyfunnel.model.promises import LIP
 from privacyfunnel.release.release import Release
 from privacyfunnel.release.sanitise import sanitise
+from privacyfunnel.spec import ReleaseSpec
 from tests.commands import said
 
 
@@ -22,9 +24,9 @@ def table(rows: int, values: int = 3, seed: int = 1) -> pl.DataFrame:
     return pl.DataFrame({name: [f"{name}{code}" for code in codes] for name, codes in (("s", s), ("x", x), ("z", z))})
 
 
-def released(frame: pl.DataFrame, **more: object) -> Release:
-    arguments: dict[str, object] = {"method": "randomised-response", **more}
-    return sanitise(frame, secret="s", publish=arguments.pop("publish", "x"), promise=LIP(1.0), **arguments)  # type: ignore[arg-type]
+def released(frame: pl.DataFrame, **more: Any) -> Release:
+    spec: dict[str, Any] = {"method": "randomised-response", "publish": "x", **more}
+    return sanitise(frame, ReleaseSpec(secret="s", promise=LIP(1.0), **spec))
 
 
 def test_the_people_are_promised_where_their_rows_allow_it_and_the_price_is_told() -> None:

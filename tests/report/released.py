@@ -12,6 +12,7 @@ from privacyfunnel.designs.methods import Effort
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
 from privacyfunnel.release.sanitise import Release, sanitise
 from privacyfunnel.report.release_page import Occasion, owner_page
+from privacyfunnel.spec import ReleaseSpec
 
 HOSTILE = "<script>alert('pwned')</script>"
 DOLLARS = "$\\frac{1}{0}$ & <b>"
@@ -39,14 +40,17 @@ def released(
     """One release of each kind, for all tests."""
     return sanitise(
         people(),
-        secret="job",
-        publish=publish,
-        promise=promise,
-        method=method,
-        sees_secret=sees,
-        as_=as_,
-        seed=1,
-        effort=QUICK,
+        ReleaseSpec(
+            secret="job",
+            publish=publish,
+            promise=promise,
+            method=method,
+            sees_secret=sees,
+            as_=as_,
+            seed=1,
+            gap=QUICK.gap,
+            time_limit=QUICK.time_limit,
+        ),
     )
 
 

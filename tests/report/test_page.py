@@ -25,6 +25,7 @@ from privacyfunnel.model.published.noisy_counts import NoisyCounts
 from privacyfunnel.model.uses.use import Information
 from privacyfunnel.release.sanitise import sanitise
 from privacyfunnel.report.release_page import owner_page, public_page
+from privacyfunnel.spec import ReleaseSpec
 from tests.commands import run
 from tests.report.released import HOSTILE, KINDS, OCCASION, QUICK, page, people, released
 
@@ -79,7 +80,9 @@ def test_chances_that_come_from_noisy_counts_are_drawn_for_everybody_in_whole_pe
     assert release.joint is not None
     counts = NoisyCounts.draw(release.joint.weights, Fraction(1), OwnNoise)
     promise = PopulationPromise(LIP(0.5), Population(NoisySampleRule(counts, Fraction(19, 20)), counts.rows))
-    public = public_page(replace(release, sealed=replace(release.sealed, promise=promise)), OCCASION)
+    public = public_page(
+        replace(release, design=replace(release.design, sealed=replace(release.sealed, promise=promise))), OCCASION
+    )
     widths = re.findall(r'<i class="(?:own|next|third|rest)" style="left:[\d.]+%;width:([\d.]+)%"', public)
     rows = public.count('<span class="name">')
     assert rows == len(release.sealed.domain.combos)
@@ -132,7 +135,7 @@ def test_a_release_and_its_report_make_no_protocol_twice(monkeypatch: pytest.Mon
     for method, sees in (("optimal", True), ("randomised-response", False)):
         made.clear()
         asked: dict[str, Any] = {"method": method, "sees_secret": sees, "use": Information(), "effort": QUICK}
-        release = sanitise(people(), secret="job", publish="sex", promise=LIP(0.01), **asked)
+        release = sanitise(people(), ReleaseSpec(secret="job", publish="sex", promise=LIP(0.01), **asked))
         assert made == [(method, 0.01, sees)]
         assert release.known == (Point(line_name(method, sees), 0.01, release.information, release.sealed.bound),)
         owner_page(release, OCCASION, effort=QUICK)
@@ -157,7 +160,7 @@ def test_the_command_draws_both_pages_beside_the_release(tmp_path: Path) -> None
 
 def test_a_column_without_a_name_is_not_an_empty_word() -> None:
     frame = people().with_columns(pl.Series("", range(4000)).cast(pl.String))
-    release = sanitise(frame, secret="job", publish="sex", promise=LIP(0.5), seed=1, effort=QUICK)
+    release = sanitise(frame, ReleaseSpec(secret="job", publish="sex", promise=LIP(0.5), seed=1, gap=QUICK.gap))
     assert "Not published: job, city, age, a column without a name." in owner_page(release, OCCASION, effort=QUICK)
 
 
@@ -177,7 +180,9 @@ def test_a_table_too_large_for_the_page_is_left_out_in_words(monkeypatch: pytest
 def test_what_publishes_values_as_they_are_needs_no_table_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """A forced response of fifty thousand values took twenty gigabytes for it."""
     monkeypatch.setattr(mechanism, "LARGEST_TABLE", 3)
-    release = sanitise(people(), secret="job", publish="city", promise=LIP(0.5), method="forced-response", seed=1)
+    release = sanitise(
+        people(), ReleaseSpec(secret="job", publish="city", promise=LIP(0.5), method="forced-response", seed=1)
+    )
     assert release.codebook is None
     assert release.joint is not None
     with pytest.raises(SizeError, match="at most 3 entries"):

@@ -16,8 +16,8 @@ from privacyfunnel.audits.protocol_audit import audit
 from privacyfunnel.errors import TableError
 from privacyfunnel.estimation import estimate, impute, posterior
 from privacyfunnel.mechanisms.unary_mechanism import UnaryEncodingMechanism
-from privacyfunnel.release.order import Order
 from privacyfunnel.release.sanitise import sanitise, sanitise_file
+from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.tables.readers.column_selection import require_columns
 from privacyfunnel.tables.readers.table_files import open_table, write_table
 from tests.commands import run
@@ -49,8 +49,10 @@ def names(native: Any) -> list[str]:
     return list(native.column_names if isinstance(native, pa.Table) else native.columns)
 
 
-def order(secret: str, *publish: str, keep: tuple[str, ...] = (), method: str = "randomised-response") -> Order:
-    return Order(secret=(secret,), publish=publish, promise=LIP(1), method=method, keep=keep, seed=1, keep_order=True)
+def order(secret: str, *publish: str, keep: tuple[str, ...] = (), method: str = "randomised-response") -> ReleaseSpec:
+    return ReleaseSpec(
+        secret=(secret,), publish=publish, promise=LIP(1), method=method, keep=keep, seed=1, keep_order=True
+    )
 
 
 @pytest.mark.parametrize("suffix", FILES)
@@ -72,7 +74,7 @@ def test_a_kept_column_named_like_a_pattern_never_brings_the_secret_along(
 ) -> None:
     frame, path = people(odd), tmp_path / f"people{suffix}"
     write_table(path, [frame])
-    sanitise_file(path, tmp_path / "out", order("other", "plain", keep=(odd,)))
+    sanitise_file(path, replace(order("other", "plain", keep=(odd,)), into=tmp_path / "out"))
     shown = content(tmp_path / "out" / f"sanitised{suffix}")
     assert shown.columns == ["plain", odd]
     assert shown[odd].to_list() == frame[odd].to_list()
@@ -86,7 +88,7 @@ def test_an_odd_name_may_be_published_audited_estimated_and_imputed(tmp_path: Pa
     write_table(path, [people(odd)])
     for method in ("randomised-response", "unary-encoding"):
         asked = order("other", odd, "plain", method=method)
-        release = sanitise_file(path, tmp_path / method, asked)
+        release = sanitise_file(path, replace(asked, into=tmp_path / method))
         table = tmp_path / method / f"sanitised{suffix}"
         found = audit(tmp_path / method / "protocol.json", path, sanitised=table)
         assert found.draw is not None
@@ -100,11 +102,13 @@ def test_an_odd_name_may_be_published_audited_estimated_and_imputed(tmp_path: Pa
 def test_frames_keep_publish_and_hide_odd_names(library: Callable[..., Any], odd: str) -> None:
     frame = people(odd)
     native = library(frame.to_dict(as_series=False))
-    kept = sanitise(native, secret="other", publish="plain", keep=odd, promise=LIP(1), method="randomised-response")
+    kept = sanitise(
+        native, ReleaseSpec(secret="other", publish="plain", keep=odd, promise=LIP(1), method="randomised-response")
+    )
     assert names(kept.table) == ["plain", odd]
-    shown = sanitise(native, secret="other", publish=odd, promise=LIP(1), method="randomised-response")
+    shown = sanitise(native, ReleaseSpec(secret="other", publish=odd, promise=LIP(1), method="randomised-response"))
     assert names(shown.table) == [odd]
-    hidden = sanitise(native, secret=odd, publish="plain", promise=LIP(1), method="randomised-response")
+    hidden = sanitise(native, ReleaseSpec(secret=odd, publish="plain", promise=LIP(1), method="randomised-response"))
     assert names(hidden.table) == ["plain"]
     assert hidden.sealed.domain.secret_columns == (odd,)
 
@@ -119,7 +123,9 @@ def test_combinations_that_join_to_one_label_are_told_apart() -> None:
     rows = [(f"s{i % 2}", *pairs[(i // 2 + i % 2) % 4]) for i in range(200)]
     frame = pl.DataFrame(rows, schema=["s", "x", "z"], orient="row")
     for sets in ("column", "indicators"):
-        release = sanitise(frame, secret="s", publish=["x", "z"], promise=LIP(1), method="unary-encoding", sets=sets)
+        release = sanitise(
+            frame, ReleaseSpec(secret="s", publish=["x", "z"], promise=LIP(1), method="unary-encoding", sets=sets)
+        )
         law = release.sealed.mechanism
         assert isinstance(law, UnaryEncodingMechanism)
         assert len(set(law.values)) == 4
@@ -130,7 +136,7 @@ def test_values_with_bars_in_them_are_audited_and_estimated_from_indicators(tmp_
     frame = people("x").with_columns(pl.col("x").str.replace("odd", "a | b"))
     write_table(tmp_path / "people.csv", [frame])
     asked = replace(order("other", "x", method="unary-encoding"), sets="indicators")
-    release = sanitise_file(tmp_path / "people.csv", tmp_path / "out", asked)
+    release = sanitise_file(tmp_path / "people.csv", replace(asked, into=tmp_path / "out"))
     table = tmp_path / "out" / "sanitised.csv"
     assert audit(tmp_path / "out" / "protocol.json", tmp_path / "people.csv", sanitised=table).draw is not None
     assert estimate(release.sealed, table).tables

@@ -1,4 +1,4 @@
-"""The command line: parses arguments, calls the rooms, prints what they answer.
+"""The command line: parses arguments, calls the packages, prints their answers.
 
 Nothing heavy is imported before a command runs, so that `privacyfunnel --help` is there at once.
 """
@@ -20,12 +20,13 @@ from privacyfunnel.cli import (
     studio_command,
 )
 from privacyfunnel.cli.application import app, main, program
+from privacyfunnel.cli.spec_options import SpecCommand
 
 app.command()(demo_command.demo)
 app.command()(scan_command.scan)
-app.command()(sanitise_command.sanitise)
-app.command()(design_command.design)
-app.command()(apply_command.apply)
+app.command(cls=SpecCommand)(sanitise_command.sanitise)
+app.command(cls=SpecCommand)(design_command.design)
+app.command(cls=SpecCommand)(apply_command.apply)
 app.command()(audit_command.audit)
 app.command()(estimate_command.estimate)
 app.command()(key_commands.keygen)

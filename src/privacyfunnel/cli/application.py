@@ -84,7 +84,7 @@ def _run(words: list[str], commands: typer.Typer, prog_name: str) -> Any:
         show(f"privacyfunnel {__version__}")
         return 0
     commands = _select_command(commands, words[0])
-    if not HELP.intersection(words):
+    if not {*HELP, "--help-all"}.intersection(words):
         return commands(words, prog_name=prog_name, standalone_mode=False)
     with redirect_stdout(StringIO()) as said:
         code = commands(words, prog_name=prog_name, standalone_mode=False)

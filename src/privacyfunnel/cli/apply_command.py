@@ -10,59 +10,34 @@ import typer
 
 from privacyfunnel.cli import owner_summary, text_format
 from privacyfunnel.cli.application import Json, answer
-from privacyfunnel.cli.option_groups import expand_groups
-from privacyfunnel.cli.options import Again, Force, LedgerFile, QueryOption, TableOrDatabase
-from privacyfunnel.cli.release_options import ExcelSafe, UnknownOption, UnknownPolicy
-from privacyfunnel.cli.request_options import LocalOutputRequest, parse_source
-from privacyfunnel.cli.table_options import RecodingOptions, TableOptions
+from privacyfunnel.cli.options import TableOrDatabase
+from privacyfunnel.cli.spec_options import Given, build_spec, takes_spec
 from privacyfunnel.names import format_names
+from privacyfunnel.spec.release_spec import BLUR
 
 if TYPE_CHECKING:
     from privacyfunnel.release.apply import Applied
 
 
-@expand_groups
+@takes_spec("apply")
 def apply(
     protocol: Annotated[Path, typer.Argument(readable=False, help="The protocol.json that design or sanitise wrote.")],
     table: TableOrDatabase,
     *,
-    into: Annotated[
-        Path, typer.Option("--into", help="The sanitised table, such as sanitised.csv; a folder for a table in parts.")
-    ],
-    unknown: UnknownOption = UnknownPolicy.ERROR,
-    sent: LocalOutputRequest,
-    recoding: RecodingOptions,
-    query: QueryOption = None,
-    reading: TableOptions,
-    excel_safe: ExcelSafe = False,
-    ledger: LedgerFile = None,
-    again: Again = False,
-    force: Force = False,
+    given: Given,
     as_json: Json = False,
 ) -> None:
     """Draw the rows of a table from a protocol that was designed before, on these rows or on others.
 
-    Where the rows carry the secret, what the protocol leaks on them is measured; --bin and --merge-secrets say how the
-    secret was read.
+    Where the rows carry the secret, the leakage of the protocol on them is measured; --bin and --merge-secrets are
+    those of the secret.
     """
     from privacyfunnel.cli.progress import show_progress
     from privacyfunnel.release.apply import apply_file
 
-    with show_progress() as (_, rows):
-        found = apply_file(
-            protocol,
-            parse_source(table, query),
-            into,
-            sent.to_output_spec(unknown.value),
-            bins=recoding.bins,
-            merges=recoding.merges,
-            dialect=reading.dialect,
-            force=force,
-            excel_safe=excel_safe,
-            ledger=ledger,
-            again=again,
-            watch=rows,
-        )
+    spec = build_spec(None, given)
+    with show_progress() as (_, watch):
+        found = apply_file(protocol, table, spec, watch=watch)
     answer(as_json, content(found), format_summary(found))
 
 
@@ -83,12 +58,12 @@ def content(found: Applied) -> dict[str, Any]:
         "unknown": {
             "rows": found.strangers.rows,
             "columns": found.strangers.columns,
-            "became": found.sending.unknown if found.strangers.rows else None,
+            "became": found.spec.unknown if found.strangers.rows else None,
         },
         "unchanged": None if math.isnan(found.unchanged) else found.unchanged,
-        "row_id": found.sending.row_id,
-        "key_kept": found.sending.key is not None,
-        "for_publication": sealed.for_publication and found.sending.seed is None,
+        "row_id": found.spec.row_id,
+        "key_kept": found.spec.key_file is not None,
+        "for_publication": sealed.for_publication and found.spec.seed is None,
         "order": owner_summary.order_content(found),
         "ledger": owner_summary.ledger_content(found),
         "not_promised": found.not_promised,
@@ -123,7 +98,7 @@ def row_facts(found: Applied) -> list[tuple[str, str]]:
     return [
         *([("unknown", _describe_unknown(found))] if found.strangers.rows else []),
         *([] if math.isnan(found.unchanged) else [("unchanged", unchanged)]),
-        *([("addresses", _addresses(found))] if found.sending.row_id else []),
+        *([("addresses", _addresses(found))] if found.spec.row_id else []),
         ("order", owner_summary.order_text(found)),
         *([("unprotected", format_names(found.kept))] if found.kept else []),
         *([("dropped", format_names(found.dropped))] if found.dropped else []),
@@ -134,10 +109,12 @@ def row_facts(found: Applied) -> list[tuple[str, str]]:
 def _describe_unknown(found: Applied) -> str:
     where = ", ".join(f"{rows:,} in {column}" for column, rows in found.strangers.columns.items())
     places = f" ({where})" if where else ""
-    fate = found.blurred if found.sending.unknown == UnknownPolicy.BLUR else "they were left out"
+    fate = found.blurred if found.spec.unknown == BLUR else "they were left out"
     return f"{found.strangers.rows:,} rows hold what the protocol does not know{places}: {fate}"
 
 
 def _addresses(found: Applied) -> str:
-    kept = "with the key that is kept: whoever did not change is drawn as before" if found.sending.key else "fresh key"
-    return f"{found.sending.row_id} and the value of each row, {kept}"
+    kept = (
+        "with the key that is kept: whoever did not change is drawn as before" if found.spec.key_file else "fresh key"
+    )
+    return f"{found.spec.row_id} and the value of each row, {kept}"

@@ -12,11 +12,12 @@ from privacyfunnel.cli import text_format
 from privacyfunnel.cli.application import Json, answer, show
 from privacyfunnel.cli.epsilon_meaning import resolve_epsilon
 from privacyfunnel.cli.option_groups import expand_groups
-from privacyfunnel.cli.options import Factor, LedgerFile, PromiseName, PromiseOption, QueryOption, SignedBy, parse_names
-from privacyfunnel.cli.request_options import parse_source
+from privacyfunnel.cli.options import Factor, LedgerFile, PromiseName, PromiseOption, QueryOption, SignedBy
 from privacyfunnel.cli.table_options import RecodingOptions, TableOptions
 from privacyfunnel.cli.transition_matrix import audit_matrix_file
 from privacyfunnel.errors import check_epsilon
+from privacyfunnel.spec.checks import find_source
+from privacyfunnel.spec.kinds import parse_names
 
 if TYPE_CHECKING:
     from privacyfunnel.audits.black_box_audit import BlackBoxAudit
@@ -125,7 +126,7 @@ def audit(
         more: dict[str, Any] = {"keep": parse_names(keep), "signed_by": signed_by, "merges": recoding.merges}
         more |= {"keep_order": keep_order, "ledger": ledger}
         more |= {"domain": None if domain is None else read_domain(domain)}
-        rows = parse_source(table, query)
+        rows = find_source(table, query)
         _audit_protocol(
             protocol, rows, parse_names(secret), sanitised, others, bins, written, draws, more, as_json=as_json
         )

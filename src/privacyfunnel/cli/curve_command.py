@@ -23,9 +23,9 @@ from privacyfunnel.cli.options import (
     SeesSecret,
     TimeLimitOfAll,
     parse_epsilons,
-    parse_names,
 )
 from privacyfunnel.cli.table_options import CoarseningOptions, TableOptions
+from privacyfunnel.spec.kinds import parse_names
 
 if TYPE_CHECKING:
     from privacyfunnel.designs.curve import Curve, Point

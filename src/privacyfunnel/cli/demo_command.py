@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -29,8 +30,9 @@ def demo(
     from privacyfunnel.atomic_files import check_target, ensure_folder
     from privacyfunnel.audits.scan import scan
     from privacyfunnel.cli.release_summary import content, format_summary
-    from privacyfunnel.cli.request_options import DesignRequest
     from privacyfunnel.cli.sanitise_command import run_release
+    from privacyfunnel.spec import ReleaseSpec
+    from privacyfunnel.spec.text_forms import command_words
     from privacyfunnel.tables.readers.adult import write_adult_csv
 
     people = into / "adult.csv"
@@ -40,15 +42,8 @@ def demo(
     with ensure_folder(into):
         write_adult_csv(people, force=force)
     look = next(look for look in scan(people, secret=[SECRET]).looks if look.column == PUBLISH)
-    command = ["sanitise", str(people), "--secret", SECRET, "--publish", PUBLISH, "--epsilon", f"{EPSILON:g}"]
-    release = run_release(
-        people,
-        into,
-        DesignRequest(secret=[SECRET], publish=[PUBLISH], epsilon=EPSILON),
-        command=[*command, "--into", str(into), "--force"],
-        force=force,
-        where={"trial": True},
-    )
+    spec = ReleaseSpec(table=people, secret=SECRET, publish=PUBLISH, epsilon=EPSILON, into=into, force=force)
+    release = run_release(spec, command_words(replace(spec, force=True)), trial=True)
     before, after = (_column(path) for path in (people, into / "sanitised.csv"))
     places, me = _places(release, into), program_name()
     text = [

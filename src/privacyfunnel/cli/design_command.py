@@ -2,51 +2,28 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from privacyfunnel.cli import text_format
 from privacyfunnel.cli.application import Json, answer
-from privacyfunnel.cli.option_groups import expand_groups
-from privacyfunnel.cli.options import Force, QueryOption, TableOrDatabase
-from privacyfunnel.cli.release_options import CountsColumn
+from privacyfunnel.cli.options import TableOrSpec
 from privacyfunnel.cli.release_summary import accuracy_facts, promise_text, search_facts, use_facts
-from privacyfunnel.cli.request_options import TableDesignRequest, parse_source
-from privacyfunnel.cli.table_options import CoarseningOptions, TableOptions
+from privacyfunnel.cli.spec_options import Given, SaveSpec, build_spec, save_spec, takes_spec
 
 if TYPE_CHECKING:
     from privacyfunnel.release.design import DesignResult
 
 
-@expand_groups
-def design(
-    table: TableOrDatabase,
-    *,
-    into: Annotated[Path, typer.Option("--into", help="The protocol file, such as protocol.json.")],
-    counts: CountsColumn = None,
-    asked: TableDesignRequest,
-    coarsening: CoarseningOptions,
-    query: QueryOption = None,
-    reading: TableOptions,
-    force: Force = False,
-    as_json: Json = False,
-) -> None:
+@takes_spec("design")
+def design(source: TableOrSpec = None, *, given: Given, save_spec_as: SaveSpec = None, as_json: Json = False) -> None:
     """Make and certify the protocol for a table, and draw nothing: apply draws rows with it, as often as needed."""
     from privacyfunnel.cli.progress import show_progress
     from privacyfunnel.release.design import design_file
 
-    with show_progress() as (proof, rows):
-        found = design_file(
-            parse_source(table, query),
-            into,
-            asked.to_spec(coarsening, progress=proof),
-            counts=counts,
-            dialect=reading.dialect,
-            force=force,
-            watch=rows,
-        )
+    spec = build_spec(source, given)
+    save_spec(spec, save_spec_as)
+    with show_progress() as (progress, watch):
+        found = design_file(None, spec, watch=watch, progress=progress)
     answer(as_json, content(found), format_summary(found))
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from privacyfunnel.cli import text_format
 from privacyfunnel.errors import ParameterError
+from privacyfunnel.spec.checks import epsilon_of_factor
 
 if TYPE_CHECKING:
     from privacyfunnel.estimation.expected_precision import Consequence
@@ -22,16 +23,6 @@ def resolve_epsilon(epsilon: float | None, factor: float | None) -> float | None
     if epsilon is not None and factor is not None:
         raise ParameterError("--factor and --epsilon say the same thing; both were given. Give one of them.")
     return epsilon if factor is None else epsilon_of_factor(factor)
-
-
-def epsilon_of_factor(factor: float) -> float:
-    """ε of a factor, not above it: e^ε is at most the factor.
-
-    >>> epsilon_of_factor(1.0), 0.6931 < epsilon_of_factor(2.0) < 0.6932
-    (0.0, True)
-    """
-    found = math.log(factor)
-    return math.nextafter(found, 0.0) if found > 0 else 0.0  # a logarithm may be rounded up by half a unit
 
 
 def meaning(promise: Promise, epsilon: float, secret: str, commonest: float | None = None) -> str:

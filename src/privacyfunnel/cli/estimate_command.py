@@ -12,8 +12,9 @@ import typer
 from privacyfunnel.cli import text_format
 from privacyfunnel.cli.application import Json, answer
 from privacyfunnel.cli.option_groups import expand_groups
-from privacyfunnel.cli.options import Force, SignedBy, parse_names
+from privacyfunnel.cli.options import Force, SignedBy
 from privacyfunnel.cli.table_options import FileOptions
+from privacyfunnel.spec.kinds import parse_names
 
 if TYPE_CHECKING:
     from privacyfunnel.estimation import Cell, Estimates, ShareTable

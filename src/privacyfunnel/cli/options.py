@@ -2,45 +2,14 @@
 
 from collections.abc import Callable
 from enum import StrEnum
-from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from privacyfunnel.errors import ParameterError, check_average, check_epsilon, check_factor, check_positive
-from privacyfunnel.names import split_names
-
-SURELY_PERCENT = 50  # a smaller bare number may be a slip of the point, and nobody wants so little confidence
-
-
-def parse_confidence(text: str) -> float:
-    """A confidence, written 0.95, 95 or 95%.
-
-    >>> parse_confidence("0.95"), parse_confidence("95"), parse_confidence("97.5 %")
-    (0.95, 0.95, 0.975)
-    """
-    bare = text.strip().removesuffix("%").strip()
-    try:
-        share = Fraction(bare)
-    except (ValueError, ZeroDivisionError):
-        share = Fraction(-1)
-    if text.strip().endswith("%") or share >= SURELY_PERCENT:
-        share /= 100
-    if not 0 < share < 1:
-        raise ParameterError(f"A confidence must lie between 0 and 1, or 0% and 100%, like 0.95 or 95%; it is {text}.")
-    return float(share)
-
-
-def parse_population(text: str) -> "float | str":
-    """A confidence, or auto (95 % where it can be kept), or none.
-
-    >>> parse_population("95%"), parse_population("auto"), parse_population("None")
-    (0.95, 'auto', 'none')
-    """
-    bare = text.strip().lower()
-    return bare if bare in {"auto", "none"} else parse_confidence(text)
+from privacyfunnel.errors import check_average, check_epsilon, check_factor, check_positive
+from privacyfunnel.spec.kinds import parse_confidence
 
 
 class PromiseName(StrEnum):
@@ -93,16 +62,6 @@ Population = Annotated[
         metavar="95%",
     ),
 ]
-PopulationOrNone = Annotated[
-    str,
-    typer.Option(
-        "--population",
-        help="Keep the promise, with this confidence, for the people whom the rows are a random sample of; auto: with "
-        "95 % where that is possible; none: for these rows alone.",
-        parser=parse_population,
-        metavar="95%|auto|none",
-    ),
-]
 MethodOption = Annotated[
     str,
     typer.Option(
@@ -116,10 +75,6 @@ FOR_HELP = (
     "statistics:weights.csv), balanced (statistics with 99 % of the information, or balanced:0.97)."
 )
 For = Annotated[str, typer.Option("--for", help=FOR_HELP, metavar="USE[:…]")]
-ForOrDefault = Annotated[
-    str | None,
-    typer.Option("--for", help=f"{FOR_HELP} If not given: statistics, where they can be had.", metavar="USE[:…]"),
-]
 Ordered = Annotated[
     list[str] | None,
     typer.Option(
@@ -164,6 +119,14 @@ TableOrDatabase = Annotated[
         help="A table: .csv, .tsv (also .gz), .parquet, .arrow, .xlsx, .dta, .sav, .sas7bdat or .jsonl; or, with "
         "--query, a DuckDB or SQLite file, or postgresql://user@host/name.",
         metavar="TABLE",
+    ),
+]
+TableOrSpec = Annotated[
+    str | None,
+    typer.Argument(
+        help="A table: .csv, .tsv (also .gz), .parquet, .arrow, .xlsx, .dta, .sav, .sas7bdat or .jsonl; with --query a "
+        "DuckDB or SQLite file, or postgresql://user@host/name; or a release.toml, which options change.",
+        metavar="TABLE|RELEASE.TOML",
     ),
 ]
 QueryOption = Annotated[
@@ -229,32 +192,17 @@ Na = Annotated[
         metavar="TEXT",
     ),
 ]
-KeepOrder = Annotated[
-    bool, typer.Option("--keep-order", help="Publish the rows in the table's order, which may give the secret away.")
-]
 LedgerFile = Annotated[
     Path | None,
     typer.Option(
         "--ledger", readable=False, help="The owner's memory of releases, if it is not the one beside the table."
     ),
 ]
-Again = Annotated[bool, typer.Option("--again", help="Release rows again that were released before: both count.")]
 SignedBy = Annotated[
     Path | None,
     typer.Option("--signed-by", readable=False, help="The owner's public key: refuse files that it did not sign."),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite what is there.")]
-
-
-def parse_names(names: list[str] | None) -> tuple[str, ...]:
-    """Column names given one by one or with commas between; one that has a comma stands in double quotes, as in CSV.
-
-    >>> parse_names(["age,sex", "income"])
-    ('age', 'sex', 'income')
-    >>> parse_names(['"last, first",sex', 'a"b'])
-    ('last, first', 'sex', 'a"b')
-    """
-    return tuple(part for name in names or [] for part in split_names(name) if part)
 
 
 def parse_epsilons(text: str) -> tuple[float, ...]:

@@ -22,10 +22,10 @@ from privacyfunnel.cli.options import (
     QueryOption,
     Secret,
     TableOrDatabase,
-    parse_names,
 )
-from privacyfunnel.cli.request_options import parse_source
 from privacyfunnel.cli.table_options import CoarseningOptions, TableOptions
+from privacyfunnel.spec.checks import find_source
+from privacyfunnel.spec.kinds import parse_names
 
 if TYPE_CHECKING:
     from privacyfunnel.audits.column_groups import ColumnGroup
@@ -67,7 +67,7 @@ def scan(
 
     asked = resolve_epsilon(epsilon, factor)
     wanted = promise_called(promise.value, ONE if asked is None else asked)
-    rows = parse_source(table, query)
+    rows = find_source(table, query)
     found = room.scan(
         rows,
         secret=parse_names(secret),

@@ -17,12 +17,15 @@ from privacyfunnel.cli.apply_command import row_facts
 from privacyfunnel.cli.design_command import content as designed_content
 from privacyfunnel.cli.design_command import format_summary as designed_told
 from privacyfunnel.cli.design_command import lines as designed_lines
-from privacyfunnel.cli.option_groups import expand_groups
-from privacyfunnel.cli.options import Delimiter, Force
-from privacyfunnel.cli.release_options import UnknownOption, UnknownPolicy
-from privacyfunnel.cli.request_options import DesignRequest, OutputRequest
-from privacyfunnel.cli.table_options import CoarseningOptions
+from privacyfunnel.cli.spec_options import Given, SpecCommand, build_spec, takes_spec
+from privacyfunnel.spec import FIELDS
 
+# What a cluster cannot do: read one file's format, look at the secret, keep a ledger, draw reports or from a seed.
+ELSEWHERE = (
+    *("sees_secret", "with_shares", "design_epsilon", "domain", "design_noise", "seed", "counts"),
+    *(each.name for each in FIELDS if each.option.group == "Reading the table" and each.name != "delimiter"),
+    *("excel_safe", "report", "curve", "public_report", "croissant", "sign", "ledger", "again", "format"),
+)
 PROGRAM_NAME = "python -m privacyfunnel.spark"
 commands = typer.Typer(
     add_completion=False,
@@ -59,83 +62,66 @@ def _spark() -> None:
     """Publish a table of Spark without giving away its secret column."""
 
 
-@commands.command()
-@expand_groups
-def design(
-    table: Name = None,
-    *,
-    into: Annotated[Path, typer.Option("--into", help="The protocol file, such as protocol.json.")],
-    asked: DesignRequest,
-    coarsening: CoarseningOptions,
-    query: SelectOption = None,
-    delimiter: Delimiter = None,
-    force: Force = False,
-    as_json: Json = False,
-) -> None:
+@commands.command(cls=SpecCommand)
+@takes_spec("design", ELSEWHERE)
+def design(table: Name = None, *, given: Given, query: SelectOption = None, as_json: Json = False) -> None:
     """Make and certify the protocol from counts that the cluster makes, and draw nothing."""
     from privacyfunnel.release.design import design_file
     from privacyfunnel.spark import folders, spark_session
 
-    order = asked.to_spec(coarsening)
+    spec = build_spec(None, given).require_columns()
     with spark_session.open_session() as session:
-        df = spark_session.read_table(session, table, query, delimiter)
-        source = folders.ClusterCounts(df, (*order.secret, *order.publish))
-        found = design_file(source, into, order, counts=source.counts, force=force)
+        df = spark_session.read_table(session, table, query, spec.delimiter)
+        source = folders.ClusterCounts(df, (*spec.secret, *spec.publish))
+        found = design_file(source, replace(spec, counts=source.counts))
     answer(as_json, designed_content(found), designed_told(found, PROGRAM_NAME))
 
 
-@commands.command()
-@expand_groups
+@commands.command(cls=SpecCommand)
+@takes_spec("apply", (*ELSEWHERE, "bins", "merge_secrets", "into"))
 def apply(
     protocol: Annotated[Path, typer.Argument(readable=False, help="The protocol.json that design or sanitise wrote.")],
     table: Name = None,
     *,
     into: Annotated[str, typer.Option("--into", help="The folder of sanitised rows that Spark is to write.")],
-    unknown: UnknownOption = UnknownPolicy.ERROR,
-    sent: OutputRequest,
+    given: Given,
     query: SelectOption = None,
-    delimiter: Delimiter = None,
     format_: FormatOption = SparkFormat.PARQUET,
-    force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Draw the rows of a table from a protocol that was designed before, where they lie."""
+    """Draw the rows of a table from a protocol that was designed before, on the cluster."""
     from privacyfunnel.mechanisms.sealing import SealedProtocol
     from privacyfunnel.spark import folders, spark_session
     from privacyfunnel.spark.output_folder import OutputFiles
 
-    sealed = SealedProtocol.load(protocol)
-    sending = sent.to_output_spec(unknown.value)
+    sealed, spec = SealedProtocol.load(protocol), build_spec(None, given)
     with spark_session.open_session() as session:
-        df = spark_session.read_table(session, table, query, delimiter)
-        found = folders.apply_to_folder(sealed, df, sending, OutputFiles(into, format_.value, force))
+        df = spark_session.read_table(session, table, query, spec.delimiter)
+        found = folders.apply_to_folder(sealed, df, spec, OutputFiles(into, format_.value, spec.force))
     found = replace(found, protocol_file=protocol)
     answer(as_json, applied_content(found), applied_told(found))
 
 
-@commands.command()
-@expand_groups
+@commands.command(cls=SpecCommand)
+@takes_spec("sanitise", (*ELSEWHERE, "into"))
 def sanitise(
     table: Name = None,
     *,
     into: Annotated[str, typer.Option("--into", help="The folder for the rows, protocol.json and codebook.csv.")],
-    asked: DesignRequest,
-    coarsening: CoarseningOptions,
-    sent: OutputRequest,
+    given: Given,
     query: SelectOption = None,
-    delimiter: Delimiter = None,
     format_: FormatOption = SparkFormat.PARQUET,
-    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Publish columns of a table so that nobody's belief about the secret moves by more than a factor of e^ε."""
     from privacyfunnel.spark import folders, spark_session
     from privacyfunnel.spark.output_folder import OutputFiles
 
-    order = asked.to_spec(coarsening, sent.to_output_spec())
+    spec = build_spec(None, given).require_columns()
     with spark_session.open_session() as session:
-        df = spark_session.read_table(session, table, query, delimiter)
-        found, done = folders.sanitise_to_folder(df, order, OutputFiles(into, format_.value, force, described=True))
+        df = spark_session.read_table(session, table, query, spec.delimiter)
+        files = OutputFiles(into, format_.value, spec.force, described=True)
+        found, done = folders.sanitise_to_folder(df, spec, files)
     lines = [("rows", f"{done.rows:,}, published as {done.table}"), *designed_lines(found), *row_facts(done)]
     not_promised = dict.fromkeys((*found.not_promised, *done.not_promised))
     content = {**applied_content(done), **designed_content(found), "not_promised": [*not_promised]}

@@ -16,8 +16,8 @@ from privacyfunnel.cli.options import (
     Person,
     PersonRow,
     Sheet,
-    parse_names,
 )
+from privacyfunnel.spec.kinds import parse_names
 
 if TYPE_CHECKING:
     from privacyfunnel.tables.coding.bins import Bins

@@ -86,6 +86,7 @@ class Certificate:
         }
 
 
+LEAST_DESIGN_EPSILON = Fraction(1, 1000)  # of a private design
 RULES: Mapping[str, type[SampleRule] | type[NoisySampleRule]] = {
     rule.name: rule for rule in (SampleRule, NoisySampleRule)
 }
@@ -137,7 +138,19 @@ def _population_from_json(content: Mapping[str, Any]) -> Population:
     if rare < 0 or rows < 1:
         raise ProtocolFileError("a promise for a population must state how many rows it rests on; it does not.")
     confidence = check_confidence(Fraction(content["confidence"]))
+    if "design" in content:
+        _check_noise(content["design"])
     return Population(RULES[content["rule"]].from_json(confidence, rare, content), rows)
+
+
+def _check_noise(design: Mapping[str, str]) -> None:
+    """Refuse rates of noise that no private design has: the smaller a rate, the more chances of noise are computed."""
+    epsilon, cells, totals = (Fraction(design[key]) for key in ("epsilon", "cell_rate", "total_rate"))
+    if not (epsilon >= LEAST_DESIGN_EPSILON and cells >= epsilon * 2 / 5 and totals >= epsilon / 100):
+        raise ProtocolFileError(
+            f"the noise of a private design must have an ε of at least {float(LEAST_DESIGN_EPSILON)}, most of it for "
+            "cells; the stated rates are smaller. Make the protocol again."
+        )
 
 
 def _prior_to_json(prior: Joint) -> dict[str, Any]:

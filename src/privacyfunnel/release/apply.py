@@ -14,20 +14,21 @@ from typing import TYPE_CHECKING, Any
 
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import OutputError, TableError
+from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.sampling import RowKey
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.row_order_leak import OrderLeak
 from privacyfunnel.release.bound_table import BoundTable, TableLeak
-from privacyfunnel.release.sending import BLUR, ERROR, ProgressCallback, Sending, column_tuple, kept_column_statements
-from privacyfunnel.tables.coding.bins import Bins
-from privacyfunnel.tables.coding.merges import Merge, make_merges
-from privacyfunnel.tables.readers.formats import AUTO_DETECT, Dialect
+from privacyfunnel.release.findings.kept_columns import KeptColumn, kept_column_statements
+from privacyfunnel.spec import ReleaseSpec
+from privacyfunnel.spec.checks import find_source
+from privacyfunnel.spec.keywords import accept_older_keywords, combine, require_spec
+from privacyfunnel.spec.release_spec import BLUR, ERROR
 
 if TYPE_CHECKING:
     from privacyfunnel.atomic_files import StagedFiles
-    from privacyfunnel.release.findings.kept_columns import KeptColumn
     from privacyfunnel.release.ledger.repeats import LedgerReport
-    from privacyfunnel.release.row_sampler import RowSampler
+    from privacyfunnel.release.row_sampler import ProgressCallback, RowSampler
     from privacyfunnel.tables.coding.contingency import UnknownRows
     from privacyfunnel.tables.readers.table_files import TableSource
     from privacyfunnel.tables.readers.table_interface import Table
@@ -40,7 +41,7 @@ class Applied:
     table: Any  # a frame of the kind that was given, or the path of the file that was written
     sealed: SealedProtocol
     rows: int  # that are published
-    sending: Sending
+    spec: ReleaseSpec
     strangers: UnknownRows  # rows that hold what the protocol does not know: they are blurred or left out
     unchanged: float  # the share of published rows that show the value they had
     dropped: tuple[str, ...] = ()  # columns that are not published
@@ -56,12 +57,12 @@ class Applied:
     @property
     def kept(self) -> tuple[str, ...]:
         """Columns that passed through, unprotected."""
-        return self.sending.keep
+        return tuple(self.spec.keep)
 
     @property
     def kept_order(self) -> bool:
         """Whether the rows are in the order of the table."""
-        return self.sending.keep_order
+        return self.spec.keep_order
 
     @property
     def blurred(self) -> str:
@@ -92,7 +93,7 @@ class Applied:
         promise, secret = self.sealed.promise, " & ".join(self.sealed.domain.secret_columns)
         people = promise.population
         said = []
-        if not self.sealed.for_publication or self.sending.seed is not None:
+        if not self.sealed.for_publication or self.spec.seed is not None:
             said.append("This draw came from a seed, which someone may guess: it is NOT FOR PUBLICATION.")
         if people is None:
             said.append(
@@ -104,77 +105,65 @@ class Applied:
                 "The promise holds for the people whom the table of the design was an independent sample of, with "
                 f"{100 * people.confidence:g} % confidence: for these rows if they are of the same people."
             )
-        if self.strangers.rows and self.sending.unknown == BLUR:
+        if self.strangers.rows and self.spec.unknown == BLUR:
             said.append(f"{self.strangers.rows:,} rows hold what the protocol does not know: {self.blurred}.")
         said += kept_column_statements(self.kept, self.kept_columns, secret, order=self.kept_order)
         if self.beside:
             said.append(f"Not passed on, for it may hold the secret or names: {', '.join(self.beside)}.")
         twice = (
             "Whoever is in several releases and changed in between is published in independent draws"
-            if self.sending.key is not None
+            if self.spec.key_file is not None
             else "Whoever is in several releases is published in independent draws"
         )
         said.append(f"{twice}: together they can give away more than their ε added.")
         return tuple(said)
 
 
+@accept_older_keywords
 def apply(
     protocol: SealedProtocol | str | Path,
     frame: Any,
+    spec: ReleaseSpec | None = None,
     *,
     keep: str | Sequence[str] = (),
-    unknown: str = ERROR,
+    unknown: str | None = None,
     row_id: str | None = None,
-    key: RowKey | str | Path | None = None,
-    keep_order: bool = False,
-    sets: str = "column",
-    bins: Sequence[Bins] = (),
-    merge_secrets: Mapping[str, Sequence[str]] | None = None,
-    seed: int | None = None,
+    key_file: RowKey | str | Path | None = None,
+    bins: Sequence[Any] | Mapping[str, Any] = (),
 ) -> Applied:
     """Draw the rows of a frame (anything narwhals reads) from a protocol; `Applied.table` is of the same kind.
 
-    `unknown` says what becomes of rows that hold what the protocol does not know: an error, or they are published as
-    if they held a random value (blur), or left out (drop). `row_id` names a column that tells rows apart, and `key` a
-    key that is kept, so that whoever did not change is drawn alike every time. `bins` and `merge_secrets` are those of
-    the secret, where the rows carry it.
+    Secret, published columns and promise are those of the protocol. The keywords are shorthand for fields of the spec:
+    `unknown` rows, with values that the protocol does not know, are an error, published as if they had a random value
+    (blur), or left out (drop). `row_id` names a column that identifies rows, and `key_file` a key that is kept, by
+    which unchanged people get the same draw every time. `bins`, and `merge_secrets` of the spec, are those of the
+    secret, where the rows carry it.
     """
     from privacyfunnel.release.row_sampler import RowSampler
     from privacyfunnel.tables.readers.lazy_frames import frame_table
 
+    spec = combine(spec, keep=keep, unknown=unknown, row_id=row_id, key_file=key_file, bins=bins)
     sealed = protocol if isinstance(protocol, SealedProtocol) else SealedProtocol.load(protocol)
-    secret_key = key if key is None or isinstance(key, RowKey) else RowKey.load(key)
-    sending = Sending(column_tuple(keep), sets, keep_order, seed, row_id, secret_key, unknown)
     source = frame_table(frame)
-    outgoing = RowSampler(_bind(source, sealed, sending, bins, make_merges(None, merge_secrets)), sending)
-    rows, order = outgoing.draw_all(), outgoing.order
-    columns = [column for column in rows.get_columns() if column.name not in sending.keep]
-    applied = _make_applied(outgoing, source.make_frame(columns, sending.keep, order=order))
+    sampler = RowSampler(_bind(source, sealed, spec), spec)
+    rows, order = sampler.draw_all(), sampler.order
+    columns = [column for column in rows.get_columns() if column.name not in spec.keep]
+    applied = _make_applied(sampler, source.make_frame(columns, spec.keep, order=order))
     return replace(applied, order=order, beside=source.side_data)
 
 
 def apply_file(
     protocol: str | Path,
     source: str | Path | TableSource,
-    into: str | Path,
-    sending: Sending,
+    spec: ReleaseSpec,
     *,
-    bins: Sequence[Bins] = (),
-    merges: Sequence[Merge] = (),
-    dialect: Dialect = AUTO_DETECT,
-    force: bool = False,
-    excel_safe: bool = False,
-    ledger: str | Path | None = None,
-    again: bool = False,
     watch: ProgressCallback | None = None,
 ) -> Applied:
-    """Draw the rows of a file of any size from a protocol file, into the file `into`, whole or not at all.
+    """Draw the rows of a file of any size, or a `Query`, from a protocol file, into the file `spec.into`, all or none.
 
-    A folder of parts, or a pattern such as `part-*.csv`, goes into a folder of parts of the same names and sizes. In
-    place of a file there may be a `Query`.
-
-    The release is remembered in the owner's `ledger`, by default beside the table; a second one of the same rows about
-    the same secret is refused unless it is to be made `again`.
+    A folder of parts, or a pattern such as `part-*.csv`, goes into a folder of parts of the same names and sizes. The
+    release is recorded in the owner's ledger; a second one of the same rows about the same secret is refused unless the
+    spec says `again`.
     """
     from privacyfunnel.mechanisms.protocol_file import read_text
     from privacyfunnel.release.destinations import resolve_destination
@@ -182,49 +171,37 @@ def apply_file(
     from privacyfunnel.release.ledger.repeats import ProtocolText
     from privacyfunnel.release.publish import publish
     from privacyfunnel.release.row_sampler import RowSampler
-    from privacyfunnel.tables.readers.table_files import resolve_source
 
-    protocol, source, into = Path(protocol), resolve_source(source), Path(into)
+    spec = require_spec(spec, "apply_file(protocol, source")
+    protocol, source, into = Path(protocol), find_source(source, spec.query), spec.require_into()
     text = read_text(protocol)
     sealed = SealedProtocol.from_text(text, str(protocol))
-    table = source.open(dialect)
-    place = resolve_destination(table, into, force=force)
+    table = source.open(spec.dialect)
+    place = resolve_destination(table, into, force=spec.force)
     for given, what in ((source.file, "the table"), (protocol, "the protocol")):
         if given is not None and into.exists() and into.samefile(given):
             raise OutputError(f"'{into}' is {what} itself and must not be overwritten. Name another file.")
-    book = Ledger(ledger_path(source) if ledger is None else Path(ledger))
+    book = Ledger(ledger_path(source) if spec.ledger is None else spec.ledger)
 
     def finish(parts: StagedFiles, drawn: Path, remembered: LedgerReport) -> Applied:
-        return replace(_make_applied(outgoing, into), protocol_file=protocol, remembered=remembered)
+        return replace(_make_applied(sampler, into), protocol_file=protocol, remembered=remembered)
 
     with book.open_session() as salt:
         if watch:
             watch("counting", 0)
-        outgoing = RowSampler(_bind(table, sealed, sending, bins, merges), sending, watch)
-        return publish(
-            outgoing,
-            place,
-            source,
-            ProtocolText(protocol, text),
-            (book, salt),
-            finish,
-            again=again,
-            excel_safe=excel_safe,
-            bins=bins,
-            merges=merges,
-        )
+        sampler = RowSampler(_bind(table, sealed, spec), spec, watch)
+        written, of_secret = ProtocolText(protocol, text), (spec.bin_rules, spec.merges)
+        return publish(sampler, place, source, written, (book, salt), finish, spec=spec, of_secret=of_secret)
 
 
-def _bind(
-    table: Table, sealed: SealedProtocol, sending: Sending, bins: Sequence[Bins], merges: Sequence[Merge]
-) -> BoundTable:
-    """The table met by the protocol; refused where rows are not known and must be."""
+def _bind(table: Table, sealed: SealedProtocol, spec: ReleaseSpec) -> BoundTable:
+    """The table read as the protocol reads it; refused where it has unknown rows and must not."""
     from privacyfunnel.tables.coding.row_hashes import make_row_ids
 
-    sending.refuse_used((*(at.name for at in sealed.domain.attributes), *sealed.domain.secret_columns))
-    ids = make_row_ids(sending.row_id, table.columns)
-    met = BoundTable.bind(table, sealed, bins=bins, merges=merges, keep=sending.read, ids=ids)
-    if met.encoding.unknown_rows.rows and sending.unknown == ERROR:
+    spec.refuse_used((*(at.name for at in sealed.domain.attributes), *sealed.domain.secret_columns))
+    ids = make_row_ids(spec.row_id, table.columns)
+    met = BoundTable.bind(table, sealed, bins=spec.bin_rules, merges=spec.merges, keep=spec.read_columns, ids=ids)
+    if met.encoding.unknown_rows.rows and spec.unknown == ERROR:
         raise unknown_rows_error(
             met.encoding.unknown_rows, met.encoding.rows, sealed.mechanism.anything_else is not None
         )
@@ -243,20 +220,20 @@ def unknown_rows_error(found: UnknownRows, rows: int, answered: bool = False) ->
         where.append(f"{found.combinations:,} or more in combinations of known values")
     return TableError(
         f"rows must hold only values and combinations that the protocol knows; {found.rows:,} of {rows:,} do not "
-        f"({', '.join(where)}). Design a protocol for them, or use --unknown blur"
-        f"{', by its row for anything else,' if answered else ''} or --unknown drop."
+        f"({', '.join(where)}). Design a protocol for them, or use {hint('unknown', 'blur')}"
+        f"{', by its row for anything else,' if answered else ''} or {hint('unknown', 'drop')}."
     )
 
 
 def _make_applied(outgoing: RowSampler, table: Any) -> Applied:
     """What was done, once all rows were drawn."""
-    met, sending = outgoing.bound_table, outgoing.sending
-    used = {*(at.name for at in met.sealed.domain.attributes), *met.sealed.domain.secret_columns, *sending.keep}
+    met, spec = outgoing.bound_table, outgoing.spec
+    used = {*(at.name for at in met.sealed.domain.attributes), *met.sealed.domain.secret_columns, *spec.keep}
     return Applied(
         table=table,
         sealed=met.sealed,
         rows=outgoing.rows,
-        sending=sending,
+        spec=spec,
         strangers=met.encoding.unknown_rows,
         unchanged=outgoing.unchanged_share,
         dropped=tuple(name for name in met.encoding.table.columns if name not in used),

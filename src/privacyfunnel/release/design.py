@@ -12,36 +12,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from privacyfunnel.designs.curve import Point, line_name
-from privacyfunnel.designs.method_selection import (
-    AUTO,
-    DEFAULT_METHOD,
-    Choice,
-    apply_default_use,
-    make_design,
-    resolve_method,
-)
+from privacyfunnel.designs.method_selection import AUTO, Choice, apply_default_use, make_design, resolve_method
 from privacyfunnel.designs.methods import Design, Effort, Options
 from privacyfunnel.errors import ColumnError, GuaranteeError, OutputError, ParameterError, SizeError
 from privacyfunnel.mechanisms.input_domain import ColumnShares, build_substitutes
 from privacyfunnel.mechanisms.outcomes import build_outcomes
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.model.promises import Promise, resolve_promise
+from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.uses.use import Information, Use, UseValue
-from privacyfunnel.model.uses.use_parser import resolve_use
 from privacyfunnel.release.findings.published_shares import share_statements
-from privacyfunnel.release.order import OUTCOMES, Order
-from privacyfunnel.release.population_scope import extend_effort, obstacle, parse_population, rows_only_worth
+from privacyfunnel.release.population_scope import extend_effort, obstacle, rows_only_worth
 from privacyfunnel.release.private_design import design_statements, make_private_design
-from privacyfunnel.release.sending import ProgressCallback, column_tuple
-from privacyfunnel.tables.coding.bin_syntax import parse_bins
-from privacyfunnel.tables.coding.bins import Bins
-from privacyfunnel.tables.coding.merges import make_merges
-from privacyfunnel.tables.readers.formats import AUTO_DETECT, Dialect
+from privacyfunnel.spec import ReleaseSpec
+from privacyfunnel.spec.checks import find_source
+from privacyfunnel.spec.keywords import accept_older_keywords, combine, require_spec
+from privacyfunnel.spec.release_spec import OUTCOMES
 
 if TYPE_CHECKING:
+    from privacyfunnel.designs.interface import Progress
+    from privacyfunnel.release.row_sampler import ProgressCallback
     from privacyfunnel.tables.coding.contingency import Contingency
-    from privacyfunnel.tables.coding.domain_file import DomainFile
     from privacyfunnel.tables.coding.encoding import Encoding
     from privacyfunnel.tables.readers.table_files import TableSource
     from privacyfunnel.tables.readers.table_interface import Table
@@ -118,102 +109,76 @@ class DesignResult:
         )
 
 
+@accept_older_keywords
 def design(
     frame: Any,
+    spec: ReleaseSpec | None = None,
     *,
-    secret: str | Sequence[str],
-    publish: str | Sequence[str],
-    promise: Promise | str = "lip",
+    secret: str | Sequence[str] = (),
+    publish: str | Sequence[str] = (),
     epsilon: float | None = None,
-    population: float | str | None = None,
-    method: str = DEFAULT_METHOD,
-    chain_order: Sequence[str] = (),
-    budgets: str | Sequence[float] | None = None,
-    bins: Sequence[Bins | str] | Mapping[str, Any] = (),
-    merge_rare: int | Mapping[str, int] | None = None,
-    merge_secrets: Mapping[str, Sequence[str]] | None = None,
-    as_: str = OUTCOMES,
+    promise: Promise | str | None = None,
     use: Use | str | None = None,
-    ordered: Mapping[str, Sequence[str]] | None = None,
-    sees_secret: bool = False,
-    with_shares: bool = False,
-    effort: Effort | None = None,
-    design_epsilon: float | None = None,
-    domain: DomainFile | None = None,
-    counts: str | None = None,
+    bins: Sequence[Any] | Mapping[str, Any] = (),
+    merge_rare: int | Mapping[str, int] | None = None,
 ) -> SealedProtocol:
     """The sealed protocol for a frame (anything narwhals reads), of which only counts are used; nothing is drawn.
 
-    Arguments mean what they mean for `sanitise`, where each is explained. Where the frame holds a row per combination,
-    `counts` is the column that says how many rows it stands for.
+    The spec and its shorthand mean what they mean for `sanitise`, where each is explained. Where the frame has a row
+    per combination, the spec's `counts` is the column with the number of rows of each.
     """
     from privacyfunnel.tables.readers.lazy_frames import count_in_engine, frame_table
 
-    order = Order(
-        secret=column_tuple(secret),
-        publish=column_tuple(publish),
-        promise=resolve_promise(promise, epsilon),
-        population=parse_population(population).confidence,
-        population_if_possible=parse_population(population).if_possible,
-        method=method,
-        chain_order=tuple(chain_order),
-        budgets=budgets if budgets is None or isinstance(budgets, str) else tuple(budgets),
-        bins=parse_bins(bins),
-        merges=make_merges(merge_rare, merge_secrets),
-        as_=as_,
-        use=resolve_use(use),
-        orders=tuple((column, tuple(labels)) for column, labels in (ordered or {}).items()),
-        sees_secret=sees_secret,
-        with_shares=with_shares,
-        effort=effort or Effort(),
-        private=make_private_design(design_epsilon),
-        domain=domain,
-    )
+    spec = combine(
+        spec,
+        secret=secret,
+        publish=publish,
+        epsilon=epsilon,
+        promise=promise,
+        use=use,
+        bins=bins,
+        merge_rare=merge_rare,
+    ).require_columns()
     table = frame_table(frame)
-    if counts is not None:
-        return design_from_counts(_count_table_contingency(table, counts, order), order).sealed
+    if spec.counts is not None:
+        return design_from_counts(_count_table_contingency(table, spec), spec).sealed
     contingency = None
-    if order.domain is None:
-        contingency = count_in_engine(table, order.secret, order.publish, order.bins, order.merges)
-    contingency = contingency or count_table(table, order).contingency
-    return design_from_counts(contingency, order).sealed
+    if spec.domain_file is None:
+        contingency = count_in_engine(table, spec.secret, spec.publish, spec.bin_rules, spec.merges)
+    contingency = contingency or count_table(table, spec).contingency
+    return design_from_counts(contingency, spec).sealed
 
 
 def design_file(
-    source: str | Path | TableSource,
-    into: str | Path,
-    order: Order,
+    source: str | Path | TableSource | None,
+    spec: ReleaseSpec,
     *,
-    counts: str | None = None,
-    dialect: Dialect = AUTO_DETECT,
-    force: bool = False,
     watch: ProgressCallback | None = None,
+    progress: Progress | None = None,
 ) -> DesignResult:
-    """Design the protocol for a file and write it to `into`, with a codebook beside it where the table will show codes.
+    """Design the protocol for a file, a `Query` or the table of the spec, and write it to `spec.into`.
 
-    Nothing is drawn. With `counts` the file holds a row per combination, and that column says how many rows it stands
-    for. In place of a file there may be a `Query`.
+    A codebook is written beside it where the table will show codes. Nothing is drawn. With `spec.counts` the file has a
+    row per combination, and that column is the number of rows of each.
     """
     from privacyfunnel.atomic_files import atomic_files, check_target, ensure_folder
     from privacyfunnel.release.codebook import codebook
     from privacyfunnel.release.release_files import CODEBOOKS
-    from privacyfunnel.tables.readers.table_files import resolve_source
     from privacyfunnel.tables.writers.table_writer import write_batches
 
-    into = Path(into)
+    spec = require_spec(spec, "design_file(source").require_columns()
+    into, force = spec.require_into(), spec.force
     book = into.with_name(CODEBOOKS[0])
     if into.suffix != ".json":
         raise OutputError(f"a protocol file must be called something.json; '{into.name}' is not. Rename it.")
     for path in (into, book) if into.parent.exists() else ():
         check_target(path, force=force)
-    table = resolve_source(source).open(dialect)
+    table = find_source(source or spec.table, spec.query).open(spec.dialect)
     if watch:
         watch("counting", 0)
-    contingency = (
-        count_table(table, order).contingency if counts is None else _count_table_contingency(table, counts, order)
-    )
-    found = design_from_counts(contingency, order)
-    codes, owners = codebook(found.sealed, found.joint), order.private is None
+    contingency = count_table(table, spec).contingency if spec.counts is None else _count_table_contingency(table, spec)
+    found = design_from_counts(contingency, spec, progress)
+    codes, owners = codebook(found.sealed, found.joint), not spec.is_private_design
     with ensure_folder(into.parent), atomic_files(into.parent, force=force) as parts:
         parts.begin(into.name, owner_only=owners).write_text(found.sealed.to_text(), encoding="utf-8")
         if codes is not None:
@@ -221,44 +186,45 @@ def design_file(
     return replace(found, protocol_file=into, codebook=None if codes is None else book)
 
 
-def _count_table_contingency(table: Table, column: str, order: Order) -> Contingency:
+def _count_table_contingency(table: Table, spec: ReleaseSpec) -> Contingency:
     from privacyfunnel.tables.coding.encoding import contingency_from_counts
 
-    if order.domain is not None:
+    if spec.domain_file is not None or spec.counts is None:
         raise ParameterError("A private design adds its noise to counts of rows; give it the table itself.")
-    bins, merges = order.bins, order.merges
-    return contingency_from_counts(table, column, secret=order.secret, publish=order.publish, bins=bins, merges=merges)
+    return contingency_from_counts(
+        table, spec.counts, secret=spec.secret, publish=spec.publish, bins=spec.bin_rules, merges=spec.merges
+    )
 
 
-def count_table(table: Table, order: Order) -> Encoding:
+def count_table(table: Table, spec: ReleaseSpec) -> Encoding:
     """The table read once and counted, in the domain that was given or in its own."""
     from privacyfunnel.tables.coding.encoding import encode
     from privacyfunnel.tables.coding.row_hashes import make_row_ids
 
-    sending = order.sending
-    ids = make_row_ids(sending.row_id, table.columns)
-    secret, publish = order.secret, order.publish
-    if order.domain is not None:
-        return order.domain.encode(table, secret=secret, publish=publish, keep=sending.read, ids=ids)
-    bins, merges = order.bins, order.merges
-    return encode(table, secret=secret, publish=publish, bins=bins, merges=merges, keep=sending.read, ids=ids)
+    ids = make_row_ids(spec.row_id, table.columns)
+    secret, publish, keep = spec.secret, spec.publish, spec.read_columns
+    if spec.domain_file is not None:
+        return spec.domain_file.encode(table, secret=secret, publish=publish, keep=keep, ids=ids)
+    bins, merges = spec.bin_rules, spec.merges
+    return encode(table, secret=secret, publish=publish, bins=bins, merges=merges, keep=keep, ids=ids)
 
 
-def design_from_counts(contingency: Contingency, order: Order) -> DesignResult:
-    """The protocol that the order asks for, sealed, with the columns and bins of the table in its domain."""
+def design_from_counts(contingency: Contingency, spec: ReleaseSpec, progress: Progress | None = None) -> DesignResult:
+    """The protocol that the spec asks for, sealed, with the columns and bins of the table in its domain."""
+    private, asked = make_private_design(spec), spec.options(progress)
     begun = time.monotonic()
     why_not, alone = "", None
-    if order.private is not None:  # from here on nothing of the table is looked at but these counts
-        joint, promise = order.private.draw_noisy_joint(contingency, order.promise, order.population, order.seed)
-        found = _run_method(order, joint, promise, order.options)
-    elif not order.population_if_possible:
+    if private is not None:  # from here on nothing of the table is looked at but these counts
+        joint, promise = private.draw_noisy_joint(contingency, spec.promise_value, spec.confidence, spec.seed)
+        found = _run_method(spec, joint, promise, asked)
+    elif not spec.population_if_possible:
         joint = check_joint(contingency)
-        found = _run_method(order, joint, order.promised(joint), order.options)
+        found = _run_method(spec, joint, spec.promise_for(joint), asked)
     else:
         joint = check_joint(contingency)
-        found, why_not = _design_for_population(order, joint)
+        found, why_not = _design_for_population(spec, joint, asked)
         if not why_not:
-            alone = rows_only_worth(found.choice.method, joint, order.promise, found.options)
+            alone = rows_only_worth(found.choice.method, joint, spec.promise_value, found.options)
     choice, options, sealed = found.choice, found.options, found.sealed
     shown = contingency.published.codings
     domain = replace(
@@ -271,22 +237,22 @@ def design_from_counts(contingency: Contingency, order: Order) -> DesignResult:
         orders=tuple((column, labels) for column, labels in options.orders if labels),
         secrets_merged=any(coding.merges_values for coding in contingency.secret.codings),
     )
-    taken = {*domain.secret_columns, *order.publish, *order.keep}
-    outcomes = build_outcomes(sealed.mechanism, joint, taken) if order.as_ == OUTCOMES else ()
+    taken = {*domain.secret_columns, *spec.publish, *spec.keep}
+    outcomes = build_outcomes(sealed.mechanism, joint, taken) if spec.as_ == OUTCOMES else ()
     sealed = replace(
         sealed,
         domain=domain,
         outcomes=outcomes,
-        for_publication=order.seed is None,
+        for_publication=spec.seed is None,
         substitutes=None if sealed.sees_secret else build_substitutes(joint.p_x),
-        shares=ColumnShares.from_joint(joint) if order.with_shares else None,
+        shares=ColumnShares.from_joint(joint) if spec.with_shares else None,
     )
     seconds = time.monotonic() - begun
     return DesignResult(sealed, joint, choice, options, seconds, found.design.worth, why_not, alone)
 
 
 class _MethodResult(NamedTuple):
-    """What a method made of an order."""
+    """What a method made of an spec."""
 
     choice: Choice
     options: Options
@@ -294,25 +260,24 @@ class _MethodResult(NamedTuple):
     sealed: SealedProtocol
 
 
-def _run_method(order: Order, joint: Joint, promise: Promise, options: Options) -> _MethodResult:
+def _run_method(spec: ReleaseSpec, joint: Joint, promise: Promise, options: Options) -> _MethodResult:
     """The protocol of the method that was asked for, or that suits, keeping this promise."""
-    choice, options = resolve_method(order.method, joint, promise, options)
-    if order.use is None:
-        choice, options = apply_default_use(choice, joint, promise, options, named=order.method != AUTO)
+    choice, options = resolve_method(spec.method, joint, promise, options)
+    if spec.use_value is None:
+        choice, options = apply_default_use(choice, joint, promise, options, named=spec.method != AUTO)
     choice, found = make_design(choice, joint, promise, options)
     return _MethodResult(choice, options, found, found.seal())
 
 
-def _design_for_population(order: Order, joint: Joint) -> tuple[_MethodResult, str]:
-    """The protocol for the people, or for these rows alone and why. What is wrong with the order itself is raised."""
+def _design_for_population(spec: ReleaseSpec, joint: Joint, options: Options) -> tuple[_MethodResult, str]:
+    """The protocol for the people, or for these rows alone and why. A faulty spec raises."""
     try:
-        why_not = obstacle(order, joint)
+        why_not = obstacle(spec, joint)
         if not why_not:
-            promise, options = order.promised(joint), extend_effort(order.options)
-            return _run_method(order, joint, promise, options), ""
+            return _run_method(spec, joint, spec.promise_for(joint), extend_effort(options)), ""
     except (ParameterError, SizeError, GuaranteeError) as error:
-        why_not = str(error)
-    return _run_method(order, joint, order.promise, order.options), why_not
+        why_not = error.sentence
+    return _run_method(spec, joint, spec.promise_value, options), why_not
 
 
 def check_joint(contingency: Contingency) -> Joint:

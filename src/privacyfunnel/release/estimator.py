@@ -21,8 +21,8 @@ from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.promises import LIP, Promise
 from privacyfunnel.release.apply import apply
 from privacyfunnel.release.design import design
-from privacyfunnel.release.order import VALUES
-from privacyfunnel.release.sending import ERROR
+from privacyfunnel.spec import ReleaseSpec
+from privacyfunnel.spec.release_spec import ERROR, VALUES
 from privacyfunnel.tables.readers.eager_frames import FrameTable, add_column
 
 
@@ -57,13 +57,15 @@ class Sanitiser:
         people, secret = add_column(X, s)
         self.protocol_: SealedProtocol = design(
             people,
-            secret=secret,
-            publish=table.columns,
-            promise=self.promise or LIP(1.0),
-            population=self.population,
-            method=self.method,
-            as_=self.as_,
-            bins=self.bins,
+            ReleaseSpec(
+                secret=secret,
+                publish=table.columns,
+                promise=self.promise or LIP(1.0),
+                population=self.population,
+                method=self.method,
+                as_=self.as_,
+                bins=self.bins,
+            ),
         )
         self.feature_names_in_ = list(table.columns)
         self.n_features_in_ = len(table.columns)
@@ -78,7 +80,7 @@ class Sanitiser:
                 f"rows must have the {self.n_features_in_} columns that the Sanitiser was fitted to, in their order; "
                 "they have others. Select them first."
             )
-        return apply(protocol, X, unknown=self.unknown, keep_order=True, seed=self.seed).table
+        return apply(protocol, X, ReleaseSpec(unknown=self.unknown, keep_order=True, seed=self.seed)).table
 
     def fit_transform(self, X: Any, s: Any = None) -> Any:
         """Both, one after the other."""

@@ -8,60 +8,35 @@ then about the rows alone.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from privacyfunnel.designs.method_selection import resolve_method
 from privacyfunnel.designs.methods import Effort, Options, find_method
 from privacyfunnel.errors import PrivacyFunnelError
-from privacyfunnel.model.credal.sample_rule import check_confidence
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.uses.use import UseValue
 
 if TYPE_CHECKING:
-    from privacyfunnel.release.order import Order
+    from privacyfunnel.spec import ReleaseSpec
 
-AUTO, NONE = "auto", "none"
-CONFIDENCE = 0.95  # where it is left open
 SECONDS, GAP = 20.0, 1e-3  # that the optimum for the people gets, and how near it is sought, where nobody said
 ROWS_SECONDS = 3.0  # to see what these rows alone would keep
 MOST_CELLS = 4000  # of events, two bounds each: up to ten seconds of binomial tails
 
 
-class PopulationScope(NamedTuple):
-    """For whom a promise is asked beyond the rows: with which confidence, and whether only where it is possible."""
-
-    confidence: float | None
-    if_possible: bool = False
-
-
-def parse_population(population: float | str | None) -> PopulationScope:
-    """What was asked for: a confidence, `auto`, or `none`.
-
-    >>> parse_population(0.9), parse_population("auto")
-    (PopulationScope(confidence=0.9, if_possible=False), PopulationScope(confidence=0.95, if_possible=True))
-    """
-    if population is None or population == NONE:
-        return PopulationScope(None)
-    return (
-        PopulationScope(CONFIDENCE, True)
-        if population == AUTO
-        else PopulationScope(float(check_confidence(population)))
-    )
-
-
-def obstacle(order: Order, joint: Joint) -> str:
+def obstacle(spec: ReleaseSpec, joint: Joint) -> str:
     """Why the people are not promised anything here, in a sentence; nothing where it can be tried."""
-    if order.average is not None:
+    if spec.average is not None:
         return "an average is kept for these rows only"
-    choice, options = resolve_method(order.method, joint, order.promise, order.options)
+    choice, options = resolve_method(spec.method, joint, spec.promise_value, spec.options())
     mine = find_method(choice.method)
     if mine.trial is not None:  # a chain
         return f"a {mine.name} has contexts that few rows come to, too few to say anything of the people they stand for"
     sees_secret = options.sees_secret or mine.always_sees_secret
-    cells = _cells(order.promise, joint, sees_secret)
+    cells = _cells(spec.promise_value, joint, sees_secret)
     if cells > MOST_CELLS:
         return f"it would rest on more than {MOST_CELLS:,} shares of values among people with a secret; 95% tries it"
     return ""

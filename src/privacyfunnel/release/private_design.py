@@ -8,13 +8,14 @@ tells no more of anybody than they do (docs/theory.md, the theorem on private de
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING
 
 from privacyfunnel.errors import ColumnError, ParameterError, SizeError
+from privacyfunnel.hints import hint
 from privacyfunnel.model.credal.noisy_sample_rule import NoisySampleRule
 from privacyfunnel.model.credal.sample_rule import RARE, check_confidence
 from privacyfunnel.model.joint import Joint
@@ -23,10 +24,8 @@ from privacyfunnel.model.published.noise import NOISES, NoiseSource, OwnNoise
 from privacyfunnel.model.published.noisy_counts import NoisyCounts, check_design_epsilon
 
 if TYPE_CHECKING:
-    from privacyfunnel.tables.coding.bins import Bins
+    from privacyfunnel.spec import ReleaseSpec
     from privacyfunnel.tables.coding.contingency import Contingency
-    from privacyfunnel.tables.coding.domain_file import DomainFile
-    from privacyfunnel.tables.coding.merges import Merge
 
 MOST_CELLS = 1 << 16  # of counts that get noise: a second or two of exact draws
 CONFIDENCE = 0.95  # unless another was asked for
@@ -71,31 +70,11 @@ class PrivateDesign:
         return NOISES[self.noise] if seed is None else partial(OwnNoise, randbelow=random.Random(seed).randrange)
 
 
-def make_private_design(epsilon: float | str | Fraction | None, noise: str = "own") -> PrivateDesign | None:
-    """The private design that was asked for, if any."""
-    return None if epsilon is None else PrivateDesign(check_design_epsilon(epsilon), noise)
-
-
-def check_private(
-    private: PrivateDesign | None, domain: DomainFile | None, bins: Sequence[Bins], merges: Sequence[Merge] = ()
-) -> None:
-    """A private design needs public labels, and only it does; edges of bins stand among them."""
-    if private is not None and domain is None:
-        raise ParameterError(
-            "A private design must take labels and bins from a domain file, not from the table; none was given. Draft "
-            "one with scan --domain, edit it, and name it with --domain."
-        )
-    if private is None and domain is not None:
-        raise ParameterError(
-            "A domain file is for a private design; none was asked for. Give --design-epsilon, or leave the file out."
-        )
-    if domain is not None and bins:
-        raise ParameterError(f"Bins of '{bins[0].column}' must stand in the domain file. Leave out --bin.")
-    if domain is not None and merges:
-        raise ParameterError(
-            "Values cannot be merged in a private design: which are rare is not public. Merge them in the table and "
-            "list what they are called in the domain file."
-        )
+def make_private_design(spec: ReleaseSpec) -> PrivateDesign | None:
+    """The private design that the spec asks for, if any."""
+    if spec.design_epsilon is None:
+        return None
+    return PrivateDesign(check_design_epsilon(spec.design_epsilon), spec.design_noise)
 
 
 def design_statements(promise: Promise, secret: str, *, codebook: bool, to_owner: bool) -> list[str]:
@@ -105,7 +84,8 @@ def design_statements(promise: Promise, secret: str, *, codebook: bool, to_owner
     people = promise.population
     design = None if people is None else people.rule.design_epsilon
     if people is None or design is None:
-        advice = f" Only you can read {they}; give {they} away only if nobody knows so much, or use --design-epsilon."
+        advice = f" Only you can read {they}; give {they} away only if nobody knows so much, or use "
+        advice += f"{hint('design_epsilon', 0.5)}."
         return [
             f"{made} from the counts themselves: whoever has {they} and knows all other rows can work out a person's "
             f"{secret}.{advice if to_owner else ''}"

@@ -22,6 +22,7 @@ from privacyfunnel.release.ledger.repeats import (
 )
 from privacyfunnel.release.release_files import OutputFile
 from privacyfunnel.release.row_sampler import RowSampler
+from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.tables.writers.spreadsheet_guard import refuse_unsafe
 
 if TYPE_CHECKING:
@@ -69,24 +70,24 @@ def publish(
     ledger: tuple[Ledger, bytes],
     finish: Callable[[StagedFiles, Path, LedgerReport], T],
     *,
-    again: bool = False,
+    spec: ReleaseSpec,
     trial: bool = False,
-    excel_safe: bool = False,
-    bins: Sequence[Bins] = (),
-    merges: Sequence[Merge] = (),
+    of_secret: tuple[Sequence[Bins], Sequence[Merge]] | None = None,
 ) -> T:
     """Draw the rows into their place; `finish` writes what belongs to them before all of it appears.
 
-    A second release of the same rows about the same secret is refused unless it is to be made `again`.
+    A second release of the same rows about the same secret is refused unless the spec says `again`. `of_secret` are
+    the bins and merges of the secret where the spec does not name it.
     """
     from privacyfunnel.tables.writers.table_writer import write_batches
 
     book, salt = ledger
+    excel_safe = spec.excel_safe
     if excel_safe:
-        refuse_unsafe(place.suffix, [*outgoing.layout.names, *outgoing.sending.keep], outgoing.layout.texts)
+        refuse_unsafe(place.suffix, [*outgoing.layout.names, *spec.keep], outgoing.layout.texts)
     mine = make_entry(outgoing, protocol, salt, source, place.table, trial=trial)
-    remembered = assess_repeats(book.path, mine, book.other_releases(mine), outgoing, bins, merges)
-    if remembered.repeats and not again:
+    remembered = assess_repeats(book.path, mine, book.other_releases(mine), outgoing, *(of_secret or spec.of_secret))
+    if remembered.repeats and not spec.again:
         raise repeat_error(remembered)
     with (
         ensure_folder(place.folder),

@@ -1,71 +1,160 @@
-"""What comes out: a sanitised table, its protocol, and what there is to say about both."""
+"""A release: a sanitised table, its sealed mechanism, the request and the findings about them."""
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.designs.curve import Point
+from privacyfunnel.hints import hint, word_for_python
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.row_order_leak import OrderLeak
 from privacyfunnel.model.uses.use import UseValue
+from privacyfunnel.notebook_html import facts_html
+from privacyfunnel.release.design import DesignResult
+from privacyfunnel.release.findings.findings import Findings
+from privacyfunnel.release.findings.kept_columns import KeptColumn, kept_column_statements
 from privacyfunnel.release.findings.population import PopulationBound
 from privacyfunnel.release.findings.published_shares import share_statements
+from privacyfunnel.release.notebook_page import Page, first_rows_html
 from privacyfunnel.release.private_design import design_statements
-from privacyfunnel.release.sending import kept_column_statements
+from privacyfunnel.release.release_files import save_release
+from privacyfunnel.spec import ReleaseSpec
 
 if TYPE_CHECKING:
-    from privacyfunnel.release.findings.kept_columns import KeptColumn
     from privacyfunnel.release.ledger.repeats import LedgerReport
 
 
-NOT_FOR_POPULATION = "ε is about these rows, not about the people whom they are a sample of"
+NOT_FOR_POPULATION = "ε is about these rows, not about the population that they are a sample of"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Release:
-    """A sanitised table, the protocol it was drawn with, and what there is to say about both."""
+    """A sanitised table, the protocol it was drawn with, the request, and the findings about them.
 
-    table: Any  # a frame of the kind that was given, or the path of the file that was written
-    sealed: SealedProtocol
-    method: str
+    `table` is the frame to publish, or the path of its file, and `sealed` its protocol. `save(folder)` writes both,
+    `report()` draws the owner's page, `estimate(release.sealed, release.table)` is what an analyst gets back.
+    """
+
+    table: Any
+    design: DesignResult
+    spec: ReleaseSpec
+    findings: Findings  # the owner's own: they may quote counts
     rows: int
-    kept: tuple[str, ...]  # passed through as they are, unprotected
-    dropped: tuple[str, ...]
-    unchanged: float  # the share of rows that show the value they had
-    unchanged_expected: float  # and the share that the law expects
-    worth: UseValue  # how good it is for the use it was made for
-    average: float | None = None  # nats: what I(S;Y) was asked to be at most
-    average_only: bool = False  # whether nothing else was promised
-    known_values_leak: float | None = None  # ε against someone who knows X, where the protocol sees S
+    dropped: tuple[str, ...]  # columns that are not published
+    unchanged: float  # the share of rows with the value they had
+    unchanged_expected: float  # and the share that the mechanism expects
+    order_tells: OrderLeak | None = None  # what the order of the table reveals about the secret
+    kept_columns: tuple[KeptColumn, ...] = ()  # what each kept column reveals of order and secret
+    order: IntArray | None = None  # of a frame: the number in it of each published row; the owner's own
+    beside: tuple[str, ...] = ()  # what a frame carried besides its columns, such as an index; not passed on
     protocol_file: Path | None = None
-    codebook: Any = None  # what codes of outputs stand for: a frame, or the path of its file; None where there are none
-    short: float | None = None  # in the use's own unit: what the search may have missed, where it was cut short
-    seconds: float = 0.0  # what making and certifying the protocol took
-    reason: str = ""  # why this method, where it was chosen for the owner
-    sparse: str = ""  # how far combinations give the secret away, and what a smaller table would change
-    rare: tuple[str, ...] = ()  # values that few people have, and what merging rare secrets would keep; a sentence each
+    codebook: Any = None  # what outcome codes stand for: a frame, or the path of its file; None without codes
     pages: tuple[Path, ...] = ()  # the reports that were written
-    joint: Joint | None = None  # the owner's own: it holds counts, and is in no public file
-    not_for_people: str = ""  # why the people are promised nothing, where that was left open; the owner's own
-    rows_alone: UseValue | None = None  # what these rows alone would keep, where the people were promised unasked
-    people: PopulationBound | None = (
-        None  # ε for those whom the rows stand for, where that is quickly told; the owner's own
-    )
-    known: tuple[Point, ...] = ()  # the points of a curve that were solved on the way
-    excel_safe: bool = False  # whether cells that a spreadsheet would take for formulas have an apostrophe in front
-    beside: tuple[str, ...] = ()  # what a frame carried beside its columns, such as an index: it was not passed on
-    order_tells: OrderLeak | None = None  # what the order of the table says about the secret
-    kept_columns: tuple[KeptColumn, ...] = ()  # what each kept column gives away of order and secret
-    order: IntArray | None = None  # of a frame: which of its rows each published row is; the owner's own
-    remembered: LedgerReport | None = None  # what the ledger says: the owner's own
-    suspected: tuple[str, ...] = ()  # what looks as if persons had several rows, or rows had weights; a sentence each
-    read_as: tuple[str, ...] = ()  # what was found by itself of how the table is written, in words
-    kept_order: bool = False  # whether the rows are published in the order of the table
+    remembered: LedgerReport | None = None  # what the ledger knows of these rows; the owner's own
+    suspected: tuple[str, ...] = ()  # signs of several rows per person, or of weights; a sentence each
+    read_as: tuple[str, ...] = ()  # what was detected of the table's text format
+
+    @property
+    def sealed(self) -> SealedProtocol:
+        """The mechanism as integers, with its certificate."""
+        return self.design.sealed
+
+    @property
+    def joint(self) -> Joint:
+        """The counts of the table: the owner's own, in no public file."""
+        return self.design.joint
+
+    @property
+    def method(self) -> str:
+        """The method by which the mechanism was made."""
+        return self.design.choice.method
+
+    @property
+    def reason(self) -> str:
+        """Why this method, where it was not named."""
+        return self.design.choice.reason
+
+    @property
+    def worth(self) -> UseValue:
+        """The value for the use it was made for."""
+        return self.design.worth
+
+    @property
+    def short(self) -> float | None:
+        """The proven gap in the use's own unit, where the search stopped early."""
+        return self.design.short
+
+    @property
+    def seconds(self) -> float:
+        """The time of design and certificate."""
+        return self.design.seconds
+
+    @property
+    def not_for_people(self) -> str:
+        """Why the population is promised nothing, where that was left open; the owner's own."""
+        return self.design.not_for_people
+
+    @property
+    def rows_alone(self) -> UseValue | None:
+        """The value for these rows alone, where the population was promised unasked."""
+        return self.design.rows_alone
+
+    @property
+    def known(self) -> tuple[Point, ...]:
+        """The points of a trade-off curve that are solved already."""
+        return () if self.design.point is None else (self.design.point,)
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """Columns published unchanged and unprotected."""
+        return tuple(self.spec.keep)
+
+    @property
+    def kept_order(self) -> bool:
+        """Whether the rows are in the order of the table."""
+        return self.spec.keep_order
+
+    @property
+    def average(self) -> float | None:
+        """The bound on I(S;Y) in nats that was asked for."""
+        return self.spec.average
+
+    @property
+    def average_only(self) -> bool:
+        """Whether nothing but the average is promised."""
+        return self.spec.average_only
+
+    @property
+    def excel_safe(self) -> bool:
+        """Whether cells that a spreadsheet would take for formulas have an apostrophe in front."""
+        return self.spec.excel_safe
+
+    @property
+    def known_values_leak(self) -> float | None:
+        """ε against an attacker who knows X, where the mechanism reads S."""
+        return self.findings.known_values_leak
+
+    @property
+    def sparse(self) -> str:
+        """How far combinations reveal the secret, and what a smaller table would change."""
+        return self.findings.sparse
+
+    @property
+    def rare(self) -> tuple[str, ...]:
+        """Values with few rows, and what merging rare secrets would keep; a sentence each."""
+        return self.findings.rare
+
+    @property
+    def people(self) -> PopulationBound | None:
+        """ε for the population that the rows are a sample of, where it is quickly computed; the owner's own."""
+        return self.findings.people
 
     @property
     def information(self) -> float:
@@ -79,7 +168,7 @@ class Release:
 
     @property
     def not_promised_to_owner(self) -> tuple[str, ...]:
-        """The same with figures that depend on counts, for the people among others: these are the owner's."""
+        """What nobody should read into the promise, with figures that depend on counts: for the owner."""
         return self._exclusions(to_owner=True)
 
     @property
@@ -87,64 +176,106 @@ class Release:
         """What nobody should read into the promise, a sentence each, with no figure that is not in a public file."""
         return self._exclusions(to_owner=False)
 
+    def save(self, folder: str | Path, suffix: str = ".csv", *, force: bool = False) -> Path:
+        """Write `sanitised.csv` (or .tsv, .parquet, .arrow), `protocol.json` and, where the table shows codes,
+        `codebook.csv` into a folder: all of them, or none. With `force` over what is there.
+
+        A release of a frame is in no ledger: a second one of the same rows is not noticed.
+        """
+        return save_release(self.table, self.sealed, self.codebook, Path(folder), suffix, force=force)
+
+    def report(self) -> Page:
+        """The owner's page: what was promised, what an attacker could learn, what an analyst gets. For them alone."""
+        from importlib import import_module
+
+        page = import_module("privacyfunnel.report.release_page")  # report is above this package: it reads releases
+        occasion = page.Occasion(datetime.now().astimezone(), "a frame in memory", f"Python {sys.version.split()[0]}")
+        return Page(page.owner_page(self, occasion))
+
+    def summary(self) -> str:
+        """The release in a few lines."""
+        return "Release\n" + "\n".join(f"  {name:<13}{text}" for name, text in self._facts()[:-1])
+
+    def __repr__(self) -> str:
+        return self.summary()
+
+    def _repr_html_(self) -> str:
+        rows = "" if isinstance(self.table, str | Path) else first_rows_html(self.table)
+        return facts_html("Release", self._facts()) + rows
+
+    def _facts(self) -> list[tuple[str, str]]:
+        sealed, promise = self.sealed, self.sealed.promise
+        secret = " & ".join(sealed.domain.secret_columns)
+        least, most = promise.belief_bounds(0.3, promise.epsilon)
+        return [
+            ("rows", f"{self.rows:,}"),
+            ("published", " & ".join(at.name for at in sealed.domain.attributes)),
+            ("promise", f"{promise.name} about {secret}, ε = {promise.epsilon:g}, certified {sealed.epsilon:.6g}"),
+            ("means", f"a belief of 30 % about {secret} may become {100 * least:.0f} to {100 * most:.0f} %"),
+            ("method", self.method),
+            ("unchanged", f"{100 * self.unchanged:.1f} % of rows"),
+            ("kept", f"{100 * self.share_kept:.1f} % of the information"),
+            ("not promised", " ".join(map(word_for_python, self.not_promised))),
+        ]
+
     def _exclusions(self, *, to_owner: bool) -> tuple[str, ...]:
         domain, promise = self.sealed.domain, self.sealed.promise
         secret, columns = " & ".join(domain.secret_columns), " & ".join(at.name for at in domain.attributes)
-        said = []
+        found = []
         if not self.sealed.for_publication:
-            said.append("This draw came from a seed, which someone may guess: it is NOT FOR PUBLICATION.")
+            found.append("This draw came from a seed, which someone may guess: it is NOT FOR PUBLICATION.")
         if self.worth.use.keeps_margin:
-            said.append(
+            found.append(
                 f"Every value of {columns} is published as often as it was, on average; so the shares of {columns} in "
                 "this table can be computed from the protocol file."
             )
         if self.average is not None and self.average_only:
-            said.append(
-                f"This release was made for an average alone: {secret} is told by at most {self.average:.4g} nats per "
-                f"record on average, but the record that tells most does so up to ε = {self.sealed.epsilon:.3g}."
+            found.append(
+                f"Only the average leakage about {secret} is bounded, by {self.average:.4g} nats per record; the "
+                f"worst record leaks up to ε = {self.sealed.epsilon:.3g}."
             )
         if self.known_values_leak is not None and not promise.guards_known_attributes:
             most = f", up to ε = {self.known_values_leak:.3g}" if to_owner else ""
-            said.append(
-                f"This protocol looks at {secret}. Whoever already knows a person's {columns} may learn {secret} from "
+            found.append(
+                f"This protocol reads {secret}. Whoever already knows a person's {columns} may learn {secret} from "
                 f"the published record{most}; {promise.name} does not cover them, SRLIP does."
             )
         elif len(domain.attributes) > 1 and not promise.guards_known_attributes:
-            said.append(
+            found.append(
                 f"Whoever already knows some of {columns} of a person may learn more about {secret}; "
                 f"{promise.name} does not cover them, SRLIP does."
             )
         if domain.secrets_merged:
-            said.append(f"Values of {secret} were merged: nothing is promised that tells those apart that are one now.")
-        said += kept_column_statements(self.kept, self.kept_columns, secret, order=self.kept_order)
+            found.append(f"Values of {secret} were merged: the promise does not cover what tells merged values apart.")
+        found += kept_column_statements(self.kept, self.kept_columns, secret, order=self.kept_order)
         if self.beside:
-            said.append(
+            found.append(
                 f"Not passed on, for it may hold the secret or names: {', '.join(self.beside)}. "
-                "What is to be published of it must be made a column and named among those to keep."
+                "To publish some of it, make it a column and keep that."
             )
-        said += share_statements(self.sealed)
-        said += design_statements(promise, secret, codebook=bool(self.sealed.outcomes), to_owner=to_owner)
-        said += [
+        found += share_statements(self.sealed)
+        found += design_statements(promise, secret, codebook=bool(self.sealed.outcomes), to_owner=to_owner)
+        found += [
             f"{columns} itself is not protected, nor who is in the table: only {secret} is.",
             *(self.suspected if to_owner else ()),
-            "A second release of the same rows, or several rows about one person, can give away more than their ε "
-            "added; audit --with computes it for releases.",
+            "A second release of the same rows, or several rows about one person, can leak more than their ε added; "
+            "an audit with the other protocols computes it.",
             _belief_statement(promise, secret, columns),
         ]
         if promise.population is None:
             known = (
                 f": for them it is, {self.people.statement} ({self.people.kind})" if to_owner and self.people else ""
             )
-            said.append(f"{NOT_FOR_POPULATION}{known or '; --population 95% asks for that as well'}.")
-        return tuple(said)
+            found.append(f"{NOT_FOR_POPULATION}{known or '; ' + hint('population', '95%') + ' asks for that as well'}.")
+        return tuple(found)
 
 
 def _belief_statement(promise: Promise, secret: str, columns: str) -> str:
-    """Whose beliefs the promise is about."""
+    """The beliefs that the promise is about."""
     if promise.for_any_belief:
         return (
-            f"It holds whatever somebody believes about {secret} beforehand, but for people whose {columns} goes with "
-            f"{secret} as it does in this table."
+            f"It holds for any prior belief about {secret}, for people whose {columns} depends on {secret} as in this "
+            "table."
         )
     return (
         f"Beliefs are compared with the distribution of {secret} in this table; whoever starts from another belief may "

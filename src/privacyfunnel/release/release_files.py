@@ -7,16 +7,17 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from privacyfunnel.atomic_files import StagedFiles, atomic_files, check_target
-from privacyfunnel.errors import OutputError
+from privacyfunnel.errors import OutputError, ParameterError
 from privacyfunnel.tables.readers.formats import SUFFIXES
 
-STEM = "sanitised"  # what a table is called, before what says its format
 if TYPE_CHECKING:
+    from privacyfunnel.mechanisms.sealing import SealedProtocol
     from privacyfunnel.release.row_sampler import RowSampler
 
+STEM = "sanitised"  # the name of a table, before the suffix of its format
 TABLES = tuple(f"{STEM}{suffix}" for suffix in SUFFIXES)
 PROTOCOL = "protocol.json"
 CODEBOOKS = ("codebook.csv", "codebook.tsv")
@@ -82,8 +83,8 @@ class ReleaseFiles:
     def stage(self) -> AbstractContextManager[StagedFiles]:
         """Files that appear together.
 
-        A protocol belongs to one table: a table in another format, and with --force the old pages, codebook and
-        signature too, would tell of a release that is no longer there.
+        A protocol belongs to one table: a table in another format, and with force the old pages, codebook and signature
+        too, would describe a release that is no longer there.
         """
         old = (*CODEBOOKS, OWNER_REPORT, PUBLIC_REPORT, CROISSANT, SIGNATURE) if self.force else ()
         return atomic_files(self.folder, force=self.force, also_replace=(*self._tables, *old))
@@ -93,3 +94,28 @@ class ReleaseFiles:
         """The table, and tables in other formats where there are any; what is a folder is none."""
         others = [name for name in TABLES if name != self.table.name and os.path.lexists(self.folder / name)]
         return [self.table.name, *(name for name in others if not (self.folder / name).is_dir())]
+
+
+def save_release(table: Any, sealed: SealedProtocol, codebook: Any, into: Path, suffix: str, *, force: bool) -> Path:
+    """Write the frame of a release, its protocol and its codebook into the folder, all or none; the folder."""
+    from privacyfunnel.atomic_files import ensure_folder
+    from privacyfunnel.tables.readers.lazy_frames import frame_table
+    from privacyfunnel.tables.writers.table_writer import write_batches
+
+    if isinstance(table, str | Path):
+        raise OutputError(f"this release is in files already: {table}. Copy them.")
+    if suffix not in SUFFIXES:
+        raise ParameterError(f"suffix must be one of {', '.join(SUFFIXES)}; got '{suffix}'.")
+    files = ReleaseFiles(into, suffix, force=force)
+    for path in (files.table, files.protocol, files.codebook) if into.exists() else ():
+        check_target(path, force=force)
+    people = sealed.promise.population
+    owners = people is None or people.rule.design_epsilon is None  # made from the counts themselves
+    with ensure_folder(into), files.stage() as parts:
+        rows = frame_table(table)
+        write_batches(parts.begin(files.table.name), suffix, rows.batches(rows.columns))
+        parts.begin(files.protocol.name, owner_only=owners).write_text(sealed.to_text(), encoding="utf-8")
+        if codebook is not None:
+            book, beside = frame_table(codebook), parts.begin(files.codebook.name, owner_only=owners)
+            write_batches(beside, beside.suffix, book.batches(book.columns))
+    return into

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import ParameterError
+from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.input_domain import draw_substitutes
 from privacyfunnel.mechanisms.sampling import IdentityWords, KeyStream, RandomWords, RowKey, generate_order_key
 from privacyfunnel.mechanisms.sealing import SealedProtocol
@@ -24,10 +25,13 @@ from privacyfunnel.model.row_order_leak import NeighbourGuesses, OrderLeak
 from privacyfunnel.release.bound_table import BoundTable
 from privacyfunnel.release.findings.kept_columns import KeptColumn, KeptColumnAnalysis
 from privacyfunnel.release.output_layout import OutputLayout, output_layout
-from privacyfunnel.release.sending import BLUR, DROP, ERROR, ProgressCallback, Sending
 from privacyfunnel.release.shuffle import Packing, RowOrder, Scratch, shuffle_rows
+from privacyfunnel.spec import ReleaseSpec
+from privacyfunnel.spec.release_spec import BLUR, DROP, ERROR
 from privacyfunnel.tables.coding.row_hashes import id_blocks
 from privacyfunnel.tables.readers.column_selection import categories_to_text, select_columns
+
+ProgressCallback = Callable[[str, int], None]  # called with the step and the number of rows done
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,16 +48,16 @@ class DrawnBatch:
 class RowAddresses:
     """Where the words of rows come from: by position, or by id and input."""
 
-    def __init__(self, sealed: SealedProtocol, sending: Sending) -> None:
-        self._id = sending.row_id
-        self._stream = KeyStream.generate() if sending.seed is None else KeyStream.from_seed(sending.seed)
+    def __init__(self, sealed: SealedProtocol, spec: ReleaseSpec) -> None:
+        self._id = spec.row_id
+        self._stream = KeyStream.generate() if spec.seed is None else KeyStream.from_seed(spec.seed)
         self._words: IdentityWords | None = None
-        if sending.row_id is not None:
-            key = sending.key or (RowKey.generate() if sending.seed is None else RowKey(self._stream.order_key()))
-            self._words = key.derive_words(sealed.digest, sending.row_id)
+        if spec.row_id is not None:
+            key = spec.row_key or (RowKey.generate() if spec.seed is None else RowKey(self._stream.order_key()))
+            self._words = key.derive_words(sealed.digest, spec.row_id)
         # Under a kept key the order must be fresh all the same: two releases in one order would say who is who.
-        kept = sending.key is not None
-        self.order_key = None if sending.keep_order else generate_order_key() if kept else self._stream.order_key()
+        kept = spec.row_key is not None
+        self.order_key = None if spec.keep_order else generate_order_key() if kept else self._stream.order_key()
 
     def random_words(self, first_row: int, inputs: IntArray, read: pl.DataFrame | None) -> RandomWords:
         """The words of rows with these inputs, the first of which has that number."""
@@ -65,29 +69,30 @@ class RowAddresses:
 class RowSampler:
     """A table that a protocol has met, drawn batch by batch while it is looked at."""
 
-    def __init__(self, bound_table: BoundTable, sending: Sending, watch: ProgressCallback | None = None) -> None:
+    def __init__(self, bound_table: BoundTable, spec: ReleaseSpec, watch: ProgressCallback | None = None) -> None:
         encoding = bound_table.encoding
-        self.bound_table, self.sealed, self.sending = bound_table, bound_table.sealed, sending
-        self.layout: OutputLayout = output_layout(bound_table.sealed, sending.sets)
-        self.layout.refuse_taken(sending.keep)
+        self.bound_table, self.sealed, self.spec = bound_table, bound_table.sealed, spec
+        self.layout: OutputLayout = output_layout(bound_table.sealed, spec.sets)
+        self.layout.refuse_taken(spec.keep)
         nothing = bound_table.sealed.mechanism.anything_else is None and bound_table.sealed.substitutes is None
-        if encoding.unknown_rows.rows and sending.unknown == BLUR and nothing:
+        if encoding.unknown_rows.rows and spec.unknown == BLUR and nothing:
             raise ParameterError(
                 "This protocol has nothing that stands for unknown values: it looks at the secret, or was made before "
-                "there was such a thing. Use --unknown drop, or design it again."
+                "there was such a thing. Use "
+                f"{hint('unknown', 'drop')}, or design it again."
             )
-        self.addresses = RowAddresses(bound_table.sealed, sending)
+        self.addresses = RowAddresses(bound_table.sealed, spec)
         self._watch, self._unchanged = watch, 0
         values = len(encoding.contingency.secret.combos)
         self._neighbours, self._kept = (
             NeighbourGuesses(values, encoding.rows),
-            KeptColumnAnalysis(sending.keep, values, encoding.rows),
+            KeptColumnAnalysis(spec.keep, values, encoding.rows),
         )
 
     @property
     def rows(self) -> int:
         """How many rows are published."""
-        gone = self.bound_table.encoding.unknown_rows.rows if self.sending.unknown == DROP else 0
+        gone = self.bound_table.encoding.unknown_rows.rows if self.spec.unknown == DROP else 0
         return self.bound_table.encoding.rows - gone
 
     @property
@@ -129,7 +134,7 @@ class RowSampler:
                 yield published_frame(self.layout, piece.codes, piece.kept)
             return
         law = self.sealed.mechanism
-        packing = Packing(len(law.members), tuple(len(part.names) for part in law.parts), self.sending.keep)
+        packing = Packing(len(law.members), tuple(len(part.names) for part in law.parts), self.spec.keep)
         packed = (packing.pack(piece.codes, piece.kept) for piece in self._pieces())
         order = RowOrder.from_key(self.order_key)
         for rows in shuffle_rows(packed, self.rows, order, self.layout.rows_at_once, scratch):
@@ -141,8 +146,8 @@ class RowSampler:
 
     def _pieces(self) -> Iterator[DrawnBatch]:
         """The rows in the order of the table, while they are counted and looked at."""
-        step, keep = self.layout.rows_at_once, self.sending.keep
-        for chunk in self.bound_table.encoding.chunks(self.sending.read):
+        step, keep = self.layout.rows_at_once, self.spec.keep
+        for chunk in self.bound_table.encoding.chunks(self.spec.read_columns):
             inputs = self.bound_table.inputs(chunk)
             for start in range(0, len(inputs), step):
                 at = slice(start, start + step)
@@ -152,7 +157,7 @@ class RowSampler:
                 secret, values, end = chunk.secret[at], chunk.published[at], first + len(codes)
                 known = inputs[at] >= 0 if self.bound_table.encoding.unknown_rows.rows else slice(None)
                 unchanged = self.layout.count_unchanged(values[known], codes[known])
-                if self.sending.unknown == DROP:
+                if self.spec.unknown == DROP:
                     codes, secret = codes[known], secret[known]
                     kept = kept.filter(known) if kept is not None and not isinstance(known, slice) else kept
                 self._unchanged += unchanged
@@ -166,7 +171,7 @@ class RowSampler:
     def _codes(self, inputs: IntArray, first: int, read: pl.DataFrame | None) -> NDArray[Any]:
         """What these rows become."""
         return draw_codes(
-            self.sealed, inputs, self.sending.unknown, lambda values: self.addresses.random_words(first, values, read)
+            self.sealed, inputs, self.spec.unknown, lambda values: self.addresses.random_words(first, values, read)
         )
 
 

@@ -15,6 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from privacyfunnel.audits.side_channel_audit import side_channel
 from privacyfunnel.designs.methods import Effort
 from privacyfunnel.errors import ParameterError
+from privacyfunnel.hints import word_for_command_line
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.release.release_files import ReportPage
 from privacyfunnel.release.sanitise import Release
@@ -121,7 +122,7 @@ def _render(**filled: Any) -> str:
     environment = Environment(
         loader=PackageLoader("privacyfunnel", "report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
-    return environment.get_template("page.html.jinja").render(style=STYLE, **filled)
+    return word_for_command_line(environment.get_template("page.html.jinja").render(style=STYLE, **filled))
 
 
 def _common_fields(release: Release) -> dict[str, Any]:

@@ -7,20 +7,23 @@ this protocol and column of ids alone. They are in the function that Spark sends
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from privacyfunnel.errors import ParameterError
+from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.sampling import RowKey
 from privacyfunnel.mechanisms.sealing import SealedProtocol
+from privacyfunnel.model.promises import Promise
 from privacyfunnel.names import unique_label
 from privacyfunnel.release.design import design as designed_frame
-from privacyfunnel.release.sending import ERROR, Sending, column_tuple
 from privacyfunnel.spark.counting import count_combinations
 from privacyfunnel.spark.folders import apply_to_folder
 from privacyfunnel.spark.frame_draw import FrameDraw
 from privacyfunnel.spark.output_folder import PARQUET, OutputFiles
+from privacyfunnel.spec import ReleaseSpec
+from privacyfunnel.spec.keywords import accept_older_keywords, combine
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,77 +34,74 @@ class Sanitised:
     sealed: SealedProtocol
 
 
-def design(df: Any, *, secret: str | Sequence[str], publish: str | Sequence[str], **asked: Any) -> SealedProtocol:
+@accept_older_keywords
+def design(
+    df: Any,
+    spec: ReleaseSpec | None = None,
+    *,
+    secret: str | Sequence[str] = (),
+    publish: str | Sequence[str] = (),
+    epsilon: float | None = None,
+    promise: Promise | str | None = None,
+) -> SealedProtocol:
     """The sealed protocol for a data frame, from counts that the cluster makes; nothing is drawn.
 
-    What may be asked is what :func:`privacyfunnel.design` takes. Edges of bins are given, not found.
+    The spec and its shorthand are those of :func:`privacyfunnel.design`. Edges of bins must be given.
     """
-    columns = [*column_tuple(secret), *column_tuple(publish)]
+    spec = combine(spec, secret=secret, publish=publish, epsilon=epsilon, promise=promise).require_columns()
+    columns = [*spec.secret, *spec.publish]
     counts = unique_label("rows", columns)
-    return designed_frame(
-        count_combinations(df, columns, counts), secret=secret, publish=publish, counts=counts, **asked
-    )
+    return designed_frame(count_combinations(df, columns, counts), replace(spec, counts=counts))
 
 
+@accept_older_keywords
 def apply(
     protocol: SealedProtocol | str | Path,
     df: Any,
+    spec: ReleaseSpec | None = None,
     *,
     row_id: str | None = None,
-    key: RowKey | str | Path | None = None,
+    key_file: RowKey | str | Path | None = None,
+    keep: str | Sequence[str] = (),
+    unknown: str | None = None,
     into: str | None = None,
     file_format: str = PARQUET,
     force: bool = False,
-    keep: str | Sequence[str] = (),
-    unknown: str = ERROR,
-    keep_order: bool = False,
-    sets: str = "column",
 ) -> Any:
-    """The rows of a data frame drawn from a protocol, in a random order unless it is to be kept.
+    """The rows of a data frame drawn from a protocol, in a random order unless the spec keeps it.
 
-    `row_id` names the column that tells rows apart; then they come back as a data frame. Without one they are drawn
-    once, into the folder `into` (parquet, or csv with a header), and what comes back is its name. Ids, and rows that
-    the protocol does not know, are counted before anything is drawn. `key`, `keep`, `unknown` and `sets` are as for
+    `row_id` names the column that identifies rows; then they come back as a data frame. Without one they are drawn
+    once, into the folder `into` (parquet, or csv with a header), and its name comes back. Ids, and rows that the
+    protocol does not know, are counted before anything is drawn. The spec and its shorthand are those of
     :func:`privacyfunnel.apply`.
     """
     sealed = protocol if isinstance(protocol, SealedProtocol) else SealedProtocol.load(protocol)
-    mine = key if key is None or isinstance(key, RowKey) else RowKey.load(key)
-    sending = Sending(column_tuple(keep), sets, keep_order, None, row_id, mine, unknown)
+    spec = combine(spec, row_id=row_id, key_file=key_file, keep=keep, unknown=unknown)
     if into is not None:
-        return apply_to_folder(sealed, df, sending, OutputFiles(into, file_format, force)).table
-    if row_id is None:
+        return apply_to_folder(sealed, df, spec, OutputFiles(into, file_format, force)).table
+    if spec.row_id is None:
         raise ParameterError(
-            "Rows without ids are drawn once, into files: Spark would draw a frame of them again whenever it is asked "
-            "for. Name a folder for them (into), or a column that tells rows apart (row_id)."
+            "Rows without ids are drawn once, into files: Spark would draw a frame of them again whenever it is read. "
+            f"Name a folder for them, {hint('into', 'out')}, or a column that identifies rows, {hint('row_id', 'id')}."
         )
-    return FrameDraw.of(sealed, df, sending).draw_by_ids()
+    return FrameDraw.of(sealed, df, spec).draw_by_ids()
 
 
+@accept_older_keywords
 def sanitise(
     df: Any,
+    spec: ReleaseSpec | None = None,
     *,
-    secret: str | Sequence[str],
-    publish: str | Sequence[str],
+    secret: str | Sequence[str] = (),
+    publish: str | Sequence[str] = (),
+    epsilon: float | None = None,
+    promise: Promise | str | None = None,
     row_id: str | None = None,
-    key: RowKey | str | Path | None = None,
     into: str | None = None,
     file_format: str = PARQUET,
     force: bool = False,
-    keep: str | Sequence[str] = (),
-    keep_order: bool = False,
-    **asked: Any,
 ) -> Sanitised:
     """Design a protocol for a data frame and draw its rows from it: :func:`design`, then :func:`apply`."""
-    sealed = design(df, secret=secret, publish=publish, **asked)
-    table = apply(
-        sealed,
-        df,
-        row_id=row_id,
-        key=key,
-        into=into,
-        file_format=file_format,
-        force=force,
-        keep=keep,
-        keep_order=keep_order,
-    )
-    return Sanitised(table, sealed)
+    spec = combine(spec, secret=secret, publish=publish, epsilon=epsilon, promise=promise, row_id=row_id)
+    sealed = design(df, spec)
+    return Sanitised(apply(sealed, df, spec, into=into, file_format=file_format, force=force), sealed)

@@ -11,12 +11,11 @@ from privacyfunnel.names import unique_label
 from privacyfunnel.release.apply import Applied
 from privacyfunnel.release.codebook import codebook
 from privacyfunnel.release.design import DesignResult, design_from_counts
-from privacyfunnel.release.order import Order
 from privacyfunnel.release.release_files import CODEBOOKS, PROTOCOL
-from privacyfunnel.release.sending import Sending
 from privacyfunnel.spark.counting import count_combinations
 from privacyfunnel.spark.frame_draw import FrameDraw
 from privacyfunnel.spark.output_folder import HiddenFolder, OutputFiles, atomic_folder
+from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.tables.coding.contingency import Contingency
 from privacyfunnel.tables.coding.encoding import contingency_from_counts
 from privacyfunnel.tables.readers.eager_frames import FrameTable
@@ -45,30 +44,30 @@ class ClusterCounts:
     def open(self, dialect: Dialect) -> FrameTable:
         return FrameTable.from_native(count_combinations(self.df, self.columns, self.counts))
 
-    def contingency(self, order: Order) -> Contingency:
-        """n(s, x) as the order reads it."""
+    def contingency(self, spec: ReleaseSpec) -> Contingency:
+        """n(s, x) as the spec reads it."""
         return contingency_from_counts(
             self.open(AUTO_DETECT),
             self.counts,
-            secret=order.secret,
-            publish=order.publish,
-            bins=order.bins,
-            merges=order.merges,
+            secret=spec.secret,
+            publish=spec.publish,
+            bins=spec.bin_rules,
+            merges=spec.merges,
         )
 
 
-def apply_to_folder(sealed: SealedProtocol, df: Any, sending: Sending, files: OutputFiles) -> Applied:
+def apply_to_folder(sealed: SealedProtocol, df: Any, spec: ReleaseSpec, files: OutputFiles) -> Applied:
     """The rows of a data frame drawn into a folder that appears whole, or not at all."""
     with atomic_folder(df.sparkSession, files) as folder:
-        return write_draw(FrameDraw.of(sealed, df, sending), folder, files)
+        return write_draw(FrameDraw.of(sealed, df, spec), folder, files)
 
 
-def sanitise_to_folder(df: Any, order: Order, files: OutputFiles) -> tuple[DesignResult, Applied]:
+def sanitise_to_folder(df: Any, spec: ReleaseSpec, files: OutputFiles) -> tuple[DesignResult, Applied]:
     """The same for a protocol that is designed first; it and its codebook are in the folder, too."""
-    source = ClusterCounts(df, (*order.secret, *order.publish))
+    source = ClusterCounts(df, (*spec.secret, *spec.publish))
     with atomic_folder(df.sparkSession, files) as folder:
-        found = design_from_counts(source.contingency(order), order)
-        done = write_draw(FrameDraw.of(found.sealed, df, order.sending), folder, files)
+        found = design_from_counts(source.contingency(spec), spec)
+        done = write_draw(FrameDraw.of(found.sealed, df, spec), folder, files)
         folder.describe(PROTOCOL, found.sealed.to_text())
         codes = codebook(found.sealed, found.joint)
         if codes is not None:
@@ -78,15 +77,15 @@ def sanitise_to_folder(df: Any, order: Order, files: OutputFiles) -> tuple[Desig
 
 def write_draw(draw: FrameDraw, folder: HiddenFolder, files: OutputFiles) -> Applied:
     """The rows drawn into a hidden folder, and what there is to say about them."""
-    sealed, sending = draw.sealed, draw.sending
-    rows = draw.draw_without_ids(folder.path("drawn")) if sending.row_id is None else draw.draw_by_ids()
+    sealed, spec = draw.sealed, draw.spec
+    rows = draw.draw_without_ids(folder.path("drawn")) if spec.row_id is None else draw.draw_by_ids()
     folder.write(rows)
-    used = {*draw.columns, *sealed.domain.secret_columns, *sending.keep}
+    used = {*draw.columns, *sealed.domain.secret_columns, *spec.keep}
     return Applied(
         table=files.table,
         sealed=sealed,
         rows=draw.rows,
-        sending=sending,
+        spec=spec,
         strangers=draw.strangers,
         unchanged=float("nan"),  # nobody looked at both
         dropped=tuple(name for name in draw.df.columns if name not in used),

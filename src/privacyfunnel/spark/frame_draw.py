@@ -11,11 +11,12 @@ from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.names import validate_columns
 from privacyfunnel.release.apply import unknown_rows_error
 from privacyfunnel.release.output_layout import output_layout
-from privacyfunnel.release.sending import DROP, ERROR, Sending
 from privacyfunnel.spark.counting import check_ids, count_unknown_rows, quote_name
 from privacyfunnel.spark.executors import ByAttempt, ById, DrawJob
 from privacyfunnel.spark.output_folder import is_classic
 from privacyfunnel.spark.single_draw import draw_once, shuffle_rows
+from privacyfunnel.spec import ReleaseSpec
+from privacyfunnel.spec.release_spec import DROP, ERROR
 from privacyfunnel.tables.coding.contingency import UnknownRows
 
 
@@ -25,68 +26,68 @@ class FrameDraw:
 
     sealed: SealedProtocol
     df: Any
-    sending: Sending
+    spec: ReleaseSpec
     there: int  # how many rows there are
     strangers: UnknownRows  # those that hold what the protocol does not know
     columns: tuple[str, ...]  # that are published
 
     @classmethod
-    def of(cls, sealed: SealedProtocol, df: Any, sending: Sending) -> FrameDraw:
+    def of(cls, sealed: SealedProtocol, df: Any, spec: ReleaseSpec) -> FrameDraw:
         """The frame counted; refused where its columns, its ids or its values are not what they must be."""
         if sealed.sees_secret:
             raise ParameterError(
                 "This protocol looks at the secret; on Spark rows are drawn without it. Design another."
             )
-        columns, row_id = tuple(at.name for at in sealed.domain.attributes), sending.row_id
+        columns, row_id = tuple(at.name for at in sealed.domain.attributes), spec.row_id
         validate_columns(columns, df.columns, "published")
-        validate_columns(sending.read, df.columns, "named")
-        sending.refuse_used((*columns, *sealed.domain.secret_columns))
-        output_layout(sealed, sending.sets).refuse_taken(sending.keep)
+        validate_columns(spec.read_columns, df.columns, "named")
+        spec.refuse_used((*columns, *sealed.domain.secret_columns))
+        output_layout(sealed, spec.sets).refuse_taken(spec.keep)
         if row_id is not None:
             check_ids(df, row_id)
         rows, strangers = count_unknown_rows(df, sealed)
-        if strangers.rows and sending.unknown == ERROR:
+        if strangers.rows and spec.unknown == ERROR:
             raise unknown_rows_error(strangers, rows)
         if rows == strangers.rows:
             raise TableError(
                 f"the frame must hold rows that the protocol knows; it knows none of {rows:,}. Name the table that the "
                 "protocol was made for, or one like it."
             )
-        return cls(sealed, df, sending, rows, strangers, columns)
+        return cls(sealed, df, spec, rows, strangers, columns)
 
     @property
     def rows(self) -> int:
         """How many rows are published."""
-        return self.there - (self.strangers.rows if self.sending.unknown == DROP else 0)
+        return self.there - (self.strangers.rows if self.spec.unknown == DROP else 0)
 
     @property
     def names(self) -> tuple[str, ...]:
         """The columns that go out."""
-        return (*output_layout(self.sealed, self.sending.sets).names, *self.sending.keep)
+        return (*output_layout(self.sealed, self.spec.sets).names, *self.spec.keep)
 
     def draw_by_ids(self) -> Any:
         """The rows as a frame that is the same every time."""
-        sealed, row_id = self.sealed, self.sending.row_id
+        sealed, row_id = self.sealed, self.spec.row_id
         assert row_id is not None
-        words = (self.sending.key or RowKey.generate()).derive_words(sealed.digest, row_id)
-        order = None if self.sending.keep_order else RowKey.generate().derive_words(sealed.digest, row_id)
+        words = (self.spec.row_key or RowKey.generate()).derive_words(sealed.digest, row_id)
+        order = None if self.spec.keep_order else RowKey.generate().derive_words(sealed.digest, row_id)
         drawn = self._map_rows(ById(row_id, words, order), beside=int(order is not None))
         return (drawn if order is None else shuffle_rows(drawn)).toDF(*self.names)
 
     def draw_without_ids(self, hidden: str) -> Any:
         """The rows of one draw that was written to a hidden place, as a frame."""
-        drawn = self._map_rows(ByAttempt(self.sending.keep_order), beside=3)
-        return draw_once(drawn, hidden, self.rows, keep_order=self.sending.keep_order).toDF(*self.names)
+        drawn = self._map_rows(ByAttempt(self.spec.keep_order), beside=3)
+        return draw_once(drawn, hidden, self.rows, keep_order=self.spec.keep_order).toDF(*self.names)
 
     def _map_rows(self, addresses: ById | ByAttempt, beside: int) -> Any:
         """The published columns, those kept and those beside, by number: mapInArrow stumbles over a dot in a name."""
         from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-        read = tuple(dict.fromkeys((*self.columns, *self.sending.read)))
-        protocol, sending = _broadcast(self.df, self.sealed.to_text()), self.sending
-        job = DrawJob(protocol, addresses, read, sending.keep, sending.sets, sending.unknown)
-        shown = [StringType()] * (len(self.names) - len(sending.keep))
-        kinds = [*shown, *(self.df.schema[name].dataType for name in sending.keep), *[LongType()] * beside]
+        read = tuple(dict.fromkeys((*self.columns, *self.spec.read_columns)))
+        protocol, spec = _broadcast(self.df, self.sealed.to_text()), self.spec
+        job = DrawJob(protocol, addresses, read, spec.keep, spec.sets, spec.unknown)
+        shown = [StringType()] * (len(self.names) - len(spec.keep))
+        kinds = [*shown, *(self.df.schema[name].dataType for name in spec.keep), *[LongType()] * beside]
         schema = StructType([StructField(f"c{i}", kind) for i, kind in enumerate(kinds)])
         plain = self.df.select(*(self.df[quote_name(name)].alias(f"c{i}") for i, name in enumerate(read)))
         return plain.mapInArrow(job, schema)

@@ -1,4 +1,4 @@
-"""What the owner has chosen so far, as immutable text and numbers; and the order that comes of it.
+"""What the owner has chosen so far, as immutable text and numbers; and the request that it makes.
 
 Everything is kept as the command line would be told it, so that the command that repeats a release is read off, not
 made up (`repeat.py`), and the rooms read it by the same functions.
@@ -16,9 +16,8 @@ from privacyfunnel.errors import ColumnError, TableError
 from privacyfunnel.tables.readers.formats import AUTO_DETECT, Dialect
 
 if TYPE_CHECKING:
-    from privacyfunnel.designs.methods import Progress
     from privacyfunnel.model.promises import Promise
-    from privacyfunnel.release.order import Order
+    from privacyfunnel.spec import ReleaseSpec
     from privacyfunnel.tables.coding.bins import Bins
     from privacyfunnel.tables.coding.merges import Merge
 
@@ -118,23 +117,31 @@ class Choices:
 
         return self.folder.parent / NAME if self.table.uploaded else None
 
-    def to_spec(self, progress: Progress | None = None) -> Order:
-        """The order that all this makes."""
-        from privacyfunnel.designs.methods import Effort
-        from privacyfunnel.model.uses.use_parser import parse_use
-        from privacyfunnel.release.order import Order
+    def to_spec(self) -> ReleaseSpec:
+        """The request that all this makes."""
+        from privacyfunnel.spec import ReleaseSpec
 
         self.check_roles()
-        return Order(
+        used = {*self.columns(SECRET), *self.columns(PUBLISH)}
+        rare = {column: rows for column, rows in self.rare.items() if column in self.columns(PUBLISH)}
+        return ReleaseSpec(
+            table=self.table.name if self.table.uploaded else self.table.path,
             secret=self.columns(SECRET),
             publish=self.columns(PUBLISH),
-            promise=self.promise,
+            epsilon=self.size,
+            promise=self.promise_name,
             population=self.population,
-            use=parse_use(self.use) if self.use else None,
+            use=self.use or None,
             keep=self.columns(KEEP),
-            bins=self.cuts,
-            merges=self.merges,
-            effort=Effort(time_limit=self.time_limit, progress=progress),
+            bins={column: how for column, how in self.bins.items() if how and column in used},
+            merge_rare=rare or None,
+            time_limit=self.time_limit,
+            delimiter=self.dialect.delimiter,
+            encoding=self.dialect.encoding,
+            decimal=self.dialect.decimal,
+            public_report=self.public_report,
+            ledger=self.ledger,
+            into=self.folder,
         )
 
     def check_roles(self) -> None:

@@ -18,6 +18,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from privacyfunnel.errors import PrivacyFunnelError
+from privacyfunnel.hints import word_for_command_line
 from privacyfunnel.report.stylesheet import STYLE
 from privacyfunnel.studio.choices import Choices, TableFile
 from privacyfunnel.studio.guard import Guard, Keys
@@ -75,7 +76,7 @@ class Studio:
         return guard
 
     def render(self, template: str, **said: Any) -> str:
-        return self._environment.get_template(f"{template}.html.jinja").render(**said)
+        return word_for_command_line(self._environment.get_template(f"{template}.html.jinja").render(**said))
 
     async def _entry(self, request: Request) -> Response:
         if not self.keys.spend(request.query_params.get("token", "")):

@@ -33,7 +33,7 @@ import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray, sparse
 from privacyfunnel.engine.bounds.dual_bounds import ProofBound
-from privacyfunnel.engine.clock import Clock, TimeUpError
+from privacyfunnel.engine.clock import Clock, TimeUpError, clock_for
 from privacyfunnel.engine.driver import ColumnGeneration, Pace
 from privacyfunnel.engine.lp.highs import INF, Programme
 from privacyfunnel.engine.oracles.oracle import Oracle
@@ -63,7 +63,7 @@ def split_by_actions(
     """The cheapest split of p into one output per row of `losses` (k, d), with given `shares` (k,) where these are.
 
     `cone` are rows with rows·(v, …) ≤ 0 for some further entries, none below 0, exactly for multiples v of atoms. None
-    where the clock (time.monotonic) passes the deadline first: a programme says nothing before its end.
+    where the clock (`clock.now`) passes the deadline first: a programme says nothing before its end.
     """
     k, d = losses.shape
     own = cone.shape[1] - d
@@ -169,7 +169,8 @@ def split_on_line(
     master = LineMaster(cone, oracle, p, x, best, tolerance)
     pace = Pace(rounds=SETTINGS.averages.line_rounds)
     run = ColumnGeneration(master, ProofBound(p, master, share=0.0), pace, "numbers on a line")
-    run.run(tolerance, SETTINGS.averages.line_seconds if time_limit is None else time_limit)
+    with clock_for(time_limit):
+        run.run(tolerance, SETTINGS.averages.line_seconds if time_limit is None else time_limit)
     return LineSplit(master.masses, run.bound)
 
 

@@ -18,13 +18,13 @@ Every pair of members P of A and R of B is a row :math:`(\beta R - \alpha P) / p
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
+from privacyfunnel.engine.clock import now
 from privacyfunnel.engine.lp.highs import INF, PRIMAL, Basis, Programme
 from privacyfunnel.engine.oracles.credal_constraints import CredalConstraints
 from privacyfunnel.engine.oracles.oracle import UNIT
@@ -107,9 +107,7 @@ class ProductProgramme:
             if best <= goal:
                 return ProductBound(best, rows, first)  # nothing of the box is left
             second = self._matrix(-self._programme.multipliers)
-            if time.monotonic() >= deadline or (
-                number and before - best < SETTINGS.proofs.product_gain * (best - goal)
-            ):
+            if now() >= deadline or (number and before - best < SETTINGS.proofs.product_gain * (best - goal)):
                 break
         basis = self._programme.basis
         held = basis.is_basic

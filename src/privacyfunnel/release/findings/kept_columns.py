@@ -91,3 +91,17 @@ def _sort_ranks(entries: pl.Series) -> IntArray:
         entries = pl.Series([str(entry) for entry in entries.to_list()], dtype=pl.String)
     found: IntArray = entries.rank("dense").fill_null(0).cast(pl.Int64).to_numpy()
     return found
+
+
+def kept_column_statements(
+    keep: Sequence[str], columns: Sequence[KeptColumn], secret: str, *, order: bool
+) -> list[str]:
+    """What kept columns and a kept order leave unprotected, a sentence each."""
+    found = [f"Kept as they are, unprotected: {', '.join(keep)}."] if keep else []
+    found += [f"The kept column {column.order_statement}." for column in columns if column.order_statement]
+    if order:
+        found.append(
+            "The rows are in the order of the table. Whoever knows that order, or whose row is which, may learn "
+            f"{secret} from it; the promise does not cover them."
+        )
+    return found

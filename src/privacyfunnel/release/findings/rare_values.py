@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import csv
 import io
-import shlex
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from privacyfunnel.designs.methods import find_method
 from privacyfunnel.errors import PrivacyFunnelError
+from privacyfunnel.hints import hint
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.secret_merge import merge_secrets
 from privacyfunnel.names import MISSING, OTHER, unique_label
@@ -39,10 +39,10 @@ class RareSecrets:
 
     @property
     def option(self) -> str:
-        """What asks for the merge on the command line."""
+        """The field of the request that asks for the merge."""
         text = io.StringIO()
         csv.writer(text, lineterminator="").writerow(self.merged)
-        return f"--merge-secrets {shlex.quote(f'{text.getvalue()}={self.name}')}"
+        return hint("merge_secrets", f"{text.getvalue()}={self.name}")
 
     @property
     def name(self) -> str:
@@ -84,7 +84,7 @@ def rare_value_advice(joint: Joint, bins: Collection[str] = ()) -> str:
         if few:
             said.append(f"{_format_count(len(few), 'value')} of {attribute.name}")
         if few and (attribute.name not in bins or few != [MISSING]):
-            advice = [f"--merge-rare {FEW} merges such values."]
+            advice = [f"{hint('merge_rare', FEW)} merges such values."]
     combinations = int((joint.weights.sum(axis=0) < FEW).sum())
     if joint.m > 1 and combinations:
         said.append(_format_count(combinations, "combination"))

@@ -15,10 +15,10 @@ import numpy as np
 
 from privacyfunnel.designs.methods import Method, find_method
 from privacyfunnel.errors import PrivacyFunnelError
+from privacyfunnel.hints import hint
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.release.design import QUICK, DesignResult
-from privacyfunnel.release.sending import ProgressCallback
 from privacyfunnel.tables.coding.bins import bin_labels, format_number
 
 MOST_TRIALS = 3  # smaller tables that are looked at closely
@@ -87,14 +87,12 @@ def sparseness(
     return Sparseness(joint.m, joint.a, float(np.mean(counts == 1)), _revealing_share(joint), tuple(smaller))
 
 
-def sparseness_advice(found: DesignResult, watch: ProgressCallback | None = None) -> str:
+def sparseness_advice(found: DesignResult) -> str:
     """What to know where combinations tell the secret of many rows; else nothing."""
     if _revealing_share(found.joint) < REVEALING_SHARE:
         return ""
     from privacyfunnel.engine.clock import Clock
 
-    if watch:
-        watch("trying smaller tables", 0)
     mine, clock = find_method(found.choice.method), Clock.from_limit(_seconds(found))
 
     def keeps(table: Joint) -> float | None:
@@ -142,7 +140,7 @@ def _smaller_tables(joint: Joint, edges: Mapping[str, tuple[float, ...]]) -> Ite
         if len(mine) > 1:
             fewer = ",".join(map(format_number, mine[1::2]))
             labels = _coarsen_labels(attribute.labels, mine)
-            yield f"with --bin {attribute.name}={fewer}", joint.relabel(j, labels)
+            yield f"with {hint('bins', f'{attribute.name}={fewer}')}", joint.relabel(j, labels)
 
 
 def _coarsen_labels(labels: tuple[str, ...], edges: tuple[float, ...]) -> list[str]:

@@ -10,14 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from privacyfunnel.errors import InputError, LedgerError
+from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.release.findings.composition_leakage import ReleaseComposition, compose_releases
 from privacyfunnel.release.ledger.column_fingerprints import column_fingerprints
-from privacyfunnel.release.ledger.ledger_file import MOST_TEXT, Entry, protocol_digest
+from privacyfunnel.release.ledger.ledger_file import MOST_TEXT, Entry, Ledger, protocol_digest
 
 if TYPE_CHECKING:
     from privacyfunnel.release.row_sampler import RowSampler
+    from privacyfunnel.spec import ReleaseSpec
     from privacyfunnel.tables.coding.bins import Bins
+    from privacyfunnel.tables.coding.contingency import Contingency
     from privacyfunnel.tables.coding.merges import Merge
     from privacyfunnel.tables.readers.table_files import TableSource
 
@@ -89,8 +92,8 @@ def make_entry(
     outgoing: RowSampler, protocol: ProtocolText, salt: bytes, source: TableSource, table: Path, *, trial: bool
 ) -> Entry:
     """The entry of a release that is about to be made."""
-    sealed, sending = outgoing.sealed, outgoing.sending
-    key, row_id = sending.key, sending.row_id
+    sealed, spec = outgoing.sealed, outgoing.spec
+    key, row_id = spec.row_key, spec.row_id
     return Entry(
         when=datetime.now().astimezone().isoformat(timespec="microseconds"),
         rows=outgoing.rows,
@@ -104,9 +107,49 @@ def make_entry(
         protocol=protocol.text if len(protocol.text) <= MOST_TEXT else None,
         promise=f"{sealed.promise.name} ε = {sealed.promise.epsilon:g}",
         order=outgoing.order_key,
-        for_publication=sealed.for_publication and sending.seed is None and not trial,
+        for_publication=sealed.for_publication and spec.seed is None and not trial,
         drawn="" if key is None or row_id is None else key.mark(salt, sealed.digest, row_id),
     )
+
+
+def refuse_repeat(
+    book: Ledger,
+    counted: Contingency,
+    spec: ReleaseSpec,
+    source: TableSource,
+    table: Path,
+    salt: bytes,
+    *,
+    trial: bool = False,
+) -> None:
+    """Refuse a second release of the same rows before its protocol is designed: fingerprints need the columns alone.
+
+    With a kept key it is the protocol that decides whether rows are drawn alike; then nothing is refused yet.
+    """
+    if spec.again or spec.key_file is not None:
+        return
+    mine = Entry(
+        when="",
+        rows=int(counted.weights.sum()),
+        secret=tuple(spec.secret),
+        publish=tuple(spec.publish),
+        columns=column_fingerprints(counted, salt),
+        source=source.identity,
+        table=str(table.resolve()),
+        protocol_file="",
+        digest="",
+        protocol=None,
+        promise="",
+        order=None,
+        for_publication=spec.seed is None and not trial,
+    )
+    repeats = tuple(entry for entry in book.other_releases(mine) if entry.repeats(mine))
+    if repeats:
+        raise LedgerError(
+            f"These rows were released before: {_list_entries(repeats)}. Two releases of the same rows can leak more "
+            f"than their ε added. {NOTHING}, and nothing was solved; {hint('again')} releases them again and states "
+            "what both leak."
+        )
 
 
 def assess_repeats(
@@ -129,15 +172,15 @@ def assess_repeats(
             protocols = [("this release", outgoing.sealed), *(_load_protocol(entry) for entry in repeats)]
             found = compose_releases(protocols, outgoing.bound_table.encoding.table, bins, merges)
         except InputError as error:
-            unknown = str(error)
+            unknown = error.sentence
     return LedgerReport(ledger, repeats, rest, found, unknown, alike=alike)
 
 
 def repeat_error(found: LedgerReport) -> LedgerError:
     """Why a repeat is not made unless it is asked for."""
     return LedgerError(
-        "rows are released once, for several releases may give away what none of them does; these were released "
-        f"before: {_list_entries(found.repeats)}. {found.leak_statement} {NOTHING}; add --again if both may be seen."
+        f"These rows were released before: {_list_entries(found.repeats)}. {found.leak_statement} {NOTHING}; "
+        f"{hint('again')} releases them again."
     )
 
 

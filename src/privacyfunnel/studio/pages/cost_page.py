@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from privacyfunnel.spec.text_forms import join_names
 from privacyfunnel.studio.choices import PUBLISH, Choices
 from privacyfunnel.studio.pages.page_definition import Form, StudioPage
-from privacyfunnel.studio.repeat_scripts import join_names
 from privacyfunnel.studio.sessions import Session
 from privacyfunnel.studio.task_pool import STOPPED, Job
 from privacyfunnel.studio.tasks.cost_task import Cost

@@ -66,14 +66,15 @@ def cost(say: ProgressReporter, choices: Choices) -> Cost:
     begun = time.monotonic()
     table = open_table(choices.table.path, choices.dialect)
     say("doing", "counting")
-    order = choices.to_spec()
-    encoding = count_table(table, order)
+    spec = choices.to_spec()
+    encoding = count_table(table, spec)
     say("doing", "searching for the best protocol")
     found: DesignResult | None = None
     for limit in (choices.time_limit,) if choices.time_limit is not None else ROUNDS:
-        asked = replace(choices, time_limit=limit).to_spec(_progress_callback(say, begun, stoppable=found is not None))
+        limited = replace(spec, time_limit=limit)
+        progress = _progress_callback(say, begun, stoppable=found is not None)
         try:
-            found, order = design_from_counts(encoding.contingency, asked), asked
+            found, spec = design_from_counts(encoding.contingency, limited, progress), limited
         except _EnoughError:
             break
         best = _best(found, limit, time.monotonic() - begun)
@@ -82,7 +83,7 @@ def cost(say: ProgressReporter, choices: Choices) -> Cost:
             break
     assert found is not None
     say("doing", "looking at what it means")
-    release = ReleaseRun.from_design(encoding, order, found).release("")
+    release = ReleaseRun.from_design(encoding, spec, found).release("")
     solved = Cost(
         best=best,
         unchanged=release.unchanged_expected,

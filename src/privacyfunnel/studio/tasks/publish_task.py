@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -48,12 +48,8 @@ def publish(say: ProgressReporter, choices: Choices, again: bool = False, force:
 
     release = sanitise_file(
         source.path,
-        into,
-        choices.to_spec(lambda value, bound: say("proof", (value, bound, 0.0))),
-        dialect=choices.dialect,
-        ledger=choices.ledger,
-        again=again,
-        force=force,
+        replace(choices.to_spec(), again=again, force=force),
+        progress=lambda value, bound: say("proof", (value, bound, 0.0)),
         watch=lambda doing, rows: say("doing", doing),
         pages=draw_pages,
     )

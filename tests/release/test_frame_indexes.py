@@ -134,8 +134,8 @@ def test_a_sanitiser_keeps_its_promise_within_splits_and_folds() -> None:
 def test_every_function_gives_what_it_gives_for_rows_that_are_numbered(index: str, tmp_path: Path) -> None:
     plain, rows = frame(), frame(index)
     asked: dict[str, Any] = {"secret": "ill", "publish": "x", "method": "randomised-response", "as_": "values"}
-    sealed = pf.design(plain, promise=pf.LIP(EPSILON), **asked)
-    assert pf.design(rows, promise=pf.LIP(EPSILON), **asked).to_text() == sealed.to_text()
+    sealed = pf.design(plain, pf.ReleaseSpec(promise=pf.LIP(EPSILON), **asked))
+    assert pf.design(rows, pf.ReleaseSpec(promise=pf.LIP(EPSILON), **asked)).to_text() == sealed.to_text()
     assert pf.Joint.from_table(rows, secret="ill", publish="x").weights.tolist() == (
         pf.Joint.from_table(plain, secret="ill", publish="x").weights.tolist()
     )
@@ -143,8 +143,8 @@ def test_every_function_gives_what_it_gives_for_rows_that_are_numbered(index: st
 
     more: dict[str, Any] = {"keep": ["town", "age"], "seed": 6}
     released_by: tuple[Callable[[Any], Any], ...] = (
-        lambda given: pf.sanitise(given, promise=pf.LIP(EPSILON), **asked, **more),
-        lambda given: pf.apply(sealed, given, **more),
+        lambda given: pf.sanitise(given, pf.ReleaseSpec(promise=pf.LIP(EPSILON), **asked, **more)),
+        lambda given: pf.apply(sealed, given, pf.ReleaseSpec(**more)),
     )
     for give in released_by:
         expected, found = give(plain), give(rows)
@@ -165,7 +165,7 @@ def test_every_function_gives_what_it_gives_for_rows_that_are_numbered(index: st
         assert mine.index.equals(again.index)
     assert pf.posterior(sealed, again).outputs.equals(pf.posterior(sealed, released).outputs)
 
-    saved = pf.sanitise(rows, promise=pf.LIP(EPSILON), **asked, keep="town").save(tmp_path / "release")
+    saved = pf.sanitise(rows, pf.ReleaseSpec(promise=pf.LIP(EPSILON), **asked, keep="town")).save(tmp_path / "release")
     rows.to_csv(tmp_path / "table.csv", index=False)
     told = pf.audit(saved / "protocol.json", tmp_path / "table.csv", sanitised=saved / "sanitised.csv", keep=["town"])
     assert told.certified == sealed.epsilon
@@ -174,8 +174,10 @@ def test_every_function_gives_what_it_gives_for_rows_that_are_numbered(index: st
 @pytest.mark.parametrize("index", INDEXES)
 def test_a_row_id_is_that_of_its_row(index: str) -> None:
     plain, rows = frame().assign(id=PLACE), frame(index).assign(id=PLACE)
-    sealed = pf.design(plain, secret="ill", publish="x", promise=pf.LIP(EPSILON), method="randomised-response")
-    mine, theirs = (pf.apply(sealed, each, row_id="id", keep="age", seed=7) for each in (rows, plain))
+    sealed = pf.design(
+        plain, pf.ReleaseSpec(secret="ill", publish="x", promise=pf.LIP(EPSILON), method="randomised-response")
+    )
+    mine, theirs = (pf.apply(sealed, each, pf.ReleaseSpec(row_id="id", keep="age", seed=7)) for each in (rows, plain))
     pd.testing.assert_frame_equal(mine.table, theirs.table)
 
 

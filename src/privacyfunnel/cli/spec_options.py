@@ -1,0 +1,141 @@
+"""Options made from the fields of a spec, and the help that shows the common ones first.
+
+`takes_spec("sanitise")` makes of `sanitise(*, given: Given)` a command with one option per field; `given` holds the
+values that the user gave, by field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from functools import wraps
+from inspect import Parameter, Signature, signature
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
+
+import typer
+from typer.core import TyperCommand
+
+from privacyfunnel.errors import ParameterError
+from privacyfunnel.spec import FIELDS, ReleaseSpec, SpecField
+from privacyfunnel.spec.release_spec import known_values, parse_options
+
+Given = dict[str, Any]  # what was given on the command line, by field
+GIVEN = "given"
+TOML = ".toml"
+OTHER, ARGUMENTS = "Other", "Arguments"
+_SHOW_ALL = "privacyfunnel.help_all"
+
+
+def _show_all(context: typer.Context, value: bool) -> None:
+    if value:
+        context.meta[_SHOW_ALL] = True
+        typer.echo(context.get_help())
+        raise typer.Exit
+
+
+HelpAll = Annotated[
+    bool, typer.Option("--help-all", is_eager=True, callback=_show_all, help="Show this message with all options.")
+]
+SaveSpec = Annotated[
+    Path | None,
+    typer.Option("--save-spec", help="Also write the request to this file, such as release.toml, to run it again."),
+]
+
+
+class SpecCommand(TyperCommand):
+    """A command whose help shows its options in groups: the common ones, or all of them with --help-all."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            group, common = _place(param)
+            if record is not None and (common or ctx.meta.get(_SHOW_ALL)):
+                sections.setdefault(group, []).append(record)
+        for title, records in sections.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
+
+
+def _place(param: Any) -> tuple[str, bool]:
+    """The group of a parameter, and whether it is common."""
+    if param.param_type_name == "argument":
+        return ARGUMENTS, True
+    found = BY_NAME.get(param.name)
+    return (OTHER, True) if found is None else (found.option.group, found.option.common)
+
+
+BY_NAME: Mapping[str, SpecField] = {each.name: each for each in FIELDS}
+
+
+def field_option(name: str, **changes: Any) -> Any:
+    """The option of a field, as typer describes it; a command may change its help, or add a parser."""
+    each = BY_NAME[name]
+    option, names = each.option, [each.flag]
+    if each.is_flag and each.default:
+        names = [f"{each.flag}/{each.flag.replace('--', '--no-', 1)}"]
+    names += [option.short] if option.short else []
+    metavar = None if each.is_flag else option.metavar or f"[{'|'.join(option.choices)}]"
+    return typer.Option(*names, *option.aliases, **{"help": each.help, "metavar": metavar, **changes})
+
+
+def takes_spec(command: str, leave_out: Collection[str] = ()) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A command that gets the fields of a spec as options, in place of its parameter `given`."""
+    mine = [each for each in FIELDS if command in each.option.commands and each.name not in leave_out]
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        hints = get_type_hints(function, include_extras=True)
+
+        @wraps(function)
+        def run(*arguments: Any, help_all: bool = False, **options: Any) -> None:
+            texts = {each.name: options.pop(each.name) for each in mine}
+            function(*arguments, **options, given=parse_options(texts))
+
+        parameters: list[Parameter] = []
+        for parameter in signature(function).parameters.values():
+            if parameter.name == GIVEN:
+                parameters += [_parameter(each) for each in mine]
+            else:
+                parameters.append(parameter.replace(annotation=hints[parameter.name]))
+        parameters.append(Parameter("help_all", Parameter.KEYWORD_ONLY, default=False, annotation=HelpAll))
+        vars(run)["__signature__"] = Signature(parameters)
+        run.__annotations__ = {one.name: one.annotation for one in parameters}
+        return run
+
+    return decorate
+
+
+def _parameter(each: SpecField) -> Parameter:
+    kind: Any = bool if each.is_flag else list[str] if each.option.kind.repeats else str
+    return Parameter(
+        each.name,
+        Parameter.KEYWORD_ONLY,
+        default=None,
+        annotation=Annotated[kind | None, field_option(each.name)],
+    )
+
+
+def build_spec(table: str | None, given: Given) -> ReleaseSpec:
+    """The request: of the options, or that of a release.toml with the options in place of its own values."""
+    if table is None or not table.lower().endswith(TOML):
+        return ReleaseSpec.from_mapping({**({} if table is None else {"table": table}), **given})
+    from privacyfunnel.spec.text_forms import read_toml
+
+    stored = known_values(read_toml(Path(table), FIELDS))
+    if "epsilon" in given or "factor" in given:
+        stored = {name: value for name, value in stored.items() if name not in {"epsilon", "factor"}}
+    return ReleaseSpec.from_mapping({**stored, **given})
+
+
+def save_spec(spec: ReleaseSpec, path: Path | None) -> None:
+    """Write the request where it was asked for; an existing file is replaced with force alone."""
+    if path is None:
+        return
+    from privacyfunnel.atomic_files import atomic_file
+
+    if path.suffix != TOML:
+        raise ParameterError(f"--save-spec must name a file that ends in {TOML}; got '{path.name}'.")
+    text = replace(spec, force=False, again=False).to_toml(path.parent)
+    with atomic_file(path, force=spec.force, owner_only=True) as beside:
+        beside.write_text(text, encoding="utf-8")

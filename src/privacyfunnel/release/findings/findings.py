@@ -1,0 +1,55 @@
+"""What there is to know about a release beyond its certificate, each computed once, when it is first asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, TypeVar, cast
+
+from privacyfunnel.model.promises import SRLIP
+from privacyfunnel.release.design import DesignResult
+from privacyfunnel.release.findings.population import AT_A_GLANCE, PopulationBound, population_bound
+from privacyfunnel.release.findings.rare_values import rare_secret_advice, rare_value_advice
+from privacyfunnel.release.findings.sparseness import sparseness_advice
+from privacyfunnel.spec import ReleaseSpec
+
+T = TypeVar("T")
+
+
+class Findings:
+    """The owner's findings about a design; they may quote counts."""
+
+    def __init__(self, design: DesignResult, spec: ReleaseSpec) -> None:
+        self._design, self._spec = design, spec
+        self._others: dict[str, Any] = {}
+
+    @cached_property
+    def known_values_leak(self) -> float | None:
+        """ε against an attacker who knows X, where the mechanism reads S."""
+        law = self._design.sealed.mechanism
+        return SRLIP(0).leakage(self._design.joint, law.protocol) if law.sees_secret else None
+
+    @cached_property
+    def sparse(self) -> str:
+        """How far combinations reveal the secret, and what a smaller table would change."""
+        return "" if self._spec.is_private_design else sparseness_advice(self._design)
+
+    @cached_property
+    def rare(self) -> tuple[str, ...]:
+        """Values with few rows, and what merging rare secrets would keep; a sentence each."""
+        if self._spec.is_private_design:
+            return ()
+        values = rare_value_advice(self._design.joint, self._design.sealed.domain.bins)
+        return tuple(filter(None, (values, rare_secret_advice(self._design, self._spec.secret))))
+
+    @cached_property
+    def people(self) -> PopulationBound | None:
+        """ε for the population that the rows are a sample of, where it is quickly computed."""
+        sealed = self._design.sealed
+        return population_bound(sealed.mechanism, sealed.promise, self._design.joint, AT_A_GLANCE)
+
+    def once(self, name: str, compute: Callable[[], T]) -> T:
+        """A finding of another package, computed at its first call."""
+        if name not in self._others:
+            self._others[name] = compute()
+        return cast(T, self._others[name])

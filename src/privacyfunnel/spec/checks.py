@@ -1,0 +1,119 @@
+"""Checks of a spec that concern several fields, and what its fields stand for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from privacyfunnel.errors import ColumnError, ParameterError
+from privacyfunnel.hints import hint
+
+if TYPE_CHECKING:
+    from privacyfunnel.tables.readers.table_files import TableSource
+
+Spec = Any  # a ReleaseSpec, whose module imports this one
+
+
+def check_promise(spec: Spec) -> None:
+    """One ε, given once; an average alone has none."""
+    if spec.factor is not None and spec.epsilon is not None:
+        raise ParameterError(
+            f"{hint('factor')} and {hint('epsilon')} say the same thing; both were given. Give one of them."
+        )
+    if spec.average_only and (spec.average is None or spec.epsilon is not None or spec.factor is not None):
+        raise ParameterError(
+            f"{hint('average_only')} needs {hint('average')} and no {hint('epsilon')}. Leave out "
+            f"{hint('average_only')} to keep both."
+        )
+    if isinstance(spec.promise, str):
+        from privacyfunnel.model.promises import find_promise
+
+        find_promise(spec.promise, 1.0)
+    elif spec.epsilon is not None or spec.factor is not None:
+        raise ParameterError(f"{spec.promise} already fixes ε; drop {hint('epsilon')}.")
+
+
+def check_private(spec: Spec) -> None:
+    """A private design needs public labels, and only it does; edges of bins are among them."""
+    if spec.design_epsilon is None:
+        if spec.domain is not None:
+            raise ParameterError(
+                "A domain file is for a private design; none was asked for. Give "
+                f"{hint('design_epsilon', 0.5)}, or leave out {hint('domain')}."
+            )
+        return
+    if spec.domain is None:
+        raise ParameterError(
+            "A private design must take labels and bins from a domain file, not from the table; none was given. "
+            f"Draft one with scan, edit it, and name it: {hint('domain', 'domain.json')}."
+        )
+    if spec.with_shares:
+        raise ParameterError(
+            "A private design states its rows through noise alone; exact shares would undo that. Leave out "
+            f"{hint('with_shares')} or {hint('design_epsilon')}."
+        )
+    if spec.bins:
+        raise ParameterError(
+            f"Bins of '{next(iter(spec.bins))}' must stand in the domain file. Leave out {hint('bins')}."
+        )
+    if spec.merge_rare is not None or spec.merge_secrets:
+        raise ParameterError(
+            "Values cannot be merged in a private design: which are rare is not public. Merge them in the table "
+            "and list the merged values in the domain file."
+        )
+
+
+def check_key(spec: Spec) -> None:
+    """A kept key needs row ids, and no seed."""
+    if spec.key_file is not None and spec.row_id is None:
+        raise ParameterError(
+            f"{hint('key_file')} needs {hint('row_id')}: a draw that follows from a row's position would be shared "
+            "with whoever is at that position next time. Name the column that identifies rows."
+        )
+    if spec.key_file is not None and spec.seed is not None:
+        raise ParameterError(
+            f"Rows are drawn from {hint('key_file')} or from {hint('seed')}; both were given. Leave one out."
+        )
+
+
+def check_used_columns(spec: Spec, used: Collection[str]) -> None:
+    """Refuse a row id, or a column to keep, that is secret or published."""
+    if spec.row_id in used:
+        raise ColumnError(
+            f"column '{spec.row_id}' cannot identify rows and be secret or published too. Name a column of its own."
+        )
+    for name in spec.keep:
+        if name in used:
+            raise ColumnError(f"column '{name}' cannot be kept as it is and be secret or published too. Name it once.")
+
+
+def epsilon_of_factor(factor: float) -> float:
+    """ε of a factor, rounded down: e^ε is at most the factor.
+
+    >>> epsilon_of_factor(1.0), 0.6931 < epsilon_of_factor(2.0) < 0.6932
+    (0.0, True)
+    """
+    found = math.log(factor)
+    return math.nextafter(found, 0.0) if found > 0 else 0.0  # a logarithm may be rounded up by half a unit
+
+
+def find_source(table: Any, query: str | None = None) -> TableSource:
+    """Where the rows come from: a file, or a query on a database."""
+    from privacyfunnel.tables.databases.drivers import is_server_address
+    from privacyfunnel.tables.databases.query import FILES, Query
+    from privacyfunnel.tables.readers.table_files import FileSource, TableSource
+
+    if isinstance(table, TableSource):
+        return table
+    if table is None:
+        raise ParameterError(f"A release needs a table; none was given. Name one: {hint('table', 'people.csv')}.")
+    name = str(table)
+    if query is not None:
+        return Query(name, query)
+    if is_server_address(name) or name.lower().endswith(FILES):
+        raise ParameterError(
+            f"A database holds many tables; the rows must be named. Add {hint('query', 'select … from …')}."
+        )
+    return FileSource(Path(name))

@@ -1,0 +1,280 @@
+"""Kinds of fields: how a value is read from the command line, checked, and described to an editor.
+
+A check returns the value in its stored form, or raises one sentence: "--merge-rare must be at least 2; got 1."
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from privacyfunnel.errors import ParameterError
+from privacyfunnel.hints import hint
+
+ALL_COLUMNS = "*"  # the key of merge_rare that stands for every published column
+AUTO, NONE = "auto", "none"
+LEAST_PERCENT = 50  # a bare number from here on is a percentage; a smaller one may be a slip of the decimal point
+MOST_DIGITS = 12  # of a whole number
+
+Check = Callable[[str, Any], Any]  # field and value to the stored value
+Parse = Callable[[str, Sequence[str]], Any]  # field and texts of the command line to a value
+Schema = Mapping[str, Any]
+
+
+def field_error(field: str, must: str, got: object) -> ParameterError:
+    """The error for a value outside the limits of its field."""
+    shown = f"'{got}'" if isinstance(got, str) else got
+    return ParameterError(f"{hint(field)} must be {must}; got {shown}.")
+
+
+def _only(field: str, texts: Sequence[str]) -> str:
+    """The text of an option that is given once; of several, the last counts."""
+    return texts[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How values of a field are checked, read from text and described."""
+
+    check: Check
+    schema: Schema
+    parse: Parse = _only
+    repeats: bool = False  # whether the option may be given several times
+    path: bool = False  # whether the value is a path, relative to the file that holds the spec
+
+
+def check_number(field: str, value: Any, must: str, holds: Callable[[float], bool]) -> float:
+    """The value as a float that holds to its limit."""
+    try:
+        number = math.nan if "_" in str(value) else float(value)  # 1_0 is ten to Python, and a slip to everybody else
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if isinstance(value, bool) or not math.isfinite(number) or not holds(number):
+        raise field_error(field, must, value)
+    return number
+
+
+def number(least: float | None = None, above: float | None = None) -> Kind:
+    """A finite number, at least or above a limit."""
+    limit = f"at least {least:g}" if above is None else f"above {above:g}"
+    must = f"a finite number {limit}"
+
+    def check(field: str, value: Any) -> float:
+        return check_number(field, value, must, lambda x: x > above if above is not None else x >= (least or 0.0))
+
+    bound = {"minimum": least} if above is None else {"exclusiveMinimum": above}
+    return Kind(check, {"type": "number", **bound})
+
+
+def _check_whole(field: str, value: Any, least: int) -> int:
+    text = str(value).strip()
+    digits = text.removeprefix("-")
+    whole = digits.isascii() and digits.isdigit() and len(digits) <= MOST_DIGITS
+    if isinstance(value, bool | float) or not whole:
+        raise field_error(field, "a whole number", value)
+    if int(text) < least:
+        raise field_error(field, f"at least {least}", int(text))
+    return int(text)
+
+
+def whole_number(least: int = 0) -> Kind:
+    """A whole number of at least so much."""
+    return Kind(lambda field, value: _check_whole(field, value, least), {"type": "integer", "minimum": least})
+
+
+def choice(*names: str) -> Kind:
+    """One of these names."""
+
+    def check(field: str, value: Any) -> str:
+        if value not in names:
+            raise field_error(field, f"one of {', '.join(names)}", value)
+        return str(value)
+
+    return Kind(check, {"enum": list(names)})
+
+
+def _check_text(field: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise field_error(field, "a text", value)
+    return value
+
+
+def _check_flag(field: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise field_error(field, "true or false", value)
+    return value
+
+
+def _check_path(field: str, value: Any) -> Path:
+    if not isinstance(value, str | Path):
+        raise field_error(field, "a path", value)
+    return Path(value)
+
+
+def _check_names(field: str, value: Any) -> tuple[str, ...]:
+    """One name or several, as they are given in Python."""
+    names = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, Iterable) else (None,)
+    if not all(isinstance(name, str) for name in names):
+        raise field_error(field, "a name or a list of names", value)
+    return names
+
+
+def _parse_names(field: str, texts: Sequence[str]) -> tuple[str, ...]:
+    return parse_names(texts)
+
+
+def parse_names(texts: Sequence[str] | None) -> tuple[str, ...]:
+    """Column names given one by one or with commas between; one that has a comma stands in double quotes, as in CSV.
+
+    >>> parse_names(["age,sex", "income"])
+    ('age', 'sex', 'income')
+    >>> parse_names(['"last, first",sex', 'a"b'])
+    ('last, first', 'sex', 'a"b')
+    """
+    from privacyfunnel.names import split_names
+
+    return tuple(part for text in texts or [] for part in split_names(text) if part)
+
+
+def parse_confidence(text: str) -> float:
+    """A confidence, written 0.95, 95 or 95%.
+
+    >>> parse_confidence("0.95"), parse_confidence("95"), parse_confidence("97.5 %")
+    (0.95, 0.95, 0.975)
+    """
+    bare = text.strip().removesuffix("%").strip()
+    try:
+        share = Fraction(bare)
+    except (ValueError, ZeroDivisionError):
+        share = Fraction(-1)
+    if text.strip().endswith("%") or share >= LEAST_PERCENT:
+        share /= 100
+    if not 0 < share < 1:
+        raise field_error("population", "between 0 and 1, or 0% and 100%, like 0.95 or 95%", text)
+    return float(share)
+
+
+def _check_population(field: str, value: Any) -> float | str | None:
+    """A confidence, `auto` (95 % where it can be kept), or nothing."""
+    bare = str(value).strip().lower()
+    if value is None or bare == NONE:
+        return None
+    return AUTO if bare == AUTO else parse_confidence(str(value))
+
+
+def _check_bins(field: str, value: Any) -> dict[str, Any]:
+    """Coarser values by column: a mapping, or a list of texts COLUMN=HOW and of `Bins`."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    from privacyfunnel.tables.coding.bin_syntax import parse_bin
+
+    found: dict[str, Any] = {}
+    for item in value:
+        bins = parse_bin(item) if isinstance(item, str) else item
+        if bins.column in found:
+            raise ParameterError(f"{hint(field)} must name each column once; '{bins.column}' is named twice.")
+        found[bins.column] = item.rpartition("=")[2].strip() if isinstance(item, str) else item
+    return found
+
+
+def _check_merge_rare(field: str, value: Any) -> dict[str, int] | int | None:
+    if value is None or not isinstance(value, Mapping):
+        return None if value is None else _check_whole(field, value, 2)
+    return {str(column): _check_whole(field, fewest, 2) for column, fewest in value.items()}
+
+
+def _parse_merge_rare(field: str, texts: Sequence[str]) -> Any:
+    """10 for all published columns, zip=10 for one."""
+    found: dict[str, Any] = {}
+    for text in texts:
+        column, equals, fewest = text.rpartition("=")
+        if equals and not column:
+            raise field_error(field, "a number of rows such as 10, or zip=10 for one column", text)
+        found[column or ALL_COLUMNS] = fewest.strip()
+    return found[ALL_COLUMNS] if set(found) == {ALL_COLUMNS} else found
+
+
+def _check_labels(field: str, value: Any) -> dict[str, tuple[str, ...]]:
+    """Lists of labels by name."""
+    if not isinstance(value, Mapping):
+        raise field_error(field, "a mapping from a name to its values", type(value).__name__)
+    return {str(name): (labels,) if isinstance(labels, str) else tuple(labels) for name, labels in value.items()}
+
+
+def _parse_merge_secrets(field: str, texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    from privacyfunnel.tables.coding.merges import parse_merge_secrets
+
+    return dict(parse_merge_secrets(texts).groups)
+
+
+def _parse_ordered(field: str, texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    from privacyfunnel.model.uses.ordinal_scale import parse_order
+
+    return dict(map(parse_order, texts))
+
+
+def _check_budgets(field: str, value: Any) -> str | tuple[float, ...] | None:
+    """`sound`, `paper`, or an ε per column; None where they are searched for."""
+    if value is None:  # as nearly always: products need not be imported
+        return None
+    if not isinstance(value, str):
+        return tuple(check_number(field, each, "an ε of at least 0 per column", lambda x: x >= 0) for each in value)
+    from privacyfunnel.designs.product.budgets import parse_budgets
+
+    return parse_budgets(value)
+
+
+def _check_design_epsilon(field: str, value: Any) -> float | str:
+    from privacyfunnel.model.published.noisy_counts import check_design_epsilon
+
+    check_design_epsilon(value)
+    return float(value) if isinstance(value, int | float) else str(value)
+
+
+def _keep(field: str, value: Any) -> Any:
+    """A value that its own package checks."""
+    return value
+
+
+_STRINGS = {"type": "array", "items": {"type": "string"}}
+_NAMES = {"anyOf": [{"type": "string"}, _STRINGS]}
+_LABELS = {"type": "object", "additionalProperties": _STRINGS}
+_COUNT = {"type": "integer", "minimum": 2}
+
+TEXT = Kind(_check_text, {"type": "string"})
+ANY_TEXT = Kind(_keep, {"type": "string"})
+FLAG = Kind(_check_flag, {"type": "boolean"})
+PATH = Kind(_check_path, {"type": "string"}, path=True)
+ANY_PATH = Kind(_keep, {"type": "string"}, path=True)
+NAMES = Kind(_check_names, _NAMES, _parse_names, repeats=True)
+POPULATION = Kind(_check_population, {"anyOf": [{"type": "string"}, {"type": "number"}]})
+BINS = Kind(
+    _check_bins,
+    {
+        "type": "object",
+        "additionalProperties": {
+            "anyOf": [
+                {"type": "string"},
+                {"type": "integer", "minimum": 2},
+                {"type": "array", "items": {"type": "number"}},
+                {"type": "object", "additionalProperties": {"type": "string"}},
+            ]
+        },
+    },
+    lambda field, texts: list(texts),
+    repeats=True,
+)
+MERGE_RARE = Kind(
+    _check_merge_rare,
+    {"anyOf": [_COUNT, {"type": "object", "additionalProperties": _COUNT}]},
+    _parse_merge_rare,
+    repeats=True,
+)
+MERGE_SECRETS = Kind(_check_labels, _LABELS, _parse_merge_secrets, repeats=True)
+ORDERED = Kind(_check_labels, _LABELS, _parse_ordered, repeats=True)
+BUDGETS = Kind(_check_budgets, {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "number"}}]})
+DESIGN_EPSILON = Kind(_check_design_epsilon, {"anyOf": [{"type": "number"}, {"type": "string"}]})

@@ -1,0 +1,514 @@
+"""ReleaseSpec: everything that the owner asks of a release, checked when it is made.
+
+The command line, release.toml, the studio, Spark and Python build the same value. Options, help, the documentation's
+table and the JSON Schema are generated from the descriptions of its fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
+
+from privacyfunnel.errors import ColumnError, ParameterError
+from privacyfunnel.hints import hint
+from privacyfunnel.spec.checks import (
+    check_key,
+    check_private,
+    check_promise,
+    check_used_columns,
+    epsilon_of_factor,
+    find_source,
+)
+from privacyfunnel.spec.fields import APPLY, DESIGN, DESIGNING, DRAWING, SANITISE, SpecField, describe_fields, option
+from privacyfunnel.spec.kinds import (
+    ALL_COLUMNS,
+    ANY_PATH,
+    ANY_TEXT,
+    AUTO,
+    BINS,
+    BUDGETS,
+    DESIGN_EPSILON,
+    FLAG,
+    MERGE_RARE,
+    MERGE_SECRETS,
+    MOST_DIGITS,
+    NAMES,
+    ORDERED,
+    PATH,
+    POPULATION,
+    TEXT,
+    choice,
+    number,
+    whole_number,
+)
+
+if TYPE_CHECKING:
+    from privacyfunnel.designs.interface import Options, Progress
+    from privacyfunnel.mechanisms.sampling import RowKey
+    from privacyfunnel.model.joint import Joint
+    from privacyfunnel.model.promises import Promise
+    from privacyfunnel.model.uses.ordinal_scale import Orders
+    from privacyfunnel.model.uses.use import Use
+    from privacyfunnel.tables.coding.bins import Bins
+    from privacyfunnel.tables.coding.domain_file import DomainFile
+    from privacyfunnel.tables.coding.merges import Merge
+    from privacyfunnel.tables.readers.formats import Dialect
+    from privacyfunnel.tables.readers.table_files import TableSource
+
+OUTCOMES, LABELS, VALUES = "outcomes", "labels", "values"
+ERROR, BLUR, DROP = "error", "blur", "drop"
+FORMATS = ("csv", "csv.gz", "csv.zst", "tsv", "tsv.gz", "tsv.zst", "parquet", "arrow", "feather", "ipc")
+METHODS = (
+    "auto",
+    "optimal",
+    "forced-response",
+    "chain",
+    "product",
+    "randomised-response",
+    "unary-encoding",
+    "conditional-reporting",
+)
+CONFIDENCE = 0.95  # of population="auto"
+GAP = 1e-6  # nats
+
+COLUMNS, PROMISE, USE, COARSER, ROWS, PRIVATE, READING, OUTPUT = (
+    "Columns",
+    "Promise",
+    "Use and method",
+    "Coarser values",
+    "Published rows",
+    "Private design",
+    "Reading the table",
+    "Output",
+)
+
+Names: TypeAlias = Any  # one name or several; stored as a tuple of texts
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseSpec:
+    """What the owner asks of a release: columns, promise, use, coarser values, how rows are read and written.
+
+    >>> spec = ReleaseSpec(secret="illness", publish=["town", "age"], epsilon=1, bins={"age": [0, 18, 65]})
+    >>> spec.secret, spec.publish, spec.promise_value
+    (('illness',), ('town', 'age'), LIP(epsilon=1.0))
+    >>> replace(spec, epsilon=0.5).epsilon
+    0.5
+    >>> ReleaseSpec(merge_rare=1)
+    Traceback (most recent call last):
+    ...
+    privacyfunnel.errors.ParameterError: merge_rare must be at least 2; got 1.
+    """
+
+    secret: Names = field(
+        default=(),
+        metadata=option(
+            NAMES, COLUMNS, short="-s", metavar="COLUMN", example="illness", common=True, commands=DESIGNING
+        ),
+    )
+    publish: Names = field(
+        default=(),
+        metadata=option(
+            NAMES, COLUMNS, short="-p", metavar="COLUMN", example=["town", "age"], common=True, commands=DESIGNING
+        ),
+    )
+    keep: Names = field(
+        default=(),
+        metadata=option(NAMES, COLUMNS, metavar="COLUMN", example=["year"], common=True, commands=DRAWING),
+    )
+
+    epsilon: float | None = field(
+        default=None,
+        metadata=option(
+            number(least=0), PROMISE, short="-e", metavar="ε", example=1.0, common=True, commands=DESIGNING
+        ),
+    )
+    factor: float | None = field(
+        default=None, metadata=option(number(least=1), PROMISE, metavar="F", example=2.0, commands=DESIGNING)
+    )
+    promise: str | Promise = field(
+        default="lip",
+        metadata=option(
+            ANY_TEXT, PROMISE, choices=("lip", "ldp", "srlip"), example="lip", common=True, commands=DESIGNING
+        ),
+    )
+    population: float | str | None = field(
+        default=None,
+        metadata=option(POPULATION, PROMISE, metavar="95%|auto|none", example="95%", commands=DESIGNING),
+    )
+    average: float | None = field(
+        default=None, metadata=option(number(least=0), PROMISE, metavar="NATS", example=0.05, commands=DESIGNING)
+    )
+    average_only: bool = field(default=False, metadata=option(FLAG, PROMISE, commands=DESIGNING))
+    sees_secret: bool = field(default=False, metadata=option(FLAG, PROMISE, commands=DESIGNING))
+
+    use: str | Use | None = field(
+        default=None,
+        metadata=option(ANY_TEXT, USE, metavar="USE[:…]", example="statistics", common=True, commands=DESIGNING),
+    )
+    ordered: Mapping[str, Any] = field(
+        default_factory=dict,
+        metadata=option(ORDERED, USE, metavar="COLUMN=ORDER", example={"size": ["S", "M", "L"]}, commands=DESIGNING),
+    )
+    method: str = field(
+        default="auto",
+        metadata=option(TEXT, USE, metavar="METHOD", choices=METHODS, example="auto", commands=DESIGNING),
+    )
+    chain_order: Names = field(
+        default=(), metadata=option(NAMES, USE, metavar="COLUMN", example=["town", "age"], commands=DESIGNING)
+    )
+    budgets: Any = field(
+        default=None, metadata=option(BUDGETS, USE, metavar="BUDGETS", example=[0.2, 0.3], commands=DESIGNING)
+    )
+    gap: float = field(
+        default=GAP, metadata=option(number(above=0), USE, metavar="NATS", example=0.001, commands=DESIGNING)
+    )
+    time_limit: float | None = field(
+        default=None, metadata=option(number(above=0), USE, metavar="SECONDS", example=60.0, commands=DESIGNING)
+    )
+
+    bins: Any = field(
+        default_factory=dict,
+        metadata=option(
+            BINS, COARSER, metavar="COLUMN=HOW", example={"age": [0, 18, 65], "visit": "month"}, common=True
+        ),
+    )
+    merge_rare: Any = field(
+        default=None,
+        metadata=option(
+            MERGE_RARE,
+            COARSER,
+            metavar="ROWS",
+            example=10,
+            common=True,
+            commands=DESIGNING,
+            aliases=("--fewest",),
+        ),
+    )
+    merge_secrets: Mapping[str, Any] = field(
+        default_factory=dict,
+        metadata=option(MERGE_SECRETS, COARSER, metavar="VALUES=NAME", example={"other": ["a", "b"]}),
+    )
+
+    as_: str = field(
+        default=OUTCOMES,
+        metadata=option(
+            choice(OUTCOMES, LABELS, VALUES),
+            ROWS,
+            choices=(OUTCOMES, LABELS, VALUES),
+            example=OUTCOMES,
+            commands=DESIGNING,
+        ),
+    )
+    sets: str = field(
+        default="column",
+        metadata=option(
+            choice("column", "indicators"),
+            ROWS,
+            choices=("column", "indicators"),
+            example="column",
+            commands=DRAWING,
+        ),
+    )
+    keep_order: bool = field(default=False, metadata=option(FLAG, ROWS, commands=DRAWING))
+    with_shares: bool = field(default=False, metadata=option(FLAG, ROWS, commands=DESIGNING))
+    row_id: str | None = field(
+        default=None, metadata=option(TEXT, ROWS, metavar="COLUMN", example="id", commands=DRAWING)
+    )
+    key_file: Any = field(
+        default=None, metadata=option(ANY_PATH, ROWS, metavar="FILE", example="rows.key", commands=DRAWING)
+    )
+    seed: int | None = field(
+        default=None,
+        metadata=option(whole_number(least=-(10**MOST_DIGITS)), ROWS, metavar="NUMBER", example=1, commands=DRAWING),
+    )
+    unknown: str = field(
+        default=ERROR,
+        metadata=option(
+            choice(ERROR, BLUR, DROP),
+            ROWS,
+            choices=(ERROR, BLUR, DROP),
+            example=ERROR,
+            common=True,
+            commands=(APPLY,),
+        ),
+    )
+
+    design_epsilon: float | str | None = field(
+        default=None, metadata=option(DESIGN_EPSILON, PRIVATE, metavar="ε", example=0.5, commands=DESIGNING)
+    )
+    domain: Any = field(
+        default=None,
+        metadata=option(ANY_PATH, PRIVATE, metavar="FILE", example="domain.json", commands=DESIGNING),
+    )
+    design_noise: str = field(
+        default="own",
+        metadata=option(choice("own", "opendp"), PRIVATE, choices=("own", "opendp"), example="own", commands=DESIGNING),
+    )
+
+    table: Any = field(
+        default=None,
+        metadata=option(ANY_PATH, READING, metavar="TABLE", example="people.csv", commands=DESIGNING),
+    )
+    query: str | None = field(
+        default=None, metadata=option(TEXT, READING, metavar="SELECT", example="select * from people")
+    )
+    counts: str | None = field(
+        default=None, metadata=option(TEXT, READING, metavar="COLUMN", example="rows", commands=(DESIGN,))
+    )
+    delimiter: str | None = field(default=None, metadata=option(TEXT, READING, metavar="TEXT", example=";"))
+    encoding: str | None = field(default=None, metadata=option(TEXT, READING, metavar="NAME", example="latin-1"))
+    decimal: str | None = field(default=None, metadata=option(TEXT, READING, metavar="MARK", example=","))
+    na: Names = field(default=(), metadata=option(NAMES, READING, metavar="TEXT", example=["unknown"]))
+    sheet: str | None = field(default=None, metadata=option(TEXT, READING, metavar="NAME", example="2026"))
+    person: str | None = field(default=None, metadata=option(TEXT, READING, metavar="COLUMN", example="patient"))
+    person_row: str | None = field(
+        default=None,
+        metadata=option(TEXT, READING, metavar="first|last", choices=("first", "last"), example="last"),
+    )
+
+    into: Path | None = field(default=None, metadata=option(PATH, OUTPUT, metavar="PATH", example="out", common=True))
+    format: str | None = field(
+        default=None,
+        metadata=option(choice(*FORMATS), OUTPUT, choices=FORMATS, example="parquet", commands=(SANITISE,)),
+    )
+    excel_safe: bool = field(default=False, metadata=option(FLAG, OUTPUT, commands=DRAWING))
+    report: bool = field(default=True, metadata=option(FLAG, OUTPUT, commands=(SANITISE,)))
+    curve: bool = field(default=False, metadata=option(FLAG, OUTPUT, commands=(SANITISE,)))
+    public_report: bool = field(default=False, metadata=option(FLAG, OUTPUT, commands=(SANITISE,)))
+    croissant: bool = field(default=False, metadata=option(FLAG, OUTPUT, commands=(SANITISE,)))
+    sign: Path | None = field(
+        default=None, metadata=option(PATH, OUTPUT, metavar="FILE", example="owner.pem", commands=(SANITISE,))
+    )
+    ledger: Path | None = field(
+        default=None, metadata=option(PATH, OUTPUT, metavar="FILE", example="ledger.json", commands=DRAWING)
+    )
+    again: bool = field(default=False, metadata=option(FLAG, OUTPUT, commands=DRAWING))
+    force: bool = field(default=False, metadata=option(FLAG, OUTPUT, common=True))
+
+    def __post_init__(self) -> None:
+        for each in FIELDS:
+            value = getattr(self, each.name)
+            if value != each.default:
+                object.__setattr__(self, each.name, each.option.kind.check(each.name, value))
+        for check in (check_promise, check_private, check_key):
+            check(self)
+        check_used_columns(self, (*self.secret, *self.publish))
+        if self.method != "auto":
+            from privacyfunnel.designs.method_selection import check_method
+
+            check_method(self.method)
+        for _ in (self.use_value, self.bin_rules, self.merges):  # each reads its texts, or refuses them
+            pass
+
+    # What other packages take
+
+    def require_columns(self) -> Self:
+        """The spec itself, where it names what a design needs; else a refusal."""
+        for role, columns in (("secret", self.secret), ("published", self.publish)):
+            if not columns:
+                raise ColumnError(f"at least one {role} column must be named; none was. Name one.")
+        _ = self.promise_value
+        return self
+
+    def require_into(self) -> Path:
+        """Where the output goes; refused where nobody said."""
+        if self.into is None:
+            raise ParameterError(f"The output needs a place; none was given. Add {hint('into', 'out')}.")
+        return self.into
+
+    def refuse_used(self, columns: Collection[str]) -> None:
+        """Refuse a row id, or a column to keep, that a protocol uses."""
+        check_used_columns(self, columns)
+
+    @cached_property
+    def promise_value(self) -> Promise:
+        """The promise with its ε; for an average alone the largest ε, and the one that results is stated."""
+        from privacyfunnel.model.promises import find_promise
+
+        if not isinstance(self.promise, str):
+            return self.promise
+        if self.average_only:
+            from privacyfunnel.designs.optimal.problem_conversion import LARGEST_EPSILON
+
+            return find_promise(self.promise, LARGEST_EPSILON)
+        epsilon = self.epsilon if self.factor is None else epsilon_of_factor(self.factor)
+        if epsilon is None:
+            also = (
+                f" An average alone promises nothing about the worst record; {hint('average_only')} asks for just that."
+                if self.average is not None
+                else ""
+            )
+            raise ParameterError(f"A promise needs its ε; none was given. Add {hint('epsilon', 1)}.{also}")
+        return find_promise(self.promise, epsilon)
+
+    def promise_for(self, joint: Joint) -> Promise:
+        """The promise about this table, and about the population it is a sample of where that was asked for."""
+        promise = self.promise_value
+        return promise if self.confidence is None else promise.for_population(joint, self.confidence)
+
+    @property
+    def confidence(self) -> float | None:
+        """The confidence with which the promise is to hold for the population."""
+        return CONFIDENCE if isinstance(self.population, str) else self.population
+
+    @property
+    def population_if_possible(self) -> bool:
+        """Whether these rows alone are promised for where the population cannot be."""
+        return self.population == AUTO
+
+    @cached_property
+    def use_value(self) -> Use | None:
+        """What the table is to be best for; None where the method chooses."""
+        if self.use is None:
+            return None
+        from privacyfunnel.model.uses.use_parser import resolve_use
+
+        return resolve_use(self.use)
+
+    @property
+    def scales(self) -> Orders:
+        """Columns with ordinal values that are no numbers."""
+        return tuple(self.ordered.items()) or (() if self.use_value is None else self.use_value.orders)
+
+    @cached_property
+    def bin_rules(self) -> tuple[Bins, ...]:
+        """The bins of each column that has some."""
+        if not self.bins:
+            return ()
+        from privacyfunnel.tables.coding.bin_syntax import parse_bins
+
+        return parse_bins(self.bins)
+
+    @cached_property
+    def merges(self) -> tuple[Merge, ...]:
+        """The rules by which values are merged."""
+        if self.merge_rare is None and not self.merge_secrets:
+            return ()
+        from privacyfunnel.tables.coding.merges import make_merges
+
+        rare: Any = self.merge_rare
+        if isinstance(rare, Mapping) and ALL_COLUMNS in rare:
+            named = {column: fewest for column, fewest in rare.items() if column != ALL_COLUMNS}
+            return (*make_merges(rare[ALL_COLUMNS]), *make_merges(named, self.merge_secrets))
+        return make_merges(rare, self.merge_secrets)
+
+    @property
+    def of_secret(self) -> tuple[tuple[Bins, ...], tuple[Merge, ...]]:
+        """The bins and merges of the secret alone."""
+        bins = tuple(rule for rule in self.bin_rules if rule.column in self.secret)
+        return bins, tuple(rule for rule in self.merges if any(rule.concerns(s, secret=True) for s in self.secret))
+
+    @cached_property
+    def row_key(self) -> RowKey | None:
+        """The owner's key for draws by row id."""
+        from privacyfunnel.mechanisms.sampling import RowKey
+
+        found: RowKey | None = RowKey.load(self.key_file) if isinstance(self.key_file, str | Path) else self.key_file
+        return found
+
+    @cached_property
+    def domain_file(self) -> DomainFile | None:
+        """The public labels and bins of a private design."""
+        from privacyfunnel.tables.coding.domain_file import read_domain
+
+        named = isinstance(self.domain, str | Path)
+        found: DomainFile | None = read_domain(Path(self.domain)) if named else self.domain
+        return found
+
+    @property
+    def is_private_design(self) -> bool:
+        """Whether the mechanism is made from noisy counts and may be published."""
+        return self.design_epsilon is not None
+
+    @property
+    def read_columns(self) -> tuple[str, ...]:
+        """The columns that are read besides those that are secret or published."""
+        also = () if self.row_id is None or self.row_id in self.keep else (self.row_id,)
+        return (*self.keep, *also)
+
+    @property
+    def dialect(self) -> Dialect:
+        """How the text of the table is read."""
+        from privacyfunnel.tables.readers.formats import Dialect
+
+        return Dialect(self.delimiter, self.encoding, self.decimal, self.na, self.sheet, self.person, self.person_row)
+
+    @property
+    def source(self) -> TableSource:
+        """Where the rows come from: a file, or a query on a database."""
+        return find_source(self.table, self.query)
+
+    def options(self, progress: Progress | None = None) -> Options:
+        """What a method is told."""
+        from privacyfunnel.designs.interface import Effort, Options
+        from privacyfunnel.model.uses.use import Information
+
+        return Options(
+            sees_secret=self.sees_secret,
+            as_values=self.as_ == VALUES,
+            budgets=self.budgets,
+            order=self.chain_order,
+            use=self.use_value or Information(),
+            orders=self.scales,
+            average=self.average,
+            average_only=self.average_only,
+            effort=Effort(self.gap, self.time_limit, progress),
+        )
+
+    # Files
+
+    @classmethod
+    def from_mapping(cls, content: Mapping[str, Any]) -> ReleaseSpec:
+        """The spec with these values by field; refuses a name that no field has."""
+        return cls(**known_values(content))
+
+    @classmethod
+    def from_toml(cls, path: str | Path) -> ReleaseSpec:
+        """The spec in a release.toml. Paths in it are relative to its folder."""
+        from privacyfunnel.spec.text_forms import read_toml
+
+        return cls.from_mapping(read_toml(Path(path), FIELDS))
+
+    def to_toml(self, folder: str | Path = ".") -> str:
+        """The spec as a release.toml in that folder, each value after its help."""
+        from privacyfunnel.spec.text_forms import format_toml
+
+        return format_toml(self, Path(folder))
+
+
+FIELDS: tuple[SpecField, ...] = tuple(describe_fields(ReleaseSpec))
+BY_KEY: Mapping[str, SpecField] = {each.key: each for each in FIELDS}
+
+
+def known_values(content: Mapping[str, Any]) -> dict[str, Any]:
+    """The values by field, refused where a name is no field's.
+
+    >>> known_values({"as": "values", "epsilon": 1})
+    {'as_': 'values', 'epsilon': 1}
+    """
+    found = {}
+    for key, value in content.items():
+        if key.rstrip("_") not in BY_KEY:
+            from privacyfunnel.names import suggest_name
+
+            raise ParameterError(f"A spec has no field '{key}'.{suggest_name(key, tuple(BY_KEY))}")
+        found[BY_KEY[key.rstrip("_")].name] = value
+    return found
+
+
+def parse_options(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The values that options of the command line mean: texts by field, switches as truth values."""
+    found = {}
+    for each in FIELDS:
+        texts = given.get(each.name)
+        if texts is not None and texts != []:
+            listed = [texts] if isinstance(texts, str) else texts
+            found[each.name] = texts if each.is_flag else each.option.kind.parse(each.name, listed)
+    return found
+
+
+__all__ = ["FIELDS", "ReleaseSpec", "find_source", "known_values", "parse_options", "replace"]
