@@ -21,6 +21,7 @@ from privacyfunnel.model.promises import Population, PopulationPromise
 from privacyfunnel.model.protocols.channel_protocol import Protocol
 from privacyfunnel.model.published.noise import OwnNoise
 from privacyfunnel.model.published.noisy_counts import NoisyCounts
+from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.tables.coding.domain_file import DomainFile, domain_from_text
 
 COUNTS = np.array([[900, 420, 180], [250, 600, 650]])
@@ -42,8 +43,8 @@ def table(tmp_path: Path) -> Path:
 
 
 def honest(table: Path) -> SealedProtocol:
-    frame = pl.read_csv(table)
-    return design(frame, secret="illness", publish="town", promise=LIP(1.0), design_epsilon=1.0, domain=domain())
+    spec = ReleaseSpec(secret="illness", publish="town", promise=LIP(1.0), design_epsilon=1.0, domain=domain())
+    return design(pl.read_csv(table), spec)
 
 
 def forged(cells: np.ndarray) -> SealedProtocol:
