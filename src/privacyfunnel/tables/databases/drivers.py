@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
-import polars as pl
-
 from privacyfunnel.errors import ColumnError, ParameterError, TableError
+
+if TYPE_CHECKING:
+    import polars as pl
 
 _SCHEME = re.compile(r"postgres(?:ql)?:/", re.IGNORECASE)
 # Within user, password, hosts and name these stand as %40 and the like; else nobody can tell where a password ends.
@@ -113,6 +114,8 @@ def read_error(where: str) -> TableError:
 
 def read_frames(reader: Any, where: str) -> Iterator[pl.DataFrame]:
     """What a reader of Arrow batches answers, batch by batch, unless it breaks off."""
+    import polars as pl
+
     while True:
         try:
             batch = reader.read_next_batch()
