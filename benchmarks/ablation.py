@@ -48,10 +48,9 @@ from privacyfunnel.designs.optimal.optimum import optimal
 from privacyfunnel.designs.optimal.privacy_funnel import optimal_on_average
 from privacyfunnel.engine import plan
 from privacyfunnel.engine.bounds import dual_bounds, side_channels
-from privacyfunnel.engine.clock import Clock
+from privacyfunnel.engine.clock import WORK, Clock
 from privacyfunnel.engine.driver import ColumnGeneration, Pace
 from privacyfunnel.engine.linear_uses import actions
-from privacyfunnel.engine.lp import batched_simplex, highs
 from privacyfunnel.engine.masters import blocks, moment, restricted_master, slack_masters
 from privacyfunnel.engine.objective import Objective
 from privacyfunnel.engine.oracles import constraint_oracle, credal_batch, oracle, polytope
@@ -768,61 +767,8 @@ class Row:
         return not self.outcome
 
 
-@dataclass(slots=True)
-class Work:
-    """Counts of one process."""
-
-    programmes: int = 0
-    iterations: int = 0
-    pivots: int = 0
-    boxes: int = 0
-    atoms: int = 0
-
-
-def count_work() -> Work:
-    """Have this process count what it does from now on."""
-    work = Work()
-    run, prove, add = highs.Programme.run, branch_and_bound.BranchAndBound.prove, restricted_master.RestrictedMaster.add
-
-    def counted_run(self: highs.Programme, deadline: float = np.inf) -> bool:
-        solved = run(self, deadline)
-        work.programmes += 1
-        work.iterations += max(int(self._highs.getInfo().simplex_iteration_count), 0)
-        return solved
-
-    def counted_prove(self: branch_and_bound.BranchAndBound, *asked: Any) -> Any:
-        before = self.visited
-        proof = prove(self, *asked)
-        work.boxes += self.visited - before
-        return proof
-
-    def counted_add(self: restricted_master.RestrictedMaster, atoms: FloatArray, costs: FloatArray) -> Any:
-        new = add(self, atoms, costs)
-        work.atoms += len(new)
-        return new
-
-    def counted(pivot: Callable[..., None]) -> Callable[..., None]:
-        def step(self: object, leave: Any, *rest: Any) -> None:
-            work.pivots += len(leave)
-            pivot(self, leave, *rest)
-
-        return step
-
-    put(highs.Programme, run, counted_run)
-    put(branch_and_bound.BranchAndBound, prove, counted_prove)
-    put(restricted_master.RestrictedMaster, add, counted_add)
-    for holder, pivot in (
-        (batched_simplex._ActiveBatch, batched_simplex._ActiveBatch.pivot),
-        (credal_batch._CredalBatch, credal_batch._CredalBatch.pivot),
-        (batched_simplex.Tableaus, batched_simplex.Tableaus.exchange),
-    ):
-        put(holder, pivot, counted(pivot))
-    return work
-
-
 def measure(instance: Instance, joint: Joint, strategy: Strategy | None, name: str) -> Row:
     """One row; called in a process of its own."""
-    work = count_work()
     if strategy is not None:
         strategy.switch_off()
     begun = time.process_time()
@@ -838,7 +784,7 @@ def measure(instance: Instance, joint: Joint, strategy: Strategy | None, name: s
         found.upwards,
         seconds,
         found.outputs,
-        **asdict(work),
+        **{name: getattr(WORK, name) for name in ("programmes", "iterations", "pivots", "boxes", "atoms")},
     )
 
 

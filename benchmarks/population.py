@@ -23,13 +23,14 @@ import numpy as np
 
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.designs.optimal.optimum import Optimum, optimal
+from privacyfunnel.formatting import format_epsilon
 from privacyfunnel.mechanisms.sealing import seal
 from privacyfunnel.model.credal.clopper_pearson import SCALE, exact_lower_bound, exact_upper_bound
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, Promise
 from privacyfunnel.model.uses.statistics_use import Statistics
-from privacyfunnel.release.findings.population import format_epsilon_upward, population_bound
+from privacyfunnel.release.findings.population import population_bound
 from privacyfunnel.tables.readers.adult import adult_counts
 
 TABLES, SECONDS = 1000, 20.0
@@ -181,7 +182,7 @@ def _cost(joint: Joint, promise: Promise, budget: Budget) -> str:
 def _of_people(joint: Joint, promise: Promise, best: Optimum) -> str:
     sealed = seal(best.protocol, promise, joint) if best.sealed is None else best.sealed
     found = population_bound(sealed.mechanism, promise, joint)
-    return "people not measured" if found is None else f"people ≤ {format_epsilon_upward(found.epsilon)}"
+    return "people not measured" if found is None else f"people ≤ {format_epsilon(found.epsilon)}"
 
 
 def _for_people(joint: Joint, promise: Promise, budget: Budget, **rule: int) -> tuple[Optimum, float]:
@@ -206,7 +207,7 @@ def print_elsewhere(budget: Budget) -> None:
                 listed = kind(epsilon).for_population(joint)
                 closed, opened = (
                     optimal(joint, promise, Statistics(), gap=1e-6, time_limit=budget.seconds)
-                    for promise in (listed, listed.cover_anything_else())
+                    for promise in (listed, listed.covering_anything_else())
                 )
                 more = opened.value / closed.value - 1
                 print(

@@ -40,12 +40,15 @@ def format_percent_range(low: float, high: float) -> str:
 
 
 def format_points(share: float) -> str:
-    """Half the width of an interval of shares, in percentage points; never rounded down.
+    """Half the width of an interval of shares, in percentage points; rounded up, but for rounding errors of floats.
 
     >>> format_points(0.0042), format_points(0.00004), format_points(0.1234), format_points(0.0)
     ('0.42', '0.004', '12.4', '0')
     """
-    return UNBOUNDED if math.isinf(share) else _percentage(share, up=True)
+    if math.isinf(share):
+        return UNBOUNDED
+    points = _exact(round(share, FINEST)).scaleb(2)
+    return f"{_quantise(points, 1, ROUND_CEILING):f}" if points >= 10 else _significant(points, 2, ROUND_CEILING)
 
 
 def format_epsilon(epsilon: float, *, down: bool = False) -> str:
@@ -58,7 +61,7 @@ def format_epsilon(epsilon: float, *, down: bool = False) -> str:
     """
     if math.isinf(epsilon):
         return UNBOUNDED
-    return _significant(_exact(epsilon), FIGURES, up=not down, down=down)
+    return _significant(_exact(epsilon), FIGURES, _direction(up=not down, down=down))
 
 
 def format_factor(epsilon: float, *, down: bool = False) -> str:
@@ -72,7 +75,7 @@ def format_factor(epsilon: float, *, down: bool = False) -> str:
     exact = _exact(epsilon)
     if exact > LARGEST_FACTOR.ln():
         return f"e^{format_epsilon(epsilon, down=down)}"
-    return _significant(Context(prec=40).exp(exact), 3, up=not down, down=down)
+    return _significant(Context(prec=40).exp(exact), 3, _direction(up=not down, down=down))
 
 
 def format_nats(nats: float, error: float = 0.0, *, up: bool = False, down: bool = False) -> str:
@@ -93,7 +96,7 @@ def format_places(value: float, places: int = PLACES, *, up: bool = False, down:
     >>> format_places(2.5), format_places(0.99412039, up=True), format_places(1 / 3, 2)
     ('2.5000', '0.9942', '0.33')
     """
-    return UNBOUNDED if math.isinf(value) else f"{_quantise(_exact(value), places, up=up, down=down):f}"
+    return UNBOUNDED if math.isinf(value) else f"{_quantise(_exact(value), places, _direction(up=up, down=down)):f}"
 
 
 def format_number(value: float) -> str:
@@ -134,7 +137,7 @@ def _percentage(share: float, *, up: bool = False, down: bool = False) -> str:
     value = _exact(share).scaleb(2)
     near = min((distance for distance in (abs(value), abs(100 - value)) if distance), default=Decimal(100))
     places = 1 if near >= 1 else min(1 - near.adjusted(), FINEST)
-    rounded = _quantise(value, places, up=up, down=down)
+    rounded = _quantise(value, places, _direction(up=up, down=down))
     return f"{rounded.normalize() if rounded == value else rounded:f}"
 
 
@@ -143,14 +146,16 @@ def _exact(value: float) -> Decimal:
     return Decimal(repr(float(value)))
 
 
-def _quantise(value: Decimal, places: int, *, up: bool, down: bool) -> Decimal:
+def _direction(*, up: bool, down: bool) -> str:
+    return ROUND_CEILING if up else ROUND_FLOOR if down else ROUND_HALF_EVEN
+
+
+def _quantise(value: Decimal, places: int, rounding: str) -> Decimal:
     """The value rounded to so many places; never minus zero."""
-    rounding = ROUND_CEILING if up else ROUND_FLOOR if down else ROUND_HALF_EVEN
     return WIDE.plus(value.quantize(Decimal(1).scaleb(-places), rounding, WIDE))
 
 
-def _significant(value: Decimal, figures: int, *, up: bool, down: bool) -> str:
+def _significant(value: Decimal, figures: int, rounding: str) -> str:
     """The value rounded to so many significant digits, without zeros at the end."""
-    rounding = ROUND_CEILING if up else ROUND_FLOOR if down else ROUND_HALF_EVEN
     rounded = Context(prec=figures, rounding=rounding).plus(value).normalize()
     return f"{rounded:f}" if not rounded or -4 <= rounded.adjusted() < 6 else f"{float(rounded):g}"

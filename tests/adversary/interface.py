@@ -163,13 +163,13 @@ FRAMES: Mapping[str, Callable[[pl.DataFrame], Any]] = {
 
 def sanitise_frame(rows: Any, **asked: Any) -> tuple[pl.DataFrame, list[int]]:
     """`sanitise` on a frame: what is published, and which row each published row was."""
-    release = pf.sanitise(rows, **asked)
+    release = pf.sanitise(rows, pf.ReleaseSpec(**asked))
     return frame_text(release.table), _places(release.order, len(release.table))
 
 
 def apply_frame(protocol: Any, rows: Any, **asked: Any) -> tuple[pl.DataFrame, list[int]]:
     """`apply` on a frame, likewise."""
-    applied = pf.apply(protocol, rows, **asked)
+    applied = pf.apply(protocol, rows, pf.ReleaseSpec(**asked))
     return frame_text(applied.table), _places(applied.order, applied.rows)
 
 

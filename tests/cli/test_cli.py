@@ -178,7 +178,7 @@ def test_sanitise_writes_the_reports_that_are_asked_for(adult: Path, tmp_path: P
     done = run(*words)
     assert done.returncode == 0, done.stderr
     owner, public = ((into / name).read_text(encoding="utf-8") for name in ("report.html", "public-report.html"))
-    assert "not for publication" in owner
+    assert "Do not publish it" in owner
     assert "sanitise" in owner
     assert "Armed-Forces" in owner
     assert "Armed-Forces" not in public

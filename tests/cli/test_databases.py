@@ -169,22 +169,22 @@ def test_the_ledger_knows_the_rows_of_a_query(places: dict[str, str], capsys: py
 
 
 BAD = {
-    "no such database": ({"name": "nope"}, SELECT, "must let us in"),
-    "a wrong password": ({"user": "ann:xyz"}, SELECT, "must let us in"),
-    "nobody there": ({"more": "/nowhere"}, SELECT, "must let us in"),
+    "no such database": ({"name": "nope"}, SELECT, "cannot connect"),
+    "a wrong password": ({"user": "ann:xyz"}, SELECT, "cannot connect"),
+    "nobody there": ({"more": "/nowhere"}, SELECT, "cannot connect"),
     "no such table": ({}, "select * from poeple", 'relation "poeple" does not exist'),
     "no query at all": ({}, "selec 1", "syntax error"),
     "a name twice": ({}, "select job, town, job from people", "'job' is there twice"),
     "no rows": ({}, f"{SELECT} where id < 0", "must have rows"),
     "a row that fails": ({}, "select job, town, 1 / (id - 300) as age from people", ""),
-    "out of time": ({"more": "&options=-c%20statement_timeout%3D100"}, f"{SELECT}, pg_sleep(5)", "it broke off"),
+    "out of time": ({"more": "&options=-c%20statement_timeout%3D100"}, f"{SELECT}, pg_sleep(5)", "broke off"),
     "cut off half-way": (
         {"user": "steward"},
         "select 'nurse' as job, case when g = 90000 then pg_terminate_backend(pg_backend_pid())::text else 'x' end "
         "as town from generate_series(1, 200000) g",
-        "it broke off",
+        "broke off",
     ),
-    "one that writes": ({"user": "steward"}, "select job, town from people where wipe() is not null", "it broke off"),
+    "one that writes": ({"user": "steward"}, "select job, town from people where wipe() is not null", "broke off"),
 }
 
 
@@ -197,7 +197,7 @@ def test_a_server_that_does_not_give_all_rows_is_one_sentence_and_nothing_is_wri
     address, query, part = BAD[case]
     bins = ["--publish", "age"] if case == "a row that fails" else []
     words = ["sanitise", postgres.address(**address), "--query", query, *ASKED, *bins, "--into", "out"]
-    assert (part or "it broke off") in turned_down(capsys, *words)
+    assert (part or "broke off") in turned_down(capsys, *words)
     assert list(Path().iterdir()) == []
     (left,) = Query(places["postgres"], "select count(*) as n from people").open(AUTO_DETECT).batches(["n"])
     assert left["n"].item() == ROWS
@@ -211,7 +211,7 @@ def test_files_and_queries_that_do_not_go_together_are_refused(
     assert "--query" in turned_down(capsys, "sanitise", places[kind], *words)
     assert "--query" in turned_down(capsys, "sanitise", places[kind], "--query", " ; ", *words)
     assert "neither" in turned_down(capsys, "sanitise", places["csv"], "--query", SELECT, *words)
-    assert "Mend the query" in turned_down(capsys, "sanitise", places[kind], "--query", "select * from x", *words)
+    assert "Correct the query" in turned_down(capsys, "sanitise", places[kind], "--query", "select * from x", *words)
     nothing = turned_down(capsys, "sanitise", "nothing.duckdb", "--query", SELECT, *words)
     assert "cannot be read" in nothing
     assert list(Path().iterdir()) == []
@@ -258,3 +258,51 @@ def test_whatever_type_a_column_has_comes_as_what_the_database_writes(postgres: 
         duck.execute("create table odd as select 'a'::enum('a', 'b') as e, interval 1 day as i, 170::hugeint as h")
     table = Query(str(tmp_path / "odd.duckdb"), "from odd select *").open(AUTO_DETECT)
     assert pl.concat(table.batches(table.columns)).row(0) == ("a", "1 day", "170")
+
+
+HOSTILE = {
+    "a bracket that closes": "select * from people) as given; copy (select 1) to '{file}'; select * from (select 1",
+    "two statements": "select * from people; select * from people",
+    "a copy": "copy people to '{file}'",
+    "another file": "select * from read_text('{other}')",
+    "a view of another file": "select * from hostile",
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_a_duckdb_query_is_one_select_that_reads_its_database_and_nothing_else(
+    case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, other, path = tmp_path / "written.csv", tmp_path / "other.txt", tmp_path / "people.duckdb"
+    other.write_text("of somebody else")
+    with duckdb.connect(path) as duck:
+        duck.execute("create table people as select 'a' as job, 'b' as town")
+        duck.execute(f"create view hostile as select content as job, 'b' as town from read_text('{other}')")
+    query = HOSTILE[case].format(file=file, other=other)
+    told = turned_down(capsys, "sanitise", path, "--query", query, *ASKED, "--into", tmp_path / "out")
+    assert "one SELECT" in told or "read this database only" in told or "Correct the query" in told
+    assert "somebody else" not in told
+    assert not file.exists()
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_function_that_writes_beyond_the_transaction_is_refused(
+    postgres: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outside = f"host={postgres.folder} user=steward dbname=postgres"
+    postgres.do(
+        "create extension dblink",
+        "create table written (a int)",
+        "create table asked as select 'a' as job, 'b' as town",
+        f"create view loud as select a.* from asked a, dblink('{outside}', "
+        "'insert into written values (1) returning 1') as t (n int)",
+        "create function quiet() returns int language plpgsql as $$ begin perform dblink_exec("
+        f"'{outside}', 'insert into written values (1)'); return 1; end $$",
+    )
+    for query in ("select * from loud", "select * from asked where quiet() = 1"):
+        words = ["sanitise", postgres.address(user="steward"), "--query", query, *ASKED, "--into", "out"]
+        assert "must not call functions that can write" in turned_down(capsys, *words)
+    (rows,) = (
+        Query(postgres.address(user="steward"), "select count(*) as n from written").open(AUTO_DETECT).batches(["n"])
+    )
+    assert rows["n"].item() == 0

@@ -43,7 +43,7 @@ def test_an_order_is_kept_by_file_estimates_pictures_and_report(
     both = found_by(capsys, "estimate", *files, "--columns", "age,size")
     assert [cell["labels"] for cell in both["tables"][0]["cells"]] == [[age, size] for age in ages for size in SIZES]
     page = (out / "report.html").read_text()
-    shares = page[page.index("how near an estimate of each will come") :]
+    shares = page[page.index("with the 95 % interval of an estimate") :]
     drawn = re.findall(r">\s*(S|M, or nearly|L|XL)\s*<", shares)
     assert drawn[:4] == SIZES
 

@@ -193,7 +193,7 @@ def test_an_average_alone_is_solved_for_comparison_and_its_worst_case_stated(
     refused([*words, "--into", tmp_path / "no"], "ParameterError", "A promise needs its ε", "--average-only")
     assert not (tmp_path / "no").exists()
     made = found_by(capsys, *words, "--average-only", "--gap", 1e-4, "--into", tmp_path / "yes")
-    assert "made for an average alone" in made["not_promised"][0]
+    assert "Only the average leakage is bounded" in made["not_promised"][0]
     stated = SealedProtocol.load(tmp_path / "yes" / "protocol.json").epsilon  # rounded up, to four digits
     assert made["certified"] <= stated <= made["certified"] + 1e-4
     summary = said(capsys, *words, "--average-only", "--gap", 1e-4, "--into", tmp_path / "yes", "--force")[1]

@@ -75,7 +75,7 @@ def test_what_outputs_guarantee_is_not_forgotten() -> None:
     assert told.shares == pytest.approx([0.5, 0.25, 0.25])
     assert told.half_widths[0] == pytest.approx(1.96 * np.sqrt(0.5 / 400), rel=0.01)  # n a / 2 of a binomial, doubled
     assert told.half_widths[1:] == pytest.approx([0.5, 0.5])  # all that the second output may be
-    assert str(told) == "each share of X within ±36 points on average; worst: b ±50"
+    assert str(told) == "each share of X within ±35.7 points on average; worst: b ±50.0"
 
 
 def test_what_is_published_as_it_is_is_simply_counted() -> None:

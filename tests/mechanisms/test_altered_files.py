@@ -8,10 +8,13 @@ from typing import Any
 import pytest
 
 from privacyfunnel.cli import main
+from privacyfunnel.errors import ProtocolFileError
+from privacyfunnel.mechanisms.sealing import SealedProtocol
 from tests.commands import found_by, several, turned_down
 from tests.mechanisms.test_file import redigested
 
 Content = dict[str, Any]
+GOLDEN = Path(__file__).parents[1] / "golden" / "protocols"
 Change = Callable[[Content], object]
 CERTAIN = {"chain": f"{1 << 62:x}", "product": str(1 << 64)}
 METHODS = ("chain", "product")
@@ -214,3 +217,12 @@ def test_an_audit_that_refuses_says_what_not_to_publish(
     sentence = turned_down(capsys, "audit", altered(content, tmp_path / "protocol.json"), some)
     assert "no row was sanitised" not in sentence
     assert "Do not publish what it drew from this table." in sentence
+
+
+@pytest.mark.parametrize("change", [{"cell_rate": "1/1000000"}, {"epsilon": "1/100000"}, {"total_rate": "1/1000000"}])
+def test_noise_that_no_private_design_has_is_refused_before_it_is_computed(change: dict[str, str]) -> None:
+    content = json.loads((GOLDEN / "v1-private-design.json").read_text(encoding="utf-8"))
+    SealedProtocol.from_text(redigested(content))
+    content["promise"]["population"]["design"].update(change)
+    with pytest.raises(ProtocolFileError, match="the stated rates are smaller"):
+        SealedProtocol.from_text(redigested(content))

@@ -101,7 +101,7 @@ def test_the_summary_and_a_scan_say_in_numbers_what_the_order_tells(
 
     code, out, _ = said(capsys, *words, tmp_path / "kept", "--keep-order", "--again")
     assert code == 0
-    assert "that of the table, as asked; in the order of the table the secret of 99.9 % of the rows" in out
+    assert "that of the table, as asked; in the order of the table the secret of 99.9" in out
     assert "The rows are in the order of the table. Whoever knows that order" in out
     assert pl.read_csv(tmp_path / "kept" / "sanitised.csv")["id"].is_sorted()
 

@@ -76,7 +76,7 @@ def test_a_release_is_estimated_saved_reported_and_shown(release: pf.Release, tm
     with pytest.raises(OutputError, match="force"):
         release.save(folder)
     assert "LIP about ill, ε = 0.1" in repr(release)
-    assert "may become 27 to 33 %" in release._repr_html_()
+    assert "may become 27.1 to 33.2 %" in release._repr_html_()
     assert "--" not in release._repr_html_().replace("<!--", "")
     page = release.report()
     assert "<html" in page.html

@@ -70,4 +70,4 @@ KINDS = {
 
 @cache
 def page(kind: str) -> str:
-    return owner_page(released(*KINDS[kind]), OCCASION, effort=QUICK)
+    return owner_page(released(*KINDS[kind]), OCCASION, curve=True, effort=QUICK)

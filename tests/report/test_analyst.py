@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from privacyfunnel.designs.curve import Curve, Point
+from privacyfunnel.formatting import format_nats
 from privacyfunnel.model.joint import Attribute
 from privacyfunnel.report.analyst import analyst_view
 from privacyfunnel.report.bars import divide_track, select_labels
@@ -65,8 +66,8 @@ def test_what_an_analyst_gets_is_told_for_every_column_and_one_cross_table() -> 
 
 def test_the_release_is_never_said_to_keep_more_than_the_best() -> None:
     curve = Curve("lip", 2.0, (Point("optimal", 1.0, 1.0, 1.5), Point("optimal", 2.0, 1.2, 1.6)))
-    assert "keeps 1.400 nats, the most of all that were tried" in costs_picture(curve, "chain", 1.0, 1.4).words
-    assert "the best that was found at that ε keeps 1.000" in costs_picture(curve, "chain", 1.0, 0.8).words
+    assert "keeps 1.4000 nats, the most of all methods" in costs_picture(curve, "chain", 1.0, 1.4).words
+    assert "the best method at this ε keeps 1.0000" in costs_picture(curve, "chain", 1.0, 0.8).words
     release = released(*KINDS["product"])
     drawn = html.unescape(page("product"))
-    assert f"keeps {release.sealed.information:.3f} nats" in drawn
+    assert f"keeps {format_nats(release.sealed.information, down=True)}" in drawn

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from privacyfunnel.formatting import format_factor, format_percent
 from privacyfunnel.model.belief_bounds import factor_bounds, odds_bounds
 from privacyfunnel.model.promises import LIP
 from privacyfunnel.report.attacker import AttackerView, Belief, attacker_view, beliefs_bars, worst_sentence
-from privacyfunnel.report.number_text import format_factor, format_percent
 from privacyfunnel.report.release_page import owner_page
 from tests.report.released import KINDS, OCCASION, QUICK, page, released
 
@@ -66,14 +66,14 @@ def test_the_allowed_beliefs_are_sharp(weights: list[float], epsilon: float, dat
 
 def test_an_upper_limit_is_never_rounded_down_and_nothing_runs_past_the_whole() -> None:
     belief = Belief("x", 0.000301, 0.0001107, 0.00081801, 0.0002, 0.00081801)
-    assert "can become 0.082 % sure" in worst_sentence(AttackerView((belief,), None), "job")
-    assert format_percent(0.12301, up=True) == "13 %"
-    assert format_percent(0.9999, up=True) == "99.990 %"
+    assert "at most 0.082 % sure" in worst_sentence(AttackerView((belief,), None), "job")
+    assert format_percent(0.12301, up=True) == "12.4 %"
+    assert format_percent(0.9999, up=True) == "99.99 %"
     sure = AttackerView((Belief("x", 0.9, *factor_bounds(0.9, 3.0), 0.5, 0.95),), None)
     assert all(mark.end <= 1 for row in beliefs_bars(sure, "job").rows for mark in row.marks)
     assert factor_bounds(0.9, 3.0)[1] < 1
-    assert "e^1000000000" in owner_page(released(LIP(1e9), ("city",)), OCCASION, effort=QUICK)
+    assert "e^1e+09" in owner_page(released(LIP(1e9), ("city",)), OCCASION, effort=QUICK)
 
 
 def test_factors_are_never_rounded_down_and_huge_ones_are_powers() -> None:
-    assert [format_factor(epsilon) for epsilon in (0.0, 1.0, 9.0, 12.1)] == ["1", "2.72", "8104", "e^12.1"]
+    assert [format_factor(epsilon) for epsilon in (0.0, 1.0, 9.0, 12.1)] == ["1", "2.72", "8110", "e^12.1"]

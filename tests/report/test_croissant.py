@@ -39,9 +39,9 @@ def test_it_says_what_is_sensitive_and_what_is_not_promised_and_holds_nothing_of
     text = (made / "out" / "croissant.json").read_text(encoding="utf-8")
     told = json.loads(text)
     sensitive = " ".join(told["rai:personalSensitiveInformation"])
-    assert "job: not published; LIP of ε = 0.5" in sensitive
+    assert "job: not published; LIP with ε = 0.5" in sensitive
     assert "town: randomised" in sensitive
-    assert "sex: published as they are, unprotected" in sensitive
+    assert "sex: published unchanged, unprotected" in sensitive
     assert any("only job is" in line for line in told["rai:dataLimitations"])
     assert "miner" not in text
     assert "120" not in text.replace(told["distribution"][0]["sha256"], "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import stat
 import time
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from privacyfunnel.studio.private_folder import PREFIX, open_private_folder
+from privacyfunnel.studio.sessions import PREFIX, open_private_folder
 from tests.commands import LONGEST
 from tests.studio.running import Running, running
 
@@ -102,6 +103,25 @@ def test_an_upload_waits_where_only_its_owner_can_read_it(studio: Running) -> No
         mode = stat.S_IMODE(found.stat().st_mode)
         assert mode == (0o700 if found.is_dir() else 0o600), found
     assert studio.ask(f"{path}/upload/elsewhere", "POST", "x", Cookie=cookie, Origin=studio.origin).status == 404
+
+
+def test_an_upload_keeps_the_format_of_its_name(studio: Running) -> None:
+    """A spreadsheet stored as .csv was refused."""
+    path, cookie = studio.entered()
+
+    def upload(name: str, content: str) -> str:
+        said = {"Cookie": cookie, "Origin": studio.origin, "X_File_Name": name}
+        assert studio.ask(f"{path}/upload/table", "POST", content, **said).status == 200
+        for _ in range(600):
+            part = json.loads(studio.ask(f"{path}/table/part", Cookie=cookie).text)
+            if part["state"] != "working":
+                return str(part["html"])
+            time.sleep(0.1)
+        raise AssertionError("the table was not read in a minute")
+
+    people = "".join(json.dumps({"job": job, "town": "u"}) + "\n" for job in ("clerk", "miner", "nurse"))
+    assert "<strong>3</strong> rows, <strong>2</strong> columns" in upload("people.jsonl", people)
+    assert "must be a whole .xlsx file" in upload("people.xlsx", people)
 
 
 def test_a_browser_is_started_without_the_token_in_its_command_line(tmp_path: Path) -> None:

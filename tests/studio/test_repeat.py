@@ -13,8 +13,7 @@ from privacyfunnel import Balanced, Distance, Information, Statistics, Values
 from privacyfunnel.cli import main
 from privacyfunnel.model.uses.use_parser import parse_use
 from privacyfunnel.studio.choices import Choices, TableFile
-from privacyfunnel.studio.pages.cost_page import uses
-from privacyfunnel.studio.pages.promise_page import beliefs
+from privacyfunnel.studio.pages.promise_pages import beliefs, uses
 from privacyfunnel.studio.repeat_scripts import command, notebook, script
 
 CHOSEN = {

@@ -223,7 +223,7 @@ def test_a_search_can_be_stopped_and_its_best_so_far_taken(tab: Tab, studio: Run
     tab.shows("The search was stopped")
     tab.click("form[action$=again] button")
     tab.click("form[action$=best] button")
-    tab.shows("You took what 2 seconds gave")
+    tab.shows("You accepted the result after 2 seconds")
     at(tab, "publish")
     tab.shows("--time-limit=2")
 

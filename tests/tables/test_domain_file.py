@@ -4,10 +4,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from privacyfunnel.errors import ColumnError, SizeError, TableError
-from privacyfunnel.tables.coding.domain_file import domain_from_text, read_domain
+from privacyfunnel.tables.coding.domain_file import domain_from_text, draft_domain, read_domain
+from privacyfunnel.tables.readers.eager_frames import FrameTable
 from privacyfunnel.tables.readers.table_files import open_table
 from tests.commands import refused, run
 
@@ -118,3 +120,16 @@ def test_a_missing_file_is_named_and_a_domain_of_too_many_combinations_refused(t
     wide = {f"c{i}": {"labels": [str(k) for k in range(100)], "missing": False} for i in range(3)}
     with pytest.raises(SizeError, match=r"at most 16,384 combinations of labels; c0 & c1 & c2 have 1,000,000"):
         domain_from_text(json.dumps({**GOOD, "columns": wide})).variable(["c0", "c1", "c2"])
+
+
+def test_a_draft_quotes_no_free_text_and_no_dates_of_birth() -> None:
+    days = [f"19{40 + i % 60}-{i % 12 + 1:02}-{i % 28 + 1:02} {i}" for i in range(3000)]
+    table = FrameTable.from_native(
+        pl.DataFrame({"town": ["a", "b", "c"] * 1000, "born": days, "note": [f"note {i % 1500}" for i in range(3000)]})
+    )
+    draft = draft_domain(table, ["town", "born", "note"])
+    assert list(draft.codings) == ["town"]
+    assert draft.omitted == ("born", "note")
+    assert "note 1" not in draft.to_text()
+    with pytest.raises(ColumnError, match="labels that are public"):
+        draft_domain(table, ["born", "note"])

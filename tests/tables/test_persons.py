@@ -1,6 +1,7 @@
 """Persons in several rows: one row each, one draw each."""
 
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from privacyfunnel import LIP, Joint, randomised_response, seal
 from privacyfunnel.errors import ColumnError, ParameterError, TableError
 from privacyfunnel.release.findings.composition_leakage import composition_leak
+from privacyfunnel.tables.readers import eager_frames, persons
 from privacyfunnel.tables.readers.eager_frames import FrameTable
 from privacyfunnel.tables.readers.formats import Dialect
 from privacyfunnel.tables.readers.persons import person_warnings
@@ -83,3 +85,26 @@ def test_several_draws_of_one_value_tell_more_and_more() -> None:
     assert leaks[0] == pytest.approx(0.3)
     assert leaks == sorted(leaks)
     assert leaks[-1] > leaks[0] + 0.05
+
+
+@pytest.mark.parametrize(("rows_each", "warned"), [(1, False), (3, True)])
+def test_a_column_of_ids_that_is_not_published_is_looked_at_in_bounded_memory(
+    rows_each: int, warned: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held: list[int] = []
+    group_by = pl.DataFrame.group_by
+
+    def noted(frame: pl.DataFrame, *words: Any, **more: Any) -> Any:
+        held.append(frame.height)
+        return group_by(frame, *words, **more)
+
+    monkeypatch.setattr(persons, "MOST_SAMPLED", 100)
+    monkeypatch.setattr(pl.DataFrame, "group_by", noted)
+    monkeypatch.setattr(eager_frames, "BATCH_ROWS", 1000)
+    ids = [f"p{i // rows_each}" for i in range(30_000)]
+    said = persons.person_warnings(FrameTable.from_native(pl.DataFrame({"person_id": ids})), [])
+    assert bool(said) is warned
+    assert max(held) <= 1000 + 100
+    if warned:
+        found = int(said[0].split("about ")[1].split(".")[0].replace(",", ""))
+        assert 10_000 * 0.5 < found < 10_000 * 2  # a hundred sampled values or fewer: five standard errors

@@ -311,5 +311,5 @@ def write_domain(
     told |= {look.column for look in found.looks if look.in_bins is not None}
     columns = [column for column in table.columns if column in told or column in found.secret]
     listed = draft_domain(table, columns, bins)
-    with atomic_file(target, force=force) as beside:
+    with atomic_file(target, force=force, owner_only=True) as beside:
         beside.write_text(listed.to_text(), encoding="utf-8")

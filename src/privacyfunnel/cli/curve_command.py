@@ -93,7 +93,7 @@ def curve(
         )
     files = []
     if into is not None:
-        from privacyfunnel.report.trade_off import write_curve
+        from privacyfunnel.report.curve_figures import write_curve
 
         files = write_curve(found, into, force=force)
     content = {

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from privacyfunnel.cli import text_format
 from privacyfunnel.errors import ParameterError
+from privacyfunnel.formatting import format_factor, format_number, format_percent, format_percent_range, format_points
 from privacyfunnel.spec.checks import epsilon_of_factor
 
 if TYPE_CHECKING:
@@ -27,22 +27,20 @@ def resolve_epsilon(epsilon: float | None, factor: float | None) -> float | None
 
 def meaning(promise: Promise, epsilon: float, secret: str, commonest: float | None = None) -> str:
     """What a promise of that size leaves of a belief; `commonest` is the share of the secret's commonest value."""
-    said = f"a belief of {100 * PRIOR:.0f} % about {secret} may become {_format_belief_range(promise, epsilon, PRIOR)}"
+    moved = _format_belief_range(promise, epsilon, PRIOR)
+    said = f"a belief of {format_percent(PRIOR)} about {secret} may become {moved}"
     if commonest is None:
         return said
     ends = _format_belief_range(promise, epsilon, commonest)
-    return f"{said}; one of {100 * commonest:.0f} %, the share of its commonest value, {ends}"
+    return f"{said}; one of {format_percent(commonest)}, the share of its commonest value, {ends}"
 
 
 def _format_belief_range(promise: Promise, epsilon: float, prior: float) -> str:
-    least, most = promise.belief_bounds(prior, epsilon)
-    return f"{100 * least:.0f} to {100 * most:.0f} %"
+    return format_percent_range(*promise.belief_bounds(prior, epsilon))
 
 
 def format_epsilon_choices(found: Sequence[Consequence], secret: str) -> list[str]:
     """A table of what each ε allows and gives."""
-    from privacyfunnel.estimation.expected_precision import format_points
-
     names = [" × ".join(told.columns) for told in next((one.shares for one in found if one.shares), ())][:COLUMNS]
     lines = []
     for one in found:
@@ -50,9 +48,9 @@ def format_epsilon_choices(found: Sequence[Consequence], secret: str) -> list[st
         errors = {" × ".join(told.columns): f"±{format_points(told.average)}" for told in one.shares}
         shown = [errors.get(name, "") for name in names]
         lines.append(
-            [f"{epsilon:g}", f"{_format_factor(epsilon)}", _format_belief_range(one.promise, epsilon, PRIOR), *shown]
+            [format_number(epsilon), format_factor(epsilon), _format_belief_range(one.promise, epsilon, PRIOR), *shown]
         )
-    header = ["ε", "factor", f"{100 * PRIOR:.0f} % becomes", *names]
+    header = ["ε", "factor", f"{format_percent(PRIOR)} becomes", *names]
     unknown = next((one.unknown for one in found if one.unknown), "")
     return [
         f"What an ε would mean for {secret}, and how near an analyst would come to each share, in points on average "
@@ -62,7 +60,3 @@ def format_epsilon_choices(found: Sequence[Consequence], secret: str) -> list[st
         *([f"Shares are not told beforehand where {unknown}."] if unknown else []),
         "",
     ]
-
-
-def _format_factor(epsilon: float) -> str:
-    return f"{math.exp(epsilon):.3g}"

@@ -65,7 +65,7 @@ def funnel(
         found = room.funnel(joint, sizes, gap=gap, time_limit=time_limit, progress=proof)
     files = []
     if into is not None:
-        from privacyfunnel.report.funnel_figure import write_funnel
+        from privacyfunnel.report.curve_figures import write_funnel
 
         files = write_funnel(found, into, force=force)
     about = f"I(X;Y) in nats; H(X) = {found.entropy:.4f}, I(S;X) = {found.about_secret:.4f}"

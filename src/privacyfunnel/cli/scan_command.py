@@ -24,6 +24,7 @@ from privacyfunnel.cli.options import (
     TableOrDatabase,
 )
 from privacyfunnel.cli.table_options import CoarseningOptions, TableOptions
+from privacyfunnel.formatting import format_percent
 from privacyfunnel.spec.checks import find_source
 from privacyfunnel.spec.kinds import parse_names
 
@@ -169,7 +170,7 @@ _ALONE = "as it is and alone, against someone who sees this one column of a pers
 def _lines(look: ColumnScan, found: Scan, safe: set[str], safe_in_bins: set[str]) -> list[list[str]]:
     """The column as it is and, if it is many numbers, in bins below."""
     whole = found.secret_entropy
-    decided = "" if look.decided is None else _format_share(look.decided)
+    decided = "" if look.decided is None else format_percent(look.decided)
     if look.note:
         lines = [
             [
@@ -209,7 +210,7 @@ def _lines(look: ColumnScan, found: Scan, safe: set[str], safe_in_bins: set[str]
                 text_format.format_epsilon(cut.ldp),
                 f"{cut.information:.4f}",
                 text_format.format_share(cut.information, whole),
-                _format_share(cut.decided),
+                format_percent(cut.decided),
                 "",
             ]
         )
@@ -305,15 +306,10 @@ def _rare_notes(found: Scan) -> list[str]:
     ]
 
 
-def _format_share(part: float) -> str:
-    """A share of rows; a few rows are not made to look like none."""
-    return "< 0.1 %" if 0 < part < 0.001 else text_format.format_share(part, 1)
-
-
 def _count_note(broken: list[ColumnGroup]) -> str:
     return f" {len(broken)}, of which the worst {SHOWN_PAIRS}" if len(broken) > SHOWN_PAIRS else ""
 
 
 def _format_combination(joined: ColumnGroup) -> str:
     leak = "ε not measured" if joined.epsilon is None else f"ε {text_format.format_epsilon(joined.epsilon)}"
-    return f"{' & '.join(joined.columns)}: {leak}; {_format_share(joined.decided)} of rows have their secret decided."
+    return f"{' & '.join(joined.columns)}: {leak}; {format_percent(joined.decided)} of rows have their secret decided."

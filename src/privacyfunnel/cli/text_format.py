@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-import math
 import unicodedata
 from collections.abc import Iterable, Sequence
 
+from privacyfunnel.formatting import format_count, format_epsilon, format_nats, format_percent
 from privacyfunnel.tables.databases.drivers import redact_credentials
+
+__all__ = [
+    "explain_cut_points",
+    "explain_stop",
+    "format_count",
+    "format_epsilon",
+    "format_facts",
+    "format_nats",
+    "format_share",
+    "format_table",
+    "make_printable",
+]
 
 UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # categories of Unicode: control, format, surrogate, line, paragraph
 JOINERS = "\u200c\u200d"
@@ -76,52 +88,13 @@ def format_facts(pairs: Sequence[tuple[str, str]]) -> str:
     return "\n".join(f"{name.ljust(width)}{make_printable(said, one_line=True)}" for name, said in pairs)
 
 
-def format_epsilon(value: float) -> str:
-    """An ε for reading; never rounded down, for a promise is not made to look smaller than it is.
-
-    >>> [format_epsilon(value) for value in (0.51234, 1.0, 100.0001, 4e-11, 9.999e-7, 1e300, math.inf)]
-    ['0.5124', '1', '100.0001', '4e-11', '1e-06', '1e+300', 'unbounded']
-    """
-    if math.isinf(value):
-        return "unbounded"
-    if value >= 1e6:
-        return repr(value)
-    if value == 0 or value >= 1e-3:
-        return f"{math.ceil(round(value * 1e4, 6)) / 1e4:.4f}".rstrip("0").rstrip(".")
-    power = math.floor(math.log10(value))
-    digits = math.ceil(round(value / 10.0**power * 100, 6)) / 100
-    return f"{digits:g}e{power:03d}" if digits < 10 else f"1e{power + 1:03d}"
-
-
-def format_nats(value: float, error: float = 0.0) -> str:
-    """An amount of information for reading, with its standard error where it is a mean over rows.
-
-    >>> format_nats(1.25), format_nats(1.25, 0.004)
-    ('1.2500 nats', '1.2500 ± 0.0040 nats (mean and standard error over the rows)')
-    """
-    if error:
-        return f"{value:.4f} ± {error:.4f} nats (mean and standard error over the rows)"
-    return f"{value:.4f} nats"
-
-
 def format_share(part: float, whole: float) -> str:
     """A part in percent of the whole.
 
     >>> format_share(1, 8)
     '12.5 %'
     """
-    return f"{100 * part / whole if whole else 0:.1f} %"
-
-
-def format_count(number: int) -> str:
-    """A number that may be very large.
-
-    >>> format_count(48842), format_count(2**64)
-    ('48,842', '2^64')
-    """
-    if number.bit_length() > 40 and number & (number - 1) == 0:
-        return f"2^{number.bit_length() - 1}"
-    return f"{number:,}"
+    return format_percent(part / whole if whole else 0.0)
 
 
 def explain_stop(reason: str | None) -> str:

@@ -1,25 +1,66 @@
-"""The clock of a run: when it began and when it must end.
+"""The clock of a run, and the work that it counts.
 
-Whoever works in steps looks at the clock between them. A search that is late hands back what it has met, and a proof
-what it has proved. A master that is late has nothing to hand back, and raises `TimeUpError`: the run that asked for it
-ends with what it has.
+Work is counted deterministically: linear programmes and their iterations, pivots of batches, boxes and atoms. Where
+nobody asked for a time limit, the engine's own limits (shares of a budget, patience) are measured in counted work, at
+a nominal number of seconds per step: the same table then gives the same protocol on a slow and on a busy machine. Under
+a time limit they are measured by the wall clock.
+
+Whoever works in steps looks at the clock between them. A search that is late returns what it has found, a proof what it
+has proved. A master that is late has nothing to return and raises `TimeUpError`: the run that called it ends with what
+it has.
 """
 
 from __future__ import annotations
 
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
+
+from privacyfunnel.engine.settings import SETTINGS
 
 
 class TimeUpError(Exception):
     """Time is up: caught by the run whose clock it was, and seen by nobody else."""
 
 
+class Work(threading.local):
+    """What this thread has done so far; and whether its clock is this count."""
+
+    def __init__(self) -> None:
+        self.programmes = self.iterations = self.pivots = self.boxes = self.atoms = 0
+        self.is_clock = False
+
+    @property
+    def steps(self) -> int:
+        """All of it that takes time: programmes and their iterations, pivots, boxes."""
+        return self.programmes + self.iterations + self.pivots + self.boxes
+
+
+WORK = Work()
+
+
+def now() -> float:
+    """Seconds of the wall clock, or nominal seconds of counted work where no time limit was asked for."""
+    return WORK.steps * SETTINGS.driver.step_seconds if WORK.is_clock else time.monotonic()
+
+
+@contextmanager
+def clock_for(time_limit: float | None) -> Iterator[None]:
+    """Count work in place of seconds within, unless there is a time limit."""
+    before, WORK.is_clock = WORK.is_clock, WORK.is_clock or time_limit is None
+    try:
+        yield
+    finally:
+        WORK.is_clock = before
+
+
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """When a run began and when it must end (time.monotonic)."""
+    """When a run began and when it must end, by `now`."""
 
     start: float
     deadline: float
@@ -27,13 +68,13 @@ class Clock:
     @classmethod
     def from_limit(cls, time_limit: float | None) -> Clock:
         """A clock that begins now and runs for so many seconds; for ever where there is no limit."""
-        now = time.monotonic()
-        return cls(now, np.inf if time_limit is None else now + time_limit)
+        begun = now()
+        return cls(begun, np.inf if time_limit is None else begun + time_limit)
 
     @property
     def seconds_left(self) -> float:
         """Seconds that are left, at least 0."""
-        return max(self.deadline - time.monotonic(), 0.0)
+        return max(self.deadline - now(), 0.0)
 
     @property
     def time_limit(self) -> float | None:
@@ -43,12 +84,12 @@ class Clock:
     @property
     def late(self) -> bool:
         """Whether time is up."""
-        return time.monotonic() >= self.deadline
+        return now() >= self.deadline
 
     def part(self, share: float) -> Clock:
         """A clock that rings after this share of what is left."""
         left = self.seconds_left
-        return Clock(self.start, time.monotonic() + share * left if np.isfinite(left) else np.inf)
+        return Clock(self.start, now() + share * left if np.isfinite(left) else np.inf)
 
     def check(self) -> None:
         """Go on only if there is time."""

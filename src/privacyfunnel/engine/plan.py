@@ -13,7 +13,7 @@ import numpy as np
 
 from privacyfunnel.arrays import FloatArray, sparse
 from privacyfunnel.engine.bounds.dual_bounds import NoBound, ProofBound, Prover, RelaxationBound
-from privacyfunnel.engine.clock import FOREVER, Clock
+from privacyfunnel.engine.clock import FOREVER, Clock, clock_for
 from privacyfunnel.engine.driver import ColumnGeneration, Pace, Progress
 from privacyfunnel.engine.masters.average import AverageMaster, EntropyFloor
 from privacyfunnel.engine.masters.blocks import BlockMaster, SingleBlockMaster
@@ -95,11 +95,13 @@ def split(
     `start` are feasible atoms that are known already; the split is never worse than the best one of these. Inputs that
     the promise cannot distinguish are told apart at the end, as far as `most_atoms` allow.
     """
-    clock = Clock.from_limit(time_limit)
     small = MergeEqual().apply(problem)
-    run = choose_generation(small.problem)
-    run.run(gap, time_limit, progress, None if start is None else small.aggregate(start))
-    return small.invert(run.best(_refinement_clock(clock)), most_atoms)
+    with clock_for(time_limit):
+        clock = Clock.from_limit(time_limit)
+        run = choose_generation(small.problem)
+        run.run(gap, time_limit, progress, None if start is None else small.aggregate(start))
+        found = run.best(_refinement_clock(clock))
+    return small.invert(found, most_atoms)
 
 
 def _refinement_clock(clock: Clock) -> Clock:
@@ -123,10 +125,11 @@ def split_by_moment(
 
     Inputs that the promise cannot distinguish stay apart: which of them are named together counts here.
     """
-    clock = Clock.from_limit(time_limit)
-    run = choose_moment_generation(problem, moment, clock, absolute)
-    run.run(gap, clock.part(1 - SETTINGS.moments.ending_share).time_limit, progress, start)
-    return run.best(clock)
+    with clock_for(time_limit):
+        clock = Clock.from_limit(time_limit)
+        run = choose_moment_generation(problem, moment, clock, absolute)
+        run.run(gap, clock.part(1 - SETTINGS.moments.ending_share).time_limit, progress, start)
+        return run.best(clock)
 
 
 def split_on_average(
@@ -144,8 +147,9 @@ def split_on_average(
     The bound holds for `bound_average`, a floor that may be a little lower; `start` are feasible known atoms.
     """
     run = choose(Request(problem, average=average, bound_average=bound_average))
-    run.run(gap, SETTINGS.averages.seconds if time_limit is None else time_limit, progress, start)
-    return run.best()
+    with clock_for(time_limit):
+        run.run(gap, SETTINGS.averages.seconds if time_limit is None else time_limit, progress, start)
+        return run.best()
 
 
 def cone_constraints(problem: Problem) -> sparse.csr_array:

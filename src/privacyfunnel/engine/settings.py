@@ -119,6 +119,7 @@ class Driver:
     patience: int = 8  # searches without a find where nothing is proved [subspace_search: srlip-3-occupation]
     sought: float = 3e-4  # of the prior's cost: what such a search looks for [subspace_search: srlip-3-occupation]
     secret_box_damping: float = 0.8  # weight of past prices with a closed-form oracle [steady_prices: sees-lip]
+    step_seconds: float = 3e-5  # nominal, of a counted step, without a time limit [trials]
     refining_share: float = 0.1  # of a time limit, beyond it, to refine the final weights [trials]
     refining_seconds: float = 0.5  # and at least [trials]
     credal_patience: int = 4  # searches before a proof over credal sets [boxed_chords: population-ldp]

@@ -24,6 +24,7 @@ from privacyfunnel.designs.methods import Effort, Options, find_method
 from privacyfunnel.errors import SizeError
 from privacyfunnel.estimation.output_reader import OutputReader
 from privacyfunnel.estimation.tabulation import group_tables
+from privacyfunnel.formatting import format_points
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
@@ -121,16 +122,6 @@ def _shares(reading: OutputReader, joint: Joint) -> FloatArray:
     place = place.reshape(-1)
     shares = np.bincount(place[len(reading.combos) :], joint.p_x, minlength=len(both))
     return np.asarray(shares[place[: len(reading.combos)]])
-
-
-def format_points(share: float) -> str:
-    """A share in points, with as many digits as it needs.
-
-    >>> format_points(0.0042), format_points(0.00004), format_points(0.123), format_points(0.0)
-    ('0.4', '0.004', '12', '0')
-    """
-    size = 100 * share
-    return f"{size:.0f}" if size >= 10 or size == 0 else f"{size:.1f}" if size >= 0.1 else f"{size:.1g}"
 
 
 WORTH_SAYING = 5e-4  # of a share: what rounds to a tenth of a point

@@ -16,13 +16,13 @@ from privacyfunnel.experiments.experiment import (
     Task,
     adult_joint,
     format_count,
-    format_duration,
     format_table,
     join_paragraphs,
     numbers,
     select,
     time_call,
 )
+from privacyfunnel.formatting import format_duration
 from privacyfunnel.model.information import entropy, mutual_information
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LIP

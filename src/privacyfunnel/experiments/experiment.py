@@ -19,6 +19,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from privacyfunnel.formatting import format_duration
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.tables.readers.adult import adult_counts
 
@@ -175,17 +176,6 @@ def format_count(number: int, what: str) -> str:
     ('1 draw', '10 draws')
     """
     return f"{number} {what}{'' if number == 1 else 's'}"
-
-
-def format_duration(seconds: float) -> str:
-    """A time for reading.
-
-    >>> format_duration(0.0042), format_duration(1.26), format_duration(133)
-    ('4.2 ms', '1.3 s', '133 s')
-    """
-    if seconds < 0.1:
-        return f"{1000 * seconds:.1f} ms"
-    return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
 
 
 def format_mean_duration(records: Sequence[Record]) -> str:

@@ -1,17 +1,13 @@
-"""Figures as a public file states them: few digits, rounded to the side on which they stay true.
+"""Certificates and promises as the protocol file states them.
 
-The last digits of a certificate are a function of everybody's secret, and whoever knows all other rows can compare them
-(benchmarks attacks). Nobody needs them: a bound is as good if it is a little wider.
+Figures of a certificate have few digits, rounded to the side on which they stay true: the last digits are a function of
+everybody's secret, and whoever knows all other records could compare them (benchmarks attacks).
 
-A promise as it stands in the protocol file.
-
-A promise for several priors states them, for without them nobody could check it again: exact probabilities of the
-secret and the published values together, as integers without a common factor. They are the owner's assumptions about
-whom the promise holds for, and become public with it.
-
-A promise for a population states its confidence, the rule by which sets of priors follow from counts, below how many
-rows secrets are promised together, and how many rows there were; never a count of anybody. Whoever has the counts can
-make the sets again. That of a private design states its noisy counts too: they are public, and anybody can.
+A promise for several priors states them: exact probabilities of the secret and the published values together, as
+integers without a common factor. They are the owner's assumptions, and become public with the promise. A promise for a
+population states its confidence, the rule by which sets of priors follow from counts, below how many rows secrets are
+pooled, and the number of rows, but no count. Whoever has the counts can compute the sets. A private design also states
+its noisy counts, which are public.
 """
 
 from __future__ import annotations
@@ -86,6 +82,7 @@ class Certificate:
         }
 
 
+LEAST_DESIGN_EPSILON = Fraction(1, 1000)  # of a private design
 RULES: Mapping[str, type[SampleRule] | type[NoisySampleRule]] = {
     rule.name: rule for rule in (SampleRule, NoisySampleRule)
 }
@@ -137,7 +134,19 @@ def _population_from_json(content: Mapping[str, Any]) -> Population:
     if rare < 0 or rows < 1:
         raise ProtocolFileError("a promise for a population must state how many rows it rests on; it does not.")
     confidence = check_confidence(Fraction(content["confidence"]))
+    if "design" in content:
+        _check_noise(content["design"])
     return Population(RULES[content["rule"]].from_json(confidence, rare, content), rows)
+
+
+def _check_noise(design: Mapping[str, str]) -> None:
+    """Refuse rates of noise that no private design has: the smaller a rate, the more chances of noise are computed."""
+    epsilon, cells, totals = (Fraction(design[key]) for key in ("epsilon", "cell_rate", "total_rate"))
+    if not (epsilon >= LEAST_DESIGN_EPSILON and cells >= epsilon * 2 / 5 and totals >= epsilon / 100):
+        raise ProtocolFileError(
+            f"the noise of a private design must have an ε of at least {float(LEAST_DESIGN_EPSILON)}, most of it for "
+            "cells; the stated rates are smaller. Make the protocol again."
+        )
 
 
 def _prior_to_json(prior: Joint) -> dict[str, Any]:

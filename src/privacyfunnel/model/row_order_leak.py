@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacyfunnel.arrays import IntArray
+from privacyfunnel.formatting import format_percent
 
 LAGS = tuple(range(1, 9))  # households and visits come one after another
 LARGEST_BLOCK = 1 << 16
@@ -37,10 +38,11 @@ class OrderLeak:
         return self.guessed > self.base
 
     def __str__(self) -> str:
-        naming = f"naming the commonest value gets {_format_percent(self.base)}"
+        naming = f"naming the commonest value gets {format_percent(self.base)}"
         if not self.is_leak:
             return f"neighbouring rows say nothing about the secret that chance does not ({naming})"
-        return f"the secret of {_format_percent(self.guessed)} of the rows can be guessed from {self.how} ({naming})"
+        share = format_percent(self.guessed, up=True)
+        return f"the secret of {share} of the rows can be guessed from {self.how} ({naming})"
 
 
 class NeighbourGuesses:
@@ -100,8 +102,3 @@ def _count_right(halved: IntArray, block: int, values: int) -> int:
     counts: IntArray = np.bincount(at, minlength=2 * blocks * values).reshape(blocks, 2, values)
     guesses = counts.argmax(axis=2)[:, ::-1, None]
     return int(np.take_along_axis(counts, guesses, axis=2).sum())
-
-
-def _format_percent(share: float) -> str:
-    """Rounded down: nearly all is not all."""
-    return f"{math.floor(1000 * share) / 10:.1f} %"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.designs.curve import Point
+from privacyfunnel.formatting import format_epsilon, format_number
 from privacyfunnel.hints import hint, word_for_python
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
@@ -230,12 +231,15 @@ class Release:
                 "this table can be computed from the protocol file."
             )
         if self.average is not None and self.average_only:
+            worst = "a single record may leak more"
+            if to_owner:
+                worst = f"the worst record leaks up to ε = {format_epsilon(self.sealed.epsilon)}"
             found.append(
-                f"Only the average leakage about {secret} is bounded, by {self.average:.4g} nats per record; the "
-                f"worst record leaks up to ε = {self.sealed.epsilon:.3g}."
+                f"Only the average leakage about {secret} is bounded, by {format_number(self.average)} nats per "
+                f"record; {worst}."
             )
         if self.known_values_leak is not None and not promise.guards_known_attributes:
-            most = f", up to ε = {self.known_values_leak:.3g}" if to_owner else ""
+            most = f", up to ε = {format_epsilon(self.known_values_leak)}" if to_owner else ""
             found.append(
                 f"This protocol reads {secret}. Whoever already knows a person's {columns} may learn {secret} from "
                 f"the published record{most}; {promise.name} does not cover them, SRLIP does."

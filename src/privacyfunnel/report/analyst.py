@@ -1,7 +1,6 @@
-"""What an analyst gets: every column's shares and one cross table, with how far off they will be in percentage points.
+"""What an analyst gets: the shares of every column and of one cross table, with expected errors in percentage points.
 
-How far off follows from the law (`estimation.expected`), whatever is drawn: it is told of the draw that was published
-and of every other.
+The expected error follows from the mechanism (`estimation.expected_precision`), not from the draw.
 """
 
 from __future__ import annotations
@@ -19,23 +18,22 @@ from privacyfunnel.estimation.expected_precision import (
     ExpectedPrecision,
     expected_precision,
     expected_precision_by_column,
-    format_points,
 )
+from privacyfunnel.formatting import format_percent, format_points
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Attribute, Joint
 from privacyfunnel.model.uses.ordinal_scale import Orders
 from privacyfunnel.report.bars import Bar, BarChart, Mark, percent_ticks, scale_end, select_keys, select_labels
-from privacyfunnel.report.number_text import format_percent
 
-MOST_ROWS = 30  # values that are drawn of one column: the largest
-MOST_CELLS = 16  # and cells of a cross table
-SECONDS = 2.0  # for finding a cross table that can be estimated: a try that has not begun by then is left out
-KEYS = (("true", "in the table"), ("told", "where an estimate from what is published will lie, 19 times in 20"))
+MOST_ROWS = 30  # values of one column that are drawn: the largest
+MOST_CELLS = 16  # cells of a cross table that are drawn
+SECONDS = 2.0  # to find a cross table that can be estimated
+KEYS = (("true", "in the table"), ("told", "95 % interval of an estimate from the published table"))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AnalystView:
-    """How near estimates come, and which columns are left out since estimating them takes long."""
+    """Expected errors of columns and of one cross table, and the columns that take too long."""
 
     columns: tuple[ExpectedPrecision, ...]
     cross: ExpectedPrecision | None
@@ -43,18 +41,18 @@ class AnalystView:
 
     @property
     def typical(self) -> float | None:
-        """How far off a share will be, on average over all columns; None where none can be estimated."""
+        """Expected error of a share, averaged over all columns; None if none can be estimated."""
         return float(np.mean([each.average for each in self.columns])) if self.columns else None
 
 
 def analyst_view(sealed: SealedProtocol, joint: Joint, rows: int, seconds: float = SECONDS) -> AnalystView:
-    """Each column by itself, and of the pairs that can be estimated the one whose columns say most about each other."""
+    """Each column, and the pair of columns with the strongest association among those that can be estimated."""
     deadline = time.monotonic() + seconds
     found = expected_precision_by_column(sealed, joint, rows)
-    told = {each.columns[0] for each in found}
+    estimable = {each.columns[0] for each in found}
     cross = None
     for pair in _pairs_by_association(joint):
-        if not told.issuperset(pair):
+        if not estimable.issuperset(pair):
             continue
         if cross is not None or time.monotonic() >= deadline:
             break
@@ -62,11 +60,11 @@ def analyst_view(sealed: SealedProtocol, joint: Joint, rows: int, seconds: float
             cross = expected_precision(sealed, joint, rows, pair)
         except SizeError:  # the next pair may be published earlier in a chain
             continue
-    return AnalystView(found, cross, tuple(at.name for at in joint.attributes if at.name not in told))
+    return AnalystView(found, cross, tuple(at.name for at in joint.attributes if at.name not in estimable))
 
 
 def _pairs_by_association(joint: Joint) -> Iterator[tuple[str, str]]:
-    """Pairs of columns, those that say most about each other first."""
+    """Pairs of columns, the strongest association first."""
     pairs = sorted(combinations(range(joint.m), 2), key=lambda pair: -_association(_table(joint, pair)))
     return ((joint.attributes[i].name, joint.attributes[j].name) for i, j in pairs)
 
@@ -78,26 +76,28 @@ def _table(joint: Joint, pair: tuple[int, int]) -> FloatArray:
 
 
 def _association(p: FloatArray) -> float:
-    """Cramér's V: 0 where two columns say nothing about each other, 1 where one tells the other."""
+    """Cramér's V: 0 for independent columns, 1 if one determines the other."""
     alone = np.outer(p.sum(axis=1), p.sum(axis=0))
     chi = float(((p - alone)[alone > 0] ** 2 / alone[alone > 0]).sum())
     return float(np.sqrt(chi / max(1, min(p.shape) - 1)))
 
 
-def shares_bars(told: ExpectedPrecision, orders: Orders = ()) -> BarChart:
-    """The shares of a column, or the largest cells of a cross table, and how near an estimate of each comes."""
-    alone = len(told.columns) == 1
-    names = [" × ".join(labels) for labels in told.labels]
-    attribute = Attribute(told.columns[0] if alone else "", tuple(names))
-    drawn = select_labels(attribute, told.shares, MOST_ROWS if alone else MOST_CELLS, orders if alone else ()).tolist()
-    low, high = np.maximum(told.shares - told.half_widths, 0.0), np.minimum(told.shares + told.half_widths, 1.0)
-    most = scale_end(high[drawn])
+def shares_bars(found: ExpectedPrecision, orders: Orders = ()) -> BarChart:
+    """The shares of a column, or the largest cells of a cross table, with the expected error of each estimate."""
+    alone, title = len(found.columns) == 1, " × ".join(found.columns)
+    names = [" × ".join(labels) for labels in found.labels]
+    attribute, most = (
+        (Attribute(title, tuple(names)), MOST_ROWS) if alone else (Attribute("", tuple(names)), MOST_CELLS)
+    )
+    drawn = select_labels(attribute, found.shares, most, orders if alone else ()).tolist()
+    low = np.maximum(found.shares - found.half_widths, 0.0)
+    high = np.minimum(found.shares + found.half_widths, 1.0)
+    end = scale_end(high[drawn])
     rows = []
     for i in drawn:
-        share = float(told.shares[i])
-        marks = (Mark("true", 0.0, share / most), Mark("told", float(low[i]) / most, float(high[i]) / most))
-        rows.append(Bar(names[i], marks, f"{format_percent(share)} ± {format_points(float(told.half_widths[i]))}"))
-    left = f" The {len(drawn)} largest of {len(names)} are drawn." if len(drawn) < len(names) else ""
-    title = " × ".join(told.columns)
-    said = f"{'Shares' if alone else 'Cells'} of {title}, and how near an estimate of each will come.{left}"
-    return BarChart(tuple(rows), select_keys(rows, KEYS), percent_ticks(most), said, title, "share ± points")
+        share = float(found.shares[i])
+        marks = (Mark("true", 0.0, share / end), Mark("told", float(low[i]) / end, float(high[i]) / end))
+        rows.append(Bar(names[i], marks, f"{format_percent(share)} ± {format_points(float(found.half_widths[i]))}"))
+    left = f" Shown: the {len(drawn)} largest of {len(names)}." if len(drawn) < len(names) else ""
+    text = f"{'Shares' if alone else 'Cells'} of {title}, with the 95 % interval of an estimate.{left}"
+    return BarChart(tuple(rows), select_keys(rows, KEYS), percent_ticks(end), text, title, "share ± points")

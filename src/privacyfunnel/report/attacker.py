@@ -1,11 +1,11 @@
-r"""What an attacker learns at worst, in percent: belief about each secret before, after, and what the promise allows.
+r"""What an attacker learns at worst: the probability of each secret before and after a record, and the limits.
 
-For every output y that the table can show, the belief that a person has secret s moves from p(s) to
+An output y changes the probability of secret s from p(s) to
 
 .. math:: p(s \mid y) = \sum_x p(s, x)\, q(y \mid x) \,/\, \sum_{s', x} p(s', x)\, q(y \mid x),
 
-and the page shows the least and the largest over all y. Where outputs are too many to go through it shows what the
-promise allows, and nothing else.
+and the page shows the smallest and the largest value over all y. If there are too many outputs to enumerate, it shows
+only the limits of the promise.
 """
 
 from __future__ import annotations
@@ -16,47 +16,47 @@ from dataclasses import dataclass
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray
+from privacyfunnel.formatting import format_percent
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Attribute, Joint
 from privacyfunnel.report.bars import Bar, BarChart, Mark, percent_ticks, scale_end, select_keys, select_labels
-from privacyfunnel.report.number_text import format_percent
 
-SHOWN_SECRETS = 24  # in a picture; all of them are in the list below it
-LISTED_SECRETS = 400  # in that list
-MOST_CHANCES = 2 * 10**6  # pairs of a value and an output it can become that are gone through: a second's work
+SHOWN_SECRETS = 24  # in the picture
+LISTED_SECRETS = 400  # in the list below it
+MOST_CHANCES = 2 * 10**6  # pairs of a value and a possible output: a second of work
 MOST_BELIEFS = 2 * 10**7  # pairs of a secret and an output
 KEYS = (
-    ("allowed", "allowed by the promise"),
-    ("seen", "after any record that can be published"),
+    ("allowed", "limits of the promise"),
+    ("seen", "after any possible record"),
     ("before", "before"),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Belief:
-    """The belief in one secret value: before, what the promise allows, and between what it lies after a record."""
+    """The probability of one secret value: before, its limits by the promise, and its range over all outputs."""
 
     secret: str
     prior: float
-    least: float  # allowed …
+    least: float  # limits of the promise
     most: float
-    lowest: float | None  # … and over all outputs; None where these were not gone through
+    lowest: float | None  # over all outputs; None if not enumerated
     highest: float | None
 
     @property
     def top(self) -> float:
-        """The largest belief that is known to be possible."""
+        """The largest probability over all outputs, or its limit."""
         return self.most if self.highest is None else self.highest
 
     @property
     def bottom(self) -> float:
-        """The least."""
+        """The smallest probability over all outputs, or its limit."""
         return self.least if self.lowest is None else self.lowest
 
 
 @dataclass(frozen=True, slots=True)
 class GuessingRates:
-    """How often the best guess of the secret is right: of somebody who sees nothing, the published or the original."""
+    """How often the best guess of the secret is right: without a record, with the published one, with the original."""
 
     blind: float
     published: float
@@ -65,19 +65,19 @@ class GuessingRates:
 
 @dataclass(frozen=True, slots=True)
 class AttackerView:
-    """What someone who sees one published record believes about the secret."""
+    """What somebody who sees one published record can infer about the secret."""
 
-    beliefs: tuple[Belief, ...]  # in the order in which they are shown
+    beliefs: tuple[Belief, ...]  # in display order
     guessing: GuessingRates | None
 
     @property
     def worst(self) -> Belief:
-        """The one that may rise furthest."""
+        """The belief that can rise furthest."""
         return max(self.beliefs, key=lambda belief: belief.top - belief.prior)
 
     @property
     def has_limit(self) -> bool:
-        """Whether the promise limits beliefs at all, and by how much is known."""
+        """Whether the promise limits beliefs."""
         return any(belief.least > 0.0 or belief.most < 1.0 for belief in self.beliefs)
 
 
@@ -103,7 +103,7 @@ def attacker_view(joint: Joint, sealed: SealedProtocol) -> AttackerView:
 
 
 def _secret_output_joint(joint: Joint, sealed: SealedProtocol) -> FloatArray | None:
-    """p(s, y), a column per output that can be published; None where there are too many."""
+    """p(s, y), a column per possible output; None if there are too many."""
     law = sealed.mechanism
     if law.sees_secret:
         listed = law.table_protocol
@@ -115,7 +115,7 @@ def _secret_output_joint(joint: Joint, sealed: SealedProtocol) -> FloatArray | N
 
 
 def beliefs_bars(shown: AttackerView, secret: str) -> BarChart:
-    """Every belief on one scale."""
+    """All beliefs on one scale."""
     beliefs = _commonest(shown.beliefs)
     most = scale_end(np.array([max(b.top, b.most if shown.has_limit else 0.0, b.prior) for b in beliefs]))
     rows = []
@@ -124,21 +124,18 @@ def beliefs_bars(shown: AttackerView, secret: str) -> BarChart:
         if b.lowest is not None and b.highest is not None:
             marks.append(Mark("seen", b.lowest / most, b.highest / most))
         marks.append(Mark("before", b.prior / most, b.prior / most))
-        said = (
-            f"{format_percent(b.prior)} → {format_percent(b.top, up=True)}"
-            if b.highest is not None or shown.has_limit
-            else ""
-        )
-        rows.append(Bar(b.secret, tuple(marks), said or format_percent(b.prior)))
+        known = b.highest is not None or shown.has_limit
+        after = f" → {format_percent(b.top, up=True)}" if known else ""
+        rows.append(Bar(b.secret, tuple(marks), f"{format_percent(b.prior)}{after}"))
     left = len(shown.beliefs) - len(beliefs)
-    more = f" The {len(beliefs)} commonest of {len(shown.beliefs)} values are drawn." if left else ""
+    more = f" Shown: the {len(beliefs)} most frequent of {len(shown.beliefs)} values." if left else ""
     reached = shown.worst.highest is not None
-    after = "after the record that raises it most" if reached else "at most, by the promise"
+    after = "after the record that raises it most" if reached else "the limit of the promise"
     return BarChart(
         tuple(rows),
         select_keys(rows, KEYS),
         percent_ticks(most),
-        f"The belief that a person has each value of {secret}, before and {after}.{more}",
+        f"Probability that a person has each value of {secret}: before, and {after}.{more}",
         secret,
         "before → at most",
     )
@@ -150,25 +147,24 @@ def _commonest(beliefs: Sequence[Belief]) -> list[Belief]:
 
 
 def worst_sentence(shown: AttackerView, secret: str) -> str:
-    """The worst that can happen, in one sentence with numbers from this data."""
+    """The worst case on this table, in one or two sentences."""
     b = shown.worst
     if b.highest is None and not shown.has_limit:
         return ""
     allowed = ""
     if shown.has_limit and b.highest is not None:
-        allowed = f" The promise would allow {format_percent(b.most, up=True)}."
+        allowed = f" The promise allows {format_percent(b.most, up=True)}."
+    after, before = format_percent(b.top, up=True), format_percent(b.prior)
     return (
-        "Whoever sees a person's published record, and knows nothing else of them, can become "
-        f"{format_percent(b.top, up=True)} sure, and no surer, that their {secret} is {b.secret}; before, it was "
-        f"{format_percent(b.prior)}.{allowed}"
+        f"Somebody who sees a person's published record, and knows nothing else of them, is at most {after} sure that "
+        f"their {secret} is {b.secret}. Before, it was {before}.{allowed}"
     )
 
 
 def guessing_sentence(found: GuessingRates, secret: str) -> str:
-    """How often a guess is right, in one sentence."""
+    """How often a guess is right."""
     return (
-        f"Whoever has to guess a person's {secret} is right {format_percent(found.blind)} of the time without "
-        "any record, "
-        f"{format_percent(found.published)} with the published one, and {format_percent(found.original)} with "
-        "the original one."
+        f"The best guess of a person's {secret} is right in {format_percent(found.blind)} of cases without a record, "
+        f"{format_percent(found.published, up=True)} with the published record, and "
+        f"{format_percent(found.original)} with the original record."
     )

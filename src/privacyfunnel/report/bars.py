@@ -1,20 +1,22 @@
-"""Bars as a page draws them: rows of a name, marks on a track, and a figure. Names are text of the page, and wrap."""
+"""Bar charts in HTML: rows of a name, marks on a track, and a figure; and the style sheet of all pages."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.formatting import format_percent
 from privacyfunnel.model.joint import Attribute
 from privacyfunnel.model.uses.ordinal_scale import Orders, display_positions
-from privacyfunnel.report.number_text import format_percent
 from privacyfunnel.report.svg import Scale
 
-Key = tuple[str, str]  # how a mark looks, and what it means
+Key = tuple[str, str]  # the class of a mark in the style sheet, and what it means
+STYLE: str = files("privacyfunnel.report").joinpath("style.css").read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,7 @@ class Mark:
 
     @property
     def css(self) -> str:
-        """Where it stands; what is only a place has the width that the style sheet gives it."""
+        """Its place; a mark without width has the width of the style sheet."""
         start, end = min(max(self.start, 0.0), 1.0), min(max(self.end, 0.0), 1.0)
         wide = f";width:{100 * (end - start):.2f}%" if end > start else ""
         return f"left:{100 * start:.2f}%{wide}"
@@ -45,7 +47,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class BarChart:
-    """Rows on one scale, what their marks mean, and what they show in words."""
+    """Rows on one scale, the meaning of their marks, and a description."""
 
     rows: tuple[Bar, ...]
     keys: tuple[Key, ...]
@@ -56,7 +58,7 @@ class BarChart:
 
 
 def percent_ticks(most: float) -> tuple[tuple[float, str], ...]:
-    """Round shares from 0 to `most`, as places on a track and in percent.
+    """Round shares from 0 to `most`: places on a track, and labels in percent.
 
     >>> percent_ticks(0.47)
     ((0.0, '0 %'), (0.425..., '20 %'), (0.851..., '40 %'))
@@ -65,7 +67,7 @@ def percent_ticks(most: float) -> tuple[tuple[float, str], ...]:
 
 
 def select_labels(attribute: Attribute, shares: FloatArray, most: int, orders: Orders = ()) -> IntArray:
-    """Which labels to show, at most so many: the largest; in their own order where they have one, else by share."""
+    """The largest labels, at most so many; ordered by their own scale if they have one, else by share."""
     largest = np.argsort(-shares, kind="stable")[:most]
     where = display_positions(attribute, orders)
     if where is None:
@@ -74,7 +76,7 @@ def select_labels(attribute: Attribute, shares: FloatArray, most: int, orders: O
 
 
 def divide_track(chances: FloatArray, names: Sequence[str], own: int | None, least: float = 0.005) -> tuple[Mark, ...]:
-    """A whole track divided by chances: one's own first, then the two likeliest others, and all the rest together."""
+    """A track divided by probabilities: the own value, the two likeliest others, and all others together."""
     others = [int(x) for x in np.argsort(-chances, kind="stable") if int(x) != own and chances[x] >= least]
     parts = [] if own is None or chances[own] < least else [("own", float(chances[own]), names[own])]
     parts += [(look, float(chances[x]), names[x]) for look, x in zip(("next", "third"), others, strict=False)]
@@ -88,22 +90,22 @@ def divide_track(chances: FloatArray, names: Sequence[str], own: int | None, lea
     return tuple(marks)
 
 
-NAMED = 0.18  # a part of a track at least this wide has its name in it
+NAMED = 0.18  # least width of a part that carries its name
 DIVIDED: tuple[Key, ...] = (
-    ("own", "the value that is shown"),
-    ("next", "the next likeliest"),
-    ("third", "a third"),
-    ("rest", "any other"),
+    ("own", "the value shown"),
+    ("next", "second likeliest"),
+    ("third", "third likeliest"),
+    ("rest", "all others"),
 )
 
 
 def select_keys(rows: Sequence[Bar], keys: Sequence[Key]) -> tuple[Key, ...]:
-    """Those of the keys that some row needs."""
+    """The keys whose marks some row has."""
     used = {mark.look for row in rows for mark in row.marks}
     return tuple(key for key in keys if key[0] in used)
 
 
 def scale_end(*shares: FloatArray) -> float:
-    """Where a scale ends that holds these shares: a little beyond the largest, and never beyond all."""
+    """The end of a scale for these shares: a little above the largest, at most 1."""
     most = max((float(np.nanmax(part)) for part in shares if len(part)), default=1.0)
     return min(1.0, 1.05 * most) if math.isfinite(most) and most > 0 else 1.0

@@ -1,4 +1,4 @@
-"""What is changed and what is exact: how often rows show their own value, and what a shown value stands for."""
+"""What was changed: how often rows show their own value, and P(original value | shown value)."""
 
 from __future__ import annotations
 
@@ -9,43 +9,43 @@ import numpy as np
 
 from privacyfunnel.arrays import FloatArray, nonzero_entries
 from privacyfunnel.errors import SizeError
+from privacyfunnel.formatting import format_percent
 from privacyfunnel.mechanisms.mechanism import check_table_size
 from privacyfunnel.mechanisms.outcomes import outcome_codes
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Attribute, Joint
 from privacyfunnel.model.uses.ordinal_scale import Orders, display_positions
 from privacyfunnel.report.bars import DIVIDED, Bar, BarChart, divide_track, select_keys
-from privacyfunnel.report.number_text import format_percent
 
-SHOWN_OUTPUTS = 24  # rows of a picture; more cannot be read
-CERTAIN = 1 - 1e-9  # the chance from which on an output stands for one value only: the rest is rounding
-PUBLIC_PLACES = 2  # of a chance on a public page: whole percents, far fewer digits than the protocol file has
+SHOWN_OUTPUTS = 24  # rows of a picture
+CERTAIN = 1 - 1e-9  # an output above it determines one value; the rest is rounding error
+PUBLIC_PLACES = 2  # of a probability on a public page: whole percents
 WHOLE = ((0.0, "0 %"), (0.5, "50 %"), (1.0, "100 %"))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShownValue:
-    """Something that a column can show, and what it stands for."""
+    """A value or code that a column can show, and the posterior of the original value."""
 
     name: str
-    value: int | None  # the column's own value that it is, if any
+    value: int | None  # the column's value with the same name, if any
     share: float  # of all rows
     posterior: FloatArray  # p(value | this)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Change:
-    """One published column: what its rows show, and what that stands for."""
+    """One published column: what its rows show, and how much of it is unchanged."""
 
     column: Attribute
-    own: float | None  # the chance that a row shows its own value; None where what is shown is no value
-    exact: float  # the share of rows whose output stands for one value of this column only
+    own: float | None  # P(a row shows its own value); None if no output is a value
+    exact: float  # share of rows whose output determines the value
     outputs: tuple[ShownValue, ...]  # the most frequent first
-    by_code: bool  # whether each of them is one output; else outputs that show the same are taken together
+    by_code: bool  # whether each is one output; otherwise outputs with one name are pooled
 
 
 def changes(joint: Joint, sealed: SealedProtocol) -> tuple[Change, ...]:
-    """Every published column; none where what is published is sets of values, or takes too large a table."""
+    """One entry per published column; none for sets of values or if the table is too large."""
     try:
         found = _collect_changes(joint, sealed)
     except SizeError:
@@ -94,7 +94,7 @@ def _change(column: Attribute, p_vy: FloatArray, names: Sequence[str], codes: Se
 
 
 def change_bars(change: Change, orders: Orders = ()) -> BarChart:
-    """What each value that is shown stands for, a divided bar each."""
+    """A bar per shown value, divided by the posterior of the original value."""
     drawn = list(change.outputs[:SHOWN_OUTPUTS])
     where = display_positions(change.column, orders)
     if where is not None and all(each.value is not None for each in drawn):
@@ -105,19 +105,19 @@ def change_bars(change: Change, orders: Orders = ()) -> BarChart:
     ]
     what = "outcome code" if change.by_code else "value"
     left = len(change.outputs) - len(drawn)
-    more = f" The {len(drawn)} most frequent of {len(change.outputs)} are drawn." if left else ""
+    more = f" Shown: the {len(drawn)} most frequent of {len(change.outputs)}." if left else ""
     return BarChart(
         tuple(rows),
         select_keys(rows, DIVIDED),
         WHOLE,
-        f"Each {what} that {change.column.name} shows, divided by what those records were originally.{more}",
+        f"Each published {what} of {change.column.name}, divided by the original values of those records.{more}",
         "published as",
         "of all rows",
     )
 
 
 def public_bars(sealed: SealedProtocol) -> BarChart | None:
-    """How each original value is published, by the public channel in whole percents; None where it has too many."""
+    """P(published | original) in whole percents; None if there are too many values."""
     listed = sealed.mechanism.table_protocol
     domain = sealed.domain
     if listed is None or len(domain.combos) > SHOWN_OUTPUTS:
@@ -129,20 +129,20 @@ def public_bars(sealed: SealedProtocol) -> BarChart | None:
         name = " & ".join(labels)
         chances = channel[x] / max(float(channel[x].sum()), 1e-300)
         own = outputs.index(name) if name in outputs else None
-        rows.append(Bar(name, divide_track(chances, outputs, own), f"{100 * float(channel[x].max()):.0f} %"))
+        rows.append(Bar(name, divide_track(chances, outputs, own), format_percent(float(channel[x].max()))))
     return BarChart(
         tuple(rows),
         select_keys(
             rows,
             (
-                ("own", "published as it is"),
-                ("next", "the likeliest other"),
-                ("third", "the next"),
-                ("rest", "any other"),
+                ("own", "unchanged"),
+                ("next", "likeliest other"),
+                ("third", "next likeliest"),
+                ("rest", "all others"),
             ),
         ),
         WHOLE,
-        "Each original value, divided by what it is published as; a name with | between stands for several values.",
+        "Each original value, divided by what it is published as. A name with | stands for several values.",
         "original value",
         "likeliest",
     )

@@ -1,4 +1,4 @@
-"""What this privacy costs: what every method keeps of the same table at other sizes of the promise, and the bound."""
+"""The cost picture: information kept against ε on this table, for every method, with proved bounds."""
 
 from __future__ import annotations
 
@@ -7,34 +7,52 @@ from dataclasses import replace
 
 from privacyfunnel.designs.curve import Curve, Point, curve, enforce_monotonicity
 from privacyfunnel.designs.methods import Effort
+from privacyfunnel.formatting import format_nats, format_number
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
-from privacyfunnel.report.colours import EVERYTHING, LINES, RED
-from privacyfunnel.report.svg import LINE, MARKS, Picture, Scale, extent, frame, legend, line, mark, polyline, svg
+from privacyfunnel.report.svg import (
+    EVERYTHING,
+    LINE,
+    LINES,
+    MARKS,
+    RED,
+    Picture,
+    Scale,
+    extent,
+    frame,
+    legend,
+    line,
+    mark,
+    polyline,
+    svg,
+)
 
-WIDTH = 390.0  # points: about a phone's, so that letters keep their size there
-MOST_INPUTS, MOST_IN_TWO = 120, 400  # inputs for which a curve is drawn; more of them where the secret has two values
-SIZES = (0.1, 0.25, 0.5, 1.0, 2.0, 3.0)  # the ε of its curve, besides the chosen one: enough to see the bend
-LOOSE = Effort(gap=1e-3, time_limit=1.0)  # a curve is looked at, not published: a thousandth of a nat is enough
-SECONDS = 2.5  # for all of it: a point that has not begun by then is not drawn
-BEST = "optimal"  # the line that no other exceeds
+WIDTH = 390.0  # points: about the width of a phone, so that letters keep their size there
+MOST_INPUTS, MOST_INPUTS_TWO_SECRETS = 120, 400  # inputs up to which a curve is drawn
+SIZES = (0.1, 0.25, 0.5, 1.0, 2.0, 3.0)  # ε of the curve, besides the chosen one
+LOOSE = Effort(gap=1e-3, time_limit=1.0)  # of one point: a thousandth of a nat cannot be seen in the picture
+SECONDS = 2.5  # of all points: those that have not begun by then are left out
+BEST = "optimal"  # the method that no other exceeds
+
+
+def is_small(joint: Joint, inputs: int) -> bool:
+    """Whether a curve with so many inputs takes seconds, not minutes."""
+    return inputs <= (MOST_INPUTS_TWO_SECRETS if joint.c == 2 else MOST_INPUTS)
 
 
 def cost_curve(
     joint: Joint, sealed: SealedProtocol, effort: Effort = LOOSE, known: Sequence[Point] = ()
 ) -> Curve | None:
-    """What every method keeps on this very data, at the usual ε and the chosen one; None where it would take long.
+    """What every method keeps at the usual ε and the chosen one; None if it would take long. Solves up to 28 problems.
 
-    Points that are known from the release are not solved again.
+    The `known` points are not solved again.
     """
-    inputs = joint.a * (joint.c if sealed.sees_secret else 1)
-    if inputs > (MOST_IN_TWO if joint.c == 2 else MOST_INPUTS):
+    if not is_small(joint, joint.a * (joint.c if sealed.sees_secret else 1)):
         return None
-    sizes = sorted({*SIZES, sealed.promise.epsilon} - {0.0})
     found = curve(
         joint,
         sealed.promise,
-        epsilons=sizes,
+        epsilons=sorted({*SIZES, sealed.promise.epsilon} - {0.0}),
         sees_secret=sealed.sees_secret,
         effort=effort,
         known=known,
@@ -45,9 +63,9 @@ def cost_curve(
 
 
 def _raise_to_release(found: Curve, epsilon: float, kept: float) -> Curve:
-    """The curve with what this release keeps: the best method keeps no less, there and at every larger ε.
+    """The curve with the best method raised to this release, from its ε on.
 
-    Only a search that was cut short is mended by this: every method's protocol is one that the best may choose.
+    The optimum may choose every other method's protocol; only a search that was cut short is below one.
     """
     best = [p for p in found.points if p.name == BEST]
     raised = [replace(p, utility=max(p.utility or 0.0, kept)) if p.epsilon == epsilon else p for p in best]
@@ -56,7 +74,7 @@ def _raise_to_release(found: Curve, epsilon: float, kept: float) -> Curve:
 
 
 def costs_picture(found: Curve, method: str, epsilon: float, kept: float) -> Picture:
-    """Information kept against ε, with the chosen point marked."""
+    """Information kept against ε, with this release marked."""
     most = max([found.entropy, kept, *(p.bound or 0.0 for p in found.points)])
     bottom, left = 210.0, 50.0
     across = Scale(0.0, 1.04 * max([*found.epsilons, epsilon]), left, WIDTH - 8)
@@ -73,7 +91,7 @@ def costs_picture(found: Curve, method: str, epsilon: float, kept: float) -> Pic
         proved = [p for p in points if p.bound is not None]
         parts += [mark("dash", across(p.epsilon), up(p.bound or 0.0), colour, size=12) for p in proved]
         if proved:
-            entries.append((mark("dash", 0, 0, colour, size=12), f"proved: {name} keeps no more"))
+            entries.append((mark("dash", 0, 0, colour, size=12), f"proved upper bound of {name}"))
     parts.append(mark("star", across(epsilon), up(kept), RED, size=14))
     entries.append((mark("star", 0, 0, RED, size=12), "this release"))
     columns = 2 if max(extent(text, 9.5) for _, text in entries) < WIDTH / 2 - 30 else 1
@@ -83,15 +101,14 @@ def costs_picture(found: Curve, method: str, epsilon: float, kept: float) -> Pic
     return Picture(
         "costs",
         svg(WIDTH, height + LINE * (rows - 1) + 12, [*parts, *signs]),
-        f"Information kept against ε, out of {found.entropy:.2f} nats. "
+        f"Information kept against ε, out of {format_nats(found.entropy)}. "
         f"{_compare_with_best(found, method, epsilon, kept)}",
     )
 
 
 def _compare_with_best(found: Curve, method: str, epsilon: float, kept: float) -> str:
-    """This release beside the best that was found at its ε."""
-    mine = f"This release ({method}, ε = {epsilon:g}) keeps {kept:.3f} nats"
+    mine = f"This release ({method}, ε = {format_number(epsilon)}) keeps {format_nats(kept, down=True)}"
     best = max((p.utility or 0.0 for p in found.points if p.epsilon == epsilon), default=kept)
     if best <= kept + 5e-4:
-        return f"{mine}, the most of all that were tried."
-    return f"{mine}; the best that was found at that ε keeps {best:.3f}."
+        return f"{mine}, the most of all methods."
+    return f"{mine}; the best method at this ε keeps {format_nats(best, down=True)}."

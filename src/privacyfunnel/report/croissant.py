@@ -1,7 +1,7 @@
-"""A release as catalogues of data sets describe one: Croissant 1.0, with its vocabulary for responsible use.
+"""The description of a release for data catalogues: Croissant 1.0 with its responsible-AI vocabulary.
 
-It is public: columns, formats and a fingerprint of the table that is published, what was promised about the secret, and
-what was not. Nothing in it depends on the rows but by what the public files say.
+It is public. It states columns, format and SHA-256 of the published table, the promise and its limits, and no figure
+that depends on exact counts.
 """
 
 from __future__ import annotations
@@ -11,49 +11,28 @@ import json
 from pathlib import Path
 from typing import Any
 
+from privacyfunnel.formatting import format_number
 from privacyfunnel.release.release_files import STEM
 from privacyfunnel.release.sanitise import Release
 from privacyfunnel.report import statements
 from privacyfunnel.report.statements import Occasion
 from privacyfunnel.tables.readers.table_files import open_table, table_suffix
 
-CONTEXT = {
+_TERMS = """citeAs column equivalentProperty extract field fileProperty fileObject fileSet format includes isLiveDataset
+jsonPath key md5 parentField path recordSet references regex repeated replace samplingRate separator source subField
+transform"""
+CONTEXT: dict[str, Any] = {
     "@language": "en",
     "@vocab": "https://schema.org/",
-    "citeAs": "cr:citeAs",
-    "column": "cr:column",
-    "conformsTo": "dct:conformsTo",
     "cr": "http://mlcommons.org/croissant/",
     "rai": "http://mlcommons.org/croissant/RAI/",
+    "dct": "http://purl.org/dc/terms/",
+    "sc": "https://schema.org/",
+    "conformsTo": "dct:conformsTo",
     "data": {"@id": "cr:data", "@type": "@json"},
     "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
-    "dct": "http://purl.org/dc/terms/",
-    "equivalentProperty": "cr:equivalentProperty",
     "examples": {"@id": "cr:examples", "@type": "@json"},
-    "extract": "cr:extract",
-    "field": "cr:field",
-    "fileProperty": "cr:fileProperty",
-    "fileObject": "cr:fileObject",
-    "fileSet": "cr:fileSet",
-    "format": "cr:format",
-    "includes": "cr:includes",
-    "isLiveDataset": "cr:isLiveDataset",
-    "jsonPath": "cr:jsonPath",
-    "key": "cr:key",
-    "md5": "cr:md5",
-    "parentField": "cr:parentField",
-    "path": "cr:path",
-    "recordSet": "cr:recordSet",
-    "references": "cr:references",
-    "regex": "cr:regex",
-    "repeated": "cr:repeated",
-    "replace": "cr:replace",
-    "samplingRate": "cr:samplingRate",
-    "sc": "https://schema.org/",
-    "separator": "cr:separator",
-    "source": "cr:source",
-    "subField": "cr:subField",
-    "transform": "cr:transform",
+    **{term: f"cr:{term}" for term in _TERMS.split()},
 }
 CONFORMS = ["http://mlcommons.org/croissant/1.0", "http://mlcommons.org/croissant/RAI/1.0"]
 FORMATS = {
@@ -64,13 +43,12 @@ FORMATS = {
     ".arrow": "application/vnd.apache.arrow.file",
 }
 ANY_FORMAT = "application/octet-stream"
-READ_AT_ONCE = 1 << 20  # bytes
 
 
 def description(release: Release, occasion: Occasion) -> str:
-    """The text of croissant.json, for a release whose table is a file."""
+    """The text of croissant.json, for a release in a file."""
     table = Path(release.table)
-    name = f"{STEM}{table_suffix(table)}"
+    name, promise = f"{STEM}{table_suffix(table)}", release.sealed.promise
     secret, columns = statements.secret_name(release.sealed), statements.column_names(release.sealed)
     how = statements.publication_statement(release.sealed, drawn=False)
     return json.dumps(
@@ -88,9 +66,7 @@ def description(release: Release, occasion: Occasion) -> str:
                     "@type": "cr:FileObject",
                     "@id": name,
                     "name": name,
-                    "description": "The sanitised rows, in a random order."
-                    if not release.kept_order
-                    else "The sanitised rows, in the order of the table.",
+                    "description": f"The sanitised rows, {'in table order' if release.kept_order else 'shuffled'}.",
                     "contentUrl": name,
                     "encodingFormat": FORMATS.get(table.suffix, ANY_FORMAT),
                     "sha256": _sha256(table),
@@ -105,17 +81,14 @@ def description(release: Release, occasion: Occasion) -> str:
                 }
             ],
             "rai:personalSensitiveInformation": [
-                f"{secret}: not published; {release.sealed.promise.name} of ε = {release.sealed.promise.epsilon:g} is "
-                "promised about it.",
-                f"{columns}: randomised, and not protected by themselves.",
-                *([f"{', '.join(release.kept)}: published as they are, unprotected."] if release.kept else []),
+                f"{secret}: not published; {promise.name} with ε = {format_number(promise.epsilon)} is promised.",
+                f"{columns}: randomised, not protected themselves.",
+                *([f"{', '.join(release.kept)}: published unchanged, unprotected."] if release.kept else []),
             ],
             "rai:dataManipulationProtocol": f"{how} Made with privacyfunnel.",
-            "rai:dataLimitations": list(release.not_promised),
+            "rai:dataLimitations": [occasion.wording(sentence) for sentence in release.not_promised],
             "rai:dataUseCases": [statements.FOR_ANALYSTS],
-            "rai:dataBiases": [
-                "Values are randomised on purpose. Shares that are counted without regard to that are biased."
-            ],
+            "rai:dataBiases": ["Values are randomised on purpose. Shares counted directly from them are biased."],
         },
         ensure_ascii=False,
         indent=2,
@@ -124,7 +97,7 @@ def description(release: Release, occasion: Occasion) -> str:
 
 def _field(column: str, file: str, release: Release) -> dict[str, Any]:
     published = [at.name for at in release.sealed.domain.attributes]
-    about = "randomised" if column in published else "as it was" if column in release.kept else "an outcome of the draw"
+    about = "randomised" if column in published else "unchanged" if column in release.kept else "outcome code"
     return {
         "@type": "cr:Field",
         "@id": f"rows/{column}",
@@ -136,8 +109,5 @@ def _field(column: str, file: str, release: Release) -> dict[str, Any]:
 
 
 def _sha256(path: Path) -> str:
-    found = hashlib.sha256()
     with path.open("rb") as file:
-        while piece := file.read(READ_AT_ONCE):
-            found.update(piece)
-    return found.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -14,6 +14,10 @@ from dataclasses import dataclass
 from html import escape
 
 INK = "currentColor"
+# Readable on light and on dark pages.
+TEAL, BLUE, RED, AMBER, VIOLET, GREY = "#1b8a6b", "#3b82b5", "#d1495b", "#d99000", "#8f6fc9", "#7b868b"
+LINES = (TEAL, BLUE, RED, AMBER, VIOLET, GREY)  # of methods, in the order of the table
+EVERYTHING = "#999999"  # H(X), the line that nothing exceeds
 LETTER, WIDE_LETTER = 0.56, 1.0  # of the size: how wide a letter is, about, and one of a script with wide letters
 _UNWRITABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")  # no XML may hold these
 ROUND = (1.0, 2.0, 2.5, 5.0, 10.0)  # ticks stand at these times a power of ten

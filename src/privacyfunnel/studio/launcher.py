@@ -10,9 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from privacyfunnel.errors import ParameterError
+from privacyfunnel.hints import hint
 from privacyfunnel.studio.choices import TableFile
 from privacyfunnel.studio.guard import Keys
-from privacyfunnel.studio.private_folder import PrivateFolder, open_private_folder
+from privacyfunnel.studio.sessions import PrivateFolder, open_private_folder
 from privacyfunnel.studio.task_pool import TaskPool
 
 
@@ -33,7 +34,7 @@ def run(table: Path | None, *, port: int, browser: bool, say: Callable[[str], No
         here = bind_socket(port)
     except OSError as error:
         raise ParameterError(
-            f"Port {port} must be free on this machine; it is not. Leave out --port to have a free one."
+            f"Port {port} must be free on this machine; it is not. Leave out {hint('port')} to use a free one."
         ) from error
     crew = TaskPool()
     with here, open_private_folder() as where:

@@ -7,22 +7,34 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from privacyfunnel.report.colours import AMBER, GREY, RED, TEAL
-from privacyfunnel.report.cost_picture import LOOSE, MOST_IN_TWO, MOST_INPUTS, costs_picture
-from privacyfunnel.report.svg import Picture, Scale, line, mark, rectangle, shorten, svg, text_element
+from privacyfunnel.formatting import format_factor, format_percent
+from privacyfunnel.report.cost_picture import LOOSE, costs_picture, is_small
+from privacyfunnel.report.svg import (
+    AMBER,
+    GREY,
+    RED,
+    TEAL,
+    Picture,
+    Scale,
+    line,
+    mark,
+    rectangle,
+    shorten,
+    svg,
+    text_element,
+)
 
 if TYPE_CHECKING:
-    from privacyfunnel.studio.tasks.today_task import TableLeaks
+    from privacyfunnel.studio.tasks.scan_tasks import TableLeaks
     from privacyfunnel.tables.coding.exploration import Histogram
 
 __all__ = [
     "LOOSE",
-    "MOST_INPUTS",
-    "MOST_IN_TWO",
     "Picture",
     "bars_picture",
     "costs_picture",
     "intervals_picture",
+    "is_small",
     "leaks_picture",
 ]
 
@@ -58,7 +70,7 @@ def bars_picture(column: str, held: Histogram, edges: Sequence[float] = ()) -> P
     return Picture(
         "bars",
         svg(WIDTH, bottom + 18, parts),
-        f"How the numbers of {shorten(column, 60)} lie between {held.low:g} and {held.high:g}{cut}.",
+        f"Histogram of {shorten(column, 60)} from {held.low:g} to {held.high:g}{cut}.",
     )
 
 
@@ -79,7 +91,7 @@ def leaks_picture(found: TableLeaks) -> Picture:
         factor = math.inf if each.epsilon is None or each.epsilon > 50 else math.exp(each.epsilon)
         colour = (TEAL if each.keeps else RED if math.isinf(factor) else AMBER) if each.chosen else GREY
         end = across(min(factor, MOST_FACTOR)) + (8 if factor > MOST_FACTOR else 0)
-        said = "no limit" if math.isinf(factor) else f"×{factor:.1f}"
+        said = "no bound" if math.isinf(factor) else f"×{format_factor(each.epsilon or 0.0)}"
         parts += [
             text_element(left - 5, top + PITCH / 2, shorten(each.column, 20), size=10, anchor="end"),
             rectangle(left, top + 3, max(end - left, 1.5), PITCH - 6, colour),
@@ -89,8 +101,8 @@ def leaks_picture(found: TableLeaks) -> Picture:
     return Picture(
         "leaks",
         svg(WIDTH, EDGE + PITCH * len(shown) + 18, parts),
-        f"By which factor seeing each column of a person moves a belief about {shorten(found.secret, 60)} at worst, "
-        f"published as it is. {endless} of {len(shown)} columns have no limit. Chosen ones are coloured, others grey.",
+        f"Largest factor by which a person's value in each unchanged column changes the belief about "
+        f"{shorten(found.secret, 60)}. {endless} of {len(shown)} columns have no bound. Chosen columns are coloured.",
     )
 
 
@@ -113,7 +125,7 @@ def intervals_picture(name: str, caption: str, shown: Sequence[ShareInterval]) -
     for tick in across.ticks(5):
         parts += [
             line(across(tick), EDGE, across(tick), bottom, faint=0.15),
-            text_element(across(tick), bottom + 9, f"{100 * tick:.6g} %", size=9, anchor="middle"),
+            text_element(across(tick), bottom + 9, format_percent(tick), size=9, anchor="middle"),
         ]
     for row, each in enumerate(shown):
         y = EDGE + LINE * (row + 0.5)

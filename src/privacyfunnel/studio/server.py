@@ -19,20 +19,21 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from privacyfunnel.errors import PrivacyFunnelError
 from privacyfunnel.hints import word_for_command_line
-from privacyfunnel.report.stylesheet import STYLE
+from privacyfunnel.report.bars import STYLE
 from privacyfunnel.studio.choices import Choices, TableFile
 from privacyfunnel.studio.guard import Guard, Keys
-from privacyfunnel.studio.pages import OTHERS, PAGES, WAY, table_page
+from privacyfunnel.studio.pages import OTHERS, PAGES, WAY
 from privacyfunnel.studio.pages.page_definition import PageRequest, StudioPage
-from privacyfunnel.studio.private_folder import PrivateFolder
-from privacyfunnel.studio.sessions import Session, Sessions
-from privacyfunnel.studio.task_pool import DONE, FAILED, STOPPED, Job, TaskPool
-from privacyfunnel.studio.tasks.progress_messages import fault_message
+from privacyfunnel.studio.pages.table_pages import choose_table
+from privacyfunnel.studio.sessions import PrivateFolder, Session, Sessions
+from privacyfunnel.studio.task_pool import DONE, FAILED, STOPPED, Job, TaskPool, fault_message
 from privacyfunnel.studio.text_filters import environment
-from privacyfunnel.tables.readers.table_files import table_suffix
+from privacyfunnel.tables.readers.formats import FOREIGN, SUFFIXES
+from privacyfunnel.tables.readers.table_files import match_suffix
 
 LARGEST_FORM = 1 << 22  # bytes; a table of ten thousand columns has a form of some hundred kilobytes
 LARGEST_UPLOAD = 1 << 32  # bytes
+UPLOADED = (".json", *SUFFIXES, *FOREIGN)  # ends of names that an uploaded file keeps
 SLOTS = ("table", "protocol", "sanitised", "rules", "original", "drawn")  # what files may be uploaded as
 LOOK = "look.css"  # the report's own style: one look for all pages
 STATIC = {LOOK: "text/css", "studio.css": "text/css", "studio.js": "text/javascript"}
@@ -202,7 +203,7 @@ class Studio:
         if session is None or slot not in SLOTS:
             return Response("", 404)
         name = Path(unquote(request.headers.get("x-file-name", ""))).name or "table.csv"
-        suffix = ".json" if name.lower().endswith(".json") else table_suffix(Path(name)) or ".csv"
+        suffix = match_suffix(Path(name), UPLOADED) or ".csv"
         path, file = self.place.new_file(f"upload{suffix}")
         size = 0
         try:
@@ -221,7 +222,7 @@ class Studio:
             os.close(file)
         source = TableFile(path, name, uploaded=True)
         if slot == "table":
-            table_page.choose_table(session, source)
+            choose_table(session, source)
         else:
             session.beside[slot] = source
         return JSONResponse({"sentence": ""})

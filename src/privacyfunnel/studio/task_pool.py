@@ -17,8 +17,7 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import Any
 
-from privacyfunnel.studio.tasks.progress_messages import ENOUGH, fault_message
-
+ENOUGH = "enough"  # the message that accepts the best result so far
 WORKING, DONE, FAILED, STOPPED = "working", "done", "failed", "stopped"
 MOST_IDLE = 2  # processes that wait for work
 PATIENCE = 3.0  # seconds that a process gets to tidy up before it is killed
@@ -161,3 +160,26 @@ def _end_process(process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+
+
+def fault_message(error: Exception) -> str:
+    """What is said of a foreign error, whose own text may quote the data."""
+    return f"{type(error).__name__}: this is a fault of privacyfunnel. Please report it."
+
+
+class ProgressReporter:
+    """A task's side of the line to whoever waits for it."""
+
+    def __init__(self, line: Connection) -> None:
+        self._line, self._enough = line, False
+
+    def __call__(self, name: str, what: Any) -> None:
+        """Tell something of a kind; the last of each kind counts."""
+        self._line.send(("said", name, what))
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether somebody said that what there is will do."""
+        while not self._enough and self._line.poll():
+            self._enough = self._line.recv() == ENOUGH
+        return self._enough

@@ -12,6 +12,14 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from privacyfunnel.formatting import (
+    format_count,
+    format_epsilon,
+    format_number,
+    format_percent,
+    format_places,
+    format_points,
+)
 from privacyfunnel.report.svg import shorten
 
 LONGEST = 120  # letters of a word
@@ -60,5 +68,7 @@ def environment(**known: Any) -> Environment:
         lstrip_blocks=True,
     )
     found.filters |= {"brief": shorten_label, "exact": escape_exactly, "drawn": safe_picture}
+    found.filters |= {"percent": format_percent, "points": format_points, "number": format_number}
+    found.filters |= {"epsilon": format_epsilon, "count": format_count, "places": format_places}
     found.globals |= known
     return found

@@ -12,9 +12,8 @@ from types import FrameType
 from typing import Any
 
 from privacyfunnel.errors import PrivacyFunnelError
-from privacyfunnel.studio.task_pool import DONE, FAILED
+from privacyfunnel.studio.task_pool import DONE, ENOUGH, FAILED, ProgressReporter, fault_message
 from privacyfunnel.studio.tasks import TASKS
-from privacyfunnel.studio.tasks.progress_messages import ENOUGH, ProgressReporter, fault_message
 
 
 def main(parent: int, file: int) -> None:

@@ -1,6 +1,5 @@
 """How the bound rises: by proofs at prices, and where those cannot prove enough in time, by simpler problems."""
 
-import time
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
@@ -8,7 +7,7 @@ import numpy as np
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine.bounds.side_channels import ConditionalEntropyBound, RunFactory, SideChannels
-from privacyfunnel.engine.clock import Clock
+from privacyfunnel.engine.clock import Clock, now
 from privacyfunnel.engine.problem import Problem, Proof
 from privacyfunnel.engine.reductions.coarsen import merge_similar, narrow_parts, relax_parts
 from privacyfunnel.engine.reductions.group_secrets import SecretGroups, group_secrets
@@ -16,7 +15,7 @@ from privacyfunnel.engine.settings import SETTINGS
 
 
 class Prover(Protocol):
-    """Bounds the reduced cost of every allowed atom; see BestFirst.prove."""
+    """Bounds the reduced cost of every allowed atom; see BranchAndBound.prove."""
 
     def prove(self, prices: FloatArray, target: float, deadline: float) -> Proof: ...
 
@@ -102,23 +101,23 @@ class RelaxationBound:
             self._dearest = self._bound_single_secrets(clock.part(SETTINGS.bounds.one_secret_share))
 
     def prove(self, prices: FloatArray, target: float, clock: Clock) -> FloatArray:
-        """See Bounding."""
+        """See DualBound."""
         if self._dearest is None:
             self._dearest = self._bound_single_secrets(clock.part(SETTINGS.bounds.one_secret_share))
         if self.relaxed:
             return self._prove_tighter(prices, target, clock)
-        now = time.monotonic()
+        here = now()
         if self._relaxed_from == np.inf:
-            patience = (clock.deadline - now) / SETTINGS.bounds.branching_part
-            self._relaxed_from = now + (
-                patience if np.isfinite(patience) else max(SETTINGS.bounds.branching_seconds, now - clock.start)
+            patience = (clock.deadline - here) / SETTINGS.bounds.branching_part
+            self._relaxed_from = here + (
+                patience if np.isfinite(patience) else max(SETTINGS.bounds.branching_seconds, here - clock.start)
             )
         atoms = self._branch(prices, target, Clock(clock.start, self._relaxed_from))
-        limited, again = bool(np.isfinite(clock.deadline)), 2 * time.monotonic() - clock.start
+        limited, again = bool(np.isfinite(clock.deadline)), 2 * now() - clock.start
         if self._branching is None:
             self._relax(float(prices @ self._problem.prior) - target, clock.deadline if limited else again)
             self.is_incomplete = not self.relaxed
-        elif time.monotonic() >= self._relaxed_from:
+        elif now() >= self._relaxed_from:
             self._relax(np.inf, min(clock.deadline, again))
             self.is_incomplete = limited or not self.relaxed  # without a limit no more is tried
         return atoms
@@ -137,7 +136,7 @@ class RelaxationBound:
         goal = max(min(SETTINGS.bounds.loosest, SETTINGS.bounds.loosest_share * more), target)
         while True:
             atoms = self._branch(prices, goal, clock)
-            if goal == target or atoms.size or time.monotonic() >= clock.deadline:
+            if goal == target or atoms.size or now() >= clock.deadline:
                 return atoms
             goal = max(goal / 2, target)
 
@@ -145,13 +144,13 @@ class RelaxationBound:
         """Raise the bound by simpler problems, until it is enough, or the deadline, or it has not risen for a while."""
         if self._simpler is None:
             self._simpler = self._side_channel_bounds(deadline)
-        risen = time.monotonic()
+        risen = now()
         patience = SETTINGS.bounds.stalled_share * (deadline - risen)
         for cost in self._simpler:
             if cost > self.bound:
-                self.bound, risen = cost, time.monotonic()
+                self.bound, risen = cost, now()
                 self.on_change()
-            if self.bound >= enough or time.monotonic() > risen + patience:
+            if self.bound >= enough or now() > risen + patience:
                 return
         self.relaxed = True
 

@@ -30,7 +30,6 @@ in the same way, bounds the part before it is begun, and where it is not solved 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -40,6 +39,7 @@ from typing import Protocol
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.engine.clock import now
 from privacyfunnel.engine.lp.highs import INF, Programme
 from privacyfunnel.engine.objective import Entropy
 from privacyfunnel.engine.problem import Problem
@@ -244,7 +244,7 @@ class PartRun:
 
     def advance(self, deadline: float) -> None:
         """A turn: the next one is longer if this was not enough, else it is to come closer."""
-        left = deadline - time.monotonic()
+        left = deadline - now()
         if left <= 0:
             return
         if self._run is None:
@@ -291,7 +291,7 @@ class ConditionalEntropyBound:
 
     def bounds(self, deadline: float) -> Iterator[float]:
         """What is known after every step, until there is no time or nothing to be gained."""
-        while time.monotonic() < deadline:
+        while now() < deadline:
             counts = self._weights()
             gain = max((counts[each.divisions.indices] * each.gain for each in self._questions), default=0.0)
             if (
@@ -310,8 +310,8 @@ class ConditionalEntropyBound:
         """Have a turn of every part, the heaviest first, as far as there is time."""
         parts = [PartRun(part, self._begin, self._initial_bound(asked, part)) for part in self._channels.parts(asked)]
         self._questions.append(ConditionalEntropy(asked, tuple(parts)))
-        now = time.monotonic()
-        until = now + SETTINGS.bounds.part_share * (deadline - now)
+        here = now()
+        until = here + SETTINGS.bounds.part_share * (deadline - here)
         for run in sorted(parts, key=lambda run: -run.part.mass):
             run.advance(until)
 

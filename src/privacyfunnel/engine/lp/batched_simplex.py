@@ -12,7 +12,7 @@ Many small linear programmes with more rows than unknowns: min c·x subject to x
 
 A polytope of d unknowns and m rows has d + m variables, of which d are chosen and the m others follow from them. Where
 d is the smaller number, the table T of how these follow (m × d) is all there is to hold: the dual simplex method with
-long steps (`simplex`) changes one line and one column of it at a time, for all programmes in lock step, and the next
+long steps (as above) changes one line and one column of it at a time, for all programmes in lock step, and the next
 programmes over the same polytopes begin with the tables of the last ones.
 
 Nothing is proved here. What rounding has spoilt is seen by whoever puts x into the rows, and begun afresh.
@@ -20,13 +20,13 @@ Nothing is proved here. What rounding has spoilt is seen by whoever puts x into 
 
 from __future__ import annotations
 
-import time
 from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
+from privacyfunnel.engine.clock import WORK, now
 from privacyfunnel.engine.settings import SETTINGS
 
 
@@ -108,7 +108,7 @@ def inverses(bases: FloatArray) -> FloatArray:
 def solve(programmes: Programmes, cutoff: FloatArray | None = None, deadline: float = np.inf) -> BatchSolution:
     """Bounds on a batch of programmes; each stops at its optimum, or once its bound reaches its cutoff.
 
-    All stop where they are when the clock (time.monotonic) passes the deadline.
+    All stop where they are when the clock (`clock.now`) passes the deadline.
     """
     count, m = programmes.basis.shape
     most = max(SETTINGS.lp.most_pivots, 2 * SETTINGS.lp.pivots_per_row + SETTINGS.lp.pivots_per_row * m)
@@ -154,7 +154,7 @@ def solve(programmes: Programmes, cutoff: FloatArray | None = None, deadline: fl
                 alpha[stuck], live.A.rhs_product(rho)[stuck], live.low[stuck], live.high[stuck], margin[stuck]
             )
             out.bound[live.number[stuck[empty]]] = np.inf
-        last = pivots == most or time.monotonic() >= deadline
+        last = pivots == most or now() >= deadline
         finished = feasible | ~blocked | (out.bound[live.number] >= cutoff[live.number]) | last
         if finished.any():
             done = live.number[finished]
@@ -211,6 +211,7 @@ class _ActiveBatch:
     def pivot(self, leave: IntArray, enter: IntArray, rho: FloatArray) -> None:
         """Let `enter` take the place `leave` in each basis; rho was that row of the inverse."""
         rows = self.rows[:, 0]
+        WORK.pivots += len(leave)
         self.basis[rows, leave] = enter
         w = np.matmul(self.binv, self.A.columns(enter)[:, :, None])[:, :, 0]
         pivot_row = rho / w[rows, leave][:, None]
@@ -277,6 +278,7 @@ class Tableaus:
     def exchange(self, leave: IntArray, enter: IntArray) -> None:
         """Choose the variable of line `leave` in each, and let that of column `enter` follow."""
         k = np.arange(len(leave))
+        WORK.pivots += len(leave)
         column = self.table[k, :, enter]
         line = self.table[k, leave] / -column[k, leave][:, None]
         line[k, enter] = 1.0 / column[k, leave]

@@ -10,7 +10,6 @@ solved in a thread of its own: what comes before and between the steps, presolvi
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -20,10 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
+from privacyfunnel.engine.clock import WORK, now
 from privacyfunnel.engine.settings import SETTINGS
 
 INF = float(highspy.kHighsInf)
 DUAL, PRIMAL = 1, 4  # which simplex method: from nothing, or where only the cost changes
+MOST_STEPS = 2**31 - 1  # an iteration limit of HiGHS that is none
 INTERRUPT_CALLBACKS = (  # what calls back at every step
     highspy.cb.HighsCallbackType.kCallbackSimplexInterrupt,
     highspy.cb.HighsCallbackType.kCallbackIpmInterrupt,
@@ -162,13 +163,19 @@ class Programme:
         self._highs.changeColsBounds(k, np.arange(k, dtype=np.int32), low, high)
 
     def run(self, deadline: float = np.inf) -> bool:
-        """Solve; whether an optimum was reached, before the clock (time.monotonic) passed the deadline."""
-        left = max(deadline - time.monotonic(), 0.0)
-        self.set_option("time_limit", float(self._highs.getRunTime() + left) if np.isfinite(left) else INF)
+        """Solve; whether an optimum was reached, before the clock (`clock.now`) passed the deadline."""
+        left = max(deadline - now(), 0.0)
+        limited = np.isfinite(left)
+        by_work = limited and WORK.is_clock
+        self.set_option("time_limit", float(self._highs.getRunTime() + left) if limited and not by_work else INF)
+        steps = int(min(left / SETTINGS.driver.step_seconds, MOST_STEPS)) if by_work else MOST_STEPS
+        self.set_option("simplex_iteration_limit", steps)
         if self._entries > SETTINGS.lp.large and threading.current_thread() is threading.main_thread():
             _run_in_thread(self._highs.run, self._abandoned)
         else:  # signals are answered elsewhere, or soon
             self._highs.run()
+        WORK.programmes += 1
+        WORK.iterations += max(int(self._highs.getInfo().simplex_iteration_count), 0)
         return bool(self._highs.getModelStatus() == highspy.HighsModelStatus.kOptimal)
 
     @property
@@ -178,8 +185,9 @@ class Programme:
 
     @property
     def late(self) -> bool:
-        """Whether the last solve was stopped by the clock."""
-        return bool(self._highs.getModelStatus() == highspy.HighsModelStatus.kTimeLimit)
+        """Whether the last solve was stopped by the clock, or by the count of its work."""
+        stopped = (highspy.HighsModelStatus.kTimeLimit, highspy.HighsModelStatus.kIterationLimit)
+        return self._highs.getModelStatus() in stopped
 
     @property
     def dual_ray(self) -> FloatArray | None:

@@ -17,14 +17,13 @@ so that atoms say what becomes of them. The bound is that of the prior without t
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import linalg
 
 from privacyfunnel.arrays import FloatArray
-from privacyfunnel.engine.clock import TimeUpError
+from privacyfunnel.engine.clock import TimeUpError, now
 from privacyfunnel.engine.objective import MomentObjective, image
 from privacyfunnel.engine.problem import Problem
 from privacyfunnel.engine.settings import SETTINGS
@@ -160,7 +159,7 @@ def solve_mixture(
     for _ in range(SETTINGS.moments.interior_steps):
         if point.is_optimal(tolerance):
             break
-        if time.monotonic() >= deadline:
+        if now() >= deadline:
             if not point.is_feasible:
                 raise TimeUpError
             break

@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacyfunnel.arrays import FloatArray, IntArray, sparse
-from privacyfunnel.engine.clock import FOREVER, Clock, TimeUpError
+from privacyfunnel.engine.clock import FOREVER, WORK, Clock, TimeUpError
 from privacyfunnel.engine.lp.highs import DUAL, INF, PRIMAL, Programme
 from privacyfunnel.engine.problem import Problem
 from privacyfunnel.engine.settings import SETTINGS
@@ -187,6 +187,7 @@ class RestrictedMaster:
         self._programme.add_columns(cost, starts, index, new[of_row, index])
         self._atoms.append(new)
         self.costs = np.concatenate([self.costs, cost])
+        WORK.atoms += len(fresh)
         return np.array(fresh, dtype=np.int64)
 
     @property

@@ -11,12 +11,12 @@ so the solver's multipliers are only advice: the bound is evaluated from this fo
 
 from __future__ import annotations
 
-import time
 from functools import cached_property
 
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray, sparse
+from privacyfunnel.engine.clock import now
 from privacyfunnel.engine.lp.highs import DUAL, INF, PRIMAL, Programme
 from privacyfunnel.engine.objective import image
 from privacyfunnel.engine.oracles.oracle import UNIT, LinearMinima, cheapest_in_box
@@ -72,7 +72,7 @@ class ConstraintOracle:
         y, w = np.zeros((len(costs), len(self._below))), np.zeros((len(costs), len(self._above)))
         for i, cost in enumerate(costs):
             atom = self.cheapest(cost, deadline)
-            if self._programme.late or time.monotonic() >= deadline:
+            if self._programme.late or now() >= deadline:
                 break
             if atom is None:
                 raise SolverError(

@@ -19,7 +19,6 @@ sets, and the bound min r·v over the box and the simplex is evaluated from this
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.engine.clock import now
 from privacyfunnel.engine.lp.highs import DUAL, INF, Programme
 from privacyfunnel.engine.oracles.credal_constraints import CredalConstraints
 from privacyfunnel.engine.oracles.oracle import UNIT, BoxMinima, LinearMinima, cheapest_in_box
@@ -83,8 +83,8 @@ class CredalOracle:
         return LinearMinima(np.array([one.lower for one in found]), np.array([one.atom for one in found]))
 
     def _minimise_one(self, cost: FloatArray, deadline: float) -> Minimum:
-        found = self.minimum(cost, *self._open, deadline) if time.monotonic() < deadline else None
-        if found is None and time.monotonic() < deadline and not self._programme.late:
+        found = self.minimum(cost, *self._open, deadline) if now() < deadline else None
+        if found is None and now() < deadline and not self._programme.late:
             raise SolverError(
                 f"A pricing problem must be solved to optimality; HiGHS said {self._programme.status}. Report this."
             )
@@ -116,7 +116,7 @@ class CredalOracle:
         lower, value = np.full((2, len(costs)), -np.inf)
         v, reduced, optimal = (low + high) / 2, np.zeros_like(costs), np.zeros(len(costs), dtype=bool)
         for i, cost in enumerate(costs):
-            found = self.minimum(cost, low[i], high[i], deadline) if time.monotonic() < deadline else None
+            found = self.minimum(cost, low[i], high[i], deadline) if now() < deadline else None
             if found is not None:
                 lower[i], value[i], v[i], reduced[i], optimal[i] = (
                     found.lower,
@@ -151,11 +151,11 @@ class CredalOracle:
 
     def reach(self, deadline: float) -> FloatArray:
         """For every input the largest probability that any allowed atom gives it; 1 where there is no time to see."""
-        for z in range(self._seen, self.problem.size if time.monotonic() < deadline else 0):
+        for z in range(self._seen, self.problem.size if now() < deadline else 0):
             found = self.minimum(-np.eye(self.problem.size)[z], *self._open, deadline)
             self._reach[z] = 1.0 if found is None else min(1.0, -found.lower + SETTINGS.tolerance.reach)
             self._seen = z + 1
-            if time.monotonic() >= deadline:
+            if now() >= deadline:
                 break
         return self._reach
 

@@ -1,14 +1,15 @@
 r"""Sets of priors over few inputs: linear minima in batches, by rows that arrive where an atom breaks them.
 
-Rows are found by sorting and never written down, so that programmes are as small as there are inputs (hull_simplex.py).
-Over many inputs that takes too many of them: hulls.py writes the sets out instead.
+Rows are found by sorting and never written down, so that programmes are as small as there are inputs (`solve` below).
+Over many inputs that takes too many of them: credal.py writes the sets out instead.
 
 Many linear programmes over sets of priors at once: min c·v subject to Σ v = 1, l <= v <= u, and all their rules.
 
-The rules are far too many rows to be written down (rules.py), but at any v the row that it breaks most is found by
-sorting. So the dual simplex method runs in the d inputs themselves: a basis is d rows that v meets, Σ v = 1 among
-them, and where v breaks another row, that one takes the place of one of these. Every row has a least and a largest
-value, :math:`b_i \le a_i \cdot v \le t_i`, so that any basis is dual feasible, and steps are long, as in simplex.py.
+The rules are far too many constraints to write down (credal_constraints.py), but at any v the one that it violates
+most is found by sorting. So the dual simplex method runs in the d inputs themselves: a basis is d rows that v meets, Σ
+v = 1 among them, and where v breaks another row, that one takes the place of one of these. Every row has a least and a
+largest value, :math:`b_i \le a_i \cdot v \le t_i`, so that any basis is dual feasible, and steps are long, as in
+lp/batched_simplex.py.
 
 For *any* weights :math:`w_i \ge 0` of rows :math:`a_i \cdot v \ge 0` that every allowed atom keeps,
 
@@ -20,7 +21,6 @@ weaken it, never make it false, and neither can a clock that ends it early.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
+from privacyfunnel.engine.clock import WORK, now
 from privacyfunnel.engine.lp.batched_simplex import inverses, ratio_test
 from privacyfunnel.engine.oracles.credal_constraints import CredalConstraints
 from privacyfunnel.engine.oracles.oracle import UNIT, BoxMinima, LinearMinima
@@ -86,7 +87,7 @@ def solve(
 ) -> Minima:
     """Bounds on a batch of programmes; each stops at its optimum, or once its bound reaches its cutoff.
 
-    All stop where they are at the most-th basis, or when the clock (time.monotonic) passes the deadline.
+    All stop where they are at the most-th basis, or when the clock (`clock.now`) passes the deadline.
     """
     count, d = cost.shape
     stop = np.full(count, np.inf) if cutoff is None else cutoff + SETTINGS.tolerance.cutoff * (1 + np.abs(cutoff))
@@ -109,7 +110,7 @@ def solve(
         along = np.where(broken.is_below[:, None], broken.in_basis, -broken.in_basis)
         along[live.kinds == SUM] = 0.0
         leave, blocked = ratio_test(y, along, top - bottom, broken.amount - SETTINGS.tolerance.feasible)
-        last = pivots == most or time.monotonic() >= deadline
+        last = pivots == most or now() >= deadline
         enough = np.einsum("ij,ij->i", y, b) >= stop[live.number]
         finished = met | ~blocked | enough | last
         if finished.any():
@@ -194,6 +195,7 @@ class _CredalBatch:
     def pivot(self, leave: IntArray, broken: _Violation) -> None:
         """Let the broken row take the place `leave` in each basis."""
         k = np.arange(len(leave))
+        WORK.pivots += len(leave)
         self.normals[k, leave], self.kinds[k, leave] = broken.row, broken.kind
         at = broken.in_basis.copy()
         column = self.inverse[k, :, leave] / at[k, leave, None]
@@ -314,11 +316,11 @@ class CredalBatchOracle:
     def reach(self, deadline: float) -> FloatArray:
         """For every input the largest probability that any allowed atom gives it; 1 where there is no time to see."""
         d = self.problem.size
-        while self._seen < d and time.monotonic() < deadline:
+        while self._seen < d and now() < deadline:
             some = np.arange(self._seen, min(self._seen + self.batch, d))
             self._reach[some] = np.clip(
                 SETTINGS.tolerance.reach - self.minimise(-np.eye(d)[some], deadline).lower, 0.0, 1.0
             )
-            if time.monotonic() < deadline:
+            if now() < deadline:
                 self._seen += some.size
         return self._reach

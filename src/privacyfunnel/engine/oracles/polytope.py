@@ -9,7 +9,6 @@ The rows of a promise are homogeneous. They know what they compare, and two shap
 An inequality that holds at every corner of the simplex, or follows from another one on its own, is left out.
 """
 
-import time
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.engine.clock import now
 from privacyfunnel.engine.lp.batched_simplex import BatchSolution, Programmes, solve
 from privacyfunnel.engine.oracles.oracle import BoxMinima, LinearMinima
 from privacyfunnel.engine.problem import Problem
@@ -97,7 +97,7 @@ class Polytope:
         """
         most = np.ones(self.inputs)
         for first in range(0, self.inputs, self.batch):
-            if time.monotonic() >= deadline:
+            if now() >= deadline:
                 break
             some = np.arange(first, min(first + self.batch, self.inputs))
             most[some] = -self.solve_linear(-np.eye(self.inputs)[some], deadline).bound

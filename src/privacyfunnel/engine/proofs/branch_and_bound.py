@@ -1,11 +1,10 @@
 """Proof by branch and bound that no allowed atom has reduced cost below a target: boxes, the worst first.
 
-How a box is bounded and cut is the business of a relaxation (chords.py, classes.py). Here is what they share: the queue
-of open boxes, the clock, what becomes of atoms that are met, and what may be said in the end.
+A relaxation (chords.py, class_cones.py, products.py, entropic.py) bounds and cuts boxes. Here is what they share: the
+queue of open boxes, the clock, the atoms met, and the bound that holds at the end.
 """
 
 import heapq
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privacyfunnel.arrays import FloatArray, IntArray
+from privacyfunnel.engine.clock import WORK, now
 from privacyfunnel.engine.objective import Objective, reduced_costs
 from privacyfunnel.engine.problem import Proof
 from privacyfunnel.engine.settings import SETTINGS
@@ -78,7 +78,7 @@ class BranchAndBound:
     def prove(self, prices: FloatArray, target: float, deadline: float) -> Proof:
         """A bound of at least −target on the reduced cost of every allowed atom.
 
-        The bound is always valid. It may stay below −target when the clock (time.monotonic) passes the deadline, or
+        The bound is always valid. It may stay below −target when the clock (`clock.now`) passes the deadline, or
         when atoms were found whose reduced cost shows that −target cannot be proved: those are returned.
         """
         rounding = SETTINGS.tolerance.bound * (1.0 + float(np.abs(prices).max()))
@@ -88,13 +88,14 @@ class BranchAndBound:
         closed, met = np.inf, [np.empty((0, prices.size))]
         seen, batches, stop = 0, 0, np.inf
         highest, rose = -np.inf, 0
-        while queue.size and seen < stop and time.monotonic() <= deadline:
+        while queue.size and seen < stop and now() <= deadline:
             if queue.bound > highest:
                 highest, rose = queue.bound, seen
             elif np.isinf(deadline) and seen - rose > SETTINGS.proofs.most_in_vain:
                 break
             boxes = queue.pop_batch()
             seen += len(boxes)
+            WORK.boxes += len(boxes)
             done = self.relaxation.cut(boxes, prices, goal, deadline)
             queue.push(done.boxes)
             closed = min(closed, done.closed_bound)

@@ -9,15 +9,14 @@ Two ways to bound the linear minimum, and each has its way to cut:
 - `BoxedChords` minimises over atoms within the box, by small programmes that carry on from the basis of the box they
   came from. Vertices have few non-zero entries, so the largest entry is not small: the first boxes ask which input is
   the largest. Used where every input is a value.
-- `OpenChords` minimises over the whole polytope, which any oracle can. A corner v comes with the bound; where its image
-  lies in the box, cutting the box there makes the chord exact at that corner, and there are finitely many corners.
+- `ImageChords` minimises over the whole polytope, which any oracle can. A vertex v comes with the bound; where its
+  image lies in the box, cutting the box there makes the chord exact at that vertex, and there are finitely many.
 """
-
-import time
 
 import numpy as np
 
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
+from privacyfunnel.engine.clock import now
 from privacyfunnel.engine.objective import MomentObjective, Objective, chords, image
 from privacyfunnel.engine.oracles.oracle import UNIT, BoxOracle, Oracle
 from privacyfunnel.engine.proofs.branch_and_bound import Boxes, Branching
@@ -44,7 +43,7 @@ class BoxedChords:
         if self._reach is not None:
             return self._reach
         reach = self.oracle.reach(deadline)
-        if time.monotonic() < deadline:
+        if now() < deadline:
             self._reach = reach
         return reach
 
@@ -162,7 +161,7 @@ class ImageChords:
         each = (self.objective.image_index == np.arange(self.objective.image_size)[:, None]).astype(np.float64)
         least, most = self.oracle.minimise(each, deadline).lower, -self.oracle.minimise(-each, deadline).lower
         ranges = np.maximum(least, 0.0), np.minimum(most, 1.0)
-        if time.monotonic() < deadline:
+        if now() < deadline:
             self._found = ranges
         return ranges
 

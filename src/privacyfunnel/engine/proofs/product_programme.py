@@ -11,20 +11,19 @@ Half of a box keeps the rows of the whole, so that its products, their basis and
 Rows that sets of priors ask of atoms, found where a proof by products misses them (products.py).
 
 Every pair of members P of A and R of B is a row :math:`(\beta R - \alpha P) / p \cdot v \ge 0` that atoms keep
-(hulls.py); there are far too many to multiply them all. A dual solution X stands for :math:`w w^\top`, and then
-:math:`X a_i` for a multiple of w, for every row :math:`a_i` that w keeps: where the worst members show that
-:math:`X a_i` is not allowed, the product of their row and :math:`a_i` is worth having.
-"""
+(oracles/credal_constraints.py); there are far too many to multiply them all. A dual solution X stands for
+:math:`w w^\top`, and then :math:`X a_i` for a multiple of w, for every row :math:`a_i` that w keeps: where the worst
+members show that :math:`X a_i` is not allowed, the product of their row and :math:`a_i` is worth having."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from privacyfunnel.arrays import BoolArray, FloatArray, IntArray
+from privacyfunnel.engine.clock import now
 from privacyfunnel.engine.lp.highs import INF, PRIMAL, Basis, Programme
 from privacyfunnel.engine.oracles.credal_constraints import CredalConstraints
 from privacyfunnel.engine.oracles.oracle import UNIT
@@ -107,9 +106,7 @@ class ProductProgramme:
             if best <= goal:
                 return ProductBound(best, rows, first)  # nothing of the box is left
             second = self._matrix(-self._programme.multipliers)
-            if time.monotonic() >= deadline or (
-                number and before - best < SETTINGS.proofs.product_gain * (best - goal)
-            ):
+            if now() >= deadline or (number and before - best < SETTINGS.proofs.product_gain * (best - goal)):
                 break
         basis = self._programme.basis
         held = basis.is_basic
@@ -177,7 +174,7 @@ class CredalProductCuts:
         self._rules, self._size = CredalConstraints.from_problem(problem), problem.size
 
     def __call__(self, second: FloatArray, rows: FloatArray) -> tuple[FloatArray, IntArray]:
-        """See Missing."""
+        """See ProductCuts."""
         d = self._size
         times = (rows @ second)[:, :d] if len(rows) < SETTINGS.proofs.most_credal_cuts else np.empty((0, d))
         some = np.flatnonzero((times > SETTINGS.tolerance.entry).any(axis=1))

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from privacyfunnel.errors import ParameterError, SizeError
+from privacyfunnel.formatting import format_epsilon, format_percent
 from privacyfunnel.mechanisms.mechanism import Mechanism
 from privacyfunnel.model.comparisons import Leak
 from privacyfunnel.model.credal.credal_sets import CredalSets
@@ -55,8 +56,8 @@ class PopulationBound:
     @property
     def statement(self) -> str:
         """How much, with which confidence and why."""
-        sure = f"with {100 * self.confidence:g} % confidence"
-        size = "unbounded" if math.isinf(self.epsilon) else f"at most {format_epsilon_upward(self.epsilon)}"
+        sure = f"with {format_percent(self.confidence)} confidence"
+        size = "unbounded" if math.isinf(self.epsilon) else f"at most {format_epsilon(self.epsilon)}"
         rare = f", secrets of fewer than {self.rare} rows together" if self.alone else ""
         return f"{sure}, {size}{rare}, because {self.reason}"
 
@@ -70,12 +71,12 @@ class PopulationBound:
     @property
     def rare_alone(self) -> str:
         """The ε of every rare secret by itself; nothing where there is none."""
-        each = ", ".join(f"{secret}: {format_epsilon_upward(epsilon)}" for secret, epsilon in self.alone.items())
+        each = ", ".join(f"{secret}: {format_epsilon(epsilon)}" for secret, epsilon in self.alone.items())
         return f"secrets of fewer than {self.rare} rows count together; alone, {each}" if each else ""
 
     def describe_with_table(self, certified: float) -> str:
         """The table's ε and that of the people, in one sentence."""
-        first = f"certified ε = {format_epsilon_upward(certified)} for these {self.rows:,} rows"
+        first = f"certified ε = {format_epsilon(certified)} for these {self.rows:,} rows"
         if self.private:
             first = (
                 f"for these {self.rows:,} rows by themselves nothing is certified: a private design knows noisy counts"
@@ -133,19 +134,6 @@ def population_bound(law: Mechanism, promise: Promise, joint: Joint, most: int =
     because = _find_reason(leak, law, joint)
     promised, private = stated is not None, rule.table is not None
     return PopulationBound(rows, float(rule.confidence), leak.epsilon, because, promised, rule.rare, alone, private)
-
-
-def format_epsilon_upward(epsilon: float) -> str:
-    """An ε to three digits, never rounded down.
-
-    >>> (format_epsilon_upward(4.3551), format_epsilon_upward(1.0),
-    ...  format_epsilon_upward(0.00123401), format_epsilon_upward(math.inf))
-    ('4.36', '1', '0.00124', 'unbounded')
-    """
-    if math.isinf(epsilon) or epsilon == 0:
-        return "unbounded" if epsilon else "0"
-    step = 10.0 ** min(math.floor(math.log10(epsilon)) - 2, 0)
-    return f"{math.ceil(round(epsilon / step, 6)) * step:.3g}" if step < 1 else f"{math.ceil(epsilon)}"
 
 
 def _work(law: Mechanism, promise: Promise, joint: Joint, most: int) -> int:

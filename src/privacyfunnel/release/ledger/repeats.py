@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from privacyfunnel.errors import InputError, LedgerError
+from privacyfunnel.formatting import format_epsilon
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.release.findings.composition_leakage import ReleaseComposition, compose_releases
@@ -85,7 +85,7 @@ class LedgerReport:
         if self.together is None:
             return f"What they say together with this one is not known: {self.unknown}"
         found = self.together
-        return f"Together with this one they leak {found.promise.name} ε = {_format_outward(found.composed.epsilon)}."
+        return f"Together with this one they leak {found.promise.name} ε = {format_epsilon(found.composed.epsilon)}."
 
 
 def make_entry(
@@ -204,8 +204,3 @@ def _load_protocol(entry: Entry) -> tuple[str, SealedProtocol]:
 def _list_entries(entries: Sequence[Entry]) -> str:
     more = f", and {len(entries) - 1} more" if len(entries) > 1 else ""
     return f"{entries[-1].description}{more}"
-
-
-def _format_outward(epsilon: float) -> str:
-    """Four digits, rounded up."""
-    return "unbounded" if math.isinf(epsilon) else f"{math.ceil(epsilon * 1e4) / 1e4:g}"

@@ -1,24 +1,11 @@
-"""The pages: a step each, in the order of the way; and two for whoever receives or doubts a release."""
+"""The pages: the steps in order, and two pages for whoever receives a release."""
 
-from privacyfunnel.studio.pages import (
-    analyst_page,
-    audit_page,
-    cost_page,
-    promise_page,
-    publish_page,
-    roles_page,
-    table_page,
-    today_page,
-)
 from privacyfunnel.studio.pages.page_definition import StudioPage
+from privacyfunnel.studio.pages.promise_pages import COST_PAGE, PROMISE_PAGE, TODAY_PAGE
+from privacyfunnel.studio.pages.publish_page import PAGE
+from privacyfunnel.studio.pages.receiver_pages import ANALYST_PAGE, AUDIT_PAGE
+from privacyfunnel.studio.pages.table_pages import ROLES_PAGE, TABLE_PAGE
 
-WAY: tuple[StudioPage, ...] = (
-    table_page.PAGE,
-    roles_page.PAGE,
-    today_page.PAGE,
-    promise_page.PAGE,
-    cost_page.PAGE,
-    publish_page.PAGE,
-)
-OTHERS: tuple[StudioPage, ...] = (analyst_page.PAGE, audit_page.PAGE)
+WAY: tuple[StudioPage, ...] = (TABLE_PAGE, ROLES_PAGE, TODAY_PAGE, PROMISE_PAGE, COST_PAGE, PAGE)
+OTHERS: tuple[StudioPage, ...] = (ANALYST_PAGE, AUDIT_PAGE)
 PAGES = {page.name: page for page in (*WAY, *OTHERS)}

@@ -10,8 +10,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from privacyfunnel.studio.private_folder import PrivateFolder
-from privacyfunnel.studio.sessions import Session
+from privacyfunnel.studio.sessions import PrivateFolder, Session
 from privacyfunnel.studio.task_pool import Job
 
 LOOK = 0.02  # seconds between looks whether work is done

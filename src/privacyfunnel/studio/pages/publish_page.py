@@ -8,8 +8,8 @@ from starlette.responses import HTMLResponse, Response
 
 from privacyfunnel.errors import ParameterError
 from privacyfunnel.studio import repeat_scripts
-from privacyfunnel.studio.pages import cost_page
 from privacyfunnel.studio.pages.page_definition import Form, PageRequest, StudioPage
+from privacyfunnel.studio.pages.promise_pages import solution, start_cost
 from privacyfunnel.studio.sessions import Session
 from privacyfunnel.studio.task_pool import DONE, FAILED, WORKING, Job
 
@@ -35,7 +35,7 @@ def work(session: Session) -> Job | None:
     if job is not None and job.state in {WORKING, DONE}:
         return job
     # Where all is known that the form shows, nothing is waited for: a curve that is still drawn must not disturb it.
-    return cost_page.work(session) if cost_page.solution(session) is None else Job(DONE)
+    return start_cost(session) if solution(session) is None else Job(DONE)
 
 
 def _publication_job(session: Session) -> Job | None:
@@ -52,8 +52,8 @@ def part(session: Session, job: Job) -> dict[str, Any]:
         "doing": "" if writing is None else writing.messages.get("doing", ""),
         "released": writing.result if writing is not None and writing.state == DONE else None,
         "sentence": writing.sentence if writing is not None and writing.state == FAILED else "",
-        "found": cost_page.solution(session),
-        "ticked": session.beside.get("ticked") == cost_page.solution(session),
+        "found": solution(session),
+        "ticked": session.beside.get("ticked") == solution(session),
         "folder": choices.folder,
         "command": repeat_scripts.command_line(choices),
         "script": repeat_scripts.script(choices),
@@ -63,13 +63,13 @@ def part(session: Session, job: Job) -> dict[str, Any]:
 def write(session: Session, form: Form) -> None:
     """Publish, if everything that is not promised was ticked."""
     take(session, form)
-    solved = cost_page.solution(session)
+    solved = solution(session)
     if solved is None:
-        raise ParameterError("What it costs must be known before anything is published; it is not yet. Wait for it.")
+        raise ParameterError("The cost is not computed yet. Wait for it, then publish.")
     missing = [i for i in range(len(solved.not_promised)) if form.get(f"tick.{i}") != "yes"]
     if missing:
         raise ParameterError(
-            f"Everything that is not promised must be ticked; {len(missing)} of {len(solved.not_promised)} are "
+            f"Every line of what is not promised must be ticked; {len(missing)} of {len(solved.not_promised)} are "
             "not. Read them, and tick them if you accept them."
         )
     session.beside["ticked"] = solved

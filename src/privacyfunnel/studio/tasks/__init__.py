@@ -1,15 +1,13 @@
-"""What the crew does: each task is told how to say how far it is, and answers with what a page shows."""
+"""The tasks of worker processes, by name: each takes a progress reporter and returns what a page shows."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from privacyfunnel.studio.tasks.analyst_task import analyst, impute
-from privacyfunnel.studio.tasks.audit_task import audit
 from privacyfunnel.studio.tasks.cost_task import cost
-from privacyfunnel.studio.tasks.overview_task import edges, look
 from privacyfunnel.studio.tasks.publish_task import publish
-from privacyfunnel.studio.tasks.today_task import today
+from privacyfunnel.studio.tasks.receiver_tasks import analyst, audit, impute
+from privacyfunnel.studio.tasks.scan_tasks import edges, look, today
 
 TASKS: Mapping[str, Callable[..., Any]] = MappingProxyType(
     {task.__name__: task for task in (look, edges, today, cost, publish, analyst, impute, audit)}

@@ -1,8 +1,4 @@
-"""What a promise costs on this very table: the protocol, what analysts will get of it, and the trade-off.
-
-The search gets a little time, then more, then as much as the command line gives it. Whatever one of these rounds ended
-with is the best so far: whoever waits may say that it is enough, and `--time-limit` gives it again.
-"""
+"""The cost task: the best protocol for the choices, the accuracy an analyst gets from it, and the curve."""
 
 from __future__ import annotations
 
@@ -11,15 +7,128 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from privacyfunnel.designs.curve import Curve, Point, curve
+from privacyfunnel.errors import PrivacyFunnelError
+from privacyfunnel.estimation.expected_precision import (
+    ExpectedPrecision,
+    expected_precision,
+    expected_precision_by_column,
+)
+from privacyfunnel.formatting import format_percent
 from privacyfunnel.release.design import DesignResult, count_table, design_from_counts
 from privacyfunnel.release.release import Release
 from privacyfunnel.release.release_run import ReleaseRun
 from privacyfunnel.studio.choices import Choices
-from privacyfunnel.studio.pictures import LOOSE, MOST_IN_TWO, MOST_INPUTS, Picture, costs_picture
-from privacyfunnel.studio.tasks.analyst_accuracy import AnalystAccuracy, analyst_accuracy
-from privacyfunnel.studio.tasks.progress_messages import ProgressReporter
+from privacyfunnel.studio.pictures import LOOSE, Picture, ShareInterval, costs_picture, intervals_picture, is_small
+from privacyfunnel.studio.task_pool import ProgressReporter
 from privacyfunnel.tables.readers.table_files import open_table
+
+MOST_LINES = 30  # values of a column that are drawn: the largest
+MOST_ACROSS, MOST_DOWN = 8, 16  # of a cross table that is shown
+MOST_CELLS = 2000  # of a cross table that is worked out
+BLURRED = 0.25  # of a share: one that is told no nearer than this blurs
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A published column as an analyst will know it."""
+
+    name: str
+    sentence: str
+    picture: Picture
+    blurred: tuple[str, ...]  # values whose share is told no nearer than a quarter of itself
+    values: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cross:
+    """Two columns together: each share, and within how much of it an estimate will be; None where nobody has both."""
+
+    one: str
+    other: str
+    across: tuple[str, ...]
+    down: tuple[tuple[str, tuple[tuple[float, float] | None, ...]], ...]
+    left_out: bool
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnalystAccuracy:
+    """What the published table is worth to an analyst; the owner's own, for it has shares of the table."""
+
+    columns: tuple[Column, ...]
+    cross: Cross | None
+
+
+def analyst_accuracy(release: Release) -> AnalystAccuracy:
+    """Before anything is drawn: from the law and the counts."""
+    joint, sealed = release.joint, release.sealed
+    if joint is None:
+        return AnalystAccuracy((), None)
+    columns = tuple(_column(each) for each in expected_precision_by_column(sealed, joint, release.rows))
+    cross = None
+    names = [at.name for at in sealed.domain.attributes]
+    if len(names) > 1:
+        sizes = [len(at.labels) for at in sealed.domain.attributes]
+        if sizes[0] * sizes[1] <= MOST_CELLS:
+            try:
+                cross = _cross(expected_precision(sealed, joint, release.rows, names[:2]))
+            except PrivacyFunnelError:  # too large to estimate from: there is no such table then
+                cross = None
+    return AnalystAccuracy(columns, cross)
+
+
+def _column(found: ExpectedPrecision) -> Column:
+    largest = np.argsort(-found.shares, kind="stable")[:MOST_LINES]
+    blurred = found.half_widths > BLURRED * np.maximum(found.shares, 1e-12)
+    names = [labels[0] for labels in found.labels]
+    shown = [
+        ShareInterval(
+            names[i],
+            float(found.shares[i]),
+            max(0.0, float(found.shares[i] - found.half_widths[i])),
+            min(1.0, float(found.shares[i] + found.half_widths[i])),
+            doubtful=bool(blurred[i]),
+        )
+        for i in largest.tolist()
+    ]
+    name = found.columns[0]
+    return Column(
+        name,
+        str(found),
+        intervals_picture(
+            "worth",
+            f"Shares of {name} in the table, with 95 % intervals of estimates. Amber: the half-width exceeds "
+            f"{format_percent(BLURRED)} of the share.",
+            shown,
+        ),
+        tuple(names[i] for i in np.flatnonzero(blurred).tolist()),
+        len(names),
+    )
+
+
+def _cross(found: ExpectedPrecision) -> Cross:
+    one, other = found.columns
+    rows: dict[str, float] = {}
+    columns: dict[str, float] = {}
+    cells: dict[tuple[str, str], tuple[float, float]] = {}
+    for (a, b), share, within in zip(found.labels, found.shares.tolist(), found.half_widths.tolist(), strict=True):
+        rows[a] = rows.get(a, 0.0) + share
+        columns[b] = columns.get(b, 0.0) + share
+        cells[a, b] = share, within
+    down, across = (sorted(each, key=lambda label: -each[label]) for each in (rows, columns))
+    shown = across[:MOST_ACROSS]
+    return Cross(
+        one,
+        other,
+        tuple(shown),
+        tuple((a, tuple(cells.get((a, b)) for b in shown)) for a in down[:MOST_DOWN]),
+        len(down) > MOST_DOWN or len(across) > MOST_ACROSS,
+        str(found),
+    )
+
 
 ROUNDS = (2.0, 10.0, None)  # seconds; None is as long as the command line takes
 SIZES = (0.1, 0.25, 0.5, 1.0, 2.0, 3.0)  # the ε of the curve, besides the chosen one
@@ -82,7 +191,7 @@ def cost(say: ProgressReporter, choices: Choices) -> Cost:
         if best.short is None:
             break
     assert found is not None
-    say("doing", "looking at what it means")
+    say("doing", "measuring the release")
     release = ReleaseRun.from_design(encoding, spec, found).release("")
     solved = Cost(
         best=best,
@@ -92,7 +201,7 @@ def cost(say: ProgressReporter, choices: Choices) -> Cost:
         worth=analyst_accuracy(release),
     )
     say("solved", solved)
-    say("doing", "drawing the trade-off")
+    say("doing", "solving the curve")
     for picture in _curve(release):
         say("curve", picture)
     return solved
@@ -134,7 +243,7 @@ def _best(found: DesignResult, limit: float | None, seconds: float) -> Best:
 def _curve(release: Release) -> Iterator[Picture]:
     """The trade-off on this table, again with each point that is known."""
     joint, sealed = release.joint, release.sealed
-    if joint is None or joint.a > (MOST_IN_TWO if joint.c == 2 else MOST_INPUTS):
+    if joint is None or not is_small(joint, joint.a):
         return
     known: tuple[Point, ...] = release.known
     chosen = sealed.promise.epsilon

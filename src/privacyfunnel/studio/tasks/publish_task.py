@@ -15,7 +15,7 @@ from privacyfunnel.report import OWNER_REPORT, PUBLIC_REPORT
 from privacyfunnel.report.release_page import Occasion, pages
 from privacyfunnel.studio.choices import Choices
 from privacyfunnel.studio.repeat_scripts import command_line
-from privacyfunnel.studio.tasks.progress_messages import ProgressReporter
+from privacyfunnel.studio.task_pool import ProgressReporter
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +68,13 @@ def publish(say: ProgressReporter, choices: Choices, again: bool = False, force:
 
 
 def _files(release: Release, into: Path) -> Iterable[tuple[Path, str]]:
-    yield Path(release.table), "to publish"
+    yield Path(release.table), "everybody: publish it"
     if release.codebook is not None:
-        yield Path(release.codebook), "what each outcome code stands for; for whoever gets the protocol"
+        yield Path(release.codebook), "whoever gets the protocol: the meaning of outcome codes"
     if release.protocol_file is not None:
-        yield release.protocol_file, "for analysts, but the owner's: it can give secrets away to who knows other rows"
+        yield (
+            release.protocol_file,
+            "you, and analysts you trust: with the other rows it can reveal a secret",
+        )
     for page in release.pages:
-        yield page, "for the owner only" if page.name == OWNER_REPORT else "may be published"
+        yield page, "you only" if page.name == OWNER_REPORT else "everybody: publish it"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from privacyfunnel.errors import ColumnError, ParameterError, SizeError, TableError
-from privacyfunnel.names import MISSING, suggest_name, unique_label
+from privacyfunnel.hints import hint
+from privacyfunnel.names import MISSING, format_names, suggest_name, unique_label
 from privacyfunnel.tables.coding.bins import Bins, Grouping, bin_labels, example_edges
 from privacyfunnel.tables.coding.coders import Coding
 from privacyfunnel.tables.coding.contingency import Variable
@@ -31,6 +33,8 @@ from privacyfunnel.tables.coding.quantiles import number_ranges
 from privacyfunnel.tables.coding.row_hashes import RowIds
 from privacyfunnel.tables.readers.table_interface import Table
 
+MOST_DRAFT_LABELS = 1000  # of a column in a draft
+MOST_LABELS_OF_ONE = 20  # labels that may each be held by one row: small tables have such columns
 FORMAT = "privacyfunnel domain"
 VERSION = 1
 MOST_COMBINATIONS = 1 << 14  # of the labels of several columns: all of them are inputs, whether they occur or not
@@ -42,6 +46,7 @@ class DomainFile:
 
     codings: Mapping[str, Coding]
     name: str = "the domain"
+    omitted: tuple[str, ...] = ()  # columns that a draft does not list, for their labels would quote persons
 
     def variable(self, columns: Sequence[str]) -> Variable:
         """These columns read as one, with every combination of their labels."""
@@ -109,19 +114,23 @@ def domain_from_text(text: str, name: str = "the domain") -> DomainFile:
     try:
         content = json.loads(text, object_pairs_hook=_unique_keys, parse_constant=_reject_constant)
     except (ValueError, RecursionError):
-        raise TableError(f"{name} must be JSON that names each thing once; it is not. Mend it.") from None
+        raise TableError(f"{name} must be JSON that names each thing once; it is not. Correct it.") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT or content.get("version") != VERSION:
         raise TableError(
             f"{name} must be a domain file of version {VERSION}; it is none. Draft one with the command scan."
         )
     columns = content.get("columns")
     if set(content) != {"format", "version", "columns"} or not isinstance(columns, dict) or not columns:
-        raise TableError(f"{name} must hold format, version and columns, and nothing else. Mend it.")
+        raise TableError(f"{name} must hold format, version and columns, and nothing else. Correct it.")
     return DomainFile({column: _parse_coding(column, entry, name) for column, entry in columns.items()}, name)
 
 
 def draft_domain(table: Table, columns: Sequence[str], bins: Sequence[Bins] = ()) -> DomainFile:
-    """A draft of a domain: the labels that these columns have in the table, or round edges for many numbers."""
+    """A draft of a domain: the labels that these columns have in the table, or round edges for many numbers.
+
+    A column of more than 1,000 labels, or of labels most of which one row holds, is omitted: free text, names, dates of
+    birth and ids are nobody's public knowledge.
+    """
     named = {binned.column for binned in bins}
     numbers = numeric_columns(table, [column for column in columns if column not in named])
     table = normalise_bins(table, [Bins(column, edges=(0.0,)) for column in numbers])
@@ -130,12 +139,26 @@ def draft_domain(table: Table, columns: Sequence[str], bins: Sequence[Bins] = ()
     given = [at for at in bins if at.column in columns]
     table = normalise_bins(table, given)
     coders = column_coders(table, columns, [*given, *rounded])
-    used: dict[str, set[int]] = {column: set() for column in columns}
+    counts: dict[str, Counter[int]] = {column: Counter() for column in columns}
     for batch in table.batches(list(columns)):
-        for coder in coders:
-            used[coder.column].update(np.unique(coder.codes(batch[coder.column])).tolist())
-    found_codings = [coder.coding(sorted(used[coder.column]))[0] for coder in coders]
-    return DomainFile({coding.column: _fill_bins(coding) for coding in found_codings})
+        for coder in [coder for coder in coders if len(counts[coder.column]) <= MOST_DRAFT_LABELS]:
+            codes, rows = np.unique(coder.codes(batch[coder.column]), return_counts=True)
+            counts[coder.column].update(dict(zip(codes.tolist(), rows.tolist(), strict=True)))
+    listed = [coder for coder in coders if not _quotes_persons(counts[coder.column])]
+    if not listed:
+        raise ColumnError(
+            f"a domain must list labels that are public; those of {format_names(columns)} are too many or held by one "
+            f"row each. Group them with {hint('bins')}, or name other columns."
+        )
+    codings = [coder.coding(sorted(counts[coder.column]))[0] for coder in listed]
+    omitted = tuple(coder.column for coder in coders if coder not in listed)
+    return DomainFile({coding.column: _fill_bins(coding) for coding in codings}, omitted=omitted)
+
+
+def _quotes_persons(rows: Counter[int]) -> bool:
+    """Whether the labels with these numbers of rows are too many, or most of many are held by one row."""
+    alone = sum(held == 1 for held in rows.values())
+    return len(rows) > MOST_DRAFT_LABELS or (len(rows) > MOST_LABELS_OF_ONE and alone > len(rows) / 2)
 
 
 def _fill_bins(coding: Coding) -> Coding:
@@ -162,32 +185,36 @@ def _to_json(coding: Coding) -> dict[str, Any]:
 
 def _parse_coding(column: str, entry: Any, name: str) -> Coding:
     if not isinstance(entry, dict) or set(entry) - {"grouped"} not in ({"labels", "missing"}, {"bins", "missing"}):
-        raise TableError(f"column '{column}' of {name} must have labels or bins, and missing; it has not. Mend it.")
+        raise TableError(f"column '{column}' of {name} must have labels or bins, and missing; it has not. Correct it.")
     if "bins" in entry and "grouped" in entry:
-        raise TableError(f"column '{column}' of {name} must have bins or be grouped, not both. Mend it.")
+        raise TableError(f"column '{column}' of {name} must have bins or be grouped, not both. Correct it.")
     if not isinstance(entry["missing"], bool):
-        raise TableError(f"missing of column '{column}' of {name} must be true or false; it is neither. Mend it.")
+        raise TableError(f"missing of column '{column}' of {name} must be true or false; it is neither. Correct it.")
     if "bins" in entry:
         edges = entry["bins"]
         if not isinstance(edges, list) or not edges or any(type(edge) not in (int, float) for edge in edges):
-            raise TableError(f"the bins of column '{column}' of {name} must be a list of edges; they are not. Mend it.")
+            raise TableError(
+                f"the bins of column '{column}' of {name} must be a list of edges; they are not. Correct it."
+            )
         try:
             return _make_coding(column, (), Bins(column, edges=tuple(edges)).edges, entry["missing"])
         except (ParameterError, OverflowError):
             raise TableError(
-                f"the bins of column '{column}' of {name} must be finite edges that increase; they are not. Mend it."
+                f"the bins of column '{column}' of {name} must be finite edges that increase; they are not. Correct it."
             ) from None
     labels = entry["labels"]
     texts = isinstance(labels, list) and bool(labels) and all(isinstance(label, str) and label for label in labels)
     if not texts or len(set(labels)) < len(labels):
         raise TableError(
             f"the labels of column '{column}' of {name} must be texts, none empty and each listed once; they are not. "
-            "Mend it."
+            "Correct it."
         )
     try:
         how = parse_grouping(entry["grouped"]) if "grouped" in entry else None
     except (ParameterError, TypeError, ValueError, AttributeError):
-        raise TableError(f"how column '{column}' of {name} is grouped must be a rule; it is none. Mend it.") from None
+        raise TableError(
+            f"how column '{column}' of {name} is grouped must be a rule; it is none. Correct it."
+        ) from None
     return _make_coding(column, tuple(labels), (), entry["missing"], how)
 
 

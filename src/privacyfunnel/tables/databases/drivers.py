@@ -1,12 +1,7 @@
-"""Addresses of databases, and how they are spoken of: never with who asks, nor with how they prove it.
+"""What drivers of databases share: addresses, quoted names, errors, and Arrow batches as frames.
 
-Names of columns in a query.
-
-What is said when a database does not do what it is asked: a sentence, and nothing of what it answered.
-
-Its own words are passed on only where they are about names and grammar of the query: others may quote rows.
-
-Arrow batches, as databases give them, as frames.
+Messages and files name the server and the database, never the user or the password. A database's own error text is
+passed on only where it is about names and grammar of the query; other texts may quote rows.
 """
 
 from __future__ import annotations
@@ -22,7 +17,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 _SCHEME = re.compile(r"postgres(?:ql)?:/", re.IGNORECASE)
-# Within user, password, hosts and name these stand as %40 and the like; else nobody can tell where a password ends.
+# Special characters of a user, password, host or name must be percent-encoded, or the end of a password is unknown.
 _PART = r"[^@/?#\s]*"
 _ADDRESS = re.compile(
     rf"postgres(?:ql)?://(?:{_PART}@)?(?P<hosts>[^@/?#:\s]*(?::\d+)?(?:,[^@/?#:\s]*(?::\d+)?)*|\[[0-9a-fA-F:.]+\](?::\d+)?)"
@@ -33,12 +28,12 @@ _CREDENTIALS = re.compile(r"(postgres(?:ql)?:/+)\S*@|(password=)[^&\s'\"]*", re.
 
 
 def is_server_address(where: str) -> bool:
-    """Whether this is the address of a server, or was meant to be."""
+    """Whether this looks like the address of a server."""
     return _SCHEME.match(where) is not None
 
 
 def public_address(where: str) -> str:
-    """The server and the database of an address, which may be said and written down.
+    """The server and the database of an address, without credentials.
 
     >>> public_address("postgresql://ann:secret@db.example:5432/people?sslmode=require")
     'postgresql://db.example:5432/people'
@@ -56,7 +51,7 @@ def public_address(where: str) -> str:
 
 
 def redact_credentials(text: str) -> str:
-    """The text without what proves who asks, wherever an address stands in it.
+    """The text without the credentials of any address in it.
 
     >>> redact_credentials("there is no file 'postgresql:/ann:secret@db/people'")
     "there is no file 'postgresql:/…@db/people'"
@@ -65,7 +60,7 @@ def redact_credentials(text: str) -> str:
 
 
 def quote_identifier(name: str) -> str:
-    """The name as SQL understands it, whatever characters it has.
+    """The name as an SQL identifier.
 
     >>> print(quote_identifier('the "age"'))
     "the ""age\"""
@@ -74,7 +69,7 @@ def quote_identifier(name: str) -> str:
 
 
 def refuse_duplicates(names: Sequence[str]) -> None:
-    """Refuse a query two of whose columns have one name."""
+    """Refuse a query in which two columns have one name."""
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise ColumnError(
@@ -83,7 +78,7 @@ def refuse_duplicates(names: Sequence[str]) -> None:
 
 
 def missing_package_error(where: str, library: str, extra: str) -> TableError:
-    """The package is missing that reads this kind of database."""
+    """A driver package is not installed."""
     return TableError(
         f"{where} needs the package {library}, which is not installed. Install it with pip install "
         f"'privacyfunnel[{extra}]', or save the rows as CSV or Parquet."
@@ -91,29 +86,34 @@ def missing_package_error(where: str, library: str, extra: str) -> TableError:
 
 
 def connection_error(where: str) -> TableError:
-    """Nobody answers, or not to us."""
+    """The server refused or did not answer."""
     return TableError(
-        f"the database {where} must let us in; it refused or did not answer in time. Check that it runs, its name, and "
-        "who asks: user and password may stand in PGUSER and PGPASSWORD, or in ~/.pgpass."
+        f"cannot connect to the database {where}: it refused or did not answer in time. Check that it runs, its name, "
+        "user and password; these may be in PGUSER and PGPASSWORD, or in ~/.pgpass."
     )
 
 
 def query_error(where: str, message: str) -> TableError:
-    """The query is none there."""
-    said = " ".join(message.split())
-    return TableError(f"the query must be one that {where} can answer; it says: {said}. Mend the query.")
+    """The database does not accept the query."""
+    return TableError(f"{where} does not accept the query: {' '.join(message.split())}. Correct the query.")
+
+
+def not_one_select_error(where: str, statements: int) -> TableError:
+    """The query is not one SELECT."""
+    found = "it is another statement" if statements == 1 else f"it has {statements} statements"
+    return TableError(f"the query on {where} must be one SELECT; {found}. Write one SELECT.")
 
 
 def read_error(where: str) -> TableError:
-    """It stopped while it answered."""
+    """The answer broke off."""
     return TableError(
-        f"the database {where} must give all rows; it broke off: the query ran out of time, was ended, failed on a "
-        "row, or the connection was lost. Try the query there, and run again."
+        f"the database {where} broke off before the last row: the query ran out of time, was ended, failed on a row, "
+        "or the connection was lost. Try the query there, and run again."
     )
 
 
 def read_frames(reader: Any, where: str) -> Iterator[pl.DataFrame]:
-    """What a reader of Arrow batches answers, batch by batch, unless it breaks off."""
+    """The frames of a reader of Arrow batches; an error if it breaks off."""
     import polars as pl
 
     while True:

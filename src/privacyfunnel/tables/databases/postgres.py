@@ -1,4 +1,9 @@
-"""PostgreSQL, read through its binary copies as Arrow batches (ADBC)."""
+"""PostgreSQL, read as Arrow batches (ADBC).
+
+A query runs in a read-only transaction, which refuses writes by statements and by functions of the server. Functions
+that reach beyond it (another connection, files of the server) are looked up in the query's plan, with its views, and
+refused. A plan does not show what functions call inside: use a role that may not write.
+"""
 
 from __future__ import annotations
 
@@ -22,15 +27,16 @@ from privacyfunnel.tables.databases.drivers import (
     refuse_duplicates,
 )
 
-CONNECT_TIMEOUT = 10  # seconds until a server must have let us in
-# It is to write nothing, to give its rows in the same order whenever it is asked, and dates as everybody writes them.
+USE_COPY = "adbc.postgresql.use_copy"
+CONNECT_TIMEOUT = 10  # seconds
+# Write nothing, give rows in the same order every time, and dates in ISO format.
 SETTINGS = (
     "set transaction read only",
     "set synchronize_seqscans = off",
     "set max_parallel_workers_per_gather = 0",
     "set datestyle = iso",
 )
-# What comes as it is; all else comes as the text that the server writes for it.
+# Types that are read as they are; all others are read as the text that the server writes for them.
 PLAIN_TYPES = (
     "smallint",
     "integer",
@@ -41,8 +47,18 @@ PLAIN_TYPES = (
     "date",
     "timestamp without time zone",
 )
-NAMES_AND_GRAMMAR = "42"  # the class of errors that speak of nothing else
+NAMES_AND_GRAMMAR = "42"  # the class of errors about nothing else
+# Functions that a read-only transaction does not hold back: volatile ones of C and untrusted languages, those that
+# name dblink in their body, and those of the server that write files or signal processes.
+OUTSIDE = """
+select distinct p.proname::text as name from pg_proc p join pg_language l on l.oid = p.prolang
+where p.proname = any (array[{names}]::name[])
+and (p.prosrc ~* 'dblink' or p.proname ~ '^(lo_export|lo_import|pg_file_)'
+or (p.provolatile = 'v' and not l.lanpltrusted and l.lanname <> 'internal')) order by 1
+"""
 _ERROR = re.compile(r"ERROR:\s+(.+)")
+_LITERAL = re.compile(r"'(?:[^']|'')*'")
+_CALL = re.compile(r"([\w$]+)\"?\s*\(")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +89,7 @@ class Postgres:
 
     @contextmanager
     def _execute(self, query: str) -> Iterator[Any]:
-        """What reads the rows that are answered, while the connection stands."""
+        """The reader of the query's rows, while the connection is open."""
         try:
             from adbc_driver_postgresql import dbapi
         except ModuleNotFoundError:
@@ -86,6 +102,7 @@ class Postgres:
         try:
             for setting in SETTINGS:
                 cursor.execute(setting)
+            self._refuse_outside_functions(cursor, query)
             cursor.execute(query)
             yield cursor.fetch_record_batch()
         except dbapi.Error as error:
@@ -95,6 +112,21 @@ class Postgres:
                 with suppress(Exception):  # a connection that was lost
                     handle.close()
 
+    def _refuse_outside_functions(self, cursor: Any, query: str) -> None:
+        """Refuse a query whose plan calls a function that reaches beyond the read-only transaction."""
+        cursor.adbc_statement.set_options(**{USE_COPY: "false"})  # a plan cannot be copied
+        cursor.execute(f"explain (verbose, costs off) {query}")
+        plan = _LITERAL.sub("''", "\n".join(line for (line,) in cursor.fetchall()))
+        names = ", ".join(f"'{name}'" for name in sorted(set(_CALL.findall(plan))))
+        cursor.execute(OUTSIDE.format(names=names))
+        outside = [name for (name,) in cursor.fetchall()]
+        cursor.adbc_statement.set_options(**{USE_COPY: "true"})
+        if outside:
+            raise TableError(
+                f"a query on {public_address(self.where)} must not call functions that can write beyond its read-only "
+                f"transaction; it or a view calls '{outside[0]}'. Leave that function out."
+            )
+
     def _execution_error(self, error: Any) -> TableError:
         found = _ERROR.search(str(error))
         if found and (error.sqlstate or "").startswith(NAMES_AND_GRAMMAR):
@@ -103,7 +135,7 @@ class Postgres:
 
 
 def _add_timeout(where: str) -> str:
-    """The address, with how long to wait for an answer where it does not say so."""
+    """The address with a timeout, unless it has one."""
     if "connect_timeout=" in where:
         return where
     return f"{where}{'&' if '?' in where else '?'}connect_timeout={CONNECT_TIMEOUT}"

@@ -31,7 +31,7 @@ from privacyfunnel.tables.readers.text_encoding import (
 BATCH_ROWS = 1 << 17  # some ten megabytes of a few columns
 CHUNK = 1 << 23  # bytes that are read together
 BLOCK = 1 << 18  # fits into the cache of a core
-LONGEST_RECORD = 1 << 25  # bytes: a longer line is an open quote
+LONGEST_RECORD = 1 << 25  # bytes of a record: a longer one has an open quote, and fills memory
 SNIFFED_LINES = 20  # lines that tell the delimiter
 SNIFFED_NUMBERS = 500  # lines that tell the decimal mark
 
@@ -72,7 +72,7 @@ class DelimitedTable:
             raise ParameterError(
                 f"a delimiter must be one ASCII character; {delimiter!r} is not. Give one such as ';'."
             )
-        counting = _DelimiterCounter(delimiter or detect_delimiter(_first_lines(path)))
+        counting = _DelimiterCounter(delimiter or detect_delimiter(_first_lines(path)), f"'{path}'")
         encoding = detect_encoding(path, dialect.encoding, None if is_compressed(path) else counting.add)
         with open_text(path, encoding) as text:
             first = list(islice(iter(lambda: text.readline(CHUNK), ""), SNIFFED_NUMBERS))
@@ -121,6 +121,7 @@ class DelimitedTable:
 
     def _scan_batches(self, columns: list[str]) -> Iterator[pl.DataFrame]:
         """polars reads the file itself, on all its threads."""
+        self._count_delimiters()
         yield from (
             self._lazy(self.path, header=True).select(select_expression(columns)).collect_batches(chunk_size=BATCH_ROWS)
         )
@@ -148,26 +149,31 @@ class DelimitedTable:
                 chunk = following
 
     def _record_chunk(self, text: TextIO) -> str:
-        chunk = text.read(CHUNK) + text.readline()
-        quotes = chunk.count('"')
-        while quotes % 2:  # the line ended inside a quoted field
-            line = text.readline(CHUNK)
-            if not line or len(chunk) > CHUNK + LONGEST_RECORD:
-                raise pl.exceptions.ComputeError("a quote is not closed")
-            chunk += line
-            quotes += line.count('"')
-        return chunk
+        pieces = [text.read(CHUNK)]
+        size, quotes = len(pieces[0]), pieces[0].count('"')
+        while pieces[-1] and (quotes % 2 or not pieces[-1].endswith("\n")):  # within a line, or a quoted field
+            pieces.append(text.read(CHUNK // 8) if quotes % 2 else text.readline(CHUNK))
+            size, quotes = size + len(pieces[-1]), quotes + pieces[-1].count('"')
+            if size > CHUNK + LONGEST_RECORD:
+                raise _long_record_error(self.name)
+        if quotes % 2:
+            raise pl.exceptions.ComputeError("a quote is not closed")
+        return "".join(pieces)
 
     # polars fills up short rows with nulls and, asked for a few columns, overlooks what is too much in a long row.
     # If the last column has no gap, no row is short, and the number of delimiters tells whether one is long.
 
     def _delimiters_suffice(self, rows: int) -> bool:
+        return self._count_delimiters() == (rows + 1) * (len(self.columns) - 1)
+
+    def _count_delimiters(self) -> int:
+        """The number of delimiters outside quotes; refuses a record that is too long for polars."""
         if self._delimiter_count is None:
-            counting = _DelimiterCounter(self.delimiter)
+            counting = _DelimiterCounter(self.delimiter, self.name)
             for block in self._blocks():
                 counting.add(block)
             self._delimiter_count = counting.count
-        return self._delimiter_count == (rows + 1) * (len(self.columns) - 1)
+        return self._delimiter_count
 
     def _every_row_is_full(self, rows: int) -> bool:
         """Whether every n-th mark, and no other, ends a record: n fields have n − 1 delimiters and one end."""
@@ -232,17 +238,33 @@ class _Quotes:
 
 
 class _DelimiterCounter:
-    """How many delimiters stand outside quotes in blocks that follow each other."""
+    """The number of delimiters outside quotes in consecutive blocks, none of whose records is too long."""
 
-    def __init__(self, delimiter: str) -> None:
-        self.delimiter, self.count = delimiter, 0
+    def __init__(self, delimiter: str, table: str) -> None:
+        self.delimiter, self.count, self._table = delimiter, 0, table
         self._quotes = _Quotes()
+        self._open = 0  # bytes of the record that the last block did not end
 
     def add(self, block: bytes) -> None:
-        """Count a block more."""
+        """Count one more block."""
         octets, quoted = self._quotes.quoted_mask(block)
         marks = octets == ord(self.delimiter)
         self.count += int(np.count_nonzero(marks if quoted is None else marks & ~quoted))
+        if quoted is None:
+            end = block.rfind(b"\n")
+        else:
+            ends = np.flatnonzero((octets == ord("\n")) & ~quoted)
+            end = int(ends[-1]) if len(ends) else -1
+        self._open = len(block) - 1 - end + (self._open if end < 0 else 0)
+        if self._open > LONGEST_RECORD:
+            raise _long_record_error(self._table)
+
+
+def _long_record_error(table: str) -> TableError:
+    return TableError(
+        f"a record of {table} must have at most {LONGEST_RECORD:,} characters; one has more. Usually a quote is not "
+        "closed: close it, or shorten the field."
+    )
 
 
 def _first_lines(path: Path) -> list[str]:

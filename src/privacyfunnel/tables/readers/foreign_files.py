@@ -6,10 +6,13 @@ Whole numbers are whole: programs keep them as floats where there are gaps.
 
 from __future__ import annotations
 
+import re
+import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import polars as pl
 
@@ -20,6 +23,13 @@ from privacyfunnel.tables.readers.column_selection import require_columns, selec
 from privacyfunnel.tables.readers.formats import Dialect, NumberFormat, TextFormat
 
 BATCH_ROWS = 1 << 17
+MOST_SHEET_CELLS = 1 << 27  # up to the last row and column of a sheet: 4 GB once it is read
+MOST_WORKBOOK_BYTES = 1 << 32  # unpacked
+SHEET_PIECE = 1 << 20  # bytes that are looked at together
+LONGEST_TAG = 1 << 20
+_ROW = re.compile(rb"<(?:\w+:)?row[\s/>]")
+_CELL = re.compile(rb"<(?:\w+:)?c[\s/>]")
+_ADDRESS = re.compile(rb"\br=[\"']([A-Z]{0,3})(\d{0,7})[\"']")
 ForeignRows = tuple[pl.DataFrame, tuple[str, ...]]  # the rows, and what was found by itself, in words
 
 
@@ -67,9 +77,62 @@ class ForeignTable:
         yield from require_columns(select_columns(self.rows, columns), columns, self.name).iter_slices(BATCH_ROWS)
 
 
+def _check_workbook(path: Path) -> None:
+    """Refuse a workbook that would fill memory: its reader makes a cell for each place up to the last row and column.
+
+    The end of a sheet follows from its cells: from their addresses, or from their number where they have none.
+    """
+    with zipfile.ZipFile(path) as book:
+        sheets = [entry for entry in book.infolist() if entry.filename.startswith("xl/")]
+        size = sum(entry.file_size for entry in sheets)
+        if size > MOST_WORKBOOK_BYTES:
+            raise _workbook_error(path, f"its parts have {size:,} bytes")
+        for entry in sheets:
+            if entry.filename.startswith("xl/worksheets/") and entry.filename.endswith(".xml"):
+                with book.open(entry) as file:
+                    rows, columns = _sheet_extent(file)
+                if rows * columns > MOST_SHEET_CELLS:
+                    raise _workbook_error(path, f"a sheet has {rows:,} × {columns:,}")
+
+
+def _sheet_extent(file: IO[bytes]) -> tuple[int, int]:
+    """The last row and column of a sheet's XML, or more."""
+    rows = listed = columns = cells = 0
+    rest = b""
+    while piece := file.read(SHEET_PIECE):
+        text = rest + piece
+        cut = text.rfind(b"<") if b"<" in text else len(text)
+        text, rest = text[:cut], text[cut:][-LONGEST_TAG:]
+        first, *others = _ROW.split(text)
+        listed += len(others)
+        for number, row in enumerate((first, *others)):
+            cells = (cells if number == 0 else 0) + len(_CELL.findall(row))
+            columns = max(columns, cells)
+        for letters, digits in set(_ADDRESS.findall(text)):
+            rows, columns = max(rows, int(digits or 0)), max(columns, _column_number(letters))
+    return max(rows, listed), columns
+
+
+def _column_number(letters: bytes) -> int:
+    """The number of a column.
+
+    >>> _column_number(b"A"), _column_number(b"XFD")
+    (1, 16384)
+    """
+    return reduce(lambda number, letter: number * 26 + letter - ord("A") + 1, letters, 0)
+
+
+def _workbook_error(path: Path, found: str) -> TableError:
+    return TableError(
+        f"a sheet of '{path}' must have at most {MOST_SHEET_CELLS:,} cells up to its last row and column; {found}. "
+        "Remove far cells that are empty, or save the sheet as CSV."
+    )
+
+
 def _read_excel(path: Path, dialect: Dialect) -> ForeignRows:
     import fastexcel
 
+    _check_workbook(path)
     book = fastexcel.read_excel(path)
     sheet = book.sheet_names[0] if dialect.sheet is None else dialect.sheet
     if sheet not in book.sheet_names:

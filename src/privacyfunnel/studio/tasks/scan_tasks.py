@@ -1,4 +1,4 @@
-"""What the table gives away today: the scan, as a page shows it."""
+"""Tasks that read the table: an overview, one column in bins, and the leakage of every column."""
 
 from __future__ import annotations
 
@@ -8,11 +8,54 @@ from dataclasses import dataclass
 from privacyfunnel.audits.column_groups import measure_column_group
 from privacyfunnel.audits.scan import ColumnScan, Scan, scan
 from privacyfunnel.errors import InputError
+from privacyfunnel.formatting import format_factor, format_percent
 from privacyfunnel.model.belief_bounds import LARGEST
 from privacyfunnel.names import format_names
-from privacyfunnel.studio.choices import PUBLISH, SECRET, Choices
-from privacyfunnel.studio.tasks.progress_messages import ProgressReporter
+from privacyfunnel.studio.choices import PUBLISH, SECRET, Choices, TableFile
+from privacyfunnel.studio.task_pool import ProgressReporter
+from privacyfunnel.tables.coding.bin_syntax import parse_bin
+from privacyfunnel.tables.coding.encoding import encode
+from privacyfunnel.tables.coding.exploration import ColumnProfile, profile_columns
+from privacyfunnel.tables.readers.delimited import DelimitedTable
+from privacyfunnel.tables.readers.formats import Dialect
 from privacyfunnel.tables.readers.table_files import open_table
+
+
+@dataclass(frozen=True, slots=True)
+class TableOverview:
+    """A table at a glance, and how it was read."""
+
+    rows: int
+    columns: tuple[ColumnProfile, ...]
+    found: Dialect | None  # of a text file
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnBins:
+    """A column in bins: where they end, what they are called, and how many rows each has."""
+
+    edges: tuple[float, ...]
+    labels: tuple[str, ...]
+    rows: tuple[int, ...]
+
+
+def look(say: ProgressReporter, source: TableFile, dialect: Dialect) -> TableOverview:
+    """Every column at a glance."""
+    table = open_table(source.path, dialect)
+    rows, columns = profile_columns(table)
+    found = None
+    if isinstance(table, DelimitedTable):
+        found = Dialect(table.delimiter, table.encoding, table.numbers.decimal)
+    return TableOverview(rows, columns, found)
+
+
+def edges(say: ProgressReporter, source: TableFile, dialect: Dialect, column: str, how: str) -> ColumnBins:
+    """The column in the bins that `how` asks for."""
+    table = open_table(source.path, dialect)
+    counts = encode(table, secret=(), publish=(column,), bins=[parse_bin(f"{column}={how}")]).contingency
+    (coding,) = counts.published.codings
+    labels = tuple(coding.labels[code] for code in counts.combos[:, 0].tolist())
+    return ColumnBins(coding.edges, labels, tuple(counts.weights.sum(axis=0).tolist()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,15 +127,15 @@ def _column_leak(look: ColumnScan, found: Scan, choices: Choices, chosen: bool) 
 
 def _describe_column(look: ColumnScan, secret: str) -> str:
     if look.tells_rows_apart:
-        return "Tells rows apart: who knows a person's value finds that person's row."
+        return "Identifies rows: somebody who knows a person's value finds that person's row."
     if look.note:
         return f"Not measured: {look.note}."
     if math.isinf(look.lip):
-        said = f"“{look.value}” rules out “{look.secret}” altogether."
+        said = f"No bound: “{look.value}” rules out “{look.secret}”."
     else:
-        said = f"“{look.value}” moves a belief in “{look.secret}” most, by a factor of {math.exp(look.lip):.2f}."
+        said = f"Factor {format_factor(look.lip)}: “{look.value}” changes the probability of “{look.secret}” most."
     if look.decided:
-        said += f" For {_format_share(look.decided)} of people it gives {secret} away."
+        said += f" It determines {secret} for {format_percent(look.decided)} of people."
     return said
 
 
@@ -112,40 +155,38 @@ def _describe_combination(choices: Choices) -> str:
             merges=choices.merges,
         )
     except InputError as error:  # of columns that are too many to be counted together
-        return f"The chosen columns were not judged together: {error}"
+        return f"Not measured together: {error}"
     said = (
         f"In one row the chosen columns make {found.combinations:,} combinations, which "
         f"{_describe_movement(found.epsilon)}."
     )
     if found.decided:
         said += (
-            f" The combination of {_format_share(found.decided)} of people occurs with one secret only, and "
+            f" The combination of {format_percent(found.decided)} of people occurs with one secret only, and "
             "gives it away."
         )
-    return said + (f" {_format_share(found.alone)} of people are alone with theirs." if found.alone else "")
+    return said + (
+        f" {format_percent(found.alone)} of people are the only ones with their combination." if found.alone else ""
+    )
 
 
 def _describe_movement(epsilon: float | None) -> str:
     if epsilon is None:
-        return "are too many to be measured"
+        return "were not measured: there are too many"
     if epsilon > LARGEST:
-        return "move a belief without limit: some rule a secret out, or in"
-    return f"move a belief by a factor of up to {math.exp(epsilon):.3g}"
+        return "change a belief without bound: some rule a secret out, or determine it"
+    return f"change a belief by a factor of at most {format_factor(epsilon)}"
 
 
 def _notes(found: Scan) -> tuple[str, ...]:
     said = []
     if found.order is not None:
-        said.append(f"The order of the rows: {found.order}. Rows are published in a random order.")
+        said.append(f"Row order of the table: {found.order}. Rows are published in random order.")
     if found.secret_in_bins:
-        said.append(f"{format_names(found.secret_in_bins)} is many numbers and was cut into bins for this look.")
+        said.append(f"{format_names(found.secret_in_bins)} has many numbers and was binned for this scan.")
     if found.rare is not None:
         said.append(
-            f"{found.rare.secrets.rare} of {found.secrets} values of the secret are held by few rows; every value that "
-            "does not occur with one of them leaks without bound."
+            f"{found.rare.secrets.rare} of {found.secrets} values of the secret are rare. Every value that never "
+            "occurs with one of them leaks without bound."
         )
     return tuple(said)
-
-
-def _format_share(part: float) -> str:
-    return "fewer than 0.1 %" if 0 < part < 0.001 else f"{100 * part:.1f} %"

@@ -1,27 +1,72 @@
-"""Roles: what each column is, and how its values are read."""
+"""The first two steps: which table and how it is read; the role of each column and how its values are grouped."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from starlette.responses import HTMLResponse, Response
 
 from privacyfunnel.studio import pictures
-from privacyfunnel.studio.choices import KEEP, LEAVE, PUBLISH, ROLES, SECRET
-from privacyfunnel.studio.pages import table_page
+from privacyfunnel.studio.choices import KEEP, LEAVE, PUBLISH, ROLES, SECRET, Choices, TableFile
 from privacyfunnel.studio.pages.page_definition import Form, PageRequest, StudioPage, wait_for
 from privacyfunnel.studio.sessions import Session
 from privacyfunnel.studio.task_pool import DONE, Job
 from privacyfunnel.tables.coding.coders import MOST_NUMBERS
 from privacyfunnel.tables.coding.exploration import DATES, NUMBERS, ColumnProfile
 from privacyfunnel.tables.coding.grouping_rules import PARTS
+from privacyfunnel.tables.readers.formats import Dialect
 
-NAMES = {SECRET: "Secret", PUBLISH: "Published, protected", KEEP: "Kept as it is", LEAVE: "Left out"}
-WARNINGS = {KEEP: "Nothing is promised about a kept column: it is copied as it is, and may give the secret away."}
+DELIMITERS = {",": "comma ,", ";": "semicolon ;", "\t": "tab", "|": "bar |"}
+ENCODINGS = ("utf-8", "windows-1252", "iso-8859-1", "utf-16")
+DECIMALS = {".": "point 3.5", ",": "comma 3,5"}
+
+
+def show_table(session: Session) -> dict[str, Any]:
+    return {}
+
+
+def take_table(session: Session, form: Form) -> None:
+    """Another table forgets what was said about the last one; another way to read it, its columns too."""
+    path = form.get("path", "").strip()
+    known = session.choices.source
+    shown = "" if known is None or known.uploaded else str(known.path)
+    if path and path != shown:
+        choose_table(session, TableFile(Path(path).expanduser().absolute(), Path(path).name))
+        return
+    if "delimiter" in form:
+        delimiter, encoding, decimal = (form.get(name, "") or None for name in ("delimiter", "encoding", "decimal"))
+        session.change(dialect=Dialect(delimiter, encoding, decimal))
+
+
+def choose_table(session: Session, source: TableFile) -> None:
+    """Begin with this table."""
+    before = session.choices
+    session.choices = Choices(
+        source=source, knows=before.knows, ratios=before.ratios, epsilon=before.epsilon, people=before.people
+    )
+
+
+def start_table(session: Session) -> Job | None:
+    choices = session.choices
+    if choices.source is None:
+        return None
+    return session.work("look", choices.source, choices.dialect)
+
+
+def table_part(session: Session, job: Job) -> dict[str, Any]:
+    return {"looked": job.result, "delimiters": DELIMITERS, "encodings": ENCODINGS, "decimals": DECIMALS}
+
+
+TABLE_PAGE = StudioPage("table", "Table", show_table, take_table, start_table, table_part)
+
+
+NAMES = {SECRET: "Secret", PUBLISH: "Published, protected", KEEP: "Kept unchanged", LEAVE: "Left out"}
+WARNINGS = {KEEP: "A kept column is copied unchanged. It is not protected and may reveal the secret."}
 USUAL = {NUMBERS: "quantiles:8", DATES: "month"}  # bins of many numbers or dates for which nobody asked for any
 
 
-def show(session: Session) -> dict[str, Any]:
+def show_roles(session: Session) -> dict[str, Any]:
     return {}
 
 
@@ -30,7 +75,7 @@ def usual_bins(at: ColumnProfile) -> str:
     return USUAL.get(at.kind, "") if at.distinct > MOST_NUMBERS or at.more else ""
 
 
-def take(session: Session, form: Form) -> None:
+def take_roles(session: Session, form: Form) -> None:
     """Roles, bins and rare values by the number of the column: its name may be anything."""
     looked = _column_glances(session)
     if looked is None:
@@ -48,11 +93,11 @@ def take(session: Session, form: Form) -> None:
     session.change(roles=roles, bins=bins, rare=rare)
 
 
-def work(session: Session) -> Job | None:
-    return table_page.work(session)
+def start_roles(session: Session) -> Job | None:
+    return start_table(session)
 
 
-def part(session: Session, job: Job) -> dict[str, Any]:
+def roles_part(session: Session, job: Job) -> dict[str, Any]:
     choices = session.choices
     rows = [
         {
@@ -100,4 +145,4 @@ def _column_glances(session: Session) -> tuple[ColumnProfile, ...] | None:
     return job.result.columns if job is not None and job.state == DONE else None
 
 
-PAGE = StudioPage("roles", "Roles", show, take, work, part, views={"cut": cut})
+ROLES_PAGE = StudioPage("roles", "Roles", show_roles, take_roles, start_roles, roles_part, views={"cut": cut})
