@@ -77,8 +77,7 @@ def test_a_spec_is_the_same_after_a_file_and_after_a_command_line(tmp_path: Path
     path = tmp_path / "release.toml"
     path.write_text(spec.to_toml(tmp_path), encoding="utf-8")
     again = ReleaseSpec.from_toml(path)
-    moved = {"table": str(Path("people.csv").resolve()), "into": Path("out").resolve(), "ledger": Path("ledger.json")}
-    assert Path(str(again.table)).resolve() == Path(moved["table"])
+    assert Path(str(again.table)).resolve() == Path("people.csv").resolve()
     same = replace(again, table=spec.table, into=spec.into, ledger=spec.ledger)
     assert plain_values(same) == plain_values(spec)
     jsonschema.validate(tomllib.loads(path.read_text(encoding="utf-8")), json_schema())
