@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import singledispatch
 
 import numpy as np
 
@@ -85,10 +86,9 @@ def kept_leakage(
     )
 
 
+@singledispatch
 def _list_outputs(mechanism: Mechanism) -> ChannelMechanism:
     """The mechanism as one channel from inputs to whole outputs."""
-    if isinstance(mechanism, ChannelMechanism):
-        return mechanism
     listed = mechanism.explicit_protocol(MOST_CHANCES)
     if listed is None:
         raise SizeError(
@@ -96,6 +96,11 @@ def _list_outputs(mechanism: Mechanism) -> ChannelMechanism:
             "Keep no column, or use a method with one channel, such as randomised-response."
         )
     return ChannelMechanism.from_protocol(listed)
+
+
+@_list_outputs.register
+def _(mechanism: ChannelMechanism) -> ChannelMechanism:
+    return mechanism
 
 
 def _extend(channel: ChannelMechanism, inputs: IntArray, kept: IntArray) -> ChannelMechanism:
