@@ -34,7 +34,9 @@ def into(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("epsilon", ["much", "-1", "nan", "inf", "1_0"])
 def test_an_epsilon_that_is_none_is_refused(adult: Path, into: Path, epsilon: str) -> None:
-    refused(sanitise(adult, into, epsilon=epsilon), "ParameterError", "ε must be a finite number of at least 0")
+    refused(
+        sanitise(adult, into, epsilon=epsilon), "ParameterError", "--epsilon must be a finite number at least 0; got "
+    )
     assert not into.exists()
 
 
