@@ -22,6 +22,7 @@ FLOW: tuple[tuple[str, ...], ...] = (
     ("cli",),
     ("__main__",),
 )
+WITHOUT_TABLES = ("model", "engine", "mechanisms", "designs")  # the theory, and what is made of counts
 PROMISES = {"LIP", "LDP", "SRLIP", "PriorsPromise", "Promise"}
 RANK = {package: rank for rank, packages in enumerate(FLOW) for package in packages}
 HEAVY = {
@@ -57,6 +58,16 @@ def test_packages_import_downwards_only() -> None:
         if package(one) != package(other) and RANK[package(other)] >= RANK[package(one)]
     ]
     assert back == []
+
+
+def test_designs_and_mechanisms_know_no_table() -> None:
+    known = [
+        f"{one} imports {other}"
+        for one, others in import_graph().items()
+        for other in others
+        if package(one) in WITHOUT_TABLES and package(other) == "tables"
+    ]
+    assert known == []
 
 
 def test_no_module_imports_itself_by_a_detour() -> None:

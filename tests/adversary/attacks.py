@@ -308,7 +308,7 @@ def by_frame_order(asked: Asked, frame: str, **more: Any) -> Attack:
         table = draw_table(setting.rng, setting.rows).sort_by_secret()
         worst = Verdict(setting.releases, 0, 0, 0.0, 0.0)
         for _ in range(setting.releases):
-            release = pf.sanitise(FRAMES[frame](table.rows), **asked.keywords, **more)
+            release = pf.sanitise(FRAMES[frame](table.rows), pf.ReleaseSpec(**asked.keywords, **more))
             worst = _worse(worst, _sequences(frame_text(release.table), frame_bytes(release.table)), setting)
         return worst
 

@@ -25,6 +25,7 @@ MOST_VIEWS = 256  # of one measurement: the error is divided among as many, so t
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +45,21 @@ def measure(
     promise: str,
     error: float,
     known: Sequence[Sequence[Hashable]] = (),
+    unprotected: Hashable = None,
 ) -> Leak:
-    """The largest lower bound on the leakage that the promise limits: LIP, LDP, or SRLIP with the values `known`."""
-    s, _ = _codes(secrets)
+    """The largest lower bound on the leakage that the promise limits: LIP, LDP, or SRLIP with the values `known`.
+
+    Records whose secret is `unprotected` are people like all others, of whom LIP promises nothing.
+    """
+    s, called = _codes(secrets)
     v, names = _codes(views)
     if len(names) > MOST_VIEWS:
         raise ValueError(f"at most {MOST_VIEWS} views are counted; {len(names)} were met. Make them coarser.")
     if promise == "ldp":
         lower, worst = _between_secrets(_table(s, v), error)
     elif promise == "lip":
-        lower, worst = _against_prior(_table(s, v), error)
+        protected = np.array([name != unprotected for name in called])
+        lower, worst = _against_prior(_table(s, v), error, protected)
     else:
         lower, worst = _with_known_values(s, v, known, error)
     return Leak(max(lower, 0.0), len(names), len(s), str(names[worst]))
@@ -74,7 +80,7 @@ def _with_known_values(s: Ints, v: Ints, known: Sequence[Sequence[Hashable]], er
     return best
 
 
-def _against_prior(table: Ints, error: float) -> tuple[float, int]:
+def _against_prior(table: Ints, error: float, protected: Bools | None = None) -> tuple[float, int]:
     """log P(v | s) / P(v), both ways."""
     each = error / (4 * len(table) * MOST_VIEWS)
     rows = table.sum(axis=1, keepdims=True)
@@ -84,7 +90,7 @@ def _against_prior(table: Ints, error: float) -> tuple[float, int]:
     with np.errstate(divide="ignore", invalid="ignore"):
         up = np.where(low > 0, -np.log(share + (1 - share) * high_other / low), -inf)
         down = np.log(share + (1 - share) * low_other / high)
-    return _largest(np.maximum(up, down))
+    return _largest(np.maximum(up, down)[slice(None) if protected is None else protected])
 
 
 def _between_secrets(table: Ints, error: float) -> tuple[float, int]:

@@ -49,14 +49,15 @@ def typical_values() -> Population:
 
 
 def values_near_the_limit() -> Population:
-    """Two hundred values of one secret, each rare in about half of the samples, and many of the other that always are.
+    """Hundreds of values of one secret that a sample has three rows of on average, and thousands of the other.
 
-    A value is merged where the sample has few rows of it: what is merged of the first secret is rarer in the sample
-    than in the population.
+    With `--merge-rare 4` a value is merged where the sample happens to have few rows of it: the first secret's share of
+    what is merged is smaller in the sample than in the population. The other's values are so rare that nearly all are
+    merged, as they are where the sample has none of them.
     """
-    first = np.r_[np.full(200, 10.0), np.zeros(200), 500.0, 500.0]
-    second = np.r_[np.zeros(200), np.full(200, 4.0), 2_000.0, 2_000.0]
-    return Population(np.vstack([first, second]), 7_800, 0.2)
+    first = np.r_[np.full(600, 3.0), np.zeros(3_000), 225.0, 225.0]
+    second = np.r_[np.zeros(600), np.full(3_000, 0.3), 2_250.0, 2_250.0]
+    return Population(np.vstack([first, second]), 7_650, 0.3, people=150_000)
 
 
 def rare_secrets() -> Population:
@@ -69,6 +70,7 @@ def rare_secrets() -> Population:
     return Population(np.vstack([common, often, seldom]), 3_700, 0.2)
 
 
+NOBODY = "nobody's secret"  # of people of whom nothing is promised
 Naming = Callable[[Sequence[str], pl.DataFrame], list[str]]
 
 
@@ -83,9 +85,9 @@ def pool_of_all(secrets: Sequence[str], sample: pl.DataFrame) -> list[str]:
 
 
 def pool_of_those_met(secrets: Sequence[str], sample: pl.DataFrame) -> list[str]:
-    """Likewise, but only those of the sample are in the pool; the others are promised nothing, and known to nobody."""
+    """Likewise, but only those of the sample are in the pool; of the others nothing is promised."""
     met = set(sample["s"])
-    return [text if text in ("secret 0", "secret 1") else "rare" if text in met else "" for text in secrets]
+    return [text if text in ("secret 0", "secret 1") else "rare" if text in met else NOBODY for text in secrets]
 
 
 def by_samples(
@@ -112,8 +114,7 @@ def by_samples(
             if done.refused:
                 return refused(done.err, epsilon)
             names, shown = naming(list(everybody["s"]), sample), read_rows(setting.folder / "drawn.csv").rows()
-            pairs = [(name, row) for name, row in zip(names, shown, strict=True) if name]
-            leak = measure([name for name, _ in pairs], [row for _, row in pairs], promise=promise, error=each)
+            leak = measure(names, shown, promise=promise, error=each, unprotected=NOBODY)
             bounds.append(leak.lower)
             views, records = max(views, leak.views), records + leak.records
         enough = next((k for k in range(1, samples + 1) if chance_at_least(k, samples, 0.05) <= setting.error / 2), 0)

@@ -26,7 +26,8 @@ class Table:
 
     def sort_by_secret(self) -> "Table":
         """The same rows, sorted so that their place tells their secret, and their k, which says nothing about it."""
-        return Table(self.rows.sort("s", "k", maintain_order=True))
+        rows = self.rows.sort("s", "k", maintain_order=True)
+        return Table(pl.DataFrame({name: rows[name].to_list() for name in rows.columns}))  # its bytes are in this order
 
     def column(self, name: str) -> list[str]:
         """The entries of a column as text."""

@@ -22,7 +22,7 @@ from privacyfunnel.mechanisms.sampling import KeyStream
 from privacyfunnel.release.ledger.ledger_file import ledger_path
 from tests.commands import found_by, said, turned_down
 from tests.mechanisms.kinds import JOINT, MAKERS, SECRETS, VALUES, codes_for, sealed_of
-from tests.mechanisms.test_file import redigested
+from tests.mechanisms.test_protocol_file import redigested
 
 METHODS = ["randomised-response", "optimal", "conditional-reporting", "unary-encoding"]
 

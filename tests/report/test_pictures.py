@@ -77,7 +77,8 @@ def test_a_real_browser_shows_every_figure_without_errors_cut_names_or_sideways_
         capture_output=True, text=True, timeout=LONGEST, check=True,
     )  # fmt: skip
     assert "CONSOLE" not in done.stderr
-    found = json.loads(html.unescape(re.search(r"<title>(.*?)</title>", done.stdout).group(1)))  # type: ignore[union-attr]
+    (title,) = re.findall(r"<title>(.*?)</title>", done.stdout)[:1]
+    found = json.loads(html.unescape(title))
     assert found["errors"] == []
     assert found["frames"].keys() == shown.keys()
     for name, (_, width) in shown.items():

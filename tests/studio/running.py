@@ -17,6 +17,13 @@ from tests.commands import LONGEST
 ADDRESS = re.compile(r"http://127\.0\.0\.1:(\d+)/\?token=(\S+)")
 
 
+def search(pattern: re.Pattern[str], text: str) -> re.Match[str]:
+    """The first match, which there must be."""
+    found = pattern.search(text)
+    assert found is not None, text
+    return found
+
+
 @dataclass(slots=True)
 class Answer:
     status: int
@@ -37,7 +44,7 @@ class Running:
 
     @property
     def port(self) -> int:
-        return int(ADDRESS.search(self.address).group(1))  # type: ignore[union-attr]
+        return int(search(ADDRESS, self.address).group(1))
 
     def ask(
         self, path: str, method: str = "GET", body: bytes | str | None = None, host: str | None = None, **headers: str
@@ -71,7 +78,7 @@ class Running:
         while True:
             line = self._heard()
             if "asked to come in" in line:
-                return ADDRESS.search(line).group(0)  # type: ignore[union-attr]
+                return search(ADDRESS, line).group(0)
 
     def _heard(self) -> str:
         assert self.process.stdout is not None
@@ -84,7 +91,7 @@ class Running:
         """A session's address and the cookie, without a browser."""
         answer = self.ask(self.new_address().removeprefix(self.origin))
         assert answer.status == 200
-        path = re.search(r'url=(/s/[^/"]+)/table', answer.text).group(1)  # type: ignore[union-attr]
+        path = search(re.compile(r'url=(/s/[^/"]+)/table'), answer.text).group(1)
         return path, answer.headers["set-cookie"].split(";")[0]
 
 
@@ -109,5 +116,6 @@ def running(table: Path | None, folder: Path, **more: str) -> Iterator[Running]:
         yield Running(process, found.group(0), home, here, [first])
     finally:
         process.terminate()
-        process.wait(20)
-        process.stdout.close()  # type: ignore[union-attr]
+        process.wait(LONGEST)
+        if process.stdout is not None:
+            process.stdout.close()

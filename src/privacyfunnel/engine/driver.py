@@ -7,8 +7,8 @@ and, once searches find nothing worth the gap, proves a lower bound on every red
 costs at least λ·p + min_v (cost(v) − λ·v), so every proof bounds the optimum; the bound is the best of them, the value
 that of the best known split.
 
-What is minimised is the master's business: an entropy (masters/slack.py, blocks.py), a second moment (moment.py), an
-entropy under an average constraint (average.py), or squared error on a line (linear_uses/line.py).
+The master decides what is minimised: an entropy (masters/slack_masters.py, blocks.py), a second moment (moment.py),
+an entropy under an average constraint (average.py), or squared error on a line (linear_uses/actions.py).
 """
 
 from collections.abc import Callable
@@ -90,6 +90,39 @@ class DualBound(Protocol):
 
     def disable_relaxations(self) -> None:
         """Use no relaxations: the problem is one already."""
+
+
+class SlackFreeMaster:
+    """What masters without slack share."""
+
+    on_change: Callable[[], None] = staticmethod(lambda: None)
+
+    def learn(self, atoms: FloatArray, prices: FloatArray) -> float:
+        """Nothing, unless a master says otherwise."""
+        return 0.0
+
+    def learn_from_proof(self, atoms: FloatArray, prices: FloatArray) -> float:
+        """The same as for a search, unless a master says otherwise."""
+        return self.learn(atoms, prices)
+
+    def allowed(self, gap: float) -> float:
+        """The gap itself."""
+        return gap
+
+    def worth(self, gap: float) -> float:
+        """Any find counts."""
+        return 0.0
+
+    def proof_target(self, gap: float, least: float, late: bool) -> float:
+        """The gap itself."""
+        return gap
+
+    def raise_slack_price(self) -> None:
+        """No slack is used."""
+
+    def slack_price_threshold(self, gap: float) -> float:
+        """No slack is used."""
+        return 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,17 +1,13 @@
-"""Figures as a public file states them: few digits, rounded to the side on which they stay true.
+"""Certificates and promises as the protocol file states them.
 
-The last digits of a certificate are a function of everybody's secret, and whoever knows all other rows can compare them
-(benchmarks attacks). Nobody needs them: a bound is as good if it is a little wider.
+Figures of a certificate have few digits, rounded to the side on which they stay true: the last digits are a function of
+everybody's secret, and whoever knows all other records could compare them (benchmarks attacks).
 
-A promise as it stands in the protocol file.
-
-A promise for several priors states them, for without them nobody could check it again: exact probabilities of the
-secret and the published values together, as integers without a common factor. They are the owner's assumptions about
-whom the promise holds for, and become public with it.
-
-A promise for a population states its confidence, the rule by which sets of priors follow from counts, below how many
-rows secrets are promised together, and how many rows there were; never a count of anybody. Whoever has the counts can
-make the sets again. That of a private design states its noisy counts too: they are public, and anybody can.
+A promise for several priors states them: exact probabilities of the secret and the published values together, as
+integers without a common factor. They are the owner's assumptions, and become public with the promise. A promise for a
+population states its confidence, the rule by which sets of priors follow from counts, below how many rows secrets are
+pooled, and the number of rows, but no count. Whoever has the counts can compute the sets. A private design also states
+its noisy counts, which are public.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-r"""The law of a chain: a tree of contexts, each with a channel of integers.
+r"""Mechanism of a chain: a tree of contexts, each with a channel of integers.
 
 Attributes are published step by step, one or a few at a time. A context is what was published so far. In a context the
 next step's value x becomes output y with chance :math:`N(x, y) / 2^{62}`, so a whole output :math:`y = (y^1, …, y^m)`
@@ -9,7 +9,7 @@ has chance
 Only the channels along its own path matter for an output. The tree holds the contexts that are worth a channel. In all
 others nothing more is said: a row that comes there shows, whatever its values, the labels that each later step has for
 such contexts. Its posterior stays that of the output which led there, so that the promise holds for the whole output
-when it holds for that one, and the law is whole: every row of every table has its chances.
+when it holds for that one, and the mechanism is whole: every row of every table has its chances.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The law of one channel for the whole record: a table of integers, a row per input."""
+"""Mechanism of one channel for the whole record: a table of integers, a row per input."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ class ChannelMechanism(Mechanism):
 
     @property
     def protocol(self) -> Protocol | SparseProtocol:
-        """The same law in floats; sparse where a table of all chances would be large, and hardly filled."""
+        """The same mechanism in floats; sparse where a table of all chances would be large, and hardly filled."""
         if self._entry_count > SMALL and len(self.output) < HARDLY * self._entry_count and self._is_value_channel:
             return SparseProtocol(self._sparse, self.outputs)
         return self.table
@@ -155,7 +155,7 @@ class ChannelMechanism(Mechanism):
 
     @property
     def table(self) -> Protocol:
-        """The same law as a table of all chances in floats; refused where that would not fit in memory."""
+        """The same mechanism as a table of all chances in floats; refused where that would not fit in memory."""
         every, listed = self._all_rows, self.inputs
         return Protocol(
             every[:listed], self.outputs, self.sees_secret, elsewhere=every[listed] if self.elsewhere else None

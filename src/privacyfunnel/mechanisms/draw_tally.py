@@ -1,4 +1,4 @@
-"""Tallies: how often inputs became outputs, beside the chances of that under the law."""
+"""Tallies: how often inputs became outputs, beside the chances of that under the mechanism."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class DrawTally(Shape):
     """Counts while the rows of a sanitised table come in, beside those of the original."""
 
     def add(self, inputs: IntArray, drawn: NDArray[Any]) -> None:
-        """Count some rows: each one's input, and what it was drawn as (−1 where the law has no such output)."""
+        """Count some rows: each one's input, and what it was drawn as (−1 where the mechanism has no such output)."""
 
     @property
     def impossible(self) -> int:

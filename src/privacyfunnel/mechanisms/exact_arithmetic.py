@@ -1,7 +1,4 @@
-"""Rounding: from chances to integers of a fixed width.
-
-Arithmetic on the safe side: e^ε from below, logarithms from above, ratios as fractions.
-"""
+"""Exact arithmetic: chances rounded to integers, e^ε from below, logarithms from above, ratios as fractions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The law of a forced response: the record itself with chance T / 2⁶⁴, else one drawn from fixed integers."""
+"""Mechanism of a forced response: the record itself with chance T / 2⁶⁴, else one drawn from fixed integers."""
 
 from __future__ import annotations
 

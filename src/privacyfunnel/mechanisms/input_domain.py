@@ -1,21 +1,16 @@
-r"""Domains: what a protocol's inputs are, as far as the public may know.
+r"""Domain: the inputs of a protocol, the shares of their labels, and substitutes for unknown values.
 
-The shares of the published columns, where their owner publishes them as well.
+Shares are the number of rows with each label of each published column, where the owner publishes them. They are exact,
+so that estimates of other tables can be calibrated to them; docs/limits.md says what they leak.
 
-For every column j the number of rows with each of its labels, :math:`n_{jl}`, each column adding up to the n rows that
-the protocol was made for. The numbers are exact, so that whoever has them can calibrate estimates of other tables to
-them; what they give away stands in docs/limits.md.
-
-What stands for a value that a protocol does not know.
-
-Such a row is published as that of a random input: one of 256 evenly spaced points of the inputs' distribution, chosen
-by the row's own word and by nothing in the row. So its output says nothing about its value, and outputs keep their own
+A record with an unknown value is published like that of a random input: one of 256 evenly spaced points of the inputs'
+distribution, chosen by the record's own random word. Its output is independent of its value, and outputs keep their
 distribution, to within the 1/256 to which these points follow p(x):
 
 .. math:: P(y) = \tfrac{1}{256} \sum_{i} q(y \mid x_i), \qquad \sum_{x \le x_i} p(x) \ge \tfrac{i + 1/2}{256}.
 
-No more of p(x) is in the file than these points tell. Nothing is certified for such rows: the promise was checked on
-values that are known.
+The file states these points of p(x) and no more. Nothing is certified for such records: the promise was checked on
+known values.
 """
 
 from __future__ import annotations
@@ -239,7 +234,7 @@ def shares_from_json(content: Mapping[str, Any], domain: Domain) -> ColumnShares
 
 BITS = 8
 SIZE = 1 << BITS  # points: as few as give the larger shares their due, and nobody's count away
-DRAW = (1 << 64) - 2  # the draw number in which they are chosen: no law draws in it
+DRAW = (1 << 64) - 2  # the draw number in which they are chosen: no mechanism draws in it
 
 
 def build_substitutes(p_x: FloatArray) -> IntArray:

@@ -1,10 +1,10 @@
-"""Laws: the integers that are actually drawn, and what they say about the secret, exactly.
+"""Mechanism: the integers that are drawn, and their exact leakage.
 
-A float protocol becomes a law by rounding its probabilities to multiples of 2⁻⁶⁴. From there on nothing is rounded:
-the check of the promise and the draw of every row both follow the same integers.
+A protocol in floats becomes a mechanism when its probabilities are rounded to multiples of 2⁻⁶⁴. From there on nothing
+is rounded: the check of the promise and the draw of every record follow the same integers.
 
-A law answers in codes and labels. Whoever seals, draws, writes, reads, audits or estimates asks it, and never which
-kind it is.
+A mechanism answers in codes and labels. Callers that seal, draw, write, read, audit or estimate never ask which kind it
+is.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class OutputPart(NamedTuple):
 
 
 class ObservationModels(NamedTuple, Generic[Model]):
-    """The ways in which outputs depend on the input; a law fills in the one that is its own."""
+    """The ways in which outputs depend on the input; a mechanism fills in the one that is its own."""
 
     channel: Callable[[FloatArray], Model]  # of P(y | input)
     sets: Callable[[int, float], Model]  # of so many values, each foreign one in the set with that chance
@@ -93,11 +93,11 @@ class Mechanism(ABC):
     @property
     @abstractmethod
     def protocol(self) -> DescribableProtocol:
-        """The same law in floats."""
+        """The same mechanism in floats."""
 
     @property
     def table_protocol(self) -> Protocol | None:
-        """q(y | input) as one table in floats, where the law is one, its outputs in a list."""
+        """q(y | input) as one table in floats, where the mechanism is one, its outputs in a list."""
         return None
 
     # -- the promise -------------------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ class Mechanism(ABC):
 
     @abstractmethod
     def restrict_inputs(self, inputs: IntArray) -> Self:
-        """The law on some of its inputs alone. Those that never occur make no output more telling."""
+        """The mechanism on some of its inputs alone. Those that never occur make no output more telling."""
 
     @abstractmethod
     def measurable_protocol(self, most: int) -> Measurable | None:
@@ -139,7 +139,7 @@ class Mechanism(ABC):
         return drawn
 
     def find_outputs(self, shown: NDArray[Any]) -> NDArray[Any]:
-        """The drawn rows that show these labels: the inverse of `shown`. −1 where the law never shows them."""
+        """The drawn rows that show these labels: the inverse of `shown`. −1 where the mechanism never shows them."""
         return shown
 
     def unchanged_outputs(self, labels: Sequence[Labels], combos: IntArray) -> NDArray[Any]:
@@ -154,7 +154,7 @@ class Mechanism(ABC):
         return self.find_outputs(codes)
 
     def count_unchanged(self, own: NDArray[Any], values: IntArray, drawn: NDArray[Any]) -> int:
-        """How many drawn rows show just the value they had; `own` is what the law said of all values."""
+        """How many drawn rows show just the value they had; `own` is what the mechanism said of all values."""
         return int((own[values] == drawn[:, : own.shape[1]]).all(axis=1).sum())
 
     @abstractmethod
@@ -198,7 +198,7 @@ class Mechanism(ABC):
 
     @property
     def expansion_size(self) -> int:
-        """How many outputs `observation` has to multiply out; 0 where the law lists its own."""
+        """How many outputs `observation` has to multiply out; 0 where the mechanism lists its own."""
         return 0
 
     @property
@@ -223,12 +223,12 @@ class Mechanism(ABC):
 
     @abstractmethod
     def to_json(self) -> dict[str, Any]:
-        """The law as it stands in the protocol file."""
+        """The mechanism as it stands in the protocol file."""
 
     @classmethod
     @abstractmethod
     def from_json(cls, content: Mapping[str, Any], sees_secret: bool, combos: IntArray) -> Self:
-        """The law that a protocol file states, over the combinations of its domain."""
+        """The mechanism that a protocol file states, over the combinations of its domain."""
 
 
 def check_table_size(inputs: int, outputs: int) -> None:

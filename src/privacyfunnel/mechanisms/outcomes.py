@@ -109,7 +109,7 @@ def outcomes_to_json(outcomes: Outcomes) -> dict[str, Any]:
 
 
 def outcomes_from_json(content: Mapping[str, Any], mechanism: Mechanism, domain: Domain) -> Outcomes:
-    """The outcomes that a protocol file states: codes and labels for all outputs of its law, or none."""
+    """The outcomes that a protocol file states: codes and labels for all outputs of its mechanism, or none."""
     stated: Sequence[Mapping[str, Any]] = content.get("outcomes", ())
     if not stated:
         return ()

@@ -1,4 +1,4 @@
-"""The law of a product: integers per attribute, and an exact check of the whole."""
+"""Mechanism of a product: integers per attribute, and an exact check of the whole."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ NEAR = 1e-10  # log-ratios closer than this to the largest are compared again as
 
 @dataclass(frozen=True, eq=False)
 class ProductMechanism(Mechanism):
-    """One law of integers per attribute; each attribute has a draw number of its own."""
+    """One mechanism of integers per attribute; each attribute has a draw number of its own."""
 
     factors: tuple[ChannelMechanism, ...]
     combos: IntArray

@@ -1,19 +1,18 @@
-r"""The words of rows: where the randomness of a release comes from.
+r"""Random words: the randomness of a release, by row number or by row id.
 
-Row :math:`i` of a table draws one uniform 64-bit word per draw number :math:`j`. That word depends on the key, on
-:math:`i` and on :math:`j`, and on nothing else: chunks may have any size, come in any order, be drawn in another
-process or drawn again, and any partition on any machine draws the same row the same way.
+Row :math:`i` of a table draws one uniform 64-bit word per draw number :math:`j`. The word depends on the key, on
+:math:`i` and on :math:`j` only: chunks may have any size, come in any order, or be drawn again, and any partition on
+any machine draws the same row the same way.
 
-Rows that are addressed by who they are: the words of a row are a keyed function of its id and of its input.
+By row id, the words of a record are a keyed function of its id and its input. With a key k for one protocol, a record
+with id u and input z has the tag :math:`T = \mathrm{CBC}_{k_1}(|u|, z, u)`, the CBC-MAC with AES-256 of a message that
+begins with its own length, and in draw number j the word that is the first half of :math:`\mathrm{AES}_{k_2}(T \oplus
+j)`. No message is a prefix of another, so CBC-MAC is a pseudo-random function (Bellare, Kilian and Rogaway 2000):
+different pairs of id and input have independent words, and one pair always has the same word. A record whose value
+changes gets a fresh word.
 
-With a key k for one protocol, a row with id u and input z has the tag :math:`T = \mathrm{CBC}_{k_1}(|u|, z, u)`, the
-CBC-MAC with AES-256 of a message that begins with its own length, and in draw number j the word that is the first half
-of :math:`\mathrm{AES}_{k_2}(T \oplus j)`. Messages of which none begins another make CBC-MAC a pseudo-random function
-(Bellare, Kilian and Rogaway 2000), so different pairs of id and input have independent words, and one pair has the same
-word wherever, whenever and among whichever rows it is drawn. Someone whose value changes gets a fresh word.
-
-Both keys come from the owner's by HMAC with the digest of the protocol: under another protocol all words are fresh,
-for draws of two protocols that share words would say more together than independent ones.
+Both keys are derived from the owner's by HMAC with the digest of the protocol, so that words of two protocols are
+independent: draws that share words could leak more together.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from privacyfunnel.atomic_files import OWNERS_ONLY, atomic_file
 from privacyfunnel.errors import ParameterError
 
 WORD_BITS = 64  # half a block of AES
-_ORDER = (1 << 64) - 1  # the draw number of the order's key: no law draws in it
+_ORDER = (1 << 64) - 1  # the draw number of the order's key: no mechanism draws in it
 _BLOCKS = 1 << 16  # words that are encrypted in one call: few calls, and zeros that stay in the cache
 _ZEROS = memoryview(bytes(8 * (_BLOCKS + 2)))
 
@@ -125,7 +124,7 @@ class KeyStream:
         return self._words(first_row, n, draw)
 
     def order_key(self) -> bytes:
-        """A key of its own for the order of the rows: the first four words of a draw number that no law draws in.
+        """A key of its own for the order of the rows: the first four words of a draw number that no mechanism draws in.
 
         Who has it can undo the order of a release, and learns nothing of the words that its rows were drawn with.
         """

@@ -93,7 +93,7 @@ class SealedProtocol:
         return self.mechanism.sees_secret
 
     def certified_inputs(self, law: Mechanism, joint: Joint, secrets: Sequence[str] = ()) -> tuple[Mechanism, Joint]:
-        """What the promise is checked on, for a table that was found again among the inputs of the law.
+        """What the promise is checked on, for a table that was found again among the inputs of the mechanism.
 
         A private design does not know its table: its promise is about the people, and stands on the noisy counts of
         the file, for all inputs of the law; `secrets` are what its domain calls them, which the file does not say.
@@ -107,7 +107,7 @@ class SealedProtocol:
         return self.mechanism, Joint(counts, called, self.domain.attributes, self.domain.combos, name)
 
     def sample(self, codes: NDArray[Any], stream: WordStream | None = None, *, first_row: int = 0) -> NDArray[Any]:
-        """What the law draws for input codes, a row each, from a fresh key unless a stream is given."""
+        """What the mechanism draws for input codes, a row each, from a fresh key unless a stream is given."""
         stream = stream if stream is not None else KeyStream.generate()
         return self.mechanism.draw(codes, stream.rows(first_row, len(codes)))
 
@@ -218,7 +218,7 @@ def seal(
 ) -> SealedProtocol:
     r"""Round to integers over 2⁶⁴ and check, exactly, that those integers keep the promise.
 
-    For every pair of events (E, F) of the promise, with integer weights w of the joint and integers N of the law,
+    For every pair of events (E, F) of the promise, with integer weights w of the joint and integers N of the mechanism,
 
     .. math:: \frac{\sum_z w_E(z) N(z,y)}{\sum_z w_E(z)} \le r \frac{\sum_z w_F(z) N(z,y)}{\sum_z w_F(z)}
        \quad\text{and the reverse},\qquad r \in \mathbb{Q},\ r \le e^{\varepsilon}.

@@ -1,4 +1,4 @@
-"""The law of unary encoding: sets of values."""
+"""Mechanism of unary encoding: sets of values."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from privacyfunnel.engine.settings import SETTINGS
 
 
 class Prover(Protocol):
-    """Bounds the reduced cost of every allowed atom; see BestFirst.prove."""
+    """Bounds the reduced cost of every allowed atom; see BranchAndBound.prove."""
 
     def prove(self, prices: FloatArray, target: float, deadline: float) -> Proof: ...
 
@@ -101,7 +101,7 @@ class RelaxationBound:
             self._dearest = self._bound_single_secrets(clock.part(SETTINGS.bounds.one_secret_share))
 
     def prove(self, prices: FloatArray, target: float, clock: Clock) -> FloatArray:
-        """See Bounding."""
+        """See DualBound."""
         if self._dearest is None:
             self._dearest = self._bound_single_secrets(clock.part(SETTINGS.bounds.one_secret_share))
         if self.relaxed:

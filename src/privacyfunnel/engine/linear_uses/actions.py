@@ -26,7 +26,6 @@ the tangents of their ends meet. The master is the linear programme of `actions.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,7 +33,7 @@ import numpy as np
 from privacyfunnel.arrays import FloatArray, IntArray, sparse
 from privacyfunnel.engine.bounds.dual_bounds import ProofBound
 from privacyfunnel.engine.clock import Clock, TimeUpError, clock_for
-from privacyfunnel.engine.driver import ColumnGeneration, Pace
+from privacyfunnel.engine.driver import ColumnGeneration, Pace, SlackFreeMaster
 from privacyfunnel.engine.lp.highs import INF, Programme
 from privacyfunnel.engine.oracles.oracle import Oracle
 from privacyfunnel.engine.problem import Problem, Proof
@@ -174,7 +173,7 @@ def split_on_line(
     return LineSplit(master.masses, run.bound)
 
 
-class LineMaster:
+class LineMaster(SlackFreeMaster):
     """The linear programme over the actions known so far; the minimum along the line is search and proof at once."""
 
     def __init__(
@@ -182,7 +181,6 @@ class LineMaster:
     ) -> None:
         self._cone, self._oracle, self._p, self._x, self._tolerance = cone, oracle, p, x, tolerance
         self.masses, self.size, self.value = best, p.size, _spread(best, x)[0]
-        self.on_change: Callable[[], None] = lambda: None
         self._places, self._means = np.unique(x), np.empty(0)
 
     def begin(self, start: FloatArray | None, gap: float, clock: Clock) -> None:
@@ -203,10 +201,6 @@ class LineMaster:
         """Left to the proof."""
         return np.empty((0, 1))
 
-    def learn(self, atoms: FloatArray, prices: FloatArray) -> float:
-        """Nothing."""
-        return 0.0
-
     def learn_from_proof(self, atoms: FloatArray, prices: FloatArray) -> float:
         """Further actions, and the means of outputs in use; −1 where any was new.
 
@@ -223,24 +217,9 @@ class LineMaster:
         lower, cheaper = _minimise_on_line(self._oracle, self._x, prices, target)
         return Proof(lower, cheaper[:, None])
 
-    def allowed(self, gap: float) -> float:
-        """The gap itself."""
-        return gap
-
-    def worth(self, gap: float) -> float:
-        """Nothing is found by searches."""
-        return 0.0
-
     def proof_target(self, gap: float, least: float, late: bool) -> float:
         """A share of the gap."""
         return SETTINGS.averages.line_proved_to * gap
-
-    def raise_slack_price(self) -> None:
-        """No slack is used."""
-
-    def slack_price_threshold(self, gap: float) -> float:
-        """No slack is used."""
-        return 0.0
 
     def best(self, clock: Clock) -> tuple[FloatArray, FloatArray, float]:
         """Weights and atoms of the actions in use."""

@@ -12,7 +12,7 @@ Many small linear programmes with more rows than unknowns: min c·x subject to x
 
 A polytope of d unknowns and m rows has d + m variables, of which d are chosen and the m others follow from them. Where
 d is the smaller number, the table T of how these follow (m × d) is all there is to hold: the dual simplex method with
-long steps (`simplex`) changes one line and one column of it at a time, for all programmes in lock step, and the next
+long steps (as above) changes one line and one column of it at a time, for all programmes in lock step, and the next
 programmes over the same polytopes begin with the tables of the last ones.
 
 Nothing is proved here. What rounding has spoilt is seen by whoever puts x into the rows, and begun afresh.

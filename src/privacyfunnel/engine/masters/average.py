@@ -13,13 +13,13 @@ Prices are (λ, μ) together. Atoms are found by descent (search/direction.py); 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.engine.clock import Clock
+from privacyfunnel.engine.driver import SlackFreeMaster
 from privacyfunnel.engine.lp.highs import INF, Programme
 from privacyfunnel.engine.objective import reduced_costs
 from privacyfunnel.engine.oracles.polytope import build_polytope
@@ -46,13 +46,12 @@ class EntropyFloor:
     least: float
 
 
-class AverageMaster:
+class AverageMaster(SlackFreeMaster):
     """A linear programme over known atoms, with a constraint on the average; search and proof at its prices."""
 
     def __init__(self, problem: Problem, average: EntropyFloor) -> None:
         self.problem, self.average, self.size = problem, average, problem.size + 1
         self.value = np.inf
-        self.on_change: Callable[[], None] = lambda: None
         self.is_unconstrained = not len(problem.constraints)
         self._descent = AverageDescent(problem, average.secrets)
         self._worth, self._random = SETTINGS.tolerance.new_atom, np.random.default_rng(0)
@@ -141,28 +140,9 @@ class AverageMaster:
         self._add(new)
         return float(reduced_costs(self._objective(prices), new, prices[:-1]).min(initial=0.0))
 
-    def learn_from_proof(self, atoms: FloatArray, prices: FloatArray) -> float:
-        """The same as for a search."""
-        return self.learn(atoms, prices)
-
-    def allowed(self, gap: float) -> float:
-        """The gap itself, in nats."""
-        return gap
-
-    def worth(self, gap: float) -> float:
-        """Less than any atom that is added gains."""
-        return 0.0
-
     def proof_target(self, gap: float, least: float, late: bool) -> float:
         """A share of the gap."""
         return SETTINGS.averages.proved_to * max(gap, 0.0)
-
-    def raise_slack_price(self) -> None:
-        """No slack is used."""
-
-    def slack_price_threshold(self, gap: float) -> float:
-        """No slack is used."""
-        return 0.0
 
     def best(self, clock: Clock) -> tuple[FloatArray, FloatArray, float]:
         """The atoms in use."""

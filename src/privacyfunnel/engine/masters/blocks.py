@@ -1,6 +1,6 @@
 r"""Splits by balanced blocks, where inputs are too many for one master.
 
-Each block of inputs is the same problem, small (reductions.py). Blocks are solved one by one, then joined in pairs:
+Each block of inputs is the same problem, small (`build_block`). Blocks are solved one by one, then joined in pairs:
 what the two knew is a split of the pair, from which the search goes on, and the pair costs no more than the two did.
 Joined so while there is time, blocks are all inputs in the end, or as many as one master takes.
 

@@ -29,7 +29,7 @@ import numpy as np
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.engine.bounds.dual_bounds import NoBound, Prover
 from privacyfunnel.engine.clock import Clock, TimeUpError
-from privacyfunnel.engine.driver import ColumnGeneration, Pace
+from privacyfunnel.engine.driver import ColumnGeneration, Pace, SlackFreeMaster
 from privacyfunnel.engine.lp.highs import Programme
 from privacyfunnel.engine.masters.mixture import Mixture, Moment, solve_mixture
 from privacyfunnel.engine.masters.restricted_master import PenaltySlack, RestrictedMaster, refit_weights
@@ -55,7 +55,7 @@ class SteepestSplit:
     excess: float  # of the cheapest atom met below 0; infinite where none was sought
 
 
-class DirectionMaster:
+class DirectionMaster(SlackFreeMaster):
     """The linear master of the steepest split at one mixture."""
 
     def __init__(
@@ -65,7 +65,6 @@ class DirectionMaster:
         self.problem, self._search, self._objective, self._already = problem, search, objective, already
         self.master = RestrictedMaster(problem.prior, PenaltySlack(problem.prior, 1.0))
         self.value, self.size = np.inf, problem.size
-        self.on_change: Callable[[], None] = lambda: None
         self._weights, self._atoms = np.empty(0), np.empty((0, problem.size))
         self._prices, self._best_most, self._excess, self._most = prices, already, np.inf, already
         self._pending: tuple[FloatArray, float, float] | None = None  # of the present round
@@ -127,17 +126,6 @@ class DirectionMaster:
         """A share of the improvement found so far, and at least `gap`."""
         return max(SETTINGS.moments.direction_searched_to * (self._most - self._already), gap)
 
-    def proof_target(self, gap: float, least: float, late: bool) -> float:
-        """Nothing is proved here."""
-        return gap
-
-    def raise_slack_price(self) -> None:
-        """No slack is used."""
-
-    def slack_price_threshold(self, gap: float) -> float:
-        """No slack is used."""
-        return 0.0
-
     def best(self, clock: Clock) -> tuple[FloatArray, FloatArray, float]:
         """The steepest split."""
         return self._weights, self._atoms, -self._most
@@ -178,12 +166,11 @@ def steepest_split(
     return master.found, master.pool()
 
 
-class MomentMaster:
+class MomentMaster(SlackFreeMaster):
     """Known atoms with their best mixture; its search is for the steepest split."""
 
     def __init__(self, problem: Problem, moment: Moment, search: ObjectiveSearch, absolute: float = 0.0) -> None:
         self.problem, self.moment, self.size, self._absolute = problem, moment, problem.size, absolute
-        self.on_change: Callable[[], None] = lambda: None
         self.towards: SteepestSplit | None = None  # of the last search
         self.mixture: Mixture
         self._search, self._pool = search, np.empty((0, problem.size))
@@ -285,13 +272,6 @@ class MomentMaster:
         met = 2 * self.towards.excess if np.isfinite(self.towards.excess) else SETTINGS.moments.loosest
         allowed = SETTINGS.moments.proved_to * self._relative_gap() - self._ahead
         return max(allowed, SETTINGS.moments.late * self._ahead, met)
-
-    def raise_slack_price(self) -> None:
-        """No slack is used."""
-
-    def slack_price_threshold(self, gap: float) -> float:
-        """No slack is used."""
-        return 0.0
 
     def check_entropy_limit(self) -> None:
         """The entropy limit must be attainable; otherwise β grows without end, and a proof says nothing."""

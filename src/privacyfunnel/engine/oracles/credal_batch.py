@@ -1,14 +1,15 @@
 r"""Sets of priors over few inputs: linear minima in batches, by rows that arrive where an atom breaks them.
 
-Rows are found by sorting and never written down, so that programmes are as small as there are inputs (hull_simplex.py).
-Over many inputs that takes too many of them: hulls.py writes the sets out instead.
+Rows are found by sorting and never written down, so that programmes are as small as there are inputs (`solve` below).
+Over many inputs that takes too many of them: credal.py writes the sets out instead.
 
 Many linear programmes over sets of priors at once: min c·v subject to Σ v = 1, l <= v <= u, and all their rules.
 
-The rules are far too many rows to be written down (rules.py), but at any v the row that it breaks most is found by
-sorting. So the dual simplex method runs in the d inputs themselves: a basis is d rows that v meets, Σ v = 1 among
-them, and where v breaks another row, that one takes the place of one of these. Every row has a least and a largest
-value, :math:`b_i \le a_i \cdot v \le t_i`, so that any basis is dual feasible, and steps are long, as in simplex.py.
+The rules are far too many constraints to write down (credal_constraints.py), but at any v the one that it violates
+most is found by sorting. So the dual simplex method runs in the d inputs themselves: a basis is d rows that v meets, Σ
+v = 1 among them, and where v breaks another row, that one takes the place of one of these. Every row has a least and a
+largest value, :math:`b_i \le a_i \cdot v \le t_i`, so that any basis is dual feasible, and steps are long, as in
+lp/batched_simplex.py.
 
 For *any* weights :math:`w_i \ge 0` of rows :math:`a_i \cdot v \ge 0` that every allowed atom keeps,
 

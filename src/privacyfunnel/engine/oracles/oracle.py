@@ -1,18 +1,15 @@
-r"""What the engine sees of a polytope: linear functions can be minimised over it, with a bound that holds.
+r"""Oracles: linear minima over the polytope of feasible atoms, each with a lower bound that holds.
 
-An oracle answers for many linear costs at once with the cheapest atom of each and a lower bound on its cost. It may
-have variables of its own, and it may take rows on board lazily: nobody asks how it came to its answer.
+.. math:: \min_{v \in V} c\cdot v \quad\text{for many costs c at once.}
 
-interval.py    all rows depend on one number: every vertex in a table
-polytope.py    the rows as a small dense programme, many at once (simplex.py)
-SecretBox      seeing S under LIP: closed form
-programme.py   any rows, by HiGHS
+polytope.py (small dense programmes, batched), constraint_oracle.py (any constraints, by HiGHS) and credal.py (credal
+sets) are oracles. Two more have closed forms and stand here:
 
-All rows depend on the atom through one number (two secrets, under LIP or LDP; or two inputs).
-
-Then an atom is allowed exactly when :math:`l \le r\cdot v \le h` for one vector r, and a vertex is a single value with
-:math:`l \le r_x \le h`, or a pair :math:`r_x < t < r_y` at one of the ends t, with
-:math:`v_x = (r_y - t) / (r_y - r_x)`. Pricing all of them is a table, and needs no search and no branching.
+`SecretBox`       protocols that see S under LIP.
+`IntervalOracle`  all constraints depend on the atom through one number (two secrets or two inputs): an atom is feasible
+                  exactly when :math:`l \le r\cdot v \le h` for one vector r, and a vertex is a single value with
+                  :math:`l \le r_x \le h`, or a pair :math:`r_x < t < r_y` at one of the ends t, with
+                  :math:`v_x = (r_y - t) / (r_y - r_x)`. All of them are priced in a table, without search or branching.
 """
 
 from collections import deque

@@ -9,8 +9,8 @@ Two ways to bound the linear minimum, and each has its way to cut:
 - `BoxedChords` minimises over atoms within the box, by small programmes that carry on from the basis of the box they
   came from. Vertices have few non-zero entries, so the largest entry is not small: the first boxes ask which input is
   the largest. Used where every input is a value.
-- `OpenChords` minimises over the whole polytope, which any oracle can. A corner v comes with the bound; where its image
-  lies in the box, cutting the box there makes the chord exact at that corner, and there are finitely many corners.
+- `ImageChords` minimises over the whole polytope, which any oracle can. A vertex v comes with the bound; where its
+  image lies in the box, cutting the box there makes the chord exact at that vertex, and there are finitely many.
 """
 
 import numpy as np

@@ -10,7 +10,7 @@ extreme rays r, so its part of the atom is a mixture :math:`v_l = \sum_r w_r r`,
 
 .. math:: m_l H(v_l / m_l) \ge \sum_r w_r H(r)
 
-with equality on the rays. That leaves the entropy of a few masses; everything else is linear in w (cones.py).
+with equality on the rays. That leaves the entropy of a few masses; everything else is linear in w (extreme_rays.py).
 
 The relaxation errs in two ways: the chord of -t ln t lies below it at a mass, and a mixture of rays has more entropy
 than its rays. Whichever errs most at the relaxation's solution is cut there: the range of a mass in two, or the cone of

@@ -35,7 +35,7 @@ Minimiser = Callable[[FloatArray, FloatArray, FloatArray], tuple[FloatArray, Flo
 class AverageObjective:
     """H(v) − μ H(A v): the cost of an atom less the worth of what it leaves open about the secret.
 
-    For `BestFirst` it has the shape of an objective over inputs that are values.
+    For `BranchAndBound` it has the shape of an objective over inputs that are values.
     """
 
     square: ClassVar[None] = None

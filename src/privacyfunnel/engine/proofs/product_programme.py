@@ -11,10 +11,9 @@ Half of a box keeps the rows of the whole, so that its products, their basis and
 Rows that sets of priors ask of atoms, found where a proof by products misses them (products.py).
 
 Every pair of members P of A and R of B is a row :math:`(\beta R - \alpha P) / p \cdot v \ge 0` that atoms keep
-(hulls.py); there are far too many to multiply them all. A dual solution X stands for :math:`w w^\top`, and then
-:math:`X a_i` for a multiple of w, for every row :math:`a_i` that w keeps: where the worst members show that
-:math:`X a_i` is not allowed, the product of their row and :math:`a_i` is worth having.
-"""
+(oracles/credal_constraints.py); there are far too many to multiply them all. A dual solution X stands for
+:math:`w w^\top`, and then :math:`X a_i` for a multiple of w, for every row :math:`a_i` that w keeps: where the worst
+members show that :math:`X a_i` is not allowed, the product of their row and :math:`a_i` is worth having."""
 
 from __future__ import annotations
 
@@ -175,7 +174,7 @@ class CredalProductCuts:
         self._rules, self._size = CredalConstraints.from_problem(problem), problem.size
 
     def __call__(self, second: FloatArray, rows: FloatArray) -> tuple[FloatArray, IntArray]:
-        """See Missing."""
+        """See ProductCuts."""
         d = self._size
         times = (rows @ second)[:, :d] if len(rows) < SETTINGS.proofs.most_credal_cuts else np.empty((0, d))
         some = np.flatnonzero((times > SETTINGS.tolerance.entry).any(axis=1))

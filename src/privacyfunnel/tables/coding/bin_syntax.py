@@ -99,7 +99,7 @@ def read_map(path: str | Path, level: int | None = None) -> ValueMap:
     if len(groups) > MOST_GROUPED or not all(value and group for value, group in groups.items()):
         raise TableError(f"the map '{path}' must list up to {MOST_GROUPED} values, none empty, each with its group.")
     if any(groups[row[0]] != row[level] for row in rows):
-        raise TableError(f"the map '{path}' must give one group to each value; it gives two to some. Mend it.")
+        raise TableError(f"the map '{path}' must give one group to each value; it gives two to some. Correct it.")
     return ValueMap(groups, f"{path}:{level}" if level > 1 else str(path))
 
 

@@ -1,9 +1,7 @@
-"""What a grouping is: a rule by which the entries of a column get coarser labels.
+"""Bins: numbers as finitely many ranges, and the interface of groupings, which give entries coarser labels.
 
-Bins: how numbers become finitely many values.
-
-Edges e₁ < … < eₙ cut the line into `< e₁`, `[e₁, e₂)`, …, `>= eₙ`. Quantiles are edges that come from the data, and are
-rounded, since an edge is published and an exact quantile is the number of a person.
+Edges e₁ < … < eₙ cut the line into `< e₁`, `[e₁, e₂)`, …, `>= eₙ`. Quantiles are edges from the data. They are rounded,
+since an edge is published and an exact quantile is the number of a person.
 """
 
 from __future__ import annotations

@@ -1,17 +1,14 @@
-"""Entries that come again: each is coded once, and then recalled by a hash.
+"""Coders: every entry of a column becomes the code of a label.
 
-A column has few labels and many rows. The first entry with a 64-bit hash h, whose seed is secret, is coded in full;
-later ones with that hash get its code from the bucket that the first bits of h pick. If h is a random function, two of
-m different entries share a hash with a chance below :math:`m^2 / 2^{65}`, which is below :math:`2^{-40}` for the labels
-that are remembered here. They would be read as one value then: the table would be told less exactly, and of two
-secrets nothing would be promised that tells them apart (docs/limits.md).
+A missing entry (an empty field, a null, a NaN) is a value of its own. Numbers may be binned. During the first reading
+the labels are unknown, so a coder numbers them as they come: provisional codes, 0 for a missing entry. After the last
+row it gives the sorted labels and the final code of each provisional one.
 
-Columns with a finite domain: every entry of a column becomes the code of a label.
-
-Missing (an empty field, a null, a NaN) is a value of its own. Numbers may be binned. While a table is read for the
-first time its labels are not known yet, so each column has a coder that numbers them as they come: provisional codes, 0
-for what is missing. Once all rows were seen, the coder gives the sorted domain and the final code of each provisional
-one.
+A column has few labels and many rows, so codes are cached. The first entry with a 64-bit hash h, whose seed is secret,
+is coded in full; later ones with that hash get its code. If h is a random function, two of m different entries share a
+hash with a chance below :math:`m^2 / 2^{65}`, below :math:`2^{-40}` for the number of labels that are cached. They
+would be read as one value: the table would be less exact, and the promise would not separate two such secrets
+(docs/limits.md).
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Counting rows of codes, and finding a row of codes again: both by a dense array where the codes are few.
-
-Variables: the secret and what is published, each one or several columns read as one, and how often they occur.
-"""
+"""Counts n(s, x): cells counted in batches, and variables of one or several columns read as one."""
 
 import math
 from collections.abc import Mapping, Sequence

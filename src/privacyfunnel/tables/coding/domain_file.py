@@ -114,14 +114,14 @@ def domain_from_text(text: str, name: str = "the domain") -> DomainFile:
     try:
         content = json.loads(text, object_pairs_hook=_unique_keys, parse_constant=_reject_constant)
     except (ValueError, RecursionError):
-        raise TableError(f"{name} must be JSON that names each thing once; it is not. Mend it.") from None
+        raise TableError(f"{name} must be JSON that names each thing once; it is not. Correct it.") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT or content.get("version") != VERSION:
         raise TableError(
             f"{name} must be a domain file of version {VERSION}; it is none. Draft one with the command scan."
         )
     columns = content.get("columns")
     if set(content) != {"format", "version", "columns"} or not isinstance(columns, dict) or not columns:
-        raise TableError(f"{name} must hold format, version and columns, and nothing else. Mend it.")
+        raise TableError(f"{name} must hold format, version and columns, and nothing else. Correct it.")
     return DomainFile({column: _parse_coding(column, entry, name) for column, entry in columns.items()}, name)
 
 
@@ -185,32 +185,36 @@ def _to_json(coding: Coding) -> dict[str, Any]:
 
 def _parse_coding(column: str, entry: Any, name: str) -> Coding:
     if not isinstance(entry, dict) or set(entry) - {"grouped"} not in ({"labels", "missing"}, {"bins", "missing"}):
-        raise TableError(f"column '{column}' of {name} must have labels or bins, and missing; it has not. Mend it.")
+        raise TableError(f"column '{column}' of {name} must have labels or bins, and missing; it has not. Correct it.")
     if "bins" in entry and "grouped" in entry:
-        raise TableError(f"column '{column}' of {name} must have bins or be grouped, not both. Mend it.")
+        raise TableError(f"column '{column}' of {name} must have bins or be grouped, not both. Correct it.")
     if not isinstance(entry["missing"], bool):
-        raise TableError(f"missing of column '{column}' of {name} must be true or false; it is neither. Mend it.")
+        raise TableError(f"missing of column '{column}' of {name} must be true or false; it is neither. Correct it.")
     if "bins" in entry:
         edges = entry["bins"]
         if not isinstance(edges, list) or not edges or any(type(edge) not in (int, float) for edge in edges):
-            raise TableError(f"the bins of column '{column}' of {name} must be a list of edges; they are not. Mend it.")
+            raise TableError(
+                f"the bins of column '{column}' of {name} must be a list of edges; they are not. Correct it."
+            )
         try:
             return _make_coding(column, (), Bins(column, edges=tuple(edges)).edges, entry["missing"])
         except (ParameterError, OverflowError):
             raise TableError(
-                f"the bins of column '{column}' of {name} must be finite edges that increase; they are not. Mend it."
+                f"the bins of column '{column}' of {name} must be finite edges that increase; they are not. Correct it."
             ) from None
     labels = entry["labels"]
     texts = isinstance(labels, list) and bool(labels) and all(isinstance(label, str) and label for label in labels)
     if not texts or len(set(labels)) < len(labels):
         raise TableError(
             f"the labels of column '{column}' of {name} must be texts, none empty and each listed once; they are not. "
-            "Mend it."
+            "Correct it."
         )
     try:
         how = parse_grouping(entry["grouped"]) if "grouped" in entry else None
     except (ParameterError, TypeError, ValueError, AttributeError):
-        raise TableError(f"how column '{column}' of {name} is grouped must be a rule; it is none. Mend it.") from None
+        raise TableError(
+            f"how column '{column}' of {name} is grouped must be a rule; it is none. Correct it."
+        ) from None
     return _make_coding(column, tuple(labels), (), entry["missing"], how)
 
 

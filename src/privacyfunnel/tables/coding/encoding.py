@@ -1,12 +1,8 @@
-"""From a table to counts n(s, x), and to the codes of every row.
+"""Encoding: a table, or a table of counts, becomes counts n(s, x) and the codes of every row.
 
-A table is read once to count. Its codes are kept meanwhile, in the smallest integers that hold them, as long as they
-fit into 256 MB; a larger table is read a second time when its rows are drawn, and so are columns that pass through.
-Both readings are fingerprinted: a table that changed between them is refused.
-
-Tables of counts: a row per combination of values, and a column that says how many rows of people it stands for.
-
-Whoever has n(s, x) from elsewhere, a database or a cluster, needs no rows to design a protocol.
+A table is read once to count. Its codes are kept in the smallest integers that hold them, up to 256 MB; a larger table
+is read again when its rows are drawn, and so are columns that are kept. Both readings are fingerprinted: a table that
+changed between them is refused. A table of counts has a row per combination of values and a column of counts.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -329,7 +325,7 @@ def contingency_from_counts(
         tally.add_counts([coder.codes(batch[coder.column]) for coder in coders], mine)
         total += int(mine.sum())
     if not 0 < total < MOST_ROWS:
-        raise TableError(f"{table.name} must count between 1 and 2^53 rows; it counts {total:,}. Mend it.")
+        raise TableError(f"{table.name} must count between 1 and 2^53 rows; it counts {total:,}. Correct it.")
     return build_contingency(coders, len(secret), tally, merges=rules_by_column(merges, secret, publish))[0]
 
 
@@ -340,6 +336,6 @@ def _parse_counts(entries: pl.Series, table: str) -> IntArray:
     if not whole.all():
         raise TableError(
             f"the counts of {table} must be whole numbers of at least 0; {int((~whole).sum()):,} of {len(found):,} are "
-            "not. Mend them."
+            "not. Correct them."
         )
     return found.astype(np.int64)

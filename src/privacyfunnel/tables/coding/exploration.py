@@ -1,7 +1,4 @@
-"""A glance at a table before anything is decided: of each column its kind, its gaps, its values and how numbers lie.
-
-A first look at columns of a table: each counted with the secret as it would be published, alone or together.
-"""
+"""Exploration of a table: profiles of its columns, and cross tabulations with the secret."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ class _UnexpectedEntries:
     def _hint(self, text: str, rule: Grouping | None, numbers: NumberFormat) -> str:
         missing = f"{hint('na', text or 'TEXT')} reads it as missing, like {', '.join(MISSING_TEXTS[:4])}"
         if rule is not None:
-            return f"Mend those entries; {getattr(rule, 'hint', missing)}."
+            return f"Correct those entries; {getattr(rule, 'hint', missing)}."
         other = "." if numbers.decimal == "," else ","
         swapped = NumberFormat(other, numbers.missing).normalise(pl.Series([text], dtype=pl.String))[1] is None
         if text and swapped:

@@ -1,7 +1,4 @@
-"""Quantiles of a stream of numbers, in bounded memory.
-
-Edges that come from the data: quantiles, and multiples of a width as far as there are numbers.
-"""
+"""Bin edges from the data: quantiles of a stream in bounded memory, and multiples of a width."""
 
 from __future__ import annotations
 

@@ -1,15 +1,12 @@
-r"""Whether a table that is read twice was the same both times.
+r"""Keyed hashes of rows: whether a table changed between two readings, and whether row ids are unique.
 
 A column with entries :math:`e_0, e_1, …` has the digest :math:`\sum_i g(i)\, h(e_i) \bmod 2^{64}` for two hashes g and
-h with secret seeds: it does not depend on how the rows come in batches, but on every entry and its row. If g and h are
-random functions, let :math:`d_i` be the differences of the hashes of two columns that differ, and :math:`2^v` the
-largest power of two that divides them all. The digests agree with a chance of :math:`2^{v-64}` over g, and v is at
-least k with a chance of at most :math:`2^{-k}` over h: a change is overlooked with a chance below :math:`2^{-57}`.
+h with secret seeds. It does not depend on the batches, but on every entry and its row. If g and h are random functions,
+let :math:`d_i` be the differences of the hashes of two columns that differ, and :math:`2^v` the largest power of two
+that divides them all. The digests agree with a chance of :math:`2^{v-64}` over g, and v is at least k with a chance of
+at most :math:`2^{-k}` over h: a change is overlooked with a chance below :math:`2^{-57}`.
 
-Row ids: a column that tells every row of a table from all others.
-
-Ids are compared by their text. While a table is read, a keyed 64-bit hash of each is remembered; only where two hashes
-agree are the ids themselves looked at again.
+Row ids are compared by their text. A 64-bit hash of each is kept; only where two hashes agree are the ids read again.
 """
 
 import secrets

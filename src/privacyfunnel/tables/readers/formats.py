@@ -1,12 +1,8 @@
-"""Which ends of a file's name stand for which format.
+"""Formats: suffixes of file names, number formats, and dialects of text.
 
-How a table writes numbers: which mark is decimal, and which texts say that there is none.
-
-A number may have its thousands apart, by the other mark, a space or an apostrophe: `1.234,56` where the decimal mark is
-a comma, `1,234.56` where it is a point. `12.5` in a table of decimal commas is refused: whoever wrote it meant
-something else by `1.234`.
-
-Dialects: how the text of a table is to be read where it does not say so itself, and written again.
+A number may have thousands separators: the other mark, a space or an apostrophe. `1.234,56` is read where the decimal
+mark is a comma, `1,234.56` where it is a point. `12.5` in a table of decimal commas is refused, since it contradicts
+the reading of `1.234`.
 """
 
 from __future__ import annotations

@@ -62,7 +62,9 @@ class PersonTable(TableWrapper):
         rows = rows.with_columns(drop_name(rows[self.person]).cast(pl.String).replace("", None).alias(key))
         missing = rows[key].null_count()
         if missing:
-            raise TableError(f"every row must say whose it is; {missing:,} have no {self.person}. Mend or remove them.")
+            raise TableError(
+                f"every row must say whose it is; {missing:,} have no {self.person}. Correct or remove them."
+            )
         if self.which is None:
             rows = rows.unique(maintain_order=True)
             several = rows.height - rows[key].n_unique()

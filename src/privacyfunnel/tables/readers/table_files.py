@@ -1,6 +1,4 @@
-"""Tables in parts: a folder of files, or those that a pattern finds, read one after another as one table.
-
-Table files, read and written by the end of their name.
+"""Table files: opened by the suffix of their name, alone or in parts, and written.
 
     .csv  .csv.gz  .csv.zst    text with a delimiter, every field read as text: `01` stays `01`
     .tsv  .tsv.gz  .tsv.zst    the same with tabs
@@ -9,8 +7,7 @@ Table files, read and written by the end of their name.
     .xlsx  .dta .sav .sas7bdat  .jsonl    read whole, with the package that each needs; written as CSV
 
 A table is read in batches of rows, in the order of the file, as often as needed, so its size is not bounded by memory.
-
-Where rows come from: files, queries on databases, tables that were opened, and frames in memory.
+A folder, or a pattern such as `part-*.csv`, is one table in parts.
 """
 
 from __future__ import annotations
@@ -76,7 +73,7 @@ class PartsTable:
             if table.columns != tables[0].columns:
                 raise TableError(
                     f"the parts of '{path}' must have one header; that of '{name}' is another than that of "
-                    f"'{names[0]}'. Mend it, or name only parts that go together."
+                    f"'{names[0]}'. Correct it, or name only parts that go together."
                 )
         return cls(path, tables, names)
 

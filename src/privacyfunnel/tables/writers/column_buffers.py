@@ -10,13 +10,15 @@ Parquet and read again says what its values say, and no more.
 from __future__ import annotations
 
 import io
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import narwhals as nw
 import polars as pl
 
 from privacyfunnel.errors import ColumnError
 from privacyfunnel.tables.readers.column_selection import categories_to_text
+
+if TYPE_CHECKING:
+    import narwhals as nw
 
 
 def rebuild(rows: pl.DataFrame) -> pl.DataFrame:
@@ -30,6 +32,8 @@ def rebuild(rows: pl.DataFrame) -> pl.DataFrame:
 
 def rebuild_frame(frame: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
     """The same for a frame of any library, which keeps its types but for categories."""
+    import narwhals as nw
+
     frame = frame.with_columns(
         frame[name].cast(nw.String()) for name in frame.columns if frame[name].dtype in (nw.Categorical, nw.Enum)
     )
