@@ -2,8 +2,10 @@
 
 import importlib
 import inspect
+import re
 import subprocess
 import sys
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -15,7 +17,8 @@ from privacyfunnel.errors import PrivacyFunnelError
 TOLD = """
 errors PrivacyFunnelError InputError GuaranteeError
 scan audit audit_matrix design design_file apply apply_file Applied Sanitiser
-sanitise sanitise_file Release ReleaseSpec DesignResult Bins Dialect Query MergeRare MergeSecrets Effort
+sanitise sanitise_file Release ReleaseSpec DesignResult ReportPage
+TableSource RowKey DomainFile Merge Bins Dialect Query MergeRare MergeSecrets Effort
 estimate Estimates impute impute_file posterior combine
 Joint LDP LIP SRLIP Promise Protocol UnaryEncoding entropy mutual_information
 optimal Optimum randomised_response unary_encoding conditional_reporting product_protocol chain_protocol curve Curve
@@ -71,3 +74,17 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
     code = "import sys, privacyfunnel; print(*sys.modules)"
     found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
     assert not {"numpy", "scipy", "polars", "highspy", "matplotlib", "cryptography", "typer"} & set(found)
+
+
+def test_the_reference_has_every_public_name() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "reference.md").read_text(encoding="utf-8")
+    missing = [name for name in privacyfunnel.__all__ if not re.search(rf"[.`]{name}\b", page)]
+    assert missing == []
+
+
+@pytest.mark.parametrize("name", ["sanitise", "sanitise_file", "design", "design_file", "apply", "apply_file", "audit"])
+def test_every_type_of_a_public_signature_can_be_imported(name: str) -> None:
+    parameters = inspect.signature(getattr(privacyfunnel, name)).parameters.values()
+    types = set(re.findall(r"\b[A-Z]\w+", " ".join(str(part.annotation) for part in parameters)))
+    types -= {"Any", "None", "Sequence", "Mapping", "Path", "Callable", "Iterable"}
+    assert types <= set(privacyfunnel.__all__)

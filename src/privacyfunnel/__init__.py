@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from privacyfunnel.designs.product.budgets import product_protocol
     from privacyfunnel.errors import GuaranteeError, InputError, PrivacyFunnelError
     from privacyfunnel.estimation import Estimates, combine, estimate, impute, impute_file, posterior
+    from privacyfunnel.mechanisms.sampling import RowKey
     from privacyfunnel.mechanisms.sealing import SealedProtocol, seal
     from privacyfunnel.model.information import entropy, mutual_information
     from privacyfunnel.model.joint import CountedTable, Joint
@@ -44,17 +45,25 @@ if TYPE_CHECKING:
     from privacyfunnel.release.design import DesignResult, design, design_file
     from privacyfunnel.release.estimator import Sanitiser
     from privacyfunnel.release.release import Release
+    from privacyfunnel.release.release_files import ReportPage
     from privacyfunnel.release.sanitise import sanitise, sanitise_file
     from privacyfunnel.spec import ReleaseSpec
     from privacyfunnel.tables.coding.bins import Bins
-    from privacyfunnel.tables.coding.merges import MergeRare, MergeSecrets
+    from privacyfunnel.tables.coding.domain_file import DomainFile
+    from privacyfunnel.tables.coding.merges import Merge, MergeRare, MergeSecrets
     from privacyfunnel.tables.databases.query import Query
     from privacyfunnel.tables.readers.formats import Dialect
+    from privacyfunnel.tables.readers.table_files import TableSource
 
 __version__ = "0.1.0"
 
 # Where each public name is at home.
 _MODULES = {
+    "ReportPage": "release.release_files",
+    "Merge": "tables.coding.merges",
+    "DomainFile": "tables.coding.domain_file",
+    "RowKey": "mechanisms.sampling",
+    "TableSource": "tables.readers.table_files",
     "audit_matrix": "audits.pram",
     "audit": "audits.protocol_audit",
     "scan": "audits.scan",
@@ -134,6 +143,7 @@ __all__ = [
     "DesignResult",
     "Dialect",
     "Distance",
+    "DomainFile",
     "Effort",
     "Estimates",
     "Funnel",
@@ -141,6 +151,7 @@ __all__ = [
     "Information",
     "InputError",
     "Joint",
+    "Merge",
     "MergeRare",
     "MergeSecrets",
     "OnAverage",
@@ -151,9 +162,12 @@ __all__ = [
     "Query",
     "Release",
     "ReleaseSpec",
+    "ReportPage",
+    "RowKey",
     "Sanitiser",
     "SealedProtocol",
     "Statistics",
+    "TableSource",
     "UnaryEncoding",
     "Use",
     "Values",

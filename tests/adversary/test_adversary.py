@@ -9,12 +9,13 @@ from tests.adversary.cases import CASES, KNOWN_BROKEN, OPTIONS, SHORT, SHORT_BRO
 @pytest.mark.parametrize("name", SHORT)
 def test_no_more_leaks_than_was_promised(name: str) -> None:
     found = attack_once(SHORT[name], 0, seed=33, rows=3_000, releases=1)
+    assert not found.refusal
     assert not found.broken, f"at least {found.lower:.3f} nats leak, {found.allowed:g} are allowed; {found.worst}"
 
 
 @pytest.mark.parametrize("name", SHORT_BROKEN)
 def test_what_is_known_to_be_broken_is_found_until_somebody_mends_it(name: str) -> None:
-    found = attack_once(KNOWN_BROKEN[name], 0, seed=33, rows=10_000, releases=3)
+    found = attack_once(KNOWN_BROKEN[name], 0, seed=33, rows=6_000, releases=3)
     assert found.broken, f"{name} is mended, or hidden ({found.refusal}): move it from KNOWN_BROKEN to CASES"
 
 

@@ -5,7 +5,6 @@ Defects are put back around public functions and commands, not inside, so that t
 
 from collections.abc import Callable
 from dataclasses import replace
-from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -144,13 +143,13 @@ def test_the_adversary_finds_an_index_that_comes_back(monkeypatch: pytest.Monkey
     assert attack("sanitise, pandas").broken
 
 
-def test_the_adversary_finds_a_public_hash_of_a_file_of_the_owners(wrap_command: Any) -> None:
-    def add_hash(command: Main, words: list[str]) -> int:
+def test_the_adversary_finds_figures_of_the_owners_file_on_the_public_page(wrap_command: Any) -> None:
+    def add_figures(command: Main, words: list[str]) -> int:
         code = command(words)
         if words[0] == "sanitise":
-            digest = sha256(Path("out/protocol.json").read_bytes()).hexdigest()
-            Path("out/croissant.json").write_text(digest, encoding="utf-8")
+            with Path("out/public-report.html").open("a", encoding="utf-8") as page:
+                page.write(Path("out/protocol.json").read_text(encoding="utf-8"))
         return code
 
-    wrap_command(add_hash)
-    assert attack("croissant.json, hashes", releases=3).broken
+    wrap_command(add_figures)
+    assert attack("public-report.html", releases=3).broken

@@ -110,6 +110,6 @@ def test_the_summary_points_to_it(some: Path, tmp_path: Path) -> None:
     found = told(*sanitise(some, tmp_path / "out"))
     said = [sentence for sentence in found["not_promised"] if "second release" in sentence]
     assert said == [
-        "A second release of the same rows, or several rows about one person, can give away more than their ε added; "
-        "audit --with computes it for releases."
+        "A second release of the same rows, or several rows about one person, can leak more than their ε added; an "
+        "audit with the other protocols computes it."
     ]

@@ -63,7 +63,7 @@ def test_the_next_month_is_drawn_measured_remembered_and_audited(made: Path, tmp
     assert told["on_these_rows"]["epsilon"] > 0
     assert pl.read_csv(tmp_path / "june.csv").columns == ["town"]
     sentence = turned_down(capsys, *applied(made, "june.parquet", tmp_path / "again.csv"))
-    assert "rows are released once" in sentence
+    assert "These rows were released before" in sentence
     assert "Together with this one they leak LIP ε = " in sentence
     assert not (tmp_path / "again.csv").exists()
     again = found_by(capsys, *applied(made, "june.csv", tmp_path / "again.parquet", "--again"))

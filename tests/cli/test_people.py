@@ -29,7 +29,7 @@ def test_the_summary_says_once_what_is_not_covered_and_how_much(
     code, out, _ = said(capsys, *sanitise(table, tmp_path / "out", **ASKED))
     assert code == 0
     figures = re.findall(
-        r"people whom they are a sample of: for them it is, with 95 % confidence, at most ([\d.]+)", out
+        r"population that they are a sample of: for them it is, with 95 % confidence, at most ([\d.]+)", out
     )
     assert len(figures) == 1
     assert 0.4 < float(figures[0]) < 1
@@ -99,7 +99,7 @@ def test_a_confidence_that_is_none_is_refused_before_anything_is_written(
     table: Path, tmp_path: Path, confidence: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     sentence = turned_down(capsys, *sanitise(table, tmp_path / "out", f"--population={confidence}", **ASKED))
-    assert sentence.startswith("ParameterError: A confidence must lie between 0 and 1")
+    assert sentence.startswith("ParameterError: --population must be between 0 and 1")
     assert not (tmp_path / "out").exists()
 
 

@@ -39,7 +39,7 @@ def test_a_confidence_that_is_none_is_refused(
 ) -> None:
     code, out, err = said(capsys, "solve", counts, "-e", 1, f"--population={confidence}")
     assert (code, out) == (2, "")
-    assert err.startswith("ParameterError: A confidence must lie between 0 and 1")
+    assert err.startswith("ParameterError: --population must be between 0 and 1")
 
 
 def test_a_protocol_for_the_population_leaks_less_on_the_table_and_keeps_less(

@@ -190,10 +190,10 @@ def test_an_average_alone_is_solved_for_comparison_and_its_worst_case_stated(
     assert alone["leakage"]["lip"] > 0.3 >= both["leakage"]["lip"]
     assert both["utility"] <= alone["bound"] <= alone["utility"] + 1e-4
     words = ["sanitise", some, "--no-report", "--again", "--secret", "income", "--publish", "sex", "--average", 0.005]
-    refused([*words, "--into", tmp_path / "no"], "ParameterError", "Missing option '--epsilon'", "--average-only")
+    refused([*words, "--into", tmp_path / "no"], "ParameterError", "A promise needs its ε", "--average-only")
     assert not (tmp_path / "no").exists()
     made = found_by(capsys, *words, "--average-only", "--gap", 1e-4, "--into", tmp_path / "yes")
-    assert "Only the average leakage is bounded" in made["not_promised"][0]
+    assert "Only the average leakage about income is bounded" in made["not_promised"][0]
     stated = SealedProtocol.load(tmp_path / "yes" / "protocol.json").epsilon  # rounded up, to four digits
     assert made["certified"] <= stated <= made["certified"] + 1e-4
     summary = said(capsys, *words, "--average-only", "--gap", 1e-4, "--into", tmp_path / "yes", "--force")[1]

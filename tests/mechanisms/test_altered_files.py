@@ -11,7 +11,7 @@ from privacyfunnel.cli import main
 from privacyfunnel.errors import ProtocolFileError
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from tests.commands import found_by, several, turned_down
-from tests.mechanisms.test_file import redigested
+from tests.mechanisms.test_protocol_file import redigested
 
 Content = dict[str, Any]
 GOLDEN = Path(__file__).parents[1] / "golden" / "protocols"

@@ -13,7 +13,7 @@ from privacyfunnel import LIP, SealedProtocol, design
 from privacyfunnel.errors import ProtocolFileError
 from privacyfunnel.release.domain_coding import rest_merges
 from privacyfunnel.spec import ReleaseSpec
-from tests.mechanisms.test_file import redigested
+from tests.mechanisms.test_protocol_file import redigested
 
 
 def sealed() -> SealedProtocol:

@@ -19,7 +19,7 @@ from privacyfunnel.mechanisms import chain_step, exact_arithmetic, protocol_file
 from privacyfunnel.mechanisms.channel import ChannelMechanism
 from privacyfunnel.mechanisms.sealing import exact_worst_leak
 from tests.mechanisms.kinds import sealed_of
-from tests.mechanisms.test_file import redigested
+from tests.mechanisms.test_protocol_file import redigested
 
 ADDRESSES = 6 << 30  # bytes that the process may reserve; each file asked for 8 GB or more, or was measured at 1.4
 RESIDENT = 900_000  # kB that it may use; numpy, polars and a refusal take some 200,000

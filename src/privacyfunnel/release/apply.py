@@ -7,7 +7,7 @@ rows it leaks what it leaks there: that is measured where they carry the secret,
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,7 @@ from privacyfunnel.spec.release_spec import BLUR, ERROR
 if TYPE_CHECKING:
     from privacyfunnel.atomic_files import StagedFiles
     from privacyfunnel.release.ledger.repeats import LedgerReport
-    from privacyfunnel.release.row_sampler import ProgressCallback, RowSampler
+    from privacyfunnel.release.row_sampler import RowSampler
     from privacyfunnel.tables.coding.contingency import UnknownRows
     from privacyfunnel.tables.readers.table_files import TableSource
     from privacyfunnel.tables.readers.table_interface import Table
@@ -157,7 +157,7 @@ def apply_file(
     source: str | Path | TableSource,
     spec: ReleaseSpec,
     *,
-    watch: ProgressCallback | None = None,
+    watch: Callable[[str, int], None] | None = None,
 ) -> Applied:
     """Draw the rows of a file of any size, or a `Query`, from a protocol file, into the file `spec.into`, all or none.
 

@@ -6,7 +6,7 @@ Counts are all that a design needs, so its protocol may draw today's rows and ne
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -31,7 +31,6 @@ from privacyfunnel.spec.release_spec import OUTCOMES
 
 if TYPE_CHECKING:
     from privacyfunnel.designs.interface import Progress
-    from privacyfunnel.release.row_sampler import ProgressCallback
     from privacyfunnel.tables.coding.contingency import Contingency
     from privacyfunnel.tables.coding.encoding import Encoding
     from privacyfunnel.tables.readers.table_files import TableSource
@@ -153,8 +152,8 @@ def design_file(
     source: str | Path | TableSource | None,
     spec: ReleaseSpec,
     *,
-    watch: ProgressCallback | None = None,
-    progress: Progress | None = None,
+    watch: Callable[[str, int], None] | None = None,
+    progress: Callable[[float, float], None] | None = None,
 ) -> DesignResult:
     """Design the protocol for a file, a `Query` or the table of the spec, and write it to `spec.into`.
 

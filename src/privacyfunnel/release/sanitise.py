@@ -19,11 +19,9 @@ from privacyfunnel.spec.keywords import accept_older_keywords, combine, require_
 
 if TYPE_CHECKING:
     from privacyfunnel.atomic_files import StagedFiles
-    from privacyfunnel.designs.interface import Progress
     from privacyfunnel.model.promises import Promise
     from privacyfunnel.model.uses.use import Use
     from privacyfunnel.release.ledger.repeats import LedgerReport
-    from privacyfunnel.release.row_sampler import ProgressCallback
     from privacyfunnel.tables.readers.table_files import TableSource
 
 __all__ = ["Release", "sanitise", "sanitise_file"]
@@ -107,8 +105,8 @@ def sanitise_file(
     source: str | Path | TableSource | None,
     spec: ReleaseSpec,
     *,
-    watch: ProgressCallback | None = None,
-    progress: Progress | None = None,
+    watch: Callable[[str, int], None] | None = None,
+    progress: Callable[[float, float], None] | None = None,
     pages: Callable[[Release], Iterable[ReportPage]] | None = None,
     trial: bool = False,
 ) -> Release:

@@ -52,9 +52,9 @@ def _use_text(spec: Spec) -> str:
     from privacyfunnel.model.uses.use_parser import parse_use
 
     assert spec.use_value is not None
-    if parse_use(spec.use_value.called) != spec.use_value:
+    if parse_use(spec.use_value.full_name) != spec.use_value:
         raise ParameterError(f"{spec.use_value} has no text that a file could hold. Give the use as a text.")
-    return str(spec.use_value.called)
+    return str(spec.use_value.full_name)
 
 
 def _plain(each: SpecField, value: Any) -> Any:
@@ -107,9 +107,9 @@ def format_toml(spec: Spec, folder: Path) -> str:
         value = values[each.name]
         lines += [f"# {line}" for line in wrap(each.help, TOML_WIDTH - 2)]
         if _is_table(value):
-            lines += [f"[{each.key}]", *(f"{_key(name)} = {_toml(item)}" for name, item in value.items()), ""]
+            lines += [f"[{each.key}]", *(f"{_key(name)} = {format_value(item)}" for name, item in value.items()), ""]
         else:
-            lines += [f"{each.key} = {_toml(value)}", ""]
+            lines += [f"{each.key} = {format_value(value)}", ""]
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
@@ -148,19 +148,19 @@ def _relative(text: str, folder: Path) -> str:
 
 
 def _key(name: str) -> str:
-    return name if _BARE_KEY.fullmatch(name) else _toml(name)
+    return name if _BARE_KEY.fullmatch(name) else format_value(name)
 
 
-def _toml(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A value in TOML.
 
-    >>> _toml({"a b": [1, 2.5], "c": 'say "x"'}), _toml(True)
+    >>> format_value({"a b": [1, 2.5], "c": 'say "x"'}), format_value(True)
     ('{ "a b" = [1, 2.5], c = "say \\\\"x\\\\"" }', 'true')
     """
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{_key(str(name))} = {_toml(item)}" for name, item in value.items()) + " }"
+        return "{ " + ", ".join(f"{_key(str(name))} = {format_value(item)}" for name, item in value.items()) + " }"
     if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(_toml, value)) + "]"
+        return "[" + ", ".join(map(format_value, value)) + "]"
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int | float):

@@ -19,7 +19,7 @@ from privacyfunnel.mechanisms import protocol_schema
 from privacyfunnel.model.joint import Joint
 from tests.commands import refused, run
 from tests.mechanisms.kinds import JOINT, MAKERS, sealed_of
-from tests.mechanisms.test_file import FOR_PRIORS, TABLE, redigested
+from tests.mechanisms.test_protocol_file import FOR_PRIORS, TABLE, redigested
 
 Content = dict[str, Any]
 
