@@ -94,8 +94,8 @@ def value_positions(joint: Joint, orders: Orders) -> FloatArray:
             some = "some" if display_positions(attribute) is None else "missing or merged ones"
             raise ColumnError(
                 f"a distance needs values that are numbers; {some} of '{attribute.name}' are none. Give their order "
-                f"({hint('ordered', attribute.name + '=LEAST,…,LARGEST')}) or a CSV file of costs (distance:costs.csv), "
-                f"or choose {hint('use', 'values')}."
+                f"({hint('ordered', attribute.name + '=LEAST,…,LARGEST')}) or a CSV file of costs, "
+                f"distance:costs.csv, or choose {hint('use', 'values')}."
             )
         columns.append(found[joint.combos[:, j]])
     return np.stack(columns, axis=1)
