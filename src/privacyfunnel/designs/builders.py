@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from privacyfunnel.arrays import nonzero_entries
 from privacyfunnel.designs.interface import Design, Options, RecordDesign
 from privacyfunnel.errors import ParameterError
+from privacyfunnel.hints import hint
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.uses.linear_use import resolve_value_use
@@ -58,7 +59,7 @@ def _design_on_average(joint: Joint, promise: Promise, options: Options, average
     if options.sees_secret or options.as_values or options.use != Information():
         raise ParameterError(
             "an average is solved for the information of protocols that see only what is published, and publish groups "
-            "of values. Leave out --sees-secret, --as values and --for."
+            f"of values. Leave out {hint('sees_secret')}, {hint('as_', 'values')} and {hint('use')}."
         )
     effort, kept = options.effort, None if options.average_only else promise
     best = optimal_on_average(

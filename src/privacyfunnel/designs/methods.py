@@ -16,6 +16,7 @@ from privacyfunnel.designs import builders
 from privacyfunnel.designs.builders import restrict_to_listed
 from privacyfunnel.designs.interface import Design, Effort, Options, Progress, RecordDesign
 from privacyfunnel.errors import ParameterError
+from privacyfunnel.hints import hint
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.uses.ordinal_scale import check_orders
@@ -31,8 +32,8 @@ Trial = Callable[[Joint, Promise, Options], float]
 SEES_SECRET, AS_VALUES, BUDGETS, ORDER, AVERAGE = "sees_secret", "as_values", "budgets", "order", "average"
 # What is said where a method cannot follow an option.
 REFUSALS = {
-    SEES_SECRET: "{method} never looks at the secret; leave out --sees-secret or use another method.",
-    AS_VALUES: "{method} publishes sets, not values; use --as labels or another method.",
+    SEES_SECRET: "{method} never sees the secret; leave out " + hint("sees_secret") + " or use another method.",
+    AS_VALUES: "{method} publishes sets, not values; use " + hint("as_", "labels") + " or another method.",
     ORDER: "an order of columns is for the method {others}; {method} needs none. Leave it out.",
     BUDGETS: "budgets are for the method {others}; {method} needs none. Leave them out.",
     AVERAGE: "an average is for the method {others}; {method} knows none. Leave it out.",
@@ -67,7 +68,8 @@ class Method:
         if not self.serves(options.use):
             others = _format_choices([name for name, other in METHODS.items() if other.serves(options.use)])
             raise ParameterError(
-                f"{self.name} is not made for '{options.use.full_name}'; leave out --for, or use the method {others}."
+                f"{self.name} is not made for '{options.use.full_name}'; leave out {hint('use')}, or use the method "
+                f"{others}."
             )
         refuse_options(self.name, self.follows, options)
         return self.make(joint, promise if self.answers_anything_else else restrict_to_listed(promise), options)

@@ -5,6 +5,7 @@ from functools import wraps
 from typing import ParamSpec, TypeVar
 
 from privacyfunnel.errors import SizeError, SolverError
+from privacyfunnel.hints import hint
 from privacyfunnel.model.joint import Joint
 
 FINEST = 10**9  # solvers work to 1e-9: what is rarer than one in so many is less than their rounding
@@ -27,7 +28,7 @@ def explain_skew(solve: Callable[More, Answer]) -> Callable[More, Answer]:
                 raise
             raise SizeError(
                 f"no pair of a secret and a value may be rarer than one in {FINEST:,} for the optimum to be found; one "
-                "is, and the solver failed. Merge rare values, or use --method randomised-response."
+                f"is, and the solver failed. Merge rare values, or use {hint('method', 'randomised-response')}."
             ) from error
 
     return solve_or_explain

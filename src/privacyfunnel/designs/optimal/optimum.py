@@ -12,6 +12,7 @@ from privacyfunnel.designs.optimal.solvers import SOLVERS
 from privacyfunnel.designs.size_limits import LARGEST_DIVIDED, LARGEST_PROBLEM
 from privacyfunnel.engine.clock import Clock
 from privacyfunnel.errors import SizeError, check_positive
+from privacyfunnel.hints import hint
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.uses.use import Information, Use
@@ -38,7 +39,7 @@ def optimal(
 ) -> Optimum:
     """The best protocol for a use (information where none is named) that keeps the promise, with its bound.
 
-    A use is an object, or a text as it stands behind --for: `Statistics()` or `"statistics"`.
+    A use is an object, or a text: `Statistics()` or `"statistics"`.
 
     `gap` is in the use's own unit. Stopping at `time_limit` (seconds) is no error: the protocol is valid, and `bound`
     says how far it may be from the best. An interrupt is one, and returns nothing. `progress` is called with the value
@@ -67,13 +68,16 @@ def optimal(
 
 def check_size(joint: Joint, promise: Promise, sees_secret: bool, use: Use) -> None:
     """Refuse, at once, what would take the engine hours."""
-    instead = "Merge rare values (--merge-rare 10), or publish a prefix (--bin NAME=prefix:3) or groups of codes."
+    instead = (
+        f"Merge rare values ({hint('merge_rare', 10)}), or publish a prefix ({hint('bins', 'NAME=prefix:3')}) or "
+        "groups of codes."
+    )
     if joint.m > 1 and not sees_secret:
-        product = "use --method product, or promise LIP or LDP with"
+        product = f"use {hint('method', 'product')}, or promise LIP or LDP with"
         other = product if promise.guards_known_attributes else "or use"
-        instead = f"Publish fewer columns, use coarser bins, {other} --method chain."
+        instead = f"Publish fewer columns, use coarser bins, {other} {hint('method', 'chain')}."
     if joint.c > joint.a:
-        instead = f'Make one secret of several (--merge-secrets "a,b=other"). {instead}'
+        instead = f"Make one secret of several ({hint('merge_secrets', 'a,b=other')}). {instead}"
     inputs = int(np.count_nonzero(joint.weights)) if sees_secret else joint.a
     divided = use == Information() and not sees_secret and promise.population is None
     most = LARGEST_DIVIDED if divided and not (promise.guards_known_attributes and joint.m > 1) else LARGEST_PROBLEM

@@ -11,6 +11,7 @@ from privacyfunnel.arrays import FloatArray, IntArray, dense, is_hardly_filled, 
 from privacyfunnel.engine import Problem, Split
 from privacyfunnel.engine.objective import Entropy
 from privacyfunnel.errors import ParameterError
+from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.exact_arithmetic import merge_outputs
 from privacyfunnel.mechanisms.sealing import SMALLEST_EPSILON
 from privacyfunnel.model.constraints import LinearConstraints
@@ -91,7 +92,7 @@ def check_all_seen(joint: Joint, problem: Problem, use: str) -> None:
     if bool((_unseen_inputs(joint, problem) < joint.a * (1 if problem.secret is None else joint.c)).any()):
         raise ParameterError(
             f"{use} for a population needs every pair of a secret and a value in the table where a protocol sees both; "
-            "some never occur. Leave out --sees-secret, or --population."
+            f"some never occur. Leave out {hint('sees_secret')} or {hint('population')}."
         )
 
 

@@ -19,6 +19,7 @@ from privacyfunnel.designs.optimal.solver_interface import StopReason
 from privacyfunnel.designs.product.product_factors import LARGEST_EPSILON, Factors
 from privacyfunnel.engine.clock import Clock
 from privacyfunnel.errors import ParameterError, SizeError, check_epsilon
+from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.sealing import SealedProtocol, seal
 from privacyfunnel.model.comparisons import Leak
 from privacyfunnel.model.information import entropy
@@ -110,7 +111,7 @@ def check_search_size(joint: Joint) -> None:
         raise SizeError(
             f"A product is sought where at most {MOST_SEARCHED:,} outputs may come out; {joint.m} columns with "
             f"{', '.join(str(len(at.labels)) for at in joint.attributes)} values make {outputs:,}. Publish fewer "
-            "columns, use coarser bins, or promise LIP or LDP with --method chain."
+            f"columns, use coarser bins, or promise LIP or LDP with {hint('method', 'chain')}."
         )
 
 

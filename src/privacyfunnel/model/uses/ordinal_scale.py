@@ -9,6 +9,7 @@ import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray
 from privacyfunnel.errors import ColumnError, ParameterError
+from privacyfunnel.hints import hint
 from privacyfunnel.model.joint import Attribute, Joint
 from privacyfunnel.names import MISSING, OTHER, split_names, suggest_name, validate_columns
 
@@ -93,8 +94,8 @@ def value_positions(joint: Joint, orders: Orders) -> FloatArray:
             some = "some" if display_positions(attribute) is None else "missing or merged ones"
             raise ColumnError(
                 f"a distance needs values that are numbers; {some} of '{attribute.name}' are none. Give their order "
-                f"(--ordered {attribute.name}=LEAST,…,LARGEST) or a CSV file of costs (distance:costs.csv), or use "
-                "--for values."
+                f"({hint('ordered', attribute.name + '=LEAST,…,LARGEST')}) or a CSV file of costs, "
+                f"distance:costs.csv, or choose {hint('use', 'values')}."
             )
         columns.append(found[joint.combos[:, j]])
     return np.stack(columns, axis=1)
@@ -114,7 +115,7 @@ def check_orders(orders: Orders, joint: Joint) -> None:
         if given == () and scale_positions(attribute) is None:
             raise ColumnError(
                 f"numbers and bins have an order of their own; some of '{attribute.name}' are neither. Name them all: "
-                f"--ordered {attribute.name}=LEAST,…,LARGEST."
+                f"{hint('ordered', attribute.name + '=LEAST,…,LARGEST')}."
             )
         if given and sorted(given) != sorted(attribute.labels):
             raise ParameterError(

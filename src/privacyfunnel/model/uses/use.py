@@ -33,7 +33,7 @@ class Use(ABC):
 
     @property
     def full_name(self) -> str:
-        """The name with what was asked for besides, as it is written behind --for."""
+        """The name with its parameters, as `parse_use` reads it."""
         return self.name
 
     @property

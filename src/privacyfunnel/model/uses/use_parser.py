@@ -31,7 +31,7 @@ PARSERS: Mapping[str, Callable[[str], Use]] = MappingProxyType(
 
 
 def resolve_use(use: Use | str | None) -> Use | None:
-    """The use, or the one that a text means, as it is written behind --for; nothing where nothing was said.
+    """The use, or the one that a text names, such as `balanced:0.97`; None for None.
 
     >>> resolve_use("balanced:0.97") == resolve_use(parse_use("balanced:97%"))
     True
