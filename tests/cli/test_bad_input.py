@@ -51,7 +51,7 @@ def test_an_epsilon_that_is_none_is_refused(adult: Path, into: Path, epsilon: st
         ({"keep": "education"}, "ColumnError", "cannot be kept"),
         ({"keep": "rase"}, "ColumnError", "Did you mean 'race'?"),
         ({"method": "magic"}, "ParameterError", "A method is one of"),
-        ({"promise": "trust"}, "ParameterError", "--promise"),
+        ({"promise": "trust"}, "ParameterError", "A promise is one of"),
         ({"bin": "education=0,1"}, "ColumnError", "must hold numbers to be binned"),
         ({"bin": "education"}, "ParameterError", "bins look like"),
         ({"bin": "race=values"}, "ColumnError", "neither secret nor published"),

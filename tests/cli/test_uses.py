@@ -89,7 +89,7 @@ def test_a_table_of_costs_is_followed_and_a_bad_one_refused(
         (["--for", "information:all"], "nothing behind it"),
         (["--for", "distance:nowhere.csv"], "no file 'nowhere.csv'"),
         (["--for", "values", "--method", "unary-encoding"], "unary-encoding is not made for 'values'"),
-        (["--average", "-1"], "--average must be a finite number at least 0"),
+        (["--average", "-1"], "an average must be a finite number of nats, at least 0"),
         (["--average", "0", "--method", "randomised-response"], "an average is for the method optimal"),
         (["--average", "0.1", "--for", "values"], "an average is solved for the information"),
     ],
@@ -193,7 +193,7 @@ def test_an_average_alone_is_solved_for_comparison_and_its_worst_case_stated(
     refused([*words, "--into", tmp_path / "no"], "ParameterError", "A promise needs its ε", "--average-only")
     assert not (tmp_path / "no").exists()
     made = found_by(capsys, *words, "--average-only", "--gap", 1e-4, "--into", tmp_path / "yes")
-    assert "Only the average leakage is bounded" in made["not_promised"][0]
+    assert "Only the average leakage about income is bounded" in made["not_promised"][0]
     stated = SealedProtocol.load(tmp_path / "yes" / "protocol.json").epsilon  # rounded up, to four digits
     assert made["certified"] <= stated <= made["certified"] + 1e-4
     summary = said(capsys, *words, "--average-only", "--gap", 1e-4, "--into", tmp_path / "yes", "--force")[1]

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from privacyfunnel.errors import ParameterError
 from privacyfunnel.formatting import format_epsilon
 from privacyfunnel.mechanisms.sealing import build_mechanism, seal
 from privacyfunnel.model.comparisons import Comparisons, compare_groups
@@ -18,6 +20,7 @@ from privacyfunnel.model.credal.sample_rule import RARE
 from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import LDP, LIP, SRLIP, Promise
 from privacyfunnel.model.protocols.channel_protocol import Protocol
+from privacyfunnel.release.design import design
 from privacyfunnel.release.findings.findings import Findings
 from privacyfunnel.release.findings.population import population_bound
 from privacyfunnel.release.sanitise import Release, sanitise
@@ -166,3 +169,16 @@ def test_what_depends_on_counts_is_said_to_the_owner_only_and_both_files_are_nam
     files = "protocol.json and codebook.csv were made from the counts themselves"
     assert any(sentence.startswith(files) and "Only you" in sentence for sentence in coded.not_promised_to_owner)
     assert any(sentence.startswith(files) and "Only you" not in sentence for sentence in coded.not_promised)
+
+
+@pytest.mark.parametrize("labels", [{"merge_rare": 10}, {"bins": {"age": 4}}])
+def test_labels_chosen_by_the_counts_are_promised_to_nobody_beyond_the_table(labels: dict[str, Any]) -> None:
+    """Credal sets hold for labels that were fixed beforehand. `auto` keeps the promise for the table, and says why."""
+    draw = np.random.default_rng(3)
+    frame = pl.DataFrame({"ill": draw.choice(["yes", "no"], 3000), "age": draw.integers(20, 60, 3000)})
+    spec = ReleaseSpec(secret="ill", publish="age", epsilon=1.0, population="95%", **labels)
+    with pytest.raises(ParameterError, match="needs labels that do not depend on the counts"):
+        design(frame, spec)
+    assert design(frame, replace(spec, population="auto")).promise.population is None
+    fixed = ReleaseSpec(secret="ill", publish="age", epsilon=1.0, population="95%", bins={"age": [30, 40, 50]})
+    assert design(frame, fixed).promise.population is not None

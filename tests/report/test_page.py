@@ -52,7 +52,7 @@ def test_every_kind_of_release_answers_the_same_questions_in_the_same_order(kind
 
 def test_a_promise_of_odds_says_what_holds_and_not_what_another_promise_leaves_open() -> None:
     text = html.unescape(page("odds"))
-    assert "whatever somebody believes about job beforehand" in text
+    assert "whatever somebody believed before" in text
     assert "whoever starts from another belief" not in text
     assert "whoever starts from another belief" in html.unescape(page("one column"))
 
@@ -132,7 +132,7 @@ def test_a_release_and_its_report_make_no_protocol_twice(monkeypatch: pytest.Mon
     monkeypatch.setattr("os.cpu_count", lambda: 1)  # so that all is made in this process
     for method, sees in (("optimal", True), ("randomised-response", False)):
         made.clear()
-        asked: dict[str, Any] = {"method": method, "sees_secret": sees, "use": Information(), "effort": QUICK}
+        asked: dict[str, Any] = {"method": method, "sees_secret": sees, "use": Information(), "gap": 1e-2}
         release = sanitise(people(), ReleaseSpec(secret="job", publish="sex", promise=LIP(0.01), **asked))
         assert made == [(method, 0.01, sees)]
         assert release.known == (Point(line_name(method, sees), 0.01, release.information, release.sealed.bound),)
@@ -187,3 +187,15 @@ def test_what_publishes_values_as_they_are_needs_no_table_of_them(monkeypatch: p
     assert release.joint is not None
     with pytest.raises(SizeError, match="at most 3 entries"):
         release.sealed.mechanism.value_joint(release.joint)
+
+
+def test_the_curve_is_in_the_report_only_if_it_is_requested(tmp_path: Path) -> None:
+    people().write_csv(tmp_path / "people.csv")
+    words = ["sanitise", "people.csv", "-s", "job", "-p", "sex", "-e", 0.5, "--again", "--into"]
+    for more, drawn in (((), False), (("--curve",), True)):
+        into = f"out{len(more)}"
+        done = run(*words, into, *more, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        text = (tmp_path / into / "report.html").read_text(encoding="utf-8")
+        assert ("Information kept against ε" in text) == drawn
+        assert ("use --curve" in text) != drawn

@@ -1,9 +1,8 @@
-"""The program itself, audited from outside: the command is run, and nothing but what it publishes is looked at.
+"""Black-box audit: run the command, look at its published rows only, and test whether they keep the promise.
 
-The table is written as often as it takes for so many rows to be drawn, with a lot number per row, into a folder that
-only its owner can read; `sanitise` is started on it as a process of its own, told to keep that number; and the rows
-that come out are paired with those that went in. This tests everything between the two: reading, solving, sealing,
-sampling, writing and the order of rows. It tests the program and not a file, and finds leaks that many rows show.
+Copies of the table, with a random number per row, are written into a folder that only its owner can read. `sanitise`
+runs on them as a separate process and keeps that number, which pairs published rows with original ones. This tests
+everything in between: reading, solving, sealing, sampling, writing and row order. It tests the program and not a file.
 """
 
 from __future__ import annotations
@@ -35,13 +34,13 @@ from privacyfunnel.tables.readers.formats import AUTO_DETECT, Dialect
 from privacyfunnel.tables.readers.table_files import TableSource, open_table, resolve_source
 
 PROGRAM = (sys.executable, "-m", "privacyfunnel")
-# What makes a law of each kind; a channel is the optimum's where a bound was proved for it.
+# The method that makes a mechanism of each kind; a channel is the optimum's where a bound was proved for it.
 METHODS = {kind: kind for kind in ("unary-encoding", "product", "chain", "forced-response")}
 
 
 @dataclass(frozen=True, slots=True)
 class BlackBoxAudit:
-    """What was seen from outside: neither test rejects."""
+    """The verdicts of both tests; neither rejects."""
 
     draws: int
     method: str
@@ -49,7 +48,7 @@ class BlackBoxAudit:
     classifier: Verdict
 
     def to_dict(self) -> dict[str, Any]:
-        """As one object."""
+        """As a JSON object."""
         return {
             "rows": self.draws,
             "method": self.method,
@@ -60,7 +59,7 @@ class BlackBoxAudit:
         }
 
     def facts(self) -> list[tuple[str, str]]:
-        """A fact each."""
+        """Lines of a summary."""
         alarm = f"(a build that keeps its promise is rejected once in {1 / FALSE_ALARM:,.0f} audits)"
         return [
             ("from outside", f"{self.draws:,} rows were drawn by {self.method}, and no test finds the promise broken"),
@@ -80,14 +79,14 @@ def audit_black_box(
     method: str | None = None,
     seed: int | None = None,
 ) -> BlackBoxAudit:
-    """Draw at least so many rows by running the program as the protocol was made, and judge them from outside.
+    """Draw at least `draws` rows by running the program with the options of the protocol, and test them.
 
-    `seed` is for the lots that cut rows in half, never for the draw.
+    `seed` is for the random halves of the tests, never for the draw.
 
     Raises
     ------
     GuaranteeError
-        If what comes out tells the secret by more than was promised.
+        If the published rows leak more about the secret than was promised.
     """
     lot = np.random.default_rng(seed)
     method = method or METHODS.get(sealed.mechanism.kind, _channel_method(sealed))
@@ -108,7 +107,7 @@ def audit_black_box(
 
 
 def compared_events(sealed: SealedProtocol, joint: Joint) -> Iterator[Comparisons]:
-    """The pairs of events that a release of this table must not tell apart."""
+    """The pairs of events that the promise compares on this table."""
     # The command makes no promise for other priors than the table's own.
     promise = sealed.promise if sealed.promise.components is None else sealed.promise.components[0]
     return promise.comparisons(joint, True)
@@ -125,14 +124,14 @@ def draw_black_box(
     dialect: Dialect = AUTO_DETECT,
     program: Sequence[str] = PROGRAM,
 ) -> tuple[Joint, PublishedRows]:
-    """At least so many rows that the program draws from copies of the table, beside those they were drawn from."""
+    """At least `draws` rows that the program publishes from copies of the table, paired with their originals."""
     people = resolve_source(table).open(dialect)
     domain = sealed.domain
     columns = [*domain.secret_columns, *(at.name for at in domain.attributes)]
     once = pl.concat(list(people.batches(columns)))
     rows = pl.concat([once] * -(-draws // max(1, len(once))))
     number = unique_label("row", columns)
-    numbers = lot.permutation(len(rows))  # not sorted: a kept column must not tell the order
+    numbers = lot.permutation(len(rows))  # not sorted: a kept column must not give the row order
     with tempfile.TemporaryDirectory(prefix="privacyfunnel-") as folder:
         path, into = Path(folder) / "table.parquet", Path(folder) / "out"
         rows.with_columns(pl.Series(number, numbers)).write_parquet(path)
@@ -149,7 +148,7 @@ def _channel_method(sealed: SealedProtocol) -> str:
 def _arguments(
     sealed: SealedProtocol, path: Path, into: Path, number: str, method: str, bins: Sequence[Bins]
 ) -> list[str]:
-    """The command that makes a release as the protocol's was."""
+    """The command that makes a release like the one of the protocol."""
     domain = sealed.domain
     return [
         "sanitise",
@@ -184,7 +183,7 @@ def _run(command: Sequence[str]) -> None:
 def _pair_rows(
     path: Path, into: Path, number: str, numbers: np.ndarray[Any, Any], sealed: SealedProtocol, bins: Sequence[Bins]
 ) -> tuple[Joint, PublishedRows]:
-    """The rows that came out beside those that went in."""
+    """Published rows paired with their originals by row number."""
     domain = sealed.domain
     publish = tuple(at.name for at in domain.attributes)
     encoding = encode(open_table(path), secret=domain.secret_columns, publish=publish, bins=bins)

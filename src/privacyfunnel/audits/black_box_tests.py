@@ -1,15 +1,15 @@
-r"""Tests that look at rows from outside: does what was published tell events apart by more than e^ε?
+r"""Black-box tests: do published rows distinguish two events by more than e^ε?
 
-Nothing is assumed about how rows were made. Half of them, drawn by lot, choose what to look at; the other half judges
-it, so that the choice costs no false alarm. Every judgement is the same: a set A of outputs, a pair of events (E, F)
-that the promise compares, and Clopper and Pearson's intervals for P(A | E) and P(A | F), all of them at once by
-Bonferroni. Where the lower end of one exceeds :math:`e^{\varepsilon}` times the upper end of the other, the promise is
-broken. (Rows of an event need not be alike: by Hoeffding's theorem of 1956 a sum of independent draws with different
+Nothing is assumed about how rows were made. A random half of them chooses sets of outputs, the other half tests these,
+so that the choice costs no false alarm. Every test has a set A of outputs, a pair of events (E, F) that the promise
+compares, and Clopper and Pearson's intervals for P(A | E) and P(A | F), simultaneous by Bonferroni. Where the lower
+end of one exceeds :math:`e^{\varepsilon}` times the upper end of the other, the promise is broken. (Rows of an event
+need not have the same distribution: by Hoeffding's theorem of 1956 a sum of independent draws with different
 chances has lighter tails than the binomial of the same mean, so the intervals hold for it, too.)
 
-Intervals: A is one output, or what one column shows. Classifier: a logistic regression learns to tell E from F from
-all columns and from the place of a row in the file, and A is where it is surest; this finds what is spread over
-columns, and an order that tells. (The idea is that of DP-Sniper, Bichsel et al. 2021.)
+Intervals: A is one output, or one value of a column. Classifier: a logistic regression separates E from F by all
+columns and by the position of a row in the file, and A is where its score is highest; this finds leaks that are spread
+over columns, and leaks of the row order. (The idea is that of DP-Sniper, Bichsel et al. 2021.)
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class PublishedRows:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a test found: the largest factor that it is sure of, against the one that was promised."""
+    """The result of a test: a lower bound of ε that holds up to the false-alarm rate, and the promised ε."""
 
     epsilon_lower_bound: float  # ln of a ratio that holds but for the false alarm; 0 where it is sure of none
     sets: int  # that were judged
@@ -63,7 +63,7 @@ class Verdict:
 def judge_rows(
     rows: PublishedRows, blocks: Iterable[Comparisons], epsilon: float, lot: np.random.Generator
 ) -> tuple[Verdict, Verdict]:
-    """What intervals and classifier say of some rows, for the events that a promise compares."""
+    """The verdicts of intervals and classifier, for the events that a promise compares."""
     pairs = list(_pairs(blocks, rows))
     first = lot.random(len(rows.inputs)) < 0.5
     return _intervals(rows, pairs, epsilon, first), _classifier(rows, pairs, epsilon, first)
@@ -224,7 +224,7 @@ def _scores(features: FloatArray, one: FloatArray, other: FloatArray) -> FloatAr
 
 
 def format_verdict(verdict: Verdict) -> str:
-    """What to print of a verdict."""
+    """A verdict as text."""
     found = (
         f"sure of ε = {verdict.epsilon_lower_bound:.3f}"
         if math.isfinite(verdict.epsilon_lower_bound)

@@ -1,8 +1,7 @@
-"""What a protocol file claims beside its promise: how much it keeps, and that no protocol keeps more.
+"""Claims of a protocol file about utility: the information it keeps, and a bound that no protocol exceeds.
 
-Neither is a matter of privacy, and both are what a reader judges the release by. With the table at hand what is kept
-is measured again, and the optimum is solved again for some seconds: a protocol that keeps more than the stated bound
-shows that the bound is none.
+Neither concerns privacy, and readers judge a release by both. With the table the information is measured again, and the
+optimum is solved again for some seconds: a protocol that keeps more than the stated bound refutes it.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ PROVED = 1.5e-4  # nats: a bound that is proved again to within this is confirme
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What was found about the stated amounts of information, in nats; none of them is false."""
+    """The stated amounts of information in nats, and how far they were checked; none was refuted."""
 
     information: float  # stated
     bound: float | None  # stated
@@ -56,7 +55,7 @@ class Claims:
 
 
 def check_claims(sealed: SealedProtocol, joint: Joint, mechanism: Mechanism, seconds: float = SECONDS) -> Claims:
-    """Measure and solve again; `law` is the protocol's on the inputs of `joint`.
+    """Measure and solve again; `mechanism` is the protocol's on the inputs of `joint`.
 
     Where the published columns hold another amount of information than stated, the table is not the one that the
     claims are about, and none is checked: a promise may hold for many tables.

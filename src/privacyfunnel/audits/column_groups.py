@@ -1,4 +1,4 @@
-"""Columns in one row: what several would say about the secret if they were published together, as they are."""
+"""Column groups: the leakage of several columns published together, as they are."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST_KNOWN = 8  # columns of which someone may know any subset: 256 subsets
 
 @dataclass(frozen=True, slots=True)
 class ColumnGroup:
-    """What several columns would say about the secret if they were published together, as they are."""
+    """The leakage of several columns about the secret, published together as they are."""
 
     columns: tuple[str, ...]
     combinations: int

@@ -1,6 +1,6 @@
-"""Did a sanitised table come from its protocol?
+"""Draw agreement: were the rows of a sanitised table drawn from its protocol?
 
-It is judged by a chi-square test of how often each input became each output, row by row where the order of the rows is
+It is tested by a chi-square test of how often each input became each output, row by row where the order of the rows is
 known and by counts of outputs else; and by whether outputs follow the secret beyond that, or a seed that one can guess.
 """
 
@@ -25,6 +25,7 @@ from privacyfunnel.audits.seeds import (
     matches_shuffled_seed,
 )
 from privacyfunnel.errors import GuaranteeError, TableError
+from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.names import validate_columns
 from privacyfunnel.release.output_layout import OutputLayout, detect_layout
@@ -32,13 +33,14 @@ from privacyfunnel.release.output_layout import OutputLayout, detect_layout
 if TYPE_CHECKING:
     from privacyfunnel.tables.readers.table_interface import Table
 
-FALSE_ALARM = 1e-6  # the chance that a draw which did follow the protocol is called inconsistent
+FALSE_ALARM = 1e-6  # that a true draw is refused; exact for Bernstein's bound, asymptotic for chi-square
+
 LEAST_EXPECTED = 20  # cells that expect fewer rows are joined before they are compared
 
 
 @dataclass(frozen=True, slots=True)
 class DrawAgreement:
-    """How well a sanitised table agrees with the law it should be drawn from."""
+    """How well a sanitised table agrees with the mechanism it should be drawn from."""
 
     rows: int
     statistic: float
@@ -80,7 +82,7 @@ def chi_square(counts: IntArray, channel: FloatArray) -> tuple[float, int]:
 def judge_draw(
     sealed: SealedProtocol, found: MatchedTable, table: Table, order: RowNumbers | None, keep: Sequence[str]
 ) -> DrawAgreement:
-    """Compare the sanitised rows with the law; raise where they did not come from it."""
+    """Compare the sanitised rows with the mechanism; raise where they were not drawn from it."""
     way = detect_layout(sealed, table.columns, table.name)
     beside = check_columns(table.name, table.columns, way.names, sealed.domain.secret_columns, keep)
     if order is None:
@@ -106,9 +108,9 @@ def judge_draw(
     following = by_secret.judge(chi_square)
     if not following.p_value >= FALSE_ALARM:
         raise GuaranteeError(
-            f"outputs of {table.name} must not follow {' & '.join(sealed.domain.secret_columns)} beyond what the "
-            f"protocol lets them; they do, as a true draw does with a chance below {FALSE_ALARM:g}. Do not publish it: "
-            "it was altered, or drawn otherwise."
+            f"outputs of {table.name} must not depend on {' & '.join(sealed.domain.secret_columns)} beyond what the "
+            f"protocol allows; they do (p below {FALSE_ALARM:g}; for chi-square in the limit of many rows). It was "
+            "altered, or drawn otherwise: do not publish it."
         )
     guessed = first.matches_seed(sealed.mechanism, guessable_seeds()) if sealed.for_publication else None
     return replace(draw, secret_dependence=following, unseeded=_check_seed(guessed, table.name), kept_columns=beside)
@@ -119,7 +121,7 @@ def _check_seed(guessed: bool | None, name: str) -> bool | None:
     if guessed:
         raise GuaranteeError(
             f"{name} must be drawn from a fresh key, as its protocol file says; it was drawn from a seed that "
-            "anybody can guess. Do not publish it: sanitise again without --seed."
+            f"anybody can guess. Do not publish it: sanitise again without {hint('seed')}."
         )
     return None if guessed is None else True
 
@@ -162,8 +164,9 @@ def _check_p_value(draw: DrawAgreement, name: str) -> DrawAgreement:
     p_value = float(chdtrc(degrees, statistic)) if degrees else 1.0
     if degrees and not min(p_value, float(chdtr(degrees, statistic))) >= FALSE_ALARM / 2:
         raise GuaranteeError(
-            f"{name} must look drawn from its protocol; chi-square is {statistic:.6g} on {degrees} degrees of "
-            f"freedom, which a true draw shows with a chance below {FALSE_ALARM:g}. It was altered, or drawn otherwise."
+            f"{name} must look drawn from its protocol; chi-square is {statistic:.6g} on {degrees} degrees of freedom "
+            f"(p below {FALSE_ALARM:g} in the limit of many rows). It was altered, or drawn otherwise: do not publish "
+            "it."
         )
     return replace(draw, p_value=p_value)
 
@@ -215,7 +218,7 @@ def check_columns(
         raise GuaranteeError(
             f"{table} must hold the published columns and those kept on purpose; {_format_names(strange)} "
             f"{'is' if one else 'are'} neither, and nothing is promised about {'it' if one else 'them'}. Name with "
-            "--keep what was kept on purpose, or remove it."
+            f"{hint('keep')} what was kept on purpose, or remove it."
         )
     return tuple(beside)
 

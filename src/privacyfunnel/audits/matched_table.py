@@ -11,6 +11,7 @@ import numpy as np
 
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import ColumnError, LedgerError, ParameterError
+from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.mechanism import Mechanism
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
@@ -49,7 +50,9 @@ class MatchedTable:
         publish = tuple(at.name for at in domain.attributes)
         named = [b for b in bins if b.column in publish]
         if named:
-            raise ColumnError(f"the bins of '{named[0].column}' are in the protocol file; leave out --bin for it.")
+            raise ColumnError(
+                f"the bins of '{named[0].column}' are in the protocol file; leave out {hint('bins')} for it."
+            )
         encoding = encode(
             table,
             secret=domain.secret_columns,
@@ -81,14 +84,14 @@ def secret_labels(sealed: SealedProtocol, domain: DomainFile) -> tuple[str, ...]
     if counts is None:
         raise ParameterError(
             "A domain says how the secrets of a private design are called; this protocol was made from the table "
-            "itself, which says so. Leave out --domain."
+            f"itself, which says so. Leave out {hint('domain')}."
         )
     labels = domain.variable(sealed.domain.secret_columns).labels
     listed = domain.variable([at.name for at in sealed.domain.attributes]).labels
     if len(labels) != len(counts) or set(listed) != set(join_labels(sealed.domain.values)):
         raise ParameterError(
             f"{domain.name} must be the domain that the private design was made for; it lists other secrets or values. "
-            "Name that one, or leave out --domain."
+            f"Name that one, or leave out {hint('domain')}."
         )
     return labels
 

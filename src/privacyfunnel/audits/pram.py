@@ -19,6 +19,7 @@ import numpy as np
 from privacyfunnel.arrays import FloatArray
 from privacyfunnel.atomic_files import atomic_file
 from privacyfunnel.errors import ColumnError, DistributionError, GuaranteeError, ParameterError, TableError
+from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.channel import ChannelMechanism
 from privacyfunnel.mechanisms.sealing import SealedProtocol, certify
 from privacyfunnel.model.comparisons import Leak
@@ -189,12 +190,12 @@ def audit_matrix(
     from privacyfunnel.tables.readers.table_files import open_table
 
     if not secret:
-        raise ColumnError("a matrix is measured against a secret; none was named. Add --secret COLUMN.")
+        raise ColumnError(f"a matrix is measured against a secret; none was named. Add {hint('secret', 'COLUMN')}.")
     people = open_table(table, dialect)
     columns = tuple(publish) or matrix_columns(matrix)
     if not columns:
         raise ColumnError(
-            f"the corner of '{matrix}' must name the column it is for; it is empty. Add --publish COLUMN."
+            f"the corner of '{matrix}' must name the column it is for; it is empty. Add {hint('publish', 'COLUMN')}."
         )
     counted = encode(people, secret=tuple(secret), publish=columns, bins=bins)
     joint = check_joint(counted.contingency)

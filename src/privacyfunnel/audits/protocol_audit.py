@@ -1,25 +1,32 @@
-"""Audit: does the promise hold, from the files alone, and did the draw follow the protocol?
+"""Audit: does the promise hold for these files, and were the rows drawn from the protocol?
 
 The promise is checked again in exact arithmetic: the integers of the protocol file against the counts of the table. The
 draw is judged by a chi-square test of how often each input became each output, and by whether outputs follow the secret
-beyond that. Whatever else the files claim is measured, or said to be unchecked.
+beyond that. Kept columns are judged together with the outputs, the file is compared with its values byte by byte, and
+the noise of a private design is tested against the table. Other claims are measured, or reported as unchecked.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 
 from privacyfunnel.audits.claims import Claims, check_claims
 from privacyfunnel.audits.draw_agreement import DrawAgreement, judge_draw
 from privacyfunnel.audits.matched_table import MatchedTable, find_row_order, secret_labels
+from privacyfunnel.audits.noise_audit import NoiseAudit, audit_noise
+from privacyfunnel.audits.published_file import FileAudit, audit_file
 from privacyfunnel.audits.side_channel_audit import SideChannel, side_channel
 from privacyfunnel.errors import ColumnError, GuaranteeError
+from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.input_domain import ColumnShares
+from privacyfunnel.mechanisms.kept_leakage import KeptLeakage, kept_leakage
 from privacyfunnel.mechanisms.sealing import SealedProtocol, certify
 from privacyfunnel.mechanisms.signatures import Signer, load_signed_protocol
 from privacyfunnel.notebook_html import facts_html
@@ -30,22 +37,23 @@ from privacyfunnel.release.findings.composition_leakage import (
     composition_leak,
 )
 from privacyfunnel.release.findings.population import PopulationBound, population_bound
+from privacyfunnel.release.output_layout import detect_layout
 from privacyfunnel.tables.coding.bins import Bins
 from privacyfunnel.tables.coding.merges import Merge
+from privacyfunnel.tables.readers.column_selection import categories_to_text
 from privacyfunnel.tables.readers.formats import AUTO_DETECT, Dialect
-from privacyfunnel.tables.readers.table_files import TableSource, resolve_source
+from privacyfunnel.tables.readers.table_files import TableSource, open_table, resolve_source
+from privacyfunnel.tables.readers.table_interface import Table
 
 if TYPE_CHECKING:
     from privacyfunnel.tables.coding.domain_file import DomainFile
-    from privacyfunnel.tables.coding.merges import Merge
-    from privacyfunnel.tables.readers.table_files import TableSource
 
 INDUCED_TOLERANCE = 1e-9  # a stated q(y | x) is written in floats, and only ever read by analysts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Audit:
-    """What an audit found: the promise holds."""
+    """The findings of an audit in which the promise holds."""
 
     sealed: SealedProtocol
     rows: int
@@ -55,9 +63,10 @@ class Audit:
     secret_named: bool = False  # whether the auditor named the secret, or the file alone did
     claims: Claims | None = None  # what the file states beside its promise
     signer: Signer | None = None  # who signed the files; None where nobody did
-    people: PopulationBound | None = (
-        None  # ε for those whom the rows stand for; None where there is too much to go through
-    )
+    people: PopulationBound | None = None  # ε for the population; None where the table is too large to compute it
+    noise: NoiseAudit | None = None  # of a private design, on these counts; None for any other protocol
+    file: FileAudit | None = None  # None where no sanitised table was given
+    kept: KeptLeakage | None = None  # of output and kept columns together; None where nothing was kept
 
     @property
     def _facts(self) -> list[tuple[str, str]]:
@@ -72,7 +81,18 @@ class Audit:
         ]
         told += [] if self.people is None else [("people", self.people.describe_with_table(self.certified))]
         told += [] if draw is None else [("draw", f"consistent, p = {draw.p_value:.3f}")]
+        told += self.file_facts
         return [*told, ("signed by", "nobody" if self.signer is None else self.signer.fingerprint)]
+
+    @property
+    def file_facts(self) -> list[tuple[str, str]]:
+        """Facts about the noise of a private design, the bytes of the sanitised table and its kept columns."""
+        facts = [] if self.noise is None else [("noise", str(self.noise))]
+        if self.file is not None:
+            facts.append(("file", self.file.compared))
+        if self.kept is not None:
+            facts.append(("kept", str(self.kept)))
+        return facts
 
     def __repr__(self) -> str:
         return "Audit\n" + "\n".join(f"  {name:<11}{said}" for name, said in self._facts)
@@ -102,8 +122,8 @@ def audit(
     (by default the one beside the table) how to undo a random one. Else only counts of outputs are compared.
 
     `keep` names the columns that were kept on purpose; any other that is not published is refused. `signed_by` is the
-    public key with which the files must be signed. `domain` is the public one of a private design, and says how its
-    secrets are called, which the file does not.
+    public key with which the files must be signed. `domain` is the public one of a private design, with the labels of
+    its secrets, which the file does not have.
 
     Raises
     ------
@@ -113,40 +133,68 @@ def audit(
     SignatureError
         If a signature is wrong, or missing where a key was asked for.
     """
-    from privacyfunnel.tables.readers.table_files import open_table, resolve_source
-
     sealed, signer = load_signed_protocol(protocol, sanitised, signed_by)
     check_secret(sealed, secret)
     sealed.domain.check_secrets(merges)
     original = resolve_source(table).open(dialect)
     found = MatchedTable.match(original, sealed, bins, merges)
-    law, joint = sealed.certified_inputs(
-        found.mechanism, found.joint, () if domain is None else secret_labels(sealed, domain)
-    )
+    labels = () if domain is None else secret_labels(sealed, domain)
+    law, joint = sealed.certified_inputs(found.mechanism, found.joint, labels)
     now = certify(law, sealed.promise, joint, "Do not publish what it drew from this table.")
     if not now <= sealed.epsilon:
         raise GuaranteeError(
             f"the protocol file certifies ε = {sealed.epsilon:.6g}; on this table it is {now:.6g}. "
             "It was made for other rows, or altered: make it again."
         )
+    noise = audit_noise(sealed, found, labels)
     _check_induced(sealed, found)
     _check_shares(sealed, found)
-    draw = None
+    draw = file = kept = None
     if sanitised is not None:
-        numbers = find_row_order(Path(protocol), table, Path(sanitised), found.encoding.rows, ledger, keep_order)
-        draw = judge_draw(sealed, found, open_table(sanitised), numbers, keep)
+        order, published = (
+            find_row_order(Path(protocol), table, Path(sanitised), found.encoding.rows, ledger, keep_order),
+            open_table(sanitised),
+        )
+        draw = judge_draw(sealed, found, published, order, keep)
+        layout = detect_layout(sealed, published.columns, published.name)
+        numbers = None if order is None else np.concatenate([codes[:, 0] for codes in order(found.codes())])
+        file = audit_file(Path(sanitised), published, layout, original, numbers)
+        kept = _check_kept(sealed, found, original, draw.kept_columns)
     claims = check_claims(sealed, found.joint, found.mechanism)
     side = side_channel(found.joint, found.mechanism)
     whom = population_bound(law, sealed.promise, joint)
-    return Audit(sealed, found.encoding.rows, now, draw, side, bool(secret), claims, signer, whom)
+    return Audit(sealed, found.encoding.rows, now, draw, side, bool(secret), claims, signer, whom, noise, file, kept)
 
 
 def check_secret(sealed: SealedProtocol, secret: Sequence[str]) -> None:
     stated = sealed.domain.secret_columns
     if secret and tuple(secret) != stated:
         raise ColumnError(
-            f"the protocol protects {' & '.join(stated)}; --secret names {' & '.join(secret)}. Name the same columns."
+            f"the protocol protects {' & '.join(stated)}; {hint('secret')} names {' & '.join(secret)}. "
+            "Name the same columns."
         )
+
+
+def _check_kept(
+    sealed: SealedProtocol, found: MatchedTable, original: Table, columns: Sequence[str]
+) -> KeptLeakage | None:
+    """Output and kept columns of a record must keep the promise together, on the counts of this table."""
+    if not columns:
+        return None
+    parts = [np.stack([chunk.secret, chunk.published], axis=1) for chunk in found.encoding.chunks()]
+    kept = pl.concat([categories_to_text(batch) for batch in original.batches(list(columns))])
+    numbered = kept.unique().with_row_index("")
+    k = kept.join(numbered, on=list(columns), how="left", nulls_equal=True, maintain_order="left")[""]
+    records = np.column_stack([np.concatenate(parts), k.to_numpy()]).astype(np.int64)
+    leak = kept_leakage(found.mechanism, sealed.promise, found.joint, columns, records)
+    if not leak.keeps:
+        amount = "without bound" if math.isinf(leak.epsilon) else f"up to ε = {leak.epsilon:.6g}"
+        raise GuaranteeError(
+            f"{sealed.promise.name} ε = {sealed.promise.epsilon:g} must hold for all that is published of a record; "
+            f"outputs together with the kept columns ({', '.join(columns)}) leak {amount}. Keep fewer or coarser "
+            f"columns, or publish them through the protocol with {hint('publish')}."
+        )
+    return leak
 
 
 def _check_shares(sealed: SealedProtocol, found: MatchedTable) -> None:

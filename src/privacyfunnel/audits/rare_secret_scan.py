@@ -3,7 +3,7 @@ r"""What rare secrets cost where the people are promised: how little their rows 
 A value that none of n rows has may belong to as many as :math:`1 - \beta^{1/n}` of the people whom they stand for, with
 confidence 1 − β. Every output must leave that much open, for everybody, if such a secret is promised by itself. What
 that takes is measured with randomised response, which is calibrated in milliseconds: with every rare secret alone, and
-with the rare ones together, as `--population` promises them.
+with the rare ones together, as a promise for a population does.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class RareSecretCosts:
         costs = ", ".join(f"{alone:.4f} instead of {both:.4f} of {name}" for name, (alone, both) in self.kept.items())
         if costs:
             said += (
-                " So --population promises them together with the next rarest: promised each alone, randomised "
-                f"response would keep, in nats, {costs}."
+                " So a promise for a population pools them with the next rarest secret. Promised each alone, "
+                f"randomised response would keep, in nats, {costs}."
             )
         return said
 

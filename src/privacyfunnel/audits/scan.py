@@ -1,4 +1,4 @@
-r"""Scan: what every column would say about the secret if it were published as it is, alone and with others.
+r"""Scan: the leakage of every column about the secret if it were published as it is, alone and with others.
 
 Publishing X itself leaks, in the worst case,
 
@@ -56,7 +56,7 @@ MOST_COMBINATIONS = 1 << 22  # that may have to be counted at once: some 100 MB
 
 @dataclass(frozen=True, slots=True)
 class BinnedColumn:
-    """What a column of numbers would say in bins, which the scan chose for the look."""
+    """The leakage of a column of numbers in bins that the scan chose."""
 
     quantiles: int
     values: int
@@ -68,7 +68,7 @@ class BinnedColumn:
 
 @dataclass(frozen=True, slots=True)
 class ColumnScan:
-    """What one column would say about the secret if it were published alone, as it is."""
+    """The leakage of one column about the secret, published alone as it is."""
 
     column: str
     values: int
@@ -98,7 +98,7 @@ class JointScan:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """A look at every column but the secret ones, the most telling first."""
+    """The leakage of every column but the secret ones, the largest first."""
 
     rows: int
     secret: tuple[str, ...]

@@ -1,9 +1,8 @@
-"""Seeds: whether a draw repeats that of a seed which anybody would try.
+"""Seeds: were rows drawn from a seed that an attacker would guess?
 
-A file may say that it is for publication although its rows were drawn from a seed. Nothing in a file could prove the
-contrary, since whoever relabels it writes the whole file. But a seed that someone may guess can be guessed here too:
-the first rows are drawn again from each, and one that gives them all is the one that was used. A seed gives the order
-of the rows too, so nobody needs to know which row became which.
+A file may state that it is for publication although its rows were drawn from a seed. Nothing in the file can disprove
+that, since whoever alters it writes all of it. So the first rows are drawn again from each guessable seed; one that
+gives all of them is the one that was used. A seed also gives the row order, so rows need not be paired.
 """
 
 from __future__ import annotations

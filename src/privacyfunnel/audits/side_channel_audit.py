@@ -1,4 +1,4 @@
-"""Side channels: the most that someone learns from a published record who knows some of its columns already."""
+"""Side channels: the largest leakage to somebody who already knows some columns of a published record."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def side_channel(joint: Joint, mechanism: Mechanism, seconds: float = SECONDS) -
 
 
 def format_side_channel(found: SideChannel) -> str:
-    """What to print: how much, for whom, and whether that is all."""
+    """The side channel as text: ε, for whom, and whether the search was complete."""
     if math.isinf(found.epsilon):
         return f"no bound: {found.text}"
     if found.exact:

@@ -156,6 +156,7 @@ def _audit_protocol(
 ) -> None:
     from privacyfunnel.audits import protocol_audit as room
     from privacyfunnel.audits.draw_agreement import FALSE_ALARM
+    from privacyfunnel.audits.noise_audit import FALSE_ALARM as NOISE_FALSE_ALARM
     from privacyfunnel.audits.protocol_audit import audit_composition
     from privacyfunnel.audits.side_channel_audit import format_side_channel
 
@@ -201,7 +202,12 @@ def _audit_protocol(
             else {"found": False, "p_value": draw.secret_dependence.p_value, "false_alarm": FALSE_ALARM},
             "no_guessed_seed": draw.unseeded,
             "kept": draw.kept_columns,
+            "kept_epsilon": None if found.kept is None else found.kept.epsilon,
+            "file": None if found.file is None else found.file.compared,
         },
+        "design_noise": None
+        if found.noise is None
+        else {"p_value": found.noise.p_value, "false_alarm": NOISE_FALSE_ALARM, "by_label": found.noise.by_label},
         "claims": None
         if claims is None
         else {
@@ -244,7 +250,7 @@ def _audit_protocol(
             (
                 "draw",
                 f"consistent {how}: chi-square {draw.statistic:.1f} on {draw.degrees} degrees of freedom, "
-                f"p = {draw.p_value:.3f} (a true draw is called false once in {1 / FALSE_ALARM:,.0f} audits)",
+                f"p = {draw.p_value:.3f} (refused below {FALSE_ALARM:g}, which is exact in the limit of many rows)",
             )
         )
         if not draw.paired:
@@ -252,6 +258,7 @@ def _audit_protocol(
         if draw.untested:
             told.append(("not tested", ", ".join(draw.untested)))
         told += _draw_facts(draw, secrets, FALSE_ALARM)
+    told += found.file_facts
     if claims is not None:
         told.append(("information", str(claims)))
     told.append(("signed by", _format_signer(signer)))
@@ -304,13 +311,11 @@ def _draw_facts(draw: DrawAgreement, secret: str, false_alarm: float) -> list[tu
                 "independence",
                 f"outputs follow {secret} no more than the protocol lets them, p = "
                 f"{draw.secret_dependence.p_value:.3f} "
-                f"(a true draw is called false at most once in {1 / false_alarm:,.0f} audits)",
+                f"(refused below {false_alarm:g}; its chi-squares are exact in the limit of many rows)",
             )
         )
     if draw.unseeded:
         told.append(("seed", "none that anybody would try first draws these rows; a better hidden one is not found"))
-    if draw.kept_columns:
-        told.append(("unprotected", f"{', '.join(draw.kept_columns)}: kept on purpose, nothing is promised about them"))
     return told
 
 

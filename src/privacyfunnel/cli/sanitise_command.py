@@ -72,6 +72,7 @@ def _page_drawer(
             owners=spec.report,
             public=spec.public_report,
             croissant=spec.croissant,
+            curve=spec.curve,
             watch=show_step,
         )
 

@@ -1,4 +1,4 @@
-r"""What an analyst will get, before anything is drawn: how near estimates come to the shares of the table.
+r"""Expected precision: how near estimates will come to the shares of the table, before anything is drawn.
 
 For the owner, who knows the shares p. The best unbiased estimate of a share :math:`\theta = w \cdot p` (`inversion`)
 has a variance V (`precision`), and lies within :math:`\theta \pm z \sqrt V` with the chance that belongs to z. What

@@ -25,6 +25,7 @@ from privacyfunnel.estimation.observation import LargeModel, ObservationModel, O
 from privacyfunnel.estimation.observation_models import posteriors
 from privacyfunnel.estimation.output_reader import LARGEST_LISTED, Group, OutputReader, group_labels
 from privacyfunnel.estimation.share_estimates import EstimationSettings, Fit, calibrate_fits, fit_shares
+from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.tables.readers.column_selection import select_columns, select_expression
 from privacyfunnel.tables.readers.formats import AUTO_DETECT, Dialect
@@ -67,7 +68,8 @@ def posterior(protocol: SealedProtocol | str | Path, frame: Any) -> Posterior:
     if len(outputs) * reading.model.inputs > LARGEST_LISTED:
         raise SizeError(
             f"A table of posteriors has at most {LARGEST_LISTED:,} entries; {len(outputs):,} outputs × "
-            f"{reading.model.inputs:,} values are more. Complete records instead (--impute), or publish coarser values."
+            f"{reading.model.inputs:,} values are more. Complete records instead ({hint('impute')}), or publish "
+            "coarser values."
         )
     return Posterior(outputs, reading.values, posteriors(reading.model, prior, reading.decode(way, outputs)), prior)
 

@@ -1,6 +1,6 @@
-r"""What a sanitised record shows: statistics h(y) of the output, and how they depend on the original value x.
+r"""Observation: statistics h(y) of the output of a record, and how they depend on its original value x.
 
-A law is seen here through the moments of a vector of statistics given x,
+A mechanism is described by the moments of a vector of statistics given x,
 
 .. math:: M_{xk} = E[h_k(Y) \mid x], \qquad \mathrm{Var}(g \cdot h(Y) \mid x), \qquad \kappa_3(g \cdot h(Y) \mid x),
 

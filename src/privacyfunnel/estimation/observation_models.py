@@ -1,4 +1,4 @@
-"""The two shapes that outputs have: one of a list, drawn from a channel; or a set of values, a coin for each."""
+"""Observation models: an output of a list, drawn from a channel; or a set of values, an independent bit for each."""
 
 from __future__ import annotations
 

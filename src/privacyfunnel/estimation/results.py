@@ -1,4 +1,4 @@
-"""What an analyst gets: tables of shares with intervals, and in words what could not be estimated."""
+"""Results of an estimate: tables of shares with intervals, and notes on what could not be estimated."""
 
 from __future__ import annotations
 

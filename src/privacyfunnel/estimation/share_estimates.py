@@ -254,7 +254,7 @@ def calibrate_fits(
     mended = {group: replace(fit, p=p[i], prior=priors[i]) for i, (group, fit) in enumerate(mended.items())}
     return mended, {
         "Calibrated to the exact shares of the protocol file, which are those of the rows it was made for; if these "
-        "are other rows, leave them out (--no-shares).": None
+        "are other rows, estimate without these shares.": None
     }
 
 

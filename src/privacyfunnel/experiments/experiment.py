@@ -1,4 +1,4 @@
-"""What an experiment is: numbers first, then a picture of them, then what they say.
+"""Experiments: records of numbers, the distributions they are measured on, and findings in Markdown.
 
 The numbers come from tasks that know nothing of each other, each a pure function of its arguments, seeds among them, up
 to the times it measures. So they can run in any order, in as many processes as there are cores.

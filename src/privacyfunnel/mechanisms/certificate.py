@@ -24,7 +24,7 @@ import numpy as np
 from privacyfunnel.errors import ProtocolFileError
 from privacyfunnel.mechanisms.input_domain import Domain
 from privacyfunnel.model.credal.noisy_sample_rule import NoisySampleRule
-from privacyfunnel.model.credal.sample_rule import SampleRule, check_confidence
+from privacyfunnel.model.credal.sample_rule import SampleRule, SeenSecretsRule, check_confidence
 from privacyfunnel.model.joint import INT64_TOTAL, Joint
 from privacyfunnel.model.promises import Population, PopulationPromise, Promise
 from privacyfunnel.model.promises import find_promise as promise_called
@@ -84,7 +84,7 @@ class Certificate:
 
 LEAST_DESIGN_EPSILON = Fraction(1, 1000)  # of a private design
 RULES: Mapping[str, type[SampleRule] | type[NoisySampleRule]] = {
-    rule.name: rule for rule in (SampleRule, NoisySampleRule)
+    rule.name: rule for rule in (SampleRule, SeenSecretsRule, NoisySampleRule)
 }
 
 

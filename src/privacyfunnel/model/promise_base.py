@@ -161,8 +161,9 @@ class Promise(ABC):
         """The same promise, kept as well for the people whom these rows are an independent sample of.
 
         With probability `confidence` over the sample the protocol keeps it for them, whoever they are. Secrets with
-        fewer rows than `rare` are promised together for them, and each of them on the table (theory, Theorem 44); if
-        nothing is said, fewer than 200, or a larger limit that tells the totals of this table apart.
+        fewer rows than `rare`, and those that no row has, are promised to them as one group (docs/theory.md, Theorem
+        44a); on the table each is promised alone. The default of `rare` is 200, or another limit that separates the
+        totals of this table better. The labels must not depend on the counts.
 
         Raises
         ------
@@ -170,7 +171,7 @@ class Promise(ABC):
             If the confidence is none, or the sample is too small to promise anything.
         """
         sure = check_confidence(confidence)
-        rule = SampleRule(sure).fit_limit(joint) if rare is None else SampleRule(sure, rare)
+        rule = SampleRule(sure).fit_limit(joint) if rare is None else SampleRule(sure, rare).check_limit(joint.total)
         return PopulationPromise(self, Population(rule, joint.total), joint)
 
 

@@ -86,7 +86,7 @@ class DesignResult:
             about = (
                 "The promise is about the people whom the table is an independent sample of, with "
                 f"{100 * people.confidence:g} % confidence: for later rows, if they are of the same people. Secrets of "
-                f"fewer than {people.rule.rare} rows are promised together; audit states each."
+                f"fewer than {people.rule.rare} rows, or of none, are promised as one group; audit states each."
             )
         design = design_statements(promise, secret, codebook=bool(self.sealed.outcomes), to_owner=True)
         return (about, *share_statements(self.sealed), *design)

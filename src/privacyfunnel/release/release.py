@@ -190,8 +190,9 @@ class Release:
         from importlib import import_module
 
         page = import_module("privacyfunnel.report.release_page")  # report is above this package: it reads releases
-        occasion = page.Occasion(datetime.now().astimezone(), "a frame in memory", f"Python {sys.version.split()[0]}")
-        return Page(page.owner_page(self, occasion))
+        python = f"Python {sys.version.split()[0]}"
+        occasion = page.Occasion(datetime.now().astimezone(), "a frame in memory", python, wording=word_for_python)
+        return Page(page.owner_page(self, occasion, curve=self.spec.curve))
 
     def summary(self) -> str:
         """The release in a few lines."""

@@ -1,14 +1,14 @@
-"""Spark: a protocol designed from counts that a cluster made, and rows drawn where they lie.
+"""Spark: a mechanism designed from counts of a cluster, and rows drawn on the executors.
 
-    df ──groupBy().count()──▶ design (driver) ──▶ SealedProtocol ──mapInArrow──▶ rows ──tag──▶ a random order
+    df ──groupBy().count()──▶ design (driver) ──▶ SealedProtocol ──mapInArrow──▶ rows ──tag──▶ random order
 
-Spark runs a task again when it failed, or twice when it is slow, and evaluates a frame whenever it is asked for. One
-row must be drawn once all the same, for two draws of it say more than one. Hence rows go out in one of two ways:
+Spark repeats failed tasks, duplicates slow ones, and evaluates a frame on every use. A row must still be drawn once,
+because two draws of it leak more than one. So there are two ways to draw:
 
-- *by ids* (`frames.py`): what a row becomes depends on its value, on its id and on a key, and on nothing else, so that
-  whoever draws it again draws the same. The frame is handed out as Spark has it, to be evaluated when asked for.
-- *once* (`once.py`): every attempt at a task draws with words of its own, and the rows of one attempt at each task, and
-  no other, get the final name; there is no frame, only files.
+- with row ids (`frame_draw.py`): the draw depends on the value, the id and a key only, so that a repetition gives the
+  same row. The result is a lazy frame.
+- without ids (`single_draw.py`): every attempt at a task draws with its own key. The rows of exactly one attempt at
+  each task get the final name. The result is a folder of files.
 """
 
 from privacyfunnel.spark.data_frames import Sanitised, apply, design, sanitise

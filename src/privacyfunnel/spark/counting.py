@@ -1,4 +1,4 @@
-"""Counts that the cluster makes: of combinations for a design, of ids, and of rows that a protocol does not know."""
+"""Counts made by the cluster: combinations for a design, ids, and rows with values that a protocol lacks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from privacyfunnel.tables.readers.table_files import open_source
 
 
 def quote_name(name: str) -> str:
-    """The name as Spark reads it: it takes a dot for a field of a structure."""
+    """The name quoted for Spark, which reads a dot as a field of a structure."""
     return "`{}`".format(name.replace("`", "``"))
 
 
@@ -34,7 +34,7 @@ def count_combinations(df: Any, columns: Sequence[str], counts: str) -> pl.DataF
 
 
 def input_codes(rows: pl.DataFrame, sealed: SealedProtocol) -> IntArray:
-    """The input of the law that each row is; −1 where it is none."""
+    """The input code of each row; −1 if the mechanism lacks it."""
     mine = select_columns(rows, [at.name for at in sealed.domain.attributes])
     return np.concatenate(
         [chunk.published for chunk in encode_published(open_source(mine), published_variable(sealed.domain)).chunks()]
@@ -42,7 +42,7 @@ def input_codes(rows: pl.DataFrame, sealed: SealedProtocol) -> IntArray:
 
 
 def count_unknown_rows(df: Any, sealed: SealedProtocol) -> tuple[int, UnknownRows]:
-    """How many rows there are, and which of them hold what the protocol does not know."""
+    """The number of rows, and those with values that the protocol lacks."""
     codings = published_variable(sealed.domain).codings
     columns = [coding.column for coding in codings]
     counts = unique_label("rows", columns)
@@ -59,7 +59,7 @@ def count_unknown_rows(df: Any, sealed: SealedProtocol) -> tuple[int, UnknownRow
 
 
 def check_ids(df: Any, row_id: str) -> None:
-    """Refuse ids that are missing, too long, or not all different, and say how many."""
+    """Refuse ids that are missing, too long or repeated."""
     text = f"cast({quote_name(row_id)} as string)"
     rows, there, different, long = df.selectExpr(
         "count(*)",

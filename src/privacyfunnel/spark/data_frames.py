@@ -1,7 +1,7 @@
-"""Design, apply and sanitise for data frames of Spark, classic or over Spark Connect.
+"""Design, apply and sanitise for Spark data frames, classic or over Spark Connect.
 
-With ids the rows come back as a frame: lazy, and the same every time. The keys that executors get then are those of
-this protocol and column of ids alone. They are in the function that Spark sends to its executors, and nowhere else.
+With ids the result is a lazy frame that is the same on every evaluation. Executors get keys derived for this protocol
+and id column, inside the function that Spark sends them and nowhere else.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from privacyfunnel.spec.keywords import accept_older_keywords, combine
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sanitised:
-    """Sanitised rows, as a data frame that is the same every time or as the folder they are in; and their protocol."""
+    """Sanitised rows, as a frame or the name of their folder; and their protocol."""
 
     table: Any
     sealed: SealedProtocol

@@ -1,6 +1,6 @@
-"""What executors run: the rows of one task in, the same rows as they are published out.
+"""The function that executors run: rows of one task in, published rows out.
 
-A task gets its rows in small batches. Some of them are drawn together, for what a batch costs apart from its rows.
+Small batches are drawn together, because each batch has a fixed cost.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ TAG_BITS = 40  # of a row's number within its partition, where rows keep their o
 
 
 class AddressedRows(NamedTuple):
-    """Rows that have addresses."""
+    """Addresses of rows, from which their random words come."""
 
     random_words: Callable[[IntArray], RandomWords]  # by their inputs
     beside: tuple[IntArray, ...]  # what goes with each row, beside its published columns
 
 
 class TaskAddresses(Protocol):
-    """Where the words of a task's rows come from."""
+    """The source of random words for the rows of a task."""
 
     def address_rows(self, rows: pl.DataFrame, first: int) -> AddressedRows:
         """These rows, the first of which is number `first` of its task."""
@@ -43,7 +43,7 @@ class TaskAddresses(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ById:
-    """The same words for the same id and value, in whichever task; and a tag to be ordered by, if they are to be."""
+    """The same random words for the same id and value in every task; and a tag for the random order, if any."""
 
     row_id: str
     _random_words: IdentityWords = field(repr=False)
@@ -60,7 +60,7 @@ class ById:
 
 @dataclass(frozen=True, slots=True)
 class ByAttempt:
-    """Words of its own for every attempt at a task; with each row a tag to be ordered by, its task and its attempt."""
+    """Random words of its own for every attempt at a task; each row carries a tag, its task and its attempt."""
 
     keep_order: bool
 
@@ -75,7 +75,7 @@ class ByAttempt:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Attempt:
-    """One attempt at one task. Its keys come from the operating system and leave the process in no way."""
+    """One attempt at one task. Its keys come from the operating system and never leave the process."""
 
     partition: int
     mark: int

@@ -1,4 +1,4 @@
-"""Releases as folders: a table of Spark in, a folder out that appears whole, or not at all."""
+"""Releases as folders: a Spark table in, a folder out that appears complete or not at all."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NOT_MEASURED = "on a cluster the secret is not read again; count it and use audi
 
 @dataclass(frozen=True, slots=True)
 class ClusterCounts:
-    """A data frame as a source of counts, which the cluster makes when it is opened."""
+    """A data frame as a source of counts, made by the cluster when it is opened."""
 
     df: Any
     columns: tuple[str, ...]
@@ -57,13 +57,13 @@ class ClusterCounts:
 
 
 def apply_to_folder(sealed: SealedProtocol, df: Any, spec: ReleaseSpec, files: OutputFiles) -> Applied:
-    """The rows of a data frame drawn into a folder that appears whole, or not at all."""
+    """Draw the rows of a data frame into a folder that appears complete or not at all."""
     with atomic_folder(df.sparkSession, files) as folder:
         return write_draw(FrameDraw.of(sealed, df, spec), folder, files)
 
 
 def sanitise_to_folder(df: Any, spec: ReleaseSpec, files: OutputFiles) -> tuple[DesignResult, Applied]:
-    """The same for a protocol that is designed first; it and its codebook are in the folder, too."""
+    """Design a protocol, then draw; the folder also holds the protocol and its codebook."""
     source = ClusterCounts(df, (*spec.secret, *spec.publish))
     with atomic_folder(df.sparkSession, files) as folder:
         found = design_from_counts(source.contingency(spec), spec)
@@ -76,7 +76,7 @@ def sanitise_to_folder(df: Any, spec: ReleaseSpec, files: OutputFiles) -> tuple[
 
 
 def write_draw(draw: FrameDraw, folder: HiddenFolder, files: OutputFiles) -> Applied:
-    """The rows drawn into a hidden folder, and what there is to say about them."""
+    """Draw the rows into a hidden folder, and describe them."""
     sealed, spec = draw.sealed, draw.spec
     rows = draw.draw_without_ids(folder.path("drawn")) if spec.row_id is None else draw.draw_by_ids()
     folder.write(rows)

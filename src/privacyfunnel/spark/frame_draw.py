@@ -1,4 +1,4 @@
-"""Draws: a data frame that a protocol has met, and the job that its executors are given."""
+"""The draw of one data frame: checks on the driver, and the job for the executors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from privacyfunnel.tables.coding.contingency import UnknownRows
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FrameDraw:
-    """A data frame that a protocol has met, and how its rows are to go out."""
+    """A data frame checked against a protocol, and how its rows are published."""
 
     sealed: SealedProtocol
     df: Any
@@ -33,7 +33,7 @@ class FrameDraw:
 
     @classmethod
     def of(cls, sealed: SealedProtocol, df: Any, spec: ReleaseSpec) -> FrameDraw:
-        """The frame counted; refused where its columns, its ids or its values are not what they must be."""
+        """Count the frame, and refuse wrong columns, ids or values."""
         if sealed.sees_secret:
             raise ParameterError(
                 "This protocol looks at the secret; on Spark rows are drawn without it. Design another."
@@ -95,7 +95,7 @@ class FrameDraw:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text that goes along with the function that reads it."""
+    """A text sent inside the function, where there is no broadcast."""
 
     value: str
 

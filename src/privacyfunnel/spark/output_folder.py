@@ -1,8 +1,8 @@
-"""Folders on the file system of a cluster that appear whole, or not at all.
+"""Folders on the file system of a cluster that appear complete or not at all.
 
-All is written below a hidden folder beside the final name, which only its owner can enter. When it is whole it is
-renamed, in one step where the file system has such a step (HDFS and local ones have; object stores copy). Whatever
-happens before, the final name is not there; what is hidden goes.
+Files are written below a hidden folder beside the final name, which only its owner can enter. The complete folder is
+renamed: atomically on HDFS and local file systems, by copying on object stores. After a failure the final name does
+not exist, and the hidden folder is removed.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from privacyfunnel.errors import OutputError, ParameterError
+from privacyfunnel.hints import hint
 from privacyfunnel.spark.single_draw import COMMITTER
 
 PARQUET, CSV = "parquet", "csv"
@@ -68,7 +69,7 @@ class HiddenFolder:
     def begin(self) -> None:
         """Make the hidden folder; before hours are spent, refuse a name that is taken."""
         if not self._files.force and self._system.exists(self._final):
-            raise OutputError(f"'{self._files.into}' is there already. Name another folder, or use --force.")
+            raise OutputError(f"'{self._files.into}' is there already. Name another folder, or use {hint('force')}.")
         self._system.mkdirs(self._root, self._hadoop.permission.FsPermission(OWNERS_FOLDER))
 
     def path(self, name: str) -> str:

@@ -1,4 +1,4 @@
-"""Spark for a command: the session it runs in, tables by their names, and what goes wrong in one sentence."""
+"""The Spark session of a command: tables by name, and Spark errors as one sentence."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from privacyfunnel.errors import ParameterError, TableError
+from privacyfunnel.hints import hint
 
 READS = {"parquet": "parquet", "csv": "csv", "tsv": "csv", "orc": "orc", "json": "json", "jsonl": "json"}
 
@@ -39,8 +40,8 @@ def open_session() -> Iterator[Any]:
         yield session
     except (PySparkException, Py4JError) as error:
         raise TableError(
-            f"the work must succeed on the cluster; Spark says {_condition(error)}. Nothing was published. Mend the "
-            "table or the cluster; Spark's own logs say more."
+            f"The job failed; Spark says {_condition(error)}. Nothing was published. Repair the table or the cluster; "
+            "Spark's logs have the details."
         ) from error
     finally:
         if session is not None and before is None:
@@ -63,7 +64,7 @@ def read_table(session: Any, name: str | None, query: str | None, delimiter: str
     if query is not None and name is None:
         return session.sql(query)
     if query is not None or name is None:
-        raise ParameterError("Rows come from a table or from a query; name one of TABLE and --query.")
+        raise ParameterError(f"Rows come from a table or from a query. Name a table, or use {hint('query')}, not both.")
     kind = name.rstrip("/").lower().removesuffix(".gz").rpartition(".")[2]
     if kind not in READS:
         return session.table(name)

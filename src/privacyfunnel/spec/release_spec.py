@@ -348,7 +348,19 @@ class ReleaseSpec:
     def promise_for(self, joint: Joint) -> Promise:
         """The promise about this table, and about the population it is a sample of where that was asked for."""
         promise = self.promise_value
-        return promise if self.confidence is None else promise.for_population(joint, self.confidence)
+        if self.confidence is None:
+            return promise
+        by_counts = [] if self.merge_rare is None else [hint("merge_rare")]
+        by_counts += [
+            hint("bins", f"{each.column}=quantiles:{each.quantiles}") for each in self.bin_rules if each.quantiles
+        ]
+        if by_counts:  # credal sets hold for labels fixed beforehand (docs/theory.md, Theorem 44)
+            raise ParameterError(
+                "A promise for a population needs labels that do not depend on the counts; "
+                f"{' and '.join(by_counts)} chooses them by the counts. Name edges or groups "
+                f"({hint('bins', 'age=0,18,65')}), or leave out {hint('population')}."
+            )
+        return promise.for_population(joint, self.confidence)
 
     @property
     def confidence(self) -> float | None:

@@ -1,8 +1,10 @@
 r"""The best protocol for statistics, with its bound (docs/theory.md, the theorem of equivalence).
 
 Least :math:`n \cdot \mathrm{MSE} = \operatorname{tr}(F F^\top M^{-1}) - \text{constant}`, convex in the split of the
-prior, by the engine; `balanced` adds one row, :math:`\sum_y q_y H(t_y) \le H(X) - \kappa I^*`, with I* the bound of the
-best information.
+prior, by the engine. `balanced` adds one constraint, :math:`\sum_y q_y H(t_y) \le H(X) - \kappa I^*`, with I* the best
+information. I* is known between the information L of a protocol and a bound U. The returned protocol keeps κU, and so
+its share whatever I* is. The bound on the error is proved for all protocols that keep κL, among which are all that
+keep κI*.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from typing import cast
 import numpy as np
 
 from privacyfunnel.arrays import FloatArray, IntArray
-from privacyfunnel.designs.optimal.information_solver import NEARLY_ALL, maximise_information
+from privacyfunnel.designs.optimal.information_solver import NEARLY_ALL, margin_cost, maximise_information
 from privacyfunnel.designs.optimal.problem_conversion import (
     LARGEST_EPSILON,
     LARGEST_SLIVER_BITS,
@@ -31,6 +33,7 @@ from privacyfunnel.engine.masters.mixture import Moment
 from privacyfunnel.engine.masters.moment import split_by_forced_response
 from privacyfunnel.engine.plan import split_by_moment
 from privacyfunnel.errors import ParameterError, SizeError, SolverError
+from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.sealing import seal
 from privacyfunnel.model.information import entropy
 from privacyfunnel.model.joint import Joint
@@ -41,7 +44,8 @@ from privacyfunnel.model.uses.use import Information, Use
 RIDGE = 1e-6  # weight of all shares beside queries that alone would leave M singular
 RANK = 1e-9  # relative: singular values of queries below this are none
 ROUNDING = 1e-9  # relative: how far a value may lie below a bound that it meets
-INFORMATION_GAP = 1e-4  # of H(X): how well the best information is known before a share of it is asked for
+INFORMATION_GAP = 1e-4  # of H(X): how well the best information is known before a share of it is asked for …
+RELATIVE_GAP = 2e-5  # … and of itself, which is much smaller than H(X) where ε is small
 ROUGH_GAP, ROUGH_SECONDS = 2e-3, 20.0  # the same for a population; and for how long where there is no time limit
 INFORMATION_TIME = 0.3  # of a time limit
 SEALED_EACH = 2e-3  # seconds an input that labels, sealing and measuring take
@@ -52,9 +56,10 @@ NAMED = 3  # values that a sentence names
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _InformationFloor:
-    """What balanced adds: the most that may be left open, the best information, and the split that has it."""
+    """What balanced adds: the largest H(X | Y), how much more the proof allows, and the most informative protocol."""
 
     most_entropy: float
+    proof_slack: float
     best: Optimum
 
 
@@ -73,15 +78,17 @@ def minimise_balanced_error(request: SolverRequest) -> Optimum:
         limit = INFORMATION_TIME * request.time_limit
     question = replace(request, use=Information(), gap=gap * h_x, time_limit=limit, progress=None)
     best = maximise_information(question)
+    if not over_sets and best.bound - best.utility > RELATIVE_GAP * best.bound and best.stopped is not StopReason.TIME:
+        best = maximise_information(replace(question, gap=RELATIVE_GAP * best.utility))
     # Over sets of priors the best information is proved in minutes where it is found in seconds: there a share is one
     # of what was found.
     known = best.utility if over_sets else best.bound
-    extra = _InformationFloor(h_x - use.kept * known, best)
+    extra = _InformationFloor(h_x - use.kept * known, use.kept * (known - best.utility), best)
     if best.utility < use.kept * known:
         raise ParameterError(
-            f"A share of {use.kept:g} of the best information can be asked for where that is known; it is known to "
-            f"{best.utility / best.bound:.1%}. Allow more time (--time-limit), or keep a smaller share "
-            "(--for balanced:0.9)."
+            f"A share of {use.kept:g} needs the best information to be known as well; it is known to "
+            f"{best.utility / best.bound:.1%}. Allow more time ({hint('time_limit', 600)}) or keep a smaller share "
+            f"({hint('use', 'balanced:0.9')})."
         )
     statistics = population_statistics(use.statistics) if request.sees_secret else use.statistics
     return _solve(replace(request, time_limit=clock.time_limit), use, statistics, extra)
@@ -101,7 +108,7 @@ def _solve(request: SolverRequest, use: Use, statistics: Statistics, extra: _Inf
     if request.sees_secret and problem.size > MOST_PAIRS:
         raise SizeError(
             f"Statistics by a protocol that sees the secret are proved for at most {MOST_PAIRS} pairs of secret and "
-            f"value; there are {problem.size}. Leave out --sees-secret, or use --for information."
+            f"value; there are {problem.size}. Leave out {hint('sees_secret')}, or choose {hint('use', 'information')}."
         )
     check_all_seen(joint, problem, f"'{use.full_name}'")
     sealing = min(SEALED_EACH * problem.size, clock.seconds_left / 2)
@@ -113,7 +120,7 @@ def _solve(request: SolverRequest, use: Use, statistics: Statistics, extra: _Inf
         start = None if extra is None else _posterior_atoms(extra.best, problem, inputs)
         found = split_by_moment(
             problem,
-            replace(_moment(joint, statistics, extra), constant=least if statistics.population else constant),
+            replace(_moment(joint, statistics, extra, margin), constant=least if statistics.population else constant),
             gap=use.finest,
             absolute=request.gap,
             time_limit=searching.time_limit,
@@ -140,7 +147,7 @@ def _seconds(request: SolverRequest) -> float | None:
     return MANY_SECONDS if request.time_limit is None and request.joint.a > PROVED_SOON else request.time_limit
 
 
-def _moment(joint: Joint, statistics: Statistics, extra: _InformationFloor | None) -> Moment:
+def _moment(joint: Joint, statistics: Statistics, extra: _InformationFloor | None, margin: float) -> Moment:
     """F, and all shares beside it where queries alone would leave M singular."""
     F = statistics.factor(joint)
     scaled = F / np.sqrt(joint.p_x)[:, None]
@@ -150,7 +157,11 @@ def _moment(joint: Joint, statistics: Statistics, extra: _InformationFloor | Non
         shares = centre_queries(np.eye(joint.a), joint.p_x)
         size = np.linalg.norm(scaled) / np.linalg.norm(shares / np.sqrt(joint.p_x)[:, None])
         ridge = np.sqrt(RIDGE) * size * shares
-    return Moment(F, ridge, None if extra is None else extra.most_entropy)
+    if extra is None:
+        return Moment(F, ridge)
+    # The engine solves for an ε smaller by the margin, and a split mixed with the prior for that has more entropy.
+    mixed = margin_cost(entropy(joint.p_x), margin)
+    return Moment(F, ridge, extra.most_entropy, proof_slack=extra.proof_slack + mixed)
 
 
 def _posterior_atoms(best: Optimum, problem: Problem, inputs: IntArray) -> FloatArray:
@@ -173,7 +184,7 @@ def _check_identifiable(joint: Joint, promise: Promise, statistics: Statistics) 
     raise ParameterError(
         f"Statistics need a promise that leaves them estimable; under {promise.name} with ε = {promise.epsilon:g} "
         f"{int(seen.sum())} of {seen.size} are not{_format_values(joint, statistics, seen)}, {left}. "
-        "Ask for a larger ε, or use --for information."
+        f"Ask for a larger ε, or choose {hint('use', 'information')}."
     )
 
 

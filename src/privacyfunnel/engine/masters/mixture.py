@@ -41,6 +41,7 @@ class Moment:
     ridge: FloatArray  # R; no columns where F alone keeps M regular
     most_entropy: float | None = None  # h; None where information does not count
     constant: float = 0.0  # what of it nobody can avoid: gaps are relative to the rest
+    proof_slack: float = 0.0  # how much larger h is in the bound than in the master
 
     @property
     def all_factors(self) -> FloatArray:
@@ -99,8 +100,10 @@ class Mixture:
         most = moment.entropy_limit(problem)
         return 0.0 if most is None else self.entropy_price * most / self.regularised_value
 
-    def bound(self, problem: Problem, moment: Moment, prices: FloatArray, excess: float) -> float:
+    def bound(self, problem: Problem, moment: Moment, prices: FloatArray, excess: float, slack: float = 0.0) -> float:
         """What every allowed split has at least, if at these prices no allowed atom costs less than −excess.
+
+        `slack` is how much larger h is for these splits than in the master.
 
         Costs and prices are in units of the whole. Of B only the columns of F count: the ridge's make the square
         larger, never smaller.
@@ -109,7 +112,7 @@ class Mixture:
         top = float(np.einsum("ij,ij->", moment.factor, self.square[first][:, : moment.factor.shape[1]]))
         m = moment.uncounted_share(problem)
         below = (excess - float(prices @ problem.prior) + self.entropy_term(problem, moment)) * self.regularised_value
-        below += self.entropy_price * entropy([m, 1 - m])
+        below += self.entropy_price * (entropy([m, 1 - m]) + (1 - m) * slack)
         if m > 0:
             below += m * self._uncounted_term(prices, excess)
         rounding = 64 * UNIT * (abs(below) + float(np.abs(prices) @ problem.prior) * self.regularised_value)

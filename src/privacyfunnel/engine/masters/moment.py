@@ -177,6 +177,7 @@ class MomentMaster(SlackFreeMaster):
         self._atoms, self._weights = np.empty((0, problem.size)), np.empty(0)
         self._seen: dict[bytes, int] = {}  # index of each atom
         self._tolerance, self._ahead, self._gap = SETTINGS.moments.rough, 0.0, 0.0
+        self.proof_loss = 0.0  # what a larger h in the proof takes off the bound
 
     @property
     def value(self) -> float:
@@ -230,7 +231,7 @@ class MomentMaster(SlackFreeMaster):
         return 1.0 - self.mixture.entropy_term(self.problem, self.moment)
 
     def _relative_gap(self) -> float:
-        return self.allowed(self._gap) / self.mixture.regularised_value
+        return (self.allowed(self._gap) - self.proof_loss) / self.mixture.regularised_value
 
     def learn(self, atoms: FloatArray, prices: FloatArray) -> float:
         """Move towards the steepest split; minus its improvement, 0 where the mixture is exact and nothing was new."""
@@ -258,9 +259,10 @@ class MomentMaster(SlackFreeMaster):
         return float(reduced[reduced < -SETTINGS.tolerance.new_atom].min(initial=0.0))
 
     def allowed(self, gap: float) -> float:
-        """`gap` times the value less what nobody can avoid, or the absolute gap."""
+        """`gap` times the value less what nobody can avoid, or the absolute gap; and what no proof can close."""
         self._gap = gap
-        return max(gap * (self.value - self.moment.constant), self._absolute, SETTINGS.tolerance.gap * self.value)
+        near = max(gap * (self.value - self.moment.constant), self._absolute, SETTINGS.tolerance.gap * self.value)
+        return near + self.proof_loss
 
     def worth(self, gap: float) -> float:
         """A share of the relative gap: smaller improvements are left to the proof."""
@@ -391,7 +393,12 @@ class MomentBound:
         at = master.towards.prices
         proof = self._prover(master.mixture.costs(master.problem)[0]).prove(at, target, clock.deadline)
         excess = max(-proof.bound, 0.0)
-        self.bound = max(self.bound, master.mixture.bound(master.problem, master.moment, at, excess))
+        tight, sound = (
+            master.mixture.bound(master.problem, master.moment, at, excess, slack)
+            for slack in (0.0, master.moment.proof_slack)
+        )
+        self.bound = max(self.bound, sound)
+        master.proof_loss = max(tight - self.bound, 0.0)
         return proof.atoms
 
 

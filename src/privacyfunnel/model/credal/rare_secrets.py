@@ -1,19 +1,22 @@
-r"""Which secrets are promised together, and how many ways the same rule might have grouped them.
+r"""Pools of rare secrets: which secrets are promised as one group, and how many other pools the rule might have chosen.
 
-The rule reads the groups off the table's row totals :math:`n_s`, and sets of priors hold for groups that are fixed. For
-every population let all groupings count that totals near their means :math:`\mu_s` would have given, "near" being
+A population may have secrets that no row of the sample has. So a grouping names the *common* secrets C, each promised
+alone, and the pool is every other secret, seen or not. The rule reads C off the numbers of rows :math:`n_s`, but credal
+sets hold for a C fixed beforehand. Hence every C counts that samples near their means would have given. With N rows,
+means :math:`\mu_s` and :math:`D(n, \mu) = n \ln(n / \mu) - n + \mu`, a secret is near its mean if
 
-.. math:: D(n_s, \mu_s) \le \ln(2c / \beta'), \qquad D(n, \mu) = n \ln(n / \mu) - n + \mu,
+.. math:: D(n_s, \mu_s) \le \ln\frac{4 N}{\beta' \mu_s}.
 
-which by Chernoff's bound all totals are with probability 1 − β′. If each of them, G, has its sets at a part
-u(G) / Σ u of β − β′, some fail with probability β at most. The sum depends on the population; but if the totals seen
-are near its means, every grouping that counts is one of totals near means that the totals seen are near as well. Those
-are summed here, so that it is never too small (docs/theory.md, Theorem 44a). Small groups, which have the fewest rows
-to spare, weigh most.
+By Chernoff's bound some secret is not with probability at most :math:`\sum_s \beta' \mu_s / 2N = \beta' / 2`, however
+many secrets the population has, since the means sum to N. The totals of the pools, of which there are at most
+:math:`2^u` for u undecided secrets, are near theirs with probability :math:`1 - \beta' / 2` as well. If each C has its
+sets at a part :math:`u(C) / \sum u` of β − β′, some fail with probability β at most. The sum depends on the population;
+but if the totals seen are near its means, every C that counts is one of totals near means that the totals seen are near
+as well. Those are summed here, so that it is never too small (docs/theory.md, Theorem 44a).
 
-Where dozens of secrets have about as many rows as the limit, 2 to the power of dozens groupings might have been read
-off, and nothing is left of β. A limit in a gap between the totals leaves one. So a few limits are tried, each with a
-part of β of its own for all its groupings, and the first is taken at which the sets' part is about the largest.
+Where dozens of secrets have about as many rows as the limit, 2 to the power of dozens groupings might have been chosen,
+and nothing is left of β. A limit in a gap between the totals leaves one. So a few limits are tried, each with a part of
+β of its own for all its groupings, and the first is taken at which the sets' part is about the largest.
 """
 
 from __future__ import annotations
@@ -31,17 +34,15 @@ from privacyfunnel.arrays import BoolArray, IntArray
 
 LIMITS = (200, 300, 400, 500, 600, 800, 1000, 2000, 5000, 50)  # rows: secrets with fewer of them are promised together
 USUAL = Fraction(19, 20)  # of β: for the first of the limits; the others share the rest
-LIMIT_TOLERANCE = (
-    10  # so many times less than the best limit leaves is enough for one before it: levels count by their logarithm
-)
-WEIGHT_RATIO, MOST_WEIGHED = 20, 4  # u(G) falls by this factor with every secret of a group, up to so many
+LIMIT_TOLERANCE = 10  # a limit is good enough if the best one leaves at most so many times more: levels count by log
+WEIGHT_RATIO = 8  # u(C) grows by this factor with every common secret
 MOST_UNDECIDED = 10  # secrets that may be rare or not: with more, groupings are bounded instead of listed
 STEPS = 200  # of a bisection: more than a float has digits
 OUTWARD_MARGIN = 1e-9  # relative: more than rounding
 
 
 def rare_group(rows: IntArray, rare: int) -> IntArray:
-    """The secrets with fewer rows than that, joined by the next until they have as many together; perhaps none."""
+    """The seen secrets of the pool: those with fewer rows than `rare`, and the next one if they have fewer together."""
     order = np.argsort(rows, kind="stable")
     together = int((rows < rare).sum())
     while 0 < together < len(rows) and rows[order[:together]].sum() < rare:
@@ -50,18 +51,25 @@ def rare_group(rows: IntArray, rare: int) -> IntArray:
 
 
 def choose_limit(rows: IntArray, chance: Fraction) -> int:
-    """The limit below which these secrets are promised together: one that leaves two groups, if the first one does."""
+    """The limit below which these secrets are pooled: one that leaves two groups, if the first one does."""
     useful = [limit for limit in LIMITS if len(rare_group(rows, limit)) < len(rows)]
-    if len(rows) <= 2 or LIMITS[0] not in useful:
+    if LIMITS[0] not in useful:
         return LIMITS[0]
-    parts = {limit: grouping_share(rows, limit, chance) for limit in useful}
-    return next(limit for limit in useful if LIMIT_TOLERANCE * parts[limit] >= max(parts.values()))
+    least = smallest_limit(int(rows.sum()), chance)
+    parts = {limit: grouping_share(rows, limit, chance) for limit in useful if limit in (LIMITS[0], max(limit, least))}
+    return next(limit for limit in parts if LIMIT_TOLERANCE * parts[limit] >= max(parts.values()))
+
+
+def smallest_limit(total: int, chance: Fraction) -> int:
+    """The smallest limit that no secret without a row would have reached in a sample near its means."""
+    return _near_totals(0, _log_scale(total, chance), True)[1] + 1
 
 
 def grouping_share(rows: IntArray, rare: int, chance: Fraction) -> Fraction:
-    """The limit's part, times that of what `rare_together` finds among all it might have for totals near the means."""
-    own = _limit_share(rare) * _weight(len(rare_group(rows, rare)))
-    return own / sum((n * _weight(size) for size, n in _group_sizes(rows, rare, chance).items()), start=Fraction(0))
+    """The limit's part, times that of the grouping that was chosen among all that might have been."""
+    size = len(rare_group(rows, rare))
+    counted = (n * Fraction(WEIGHT_RATIO) ** (size - other) for other, n in _pool_sizes(rows, rare, chance).items())
+    return _limit_share(rare) / sum(counted, start=Fraction(0))
 
 
 def _limit_share(rare: int) -> Fraction:
@@ -71,57 +79,66 @@ def _limit_share(rare: int) -> Fraction:
     return USUAL if rare == LIMITS[0] else (1 - USUAL) / (len(LIMITS) - 1)
 
 
-def _weight(size: int) -> Fraction:
-    """u(G)."""
-    return Fraction(1, WEIGHT_RATIO ** min(size, MOST_WEIGHED))
-
-
-def _group_sizes(rows: IntArray, rare: int, chance: Fraction) -> Counter[int]:
-    """How many groups of every size it might have found; perhaps more."""
-    level = math.log(2 * len(rows) / float(chance)) * (1 + OUTWARD_MARGIN)
-    ends = np.array([_near_totals(int(n), level) for n in rows])
+def _pool_sizes(rows: IntArray, rare: int, chance: Fraction) -> Counter[int]:
+    """How many pools with every number of the secrets seen might have been chosen; perhaps more."""
+    scale = _log_scale(int(rows.sum()), chance)
+    ends = np.array([_near_totals(int(n), scale, True) for n in rows])
     low, high = ends[:, 0], ends[:, 1]
     surely, perhaps = high < rare, (low < rare) & (high >= rare)
+    pool_level = math.log(4 / float(chance)) + int(perhaps.sum()) * math.log(2)
+    pool_level *= 1 + OUTWARD_MARGIN
     if perhaps.sum() > MOST_UNDECIDED:
-        enough = int(low[surely].sum()) >= rare  # then nobody is joined who is not rare
+        enough = _near_totals(int(rows[surely].sum()), pool_level, False)[0] >= rare  # then no common secret joins
         others, first = int((perhaps if enough else ~surely).sum()), int(surely.sum())
         return Counter({first + k: math.comb(others, k) for k in range(others + 1)})
     open_ones = np.flatnonzero(perhaps)
     found: set[bytes] = set()
     for some in chain.from_iterable(combinations(open_ones, k) for k in range(len(open_ones) + 1)):
-        of = surely.copy()
-        of[list(some)] = True
-        least, most = np.where(of, low, np.maximum(low, rare)), np.where(of, np.minimum(high, rare - 1), high)
-        _extend_group(of, least, most, rare, found)
+        pool = surely.copy()
+        pool[list(some)] = True
+        least, most = _near_totals(int(rows[pool].sum()), pool_level, False)
+        if pool.all() or least == 0 or most >= rare:  # as it is: without rows, or with enough
+            found.add(pool.tobytes())
+        if not pool.all() and least < rare:  # with the smallest common secret, whichever that may be
+            found.update(_with_next(pool, np.maximum(low, rare), high))
     return Counter(sum(each) for each in found)
 
 
-def _extend_group(of: BoolArray, low: IntArray, high: IntArray, rare: int, found: set[bytes]) -> None:
-    """Add what these may be joined to, where each total lies between two numbers."""
-    if of.all() or not of.any() or high[of].sum() >= rare:
-        found.add(of.tobytes())
-    if of.any() and not of.all() and low[of].sum() < rare:
-        for s in np.flatnonzero(~of & (low <= high[~of].min())).tolist():
-            more = of.copy()
-            more[s] = True
-            _extend_group(more, low, high, rare, found)
+def _with_next(pool: BoolArray, low: IntArray, high: IntArray) -> set[bytes]:
+    """The pool with each secret that may be the smallest of the others."""
+    found = set()
+    for s in np.flatnonzero(~pool & (low <= high[~pool].min())).tolist():
+        joined = pool.copy()
+        joined[s] = True
+        found.add(joined.tobytes())
+    return found
+
+
+def _log_scale(total: int, chance: Fraction) -> float:
+    """ln(4N / β′)."""
+    return math.log(4 * max(total, 1) / float(chance)) * (1 + OUTWARD_MARGIN)
 
 
 @lru_cache(maxsize=1 << 12)
-def _near_totals(n: int, level: float) -> tuple[int, int]:
-    """Between which totals those are that are near a mean that n is near."""
-    least = _bisect(lambda mean: _distance(n, mean) <= level, float(n), 0.0)
-    most = _bisect(lambda mean: _distance(n, mean) <= level, float(n), 4.0 * (n + level) + 4.0)
-    low = _bisect(lambda k: _distance(k, least) <= level, least, 0.0)
-    high = _bisect(lambda k: _distance(k, most) <= level, most, 4.0 * (most + level) + 4.0)
+def _near_totals(n: int, level: float, by_mean: bool) -> tuple[int, int]:
+    """Between which totals those are that are near a mean that n is near.
+
+    Near is D ≤ level − ln μ for a secret (`by_mean`), and D ≤ level for a pool. Either way the means that n is near
+    form an interval, and both ends of the totals near a mean grow with it.
+    """
+
+    def near(k: float, mean: float) -> bool:
+        if mean <= 0:
+            return k <= (1 if by_mean else 0)
+        divergence = mean - k + (k * math.log(k / mean) if k > 0 else 0.0)
+        return divergence <= level - (math.log(mean) if by_mean else 0.0)
+
+    far = 4.0 * (n + level) + 4.0
+    least = _bisect(lambda mean: near(n, mean), float(n), 0.0)
+    most = _bisect(lambda mean: near(n, mean), float(n), far)
+    low = _bisect(lambda k: near(k, least), least, 0.0)
+    high = _bisect(lambda k: near(k, most), most, 4.0 * (most + level) + 4.0)
     return math.floor(low * (1 - OUTWARD_MARGIN)), math.ceil(high * (1 + OUTWARD_MARGIN))
-
-
-def _distance(n: float, mean: float) -> float:
-    """D(n, μ)."""
-    if mean <= 0:
-        return 0.0 if n <= 0 else math.inf
-    return mean - n + (n * math.log(n / mean) if n > 0 else 0.0)
 
 
 def _bisect(fits: Callable[[float], bool], inside: float, outside: float) -> float:

@@ -1,11 +1,12 @@
-r"""What a sample says of the people it was drawn from: sets of priors that hold them all with a stated confidence.
+r"""Credal sets from a sample: they hold the population that it was drawn from, with a stated confidence.
 
 The rows of a table are an independent sample from p*. For every event E that a promise compares, P(· | E) lies in the
 box of one-sided Clopper–Pearson bounds of its cells; and P(E | E or F) is at least such a bound as well. The chances
 that a bound fails add up to β = 1 − confidence, so that all hold together with probability 1 − β, whatever p* is.
 
-β is divided among the limits and groupings that might have been read off the table (`groupings`), then evenly among
-the side channels that a promise looks at, and then among events (`events`).
+Rare secrets are promised as one group, the pool: every secret that is not one of the common ones, seen or not.
+β is divided among the limits and groupings that the rule might have chosen (`rare_secrets`), then evenly among the side
+channels that a promise looks at, and then among events (`events`).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from privacyfunnel.model.comparisons import GroupPairs
 from privacyfunnel.model.credal.clopper_pearson import exact_lower_bound, exact_lower_bounds, exact_upper_bounds
 from privacyfunnel.model.credal.credal_sets import CredalSets
 from privacyfunnel.model.credal.events import Events, ShareBounds, empty_credal_sets, unite_groups
-from privacyfunnel.model.credal.rare_secrets import LIMITS, choose_limit, grouping_share, rare_group
+from privacyfunnel.model.credal.rare_secrets import LIMITS, choose_limit, grouping_share, rare_group, smallest_limit
 from privacyfunnel.model.joint import Joint
 
 RARE = LIMITS[0]  # rows: secrets with fewer of them are promised together as a rule
@@ -100,11 +101,21 @@ class SampleRule:
     bounds: ShareBounds = ClopperPearson()
     anything_else: bool = False
     # Another way to sets needs another name, so that a file never changes its meaning.
-    name: ClassVar[str] = "Clopper-Pearson boxes 60/38/2, every grouping and limit"
+    name: ClassVar[str] = "Clopper-Pearson boxes 60/38/2, pool of all but the common secrets"
 
     def fit_limit(self, joint: Joint) -> SampleRule:
         """The same rule, with the limit of rarity that suits these rows."""
         return replace(self, rare=choose_limit(joint.weights.sum(axis=1), TOTALS * (1 - self.confidence)))
+
+    def check_limit(self, rows: int) -> SampleRule:
+        """The rule, if its pool holds every secret that these rows do not show."""
+        least = smallest_limit(rows, TOTALS * (1 - self.confidence))
+        if 0 < self.rare < least:
+            raise ParameterError(
+                f"rare must be 0 or at least {least} for a sample of {rows:,} rows; got {self.rare}. Below that, a "
+                "secret that no row has might have been one of the common ones."
+            )
+        return self
 
     @property
     def table(self) -> None:
@@ -134,7 +145,9 @@ class SampleRule:
         return replace(self, rare=0)
 
     def groups(self, joint: Joint) -> BoolArray:
-        """Which secrets are promised together, groups × secrets: the rare ones, joined by the next until they are not.
+        """Which of the seen secrets are in one group, groups × secrets: the pool first, then the common ones.
+
+        The pool also holds every secret that no row has.
 
         Raises
         ------
@@ -171,9 +184,19 @@ class SampleRule:
     def _grouping_share(self, joint: Joint) -> Fraction:
         """The part of β that the sets of these groups have, for other groups might have been read off the table."""
         beta = 1 - self.confidence
-        if joint.c <= 2 or not self.rare:  # two secrets are never promised together
+        if not self.rare:  # nothing is chosen
             return beta
         return (1 - TOTALS) * beta * grouping_share(joint.weights.sum(axis=1), self.rare, TOTALS * beta)
+
+
+class SeenSecretsRule(SampleRule):
+    """The rule that older protocol files name. Its pool held seen secrets only, so its sets missed the others.
+
+    Such files can still be read and drawn from; they are checked by the sets of `SampleRule`.
+    """
+
+    __slots__ = ()
+    name: ClassVar[str] = "Clopper-Pearson boxes 60/38/2, every grouping and limit"
 
 
 def small_sample_error(totals: IntArray, rows: int, rare: int) -> ParameterError:
