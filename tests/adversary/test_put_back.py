@@ -108,7 +108,7 @@ def test_the_adversary_finds_half_as_much_again_as_was_promised(wrap_command: An
         return command(words)
 
     wrap_command(louder)
-    for case in ("promise ldp", "apply command, lip", "person, srlip"):
+    for case in ("promise ldp", "person, srlip"):
         assert attack(case, rows=60_000).broken, case
 
 
