@@ -32,7 +32,7 @@ Trial = Callable[[Joint, Promise, Options], float]
 SEES_SECRET, AS_VALUES, BUDGETS, ORDER, AVERAGE = "sees_secret", "as_values", "budgets", "order", "average"
 # What is said where a method cannot follow an option.
 REFUSALS = {
-    SEES_SECRET: "{method} never sees the secret; leave out " + hint("sees_secret") + " or use another method.",
+    SEES_SECRET: "{method} never looks at the secret; leave out " + hint("sees_secret") + " or use another method.",
     AS_VALUES: "{method} publishes sets, not values; use " + hint("as_", "labels") + " or another method.",
     ORDER: "an order of columns is for the method {others}; {method} needs none. Leave it out.",
     BUDGETS: "budgets are for the method {others}; {method} needs none. Leave them out.",
