@@ -14,6 +14,7 @@ import pytest
 from privacyfunnel import LIP, sanitise_file
 from privacyfunnel.audits.protocol_audit import audit_composition
 from privacyfunnel.errors import LedgerError, OutputError
+from privacyfunnel.release.ledger import ledger_file
 from privacyfunnel.release.ledger.ledger_file import BEGUN, FINISHED, NAME, REPLACED, Entry, Ledger
 from privacyfunnel.release.ledger.repeats import LedgerReport
 from privacyfunnel.release.release import Release
@@ -332,3 +333,13 @@ def test_a_pipe_is_no_ledger_and_one_that_is_named_must_be_there(people: Path, t
     audit = ["audit", out / "protocol.json", people, "--sanitised", out / "sanitised.csv", "--ledger"]
     assert found_by(capsys, *audit, tmp_path / "ledger")["draw"]["consistent"]
     assert "must be there" in turned_down(capsys, *audit, tmp_path / "nowhere")
+
+
+def test_a_process_that_has_ended_and_is_not_reaped_is_not_at_work() -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        run = f"{os.uname().nodename} {process.pid} {ledger_file._start_time(process.pid)}"
+        assert ledger_file._is_alive(run)
+        process.kill()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # it has ended; its entry in /proc is still there
+        assert Path(f"/proc/{process.pid}/stat").exists()
+        assert not ledger_file._is_alive(run)

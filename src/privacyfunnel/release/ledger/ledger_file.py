@@ -320,11 +320,11 @@ def _is_alive(run: str) -> bool:
 
 
 def _start_time(process: int) -> str:
-    """When a process began, as the machine counts; "" where there is none."""
+    """When a process began, as the machine counts; "" where there is none, or one that has ended and is not reaped."""
     with suppress(OSError):
-        return (
-            Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[19]
-        )
+        text = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
+        state, *numbers = text.rpartition(")")[2].split()
+        return "" if state in {"Z", "X"} else numbers[18]
     with suppress(OSError):  # no such file system: then whether there is one
         os.kill(process, 0)
         return "once"
