@@ -243,7 +243,7 @@ def test_ids_and_columns_that_cannot_be_are_refused(df: Any, sealed: Any, people
         spark.apply(sealed, df.withColumn("home", df["town"]), row_id="home")
     with pytest.raises(ColumnError, match="a row id has at most 256 bytes; 3,000 of 'long' have more"):
         spark.apply(sealed, df.selectExpr("*", "repeat(id, 200) as long"), row_id="long")
-    with pytest.raises(ColumnError, match="'town' cannot tell rows apart and be secret or published"):
+    with pytest.raises(ColumnError, match="'town' cannot identify rows and be secret or published"):
         spark.apply(sealed, df, row_id="town")
     with pytest.raises(ColumnError, match="'job' cannot be kept as it is and be secret or published"):
         spark.apply(sealed, df, row_id="id", keep="job")
@@ -343,7 +343,8 @@ def test_the_command_is_refused_in_one_sentence_and_writes_nothing(
         (["apply", protocol, tmp_path / "ragged.csv", *into], "TableError: .* Spark says "),
         (["apply", protocol, "--query", "select town frm x", *into], "TableError: .* Spark says PARSE_SYNTAX_ERROR"),
         (["apply", protocol, *into], "ParameterError: Rows come from a table or from a query"),
-        (["apply", protocol, table, *into, "--key-file", protocol], "ParameterError: the key file"),
+        (["apply", protocol, table, *into, "--key-file", protocol], "ParameterError: --key-file needs --row-id"),
+        (["apply", protocol, table, *into, "--row-id", "id", "--key-file", protocol], "ParameterError: the key file"),
         (["apply", protocol, table, "--into", protocol], "OutputError: .* is there already"),
         (["apply", protocol, table, *into, "--row-id", "sex"], "ColumnError: a row id must tell"),
         (["apply", table, table, *into], "ProtocolFileError"),

@@ -47,7 +47,7 @@ def test_estimates_are_those_of_least_variance_and_what_is_not_identified_is_not
     known = identify(space, np.eye(a)).identified
     assert not (found.identified & ~known).any()
     # The other way round rounding may hide what is all but hidden.
-    clear = known & (np.linalg.svd(channel)[1].min() > 1e-3 if space.complete else False)
+    clear = known & (np.linalg.svd(channel)[1].min() > 1e-2 if space.complete else False)
     assert found.identified[clear].all()
     p = _likely_shares(channel, seen)
     g = unbiased_weights(model, space, np.eye(a)[:, found.identified], p)

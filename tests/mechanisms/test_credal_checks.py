@@ -121,8 +121,8 @@ def fractions_say(joint: Joint, kind: type[Promise], law: ChannelMechanism, grou
     rows = [[int(n) for n in joint.weights[group].sum(axis=0)] for group in groups]
     rest = [[int(n) for n in joint.weights.sum(axis=0) - joint.weights[group].sum(axis=0)] for group in groups]
     c, beta, lip = len(groups), Fraction(1, 20), kind is LIP
-    if joint.c > 2:  # other groups might have been read off the table
-        beta = (beta - beta / 100) * grouping_share(joint.weights.sum(axis=1), 200, beta / 100)
+    # Other groups might have been read off the table, of two secrets too: the pool may hold secrets without a row.
+    beta = (beta - beta / 100) * grouping_share(joint.weights.sum(axis=1), 200, beta / 100)
 
     def floor(level: Fraction) -> Fraction:
         return Fraction(level.numerator * 2**60 // level.denominator, 2**60)
@@ -223,7 +223,7 @@ def test_a_promise_for_a_population_survives_save_and_load_and_states_no_count()
         "epsilon": 1.0,
         "population": {
             "confidence": "9/10",
-            "rule": "Clopper-Pearson boxes 60/38/2, every grouping and limit",
+            "rule": "Clopper-Pearson boxes 60/38/2, pool of all but the common secrets",
             "rare_below": 100,
             "rows": 2745,
         },

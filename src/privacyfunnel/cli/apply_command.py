@@ -93,17 +93,20 @@ def format_summary(found: Applied) -> str:
 
 def row_facts(found: Applied) -> list[tuple[str, str]]:
     """How the rows went out, a line each."""
-    just = "" if found.sealed.outcomes else "just "
-    unchanged = f"{text_format.format_share(found.unchanged, 1)} of rows show {just}the value they had"
     return [
         *([("unknown", _describe_unknown(found))] if found.strangers.rows else []),
-        *([] if math.isnan(found.unchanged) else [("unchanged", unchanged)]),
+        *([] if math.isnan(found.unchanged) else [("unchanged", _describe_unchanged(found))]),
         *([("addresses", _addresses(found))] if found.spec.row_id else []),
         ("order", owner_summary.order_text(found)),
         *([("unprotected", format_names(found.kept))] if found.kept else []),
         *([("dropped", format_names(found.dropped))] if found.dropped else []),
         *owner_summary.ledger_facts(found),
     ]
+
+
+def _describe_unchanged(found: Applied) -> str:
+    just = "" if found.sealed.outcomes else "just "
+    return f"{text_format.format_share(found.unchanged, 1)} of rows show {just}the value they had"
 
 
 def _describe_unknown(found: Applied) -> str:
