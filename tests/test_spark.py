@@ -183,10 +183,14 @@ def test_without_ids_rows_are_drawn_as_the_protocol_says_and_keep_their_order_if
     found = spark.sanitise(df, ReleaseSpec(**asked, keep_order=True), into=str(tmp_path / "rows"), file_format="csv")
     found.sealed.save(tmp_path / "protocol.json")
     order = [row["id"] for row in df.collect()]
-    assert pl.concat(map(pl.read_csv, sorted((tmp_path / "rows").glob("*.csv"))))["id"].to_list() == order
+    rows = pl.concat(map(pl.read_csv, sorted((tmp_path / "rows").glob("*.csv"))))
+    assert rows["id"].to_list() == order
     pl.DataFrame({"id": order}).join(people, on="id", maintain_order="left").write_parquet(tmp_path / "people.parquet")
     files = [tmp_path / name for name in ("protocol.json", "people.parquet")]
-    audit = privacyfunnel.audit(*files, secret=["job"], sanitised=tmp_path / "rows", keep_order=True, keep=["id"])
+    with pytest.raises(GuaranteeError, match="must hold for all that is published of a record"):
+        privacyfunnel.audit(*files, secret=["job"], sanitised=tmp_path / "rows", keep_order=True, keep=["id"])
+    rows.drop("id").write_csv(tmp_path / "outputs.csv")
+    audit = privacyfunnel.audit(*files, secret=["job"], sanitised=tmp_path / "outputs.csv", keep_order=True)
     assert audit.draw is not None  # with a chance of 1e-6 a true draw is refused
     assert audit.draw.paired
 

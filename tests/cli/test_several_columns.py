@@ -126,7 +126,8 @@ def test_many_combinations_are_made_for_statistics_unless_something_else_is_aske
     originals = {tuple(row[name] for name in ("one", "two", "three")) for row in rows_of(many)}
     published = {tuple(row[name] for name in ("one", "two", "three")) for row in rows_of(into / "sanitised.csv")}
     assert published <= originals  # values as they are, with --as values or without
-    refused(several(many, tmp_path / "no", "one,two,three", "--for", "values", secret="secret"), "SizeError", "coarser")
+    for_values = several(many, tmp_path / "no", "one,two,three", "--for", "values", "--again", secret="secret")
+    refused(for_values, "SizeError", "coarser")
 
 
 def test_few_combinations_are_solved_together_and_the_summary_says_so(some: Path, tmp_path: Path) -> None:

@@ -63,7 +63,9 @@ def test_no_cell_is_a_formula_and_what_is_estimated_from_them_is_the_same(
 def test_a_table_that_cannot_be_made_safe_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, rr = tmp_path / "out", ["--method", "randomised-response", "--excel-safe"]
     path = table(tmp_path)
-    assert "is for tables of text" in turned_down(capsys, *words(path, out, *rr, "--format", "parquet"))
+    assert "needs a text format; the table is written as .parquet" in turned_down(
+        capsys, *words(path, out, *rr, "--format", "parquet")
+    )
     path = table(tmp_path, ["=a", "'=a", "b"])
     assert "more than an apostrophe in front" in turned_down(capsys, *words(path, out, *rr))
     path = table(tmp_path, column="=x")

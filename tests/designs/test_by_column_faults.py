@@ -288,8 +288,9 @@ def test_workers_end_when_only_their_parent_is_killed_and_nothing_is_left(
 # Words.
 
 
-def test_an_epsilon_just_below_a_power_of_ten_is_written_as_that_power() -> None:
-    assert text_format.format_epsilon(9.999e-7) == "1e-06"
+def test_an_epsilon_just_below_a_power_of_ten_is_never_written_as_less() -> None:
+    assert text_format.format_epsilon(9.9991e-7) == "1e-06"
+    assert text_format.format_epsilon(9.999e-7) == "9.999e-07"
     assert text_format.format_epsilon(9.99e-7) == "9.99e-07"
     assert float(text_format.format_epsilon(9.9901e-5)) >= 9.9901e-5
 

@@ -193,7 +193,7 @@ def test_a_private_design_publishes_no_exact_shares(tmp_path: Path) -> None:
     told("scan", table, "--secret", "ill", "--domain", domain)
     private = ("--design-epsilon", 1, "--domain", domain, "--into", tmp_path / "out")
     asked = ["sanitise", table, "-s", "ill", "-p", "colour", "-e", 1, *private, "--with-shares"]
-    refused(asked, "ParameterError", "exact shares would undo it")
+    refused(asked, "ParameterError", "exact shares would undo that")
     assert not (tmp_path / "out").exists()
 
 

@@ -161,7 +161,7 @@ def test_rows_that_lack_a_published_column_are_refused(sealed: SealedProtocol) -
 
 def test_what_is_secret_or_published_neither_tells_rows_apart_nor_is_kept(sealed: SealedProtocol) -> None:
     for column in ("town", "job"):
-        with pytest.raises(ColumnError, match=f"'{column}' cannot tell rows apart and be secret or published too"):
+        with pytest.raises(ColumnError, match=f"'{column}' cannot identify rows and be secret or published too"):
             apply(sealed, PEOPLE, row_id=column)
         with pytest.raises(ColumnError, match=f"'{column}' cannot be kept as it is and be secret or published too"):
             apply(sealed, PEOPLE, keep=column)

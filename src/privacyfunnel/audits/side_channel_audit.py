@@ -6,6 +6,7 @@ import math
 import time
 from dataclasses import dataclass
 
+from privacyfunnel.formatting import format_epsilon
 from privacyfunnel.mechanisms.mechanism import Mechanism
 from privacyfunnel.model.comparisons import Leak
 from privacyfunnel.model.joint import Joint
@@ -51,9 +52,11 @@ def format_side_channel(found: SideChannel) -> str:
     if math.isinf(found.epsilon):
         return f"no bound: {found.text}"
     if found.exact:
-        return f"at most ε = {found.epsilon:.4g}: {found.text}"
-    upto = "" if math.isinf(found.bound) else f" and at most {found.bound:.4g}"
-    return f"at least ε = {found.epsilon:.4g}{upto}, as far as there was time to look: {found.text}"
+        return f"at most ε = {format_epsilon(found.epsilon)}: {found.text}"
+    upto = "" if math.isinf(found.bound) else f" and at most {format_epsilon(found.bound)}"
+    return (
+        f"at least ε = {format_epsilon(found.epsilon, down=True)}{upto}, as far as there was time to look: {found.text}"
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.designs.curve import Point
-from privacyfunnel.formatting import format_epsilon, format_number
+from privacyfunnel.formatting import format_epsilon, format_number, format_percent, format_percent_range
 from privacyfunnel.hints import hint, word_for_python
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.joint import Joint
@@ -208,15 +208,16 @@ class Release:
     def _facts(self) -> list[tuple[str, str]]:
         sealed, promise = self.sealed, self.sealed.promise
         secret = " & ".join(sealed.domain.secret_columns)
-        least, most = promise.belief_bounds(0.3, promise.epsilon)
+        asked = format_number(promise.epsilon)
+        beliefs = promise.belief_bounds(0.3, promise.epsilon)
         return [
             ("rows", f"{self.rows:,}"),
             ("published", " & ".join(at.name for at in sealed.domain.attributes)),
-            ("promise", f"{promise.name} about {secret}, ε = {promise.epsilon:g}, certified {sealed.epsilon:.6g}"),
-            ("means", f"a belief of 30 % about {secret} may become {100 * least:.0f} to {100 * most:.0f} %"),
+            ("promise", f"{promise.name} about {secret}, ε = {asked}, certified {format_epsilon(sealed.epsilon)}"),
+            ("means", f"a belief of 30 % about {secret} may become {format_percent_range(*beliefs)}"),
             ("method", self.method),
-            ("unchanged", f"{100 * self.unchanged:.1f} % of rows"),
-            ("kept", f"{100 * self.share_kept:.1f} % of the information"),
+            ("unchanged", f"{format_percent(self.unchanged)} of rows"),
+            ("kept", f"{format_percent(self.share_kept)} of the information"),
             ("not promised", " ".join(map(word_for_python, self.not_promised))),
         ]
 

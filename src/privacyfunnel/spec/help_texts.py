@@ -22,7 +22,7 @@ HELP: Mapping[str, str] = {
     "or balanced:0.97). Default: statistics where possible.",
     "ordered": "A column with ordinal values: size=S,M,L. Numbers and bins need none.",
     "method": "auto, optimal, forced-response, chain, product, randomised-response, unary-encoding or conditional-"
-    "reporting; auto is the optimum, or with too many combinations a forced response, or a chain for "
+    "reporting. Default: auto, the optimum, or with too many combinations a forced response, or a chain for "
     "information.",
     "chain_order": "For chain: the columns in the order in which they are published.",
     "budgets": "For product: sound, paper, or an ε per column (0.2,0.3). Default: searched.",
