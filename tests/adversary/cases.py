@@ -200,10 +200,6 @@ KNOWN_BROKEN: Mapping[str, Attack] = {
     "apply, unknown values dropped": by_unknown(PLAIN, "drop"),
     "months with a key, ids as floats": by_months(INFORMATION, file="second.parquet", change=_id_as_float),
     "parts, how many have each secret": by_parts(PLAIN, margin=True),
-    # Labels that are chosen by the counts of the sample, where the promise is about the population.
-    "people, rare values merged": people.by_samples(
-        people.values_near_the_limit, ("--merge-rare", 4, "--for", "information")
-    ),
     # Public files that are functions of the counts.
     "protocol.json.sig": by_candidates("protocol.json.sig", hashes, "--sign", "owner", *QUICK),
     "codes of sanitised.csv": by_candidates("sanitised.csv", kinds),
@@ -228,5 +224,5 @@ SHORT: Mapping[str, Attack] = {
         "parts",
     )
 }
-SLOW_BROKEN = ("people, rare values merged", "codes of sanitised.csv")
+SLOW_BROKEN = ("codes of sanitised.csv",)
 SHORT_BROKEN = tuple(name for name in KNOWN_BROKEN if name not in SLOW_BROKEN)

@@ -48,18 +48,6 @@ def typical_values() -> Population:
     return Population(np.array([[30.0, 10, 5, 5], [5, 10, 15, 20]]), 1_500)
 
 
-def values_near_the_limit() -> Population:
-    """Hundreds of values of one secret that a sample has three rows of on average, and thousands of the other.
-
-    With `--merge-rare 4` a value is merged where the sample happens to have few rows of it: the first secret's share of
-    what is merged is smaller in the sample than in the population. The other's values are so rare that nearly all are
-    merged, as they are where the sample has none of them.
-    """
-    first = np.r_[np.full(600, 3.0), np.zeros(3_000), 225.0, 225.0]
-    second = np.r_[np.zeros(600), np.full(3_000, 0.3), 2_250.0, 2_250.0]
-    return Population(np.vstack([first, second]), 7_650, 0.3, people=150_000)
-
-
 def rare_secrets() -> Population:
     """Two common secrets, forty rare ones that every sample meets, and two thousand of which it meets one in five.
 
