@@ -15,6 +15,7 @@ import numpy as np
 
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import ColumnError, SizeError, TableError
+from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.mechanism import Mechanism
 from privacyfunnel.mechanisms.sealing import SealedProtocol, exact_worst_leak
 from privacyfunnel.model.joint import Joint
@@ -74,7 +75,7 @@ class BoundTable:
         columns = [at.name for at in domain.attributes]
         named = [binned.column for binned in bins if binned.column in columns]
         if named:
-            raise ColumnError(f"the bins of '{named[0]}' are in the protocol file; leave out --bin for it.")
+            raise ColumnError(f"the bins of '{named[0]}' are in the protocol file; leave out {hint('bins')} for it.")
         missing = [name for name in columns if name not in table.columns]
         if missing:
             raise ColumnError(

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from privacyfunnel.arrays import IntArray
 from privacyfunnel.errors import ColumnError, ParameterError
+from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.mechanism import Mechanism
 from privacyfunnel.mechanisms.outcomes import Outcomes
 from privacyfunnel.mechanisms.sealing import SealedProtocol
@@ -185,7 +186,7 @@ class MemberListLayout(_SetLayout):
         if ambiguous:
             raise ColumnError(
                 f"values must not contain '{BETWEEN}' where sets are listed in one column; {ambiguous} of "
-                f"'{self.name}' do. Use --sets indicators."
+                f"'{self.name}' do. Use {hint('sets', 'indicators')}."
             )
 
     @property

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from privacyfunnel.arrays import IntArray, sparse
 from privacyfunnel.errors import ColumnError, DistributionError, SizeError, TableError
+from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.mechanism import Mechanism
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.model.comparisons import Leak
@@ -124,7 +125,7 @@ def compose_releases(
     stated = _stated_bins([one for _, one in sealed])
     named = [b for b in bins if b.column in stated]
     if named:
-        raise ColumnError(f"the bins of '{named[0].column}' are in the protocol file; leave out --bin for it.")
+        raise ColumnError(f"the bins of '{named[0].column}' are in the protocol file; leave out {hint('bins')} for it.")
     agreed = _shared_merges([one for _, one in sealed], first.promise)
     counted = encode(
         table,
@@ -149,7 +150,7 @@ def _stated_bins(sealed: Sequence[SealedProtocol]) -> dict[str, Bins]:
             if stated.setdefault(mine.column, mine) != mine:
                 raise ColumnError(
                     f"protocols that are composed must cut '{mine.column}' into the same bins; these do not. "
-                    "Make one of them again with the other's --bin."
+                    f"Make one of them again with the other's {hint('bins')}."
                 )
     return stated
 
@@ -165,7 +166,7 @@ def _shared_merges(sealed: Sequence[SealedProtocol], promise: Promise) -> tuple[
     if unlike and promise.guards_known_attributes:
         raise ColumnError(
             f"protocols that are composed under {promise.name} must merge the same values of '{unlike[0]}', which "
-            "somebody may know; these do not. Make one of them again with the other's --merge-rare."
+            f"somebody may know; these do not. Make one of them again with the other's {hint('merge_rare')}."
         )
     return tuple(rule for rules in stated.values() if len(rules) == 1 for rule in rules if rule is not None)
 

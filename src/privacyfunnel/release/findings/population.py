@@ -23,6 +23,7 @@ import numpy as np
 
 from privacyfunnel.errors import ParameterError, SizeError
 from privacyfunnel.formatting import format_epsilon, format_percent
+from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.mechanism import Mechanism
 from privacyfunnel.model.comparisons import Leak
 from privacyfunnel.model.credal.credal_sets import CredalSets
@@ -66,7 +67,7 @@ class PopulationBound:
         """What the figure is worth."""
         if self.is_certificate:
             return "a certificate, with exact bounds"
-        return "a statement, in floats rounded outwards; --population asks for a promise"
+        return f"a statement, in floats rounded outwards; {hint('population')} asks for a promise"
 
     @property
     def rare_alone(self) -> str:

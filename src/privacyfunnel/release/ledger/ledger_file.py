@@ -28,6 +28,7 @@ from typing import Any
 
 from privacyfunnel.atomic_files import atomic_file
 from privacyfunnel.errors import LedgerError, OutputError
+from privacyfunnel.hints import hint
 from privacyfunnel.release.release_files import TABLES
 from privacyfunnel.tables.readers.table_files import TableSource, resolve_source
 
@@ -246,7 +247,7 @@ class Ledger:
                 beside.write_text(json.dumps({**content, "digest": _digest(content)}, indent=1), encoding="utf-8")
         except OutputError as error:
             raise LedgerError(
-                f"releases are remembered in a ledger, which must be writable; {error} Name another with --ledger."
+                f"the ledger of releases must be writable; {error} Name another with {hint('ledger')}."
             ) from None
 
     @contextmanager
@@ -289,7 +290,7 @@ class Ledger:
     def _access_error(self, error: OSError) -> LedgerError:
         reason = (error.strerror or str(error)).lower()
         return LedgerError(
-            f"the ledger '{self.path}' must be readable; it is not: {reason}. Name another with --ledger."
+            f"the ledger '{self.path}' must be readable; it is not: {reason}. Name another with {hint('ledger')}."
         )
 
 
