@@ -8,6 +8,7 @@ slack-free. With hundreds of inputs first prices are far from right, and atoms f
 atoms; its slack is one further feasible atom.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -42,16 +43,16 @@ class CoarseStart:
     uses_parts: bool  # whether it has parts of alike inputs; else fewer rows
 
 
-class EntropyMaster:
+class EntropyMaster(ABC):
     """What masters of an entropy share: how finds are selected, and what a proof is asked for."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem, self.size, self.value = problem, problem.size, problem.prior_cost
         self.on_change: Callable[[], None] = lambda: None
 
+    @abstractmethod
     def add(self, atoms: FloatArray, costs: FloatArray) -> IntArray:
         """Add those of these atoms that are new; their indices."""
-        raise NotImplementedError
 
     def learn(self, atoms: FloatArray, prices: FloatArray) -> float:
         """Add the cheapest atoms of negative reduced cost; the least reduced cost of those that were new."""
