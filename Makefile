@@ -38,7 +38,8 @@ coverage: $(VENV)/installed-test browser database java
 	$(BIN)/python -m coverage html --quiet
 	$(BIN)/python -m coverage report --skip-covered --sort=cover
 
-lint: $(VENV)/installed-lint
+# mypy reads the tests too, so it needs what they import.
+lint: $(VENV)/installed-lint $(VENV)/installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
