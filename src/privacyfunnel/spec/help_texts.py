@@ -68,6 +68,7 @@ HELP: Mapping[str, str] = {
     "public_report": "Write public-report.html, a page for everybody.",
     "croissant": "Write croissant.json, which describes the release for catalogues.",
     "sign": "Sign the table and its protocol with this private key (keygen).",
+    "signed_by": "The owner's public key: refuse a protocol that it did not sign.",
     "ledger": "The owner's record of releases. Default: a file beside the table.",
     "again": "Release rows again that were released before; the leakage of both counts.",
     "force": "Overwrite existing output.",

@@ -283,6 +283,9 @@ class ReleaseSpec:
     sign: Path | None = field(
         default=None, metadata=option(PATH, OUTPUT, metavar="FILE", example="owner.pem", commands=(SANITISE,))
     )
+    signed_by: Path | None = field(
+        default=None, metadata=option(PATH, OUTPUT, metavar="FILE", example="owner.public.pem", commands=(APPLY,))
+    )
     ledger: Path | None = field(
         default=None, metadata=option(PATH, OUTPUT, metavar="FILE", example="ledger.json", commands=DRAWING)
     )
