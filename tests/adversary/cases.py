@@ -225,12 +225,14 @@ SHORT: Mapping[str, Attack] = {
         "apply command, lip",
         "order, apply",
         "months with a key",
-        "months with a key, ids as floats",
-        "months with a key, ids with blanks",
-        "protocol.json.sig",
         "person, lip",
         "parts",
     )
 }
+ONCE_BROKEN = (  # and mended: found again with as much as they were found with
+    "months with a key, ids as floats",
+    "months with a key, ids with blanks",
+    "protocol.json.sig",
+)
 SLOW_BROKEN = ("codes of sanitised.csv",)
 SHORT_BROKEN = tuple(name for name in KNOWN_BROKEN if name not in SLOW_BROKEN)
