@@ -13,7 +13,7 @@ from privacyfunnel.cli.application import Json, answer
 from privacyfunnel.cli.options import TableOrDatabase
 from privacyfunnel.cli.spec_options import Given, build_spec, takes_spec
 from privacyfunnel.names import format_names
-from privacyfunnel.spec.release_spec import BLUR
+from privacyfunnel.spec.fields import BLUR
 
 if TYPE_CHECKING:
     from privacyfunnel.release.apply import Applied

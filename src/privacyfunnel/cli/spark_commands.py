@@ -23,7 +23,7 @@ from privacyfunnel.spec import FIELDS
 # What a cluster cannot do: read one file's format, look at the secret, keep a ledger, draw reports or from a seed.
 ELSEWHERE = (
     *("sees_secret", "with_shares", "design_epsilon", "domain", "design_noise", "seed", "counts"),
-    *(each.name for each in FIELDS if each.option.group == "Reading the table" and each.name != "delimiter"),
+    *(each.name for each in FIELDS if each.group == "Reading the table" and each.name != "delimiter"),
     *("excel_safe", "report", "curve", "public_report", "croissant", "sign", "ledger", "again", "format"),
 )
 PROGRAM_NAME = "python -m privacyfunnel.spark"

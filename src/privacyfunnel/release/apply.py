@@ -23,8 +23,8 @@ from privacyfunnel.release.bound_table import BoundTable, TableLeak
 from privacyfunnel.release.findings.kept_columns import KeptColumn, kept_column_statements
 from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.spec.checks import find_source
+from privacyfunnel.spec.fields import BLUR, ERROR
 from privacyfunnel.spec.keywords import accept_older_keywords, combine, require_spec
-from privacyfunnel.spec.release_spec import BLUR, ERROR
 
 if TYPE_CHECKING:
     from privacyfunnel.atomic_files import StagedFiles
