@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from privacyfunnel.cli.program_name import program_name
+from privacyfunnel.cli.demo_command import program_name
 from privacyfunnel.designs.curve import default_methods
 from privacyfunnel.designs.method_selection import DEFAULT_METHOD
 from privacyfunnel.designs.methods import METHODS
