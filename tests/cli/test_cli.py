@@ -70,7 +70,7 @@ def test_the_script_the_module_and_no_words_at_all_say_the_same() -> None:
 
 def test_help_names_the_default_method_and_every_other() -> None:
     for command, all_options, default in (
-        ("solve", "--help", "[default: optimal]"),
+        ("solve", "--help-all", "Default: optimal."),
         ("sanitise", "--help-all", f"Default: {DEFAULT_METHOD}"),
     ):
         text = " ".join(run(command, all_options).stdout.replace("-\n", "-").split())

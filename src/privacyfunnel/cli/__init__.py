@@ -6,6 +6,7 @@ Nothing heavy is imported before a command runs, so that `privacyfunnel --help` 
 from privacyfunnel.cli import (
     apply_command,
     audit_command,
+    check_command,
     completion_command,
     curve_command,
     demo_command,
@@ -24,6 +25,7 @@ from privacyfunnel.cli.spec_options import SpecCommand
 
 app.command()(demo_command.demo)
 app.command(cls=SpecCommand)(scan_command.scan)
+app.command()(check_command.check)
 app.command(cls=SpecCommand)(sanitise_command.sanitise)
 app.command(cls=SpecCommand)(design_command.design)
 app.command(cls=SpecCommand)(apply_command.apply)

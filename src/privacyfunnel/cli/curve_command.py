@@ -12,14 +12,23 @@ import typer
 
 from privacyfunnel.cli import text_format
 from privacyfunnel.cli.application import Json, answer
-from privacyfunnel.cli.spec_options import BY_NAME, COARSER, READING, Given, TableOrCounts, build_spec, takes_spec
+from privacyfunnel.cli.spec_options import (
+    BY_NAME,
+    COARSER,
+    READING,
+    Given,
+    TableOrCounts,
+    build_spec,
+    takes_spec,
+    with_default,
+)
 
 if TYPE_CHECKING:
     from privacyfunnel.designs.curve import Curve, Point
     from privacyfunnel.model.joint import Joint
     from privacyfunnel.spec import ReleaseSpec
 
-OF_ALL = "Stop after so many seconds, of all points together, with the best so far. Default: 60 each."
+OF_ALL = with_default("time_limit", "60 for each point; a limit is for all points together")
 
 
 @takes_spec(
@@ -27,6 +36,7 @@ OF_ALL = "Stop after so many seconds, of all points together, with the best so f
     *("gap", "time_limit", *READING, "into", "force"),
     into="A folder for curve.csv, curve.svg and curve.png.",
     time_limit=OF_ALL,
+    use=with_default("use", "information"),
 )
 def curve(
     table: TableOrCounts,

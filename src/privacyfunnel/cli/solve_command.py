@@ -9,7 +9,7 @@ import typer
 
 from privacyfunnel.cli import text_format
 from privacyfunnel.cli.application import Json, answer
-from privacyfunnel.cli.spec_options import Given, build_spec, takes_spec
+from privacyfunnel.cli.spec_options import Given, build_spec, takes_spec, with_default
 
 if TYPE_CHECKING:
     from privacyfunnel.model.joint import Joint
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 @takes_spec(
     *("epsilon", "factor", "promise", "population", "average", "sees_secret"),
     *("use", "ordered", "method", "chain_order", "budgets", "gap", "time_limit"),
+    use=with_default("use", "information"),
+    method=with_default("method", "optimal"),
 )
 def solve(
     counts: Annotated[

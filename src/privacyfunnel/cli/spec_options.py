@@ -96,11 +96,16 @@ def field_option(name: str, **changes: Any) -> Any:
     each = BY_NAME[name]
     option, names = each.option, [each.flag]
     if each.is_flag and each.default:
-        names = [f"{each.flag}/{_negate(each.flag)}"]
+        names = [f"{each.flag}/{each.negated_flag}"]
     names += [option.short] if option.short else []
     names += [f"--{option.older}"] if option.older else []
     metavar = None if each.is_flag else option.metavar or f"[{'|'.join(each.choices)}]"
     return typer.Option(*names, **{"help": each.help, "metavar": metavar, **changes})
+
+
+def with_default(name: str, default: str) -> str:
+    """The help of a field, for a command that has another default."""
+    return f"{BY_NAME[name].help.partition(' Default: ')[0]} Default: {default}."
 
 
 def fields_of(command: str, leave_out: Collection[str] = ()) -> list[str]:
@@ -161,10 +166,6 @@ def build_spec(table: str | None, given: Given, **defaults: Any) -> ReleaseSpec:
             for name in _SIZES:
                 earlier.pop(name, None)
     return ReleaseSpec.from_mapping({**defaults, **stored, **given})
-
-
-def _negate(flag: str) -> str:
-    return flag.replace("--", "--no-", 1)
 
 
 Force = Annotated[bool, field_option("force")]

@@ -239,6 +239,11 @@ class SpecField:
         """The long option of the command line."""
         return option_name(self.name)
 
+    @property
+    def negated_flag(self) -> str:
+        """The long option that switches a flag off."""
+        return option_name(f"no_{self.name}")
+
 
 def describe_fields(spec: type) -> Iterator[SpecField]:
     """The fields of a spec, in the order of their declaration."""
