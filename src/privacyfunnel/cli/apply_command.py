@@ -10,7 +10,7 @@ import typer
 
 from privacyfunnel.cli import text_format
 from privacyfunnel.cli.application import Json, answer
-from privacyfunnel.cli.release_summary import ledger_content, ledger_facts, order_content, order_text
+from privacyfunnel.cli.release_summary import format_signer, ledger_content, ledger_facts, order_content, order_text
 from privacyfunnel.cli.spec_options import Given, TableOrDatabase, build_spec, fields_of, takes_spec
 from privacyfunnel.names import format_names
 from privacyfunnel.spec.fields import BLUR
@@ -67,6 +67,9 @@ def content(found: Applied) -> dict[str, Any]:
         "order": order_content(found),
         "ledger": ledger_content(found),
         "not_promised": found.not_promised,
+        "signed_by": None
+        if found.signer is None
+        else {"fingerprint": found.signer.fingerprint, "asked_for": found.signer.asked_for},
         "table": str(found.table),
         "protocol": str(found.protocol_file),
     }
@@ -84,6 +87,7 @@ def format_summary(found: Applied) -> str:
             "design",
         ),
         ("these rows", found.on_these_rows),
+        *([] if found.signer is None else [("signed by", format_signer(found.signer))]),
         *row_facts(found),
     ]
     return "\n".join(

@@ -11,14 +11,14 @@ import typer
 
 from privacyfunnel.cli import text_format
 from privacyfunnel.cli.application import Json, answer, show
-from privacyfunnel.cli.spec_options import READING, Given, SignedBy, build_spec, takes_spec
+from privacyfunnel.cli.release_summary import format_signer
+from privacyfunnel.cli.spec_options import READING, Given, build_spec, takes_spec
 from privacyfunnel.cli.transition_matrix import audit_matrix_file
 
 if TYPE_CHECKING:
     from privacyfunnel.audits.black_box_audit import BlackBoxAudit
     from privacyfunnel.audits.draw_agreement import DrawAgreement
     from privacyfunnel.audits.protocol_audit import Audit
-    from privacyfunnel.mechanisms.signatures import Signer
     from privacyfunnel.spec import ReleaseSpec
 
 
@@ -32,7 +32,7 @@ def _print_schema(wanted: bool) -> None:
 
 @takes_spec(
     *("secret", "publish", "keep", "epsilon", "factor", "promise", "bins", "merge_secrets", "keep_order"),
-    *(*READING, "ledger"),
+    *(*READING, "ledger", "signed_by"),
     secret="The secret column; with a protocol, checked by name.",
     publish="The matrix's columns, if its corner does not name them.",
     keep="A column of the sanitised table that was kept on purpose.",
@@ -63,7 +63,6 @@ def audit(
         Path | None, typer.Option("--matrix", help="Measure this PRAM transition matrix (CSV) instead of a protocol.")
     ] = None,
     given: Given,
-    signed_by: SignedBy = None,
     domain: Annotated[
         Path | None,
         typer.Option("--domain", help="The domain.json of a private design, which says how its secrets are called."),
@@ -98,9 +97,9 @@ def audit(
                 "An audit takes a protocol file and the original table; --publish and --epsilon are for --matrix. "
                 "Name both files, or a matrix."
             )
-        _audit_protocol(protocol, spec, sanitised, tuple(with_ or ()), signed_by, domain, draws, as_json=as_json)
+        _audit_protocol(protocol, spec, sanitised, tuple(with_ or ()), domain, draws, as_json=as_json)
         return
-    if table is not None or sanitised is not None or with_ or spec.keep or signed_by or draws or domain:
+    if table is not None or sanitised is not None or with_ or spec.keep or spec.signed_by or draws or domain:
         raise ParameterError(
             "With --matrix an audit takes the original table alone, no protocol and no sanitised table. Leave them out."
         )
@@ -113,7 +112,6 @@ def _audit_protocol(
     spec: ReleaseSpec,
     sanitised: Path | None,
     others: tuple[Path, ...],
-    signed_by: Path | None,
     domain: Path | None,
     draws: int | None,
     *,
@@ -134,7 +132,7 @@ def _audit_protocol(
         **reading,
         sanitised=sanitised,
         keep=spec.keep,
-        signed_by=signed_by,
+        signed_by=spec.signed_by,
         keep_order=spec.keep_order,
         ledger=spec.ledger,
         domain=None if domain is None else read_domain(domain),
@@ -230,7 +228,7 @@ def _audit_protocol(
     told += found.file_facts
     if claims is not None:
         told.append(("information", str(claims)))
-    told.append(("signed by", _format_signer(signer)))
+    told.append(("signed by", format_signer(signer)))
     if outside is not None:
         told += outside.facts()
     if together is not None:
@@ -286,14 +284,6 @@ def _draw_facts(draw: DrawAgreement, secret: str, false_alarm: float) -> list[tu
     if draw.unseeded:
         told.append(("seed", "none that anybody would try first draws these rows; a better hidden one is not found"))
     return told
-
-
-def _format_signer(signer: Signer | None) -> str:
-    if signer is None:
-        return "nobody"
-    whose = "the key asked for" if signer.asked_for else "a key that was not asked for: name the owner's --signed-by"
-    what = "both files" if signer.with_table else "the protocol file; the table was not named"
-    return f"{signer.fingerprint}, {whose} ({what})"
 
 
 def _run_black_box_test(found: Audit, spec: ReleaseSpec, draws: int) -> BlackBoxAudit:

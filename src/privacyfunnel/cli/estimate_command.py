@@ -11,7 +11,7 @@ import typer
 
 from privacyfunnel.cli import text_format
 from privacyfunnel.cli.application import Json, answer
-from privacyfunnel.cli.spec_options import TEXT_FILE, Given, SignedBy, build_spec, takes_spec
+from privacyfunnel.cli.spec_options import TEXT_FILE, Given, build_spec, takes_spec
 from privacyfunnel.spec.kinds import parse_names
 
 if TYPE_CHECKING:
@@ -39,7 +39,9 @@ class Target(StrEnum):
     POPULATION = "population"
 
 
-@takes_spec("into", *TEXT_FILE, "force", into="A folder for estimates.csv, estimates.svg and estimates.png.")
+@takes_spec(
+    "into", *TEXT_FILE, "signed_by", "force", into="A folder for estimates.csv, estimates.svg and estimates.png."
+)
 def estimate(
     protocol: Annotated[Path, typer.Argument(readable=False, help="The protocol.json of the sanitised table.")],
     sanitised: Annotated[Path, typer.Argument(readable=False, help="The sanitised table.")],
@@ -73,7 +75,6 @@ def estimate(
     no_shares: Annotated[
         bool, typer.Option("--no-shares", help="Do not calibrate to shares that the protocol file states.")
     ] = False,
-    signed_by: SignedBy = None,
     given: Given,
     as_json: Json = False,
 ) -> None:
@@ -92,7 +93,7 @@ def estimate(
     for path in [posterior, matrix, *([into / name for name in NAMES] if into is not None and into.exists() else [])]:
         if path is not None:
             check_target(path, force=force)
-    sealed, signer = load_signed_protocol(protocol, sanitised, signed_by)
+    sealed, signer = load_signed_protocol(protocol, sanitised, spec.signed_by)
     groups, dialect = parse_names(by), spec.dialect
     table = open_table(sanitised, dialect)
     found = estimation.estimate(

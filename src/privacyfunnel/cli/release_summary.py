@@ -13,6 +13,7 @@ from privacyfunnel.names import format_names
 if TYPE_CHECKING:
     from privacyfunnel.estimation.expected_precision import CountingBias, ExpectedPrecision
     from privacyfunnel.mechanisms.sealing import SealedProtocol
+    from privacyfunnel.mechanisms.signatures import Signer
     from privacyfunnel.model.promises import Promise
     from privacyfunnel.model.uses.use import UseValue
     from privacyfunnel.release.apply import Applied
@@ -269,6 +270,15 @@ def ledger_content(release: Release | Applied) -> dict[str, Any] | None:
         "replaced": [entry.table for entry in found.replaced],
         "said": found.statements,
     }
+
+
+def format_signer(signer: Signer | None) -> str:
+    """Whose signature was verified, and of what."""
+    if signer is None:
+        return "nobody"
+    whose = "the key asked for" if signer.asked_for else "a key that was not asked for: name the owner's --signed-by"
+    what = "both files" if signer.with_table else "the protocol file; the table was not named"
+    return f"{signer.fingerprint}, {whose} ({what})"
 
 
 def order_text(release: Release | Applied) -> str:

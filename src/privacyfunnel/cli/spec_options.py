@@ -52,10 +52,6 @@ TableOrCounts = Annotated[
     str,
     typer.Argument(help="A table or a release.toml, with --secret and --publish; or a CSV file of counts."),
 ]
-SignedBy = Annotated[
-    Path | None,
-    typer.Option("--signed-by", readable=False, help="The owner's public key: refuse files that it did not sign."),
-]
 SaveSpec = Annotated[
     Path | None,
     typer.Option("--save-spec", help="Also write the request to this file, such as release.toml, to run it again."),
