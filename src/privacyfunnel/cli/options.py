@@ -101,7 +101,10 @@ def _time_limit(help_text: str) -> Any:
 
 TimeLimit = Annotated[
     float | None,
-    _time_limit("Stop after so many seconds with the best so far and its bound; 60 where left out."),
+    _time_limit(
+        "Stop after so many seconds with the best so far and its bound. "
+        "Default: 60 seconds of counted work, alike on all machines."
+    ),
 ]
 TimeLimitOfAll = Annotated[
     float | None,
