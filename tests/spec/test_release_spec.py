@@ -65,7 +65,7 @@ def test_every_field_has_help_a_group_and_a_valid_example() -> None:
     schema = json_schema()
     for each in FIELDS:
         assert each.help.endswith((".", ")", "…", ",")), each.name
-        assert each.option.group
+        assert each.group
         if not each.is_flag:
             assert each.option.example is not None, each.name
             jsonschema.validate({each.key: each.option.example}, schema)

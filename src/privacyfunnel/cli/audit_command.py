@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from privacyfunnel.cli import text_format
+from privacyfunnel.cli import owner_summary, text_format
 from privacyfunnel.cli.application import Json, answer, show
 from privacyfunnel.cli.epsilon_meaning import resolve_epsilon
 from privacyfunnel.cli.option_groups import expand_groups
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from privacyfunnel.audits.black_box_audit import BlackBoxAudit
     from privacyfunnel.audits.draw_agreement import DrawAgreement
     from privacyfunnel.audits.protocol_audit import Audit
-    from privacyfunnel.mechanisms.signatures import Signer
     from privacyfunnel.tables.coding.bins import Bins
     from privacyfunnel.tables.readers.formats import Dialect
     from privacyfunnel.tables.readers.table_files import TableSource
@@ -261,7 +260,7 @@ def _audit_protocol(
     told += found.file_facts
     if claims is not None:
         told.append(("information", str(claims)))
-    told.append(("signed by", _format_signer(signer)))
+    told.append(("signed by", owner_summary.format_signer(signer)))
     if outside is not None:
         told += outside.facts()
     if together is not None:
@@ -317,14 +316,6 @@ def _draw_facts(draw: DrawAgreement, secret: str, false_alarm: float) -> list[tu
     if draw.unseeded:
         told.append(("seed", "none that anybody would try first draws these rows; a better hidden one is not found"))
     return told
-
-
-def _format_signer(signer: Signer | None) -> str:
-    if signer is None:
-        return "nobody"
-    whose = "the key asked for" if signer.asked_for else "a key that was not asked for: name the owner's --signed-by"
-    what = "both files" if signer.with_table else "the protocol file; the table was not named"
-    return f"{signer.fingerprint}, {whose} ({what})"
 
 
 def _run_black_box_test(

@@ -51,7 +51,7 @@ def _describe_parameter(param: Any, context: Any) -> CommandParameter:
     choices = tuple(str(getattr(choice, "value", choice)) for choice in getattr(param.type, "choices", None) or ())
     argument = param.param_type_name == "argument"
     if not choices and not argument and param.name in BY_NAME:
-        choices = BY_NAME[param.name].option.choices
+        choices = BY_NAME[param.name].choices
     switch = getattr(param, "is_flag", False)
     value = "" if switch else param.make_metavar(context).strip("[]").removesuffix("...")
     names = () if argument else (*param.opts, *param.secondary_opts)

@@ -63,7 +63,7 @@ def _place(param: Any) -> tuple[str, bool]:
     if param.param_type_name == "argument":
         return ARGUMENTS, True
     found = BY_NAME.get(param.name)
-    return (OTHER, True) if found is None else (found.option.group, found.option.common)
+    return (OTHER, True) if found is None else (found.group, found.option.common)
 
 
 BY_NAME: Mapping[str, SpecField] = {each.name: each for each in FIELDS}
@@ -76,8 +76,10 @@ def field_option(name: str, **changes: Any) -> Any:
     if each.is_flag and each.default:
         names = [f"{each.flag}/{each.flag.replace('--', '--no-', 1)}"]
     names += [option.short] if option.short else []
-    metavar = None if each.is_flag else option.metavar or f"[{'|'.join(option.choices)}]"
-    return typer.Option(*names, *option.aliases, **{"help": each.help, "metavar": metavar, **changes})
+    metavar = None if each.is_flag else option.metavar or f"[{'|'.join(each.choices)}]"
+    return typer.Option(
+        *names, *([f"--{option.older}"] if option.older else []), **{"help": each.help, "metavar": metavar, **changes}
+    )
 
 
 def takes_spec(command: str, leave_out: Collection[str] = ()) -> Callable[[Callable[..., None]], Callable[..., None]]:

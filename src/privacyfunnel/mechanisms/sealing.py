@@ -92,6 +92,18 @@ class SealedProtocol:
         """Whether the draw depends on the secret too."""
         return self.mechanism.sees_secret
 
+    @property
+    def has_noisy_design(self) -> bool:
+        """Whether it was computed from noisy counts; if not, its file says too much about the records to be public."""
+        return self.design_epsilon is not None
+
+    @property
+    def design_epsilon(self) -> float | None:
+        """The ε of the noise in the counts that it was computed from; None if they were exact."""
+        population = self.promise.population
+        design = None if population is None else population.rule.design_epsilon
+        return None if design is None else float(design)
+
     def certified_inputs(self, law: Mechanism, joint: Joint, secrets: Sequence[str] = ()) -> tuple[Mechanism, Joint]:
         """What the promise is checked on, for a table that was found again among the inputs of the mechanism.
 
@@ -112,17 +124,17 @@ class SealedProtocol:
         return self.mechanism.draw(codes, stream.rows(first_row, len(codes)))
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
-        """Write the public protocol file, whole or not at all."""
-        with atomic_file(path, force=force) as beside:
+        """Write the protocol file, whole or not at all; only its owner can read it unless the design is private."""
+        with atomic_file(path, force=force, owner_only=not self.has_noisy_design) as beside:
             beside.write_text(self.to_text(), encoding="utf-8")
 
     @staticmethod
     def load(path: str | Path) -> SealedProtocol:
-        """Read a public protocol file, refusing what is damaged, foreign or of another version."""
+        """Read a protocol file, refusing what is damaged, foreign or of another version."""
         return SealedProtocol.from_text(read_text(Path(path)), str(path))
 
     def to_text(self) -> str:
-        """The text of the public protocol file."""
+        """The text of the protocol file."""
         return to_text(self.to_json())
 
     @staticmethod

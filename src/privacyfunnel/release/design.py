@@ -26,8 +26,8 @@ from privacyfunnel.release.population_scope import extend_effort, obstacle, rows
 from privacyfunnel.release.private_design import design_statements, make_private_design
 from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.spec.checks import find_source
+from privacyfunnel.spec.fields import OUTCOMES
 from privacyfunnel.spec.keywords import accept_older_keywords, combine, require_spec
-from privacyfunnel.spec.release_spec import OUTCOMES
 
 if TYPE_CHECKING:
     from privacyfunnel.designs.interface import Progress
