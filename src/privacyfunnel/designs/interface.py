@@ -30,8 +30,8 @@ class Effort:
 
     gap: float = 1e-6
     time_limit: float | None = None
-    work_limit: float | None = None
     progress: Progress | None = None
+    work_limit: float | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
