@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from privacyfunnel.model.joint import Joint
     from privacyfunnel.spec import ReleaseSpec
 
-OF_ALL = with_default("time_limit", "60 for each point; a limit is for all points together")
+OF_ALL = with_default("time_limit", "60 seconds of counted work for each point; a limit is for all of them")
 
 
 @takes_spec(

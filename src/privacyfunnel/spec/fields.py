@@ -164,7 +164,8 @@ HELP: Mapping[str, str] = {
     "chain_order": "For chain: the columns in the order in which they are published.",
     "budgets": "For product: sound, paper, or an ε per column (0.2,0.3). Default: searched.",
     "gap": "Stop when the proof is within this many nats of the optimum.",
-    "time_limit": "Stop after so many seconds with the best mechanism so far and its bound. Default: 60.",
+    "time_limit": "Stop after so many seconds with the best so far and its bound. "
+    "Default: 60 seconds of counted work, alike on all machines.",
     "bins": "Coarser values: numbers age=0,18,65, age=quantiles:8, price=width:1000, age=top:85 or "
     "age=bottom:18,top:85; dates visit=year (quarter, month, week, weekday; month:dmy where day and month"
     " could be swapped); codes icd=prefix:3; any icd=map:groups.csv (value;group;…; map:groups.csv:2 for "
