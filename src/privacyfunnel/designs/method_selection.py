@@ -46,9 +46,7 @@ class Choice:
 
 def check_method(name: str) -> str:
     """The name of a method, or `auto`."""
-    if name != AUTO and name not in methods.METHODS:
-        raise methods.unknown_method_error(name, (AUTO, *methods.METHODS))
-    return name
+    return name if name == AUTO else methods.find_method(name).name
 
 
 def resolve_method(name: str, joint: Joint, promise: Promise, options: Options) -> tuple[Choice, Options]:
