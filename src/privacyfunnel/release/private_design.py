@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from privacyfunnel.errors import ColumnError, ParameterError, SizeError
+from privacyfunnel.formatting import format_epsilon
 from privacyfunnel.hints import hint
 from privacyfunnel.model.credal.noisy_sample_rule import NoisySampleRule
 from privacyfunnel.model.credal.sample_rule import RARE, check_confidence
@@ -77,8 +78,13 @@ def make_private_design(spec: ReleaseSpec) -> PrivateDesign | None:
     return PrivateDesign(check_design_epsilon(spec.design_epsilon), spec.design_noise)
 
 
-def design_statements(promise: Promise, secret: str, *, codebook: bool, to_owner: bool) -> list[str]:
-    """What the protocol file itself, and the codebook that was computed from it, may give away, in a sentence."""
+def design_statements(
+    promise: Promise, secret: str, *, codebook: bool, to_owner: bool, spent: float = 0.0
+) -> list[str]:
+    """What the protocol file itself, and the codebook that was computed from it, may give away, in a sentence.
+
+    `spent` is the ε of private designs for the same rows before it.
+    """
     made = "protocol.json and codebook.csv were made" if codebook else "protocol.json was made"
     they = "them" if codebook else "it"
     people = promise.population
@@ -90,10 +96,12 @@ def design_statements(promise: Promise, secret: str, *, codebook: bool, to_owner
             f"{made} from the counts themselves: whoever has {they} and knows all other rows can work out a person's "
             f"{secret}.{advice if to_owner else ''}"
         ]
-    most = promise.epsilon + float(design)
+    most = promise.epsilon + float(design) + spent
+    noise = f"{float(design):g}"
+    noise += f", after designs of ε = {format_epsilon(spent)} for the same rows" if spent else ""
     return [
-        f"{made} from counts with noise of ε = {float(design):g}: together with the rows this moves what somebody who "
-        f"knows all other rows believes about a person's {secret} by e^{most:g} at most, if these rows are an "
+        f"{made} from counts with noise of ε = {noise}: together with the rows this moves what somebody "
+        f"who knows all other rows believes about a person's {secret} by e^{most:g} at most, if these rows are an "
         f"independent sample of people, with confidence {people.confidence:.0%}. Labels and bins of the domain are "
         "public."
     ]

@@ -123,6 +123,11 @@ class Release:
         return self.spec.keep_order
 
     @property
+    def noise_spent(self) -> float:
+        """The ε of private designs for these rows before this one."""
+        return 0.0 if self.remembered is None else self.remembered.noise_spent
+
+    @property
     def average(self) -> float | None:
         """The bound on I(S;Y) in nats that was asked for."""
         return self.spec.average
@@ -260,7 +265,9 @@ class Release:
                 "To publish some of it, make it a column and keep that."
             )
         found += share_statements(self.sealed)
-        found += design_statements(promise, secret, codebook=bool(self.sealed.outcomes), to_owner=to_owner)
+        found += design_statements(
+            promise, secret, codebook=bool(self.sealed.outcomes), to_owner=to_owner, spent=self.noise_spent
+        )
         found += [
             f"{columns} itself is not protected, nor who is in the table: only {secret} is.",
             *(self.suspected if to_owner else ()),

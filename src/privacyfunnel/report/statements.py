@@ -104,7 +104,7 @@ def scope_answers(release: Release, side: SideChannel | None) -> list[tuple[str,
     ]
     if side is not None:
         answers.append(("somebody who knows some of the columns", _side_channel_answer(side, sealed)))
-    return [*answers, (f"somebody who also reads {PROTOCOL}", _file_answer(sealed))]
+    return [*answers, (f"somebody who also reads {PROTOCOL}", _file_answer(sealed, release.noise_spent))]
 
 
 def public_scope_answers(sealed: SealedProtocol) -> list[tuple[str, str]]:
@@ -133,11 +133,12 @@ def _population_answer(sealed: SealedProtocol) -> str:
     )
 
 
-def _file_answer(sealed: SealedProtocol) -> str:
+def _file_answer(sealed: SealedProtocol, spent: float) -> str:
     design = sealed.design_epsilon
     if design is not None:
-        most = format_factor(sealed.promise.epsilon + design)
-        return f"Yes, by a factor of at most {most}: the file was computed from noisy counts."
+        most = format_factor(sealed.promise.epsilon + design + spent)
+        before = ", and so were others before it" if spent else ""
+        return f"Yes, by a factor of at most {most}: the file was computed from noisy counts{before}."
     return (
         "No. The file was computed from exact counts. Somebody who knows all other rows can compute a person's secret "
         "from it. It is readable by you only. Give it to people you trust with the table, or use "

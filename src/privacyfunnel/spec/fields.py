@@ -132,8 +132,8 @@ OPTIONS: Mapping[str, Mapping[str, Option]] = {
         "croissant": Option(FLAG, commands=(SANITISE,)),
         "sign": Option(PATH, "owner.pem", "FILE", (SANITISE,)),
         "signed_by": Option(PATH, "owner.public.pem", "FILE", (APPLY,)),
-        "ledger": Option(PATH, "ledger.json", "FILE", DRAWING),
-        "again": Option(FLAG, commands=DRAWING),
+        "ledger": Option(PATH, "ledger.json", "FILE"),
+        "again": Option(FLAG),
         "force": Option(FLAG, common=True),
     },
 }
@@ -206,8 +206,9 @@ HELP: Mapping[str, str] = {
     "croissant": "Write croissant.json, which describes the release for catalogues.",
     "sign": "Sign the table and its protocol with this private key (keygen).",
     "signed_by": "The owner's public key: refuse a protocol that it did not sign.",
-    "ledger": "The owner's record of releases. Default: a file beside the table.",
-    "again": "Release rows again that were released before; the leakage of both counts.",
+    "ledger": "The owner's record of releases and private designs. Default: $PRIVACYFUNNEL_LEDGER, or a file beside "
+    "the table.",
+    "again": "Release rows again, or draw noise for their counts again; both count.",
     "force": "Overwrite existing output.",
 }
 

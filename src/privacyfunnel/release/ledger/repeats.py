@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from privacyfunnel.errors import InputError, LedgerError
 from privacyfunnel.formatting import format_epsilon
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.sealing import SealedProtocol
+from privacyfunnel.model.published.noisy_counts import check_design_epsilon
 from privacyfunnel.release.findings.composition_leakage import ReleaseComposition, compose_releases
 from privacyfunnel.release.ledger.column_fingerprints import column_fingerprints
 from privacyfunnel.release.ledger.ledger_file import MOST_TEXT, Entry, Ledger, protocol_digest
@@ -46,10 +48,16 @@ class LedgerReport:
     unknown: str = ""  # why that is not known, if it is not
     replaced: tuple[Entry, ...] = ()  # releases of these rows that lay in the same place
     alike: tuple[Entry, ...] = ()  # releases of these rows that drew whoever did not change as this one does
+    noise: tuple[Entry, ...] = ()  # the times that noise was drawn for the counts of these rows before
 
     def add_replaced(self, entries: Sequence[Entry]) -> LedgerReport:
         """The same, and what lay in the same place."""
         return replace(self, replaced=tuple(entries))
+
+    @property
+    def noise_spent(self) -> float:
+        """The ε of all designs before this one."""
+        return float(sum(Fraction(entry.noise) for entry in self.noise))
 
     @property
     def statements(self) -> tuple[str, ...]:
@@ -128,7 +136,64 @@ def refuse_repeat(
     """
     if spec.again or spec.key_file is not None:
         return
-    mine = Entry(
+    mine = _early_entry(counted, spec, source, table, salt, for_publication=spec.seed is None and not trial)
+    repeats = tuple(entry for entry in book.other_releases(mine) if entry.repeats(mine))
+    if repeats:
+        raise LedgerError(
+            f"These rows were released before: {_list_entries(repeats)}. Two releases of the same rows can leak more "
+            f"than their ε added. {NOTHING}, and nothing was solved; {hint('again')} releases them again and states "
+            "what both leak."
+        )
+
+
+def record_noise(
+    book: Ledger,
+    counted: Contingency,
+    spec: ReleaseSpec,
+    source: TableSource,
+    protocol: Path,
+    salt: bytes,
+    *,
+    trial: bool = False,
+) -> tuple[Entry, ...]:
+    """Before a private design draws its noise: remember it, and refuse rows whose counts were noised before.
+
+    What it gives are the times before that were agreed to. Noise from a seed, or of a trial, is not for publication.
+    """
+    if spec.design_epsilon is None or spec.seed is not None or trial:
+        return ()
+    mine = replace(
+        _early_entry(counted, spec, source, protocol, salt, for_publication=True),
+        when=datetime.now().astimezone().isoformat(timespec="microseconds"),
+        protocol_file=str(protocol.resolve()),
+        noise=str(check_design_epsilon(spec.design_epsilon)),
+    )
+
+    def refuse(before: Sequence[Entry]) -> LedgerError:
+        return LedgerError(
+            f"{noise_statement(before, mine.noise)} {NOTHING}, and no noise was drawn; {hint('again')} goes on, and "
+            "all of it counts."
+        )
+
+    return book.record_noise(mine, refuse=None if spec.again else refuse)
+
+
+def noise_statement(before: Sequence[Entry], now: str | float) -> str:
+    """How often noise was drawn for these rows, and what its ε add up to together with this design's."""
+    spent = sum((Fraction(entry.noise) for entry in before), Fraction(now))
+    times = "once" if len(before) == 1 else f"{len(before)} times"
+    return (
+        f"Noise was drawn for the counts of these rows before, {times}, last on {before[-1].when[:10]} for "
+        f"'{before[-1].protocol_file}'. Designs add up, also those whose files were never handed out, if they were "
+        f"looked at: with this one ε of the design is {format_epsilon(float(spent))}."
+    )
+
+
+def _early_entry(
+    counted: Contingency, spec: ReleaseSpec, source: TableSource, table: Path, salt: bytes, *, for_publication: bool
+) -> Entry:
+    """What is known of a release before its protocol is."""
+    return Entry(
         when="",
         rows=int(counted.weights.sum()),
         secret=tuple(spec.secret),
@@ -141,15 +206,8 @@ def refuse_repeat(
         protocol=None,
         promise="",
         order=None,
-        for_publication=spec.seed is None and not trial,
+        for_publication=for_publication,
     )
-    repeats = tuple(entry for entry in book.other_releases(mine) if entry.repeats(mine))
-    if repeats:
-        raise LedgerError(
-            f"These rows were released before: {_list_entries(repeats)}. Two releases of the same rows can leak more "
-            f"than their ε added. {NOTHING}, and nothing was solved; {hint('again')} releases them again and states "
-            "what both leak."
-        )
 
 
 def assess_repeats(
