@@ -168,7 +168,7 @@ def design_file(
     from privacyfunnel.atomic_files import atomic_files, check_target, ensure_folder
     from privacyfunnel.release.codebook import codebook
     from privacyfunnel.release.ledger.ledger_file import Ledger, ledger_path
-    from privacyfunnel.release.ledger.repeats import record_noise
+    from privacyfunnel.release.ledger.noise_draws import record_noise
     from privacyfunnel.release.release_files import CODEBOOKS
     from privacyfunnel.tables.writers.table_writer import write_batches
 

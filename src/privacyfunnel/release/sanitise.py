@@ -120,7 +120,8 @@ def sanitise_file(
     the spec says `again`. A `trial`, such as a demonstration, is recorded and does not count.
     """
     from privacyfunnel.release.ledger.ledger_file import Ledger, ledger_path
-    from privacyfunnel.release.ledger.repeats import ProtocolText, record_noise, refuse_repeat
+    from privacyfunnel.release.ledger.noise_draws import record_noise
+    from privacyfunnel.release.ledger.repeats import ProtocolText, refuse_repeat
     from privacyfunnel.release.publish import output_text_format, publish
     from privacyfunnel.tables.readers.persons import person_warnings
     from privacyfunnel.tables.writers.table_writer import write_batches

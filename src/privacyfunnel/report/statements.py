@@ -24,10 +24,11 @@ from privacyfunnel.formatting import (
 from privacyfunnel.hints import hint, word_for_command_line
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.names import format_names
-from privacyfunnel.release.release_files import PROTOCOL, STEM
+from privacyfunnel.release.release_files import PROTOCOL
 from privacyfunnel.release.sanitise import Release
 from privacyfunnel.report.analyst import AnalystView
 from privacyfunnel.report.attacker import AttackerView
+from privacyfunnel.tables.readers.formats import STEM
 from privacyfunnel.tables.readers.table_files import table_suffix
 
 MEANING = {

@@ -39,7 +39,7 @@ from privacyfunnel.release.ledger.column_fingerprints import (
     have_same_rows,
     have_same_values,
 )
-from privacyfunnel.release.release_files import TABLES
+from privacyfunnel.tables.readers.formats import TABLES
 from privacyfunnel.tables.readers.table_files import TableSource, resolve_source
 
 NAME = ".privacyfunnel-ledger.json"

@@ -13,10 +13,10 @@ from privacyfunnel.errors import InputError, LedgerError
 from privacyfunnel.formatting import format_epsilon
 from privacyfunnel.hints import hint
 from privacyfunnel.mechanisms.sealing import SealedProtocol
-from privacyfunnel.model.published.noisy_counts import check_design_epsilon
 from privacyfunnel.release.findings.composition_leakage import ReleaseComposition, compose_releases
 from privacyfunnel.release.ledger.column_fingerprints import column_fingerprints
 from privacyfunnel.release.ledger.ledger_file import MOST_TEXT, Entry, Ledger, protocol_digest
+from privacyfunnel.release.ledger.noise_draws import NOTHING, early_entry
 
 if TYPE_CHECKING:
     from privacyfunnel.release.row_sampler import RowSampler
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from privacyfunnel.tables.coding.contingency import Contingency
     from privacyfunnel.tables.coding.merges import Merge
     from privacyfunnel.tables.readers.table_files import TableSource
-
-NOTHING = "Nothing was written"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +134,7 @@ def refuse_repeat(
     """
     if spec.again or spec.key_file is not None:
         return
-    mine = _early_entry(counted, spec, source, table, salt, for_publication=spec.seed is None and not trial)
+    mine = early_entry(counted, spec, source, table, salt, for_publication=spec.seed is None and not trial)
     repeats = tuple(entry for entry in book.other_releases(mine) if entry.repeats(mine))
     if repeats:
         raise LedgerError(
@@ -144,70 +142,6 @@ def refuse_repeat(
             f"than their ε added. {NOTHING}, and nothing was solved; {hint('again')} releases them again and states "
             "what both leak."
         )
-
-
-def record_noise(
-    book: Ledger,
-    counted: Contingency,
-    spec: ReleaseSpec,
-    source: TableSource,
-    protocol: Path,
-    salt: bytes,
-    *,
-    trial: bool = False,
-) -> tuple[Entry, ...]:
-    """Before a private design draws its noise: remember it, and refuse rows whose counts were noised before.
-
-    What it gives are the times before that were agreed to. Noise from a seed, or of a trial, is not for publication.
-    """
-    if spec.design_epsilon is None or spec.seed is not None or trial:
-        return ()
-    mine = replace(
-        _early_entry(counted, spec, source, protocol, salt, for_publication=True),
-        when=datetime.now().astimezone().isoformat(timespec="microseconds"),
-        protocol_file=str(protocol.resolve()),
-        noise=str(check_design_epsilon(spec.design_epsilon)),
-    )
-
-    def refuse(before: Sequence[Entry]) -> LedgerError:
-        return LedgerError(
-            f"{noise_statement(before, mine.noise)} {NOTHING}, and no noise was drawn; {hint('again')} goes on, and "
-            "all of it counts."
-        )
-
-    return book.record_noise(mine, refuse=None if spec.again else refuse)
-
-
-def noise_statement(before: Sequence[Entry], now: str | float) -> str:
-    """How often noise was drawn for these rows, and what its ε add up to together with this design's."""
-    spent = sum((Fraction(entry.noise) for entry in before), Fraction(now))
-    times = "once" if len(before) == 1 else f"{len(before)} times"
-    return (
-        f"Noise was drawn for the counts of these rows before, {times}, last on {before[-1].when[:10]} for "
-        f"'{before[-1].protocol_file}'. Designs add up, also those whose files were never handed out, if they were "
-        f"looked at: with this one ε of the design is {format_epsilon(float(spent))}."
-    )
-
-
-def _early_entry(
-    counted: Contingency, spec: ReleaseSpec, source: TableSource, table: Path, salt: bytes, *, for_publication: bool
-) -> Entry:
-    """What is known of a release before its protocol is."""
-    return Entry(
-        when="",
-        rows=int(counted.weights.sum()),
-        secret=tuple(spec.secret),
-        publish=tuple(spec.publish),
-        columns=column_fingerprints(counted, salt),
-        source=source.identity,
-        table=str(table.resolve()),
-        protocol_file="",
-        digest="",
-        protocol=None,
-        promise="",
-        order=None,
-        for_publication=for_publication,
-    )
 
 
 def assess_repeats(
