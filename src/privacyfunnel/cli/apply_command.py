@@ -67,6 +67,9 @@ def content(found: Applied) -> dict[str, Any]:
         "order": owner_summary.order_content(found),
         "ledger": owner_summary.ledger_content(found),
         "not_promised": found.not_promised,
+        "signed_by": None
+        if found.signer is None
+        else {"fingerprint": found.signer.fingerprint, "asked_for": found.signer.asked_for},
         "table": str(found.table),
         "protocol": str(found.protocol_file),
     }
@@ -84,6 +87,7 @@ def format_summary(found: Applied) -> str:
             "design",
         ),
         ("these rows", found.on_these_rows),
+        *([] if found.signer is None else [("signed by", owner_summary.format_signer(found.signer))]),
         *row_facts(found),
     ]
     return "\n".join(

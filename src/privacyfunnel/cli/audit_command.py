@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from privacyfunnel.cli import text_format
+from privacyfunnel.cli import owner_summary, text_format
 from privacyfunnel.cli.application import Json, answer, show
 from privacyfunnel.cli.epsilon_meaning import resolve_epsilon
 from privacyfunnel.cli.option_groups import expand_groups
@@ -16,6 +16,7 @@ from privacyfunnel.cli.options import Factor, LedgerFile, PromiseName, PromiseOp
 from privacyfunnel.cli.table_options import RecodingOptions, TableOptions
 from privacyfunnel.cli.transition_matrix import audit_matrix_file
 from privacyfunnel.errors import check_epsilon
+from privacyfunnel.formatting import finite_or_none
 from privacyfunnel.spec.checks import find_source
 from privacyfunnel.spec.kinds import parse_names
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from privacyfunnel.audits.black_box_audit import BlackBoxAudit
     from privacyfunnel.audits.draw_agreement import DrawAgreement
     from privacyfunnel.audits.protocol_audit import Audit
-    from privacyfunnel.mechanisms.signatures import Signer
     from privacyfunnel.tables.coding.bins import Bins
     from privacyfunnel.tables.readers.formats import Dialect
     from privacyfunnel.tables.readers.table_files import TableSource
@@ -225,10 +225,10 @@ def _audit_protocol(
         if together is None
         else {
             "releases": len(together.alone),
-            "epsilon": _finite_or_none(together.composed.epsilon),
+            "epsilon": finite_or_none(together.composed.epsilon),
             "bounded": math.isfinite(together.composed.epsilon),
             "worst": together.composed.description,
-            "alone": [_finite_or_none(one.epsilon) for one in together.alone],
+            "alone": [finite_or_none(one.epsilon) for one in together.alone],
         },
     }
     secrets = " & ".join(sealed.domain.secret_columns)
@@ -261,7 +261,7 @@ def _audit_protocol(
     told += found.file_facts
     if claims is not None:
         told.append(("information", str(claims)))
-    told.append(("signed by", _format_signer(signer)))
+    told.append(("signed by", owner_summary.format_signer(signer)))
     if outside is not None:
         told += outside.facts()
     if together is not None:
@@ -319,21 +319,9 @@ def _draw_facts(draw: DrawAgreement, secret: str, false_alarm: float) -> list[tu
     return told
 
 
-def _format_signer(signer: Signer | None) -> str:
-    if signer is None:
-        return "nobody"
-    whose = "the key asked for" if signer.asked_for else "a key that was not asked for: name the owner's --signed-by"
-    what = "both files" if signer.with_table else "the protocol file; the table was not named"
-    return f"{signer.fingerprint}, {whose} ({what})"
-
-
 def _run_black_box_test(
     found: Audit, table: TableSource, draws: int, bins: tuple[Bins, ...], written: Dialect
 ) -> BlackBoxAudit:
     from privacyfunnel.audits.black_box_audit import audit_black_box
 
     return audit_black_box(found.sealed, table, draws, bins=bins, dialect=written)
-
-
-def _finite_or_none(epsilon: float) -> float | None:
-    return epsilon if math.isfinite(epsilon) else None

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from privacyfunnel.mechanisms.signatures import Signer
     from privacyfunnel.release.apply import Applied
     from privacyfunnel.release.release import Release
 
@@ -32,6 +33,15 @@ def ledger_content(release: Release | Applied) -> dict[str, Any] | None:
         "replaced": [entry.table for entry in found.replaced],
         "said": found.statements,
     }
+
+
+def format_signer(signer: Signer | None) -> str:
+    """Whose signature was verified, and of what."""
+    if signer is None:
+        return "nobody"
+    whose = "the key asked for" if signer.asked_for else "a key that was not asked for: name the owner's --signed-by"
+    what = "both files" if signer.with_table else "the protocol file; the table was not named"
+    return f"{signer.fingerprint}, {whose} ({what})"
 
 
 def order_text(release: Release | Applied) -> str:

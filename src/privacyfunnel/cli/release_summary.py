@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from privacyfunnel.cli import owner_summary, text_format
 from privacyfunnel.cli.epsilon_meaning import meaning
+from privacyfunnel.formatting import finite_or_none
 from privacyfunnel.names import format_names
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def content(release: Release) -> dict[str, Any]:
         "epsilon": sealed.total_epsilon,
         "certified": sealed.epsilon,
         "model_epsilon": None if sealed.model is None else float(sealed.model.epsilon),
-        "table_leak": None if sealed.model is None else text_format.finite_or_none(release.findings.table_leak),
+        "table_leak": None if sealed.model is None else finite_or_none(release.findings.table_leak),
         "population": None if sealed.promise.population is None else sealed.promise.population.confidence,
         "method": release.method,
         "reason": release.reason,

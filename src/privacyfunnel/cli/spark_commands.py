@@ -90,15 +90,16 @@ def apply(
     as_json: Json = False,
 ) -> None:
     """Draw the rows of a table from a protocol that was designed before, on the cluster."""
-    from privacyfunnel.mechanisms.sealing import SealedProtocol
+    from privacyfunnel.release.apply import load_verified
     from privacyfunnel.spark import folders, spark_session
     from privacyfunnel.spark.output_folder import OutputFiles
 
-    sealed, spec = SealedProtocol.load(protocol), build_spec(None, given)
+    spec = build_spec(None, given)
+    sealed, signer = load_verified(protocol, spec)
     with spark_session.open_session() as session:
         df = spark_session.read_table(session, table, query, spec.delimiter)
         found = folders.apply_to_folder(sealed, df, spec, OutputFiles(into, format_.value, spec.force))
-    found = replace(found, protocol_file=protocol)
+    found = replace(found, protocol_file=protocol, signer=signer)
     answer(as_json, applied_content(found), applied_told(found))
 
 

@@ -114,16 +114,22 @@ class SealedProtocol:
         return self.model.joint(domain.attributes, domain.combos, " & ".join(domain.secret_columns))
 
     @property
-    def design_epsilon(self) -> Fraction | None:
-        """ε_c of the noisy counts that it was made from; None where it was made from the counts themselves."""
+    def has_noisy_design(self) -> bool:
+        """Whether it was computed from noisy counts; if not, its file says too much about the records to be public."""
+        return self.design_epsilon is not None
+
+    @property
+    def design_epsilon(self) -> float | None:
+        """The ε of the noise in the counts that it was computed from; None if they were exact."""
         if self.model is not None:
-            return self.model.epsilon
-        people = self.promise.population
-        return None if people is None else people.rule.design_epsilon
+            return float(self.model.epsilon)
+        population = self.promise.population
+        design = None if population is None else population.rule.design_epsilon
+        return None if design is None else float(design)
 
     @property
     def total_epsilon(self) -> float:
-        """ε of all that is published, where that has one; else of the records."""
+        """ε of all that is published together with a model; else of the records."""
         return self.promise.epsilon if self.model is None else float(self.model.total)
 
     def certified_inputs(self, law: Mechanism, joint: Joint, secrets: Sequence[str] = ()) -> tuple[Mechanism, Joint]:
@@ -148,17 +154,17 @@ class SealedProtocol:
         return self.mechanism.draw(codes, stream.rows(first_row, len(codes)))
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
-        """Write the public protocol file, whole or not at all."""
-        with atomic_file(path, force=force) as beside:
+        """Write the protocol file, whole or not at all; only its owner can read it unless the design is private."""
+        with atomic_file(path, force=force, owner_only=not self.has_noisy_design) as beside:
             beside.write_text(self.to_text(), encoding="utf-8")
 
     @staticmethod
     def load(path: str | Path) -> SealedProtocol:
-        """Read a public protocol file, refusing what is damaged, foreign or of another version."""
+        """Read a protocol file, refusing what is damaged, foreign or of another version."""
         return SealedProtocol.from_text(read_text(Path(path)), str(path))
 
     def to_text(self) -> str:
-        """The text of the public protocol file."""
+        """The text of the protocol file."""
         return to_text(self.to_json())
 
     @staticmethod
@@ -393,9 +399,7 @@ def _parse_shares(content: Mapping[str, Any], domain: Domain, promise: Promise) 
     return shares
 
 
-def _parse_model(
-    content: Mapping[str, Any], domain: Domain, promise: Promise, law: Mechanism
-) -> TableModel | None:
+def _parse_model(content: Mapping[str, Any], domain: Domain, promise: Promise, law: Mechanism) -> TableModel | None:
     """The model that a file states: of its values, with the ε that its records leave of the whole."""
     if "model" not in content:
         return None

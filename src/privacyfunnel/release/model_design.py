@@ -33,6 +33,7 @@ from privacyfunnel.model.published.table_model import (
     noise_variance,
     pool_secrets,
 )
+from privacyfunnel.model.secret_merge import merge_secrets
 from privacyfunnel.names import OTHER, unique_label
 from privacyfunnel.release.private_design import MOST_CELLS
 
@@ -46,6 +47,7 @@ NOISE_A_CELL = 20  # … and within these so much that the noise is a tenth of t
 ROWS_TO_FIND_LABELS = 2000  # over n: the ε_c at which a count of n / 50 shows that its label is no one's
 FOR_LABELS = Fraction(1, 20)  # of the whole ε, where the labels of several columns are found …
 FOR_OTHERS = Fraction(1, 5)  # … and of ε_c, for what became `other`, where those of one are
+LARGEST_TOTAL = 30  # with which labels are found: chances below 1e-24 are not told apart
 MOST_NOISE = 1  # of the rows: with more of it p̃ says nothing
 
 Noise = Callable[[Fraction], NoiseSource]
@@ -61,10 +63,9 @@ class FittedModel:
     promise: Promise
 
     @property
-    def table_joint(self) -> Joint:
-        """The table's own counts by the groups of the model: the owner's. Values that no row has are not in it."""
-        table = self.contingency
-        return group_table(Joint.from_contingency(_occurring(table)), self.model)
+    def table_joint(self) -> tuple[Joint, IntArray]:
+        """The table's own counts by the secrets that the model lists, and the numbers of the values that occur."""
+        return group_table(self.contingency, self.model)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +83,7 @@ class _NoisyTable:
 def fit_model(table: Contingency, spec: ReleaseSpec) -> FittedModel:
     """The model of a table, and the promise for records with respect to it."""
     promise = spec.promise_value
-    total = min(Fraction(promise.epsilon), Fraction(str(promise.epsilon)))
+    total = Fraction(str(promise.epsilon))
     fixed = None if spec.design_epsilon is None else check_design_epsilon(spec.design_epsilon)
     if fixed is not None and fixed >= total:
         raise ParameterError(
@@ -91,6 +92,11 @@ def fit_model(table: Contingency, spec: ReleaseSpec) -> FittedModel:
         )
     if total / 2 < Fraction(1, 1000):
         raise _few_rows(f"ε = {format_number(promise.epsilon)} leaves no ε for a model", "0.1")
+    if total > LARGEST_TOTAL and spec.domain_file is None:
+        raise ParameterError(
+            f"Labels are found through noise for ε of at most {LARGEST_TOTAL}; it is {format_number(promise.epsilon)}. "
+            f"Name labels in a domain file ({hint('domain', 'domain.json')}), or use a smaller ε."
+        )
     noise, budget = _noise_source(spec), _Budget(total, int(table.weights.sum()), fixed)
     if spec.domain_file is not None:
         noisy = _count_given(table, budget, noise)
@@ -101,7 +107,9 @@ def fit_model(table: Contingency, spec: ReleaseSpec) -> FittedModel:
     groups = pool_secrets(noisy.cells.sum(axis=1), noisy.variance.sum(axis=1))
     if len(groups) < 2:
         raise _few_rows("every value of the secret is rare", _enough(budget, noisy.cells.size))
-    cells, variance = (np.stack([each[group].sum(axis=0) for group in groups]) for each in (noisy.cells, noisy.variance))
+    cells, variance = (
+        np.stack([each[group].sum(axis=0) for group in groups]) for each in (noisy.cells, noisy.variance)
+    )
     listed = [tuple(noisy.secrets[s] for s in group) for group in groups]
     if noisy.delta:  # the secrets that are not listed: as everybody, and as many as n leaves
         share = max(budget.rows - float(cells.sum()), RARE) / max(float(cells.sum()), 1.0)
@@ -122,11 +130,20 @@ def fit_model(table: Contingency, spec: ReleaseSpec) -> FittedModel:
     return FittedModel(noisy.contingency, model, joint, promise.with_epsilon(_float_below(left)))
 
 
-def group_table(joint: Joint, model: TableModel) -> Joint:
-    """A table's own counts by the groups of a model."""
-    from privacyfunnel.model.secret_merge import merge_secrets
-
-    return merge_secrets(joint, model.group_of(joint.secrets))
+def group_table(table: Contingency, model: TableModel) -> tuple[Joint, IntArray]:
+    """A table's own counts by the groups of a model that list secrets, and which of its values occur in them."""
+    listed = {label for group in model.groups for label in group}
+    s = np.array([i for i, label in enumerate(table.secret_labels) if model.rest is None or label in listed])
+    x = np.flatnonzero(table.weights[s].sum(axis=0))
+    s = s[table.weights[s].sum(axis=1) > 0]
+    occurring = replace(
+        table,
+        weights=table.weights[np.ix_(s, x)],
+        secret=replace(table.secret, combos=table.secret.combos[s]),
+        published=replace(table.published, combos=table.combos[x]),
+    )
+    joint = Joint.from_contingency(occurring)
+    return merge_secrets(joint, model.group_of(joint.secrets)), x
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +188,7 @@ def _find_one(table: Contingency, budget: _Budget, noise: Noise) -> _NoisyTable:
     inner, outer = noise(epsilon * (1 - FOR_OTHERS) / 2), noise(epsilon * FOR_OTHERS / 2)
     counted, _ = _noisy(table.weights, inner, None)
     coding = table.published.codings[0]
-    rows, columns = LabelTests(inner.rate).find(table.weights, counted, (False, bool(coding.edges)))
+    rows, columns = LabelTests(inner.rate, budget.total).find(table.weights, counted, (False, bool(coding.edges)))
     found = _recode(table, [columns], budget)
     cells, variance = _noisy(found.weights[rows], outer, budget, rate=inner.rate)
     cells[:, : int(columns.sum())] = counted[np.ix_(rows, columns)]
@@ -184,7 +201,7 @@ def _find_several(table: Contingency, budget: _Budget, noise: Noise) -> _NoisyTa
     variable = table.published
     free = [j for j, coding in enumerate(variable.codings) if not coding.edges] or [0]
     source = noise(budget.for_labels / 2 / len(free))
-    tests = LabelTests(source.rate, DELTA / len(free))
+    tests = LabelTests(source.rate, budget.total, DELTA / len(free))
     rows = np.zeros(len(table.weights), dtype=bool)
     columns: list[BoolArray] = [np.ones(len(coding.labels), dtype=bool) for coding in variable.codings]
     for j in free:
@@ -246,7 +263,7 @@ def _recode(table: Contingency, found: list[BoolArray], budget: _Budget) -> Cont
     codings = []
     for coding, kept in zip(table.published.codings, found, strict=True):
         if not coding.edges and not kept.any():
-            raise _few_rows(f"no value of '{coding.column}' has rows enough to be named through the noise", _enough(budget))
+            raise _few_rows(f"no value of '{coding.column}' has enough rows to be named through noise", _enough(budget))
         codings.append(coding if coding.edges else _keep_labels(coding, kept))
     return table.recode(_product(codings))
 
@@ -264,17 +281,6 @@ def _product(codings: list[Coding]) -> Variable:
 
     domain = DomainFile({coding.column: coding for coding in codings})
     return domain.variable([coding.column for coding in codings])
-
-
-def _occurring(table: Contingency) -> Contingency:
-    """The table without secrets and combinations that no row has."""
-    s, x = (np.flatnonzero(table.weights.sum(axis=axis)) for axis in (1, 0))
-    return replace(
-        table,
-        weights=table.weights[np.ix_(s, x)],
-        secret=replace(table.secret, combos=table.secret.combos[s]),
-        published=replace(table.published, combos=table.combos[x]),
-    )
 
 
 def _noise_source(spec: ReleaseSpec) -> Noise:
@@ -297,7 +303,7 @@ def _enough(budget: _Budget, cells: int = 0) -> str:
 
 def _few_rows(why: str, enough: str) -> ParameterError:
     return ParameterError(
-        f"A published model needs more rows, a larger ε or fewer values: {why}. Try {hint('epsilon', enough)}, name labels "
-        f"in a domain file ({hint('domain', 'domain.json')}), or use {hint('prior', 'table')}, whose mechanism is for your "
-        "eyes only."
+        f"A published model needs more rows, a larger ε or fewer values: {why}. Try {hint('epsilon', enough)}, name "
+        f"labels in a domain file ({hint('domain', 'domain.json')}), or use {hint('prior', 'table')}, whose "
+        "mechanism is for your eyes only."
     )

@@ -84,17 +84,18 @@ def make_private_design(spec: ReleaseSpec) -> PrivateDesign | None:
 def model_scope_statement(secret: str) -> str:
     """Whom a promise by a published model is about."""
     return (
-        f"The promise is to whoever believes the published model of {secret}; whoever knows better, such as the table's "
-        "exact frequencies, may learn more."
+        f"The promise is to whoever believes the published model of {secret}; whoever knows better, such as the "
+        "table's exact frequencies, may learn more."
     )
 
 
 def _model_statements(sealed: SealedProtocol, model: TableModel, secret: str) -> list[str]:
-    records, design = format_number(sealed.promise.epsilon), format_number(float(model.epsilon))
+    whole, design, records = (
+        format_number(float(each)) for each in (model.total, model.epsilon, model.total - model.epsilon)
+    )
     found = [
         f"All public files together move what somebody who believes the model and knows all other rows thinks of a "
-        f"person's {secret} by e^{format_number(float(model.total))} at most: {design} for the model, {records} for the "
-        "records."
+        f"person's {secret} by e^{whole} at most: {design} for the model, {records} for the records."
     ]
     if model.delta:
         labels = [at.name for at in sealed.domain.attributes if at.name in sealed.domain.rest]

@@ -283,9 +283,8 @@ class Release:
 def _belief_statement(promise: Promise, secret: str, columns: str, where: str) -> str:
     """The beliefs that the promise is about."""
     if promise.for_any_belief:
-        return (
-            f"It holds for any prior belief about {secret}, for people whose {columns} depends on {secret} as in {where}."
-        )
+        same = f"for people whose {columns} depends on {secret} as in {where}"
+        return f"It holds for any prior belief about {secret}, {same}."
     return (
         f"Beliefs are compared with the distribution of {secret} in {where}; whoever starts from another belief may "
         "learn more or less."

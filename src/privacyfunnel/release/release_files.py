@@ -109,7 +109,7 @@ def save_release(table: Any, sealed: SealedProtocol, codebook: Any, into: Path, 
     files = ReleaseFiles(into, suffix, force=force)
     for path in (files.table, files.protocol, files.codebook) if into.exists() else ():
         check_target(path, force=force)
-    owners = sealed.design_epsilon is None  # made from the counts themselves
+    owners = not sealed.has_noisy_design
     with ensure_folder(into), files.stage() as parts:
         rows = frame_table(table)
         write_batches(parts.begin(files.table.name), suffix, rows.batches(rows.columns))

@@ -85,11 +85,6 @@ def meaning(sealed: SealedProtocol) -> str:
     return template.format(secret=secret_name(sealed), factor=factor, promise=promise.name)
 
 
-def has_noisy_design(sealed: SealedProtocol) -> bool:
-    """Whether the protocol was computed from noisy counts, so that its figures are public."""
-    return sealed.design_epsilon is not None
-
-
 def scope_answers(release: Release, side: SideChannel | None) -> list[tuple[str, str]]:
     """For whom the promise holds, and by which factor; for the owner."""
     sealed, people = release.sealed, release.people
@@ -118,7 +113,7 @@ def public_scope_answers(sealed: SealedProtocol) -> list[tuple[str, str]]:
     return [
         *(_model_answers(sealed) or [("the rows of this table", _rows_answer(sealed, sealed.promise.epsilon))]),
         ("the population they were sampled from", _population_answer(sealed) or "Not promised."),
-        (f"somebody who also reads {PROTOCOL}", "Yes." if has_noisy_design(sealed) else "Not promised."),
+        (f"somebody who also reads {PROTOCOL}", "Yes." if sealed.has_noisy_design else "Not promised."),
     ]
 
 
@@ -131,7 +126,7 @@ def _model_answers(sealed: SealedProtocol) -> list[tuple[str, str]]:
 
 
 def _rows_answer(sealed: SealedProtocol, epsilon: float) -> str:
-    if has_noisy_design(sealed):
+    if sealed.has_noisy_design:
         return "No. A private design knows noisy counts only; it promises for the population."
     how = f"checked {sealed.mechanism.check_method}, on the integers that the draw used"
     return f"Yes, by a factor of at most {format_factor(epsilon)}, {how}."
@@ -150,7 +145,7 @@ def _population_answer(sealed: SealedProtocol) -> str:
 def _file_answer(sealed: SealedProtocol) -> str:
     design = sealed.design_epsilon
     if design is not None:
-        most = format_factor(sealed.promise.epsilon + float(design) if sealed.model is None else sealed.total_epsilon)
+        most = format_factor(sealed.promise.epsilon + design if sealed.model is None else sealed.total_epsilon)
         return f"Yes, by a factor of at most {most}: the file was computed from noisy counts."
     return (
         "No. The file was computed from exact counts. Somebody who knows all other rows can compute a person's secret "
@@ -169,7 +164,7 @@ def _side_channel_answer(side: SideChannel, sealed: SealedProtocol) -> str:
 
 def prior_statement(sealed: SealedProtocol) -> str:
     """Where beliefs start."""
-    source = "noisy counts that the protocol was computed from" if has_noisy_design(sealed) else "table"
+    source = "noisy counts that the protocol was computed from" if sealed.has_noisy_design else "table"
     source = source if sealed.model is None else "published model"
     return (
         f"Before the publication, an attacker's best estimate is the share of each value of {secret_name(sealed)} in "
@@ -235,7 +230,7 @@ def publication_statement(sealed: SealedProtocol, *, drawn: bool) -> str:
     replaced = f"Each record's {column_names(sealed)} was replaced at random"
     if drawn:
         return f"{replaced}, with the probabilities shown here in whole percents."
-    if has_noisy_design(sealed):
+    if sealed.has_noisy_design:
         return f"{replaced}, with the probabilities in {PROTOCOL}."
     return f"{replaced}. The probabilities are in {PROTOCOL}; they were computed from exact counts."
 
@@ -297,7 +292,7 @@ def public_provenance(sealed: SealedProtocol, occasion: Occasion) -> list[tuple[
     return [
         ("published columns", column_names(sealed)),
         ("secret columns", ", ".join(sealed.domain.secret_columns)),
-        *(certified if has_noisy_design(sealed) else []),
+        *(certified if sealed.has_noisy_design else []),
         ("made with", f"privacyfunnel {version('privacyfunnel')}"),
         ("date", f"{occasion.when:%Y-%m-%d}"),
     ]

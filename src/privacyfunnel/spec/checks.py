@@ -45,8 +45,8 @@ def check_prior(spec: Spec) -> None:
         )
     if spec.prior == TABLE and spec.design_epsilon is not None:
         raise ParameterError(
-            f"{hint('prior', TABLE)} makes the mechanism from the counts themselves; {hint('design_epsilon')} from counts "
-            f"with noise. Leave one of them out, or use {hint('prior', MODEL)}."
+            f"{hint('prior', TABLE)} makes the mechanism from the counts themselves, {hint('design_epsilon')} from "
+            f"counts with noise. Leave one of them out, or use {hint('prior', MODEL)}."
         )
     if spec.prior != MODEL:
         return

@@ -77,7 +77,7 @@ OPTIONS: Mapping[str, Mapping[str, Option]] = {
         "epsilon": Option(number(least=0), 1.0, "ε", DESIGNING, short="-e", common=True),
         "factor": Option(number(least=1), 2.0, "F", DESIGNING),
         "promise": Option(ANY_TEXT, "lip", choices=("lip", "ldp", "srlip"), common=True, commands=DESIGNING),
-        "prior": Option(choice(MODEL, TABLE, POPULATION_PRIOR), MODEL, commands=DESIGNING, common=True),
+        "prior": Option(choice(MODEL, TABLE, POPULATION_PRIOR), MODEL, commands=DESIGNING),
         "population": Option(POPULATION, "95%", "95%|auto|none", DESIGNING),
         "average": Option(number(least=0), 0.05, "NATS", DESIGNING),
         "average_only": Option(FLAG, commands=DESIGNING),
@@ -133,6 +133,7 @@ OPTIONS: Mapping[str, Mapping[str, Option]] = {
         "public_report": Option(FLAG, commands=(SANITISE,)),
         "croissant": Option(FLAG, commands=(SANITISE,)),
         "sign": Option(PATH, "owner.pem", "FILE", (SANITISE,)),
+        "signed_by": Option(PATH, "owner.public.pem", "FILE", (APPLY,)),
         "ledger": Option(PATH, "ledger.json", "FILE", DRAWING),
         "again": Option(FLAG, commands=DRAWING),
         "force": Option(FLAG, common=True),
@@ -149,9 +150,9 @@ HELP: Mapping[str, str] = {
     "factor": "The same as a factor: 2 means ε = ln 2, so that no belief more than doubles.",
     "promise": "lip: against everybody; ldp: between any two secrets; srlip: lip, also against those who know "
     "published values.",
-    "prior": "model: a model made from counts with noise, published with the mechanism, so that all files are public and "
-    "ε covers them together; table: the table's own frequencies, the mechanism is then the owner's alone; population: "
-    "whoever the rows are a sample of. Default: table.",
+    "prior": "model: a model made from counts with noise, published with the mechanism: all files may be public "
+    "and ε covers them together; table: the table's own frequencies, the mechanism is then for the owner alone; "
+    "population: those whom the rows are a sample of. Default: table.",
     "population": "Also keep the promise, with this confidence, for the population that the rows are a random sample "
     "of; auto: with 95 % where possible; none: for these rows only.",
     "average": "Also bound the average leakage I(S;Y), in nats.",
@@ -210,6 +211,7 @@ HELP: Mapping[str, str] = {
     "public_report": "Write public-report.html, a page for everybody.",
     "croissant": "Write croissant.json, which describes the release for catalogues.",
     "sign": "Sign the table and its protocol with this private key (keygen).",
+    "signed_by": "The owner's public key: refuse a protocol that it did not sign.",
     "ledger": "The owner's record of releases. Default: a file beside the table.",
     "again": "Release rows again that were released before; the leakage of both counts.",
     "force": "Overwrite existing output.",

@@ -117,6 +117,7 @@ class ReleaseSpec:
     public_report: bool = False
     croissant: bool = False
     sign: Path | None = None
+    signed_by: Path | None = None
     ledger: Path | None = None
     again: bool = False
     force: bool = False

@@ -54,7 +54,7 @@ class TableModel:
         if not shaped or len(set(named)) < len(named) or self.rows < 1:
             raise DistributionError("A model must have a row of integers for each group of secrets; this one has not.")
         if self.rest is not None and not 0 <= self.rest < len(self.groups):
-            raise DistributionError("The secrets that a model does not list must be in one of its groups; they are not.")
+            raise DistributionError("Secrets that a model does not list must be in one of its groups; they are not.")
         if (self.weights < 1).any() or not all(group or s == self.rest for s, group in enumerate(self.groups)):
             raise DistributionError("Every secret of a model must be able to go with every value; some cannot.")
         if not (0 < self.epsilon < self.total and 0 <= self.delta < 1):
@@ -64,7 +64,7 @@ class TableModel:
     def secrets(self) -> tuple[str, ...]:
         """What each row is called: its secret, or `other` where it stands for several."""
         taken = [group[0] for group in self.groups if len(group) == 1]
-        called = []
+        called: list[str] = []
         for group in self.groups:
             called.append(group[0] if len(group) == 1 else unique_label(OTHER, [*taken, *called]))
         return tuple(called)
@@ -131,7 +131,8 @@ def fit_weights(cells: FloatArray, variance: FloatArray) -> IntArray:
         kept[:, alike] = np.maximum(0.0, 1 - noise / np.maximum(seen, 1e-9))[:, None]
     fitted = np.maximum(independent + kept * beside, float(LEAST) * independent)
     fitted *= (row / fitted.sum(axis=1))[:, None]
-    return np.maximum(1, np.rint(fitted * (UNIT / fitted.sum()))).astype(np.int64)
+    weights: IntArray = np.maximum(1, np.rint(fitted * (UNIT / fitted.sum()))).astype(np.int64)
+    return weights
 
 
 def pool_secrets(totals: FloatArray, variance: FloatArray) -> list[list[int]]:
@@ -160,17 +161,18 @@ class LabelTests:
     r"""Which labels of a table of noisy counts may be published: those that some test says many rows have.
 
     A label is found where a count that is not zero reaches T₁ with its noise, or where its counts over the labels of
-    the other side that were found before reach T_k together. Pr[1 + Z_1 + … + Z_k ≥ T_k] ≤ δ / 3(1 + e^{2r}), so one
-    person makes a label appear with a chance of δ at most (docs/theory.md, Lemma 60).
+    the other side that were found before reach T_k together. Pr[1 + Z_1 + … + Z_k ≥ T_k] ≤ δ / 3(1 + e^ε), so that
+    labels which appear because of one person cost δ at most beside the whole ε (docs/theory.md, Theorem 61).
     """
 
     rate: Fraction
+    total: Fraction  # the whole ε
     delta: Fraction = DELTA
 
     @property
     def level(self) -> Fraction:
         """The chance at which one row alone passes a test."""
-        return self.delta / Fraction(math.ceil(TESTS * (1 + math.exp(2 * float(self.rate))) * 1000), 1000)
+        return self.delta / math.ceil(TESTS * (1 + math.exp(float(self.total))))
 
     def threshold(self, terms: int) -> int:
         """T_k: what a sum of so many noisy counts must reach; by Chernoff's bound where they are many."""
@@ -187,7 +189,8 @@ class LabelTests:
     ) -> tuple[BoolArray, BoolArray]:
         """The labels of rows and columns that were found; those of a side that is given are all there."""
         large = (counts > 0) & (noisy >= self.threshold(1))
-        rows, columns = large.any(axis=1) | given[0], large.any(axis=0) | given[1]
+        rows: BoolArray = np.logical_or(large.any(axis=1), given[0])
+        columns: BoolArray = np.logical_or(large.any(axis=0), given[1])
         occurs = counts.sum(axis=1) > 0, counts.sum(axis=0) > 0
         if rows.any():
             columns |= occurs[1] & (noisy[rows].sum(axis=0) >= self.threshold(int(rows.sum())))

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any, TypeVar, cast
 
-import numpy as np
-
 from privacyfunnel.mechanisms.mechanism import Mechanism
 from privacyfunnel.mechanisms.sealing import exact_worst_leak
 from privacyfunnel.model.joint import Joint
@@ -65,8 +63,8 @@ class Findings:
         design = self._design
         if design.fitted is None:
             return design.sealed.mechanism, design.joint
-        occurs = np.flatnonzero(design.fitted.contingency.weights.sum(axis=0))
-        return design.sealed.mechanism.restrict_inputs(occurs), design.fitted.table_joint
+        joint, occurs = design.fitted.table_joint
+        return design.sealed.mechanism.restrict_inputs(occurs), joint
 
     def once(self, name: str, compute: Callable[[], T]) -> T:
         """A finding of another package, computed at its first call."""
