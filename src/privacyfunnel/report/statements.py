@@ -21,7 +21,7 @@ from privacyfunnel.formatting import (
     format_places,
     format_points,
 )
-from privacyfunnel.hints import hint, word_for_command_line
+from privacyfunnel.hints import hint, option_name, word_for_command_line
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.names import format_names
 from privacyfunnel.release.release_files import PROTOCOL, STEM
@@ -264,9 +264,17 @@ def audit_command(release: Release, occasion: Occasion) -> str:
     if release.protocol_file is None:
         return ""
     table = release.protocol_file.parent / f"{STEM}{table_suffix(Path(release.table))}"
-    query = ["--query", occasion.query] if occasion.query else []
+    query = [option_name("query"), occasion.query] if occasion.query else []
     return shlex.join(
-        ["privacyfunnel", "audit", str(release.protocol_file), occasion.source, *query, "--sanitised", str(table)]
+        [
+            "privacyfunnel",
+            "audit",
+            str(release.protocol_file),
+            occasion.source,
+            *query,
+            option_name("sanitised"),
+            str(table),
+        ]
     )
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privacyfunnel.errors import ColumnError, ParameterError
 from privacyfunnel.hints import hint
+from privacyfunnel.names import suggest_name
 from privacyfunnel.spec.fields import MODEL, POPULATION_PRIOR, TABLE
+from privacyfunnel.spec.kinds import ALL_COLUMNS
 
 if TYPE_CHECKING:
     from privacyfunnel.tables.readers.table_files import TableSource
@@ -121,6 +123,30 @@ def check_used_columns(spec: Spec, used: Collection[str]) -> None:
     for name in spec.keep:
         if name in used:
             raise ColumnError(f"column '{name}' cannot be kept as it is and be secret or published too. Name it once.")
+
+
+def check_columns_exist(spec: Spec, columns: Sequence[str]) -> None:
+    """Refuse a spec that names a column the table does not have, and one whose rule concerns a column it leaves out."""
+    used = {"secret": spec.secret, "publish": spec.publish, "keep": spec.keep}
+    for field in ("row_id", "person", "counts"):
+        used[field] = () if getattr(spec, field) is None else (getattr(spec, field),)
+    merged = spec.merge_rare if isinstance(spec.merge_rare, Mapping) else {}
+    rules = {"bins": spec.bins, "ordered": spec.ordered, "chain_order": spec.chain_order}
+    rules["merge_rare"] = [column for column in merged if column != ALL_COLUMNS]
+    for field, names in (used | rules).items():
+        for name in names:
+            if name not in columns:
+                raise ColumnError(
+                    f"{hint(field)} names column '{name}'; the table has none among {len(columns)}."
+                    f"{suggest_name(name, columns)}"
+                )
+    for field, names in rules.items():
+        for name in names:
+            if name not in (*spec.secret, *spec.publish):
+                raise ColumnError(
+                    f"{hint(field)} names column '{name}', which is neither secret nor published. Publish it, or leave "
+                    "out its rule."
+                )
 
 
 def epsilon_of_factor(factor: float) -> float:

@@ -169,7 +169,8 @@ HELP: Mapping[str, str] = {
     "chain_order": "For chain: the columns in the order in which they are published.",
     "budgets": "For product: sound, paper, or an ε per column (0.2,0.3). Default: searched.",
     "gap": "Stop when the proof is within this many nats of the optimum.",
-    "time_limit": "Stop after so many seconds with the best mechanism so far and its bound. Default: 60.",
+    "time_limit": "Stop after so many seconds with the best so far and its bound. "
+    "Default: 60 seconds of counted work, alike on all machines.",
     "bins": "Coarser values: numbers age=0,18,65, age=quantiles:8, price=width:1000, age=top:85 or "
     "age=bottom:18,top:85; dates visit=year (quarter, month, week, weekday; month:dmy where day and month"
     " could be swapped); codes icd=prefix:3; any icd=map:groups.csv (value;group;…; map:groups.csv:2 for "
@@ -211,7 +212,7 @@ HELP: Mapping[str, str] = {
     "public_report": "Write public-report.html, a page for everybody.",
     "croissant": "Write croissant.json, which describes the release for catalogues.",
     "sign": "Sign the table and its protocol with this private key (keygen).",
-    "signed_by": "The owner's public key: refuse a protocol that it did not sign.",
+    "signed_by": "The owner's public key: refuse files that it did not sign.",
     "ledger": "The owner's record of releases. Default: a file beside the table.",
     "again": "Release rows again that were released before; the leakage of both counts.",
     "force": "Overwrite existing output.",
@@ -246,6 +247,11 @@ class SpecField:
     def flag(self) -> str:
         """The long option of the command line."""
         return option_name(self.name)
+
+    @property
+    def negated_flag(self) -> str:
+        """The long option that switches a flag off."""
+        return option_name(f"no_{self.name}")
 
 
 def describe_fields(spec: type) -> Iterator[SpecField]:

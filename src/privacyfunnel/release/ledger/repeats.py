@@ -73,9 +73,8 @@ class LedgerReport:
             )
         if self.others:
             said.append(
-                f"Of these rows there are releases about other secrets: {_list_entries(self.others)}. What they "
-                "say together "
-                "about each secret is computed by audit --with."
+                f"These rows were also released about other secrets: {_list_entries(self.others)}. An audit of all "
+                "their protocols computes what they leak together about each secret."
             )
         return tuple(said)
 
