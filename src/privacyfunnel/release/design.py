@@ -23,8 +23,9 @@ from privacyfunnel.model.joint import Joint
 from privacyfunnel.model.promises import Promise
 from privacyfunnel.model.uses.use import Information, Use, UseValue
 from privacyfunnel.release.findings.published_shares import share_statements
+from privacyfunnel.release.model_design import FittedModel, fit_model
 from privacyfunnel.release.population_scope import extend_effort, obstacle, rows_only_worth
-from privacyfunnel.release.private_design import design_statements, make_private_design
+from privacyfunnel.release.private_design import design_statements, make_private_design, model_scope_statement
 from privacyfunnel.spec import ReleaseSpec
 from privacyfunnel.spec.checks import find_source
 from privacyfunnel.spec.fields import OUTCOMES
@@ -56,6 +57,7 @@ class DesignResult:
     rows_alone: UseValue | None = (
         None  # what these rows alone would keep, where the people were promised without asking
     )
+    fitted: FittedModel | None = None  # the model that it was made from, and the table by its labels; the owner's own
     protocol_file: Path | None = None  # where it was written, and what its codes stand for
     codebook: Path | None = None
     noise: tuple[Entry, ...] = ()  # the times that noise was drawn for the counts of these rows before
@@ -63,6 +65,8 @@ class DesignResult:
     @property
     def rows(self) -> int:
         """How many rows it was designed on."""
+        if self.sealed.model is not None:
+            return self.sealed.model.rows
         people = self.sealed.promise.population
         return self.joint.total if people is None else people.rows
 
@@ -92,7 +96,9 @@ class DesignResult:
                 f"fewer than {people.rule.rare} rows, or of none, are promised as one group; audit states each."
             )
         spent = float(sum(Fraction(entry.noise) for entry in self.noise))
-        design = design_statements(promise, secret, codebook=bool(self.sealed.outcomes), to_owner=True, spent=spent)
+        if self.sealed.model is not None:
+            about = model_scope_statement(secret)
+        design = design_statements(self.sealed, to_owner=True, spent=spent)
         return (about, *share_statements(self.sealed), *design)
 
     @property
@@ -225,8 +231,12 @@ def design_from_counts(contingency: Contingency, spec: ReleaseSpec, progress: Pr
     """The protocol that the spec asks for, sealed, with the columns and bins of the table in its domain."""
     private, asked = make_private_design(spec), spec.options(progress)
     begun = time.monotonic()
-    why_not, alone = "", None
-    if private is not None:  # from here on nothing of the table is looked at but these counts
+    why_not, alone, fitted = "", None, None
+    if spec.publishes_model:  # from here on nothing of the table is looked at but the model
+        fitted = fit_model(contingency, spec)
+        contingency, joint = fitted.contingency, fitted.joint
+        found = _run_method(spec, joint, fitted.promise, asked)
+    elif private is not None:  # from here on nothing of the table is looked at but these counts
         joint, promise = private.draw_noisy_joint(contingency, spec.promise_value, spec.confidence, spec.seed)
         found = _run_method(spec, joint, promise, asked)
     elif not spec.population_if_possible:
@@ -258,9 +268,10 @@ def design_from_counts(contingency: Contingency, spec: ReleaseSpec, progress: Pr
         for_publication=spec.seed is None,
         substitutes=None if sealed.sees_secret else build_substitutes(joint.p_x),
         shares=ColumnShares.from_joint(joint) if spec.with_shares else None,
+        model=None if fitted is None else fitted.model,
     )
     seconds = time.monotonic() - begun
-    return DesignResult(sealed, joint, choice, options, seconds, found.design.worth, why_not, alone)
+    return DesignResult(sealed, joint, choice, options, seconds, found.design.worth, why_not, alone, fitted)
 
 
 class _MethodResult(NamedTuple):

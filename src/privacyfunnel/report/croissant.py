@@ -49,6 +49,7 @@ def description(release: Release, occasion: Occasion) -> str:
     """The text of croissant.json, for a release in a file."""
     table = Path(release.table)
     name, promise = f"{STEM}{table_suffix(table)}", release.sealed.promise
+    whole = format_number(release.sealed.total_epsilon)
     secret, columns = statements.secret_name(release.sealed), statements.column_names(release.sealed)
     how = statements.publication_statement(release.sealed, drawn=False)
     return json.dumps(
@@ -81,7 +82,7 @@ def description(release: Release, occasion: Occasion) -> str:
                 }
             ],
             "rai:personalSensitiveInformation": [
-                f"{secret}: not published; {promise.name} with ε = {format_number(promise.epsilon)} is promised.",
+                f"{secret}: not published; {promise.name} with ε = {whole} is promised.",
                 f"{columns}: randomised, not protected themselves.",
                 *([f"{', '.join(release.kept)}: published unchanged, unprotected."] if release.kept else []),
             ],

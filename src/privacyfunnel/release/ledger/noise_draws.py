@@ -38,13 +38,14 @@ def record_noise(
 
     What it gives are the times before that were agreed to. Noise from a seed, or of a trial, is not for publication.
     """
-    if spec.design_epsilon is None or spec.seed is not None or trial:
+    if not spec.is_private_design or spec.seed is not None or trial:
         return ()
+    whole = Fraction(str(spec.promise_value.epsilon))  # of which a published model takes a part
     mine = replace(
         early_entry(counted, spec, source, protocol, salt, for_publication=True),
         when=datetime.now().astimezone().isoformat(timespec="microseconds"),
         protocol_file=str(protocol.resolve()),
-        noise=str(check_design_epsilon(spec.design_epsilon)),
+        noise=str(whole if spec.design_epsilon is None else check_design_epsilon(spec.design_epsilon)),
     )
 
     def refuse(before: Sequence[Entry]) -> LedgerError:

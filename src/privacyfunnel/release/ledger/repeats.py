@@ -110,7 +110,7 @@ def make_entry(
         protocol_file=str(protocol.path.resolve()),
         digest=protocol_digest(protocol.text.encode("utf-8")),
         protocol=protocol.text if len(protocol.text) <= MOST_TEXT else None,
-        promise=f"{sealed.promise.name} ε = {sealed.promise.epsilon:g}",
+        promise=f"{sealed.promise.name} ε = {sealed.total_epsilon:g}",
         order=outgoing.order_key,
         for_publication=sealed.for_publication and spec.seed is None and not trial,
         drawn="" if key is None or row_id is None else key.mark(salt, sealed.digest, row_id),
