@@ -14,6 +14,7 @@ from privacyfunnel.cli.application import Json, answer, show
 from privacyfunnel.cli.release_summary import format_signer
 from privacyfunnel.cli.spec_options import READING, Given, build_spec, takes_spec
 from privacyfunnel.cli.transition_matrix import audit_matrix_file
+from privacyfunnel.formatting import finite_or_none
 
 if TYPE_CHECKING:
     from privacyfunnel.audits.black_box_audit import BlackBoxAudit
@@ -192,10 +193,10 @@ def _audit_protocol(
         if together is None
         else {
             "releases": len(together.alone),
-            "epsilon": _finite_or_none(together.composed.epsilon),
+            "epsilon": finite_or_none(together.composed.epsilon),
             "bounded": math.isfinite(together.composed.epsilon),
             "worst": together.composed.description,
-            "alone": [_finite_or_none(one.epsilon) for one in together.alone],
+            "alone": [finite_or_none(one.epsilon) for one in together.alone],
         },
     }
     secrets = " & ".join(sealed.domain.secret_columns)
@@ -290,7 +291,3 @@ def _run_black_box_test(found: Audit, spec: ReleaseSpec, draws: int) -> BlackBox
     from privacyfunnel.audits.black_box_audit import audit_black_box
 
     return audit_black_box(found.sealed, spec.source, draws, bins=spec.bin_rules, dialect=spec.dialect)
-
-
-def _finite_or_none(epsilon: float) -> float | None:
-    return epsilon if math.isfinite(epsilon) else None

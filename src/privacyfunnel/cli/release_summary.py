@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from privacyfunnel.cli import text_format
-from privacyfunnel.formatting import format_percent, format_percent_range
+from privacyfunnel.formatting import finite_or_none, format_percent, format_percent_range
 from privacyfunnel.names import format_names
 
 if TYPE_CHECKING:
@@ -39,8 +39,10 @@ def content(release: Release) -> dict[str, Any]:
         "kept": release.kept,
         "dropped": release.dropped,
         "promise": sealed.promise.name,
-        "epsilon": sealed.promise.epsilon,
+        "epsilon": sealed.total_epsilon,
         "certified": sealed.epsilon,
+        "model_epsilon": None if sealed.model is None else float(sealed.model.epsilon),
+        "table_leak": None if sealed.model is None else finite_or_none(release.findings.table_leak),
         "population": None if sealed.promise.population is None else sealed.promise.population.confidence,
         "method": release.method,
         "reason": release.reason,
@@ -131,10 +133,13 @@ def promise_text(sealed: SealedProtocol, *, average_only: bool) -> str:
     name, secret = sealed.promise.name, " & ".join(sealed.domain.secret_columns)
     if average_only:
         return f"none about {secret}, only an average; as {name} it is {certificate_text(sealed)}"
-    return (
-        f"{name} about {secret}: asked ε = {text_format.format_epsilon(sealed.promise.epsilon)}, "
-        f"{certificate_text(sealed)}"
-    )
+    asked = f"asked ε = {text_format.format_epsilon(sealed.promise.epsilon)}"
+    if sealed.model is not None:
+        asked = (
+            f"ε = {text_format.format_epsilon(float(sealed.model.total))} for all public files together, "
+            f"{text_format.format_epsilon(float(sealed.model.epsilon))} of it for the published model; records"
+        )
+    return f"{name} about {secret}: {asked}, {certificate_text(sealed)}"
 
 
 def _meaning_text(release: Release, secret: str) -> str:
@@ -142,7 +147,7 @@ def _meaning_text(release: Release, secret: str) -> str:
     joint = release.joint
     commonest = None if joint is None else float(joint.p_s.max())
     sealed = release.sealed
-    epsilon = sealed.epsilon if release.average_only else sealed.promise.epsilon
+    epsilon = sealed.epsilon if release.average_only else sealed.total_epsilon
     return meaning(sealed.promise, epsilon, secret, commonest)
 
 

@@ -57,7 +57,7 @@ def publish(say: ProgressReporter, choices: Choices, again: bool = False, force:
     return PublishedFiles(
         rows=release.rows,
         promise=release.sealed.promise.name,
-        epsilon=release.sealed.promise.epsilon,
+        epsilon=release.sealed.total_epsilon,
         certified=release.sealed.epsilon,
         kept=release.share_kept,
         unchanged=release.unchanged,
