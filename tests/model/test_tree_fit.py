@@ -301,7 +301,8 @@ def test_impossible_combinations_are_never_drawn_and_their_rows_are_counted() ->
             (codes[:, int(one[1:])] == int(label)) & (codes[:, int(other[1:])] == int(other_label))
             for (one, label), (other, other_label) in zeros
         ]
-        return np.array(hits).sum(axis=0, dtype=np.int64)
+        met: IntArray = np.array(hits, dtype=np.int64).sum(axis=0)
+        return met
 
     assert not count_met(drawn).any()
     ruled_out = count_met(table.codes) > 0
