@@ -48,6 +48,7 @@ ROWS_TO_FIND_LABELS = 2000  # over n: the ε_c at which a count of n / 50 shows 
 FOR_LABELS = Fraction(1, 20)  # of the whole ε, where the labels of several columns are found …
 FOR_OTHERS = Fraction(1, 5)  # … and of ε_c, for what became `other`, where those of one are
 LARGEST_TOTAL = 30  # with which labels are found: chances below 1e-24 are not told apart
+LEAST_LEFT = Fraction(1, 1000)  # of ε for the records
 MOST_NOISE = 1  # of the rows: with more of it p̃ says nothing
 
 Noise = Callable[[Fraction], NoiseSource]
@@ -85,7 +86,7 @@ def fit_model(table: Contingency, spec: ReleaseSpec) -> FittedModel:
     promise = spec.promise_value
     total = Fraction(str(promise.epsilon))
     fixed = None if spec.design_epsilon is None else check_design_epsilon(spec.design_epsilon)
-    if fixed is not None and fixed >= total:
+    if fixed is not None and total - fixed < LEAST_LEFT:
         raise ParameterError(
             f"{hint('design_epsilon')} is a part of the whole ε = {format_number(promise.epsilon)}; it is "
             f"{format_number(float(fixed))}. Give the model less, or ask for a larger ε."
