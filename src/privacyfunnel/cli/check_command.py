@@ -60,7 +60,8 @@ def _columns_used(spec: ReleaseSpec) -> set[str]:
 def _output_files(spec: ReleaseSpec) -> list[Path]:
     """The files that sanitise would write; refused where one exists and may not be replaced."""
     from privacyfunnel.atomic_files import check_target
-    from privacyfunnel.release.release_files import CROISSANT, OWNER_REPORT, PUBLIC_REPORT, STEM
+    from privacyfunnel.release.release_files import CROISSANT, OWNER_REPORT, PUBLIC_REPORT
+    from privacyfunnel.tables.readers.formats import STEM
 
     into = spec.require_into()
     suffix = spec.format or ("csv" if spec.table is None else spec.source.suffix.removeprefix("."))

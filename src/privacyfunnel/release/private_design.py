@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from privacyfunnel.errors import ColumnError, ParameterError, SizeError
-from privacyfunnel.formatting import format_number
+from privacyfunnel.formatting import format_epsilon, format_number
 from privacyfunnel.hints import hint
 from privacyfunnel.model.credal.noisy_sample_rule import NoisySampleRule
 from privacyfunnel.model.credal.sample_rule import RARE, check_confidence
@@ -89,10 +89,10 @@ def model_scope_statement(secret: str) -> str:
     )
 
 
-def _model_statements(sealed: SealedProtocol, model: TableModel, secret: str) -> list[str]:
-    whole, design, records = (
-        format_number(float(each)) for each in (model.total, model.epsilon, model.total - model.epsilon)
-    )
+def _model_statements(sealed: SealedProtocol, model: TableModel, secret: str, spent: float) -> list[str]:
+    design, records = (format_number(float(each)) for each in (model.epsilon, model.total - model.epsilon))
+    whole = format_epsilon(float(model.total) + spent)
+    design += f" and {format_epsilon(spent)} for designs of the same rows before it" if spent else ""
     found = [
         f"All public files together move what somebody who believes the model and knows all other rows thinks of a "
         f"person's {secret} by e^{whole} at most: {design} for the model, {records} for the records."
@@ -112,11 +112,14 @@ def _model_statements(sealed: SealedProtocol, model: TableModel, secret: str) ->
     return found
 
 
-def design_statements(sealed: SealedProtocol, *, to_owner: bool) -> list[str]:
-    """What the protocol file itself, and the codebook that was computed from it, may give away, in a sentence."""
+def design_statements(sealed: SealedProtocol, *, to_owner: bool, spent: float = 0.0) -> list[str]:
+    """What the protocol file itself, and the codebook that was computed from it, may give away, in a sentence.
+
+    `spent` is the ε of private designs for the same rows before it.
+    """
     promise, secret, codebook = sealed.promise, " & ".join(sealed.domain.secret_columns), bool(sealed.outcomes)
     if sealed.model is not None:
-        return _model_statements(sealed, sealed.model, secret)
+        return _model_statements(sealed, sealed.model, secret, spent)
     made = "protocol.json and codebook.csv were made" if codebook else "protocol.json was made"
     they = "them" if codebook else "it"
     people = promise.population
@@ -128,10 +131,12 @@ def design_statements(sealed: SealedProtocol, *, to_owner: bool) -> list[str]:
             f"{made} from the counts themselves: whoever has {they} and knows all other rows can work out a person's "
             f"{secret}.{advice if to_owner else ''}"
         ]
-    most = promise.epsilon + float(design)
+    most = promise.epsilon + float(design) + spent
+    noise = f"{float(design):g}"
+    noise += f", after designs of ε = {format_epsilon(spent)} for the same rows" if spent else ""
     return [
-        f"{made} from counts with noise of ε = {float(design):g}: together with the rows this moves what somebody who "
-        f"knows all other rows believes about a person's {secret} by e^{most:g} at most, if these rows are an "
+        f"{made} from counts with noise of ε = {noise}: together with the rows this moves what somebody "
+        f"who knows all other rows believes about a person's {secret} by e^{most:g} at most, if these rows are an "
         f"independent sample of people, with confidence {people.confidence:.0%}. Labels and bins of the domain are "
         "public."
     ]

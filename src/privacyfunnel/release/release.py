@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
-from datetime import datetime
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -123,6 +122,11 @@ class Release:
         return self.spec.keep_order
 
     @property
+    def noise_spent(self) -> float:
+        """The ε of private designs for these rows before this one."""
+        return 0.0 if self.remembered is None else self.remembered.noise_spent
+
+    @property
     def average(self) -> float | None:
         """The bound on I(S;Y) in nats that was asked for."""
         return self.spec.average
@@ -187,12 +191,8 @@ class Release:
 
     def report(self) -> Page:
         """The owner's page: what was promised, what an attacker could learn, what an analyst gets. For them alone."""
-        from importlib import import_module
-
-        page = import_module("privacyfunnel.report.release_page")  # report is above this package: it reads releases
-        python = f"Python {sys.version.split()[0]}"
-        occasion = page.Occasion(datetime.now().astimezone(), "a frame in memory", python, wording=word_for_python)
-        return Page(page.owner_page(self, occasion, curve=self.spec.curve))
+        # A release knows no report, which reads releases; the package, which is above all its parts, names one.
+        return Page(import_module("privacyfunnel").render_report(self))
 
     def summary(self) -> str:
         """The release in a few lines."""
@@ -260,7 +260,7 @@ class Release:
                 "To publish some of it, make it a column and keep that."
             )
         found += share_statements(self.sealed)
-        found += design_statements(self.sealed, to_owner=to_owner)
+        found += design_statements(self.sealed, to_owner=to_owner, spent=self.noise_spent)
         found += [
             f"{columns} itself is not protected, nor who is in the table: only {secret} is.",
             *(self.suspected if to_owner else ()),

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from privacyfunnel.formatting import format_number
-from privacyfunnel.release.release_files import STEM
 from privacyfunnel.release.sanitise import Release
 from privacyfunnel.report import statements
 from privacyfunnel.report.statements import Occasion
+from privacyfunnel.tables.readers.formats import STEM
 from privacyfunnel.tables.readers.table_files import open_table, table_suffix
 
 _TERMS = """citeAs column equivalentProperty extract field fileProperty fileObject fileSet format includes isLiveDataset

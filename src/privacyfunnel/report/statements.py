@@ -24,10 +24,11 @@ from privacyfunnel.formatting import (
 from privacyfunnel.hints import hint, option_name, word_for_command_line
 from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.names import format_names
-from privacyfunnel.release.release_files import PROTOCOL, STEM
+from privacyfunnel.release.release_files import PROTOCOL
 from privacyfunnel.release.sanitise import Release
 from privacyfunnel.report.analyst import AnalystView
 from privacyfunnel.report.attacker import AttackerView
+from privacyfunnel.tables.readers.formats import STEM
 from privacyfunnel.tables.readers.table_files import table_suffix
 
 MEANING = {
@@ -105,7 +106,7 @@ def scope_answers(release: Release, side: SideChannel | None) -> list[tuple[str,
     answers = [*_model_answers(sealed), rows, ("the population they were sampled from", answer)]
     if side is not None:
         answers.append(("somebody who knows some of the columns", _side_channel_answer(side, sealed)))
-    return [*answers, (f"somebody who also reads {PROTOCOL}", _file_answer(sealed))]
+    return [*answers, (f"somebody who also reads {PROTOCOL}", _file_answer(sealed, release.noise_spent))]
 
 
 def public_scope_answers(sealed: SealedProtocol) -> list[tuple[str, str]]:
@@ -142,11 +143,13 @@ def _population_answer(sealed: SealedProtocol) -> str:
     )
 
 
-def _file_answer(sealed: SealedProtocol) -> str:
+def _file_answer(sealed: SealedProtocol, spent: float) -> str:
     design = sealed.design_epsilon
     if design is not None:
-        most = format_factor(sealed.promise.epsilon + design if sealed.model is None else sealed.total_epsilon)
-        return f"Yes, by a factor of at most {most}: the file was computed from noisy counts."
+        whole = sealed.promise.epsilon + design if sealed.model is None else sealed.total_epsilon
+        before = ", and so were others before it" if spent else ""
+        most = format_factor(whole + spent)
+        return f"Yes, by a factor of at most {most}: the file was computed from noisy counts{before}."
     return (
         "No. The file was computed from exact counts. Somebody who knows all other rows can compute a person's secret "
         "from it. It is readable by you only. Give it to people you trust with the table, or use "

@@ -27,6 +27,7 @@ from privacyfunnel.spec.kinds import (
     TEXT,
     Kind,
     choice,
+    method_name,
     number,
     whole_number,
 )
@@ -86,7 +87,7 @@ OPTIONS: Mapping[str, Mapping[str, Option]] = {
     "Use and method": {
         "use": Option(ANY_TEXT, "statistics", "USE[:…]", DESIGNING, common=True),
         "ordered": Option(ORDERED, {"size": ["S", "M", "L"]}, "COLUMN=ORDER", DESIGNING),
-        "method": Option(TEXT, "auto", "METHOD", DESIGNING, choices=METHODS),
+        "method": Option(method_name(*METHODS), "auto", "METHOD", DESIGNING, choices=METHODS),
         "chain_order": Option(NAMES, ["town", "age"], "COLUMN", DESIGNING),
         "budgets": Option(BUDGETS, [0.2, 0.3], "BUDGETS", DESIGNING),
         "gap": Option(number(above=0), 0.001, "NATS", DESIGNING),
@@ -134,8 +135,8 @@ OPTIONS: Mapping[str, Mapping[str, Option]] = {
         "croissant": Option(FLAG, commands=(SANITISE,)),
         "sign": Option(PATH, "owner.pem", "FILE", (SANITISE,)),
         "signed_by": Option(PATH, "owner.public.pem", "FILE", (APPLY,)),
-        "ledger": Option(PATH, "ledger.json", "FILE", DRAWING),
-        "again": Option(FLAG, commands=DRAWING),
+        "ledger": Option(PATH, "ledger.json", "FILE"),
+        "again": Option(FLAG),
         "force": Option(FLAG, common=True),
     },
 }
@@ -213,8 +214,9 @@ HELP: Mapping[str, str] = {
     "croissant": "Write croissant.json, which describes the release for catalogues.",
     "sign": "Sign the table and its protocol with this private key (keygen).",
     "signed_by": "The owner's public key: refuse files that it did not sign.",
-    "ledger": "The owner's record of releases. Default: a file beside the table.",
-    "again": "Release rows again that were released before; the leakage of both counts.",
+    "ledger": "The owner's record of releases and private designs. Default: $PRIVACYFUNNEL_LEDGER, or a file beside "
+    "the table.",
+    "again": "Release rows again, or draw noise for their counts again; both count.",
     "force": "Overwrite existing output.",
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from privacyfunnel.mechanisms.sealing import SealedProtocol
 from privacyfunnel.release.findings.composition_leakage import ReleaseComposition, compose_releases
 from privacyfunnel.release.ledger.column_fingerprints import column_fingerprints
 from privacyfunnel.release.ledger.ledger_file import MOST_TEXT, Entry, Ledger, protocol_digest
+from privacyfunnel.release.ledger.noise_draws import NOTHING, early_entry
 
 if TYPE_CHECKING:
     from privacyfunnel.release.row_sampler import RowSampler
@@ -23,8 +25,6 @@ if TYPE_CHECKING:
     from privacyfunnel.tables.coding.contingency import Contingency
     from privacyfunnel.tables.coding.merges import Merge
     from privacyfunnel.tables.readers.table_files import TableSource
-
-NOTHING = "Nothing was written"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +46,16 @@ class LedgerReport:
     unknown: str = ""  # why that is not known, if it is not
     replaced: tuple[Entry, ...] = ()  # releases of these rows that lay in the same place
     alike: tuple[Entry, ...] = ()  # releases of these rows that drew whoever did not change as this one does
+    noise: tuple[Entry, ...] = ()  # the times that noise was drawn for the counts of these rows before
 
     def add_replaced(self, entries: Sequence[Entry]) -> LedgerReport:
         """The same, and what lay in the same place."""
         return replace(self, replaced=tuple(entries))
+
+    @property
+    def noise_spent(self) -> float:
+        """The ε of all designs before this one."""
+        return float(sum(Fraction(entry.noise) for entry in self.noise))
 
     @property
     def statements(self) -> tuple[str, ...]:
@@ -127,21 +133,7 @@ def refuse_repeat(
     """
     if spec.again or spec.key_file is not None:
         return
-    mine = Entry(
-        when="",
-        rows=int(counted.weights.sum()),
-        secret=tuple(spec.secret),
-        publish=tuple(spec.publish),
-        columns=column_fingerprints(counted, salt),
-        source=source.identity,
-        table=str(table.resolve()),
-        protocol_file="",
-        digest="",
-        protocol=None,
-        promise="",
-        order=None,
-        for_publication=spec.seed is None and not trial,
-    )
+    mine = early_entry(counted, spec, source, table, salt, for_publication=spec.seed is None and not trial)
     repeats = tuple(entry for entry in book.other_releases(mine) if entry.repeats(mine))
     if repeats:
         raise LedgerError(
