@@ -93,6 +93,10 @@ def audit(
 
     spec = build_spec(str(protocol) if matrix else table, given)
     if matrix is None:
+        alone = table is None and not (with_ or domain or draws)
+        if alone and not {"publish", "epsilon", "factor", "keep", "keep_order", "ledger", "query"} & given.keys():
+            _audit_public(protocol, spec, sanitised, as_json=as_json)
+            return
         if table is None or {"publish", "epsilon", "factor"} & given.keys():
             raise ParameterError(
                 "An audit takes a protocol file and the original table; --publish and --epsilon are for --matrix. "
@@ -106,6 +110,50 @@ def audit(
         )
     sized = spec.epsilon is not None or spec.factor is not None
     audit_matrix_file(matrix, spec, spec.promise_value if sized else None, as_json=as_json)
+
+
+def _audit_public(protocol: Path, spec: ReleaseSpec, sanitised: Path | None, *, as_json: bool) -> None:
+    from privacyfunnel.audits.public_audit import audit_public
+
+    found = audit_public(protocol, secret=spec.secret, sanitised=sanitised, signed_by=spec.signed_by)
+    sealed, model = found.sealed, found.model
+    content = {
+        "holds": True,
+        "secret": sealed.domain.secret_columns,
+        "secret_named_by": "the auditor" if spec.secret else "the protocol file alone",
+        "promise": sealed.promise.name,
+        "epsilon": sealed.total_epsilon,
+        "model_epsilon": float(model.epsilon),
+        "delta": float(model.delta),
+        "stated": sealed.epsilon,
+        "certified": found.certified,
+        "for_publication": sealed.for_publication,
+        "rows": found.rows,
+        "codebook": None if found.codebook is None else str(found.codebook),
+        "signed_by": None if found.signer is None else found.signer.fingerprint,
+    }
+    secrets, whole = " & ".join(sealed.domain.secret_columns), text_format.format_epsilon(sealed.total_epsilon)
+    parts = f"{text_format.format_epsilon(float(model.epsilon))} for the model, the rest for the records"
+    told = [
+        ("secret", secrets if spec.secret else f"{secrets}, {_NOT_NAMED}"),
+        (
+            "promise",
+            f"{sealed.promise.name} ε = {whole} about {secrets} holds for whoever believes the published model",
+        ),
+        ("shared", f"{parts}; a label is named because of one person with a chance of {float(model.delta):g} at most"),
+        ("certified", f"ε = {found.certified:.6g} now, {sealed.epsilon:.6g} stated, {sealed.mechanism.check_method}"),
+        *([] if found.codebook is None else [("codebook", f"{found.codebook} follows from the protocol")]),
+        *([] if found.rows is None else [("table", f"{found.rows:,} rows, each of which the mechanism can publish")]),
+        ("information", str(found.claims)),
+        (
+            "not checked",
+            "how the model was made: that it has the stated noise is for its owner to show, with the table",
+        ),
+        ("signed by", format_signer(found.signer)),
+    ]
+    if not sealed.for_publication:
+        told.append(("beware", "drawn from a seed: not for publication"))
+    answer(as_json, content, text_format.format_facts(told))
 
 
 def _audit_protocol(
@@ -150,6 +198,7 @@ def _audit_protocol(
         "epsilon": sealed.promise.epsilon,
         "stated": sealed.epsilon,
         "certified": found.certified,
+        "table_leak": None if found.table_leak is None else finite_or_none(found.table_leak),
         "people": None if found.people is None else found.people.to_dict(),
         "side_channel": None
         if side is None
@@ -248,25 +297,21 @@ def _audit_protocol(
 
 
 _ORDER_UNKNOWN = (
-    "not known: no ledger tells which row became which, so outputs handed to other rows would not be found out. Name "
-    "the owner's --ledger, or say --keep-order if the rows are in the order of the table"
+    "unknown without a ledger, so outputs assigned to wrong rows would go unnoticed. Name the owner's --ledger, or "
+    "--keep-order if the rows are in the order of the table"
 )
-_NOT_NAMED = "as the protocol file alone says: name the column that must stay secret with --secret to have it checked"
+_NOT_NAMED = "as the protocol file states; name the secret column with --secret to have it checked"
 
 
 def _population_facts(found: Audit, *, named: bool) -> list[tuple[str, str]]:
     """What holds for those whom the rows stand for."""
     if found.people is None:
-        return [
-            ("people", "for the people whom these rows stand for ε was not computed: the table is too large for it")
-        ]
-    told = [("people", found.people.describe_with_table(found.certified))]
+        return [("people", "ε for the population was not computed: the table is too large")]
+    told = [("people", found.people_text)]
     alone = found.people.rare_alone
-    told += [("rare", f"for the people, {alone}")] if alone else []
+    told += [("rare", alone)] if alone else []
     if found.people.private and not named:
-        told.append(
-            ("called", "secrets go by their numbers here, for the file names none; --domain domain.json names them")
-        )
+        told.append(("names", "secrets are numbered, as the file does not name them; --domain domain.json does"))
     return told
 
 
@@ -277,13 +322,13 @@ def _draw_facts(draw: DrawAgreement, secret: str, false_alarm: float) -> list[tu
         told.append(
             (
                 "independence",
-                f"outputs follow {secret} no more than the protocol lets them, p = "
+                f"outputs depend on {secret} no more than the protocol allows, p = "
                 f"{draw.secret_dependence.p_value:.3f} "
                 f"(refused below {false_alarm:g}; its chi-squares are exact in the limit of many rows)",
             )
         )
     if draw.unseeded:
-        told.append(("seed", "none that anybody would try first draws these rows; a better hidden one is not found"))
+        told.append(("seed", "no common seed draws these rows; others were not tried"))
     return told
 
 
