@@ -13,6 +13,14 @@ def test_no_more_leaks_than_was_promised(name: str) -> None:
     assert not found.broken, f"at least {found.lower:.3f} nats leak, {found.allowed:g} are allowed; {found.worst}"
 
 
+@pytest.mark.parametrize(
+    "name", ["kept column that follows the secret", "apply on drifted rows", "apply, unknown values dropped"]
+)
+def test_what_cannot_keep_its_promise_is_refused(name: str) -> None:
+    found = attack_once(CASES[name], 0, seed=33, rows=2_000, releases=1)
+    assert "must hold" in found.refusal
+
+
 @pytest.mark.parametrize("name", SHORT_BROKEN)
 def test_what_is_known_to_be_broken_is_found_until_somebody_mends_it(name: str) -> None:
     found = attack_once(KNOWN_BROKEN[name], 0, seed=33, rows=6_000, releases=3)

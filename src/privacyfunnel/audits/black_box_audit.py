@@ -160,7 +160,7 @@ def _arguments(
         f"--method={method}",
         *(["--sees-secret"] if sealed.sees_secret and method == "optimal" else []),
         *(f"--bin={one.column}={format_bins(one)}" for one in bins),
-        f"--keep={_quote(number)}",
+        *(f"--keep={_quote(number)}", "--accept-kept"),  # a number for every row, which pairs them
         f"--into={into}",
         "--no-report",
         "--json",

@@ -98,7 +98,7 @@ def row_facts(found: Applied) -> list[tuple[str, str]]:
         *([] if math.isnan(found.unchanged) else [("unchanged", _describe_unchanged(found))]),
         *([("addresses", _addresses(found))] if found.spec.row_id else []),
         ("order", owner_summary.order_text(found)),
-        *([("unprotected", format_names(found.kept))] if found.kept else []),
+        *owner_summary.kept_facts(found),
         *([("dropped", format_names(found.dropped))] if found.dropped else []),
         *owner_summary.ledger_facts(found),
     ]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from privacyfunnel.names import format_names
+
 if TYPE_CHECKING:
     from privacyfunnel.release.apply import Applied
     from privacyfunnel.release.release import Release
@@ -46,6 +48,14 @@ def rare_secret_facts(release: Release) -> list[tuple[str, str]]:
     """The ε of each rare secret by itself, for the people whom the rows stand for."""
     said = "" if release.people is None else release.people.rare_alone
     return [("rare", f"for the people, {said}")] if said else []
+
+
+def kept_facts(release: Release | Applied) -> list[tuple[str, str]]:
+    """The kept columns, and whether ε is about them."""
+    if not release.kept:
+        return []
+    judged = "ε is about them and what is published together" if release.kept_judged else "not covered by the promise"
+    return [("kept", f"{format_names(release.kept)}: unchanged, {judged}")]
 
 
 def ledger_facts(release: Release | Applied) -> list[tuple[str, str]]:

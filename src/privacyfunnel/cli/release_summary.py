@@ -112,7 +112,7 @@ def format_summary(release: Release) -> str:
             *([("sparse", release.sparse)] if release.sparse else []),
             *(("rare", sentence) for sentence in release.rare),
             *owner_summary.rare_secret_facts(release),
-            *([("unprotected", format_names(release.kept))] if release.kept else []),
+            *owner_summary.kept_facts(release),
             *([("excel-safe", EXCEL_SAFE)] if release.excel_safe else []),
             *([("reports", ", ".join(map(str, release.pages)))] if release.pages else []),
             *([("dropped", format_names(release.dropped))] if release.dropped else []),

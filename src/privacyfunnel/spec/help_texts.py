@@ -5,9 +5,9 @@ from collections.abc import Mapping
 HELP: Mapping[str, str] = {
     "secret": "The secret column; several by comma (a name with a comma in quotes) or repetition.",
     "publish": "A column to publish, randomised; several likewise.",
-    "keep": "A column to publish unchanged and unprotected; several likewise.",
+    "keep": "A column to publish unchanged, judged together with what is published; several likewise.",
     "epsilon": "Largest change of a belief about the secret: a factor of e^ε. At ε = 1 a belief of 30 % may become "
-    "74.3 %, at 0.5 49.5 %, at 0.1 33.2 % (docs/choosing.md).",
+    "74.3 %, at 0.5 49.5 %, at 0.1 33.2 % (docs/choosing.md). For apply: on these rows, if not the protocol's.",
     "factor": "The same as a factor: 2 means ε = ln 2, so that no belief more than doubles.",
     "promise": "lip: against everybody; ldp: between any two secrets; srlip: lip, also against those who know "
     "published values.",
@@ -38,6 +38,7 @@ HELP: Mapping[str, str] = {
     "as_": "outcomes: the most likely value, a code, and a codebook; labels: groups of values as text; values: "
     "original categories.",
     "sets": "Write sets of values as one column, or as 0/1 indicators.",
+    "accept_kept": "Publish kept columns, such as an id, without judging them: the promise then does not cover them.",
     "keep_order": "Publish the rows in the table's order, which may reveal the secret.",
     "with_shares": "Publish the exact shares of each published column in protocol.json as well.",
     "row_id": "A column that identifies rows: the draw of a row follows from it, not from the row's position.",
@@ -46,6 +47,7 @@ HELP: Mapping[str, str] = {
     "seed": "For tests only: a release from a seed is not for publication.",
     "unknown": "Rows with values that the mechanism does not know: error, blur (as if they had a random value) or "
     "drop.",
+    "accept_drift": "Publish rows on which more leaks than was promised; a notice beside them says so.",
     "design_epsilon": "Make the mechanism from counts with noise of this ε.",
     "domain": "The file of public labels and bins, as scan --domain drafts it.",
     "design_noise": "The source of noise: own, or opendp (an extra package).",

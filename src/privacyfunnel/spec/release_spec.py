@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 from privacyfunnel.errors import ColumnError, ParameterError
 from privacyfunnel.hints import hint
 from privacyfunnel.spec.checks import (
+    check_kept,
     check_key,
     check_private,
     check_promise,
@@ -122,13 +123,9 @@ class ReleaseSpec:
 
     epsilon: float | None = field(
         default=None,
-        metadata=option(
-            number(least=0), PROMISE, short="-e", metavar="ε", example=1.0, common=True, commands=DESIGNING
-        ),
+        metadata=option(number(least=0), PROMISE, short="-e", metavar="ε", example=1.0, common=True),
     )
-    factor: float | None = field(
-        default=None, metadata=option(number(least=1), PROMISE, metavar="F", example=2.0, commands=DESIGNING)
-    )
+    factor: float | None = field(default=None, metadata=option(number(least=1), PROMISE, metavar="F", example=2.0))
     promise: str | Promise = field(
         default="lip",
         metadata=option(
@@ -213,6 +210,7 @@ class ReleaseSpec:
             commands=DRAWING,
         ),
     )
+    accept_kept: bool = field(default=False, metadata=option(FLAG, ROWS, commands=DRAWING))
     keep_order: bool = field(default=False, metadata=option(FLAG, ROWS, commands=DRAWING))
     with_shares: bool = field(default=False, metadata=option(FLAG, ROWS, commands=DESIGNING))
     row_id: str | None = field(
@@ -236,6 +234,8 @@ class ReleaseSpec:
             commands=(APPLY,),
         ),
     )
+
+    accept_drift: bool = field(default=False, metadata=option(FLAG, ROWS, commands=(APPLY,)))
 
     design_epsilon: float | str | None = field(
         default=None, metadata=option(DESIGN_EPSILON, PRIVATE, metavar="ε", example=0.5, commands=DESIGNING)
@@ -294,7 +294,7 @@ class ReleaseSpec:
             value = getattr(self, each.name)
             if value != each.default:
                 object.__setattr__(self, each.name, each.option.kind.check(each.name, value))
-        for check in (check_promise, check_private, check_key):
+        for check in (check_promise, check_private, check_kept, check_key):
             check(self)
         check_used_columns(self, (*self.secret, *self.publish))
         if self.method != "auto":
@@ -441,6 +441,16 @@ class ReleaseSpec:
         """The columns that are read besides those that are secret or published."""
         also = () if self.row_id is None or self.row_id in self.keep else (self.row_id,)
         return (*self.keep, *also)
+
+    @property
+    def allowed_epsilon(self) -> float | None:
+        """The ε that was given, as such or as a factor."""
+        return self.epsilon if self.factor is None else epsilon_of_factor(self.factor)
+
+    @property
+    def judged_columns(self) -> tuple[str, ...]:
+        """The kept columns that the promise is about, together with what is published."""
+        return () if self.accept_kept else tuple(self.keep)
 
     @property
     def dialect(self) -> Dialect:
